@@ -1,0 +1,92 @@
+"""Every name that other programs see: annotations, labels, resources.
+
+The seed systems' names are kept byte for byte; ours carry one prefix,
+``gpu-scheduler.io/``. Nothing else in the product spells such a name.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+SCHEDULER_NAME: Final = "gpu-scheduler"
+PREFIX: Final = "gpu-scheduler.io/"
+
+# --- what users write -------------------------------------------------------------------
+MAP: Final = "gpu-scheduling-map"
+CUDA_MODE: Final = PREFIX + "cuda-mode"
+MIG_FALLBACK: Final = PREFIX + "mig-fallback"
+MEMORY_FLOOR: Final = PREFIX + "memory-floor"
+RESTORE: Final = PREFIX + "restore"
+PREFER: Final = PREFIX + "prefer"
+
+# --- what the Binding writes (protected: nobody else may) ---------------------------------
+POD_INDEX: Final = PREFIX + "pod-index"
+DEVICES: Final = PREFIX + "devices"
+CUDA_VISIBLE_DEVICES: Final = PREFIX + "cuda-visible-devices"
+DECISION: Final = PREFIX + "decision"
+EPOCH: Final = PREFIX + "epoch"
+# --- what the webhook writes (protected) --------------------------------------------------
+RESERVATION: Final = PREFIX + "reservation"
+MOVE: Final = PREFIX + "move"
+
+#: Keys that only a Binding may write. A share for one container is ``<key>.<position>``.
+BINDING_KEYS: Final = (POD_INDEX, DEVICES, CUDA_VISIBLE_DEVICES, DECISION, EPOCH)
+#: Keys that only the webhook may write, at CREATE.
+ADMISSION_KEYS: Final = (RESERVATION, MOVE)
+
+# --- the seeds' annotations ---------------------------------------------------------------
+FALLBACK: Final = "gpu-webhook.k8s.io/fallback"
+ORIGINAL: Final = "adapter.gpu.turbonomic.ibm.com/original"
+
+# --- labels -------------------------------------------------------------------------------
+NODE_ALIASES: Final = ("gpu-node-name", "gpu-node")  # in the order in which they are asked
+NUMBERED: Final = PREFIX + "devices"  # node label; value "numbered"
+MAPS_ALLOWED: Final = PREFIX + "maps"  # namespace label; value "allowed"
+FALLBACK_NAMESPACE: Final = PREFIX + "mig-fallback"  # namespace label; value "enabled"
+WEBHOOK_OPT_OUT: Final = "gpu-webhook"  # namespace label; value "disabled"
+JOB_INDEX: Final = "batch.kubernetes.io/job-completion-index"
+STATEFULSET_INDEX: Final = "apps.kubernetes.io/pod-index"
+POD_TEMPLATE_HASH: Final = "pod-template-hash"
+
+# --- resources ----------------------------------------------------------------------------
+GPU: Final = "nvidia.com/gpu"
+MIG_PREFIX: Final = "nvidia.com/mig-"
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+PODS: Final = "pods"
+EPHEMERAL_STORAGE: Final = "ephemeral-storage"
+
+CUDA_ENV: Final = "CUDA_VISIBLE_DEVICES"
+
+
+def is_protected(key: str) -> bool:
+    """Whether an annotation key may be written only by a Binding or by the webhook."""
+    return (
+        key in BINDING_KEYS
+        or key in ADMISSION_KEYS
+        or key.startswith(CUDA_VISIBLE_DEVICES + ".")
+    )
+
+
+def is_mig(resource: str) -> bool:
+    """Whether a resource name is a MIG profile, such as ``nvidia.com/mig-1g.10gb``."""
+    return resource.startswith(MIG_PREFIX)
+
+
+def is_gpu_device(resource: str) -> bool:
+    """Whether a resource is a whole NVIDIA GPU or a MIG instance, by its exact name."""
+    return resource == GPU or is_mig(resource)
+
+
+def mig_profile(resource: str) -> str:
+    """``nvidia.com/mig-2g.20gb`` -> ``2g.20gb``; a whole GPU is called ``gpu``.
+
+    >>> mig_profile("nvidia.com/mig-2g.20gb"), mig_profile("nvidia.com/gpu")
+    ('2g.20gb', 'gpu')
+    """
+    return resource.removeprefix(MIG_PREFIX) if is_mig(resource) else "gpu"
+
+
+def mig_resource(profile: str) -> str:
+    """The inverse of :func:`mig_profile`."""
+    return GPU if profile == "gpu" else MIG_PREFIX + profile
