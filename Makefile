@@ -1,0 +1,86 @@
+# The one list of commands. `make help` prints it; .ci/run calls it.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+BIN := $(VENV)/bin
+LOCKED := $(VENV)/.locked
+STAMP := $(VENV)/.installed
+CODE := scheduler webhook gpucheck gpuctl tools tests
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+ARGS ?=
+# Extra words for pytest: make test-unit PYTEST_ARGS="tests/unit/model -k quantity"
+PYTEST_ARGS ?=
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: venv
+venv: $(STAMP) ## create .venv from the lock file, with gpuctl in it
+
+# Two stamps: a change of pyproject.toml alone need not build the whole environment again.
+$(LOCKED): requirements/dev.txt
+	@[ -n "$(PYTHON)" ] || { echo "make venv: no Python 3.11 or newer found; install one," \
+		"or name it: make venv PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "make venv: $(PYTHON) has no venv" \
+		"module; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
+		-r requirements/dev.txt
+	@touch $@
+
+$(STAMP): $(LOCKED) pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
+		--no-build-isolation --editable .
+	@touch $@
+
+.PHONY: lint
+lint: $(STAMP) ## formatting, ruff, mypy --strict, import rules, unused dependencies
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/deptry scheduler webhook gpucheck gpuctl
+
+.PHONY: format
+format: $(STAMP) ## let ruff format and sort imports
+	$(BIN)/ruff format $(CODE)
+	$(BIN)/ruff check --fix $(CODE)
+
+.PHONY: test
+test: test-unit test-controlplane ## every test: unit and property first, then the real API server
+
+.PHONY: test-unit
+test-unit: $(STAMP) ## unit and property tests only (under 90 s)
+	$(BIN)/pytest -n 2 --durations=15 --ignore=tests/controlplane $(PYTEST_ARGS)
+
+.PHONY: test-controlplane
+test-controlplane: $(STAMP) ## tests on a real Kubernetes API server (its first build takes minutes)
+	$(BIN)/pytest --durations=15 tests/controlplane $(PYTEST_ARGS)
+
+.PHONY: demo
+demo: $(STAMP) ## the demo on a real API server; make demo ARGS=--keep leaves it running
+	$(BIN)/gpuctl demo $(ARGS)
+
+.PHONY: contracts
+contracts: $(STAMP) ## write docs/contracts.md from the tests' contract markers
+	$(BIN)/python -m tools.contracts
+
+.PHONY: lock
+lock: ## renew requirements/*.txt with the newest versions that pyproject.toml allows
+	@[ -n "$(PYTHON)" ] || { echo "make lock: no Python 3.11 or newer found" >&2; exit 1; }
+	$(PYTHON) -m venv .lock-venv
+	.lock-venv/bin/pip install --quiet --disable-pip-version-check uv
+	PATH="$$PWD/.lock-venv/bin:$$PATH" requirements/compile --upgrade
+	rm -rf .lock-venv
+
+.PHONY: clean
+clean: ## remove .venv and every cache of this folder (not the built control plane)
+	rm -rf $(VENV) .lock-venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf build dist
+	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
