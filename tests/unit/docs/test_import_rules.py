@@ -1,0 +1,123 @@
+"""The rules in .importlinter catch what they are there to catch.
+
+A rule that matches nothing is silent for ever. So a copy of the tree gets one illegal import
+per rule, and each rule has to name the import that breaks it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PACKAGES = ("scheduler", "webhook", "gpucheck", "gpuctl", "tools")
+
+# file that breaks a rule, what it says, and the line by which import-linter must report it
+STRAYS = [
+    pytest.param(
+        "scheduler/decide/stray.py",
+        "import time",
+        "scheduler.decide.stray -> time",
+        id="the-core-reads-a-clock",
+    ),
+    pytest.param(
+        "scheduler/state/stray.py",
+        "import scheduler.decide",
+        "scheduler.state.stray -> scheduler.decide",
+        id="state-looks-up-to-decide",
+    ),
+    pytest.param(
+        "scheduler/watch/stray.py",
+        "import scheduler.bind",
+        "scheduler.watch.stray -> scheduler.bind",
+        id="bytes-in-know-effects-out",
+    ),
+    pytest.param(
+        "scheduler/bind/stray.py",
+        "import kubernetes",
+        "scheduler.bind.stray -> kubernetes",
+        id="the-typed-client-spreads",
+    ),
+    pytest.param(
+        "scheduler/report/stray.py",
+        "import webhook",
+        "scheduler.report.stray -> webhook",
+        id="the-scheduler-needs-the-webhook",
+    ),
+    pytest.param(
+        "webhook/stray.py",
+        "import scheduler.state",
+        "webhook.stray -> scheduler.state",
+        id="the-webhook-looks-for-itself",
+    ),
+    pytest.param(
+        "gpuctl/stray.py",
+        "import webhook.stray",
+        "gpuctl.stray -> webhook.stray",
+        id="the-command-line-runs-the-webhook",
+    ),
+    pytest.param(
+        "gpuctl/stray_tools.py",
+        "import tools.contracts",
+        "gpuctl.stray_tools -> tools.contracts",
+        id="the-product-needs-a-tool",
+    ),
+    pytest.param(
+        "gpucheck/stray.py",
+        "import msgspec",
+        "gpucheck.stray -> msgspec",
+        id="gpucheck-needs-a-package",
+    ),
+    pytest.param(
+        "scheduler/stray.py",
+        "",
+        "- scheduler.stray\n",
+        id="a-new-module-has-no-place",
+    ),
+]
+
+
+def lint(tree: Path) -> subprocess.CompletedProcess[str]:
+    program = Path(sys.executable).with_name("lint-imports")
+    return subprocess.run(
+        [program, "--no-logo", "--no-cache"], cwd=tree, capture_output=True, text=True, check=False
+    )
+
+
+def copy_of_the_tree(target: Path) -> Path:
+    for package in PACKAGES:
+        shutil.copytree(
+            ROOT / package, target / package, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    shutil.copy(ROOT / ".importlinter", target)
+    return target
+
+
+@pytest.fixture(scope="module")
+def report_of_strays(tmp_path_factory: pytest.TempPathFactory) -> str:
+    tree = copy_of_the_tree(tmp_path_factory.mktemp("strays"))
+    for stray in STRAYS:
+        file, line = str(stray.values[0]), str(stray.values[1])
+        (tree / file).write_text(f"{line}\n")
+    result = lint(tree)
+
+    assert result.returncode != 0
+    return result.stdout
+
+
+def test_the_tree_as_it_is_keeps_every_rule(tmp_path: Path) -> None:
+    result = lint(copy_of_the_tree(tmp_path))
+
+    assert "0 broken" in result.stdout, result.stdout + result.stderr
+    assert result.returncode == 0
+
+
+@pytest.mark.parametrize(("file", "line", "reported"), STRAYS)
+def test_an_illegal_import_is_named(
+    report_of_strays: str, file: str, line: str, reported: str
+) -> None:
+    assert reported in report_of_strays, f"{file} saying {line!r} went unnoticed"
