@@ -55,12 +55,16 @@ format: $(STAMP) ## let ruff format and sort imports
 .PHONY: test
 test: test-unit test-controlplane ## every test: unit and property first, then the real API server
 
+.PHONY: controlplane
+controlplane: $(STAMP) ## find or build the Kubernetes programs (the first time takes minutes)
+	$(BIN)/python -m tools.controlplane build
+
 .PHONY: test-unit
 test-unit: $(STAMP) ## unit and property tests only (under 90 s)
 	$(BIN)/pytest -n 2 --durations=15 --ignore=tests/controlplane $(PYTEST_ARGS)
 
 .PHONY: test-controlplane
-test-controlplane: $(STAMP) ## tests on a real Kubernetes API server (its first build takes minutes)
+test-controlplane: controlplane ## tests on a real Kubernetes API server
 	$(BIN)/pytest --durations=15 tests/controlplane $(PYTEST_ARGS)
 
 .PHONY: demo
