@@ -27,6 +27,8 @@ venv: $(STAMP) ## create .venv from the lock file, with gpuctl in it
 $(LOCKED): requirements/dev.txt
 	@[ -n "$(PYTHON)" ] || { echo "make venv: no Python 3.11 or newer found; install one," \
 		"or name it: make venv PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "make venv:" \
+		"$(PYTHON) is not Python 3.11 or newer" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "make venv: $(PYTHON) has no venv" \
 		"module; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
