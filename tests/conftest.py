@@ -1,4 +1,4 @@
-"""What holds for every test: the folder says what a test needs.
+"""What holds for every test: the folder says what a test needs, and chance can be repeated.
 
 Tests below tests/controlplane get the marker ``controlplane``; so ``-m "not controlplane"`` is
 always right, and nobody has to remember the marker.
@@ -6,11 +6,19 @@ always right, and nobody has to remember the marker.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 CONTROLPLANE = Path(__file__).parent / "controlplane"
+
+# No deadline: on a shared machine a slow example is the neighbour's fault. A failure prints the
+# line that repeats it. HYPOTHESIS_PROFILE=thorough is for a night, not for every change.
+settings.register_profile("quick", deadline=None, print_blob=True, max_examples=200)
+settings.register_profile("thorough", deadline=None, print_blob=True, max_examples=5000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
