@@ -1,0 +1,108 @@
+"""The programs of a control plane, found or made.
+
+    variables -> PATH -> cache -> (an archive, only if asked for) -> build
+
+The one place that knows the whole order. Two runs at once do not build the same twice, and a
+person always sees what takes long.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from tools.controlplane.archive import take_from
+from tools.controlplane.build import build, expected_s
+from tools.controlplane.cache import Cache
+from tools.controlplane.errors import ControlPlaneError
+from tools.controlplane.locate import find
+from tools.controlplane.progress import REFRESH_S, Progress, Step, duration
+from tools.controlplane.toolchain import find_or_fetch
+from tools.controlplane.versions import PROGRAMS, Program, program
+
+
+def ensure(
+    names: Iterable[str] = tuple(PROGRAMS),
+    *,
+    environ: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+    archive: str | None = None,
+) -> dict[str, Path]:
+    """Return where these programs lie; build those that are nowhere.
+
+    ``archive`` is the path or address of an official envtest archive, for those who would rather
+    download than build.
+    """
+    environ = os.environ if environ is None else environ
+    cache = Cache.of(environ)
+    wanted = [program(name) for name in dict.fromkeys(names)]
+    places = {each.name: find(each, environ, cache) for each in wanted}
+    missing = [each for each in wanted if places[each.name] is None]
+    made = _make(missing, cache, environ, progress or Progress(), archive) if missing else {}
+    return {name: place for name, place in places.items() if place is not None} | made
+
+
+def missing(names: Iterable[str], environ: Mapping[str, str] | None = None) -> list[str]:
+    """Return which of these programs would have to be built first."""
+    environ = os.environ if environ is None else environ
+    cache = Cache.of(environ)
+    return [name for name in names if find(program(name), environ, cache) is None]
+
+
+def _make(
+    programs: list[Program],
+    cache: Cache,
+    environ: Mapping[str, str],
+    progress: Progress,
+    archive: str | None,
+) -> dict[str, Path]:
+    try:
+        with cache.locked(_Patience(progress)):
+            return _make_alone(programs, cache, environ, progress, archive)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise ControlPlaneError(
+            f"{cache.root}: the disk is full; make room and start again, finished parts are kept"
+        ) from error
+
+
+def _make_alone(
+    programs: list[Program],
+    cache: Cache,
+    environ: Mapping[str, str],
+    progress: Progress,
+    archive: str | None,
+) -> dict[str, Path]:
+    # Whoever held the lock before us may have made what we came for.
+    made = {each.name: place for each in programs if (place := cache.find(each)) is not None}
+    if archive is not None:
+        todo = [each for each in programs if each.name not in made]
+        made |= take_from(archive, todo, cache, progress)
+    todo = [each for each in programs if each.name not in made]
+    if todo:
+        names = ", ".join(each.name for each in todo)
+        about = duration(expected_s(todo))
+        progress.say(
+            f"{names}: not on this machine yet; built once into {cache.root}, "
+            f"in about {about} if nothing is cached"
+        )
+        made |= build(todo, cache, find_or_fetch(cache, environ, progress), progress)
+    return made
+
+
+class _Patience:
+    """Waits for another run that builds, and says so."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._step: Step | None = None
+
+    def __call__(self) -> None:
+        if self._step is None:
+            self._step = self._progress.begin("waiting for another run that builds the programs")
+        time.sleep(REFRESH_S)
+        self._step.tick()

@@ -1,0 +1,113 @@
+"""Building programs from Go modules, each in the version that ``modules/`` pins.
+
+Programs of one module are built together, because they share most of their packages. It writes only
+to the cache, and never changes the modules' files: they are this project's lock files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+from tools.controlplane.cache import Cache
+from tools.controlplane.longrun import LongRun
+from tools.controlplane.progress import Progress
+from tools.controlplane.toolchain import Toolchain
+from tools.controlplane.versions import Program
+
+MODULES: Final = Path(__file__).with_name("modules")
+#: The build times in the table of programs were taken on this many cores.
+TABLE_CORES: Final = 2
+
+
+def build(
+    programs: Sequence[Program], cache: Cache, toolchain: Toolchain, progress: Progress
+) -> dict[str, Path]:
+    """Build programs and put them into the cache."""
+    built: dict[str, Path] = {}
+    for module, group in groupby(sorted(programs, key=_module_of), key=_module_of):
+        built |= _Build(module, list(group), cache, toolchain, progress).run()
+    return built
+
+
+def _module_of(program: Program) -> str:
+    return program.module
+
+
+def expected_s(programs: Sequence[Program], cores: int | None = None) -> float:
+    """Estimate a build from empty caches; more cores help, but linking is done by one."""
+    cores = cores or os.cpu_count() or TABLE_CORES
+    return sum(program.build_s for program in programs) * max(TABLE_CORES / cores, 0.25)
+
+
+class _Build:
+    """The programs of one module."""
+
+    def __init__(
+        self,
+        module: str,
+        programs: list[Program],
+        cache: Cache,
+        toolchain: Toolchain,
+        progress: Progress,
+    ) -> None:
+        self._folder = MODULES / module
+        self._programs = programs
+        self._cache = cache
+        self._toolchain = toolchain
+        self._progress = progress
+        self._names = ", ".join(program.name for program in programs)
+        self._log = cache.root / "logs" / f"{module}.log"
+
+    def run(self) -> dict[str, Path]:
+        total = self._download()
+        title = f"building {self._names}"
+        with (
+            self._progress.step(title, expected_s(self._programs)) as step,
+            self._cache.scratch() as scratch,
+        ):
+            step.total = total
+
+            def count(line: str) -> None:
+                # With -v the compiler names each package that it begins with.
+                step.done += not line.startswith("go: ")
+
+            output = scratch / "bin"
+            output.mkdir()
+            words = [*self._go_build(output), *(program.package for program in self._programs)]
+            LongRun(title, self._log, self._toolchain.environ).run(
+                words, step, cwd=self._folder, on_line=count
+            )
+            return {
+                program.name: self._cache.install(program, path)
+                for program, path in self._outputs(output)
+            }
+
+    def _download(self) -> int:
+        """Download the modules; return how many packages the programs consist of."""
+        title = f"fetching the Go modules of {self._names}"
+        packages: list[str] = []
+        with self._progress.step(title) as step:
+            command = [str(self._toolchain.go), "list", "-deps"]
+            LongRun(title, self._log, self._toolchain.environ).run(
+                [*command, *(program.package for program in self._programs)],
+                step,
+                cwd=self._folder,
+                on_line=lambda line: None if line.startswith("go: ") else packages.append(line),
+            )
+        return len(packages)
+
+    def _go_build(self, output: Path) -> list[str]:
+        stamps = dict.fromkeys(stamp for program in self._programs for stamp in program.stamps)
+        link = " ".join(["-s", "-w", *(f"-X {stamp}" for stamp in stamps)])
+        target = output if len(self._programs) > 1 else output / self._programs[0].name
+        return [str(self._toolchain.go), "build", "-v", "-ldflags", link, "-o", str(target)]
+
+    def _outputs(self, output: Path) -> Iterator[tuple[Program, Path]]:
+        for program in self._programs:
+            path = output / program.name
+            assert path.is_file(), f"go build has written {program.name}"
+            yield program, path

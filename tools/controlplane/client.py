@@ -1,0 +1,143 @@
+"""A small synchronous client of the API server, for tests, the demo's set-up and this tool.
+
+Plain standard library: no proxy setting of the machine can get in between, and no connection is
+shared, so any thread may use it. It is not the product's client, and nothing of the product may
+import it.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from tools.controlplane.errors import ControlPlaneError
+from tools.controlplane.identity import Identity
+
+MERGE_PATCH = "application/merge-patch+json"
+POLL_S = 0.05
+
+
+class ApiError(ControlPlaneError):
+    """The API server answered with an error status."""
+
+    def __init__(self, method: str, path: str, status: int, answer: dict[str, Any]) -> None:
+        self.status = status
+        self.reason = str(answer.get("reason", ""))
+        self.answer = answer
+        message = answer.get("message") or answer
+        super().__init__(f"{method} {path}: {status} {self.reason}: {message}")
+
+
+class Client:
+    """Talks to the API server as one identity."""
+
+    def __init__(self, identity: Identity) -> None:
+        self.identity = identity
+        self._context = ssl.create_default_context(cafile=str(identity.authority))
+        if identity.certificate is not None:
+            self._context.load_cert_chain(*identity.certificate)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        content_type: str = "application/json",
+        timeout_s: float = 30.0,
+    ) -> Any:
+        """Send one request; return the decoded JSON, or the text where the answer is none."""
+        status, text = self._exchange(method, path, body, content_type, timeout_s)
+        answer = _decode(text)
+        if status >= http.HTTPStatus.BAD_REQUEST:
+            known = answer if isinstance(answer, dict) else {"message": str(answer).strip()}
+            raise ApiError(method, path, status, known)
+        return answer
+
+    def _exchange(
+        self, method: str, path: str, body: Any, content_type: str, timeout_s: float
+    ) -> tuple[int, str]:
+        address = urlsplit(self.identity.server)
+        headers = {"Accept": "application/json", "User-Agent": "gpu-scheduler-controlplane"}
+        if self.identity.token is not None:
+            headers["Authorization"] = f"Bearer {self.identity.token}"
+        if body is not None:
+            headers["Content-Type"] = content_type
+        connection = http.client.HTTPSConnection(
+            address.hostname or "", address.port, context=self._context, timeout=timeout_s
+        )
+        try:
+            payload = None if body is None else json.dumps(body)
+            connection.request(method, path, payload, headers)
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+        except (OSError, http.client.HTTPException) as error:
+            raise ControlPlaneError(f"{method} {self.identity.server}{path}: {error}") from error
+        finally:
+            connection.close()
+
+    def get(self, path: str) -> Any:
+        """Read an object or a list."""
+        return self.request("GET", path)
+
+    def create(self, path: str, body: Any) -> Any:
+        """Create an object in a collection, or post to a subresource."""
+        return self.request("POST", path, body)
+
+    def replace(self, path: str, body: Any) -> Any:
+        """Replace an object."""
+        return self.request("PUT", path, body)
+
+    def patch(self, path: str, body: Any, *, content_type: str = MERGE_PATCH) -> Any:
+        """Change an object by a patch; a merge patch unless said otherwise."""
+        return self.request("PATCH", path, body, content_type=content_type)
+
+    def delete(self, path: str, body: Any = None) -> Any:
+        """Delete an object, or a whole collection."""
+        return self.request("DELETE", path, body)
+
+    def wait_for(
+        self, path: str, is_as_wanted: Callable[[Any], bool], *, what: str, timeout_s: float = 30.0
+    ) -> Any:
+        """Read a path until its content is as wanted; an object that is not there yet is None."""
+        seen: list[Any] = [None]
+
+        def check() -> bool:
+            try:
+                seen[0] = self.get(path)
+            except ApiError as error:
+                if error.status != http.HTTPStatus.NOT_FOUND:
+                    raise
+                seen[0] = None
+            return is_as_wanted(seen[0])
+
+        wait_until(check, what=what, timeout_s=timeout_s, last=lambda: seen[0])
+        return seen[0]
+
+
+def wait_until(
+    check: Callable[[], bool],
+    *,
+    what: str,
+    timeout_s: float = 30.0,
+    last: Callable[[], object] | None = None,
+) -> None:
+    """Ask again and again until the answer is yes; at the deadline say what was waited for."""
+    deadline = time.monotonic() + timeout_s
+    while not check():
+        if time.monotonic() > deadline:
+            seen = "" if last is None else f"; last seen: {json.dumps(last())[:2000]}"
+            raise ControlPlaneError(f"waited {timeout_s:g} s for {what}{seen}")
+        time.sleep(POLL_S)
+
+
+def _decode(text: str) -> Any:
+    try:
+        return json.loads(text) if text else None
+    except ValueError:
+        return text

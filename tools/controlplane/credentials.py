@@ -1,0 +1,83 @@
+"""Everything by which the control plane's programs and its users prove who they are.
+
+Made once when a control plane is founded, read again by a process that attaches to it. Users that
+tests ask for (ServiceAccounts, certificate users) get exactly the rights that RBAC gives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from tools.controlplane.client import Client
+from tools.controlplane.commands import API_SERVER, USERS
+from tools.controlplane.identity import Identity
+from tools.controlplane.layout import Layout
+from tools.controlplane.pki import Authority, Pair, service_account_key
+from tools.controlplane.ports import LOOPBACK
+
+ADMIN: Final = "admin"
+TOKEN_S: Final = 24 * 3600
+SERVICE_ADDRESS: Final = "10.0.0.1"
+API_SERVER_HOSTS: Final = (
+    LOOPBACK,
+    SERVICE_ADDRESS,
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+)
+
+
+class Credentials:
+    """The authority of one control plane and what it has signed."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self.authority = Authority(layout.certificates)
+
+    def found(self) -> None:
+        """Make what the programs need before the first of them starts."""
+        layout = self._layout
+        service_account_key(layout.certificates)
+        self.authority.server(API_SERVER, API_SERVER_HOSTS)
+        admin = self.authority.client(ADMIN, ["system:masters"])
+        self._of(certificate=admin).write_kubeconfig(layout.kubeconfig(ADMIN))
+        for name, (user, groups) in USERS.items():
+            identity = self._of(certificate=self.authority.client(user, groups))
+            identity.write_kubeconfig(layout.kubeconfig(name))
+            self.authority.server(name, (LOOPBACK,))
+
+    @property
+    def admin(self) -> Identity:
+        """The identity that may do everything."""
+        folder = self._layout.certificates
+        return self._of(
+            certificate=Pair(folder / f"client-{ADMIN}.crt", folder / f"client-{ADMIN}.key")
+        )
+
+    def user(self, name: str, groups: Iterable[str]) -> Identity:
+        """Sign a certificate for a user in these groups."""
+        return self._of(certificate=self.authority.client(name, groups))
+
+    def service_account(self, namespace: str, name: str) -> Identity:
+        """Ask the API server for a token of a ServiceAccount that exists."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+        answer = Client(self.admin).create(path, {"spec": {"expirationSeconds": TOKEN_S}})
+        return self._of(token=answer["status"]["token"], namespace=namespace)
+
+    def _of(
+        self,
+        *,
+        certificate: Pair | None = None,
+        token: str | None = None,
+        namespace: str = "default",
+    ) -> Identity:
+        return Identity(
+            server=self._layout.api_url,
+            authority=self.authority.files.certificate,
+            certificate=certificate,
+            token=token,
+            namespace=namespace,
+        )

@@ -1,0 +1,60 @@
+"""Who somebody is to the API server: a client certificate or a bearer token.
+
+The same identity becomes a kubeconfig file for programs and a client for this one. Files carry
+their certificates inside, so that they can be copied to wherever a program wants them.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.controlplane.pki import Pair
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """An API server, the authority that signed it, and what to show there."""
+
+    server: str
+    authority: Path
+    certificate: Pair | None = None
+    token: str | None = None
+    namespace: str = "default"
+
+    def kubeconfig(self) -> str:
+        """Return a kubeconfig; JSON, which every reader of YAML understands."""
+        cluster = {
+            "server": self.server,
+            "certificate-authority-data": _encode(self.authority),
+        }
+        context = {"cluster": "gpu-scheduler", "user": "user", "namespace": self.namespace}
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "gpu-scheduler", "cluster": cluster}],
+            "users": [{"name": "user", "user": self._user()}],
+            "contexts": [{"name": "gpu-scheduler", "context": context}],
+            "current-context": "gpu-scheduler",
+        }
+        return json.dumps(document, indent=2) + "\n"
+
+    def _user(self) -> dict[str, str]:
+        if self.certificate is None:
+            return {"token": self.token or ""}
+        return {
+            "client-certificate-data": _encode(self.certificate.certificate),
+            "client-key-data": _encode(self.certificate.key),
+        }
+
+    def write_kubeconfig(self, path: Path) -> Path:
+        """Write the kubeconfig so that only its owner can read it."""
+        path.touch(mode=0o600)
+        path.write_text(self.kubeconfig())
+        return path
+
+
+def _encode(path: Path) -> str:
+    return base64.b64encode(path.read_bytes()).decode()

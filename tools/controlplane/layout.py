@@ -1,0 +1,124 @@
+"""Where one control plane keeps its files and at which ports its programs listen.
+
+It is written down in ``state.json``, so that another process (``down``, ``status``) can find the
+programs again. The directory belongs to the control plane alone and is never shared.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tools.controlplane.errors import ControlPlaneError
+from tools.controlplane.ports import LOOPBACK, free_ports
+
+STAGES = Path(__file__).parents[2] / "cluster" / "kwok-stages.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """One port for each thing that listens."""
+
+    etcd: int
+    etcd_peer: int
+    api_server: int
+    controller_manager: int
+    scheduler: int
+    kwok: int
+
+    @classmethod
+    def choose(cls) -> Ports:
+        """Choose free ports."""
+        return cls(*free_ports(6))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the caller asked for."""
+
+    api_server_flags: tuple[str, ...] = ()
+    #: More flags by program; they come last and so have the last word.
+    flags: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    disable_admission: tuple[str, ...] = ()
+    audit: bool = False
+    detached: bool = False
+
+    def flags_of(self, name: str) -> tuple[str, ...]:
+        """Return the caller's flags for a program."""
+        return tuple(self.flags.get(name, ()))
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The files below one directory, and the ports."""
+
+    directory: Path
+    ports: Ports
+
+    @property
+    def api_url(self) -> str:
+        """Where the API server listens."""
+        return f"https://{LOOPBACK}:{self.ports.api_server}"
+
+    @property
+    def certificates(self) -> Path:
+        """The folder of certificates and keys."""
+        return self.directory / "pki"
+
+    @property
+    def etcd_data(self) -> Path:
+        """Where etcd keeps the cluster's objects."""
+        return self.directory / "etcd"
+
+    @property
+    def audit_log(self) -> Path:
+        """The API server's audit log, if it was asked for."""
+        return self.directory / "audit.log"
+
+    @property
+    def audit_policy(self) -> Path:
+        """What the audit log records."""
+        return self.directory / "audit-policy.json"
+
+    def kubeconfig(self, name: str) -> Path:
+        """The kubeconfig of one user."""
+        return self.directory / f"{name}.kubeconfig"
+
+    def log(self, name: str) -> Path:
+        """The log of one program."""
+        return self.directory / "logs" / f"{name}.log"
+
+    def make(self) -> None:
+        """Create the folders."""
+        for folder in (self.directory / "logs", self.certificates):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.directory.chmod(0o700)
+
+
+def state_file(directory: Path) -> Path:
+    """Where a control plane writes down what another process must know."""
+    return directory / "state.json"
+
+
+def write_state(layout: Layout, options: Options, pids: dict[str, int]) -> None:
+    """Write down ports, options and processes; replaced as a whole, never half-written."""
+    state = {"ports": asdict(layout.ports), "options": asdict(options), "pids": pids}
+    path = state_file(layout.directory)
+    fresh = path.with_suffix(".new")
+    fresh.write_text(json.dumps(state, indent=2) + "\n")
+    fresh.replace(path)
+
+
+def read_state(directory: Path) -> tuple[Layout, Options, dict[str, int]]:
+    """Read what ``write_state`` wrote."""
+    path = state_file(directory)
+    try:
+        state: dict[str, Any] = json.loads(path.read_text())
+        layout = Layout(directory, Ports(**state["ports"]))
+        return layout, Options(**state["options"]), dict(state["pids"])
+    except FileNotFoundError:
+        raise ControlPlaneError(f"{directory}: no control plane was started here") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise ControlPlaneError(f"{path}: not readable ({error}); remove the folder") from error

