@@ -167,10 +167,10 @@ def canonical_number(text: str, limit: int = INDEX_MAX) -> int | None:
     return number if number <= limit else None
 
 
-def shown(text: str) -> str:
-    """At most 80 characters of a user's text, safe in a log line or an API answer."""
-    safe = "".join(map(_printable, text[: SHOWN_LENGTH_MAX + 1]))
-    return safe if len(safe) <= SHOWN_LENGTH_MAX else safe[: SHOWN_LENGTH_MAX - 3] + "..."
+def shown(text: str, length_max: int = SHOWN_LENGTH_MAX) -> str:
+    """A user's text, cut and escaped, so that it is safe in a log line or an API answer."""
+    safe = "".join(map(_printable, text[: length_max + 1]))
+    return safe if len(safe) <= length_max else safe[: length_max - 3] + "..."
 
 
 def _printable(character: str) -> str:

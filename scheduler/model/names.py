@@ -62,9 +62,7 @@ CUDA_ENV: Final = "CUDA_VISIBLE_DEVICES"
 def is_protected(key: str) -> bool:
     """Whether an annotation key may be written only by a Binding or by the webhook."""
     return (
-        key in BINDING_KEYS
-        or key in ADMISSION_KEYS
-        or key.startswith(CUDA_VISIBLE_DEVICES + ".")
+        key in BINDING_KEYS or key in ADMISSION_KEYS or key.startswith(CUDA_VISIBLE_DEVICES + ".")
     )
 
 

@@ -1,0 +1,34 @@
+"""Filters: each answers whether one pod may run on one node, and why not.
+
+The order is kube-scheduler's (``pkg/scheduler/apis/config/v1/default_plugins.go``) with
+the device filters last, and the first filter that rejects a node is the one that is heard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from scheduler.decide.filters import affinity, devices, fit, ports, taints, unschedulable
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Reason
+from scheduler.state.ledger import NodeBooks
+
+Filter = Callable[[Pod, NodeBooks], tuple[Reason, ...]]
+
+FILTERS: tuple[Filter, ...] = (
+    unschedulable.check,
+    taints.check,
+    affinity.check,
+    ports.check,
+    fit.check,
+    devices.check,
+)
+
+
+def first_rejection(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
+    """The reasons of the first filter that rejects the node; empty when the pod fits."""
+    for check in FILTERS:
+        reasons = check(pod, books)
+        if reasons:
+            return reasons
+    return ()

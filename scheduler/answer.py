@@ -1,0 +1,126 @@
+"""Answers the webhook's questions over a Unix socket: ``POST /place/v1``.
+
+It runs in the loop's own process and thread, so an answer sees exactly the state that
+decisions see. Only here do promises get their ids and their time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import structlog
+from aiohttp import web
+
+from scheduler.decide.admit import Admission, Rules, admit
+from scheduler.loop import Loop
+from scheduler.model import names
+from scheduler.model.admission import PATH, Answer, Question
+from scheduler.model.pod import Pod
+from scheduler.report.metrics import Metrics
+from scheduler.watch.wire import POD, to_pod
+
+BODY_MAX = 4 * 1024 * 1024
+ROOM_WAIT_S = 0.4
+ROOM_POLL_S = 0.02
+
+log = structlog.get_logger("answer")
+_QUESTION = msgspec.json.Decoder(Question)
+
+
+class Answerer:
+    """Serves questions while this process leads."""
+
+    def __init__(
+        self, loop: Loop, rules: Rules, metrics: Metrics, clock: Callable[[], float]
+    ) -> None:
+        self._loop = loop
+        self._rules = rules
+        self._metrics = metrics
+        self._clock = clock
+
+    async def serve(self, socket: Path) -> None:
+        """Listen until cancelled; a socket file left by a killed process is replaced."""
+        app = web.Application(client_max_size=BODY_MAX)
+        app.router.add_post(PATH, self._handle)
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        socket.unlink(missing_ok=True)
+        try:
+            await web.UnixSite(runner, str(socket)).start()
+            socket.chmod(0o660)
+            await asyncio.Event().wait()
+        finally:
+            await runner.cleanup()
+            with contextlib.suppress(OSError):
+                socket.unlink()
+
+    async def _handle(self, request: web.Request) -> web.Response:
+        if not self._loop.may_answer():
+            return web.Response(status=421, text="this scheduler does not lead")
+        try:
+            question = _QUESTION.decode(await request.read())
+            pod = to_pod(POD.decode(question.pod), question.namespace)
+        except (msgspec.MsgspecError, ValueError) as error:
+            return web.Response(status=400, text=f"question cannot be read: {error}")
+        answer = await self.answer(question, pod)
+        return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
+
+    async def answer(self, question: Question, pod: Pod) -> Answer:
+        """Decide on one pod and keep the promise that goes with it (unless it is a dry run)."""
+        admission = self._admit(question, pod)
+        if admission.granted is None or question.dry_run:
+            return admission.answer
+        if not self._loop.promises.has_room(pod.namespace):
+            if not await self._room(pod.namespace):
+                log.warning("too many promises wait for their pods", namespace=pod.namespace)
+                return Answer(node_kinds=admission.answer.node_kinds)
+            admission = self._admit(question, pod)
+            if admission.granted is None:
+                return admission.answer
+        return self._promise(admission)
+
+    def _admit(self, question: Question, pod: Pod) -> Admission:
+        admission = admit(
+            self._loop.cluster,
+            self._loop.promises,
+            self._loop.waiting_for_one(),
+            pod,
+            question.scope,
+            self._rules,
+        )
+        if not question.dry_run and admission.result != "untouched":
+            self._metrics.tiers.labels(admission.result).inc()
+        return admission
+
+    def _promise(self, admission: Admission) -> Answer:
+        granted, answer = admission.granted, admission.answer
+        assert granted is not None
+        promise = self._loop.promises.make(
+            "r-" + secrets.token_hex(8),
+            granted.pod,
+            granted.placement.node_name,
+            self._clock(),
+            is_annotated=answer.annotate,
+            rewrites=tuple(answer.rewrites),
+        )
+        for old, new in granted.changes:
+            log.info(
+                "tier degraded",
+                pod=granted.pod.key,
+                change=f"{names.mig_profile(old)}->{names.mig_profile(new)}",
+                reservation=promise.id,
+            )
+        return msgspec.structs.replace(answer, reservation=promise.id)
+
+    async def _room(self, namespace: str) -> bool:
+        deadline = self._clock() + ROOM_WAIT_S
+        while self._clock() < deadline:
+            await asyncio.sleep(ROOM_POLL_S)
+            if self._loop.promises.has_room(namespace):
+                return True
+        return False

@@ -1,0 +1,208 @@
+"""Wires the stages together; the only place that knows them all."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import socket
+import sys
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import structlog
+from aiohttp import web
+
+from scheduler import config as configuration
+from scheduler.answer import Answerer
+from scheduler.bind.binder import Binder
+from scheduler.decide.admit import Rules
+from scheduler.leader import Elector, Timings
+from scheduler.loop import Loop
+from scheduler.report import http, log
+from scheduler.report.metrics import Metrics
+from scheduler.report.recorder import Recorder
+from scheduler.watch.client import Client
+from scheduler.watch.reflector import Reflector
+from scheduler.watch.sources import ALL
+
+SHUTDOWN_S = 5.0
+
+logger = structlog.get_logger("scheduler")
+
+
+def parse_arguments(arguments: list[str]) -> argparse.Namespace:
+    """The few flags; everything else is in the configuration file."""
+    parser = argparse.ArgumentParser(prog="python -m scheduler", description="The GPU scheduler.")
+    parser.add_argument("--config", type=Path, help="GpuSchedulerConfiguration (YAML)")
+    parser.add_argument("--kubeconfig", help="run outside a cluster with this kubeconfig")
+    parser.add_argument("--log-json", action="store_true", help="one JSON object per line")
+    parser.add_argument("-v", "--verbose", action="store_true", help="debug lines too")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run until SIGTERM; the exit status is 0 after a clean stop, 1 after a failure."""
+    options = parse_arguments(sys.argv[1:] if arguments is None else arguments)
+    log.configure(as_json=options.log_json, verbose=options.verbose)
+    try:
+        config = configuration.load(options.config)
+    except configuration.ConfigError as error:
+        print(f"gpu-scheduler: {error}", file=sys.stderr)  # noqa: T201 - before any log exists
+        return 1
+    kubeconfig = options.kubeconfig or os.environ.get("KUBECONFIG")
+    return asyncio.run(App(config, kubeconfig).run())
+
+
+class App:
+    """One scheduler process."""
+
+    def __init__(self, config: configuration.Config, kubeconfig: str | None) -> None:
+        self._config = config
+        self._kubeconfig = kubeconfig
+        self._metrics = Metrics(config.scheduler_name)
+        self._rng = random.Random()
+        self._reflectors: list[Reflector] = []
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def run(self) -> int:
+        """Start every stage, wait for a signal or a failure, stop in order."""
+        name = self._config.scheduler_name
+        client = await Client.connect(self._kubeconfig, f"{name}/scheduler")
+        stop = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        try:
+            return await self._serve(client, stop)
+        finally:
+            await client.close()
+
+    async def _serve(self, client: Client, stop: asyncio.Event) -> int:
+        name = self._config.scheduler_name
+        identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+        recorder = Recorder(
+            client, name, f"{name}-{socket.gethostname()}", time.monotonic, self._count_report
+        )
+        elector = self._elector(client, identity)
+        loop = Loop(
+            self._config.profile(),
+            lambda emit: Binder(client, emit, lambda: elector.epoch),
+            recorder,
+            self._metrics,
+            elector,
+            time.monotonic,
+        )
+        self._on_lead = lambda leads: self._led(leads, loop)
+        self._reflectors = [
+            Reflector(client, source, loop.emit, self._watch_broke, self._rng) for source in ALL
+        ]
+        self._start("recorder", recorder.run())
+        for reflector, source in zip(self._reflectors, ALL, strict=True):
+            self._start(f"watch {source.kind}", reflector.run())
+        self._start("sync", self._synced(loop))
+        self._start("loop", loop.run())
+        if self._config.webhook.socket:
+            answerer = Answerer(loop, self._rules(), self._metrics, time.monotonic)
+            self._start("answer", answerer.serve(Path(self._config.webhook.socket)))
+        election = self._start("election", elector.run())
+        async with self._health():
+            failed = await self._until(stop)
+            election.cancel()
+            await asyncio.gather(election, return_exceptions=True)
+            await loop.settle(SHUTDOWN_S)
+            await recorder.drain(SHUTDOWN_S)
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        logger.info("gpu-scheduler stopped")
+        return 1 if failed else 0
+
+    def _start(self, name: str, work: object) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name=name)  # type: ignore[arg-type] # any coroutine
+        if name != "sync":
+            self._tasks.append(task)
+        return task
+
+    async def _until(self, stop: asyncio.Event) -> bool:
+        """Wait for a signal; True when a stage ended by itself, which is always a failure."""
+        waiting = asyncio.create_task(stop.wait(), name="signal")
+        await asyncio.wait([waiting, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
+        ended = [task for task in self._tasks if task.done()]
+        for task in ended:
+            problem = task.exception() if not task.cancelled() else None
+            logger.error("a stage ended", stage=task.get_name(), exc_info=problem)
+        waiting.cancel()
+        return bool(ended)
+
+    async def _synced(self, loop: Loop) -> None:
+        for reflector in self._reflectors:
+            await reflector.is_synced.wait()
+        loop.is_synced = True
+        loop.nudge()
+        logger.info("caches filled", scheduler=self._config.scheduler_name)
+
+    def _elector(self, client: Client, identity: str) -> Elector:
+        election = self._config.leader_election
+        return Elector(
+            client,
+            name=election.resource_name,
+            namespace=election.resource_namespace,
+            identity=identity,
+            timings=Timings(
+                election.lease_duration_s, election.renew_deadline_s, election.retry_period_s
+            ),
+            clock=time.monotonic,
+            rng=self._rng,
+            on_change=lambda leads: self._on_lead(leads),
+            enabled=election.leader_elect,
+        )
+
+    _on_lead: Callable[[bool], None]
+
+    def _led(self, leads: bool, loop: Loop) -> None:
+        gauge = self._metrics.leader.labels(self._config.leader_election.resource_name)
+        gauge.set(1 if leads else 0)
+        loop.nudge()
+
+    def _rules(self) -> Rules:
+        fallback = self._config.fallback
+        return Rules(
+            profile=self._config.profile(), scope=fallback.scope, ladders=fallback.parsed()
+        )
+
+    def _not_ready(self) -> str | None:
+        for reflector, source in zip(self._reflectors, ALL, strict=True):
+            if not reflector.is_synced.is_set():
+                return f"{source.kind} are not listed yet"
+            if not reflector.is_healthy:
+                return f"the watch of {source.kind} is broken"
+        return None
+
+    def _is_alive(self) -> bool:
+        return not any(task.done() for task in self._tasks)
+
+    @contextlib.asynccontextmanager
+    async def _health(self) -> AsyncIterator[None]:
+        host, _, port = self._config.health_address.rpartition(":")
+        app = http.application(
+            self._config.scheduler_name, self._metrics, self._is_alive, self._not_ready
+        )
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        await web.TCPSite(runner, host, int(port)).start()
+        try:
+            yield
+        finally:
+            await runner.cleanup()
+
+    def _watch_broke(self, kind: str, problem: str) -> None:
+        self._metrics.watch_failures.labels(kind).inc()
+        logger.warning("watch broke", kind=kind, problem=problem)
+
+    def _count_report(self, what: str, result: str) -> None:
+        self._metrics.reports.labels(what, result).inc()

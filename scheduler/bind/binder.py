@@ -1,0 +1,161 @@
+"""Sends Bindings and finds out what became of them.
+
+The Binding carries the pod's uid as a precondition, so that a pod that was replaced under
+the same name is never bound, and our annotations, which the API server merges into the pod
+in the same write as the node's name: the only race-free way to publish the devices.
+Answers are read raw: the API returns a Status, which typed clients refuse to understand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from scheduler.decide.decision import Placement
+from scheduler.model import names
+from scheduler.model.device import format_devices
+from scheduler.state.event import BindEnded, BindOutcome
+from scheduler.watch.client import ApiError, Client, Unreachable
+
+IN_FLIGHT_MAX = 64
+TRIES = 4
+PAUSE_FIRST_S = 0.01
+PAUSE_FACTOR = 5
+#: Statuses that say "not now" and nothing about the pod.
+BUSY = (429, 500, 502, 503, 504)
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    node_name: str = ""
+
+
+class _Meta(msgspec.Struct):
+    uid: str = ""
+
+
+class _PodTruth(msgspec.Struct):
+    metadata: _Meta
+    spec: _Spec
+
+
+class Binder:
+    """Binds placements, at most ``IN_FLIGHT_MAX`` at a time; results go to ``emit``."""
+
+    def __init__(
+        self,
+        client: Client,
+        emit: Callable[[BindEnded], None],
+        epoch: Callable[[], int | None],
+    ) -> None:
+        self._client = client
+        self._emit = emit
+        self._epoch = epoch
+        self._slots = asyncio.Semaphore(IN_FLIGHT_MAX)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, placement: Placement, decision_id: str) -> None:
+        """Send the Binding in the background; its end comes back as an event."""
+        body = encode_binding(placement, decision_id, self._epoch())
+        task = asyncio.create_task(self._bind(placement, body), name=f"bind {placement.pod.key}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def drain(self, timeout_s: float) -> None:
+        """Wait for the Bindings in flight, as long as the timeout allows."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=timeout_s)
+
+    @property
+    def in_flight(self) -> int:
+        """Number of Bindings without an answer yet."""
+        return len(self._tasks)
+
+    async def _bind(self, placement: Placement, body: bytes) -> None:
+        async with self._slots:
+            outcome, message = await self._try(placement, body)
+        self._emit(BindEnded(placement.pod.uid, outcome, message))
+
+    async def _try(self, placement: Placement, body: bytes) -> tuple[BindOutcome, str]:
+        pod = placement.pod
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/binding"
+        problem = ""
+        for attempt in range(TRIES):
+            if attempt:
+                await asyncio.sleep(PAUSE_FIRST_S * PAUSE_FACTOR**attempt)
+            try:
+                await self._client.request("POST", path, body)
+            except ApiError as error:
+                problem = error.message
+                if error.status not in BUSY:
+                    return await self._refused(placement, error)
+            except Unreachable as error:
+                problem = str(error)
+            else:
+                return BindOutcome.BOUND, ""
+        outcome = await self._look(placement)
+        return outcome or BindOutcome.UNREACHABLE, problem
+
+    async def _refused(self, placement: Placement, error: ApiError) -> tuple[BindOutcome, str]:
+        if error.status == 404:
+            return BindOutcome.GONE, error.message
+        if error.status == 409:
+            outcome = await self._look(placement)
+            return outcome or BindOutcome.REFUSED, error.message
+        return BindOutcome.REFUSED, error.message
+
+    async def _look(self, placement: Placement) -> BindOutcome | None:
+        """The truth about a pod whose Binding has no clear answer; None when still open."""
+        pod = placement.pod
+        try:
+            content = await self._client.request(
+                "GET", f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+            )
+        except ApiError as error:
+            return BindOutcome.GONE if error.status == 404 else None
+        except Unreachable:
+            return None
+        truth = msgspec.json.decode(content, type=_PodTruth)
+        if truth.metadata.uid != pod.uid:
+            return BindOutcome.GONE
+        if not truth.spec.node_name:
+            return None
+        same = truth.spec.node_name == placement.node_name
+        return BindOutcome.BOUND if same else BindOutcome.TAKEN
+
+
+def binding_annotations(
+    placement: Placement, decision_id: str, epoch: int | None
+) -> dict[str, str]:
+    """What the Binding writes on the pod."""
+    written = {names.DECISION: decision_id}
+    if epoch is not None:
+        written[names.EPOCH] = str(epoch)
+    if placement.devices:
+        written[names.DEVICES] = format_devices(placement.devices)
+    if placement.index is not None:
+        written[names.POD_INDEX] = str(placement.index)
+    if placement.cuda_visible_devices is not None:
+        written[names.CUDA_VISIBLE_DEVICES] = placement.cuda_visible_devices
+    for position, share in enumerate(placement.shares):
+        written[f"{names.CUDA_VISIBLE_DEVICES}.{position}"] = share
+    return written
+
+
+def encode_binding(placement: Placement, decision_id: str, epoch: int | None) -> bytes:
+    """The Binding's body."""
+    pod = placement.pod
+    return msgspec.json.encode(
+        {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {
+                "name": pod.name,
+                "namespace": pod.namespace,
+                "uid": pod.uid,
+                "annotations": binding_annotations(placement, decision_id, epoch),
+            },
+            "target": {"apiVersion": "v1", "kind": "Node", "name": placement.node_name},
+        }
+    )

@@ -1,0 +1,120 @@
+"""The configuration file: ``gpu-scheduler.io/v1`` ``GpuSchedulerConfiguration``.
+
+Strict: an unknown key or a wrong type is refused with its path, because a typo that is
+silently ignored is found weeks later.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from scheduler.decide.view import Profile
+from scheduler.model.ladder import Ladder, LadderError, parse_ladder
+from scheduler.model.names import SCHEDULER_NAME
+
+API_VERSION = "gpu-scheduler.io/v1"
+KIND = "GpuSchedulerConfiguration"
+DEFAULT_LADDER = "2g.20gb->1g.20gb->1g.10gb"
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be used; one line saying where and what."""
+
+
+class _Part(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """A section of the file."""
+
+
+class Maps(_Part):
+    """Who may use maps: namespaces with the label, all, or none."""
+
+    allow: Literal["labelled", "all", "none"] = "labelled"
+
+
+class Fallback(_Part):
+    """MIG fallback at admission; ``scope`` ``all`` also covers other schedulers' pods."""
+
+    scope: Literal["ours", "all"] = "ours"
+    ladders: tuple[str, ...] = (DEFAULT_LADDER,)
+
+    def parsed(self) -> tuple[Ladder, ...]:
+        """The ladders; LadderError names the bad one."""
+        return tuple(parse_ladder(text) for text in self.ladders)
+
+
+class LeaderElection(_Part):
+    """Lease name and timings in seconds; kube-scheduler's defaults."""
+
+    leader_elect: bool = True
+    resource_name: str = SCHEDULER_NAME
+    resource_namespace: str = "gpu-scheduler-system"
+    lease_duration_s: float = 15.0
+    renew_deadline_s: float = 10.0
+    retry_period_s: float = 2.0
+
+
+class Webhook(_Part):
+    """``enabled: false`` is the seed's option A: maps are placed, the environment is not set."""
+
+    enabled: bool = True
+    socket: str = ""
+
+
+class Config(_Part):
+    """The whole file."""
+
+    api_version: str = API_VERSION
+    kind: str = KIND
+    scheduler_name: str = SCHEDULER_NAME
+    placement: Literal["pack", "spread"] = "pack"
+    maps: Maps = Maps()
+    fallback: Fallback = Fallback()
+    leader_election: LeaderElection = LeaderElection()
+    webhook: Webhook = Webhook()
+    health_address: str = "0.0.0.0:8080"
+
+    def profile(self) -> Profile:
+        """What decisions need of it."""
+        return Profile(
+            scheduler_name=self.scheduler_name,
+            placement=self.placement,
+            maps_allow=self.maps.allow,
+        )
+
+
+def load(path: Path | None) -> Config:
+    """Read and check a file; the defaults when there is none. ConfigError names path and key."""
+    if path is None:
+        return Config()
+    try:
+        return parse(path.read_bytes())
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from error
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def parse(content: bytes) -> Config:
+    """Read and check a configuration's bytes (YAML)."""
+    try:
+        config = msgspec.yaml.decode(content, type=Config, strict=True)
+    except msgspec.MsgspecError as error:
+        raise ConfigError(str(error)) from error
+    if config.api_version != API_VERSION or config.kind != KIND:
+        raise ConfigError(
+            f"expected apiVersion {API_VERSION} and kind {KIND},"
+            f" got {config.api_version} {config.kind}"
+        )
+    try:
+        config.fallback.parsed()
+    except LadderError as error:
+        raise ConfigError(f"$.fallback.ladders: {error}") from error
+    election = config.leader_election
+    if not election.lease_duration_s > election.renew_deadline_s > election.retry_period_s > 0:
+        raise ConfigError(
+            "$.leaderElection: need leaseDurationS > renewDeadlineS > retryPeriodS > 0"
+        )
+    return config

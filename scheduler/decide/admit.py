@@ -1,0 +1,135 @@
+"""What a pod under review gets: the answer to the webhook's question. Pure.
+
+The shells (the socket server, the simulator) keep the promise that an answer makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from scheduler.decide.fallback import Granted, Refused, choose_tier, is_degradable
+from scheduler.decide.view import Profile
+from scheduler.model import names
+from scheduler.model.admission import Answer, NodeKind, Rewrite, Scope
+from scheduler.model.gpumap import MapError, parse
+from scheduler.model.ladder import Ladder, LadderError, parse_ladder
+from scheduler.model.pod import Pod, Role
+from scheduler.state.cluster import Cluster
+from scheduler.state.promise import Promises
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """The configuration's part in an admission; ``scope`` is the configured one."""
+
+    profile: Profile = Profile()
+    scope: str = "ours"
+    ladders: tuple[Ladder, ...] = ()
+
+
+class Admission(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer, the tier it promises, and the word for the metric."""
+
+    answer: Answer
+    granted: Granted | None = None
+    result: str = "untouched"
+
+
+def admit(
+    cluster: Cluster,
+    promises: Promises,
+    waiting: Iterable[Pod],
+    pod: Pod,
+    scope: Scope,
+    rules: Rules,
+) -> Admission:
+    """Answer one question; ``waiting`` are refused pods lacking one resource, strongest first."""
+    kinds = node_kinds(cluster, pod)
+    known = promises.known(pod.namespace, pod.annotations.get(names.RESERVATION, ""))
+    if known is not None:
+        again = Answer(
+            rewrites=known.rewrites, reservation=known.id, known_reservation=True, node_kinds=kinds
+        )
+        return Admission(answer=again)
+    if not is_degradable(pod) or not _in_scope(cluster, pod, scope, rules):
+        return Admission(answer=Answer(node_kinds=kinds))
+    try:
+        ladders, warnings = _ladders(cluster, pod, rules)
+    except LadderError as error:
+        return Admission(answer=Answer(denied=f"{names.MIG_FALLBACK}: {error}"), result="denied")
+    ours = pod.scheduler_name == rules.profile.scheduler_name
+    candidate = pod if ours else msgspec.structs.replace(pod, unsupported=())
+    held = [p for p in promises.holders(pod.priority)]
+    waiting = (other for other in waiting if other.priority >= pod.priority)
+    found = choose_tier(cluster, candidate, ladders, held, waiting, rules.profile)
+    if isinstance(found, Refused):
+        return _refused(pod, found, warnings)
+    answer = Answer(
+        rewrites=_rewrites(pod, found), annotate=ours or bool(found.changes), warnings=warnings
+    )
+    return Admission(answer=answer, granted=found, result="degraded" if found.changes else "kept")
+
+
+def node_kinds(cluster: Cluster, pod: Pod) -> dict[str, NodeKind]:
+    """For each node that the pod's map names: its real name and who numbers its GPUs."""
+    if pod.map_text is None:
+        return {}
+    try:
+        entries = parse(pod.map_text).entries.values()
+    except MapError:
+        return {}
+    return {token: _kind(cluster, token) for token in {entry.node for entry in entries}}
+
+
+def _kind(cluster: Cluster, token: str) -> NodeKind:
+    found = cluster.resolve(token)
+    if len(found) != 1:
+        return NodeKind()
+    node = cluster.books[next(iter(found))].node
+    assert node is not None
+    return NodeKind(node.name, "numbered" if node.is_numbered else "counted")
+
+
+def _in_scope(cluster: Cluster, pod: Pod, scope: Scope, rules: Rules) -> bool:
+    if pod.scheduler_name == rules.profile.scheduler_name:
+        return scope == "ours"
+    enabled = cluster.namespace(pod.namespace).labels.get(names.FALLBACK_NAMESPACE) == "enabled"
+    return scope == "any" and (rules.scope == "all" or enabled)
+
+
+def _ladders(
+    cluster: Cluster, pod: Pod, rules: Rules
+) -> tuple[tuple[Ladder, ...], tuple[str, ...]]:
+    """The pod's ladder, else its namespace's, else the configured ones; and warnings."""
+    text = pod.annotations.get(names.MIG_FALLBACK)
+    if text is not None:
+        return (parse_ladder(text),), ()
+    text = cluster.namespace(pod.namespace).annotations.get(names.MIG_FALLBACK)
+    if text is None:
+        return rules.ladders, ()
+    try:
+        return (parse_ladder(text),), ()
+    except LadderError as error:
+        return (), (f"namespace {pod.namespace}, {names.MIG_FALLBACK}: {error}",)
+
+
+def _refused(pod: Pod, found: Refused, warnings: tuple[str, ...]) -> Admission:
+    if found.is_strict:
+        denied = f"none of {', '.join(found.tried)} is free and the ladder ends in fail"
+        return Admission(answer=Answer(denied=denied), result="denied")
+    return Admission(answer=Answer(warnings=warnings), result="waits")
+
+
+def _rewrites(pod: Pod, found: Granted) -> tuple[Rewrite, ...]:
+    return tuple(
+        Rewrite(
+            container=container.name,
+            source=old,
+            target=new,
+            init=container.role is not Role.APP,
+        )
+        for container in pod.containers
+        for old, new in found.changes
+        if container.devices.get(old, 0) > 0
+    )

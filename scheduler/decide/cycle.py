@@ -1,0 +1,172 @@
+"""One decision: a view of the cluster and a pod in, a Decision out. No I/O, no clock, no chance.
+
+Every shell calls this one function: the loop, the webhook's answers, the simulator, replay
+and the benchmarks.
+"""
+
+from __future__ import annotations
+
+from scheduler.decide import mapped
+from scheduler.decide.decision import Decision, Placement, Rejection
+from scheduler.decide.filters import first_rejection
+from scheduler.decide.scores import Score, score
+from scheduler.decide.view import Profile, View
+from scheduler.model import names
+from scheduler.model.device import Devices
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Code, Diagnosis, Reason
+from scheduler.model.shares import CudaMode
+from scheduler.state.ledger import NodeBooks
+
+
+def decide(view: View, pod: Pod, profile: Profile) -> Decision:
+    """Where the pod goes, or why it cannot go anywhere."""
+    general = _general_problem(pod)
+    if general is not None:
+        return _rejected_everywhere(view, pod, general)
+    if pod.map_text is not None:
+        return _decide_mapped(view, pod, profile)
+    return _decide_packed(view, pod, profile)
+
+
+def _general_problem(pod: Pod) -> Reason | None:
+    if pod.unsupported:
+        fields = " and ".join(pod.unsupported)
+        return Reason(
+            code=Code.UNSUPPORTED,
+            text=f"unsupported: {fields} (gpu-scheduler does not implement this yet)",
+            resolvable=False,
+        )
+    if pod.map_text is None and pod.reads_devices and not pod.requests.get(names.GPU, 0):
+        return Reason(
+            code=Code.NO_VALUE_FOR_ENV,
+            text="a container reads its devices from an annotation but the pod is given none",
+            resolvable=False,
+        )
+    return None
+
+
+def _rejected_everywhere(view: View, pod: Pod, reason: Reason) -> Rejection:
+    total = sum(1 for _ in view.candidates())
+    return Rejection(pod=pod, diagnosis=Diagnosis(total=total, general=reason))
+
+
+def _decide_mapped(view: View, pod: Pod, profile: Profile) -> Decision:
+    found = mapped.target(pod, view, profile)
+    if isinstance(found, Reason):
+        return _rejected_everywhere(view, pod, found)
+    nodes: dict[str, tuple[Reason, ...]] = {}
+    place: NodeBooks | None = None
+    for books in view.candidates():
+        assert books.node is not None
+        if books.node.name == found.node_name:
+            place = books
+        else:
+            nodes[books.node.name] = (mapped.NOT_NAMED,)
+    assert place is not None, f"{found.node_name} was resolved but is not a candidate"
+    reasons = first_rejection(pod, place)
+    if not reasons:
+        problem = mapped.device_problem(pod, found.entry, place)
+        reasons = () if problem is None else (problem,)
+    if not reasons:
+        placement = _mapped_placement(pod, found, place, len(nodes) + 1)
+        if isinstance(placement, Placement):
+            return placement
+        reasons = (placement,)
+    nodes[found.node_name] = reasons
+    return Rejection(pod=pod, diagnosis=Diagnosis(total=len(nodes), nodes=nodes))
+
+
+def _mapped_placement(
+    pod: Pod, found: mapped.Target, books: NodeBooks, examined: int
+) -> Placement | Reason:
+    devices = mapped.assignment(pod, found.entry, books)
+    value, shares = mapped.environment(pod, devices)
+    if pod.reads_devices and value is None:
+        return Reason(
+            code=Code.NO_VALUE_FOR_ENV,
+            text="node(s) where the kubelet picks GPUs for a container that reads its devices",
+        )
+    return Placement(
+        pod=pod,
+        node_name=found.node_name,
+        devices=devices,
+        index=found.entry.index,
+        cuda_visible_devices=value,
+        shares=shares,
+        notes=_map_notes(pod, devices, value) + _soft_notes(pod),
+        examined=examined,
+    )
+
+
+def _decide_packed(view: View, pod: Pod, profile: Profile) -> Decision:
+    rejected: dict[str, tuple[Reason, ...]] = {}
+    best: tuple[Score, NodeBooks] | None = None
+    feasible = 0
+    spread = profile.placement == "spread"
+    for books in view.candidates():
+        assert books.node is not None
+        reasons = first_rejection(pod, books)
+        if reasons:
+            rejected[books.node.name] = reasons
+            continue
+        feasible += 1
+        mark = score(pod, books, spread=spread)
+        if best is None or mark < best[0]:
+            best = (mark, books)
+    if best is None:
+        return Rejection(pod=pod, diagnosis=Diagnosis(total=len(rejected), nodes=rejected))
+    return _packed_placement(pod, best[1], feasible, feasible + len(rejected))
+
+
+def _packed_placement(pod: Pod, books: NodeBooks, feasible: int, examined: int) -> Placement:
+    assert books.node is not None
+    devices = _packed_devices(pod, books)
+    value, shares = mapped.environment(pod, devices)
+    return Placement(
+        pod=pod,
+        node_name=books.node.name,
+        devices=devices,
+        cuda_visible_devices=value,
+        shares=shares,
+        notes=_soft_notes(pod),
+        feasible=feasible,
+        examined=examined,
+    )
+
+
+def _packed_devices(pod: Pod, books: NodeBooks) -> Devices:
+    assert books.node is not None
+    numbers: tuple[int, ...] = ()
+    counts = dict(pod.gpu_requests)
+    if books.node.is_numbered and names.GPU in counts:
+        numbers = books.free_numbers()[: counts.pop(names.GPU)]
+        assert len(numbers) == pod.requests[names.GPU], "free count and free numbers disagree"
+    return Devices(
+        numbers, tuple((names.mig_profile(name), n) for name, n in sorted(counts.items()))
+    )
+
+
+def _map_notes(pod: Pod, devices: Devices, value: str | None) -> tuple[tuple[str, str], ...]:
+    if not devices.numbers:
+        return (
+            (
+                "MapHonouredNodeOnly",
+                "gpu-scheduling-map chose the node; which GPU is the kubelet's choice there",
+            ),
+        )
+    told = any(c.cuda_literal is not None or c.cuda_key is not None for c in pod.containers)
+    if value is not None and not told and mapped.cuda_mode(pod) is not CudaMode.NONE:
+        return (
+            (
+                "EnvironmentNotSet",
+                f"CUDA_VISIBLE_DEVICES={value} was not set: the pod did not pass the webhook",
+            ),
+        )
+    return ()
+
+
+def _soft_notes(pod: Pod) -> tuple[tuple[str, str], ...]:
+    if not pod.soft:
+        return ()
+    return (("PreferenceIgnored", f"not considered: {' and '.join(pod.soft)}"),)

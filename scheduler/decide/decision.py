@@ -1,0 +1,39 @@
+"""What a decision can be. Decisions are values: expected "no" is never an exception."""
+
+from __future__ import annotations
+
+import msgspec
+
+from scheduler.model.device import Devices
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Diagnosis
+
+
+class Placement(msgspec.Struct, frozen=True, kw_only=True):
+    """Bind ``pod`` to ``node_name``.
+
+    ``devices`` is what it gets there; ``index`` its map index, if mapped;
+    ``cuda_visible_devices`` the value for the environment (None: nothing to say) and
+    ``shares`` the value per position of a requesting container where they differ;
+    ``notes`` are sentences the pod's author should read.
+    """
+
+    pod: Pod
+    node_name: str
+    devices: Devices = Devices()
+    index: int | None = None
+    cuda_visible_devices: str | None = None
+    shares: tuple[str, ...] = ()
+    notes: tuple[tuple[str, str], ...] = ()
+    feasible: int = 1
+    examined: int = 1
+
+
+class Rejection(msgspec.Struct, frozen=True, kw_only=True):
+    """No node will do, and why."""
+
+    pod: Pod
+    diagnosis: Diagnosis
+
+
+Decision = Placement | Rejection

@@ -1,0 +1,136 @@
+"""Which tier a new pod gets at admission (design 5.8 to 5.11).
+
+*Free* is not a subtraction: the newcomer is decided like any pod, on the cluster with these
+holders placed on top: promised pods, and pods that wait for exactly one tier, each only if
+its priority is at least the newcomer's. What holds nothing today cannot degrade anybody.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from scheduler.decide.cycle import decide
+from scheduler.decide.decision import Placement
+from scheduler.decide.filters import first_rejection
+from scheduler.decide.view import Overlay, Profile
+from scheduler.model import names
+from scheduler.model.ladder import OFF, Ladder
+from scheduler.model.pod import Pod, with_resource
+from scheduler.state.cluster import Cluster
+from scheduler.state.promise import Promise
+
+COMBINATIONS_MAX = 64
+
+
+class Granted(msgspec.Struct, frozen=True):
+    """A tier for the newcomer: ``pod`` as rewritten, ``changes`` as (from, to) resources."""
+
+    pod: Pod
+    changes: tuple[tuple[str, str], ...]
+    placement: Placement
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """No tier has anything free; ``is_strict`` when the ladder ends in ``fail``."""
+
+    tried: tuple[str, ...]
+    is_strict: bool
+
+
+def is_degradable(pod: Pod) -> bool:
+    """Whether the pod takes part in fallback and promises at all (design 5.10)."""
+    mig = any(names.is_mig(resource) for resource in pod.gpu_requests)
+    owner = pod.owner.kind if pod.owner else ""
+    return (
+        mig
+        and pod.map_text is None
+        and not pod.gates
+        and not pod.node_name
+        and owner not in ("DaemonSet", "Node")
+        and pod.annotations.get(names.PREFER) != "preempt"
+    )
+
+
+def choose_tier(
+    cluster: Cluster,
+    pod: Pod,
+    ladders: Sequence[Ladder],
+    promises: Iterable[Promise],
+    waiting: Iterable[Pod],
+    profile: Profile,
+) -> Granted | Refused:
+    """The first combination of tiers with which the pod fits beside all stronger holders.
+
+    ``waiting`` are refused pods that lack exactly one resource, strongest first.
+    """
+    overlay = Overlay(cluster)
+    for promise in promises:
+        if promise.pod.uid not in cluster.assumed:
+            _hold(overlay, promise, profile)
+    _hold_waiting(overlay, waiting, profile)
+    tried: list[str] = []
+    for changes in _combinations(pod, ladders):
+        candidate = pod
+        for old, new in changes:
+            candidate = with_resource(candidate, old, new)
+        decision = decide(overlay, candidate, profile)
+        if isinstance(decision, Placement):
+            return Granted(candidate, changes, decision)
+        tried += sorted(names.mig_profile(resource) for resource in candidate.gpu_requests)
+    strict = any(_ladder_of(r, ladders).is_strict for r in pod.gpu_requests)
+    return Refused(tuple(dict.fromkeys(tried)), strict)
+
+
+def _hold(overlay: Overlay, promise: Promise, profile: Profile) -> None:
+    """Place a promised pod where it was seen to fit, or wherever it fits now."""
+    books = overlay.at(promise.node_name)
+    if books is not None and not first_rejection(promise.pod, books):
+        overlay.place(promise.pod, promise.node_name, None)
+        return
+    decision = decide(overlay, _schedulable(promise.pod), profile)
+    if isinstance(decision, Placement):
+        promise.node_name = decision.node_name
+        overlay.place(promise.pod, decision.node_name, decision.devices)
+
+
+def _hold_waiting(overlay: Overlay, waiting: Iterable[Pod], profile: Profile) -> None:
+    """Place refused pods that could be placed by now; one failure speaks for its equals."""
+    hopeless: set[object] = set()
+    for pod in waiting:
+        kind = _kind(pod)
+        if kind in hopeless:
+            continue
+        decision = decide(overlay, _schedulable(pod), profile)
+        if isinstance(decision, Placement):
+            overlay.place(pod, decision.node_name, decision.devices)
+        else:
+            hopeless.add(kind)
+
+
+def _schedulable(pod: Pod) -> Pod:
+    # Another scheduler may well implement what we do not; only the devices matter here.
+    return msgspec.structs.replace(pod, unsupported=()) if pod.unsupported else pod
+
+
+def _kind(pod: Pod) -> object:
+    return (
+        tuple(sorted(pod.requests.items())),
+        tuple(sorted(pod.node_selector.items())),
+        pod.required_terms,
+        pod.tolerations,
+        pod.host_ports,
+    )
+
+
+def _ladder_of(resource: str, ladders: Sequence[Ladder]) -> Ladder:
+    return next((ladder for ladder in ladders if resource in ladder.tiers), OFF)
+
+
+def _combinations(pod: Pod, ladders: Sequence[Ladder]) -> Iterator[tuple[tuple[str, str], ...]]:
+    asked = [resource for resource in pod.gpu_requests if names.is_mig(resource)]
+    options = [(resource, *_ladder_of(resource, ladders).below(resource)) for resource in asked]
+    for tiers in itertools.islice(itertools.product(*options), COMBINATIONS_MAX):
+        yield tuple((old, new) for old, new in zip(asked, tiers, strict=True) if old != new)

@@ -1,0 +1,32 @@
+"""GPUs one by one (design 5.5): who picks the device on this node, and is it known.
+
+For packed pods here; a mapped pod's own devices are checked by ``decide/mapped``.
+"""
+
+from __future__ import annotations
+
+from scheduler.model import names
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Code, Reason
+from scheduler.state.ledger import NodeBooks
+
+KUBELET_PICKS = Reason(
+    code=Code.NODE_COUNTS_DEVICES,
+    text="node(s) where the kubelet picks GPUs run a pod that was mapped past it",
+)
+NUMBERS_UNKNOWN = Reason(
+    code=Code.DEVICES_UNKNOWN, text="node(s) had GPUs held under unknown numbers"
+)
+
+
+def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
+    """Reject a node on which this pod's GPUs could be somebody else's already."""
+    node = books.node
+    assert node is not None
+    if not pod.gpu_requests:
+        return ()
+    if not node.is_numbered:
+        return (KUBELET_PICKS,) if books.mapped_without_request() else ()
+    if pod.map_text is None and pod.requests.get(names.GPU, 0) > 0 and books.unknown_units():
+        return (NUMBERS_UNKNOWN,)
+    return ()

@@ -1,0 +1,27 @@
+"""Taints with NoSchedule or NoExecute keep pods away (plugins/tainttoleration).
+
+Node conditions are not looked at: the node controllers turn them into taints.
+"""
+
+from __future__ import annotations
+
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Code, Reason
+from scheduler.model.selector import Taint, untolerated
+from scheduler.state.ledger import NodeBooks
+
+
+def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
+    """Reject the node for its first taint that the pod does not tolerate."""
+    node = books.node
+    assert node is not None
+    if not node.taints:
+        return ()
+    taint = untolerated(node.taints, pod.tolerations)
+    return () if taint is None else (_reason(taint),)
+
+
+def _reason(taint: Taint) -> Reason:
+    # The form of Kubernetes up to 1.34: later ones leave the taint out, which helps nobody.
+    text = f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
+    return Reason(code=Code.TAINT, text=text, resolvable=False)

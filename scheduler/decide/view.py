@@ -1,0 +1,70 @@
+"""What a decision may look at: the cluster, or the cluster with things tried out on top."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+import msgspec
+
+from scheduler.model.device import Devices
+from scheduler.model.node import Namespace
+from scheduler.model.pod import Pod
+from scheduler.state.cluster import Cluster
+from scheduler.state.ledger import NodeBooks, holding_of
+
+
+class View(Protocol):
+    """The read side of :class:`scheduler.state.cluster.Cluster`."""
+
+    def candidates(self) -> Iterator[NodeBooks]:
+        """Books of all existing nodes."""
+
+    def resolve(self, token: str) -> frozenset[str]:
+        """Nodes that a map's node name fits."""
+
+    def namespace(self, name: str) -> Namespace:
+        """A namespace's labels and annotations."""
+
+    def indexes_held(self, workload: str) -> Mapping[int, Pod]:
+        """Index -> live placed pod of a workload."""
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """How this scheduler decides; made from the configuration once."""
+
+    scheduler_name: str = "gpu-scheduler"
+    placement: str = "pack"
+    maps_allow: str = "labelled"
+
+
+class Overlay:
+    """The cluster with some pods placed on top; the cluster itself is never changed."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._changed: dict[str, NodeBooks] = {}
+        self.resolve = cluster.resolve
+        self.namespace = cluster.namespace
+        self.indexes_held = cluster.indexes_held
+
+    def candidates(self) -> Iterator[NodeBooks]:
+        """Books of all existing nodes, those that were tried out replaced by copies."""
+        changed = self._changed
+        for books in self._cluster.candidates():
+            assert books.node is not None
+            yield changed.get(books.node.name, books)
+
+    def at(self, node_name: str) -> NodeBooks | None:
+        """The books of one node as tried out, or None when it does not exist."""
+        books = self._changed.get(node_name) or self._cluster.books.get(node_name)
+        return books if books is not None and books.node is not None else None
+
+    def place(self, pod: Pod, node_name: str, devices: Devices | None) -> None:
+        """Enter a pod on a copy of the node's books; an unknown node is ignored."""
+        books = self.at(node_name)
+        if books is None:
+            return
+        if node_name not in self._changed:
+            books = self._changed[node_name] = books.copy()
+        books.add(pod, holding_of(pod, devices, self._cluster.scheduler_name))

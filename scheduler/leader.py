@@ -1,0 +1,211 @@
+"""Leader election on a Lease: one process decides, the others stand by, warm and ready.
+
+The rules are client-go's (``tools/leaderelection``): a lease counts as expired only after
+it was seen unchanged for its whole duration on *our* monotonic clock; two clocks are never
+compared. What to do next is a pure function of what was seen; the loop below only does it.
+The lease's ``leaseTransitions`` is the epoch that every Binding carries.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import random
+from collections.abc import Callable
+
+import msgspec
+
+from scheduler.report.recorder import micro_time
+from scheduler.watch.client import ApiError, Client, Unreachable
+
+
+class Timings(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Seconds; duration > renew deadline > retry period."""
+
+    lease_duration_s: float = 15.0
+    renew_deadline_s: float = 10.0
+    retry_period_s: float = 2.0
+
+
+class LeaseSpec(msgspec.Struct, rename="camel", omit_defaults=True):
+    """``coordination.k8s.io/v1`` LeaseSpec."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class _Meta(msgspec.Struct, rename="camel", omit_defaults=True):
+    name: str
+    namespace: str
+    resource_version: str | None = None
+    annotations: dict[str, str] | None = None
+
+
+class Lease(msgspec.Struct, rename="camel"):
+    """A Lease, as far as election reads and writes it."""
+
+    metadata: _Meta
+    spec: LeaseSpec
+    api_version: str = "coordination.k8s.io/v1"
+    kind: str = "Lease"
+
+
+class Step(enum.Enum):
+    """What to do with the lease now."""
+
+    CREATE = "create"
+    ACQUIRE = "acquire"
+    RENEW = "renew"
+    WAIT = "wait"
+
+
+def next_step(lease: Lease | None, me: str, unchanged_s: float, duration_s: float) -> Step:
+    """The next step, given the lease as just read and for how long we saw it unchanged."""
+    if lease is None:
+        return Step.CREATE
+    holder = lease.spec.holder_identity
+    if holder == me:
+        return Step.RENEW
+    if not holder or unchanged_s >= (lease.spec.lease_duration_seconds or duration_s):
+        return Step.ACQUIRE
+    return Step.WAIT
+
+
+class Elector:
+    """Takes part in the election; ``leads()`` is asked before every decision.
+
+    Losing the lease steps down inside the process: caches stay, and the lease is sought
+    again. With ``enabled=False`` the process always leads and no Lease is touched.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        name: str,
+        namespace: str,
+        identity: str,
+        timings: Timings,
+        clock: Callable[[], float],
+        rng: random.Random,
+        on_change: Callable[[bool], None],
+        enabled: bool = True,
+    ) -> None:
+        self._client = client
+        self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self._meta = _Meta(name, namespace)
+        self._me = identity
+        self._timings = timings
+        self._clock = clock
+        self._rng = rng
+        self._on_change = on_change
+        self._enabled = enabled
+        self._seen: tuple[LeaseSpec, float] | None = None
+        self._renewed_at: float | None = None
+        self._leads = False
+        self.epoch: int | None = None
+
+    def leads(self) -> bool:
+        """Whether this process may decide now; false once the renew deadline is near."""
+        if not self._enabled:
+            return True
+        if not self._leads or self._renewed_at is None:
+            return False
+        return self._clock() - self._renewed_at < self._timings.renew_deadline_s
+
+    async def run(self) -> None:
+        """Seek and keep the lease for ever; on cancellation give it back."""
+        if not self._enabled:
+            self._on_change(True)
+            await asyncio.Event().wait()
+        try:
+            while True:
+                await self._round()
+                self._set(self.leads())
+                pause = self._timings.retry_period_s
+                await asyncio.sleep(pause if self._leads else pause * (1 + self._rng.random()))
+        finally:
+            if self._leads:
+                await asyncio.shield(self._release())
+
+    async def _round(self) -> None:
+        started = self._clock()
+        try:
+            lease = await self._read()
+            step = next_step(
+                lease, self._me, self._unchanged_s(lease), self._timings.lease_duration_s
+            )
+            if step is Step.WAIT:
+                self._leads = False
+                return
+            await self._write(lease, step)
+        except ApiError as error:
+            # 409: somebody else was quicker. Anything else: the deadline decides.
+            self._leads = self._leads and error.status != 409
+        except Unreachable:
+            pass
+        else:
+            # The promise counts from before the request, not from its answer.
+            self._leads = True
+            self._renewed_at = started
+
+    async def _read(self) -> Lease | None:
+        try:
+            content = await self._request("GET", f"{self._path}/{self._meta.name}")
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+        return msgspec.json.decode(content, type=Lease)
+
+    def _unchanged_s(self, lease: Lease | None) -> float:
+        if lease is None:
+            return 0.0
+        now = self._clock()
+        if self._seen is None or self._seen[0] != lease.spec:
+            self._seen = (lease.spec, now)
+        return now - self._seen[1]
+
+    async def _write(self, lease: Lease | None, step: Step) -> None:
+        now = micro_time()
+        old = lease.spec if lease else LeaseSpec()
+        transitions = old.lease_transitions or 0
+        if step is Step.ACQUIRE:
+            transitions += 1
+        spec = LeaseSpec(
+            holder_identity=self._me,
+            lease_duration_seconds=max(1, round(self._timings.lease_duration_s)),
+            acquire_time=old.acquire_time if step is Step.RENEW else now,
+            renew_time=now,
+            lease_transitions=transitions,
+        )
+        body = msgspec.json.encode(Lease(lease.metadata if lease else self._meta, spec))
+        if step is Step.CREATE:
+            await self._request("POST", self._path, body)
+        else:
+            await self._request("PUT", f"{self._path}/{self._meta.name}", body)
+        self.epoch = transitions
+
+    async def _release(self) -> None:
+        try:
+            lease = await self._read()
+            if lease is None or lease.spec.holder_identity != self._me:
+                return
+            spec = msgspec.structs.replace(
+                lease.spec, holder_identity="", lease_duration_seconds=1, renew_time=micro_time()
+            )
+            body = msgspec.json.encode(Lease(lease.metadata, spec))
+            await self._request("PUT", f"{self._path}/{self._meta.name}", body)
+        except (ApiError, Unreachable):
+            return  # it expires by itself
+
+    async def _request(self, method: str, path: str, body: bytes | None = None) -> bytes:
+        timeout_s = self._timings.renew_deadline_s / 2
+        return await self._client.request(method, path, body, timeout_s=timeout_s)
+
+    def _set(self, leads: bool) -> None:
+        self._leads = leads
+        self._on_change(leads)

@@ -1,0 +1,241 @@
+"""The one loop: inbox -> cluster state -> decide -> bind -> report.
+
+Watches, Bindings and timers only put events into the inbox; this loop is the one writer of
+the state and decides at its own pace. It yields to the event loop between batches, so that
+answers of Bindings and the webhook's questions are never kept waiting for long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import structlog
+
+from scheduler.bind.binder import Binder
+from scheduler.decide.cycle import decide
+from scheduler.decide.decision import Placement, Rejection
+from scheduler.decide.view import Profile
+from scheduler.model.device import format_devices
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Cause, sentence
+from scheduler.report.metrics import Metrics
+from scheduler.report.recorder import Recorder
+from scheduler.state import event as ev
+from scheduler.state.cluster import Assumption, Cluster
+from scheduler.state.fold import fold
+from scheduler.state.ledger import over_committed
+from scheduler.state.promise import Promises
+from scheduler.state.queue import Entry, Queue
+
+BATCH_MAX = 64
+FLUSH_EVERY_S = 30.0
+TICK_S = 1.0
+
+log = structlog.get_logger("scheduler")
+
+
+class Leadership(Protocol):
+    """Whether this process may decide now."""
+
+    def leads(self) -> bool:
+        """Asked before every decision."""
+
+
+class Loop:
+    """State and its only writer."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        binder: Callable[[Callable[[ev.BindEnded], None]], Binder],
+        recorder: Recorder,
+        metrics: Metrics,
+        leadership: Leadership,
+        clock: Callable[[], float],
+    ) -> None:
+        self.cluster = Cluster(profile.scheduler_name)
+        self.queue = Queue()
+        self.promises = Promises()
+        self.profile = profile
+        self.is_synced = False
+        self._inbox: deque[ev.Event] = deque()
+        self._news = asyncio.Event()
+        self._binder = binder(self.emit)
+        self._recorder = recorder
+        self._metrics = metrics
+        self._leadership = leadership
+        self._clock = clock
+        self._sent: dict[str, tuple[Placement, Entry]] = {}
+        self._flushed_at = clock()
+        self._decisions = 0
+
+    def emit(self, event: ev.Event) -> None:
+        """Put an event into the inbox; never blocks."""
+        self._inbox.append(event)
+        self._news.set()
+
+    def nudge(self) -> None:
+        """Something outside the inbox changed (leadership, first sync): look again."""
+        self._news.set()
+
+    def may_answer(self) -> bool:
+        """Whether admissions may be answered from this state: caches filled, and leading."""
+        return self.is_synced and self._leadership.leads()
+
+    async def run(self) -> None:
+        """Work for ever; ends by cancellation or by a bug."""
+        while True:
+            await self._wait()
+            self._drain()
+            now = self._clock()
+            self._tick(now)
+            while self.is_synced and self._leadership.leads() and self._decide_some(now):
+                await asyncio.sleep(0)
+                self._drain()
+                now = self._clock()
+
+    async def settle(self, timeout_s: float) -> None:
+        """Stop deciding was said elsewhere: let Bindings in flight end."""
+        await self._binder.drain(timeout_s)
+        self._drain()
+
+    def waiting_for_one(self) -> Iterator[Pod]:
+        """Refused pods that lack exactly one resource, strongest and oldest first."""
+        entries = [entry for entry in self.queue.parked() if len(entry.lacking) == 1]
+        entries.sort(key=lambda e: (-e.pod.priority, e.pod.created, e.sequence))
+        return (entry.pod for entry in entries)
+
+    async def _wait(self) -> None:
+        due = self.queue.next_due()
+        timeout_s = TICK_S if due is None else max(0.0, min(TICK_S, due - self._clock()))
+        if self._inbox or timeout_s == 0.0:
+            await asyncio.sleep(0)
+        else:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._news.wait()
+            except TimeoutError:
+                pass
+        self._news.clear()
+
+    def _drain(self) -> None:
+        now = self._clock()
+        while self._inbox:
+            event = self._inbox.popleft()
+            self._promise_news(event)
+            if isinstance(event, ev.BindEnded):
+                self._bind_ended(event)
+            for change in fold(self.cluster, event):
+                self._apply(change, now)
+
+    def _promise_news(self, event: ev.Event) -> None:
+        match event:
+            case ev.PodSeen(pod):
+                self.promises.see(pod)
+            case ev.PodVanished(uid):
+                self.promises.end(uid)
+            case ev.PodsListed(pods):
+                self.promises.keep_only(pod.uid for pod in pods)
+                for pod in pods:
+                    self.promises.see(pod)
+
+    def _apply(self, change: ev.Change, now: float) -> None:
+        match change:
+            case ev.Waiting(pod):
+                self.queue.offer(pod, now)
+            case ev.Settled(uid):
+                self.queue.settle(uid)
+                if uid not in self.cluster.pods:
+                    self._recorder.forget(uid)
+                    self._sent.pop(uid, None)
+            case ev.Lifted():
+                self.queue.lift(change)
+            case ev.Retry(pod, message):
+                sent = self._sent.pop(pod.uid, None)
+                attempts, since = (sent[1].attempts, sent[1].since) if sent else (0, now)
+                self.queue.postpone(pod, attempts, since, now)
+                self._recorder.failed(pod, f"binding failed: {message}", "SchedulerError")
+                self._metrics.attempts.labels("error", self._metrics.profile).inc()
+
+    def _tick(self, now: float) -> None:
+        if now - self._flushed_at < TICK_S:
+            return
+        self._flushed_at = now
+        if self.promises.expire(now):
+            log.info("a promised tier was given back: its pod never appeared")
+        self.queue.flush(now)
+        for name, size in self.queue.sizes().items():
+            self._metrics.pending.labels(name).set(size)
+        self._metrics.cache_size.labels("pods").set(len(self.cluster.pods))
+        self._metrics.cache_size.labels("nodes").set(self.cluster.node_count())
+        self._metrics.cache_size.labels("assumed_pods").set(len(self.cluster.assumed))
+        self._metrics.promises.set(len(self.promises))
+        excess = sum(sum(over_committed(b).values()) for b in self.cluster.candidates())
+        self._metrics.over_committed.set(excess)
+
+    def _decide_some(self, now: float) -> bool:
+        """Decide up to a batch; whether anything was decided."""
+        for done in range(BATCH_MAX):
+            entry = self.queue.pop(now)
+            if entry is None:
+                return done > 0
+            self._decide(entry, now)
+        return True
+
+    def _decide(self, entry: Entry, now: float) -> None:
+        pod = entry.pod
+        self._decisions += 1
+        started = self._clock()
+        decision = decide(self.cluster, pod, self.profile)
+        self._metrics.algorithm_s.observe(self._clock() - started)
+        if isinstance(decision, Placement):
+            self._place(entry, decision)
+        else:
+            self._refuse(entry, decision, now)
+
+    def _place(self, entry: Entry, placement: Placement) -> None:
+        pod = placement.pod
+        self.queue.settle(pod.uid)
+        self.promises.end(pod.uid)
+        self.cluster.assume(
+            pod, Assumption(placement.node_name, placement.devices, placement.index)
+        )
+        self._sent[pod.uid] = (placement, entry)
+        self._binder.start(placement, f"{pod.uid[:8]}-{self._decisions}")
+
+    def _refuse(self, entry: Entry, rejection: Rejection, now: float) -> None:
+        diagnosis = rejection.diagnosis
+        message = sentence(diagnosis)
+        causes = diagnosis.causes() or frozenset((Cause.NODE, Cause.POD))
+        self.queue.park(entry, causes, diagnosis.lacking(), now)
+        self._recorder.failed(entry.pod, message)
+        self._metrics.attempts.labels("unschedulable", self._metrics.profile).inc()
+        for code in diagnosis.codes():
+            self._metrics.rejections.labels(code.name).inc()
+        log.info("Unable to schedule pod", pod=entry.pod.key, reason=message)
+
+    def _bind_ended(self, event: ev.BindEnded) -> None:
+        self._metrics.binds.labels(event.outcome.value).inc()
+        if event.outcome is not ev.BindOutcome.BOUND:
+            log.warning("binding failed", uid=event.uid, problem=event.message)
+            return
+        sent = self._sent.pop(event.uid, None)
+        if sent is None:
+            return
+        placement, entry = sent
+        pod = placement.pod
+        shown = placement.cuda_visible_devices or format_devices(placement.devices) or "none"
+        log.info(
+            f"Successfully scheduled pod {pod.name} to node {placement.node_name}"
+            f" (GPU devices: {shown})",
+            namespace=pod.namespace,
+        )
+        self._metrics.attempts.labels("scheduled", self._metrics.profile).inc()
+        label = str(entry.attempts + 1) if entry.attempts < 14 else "15+"
+        self._metrics.sli_s.labels(label).observe(self._clock() - entry.since)
+        self._recorder.scheduled(pod, placement.node_name)
+        for reason, text in placement.notes:
+            self._recorder.note(pod, reason, text)

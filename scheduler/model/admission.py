@@ -1,0 +1,62 @@
+"""What the webhook asks its scheduler about a pod, and what the scheduler answers.
+
+Both cross the Unix socket as JSON, ``POST /place/v1``. The answer says what to change and why;
+only the webhook writes patches, so a scheduler of a newer version can never edit a pod in a
+way that this webhook does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+#: Where a question is posted; the number changes when the meaning of a field does.
+PATH = "/place/v1"
+
+Scope = Literal["ours", "any"]
+Numbering = Literal["numbered", "counted", "unknown"]
+
+
+class Question(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """One pod at admission, byte for byte as the API server sent it."""
+
+    uid: str
+    dry_run: bool
+    namespace: str
+    scope: Scope
+    pod: msgspec.Raw
+
+
+class Rewrite(msgspec.Struct, frozen=True, kw_only=True):
+    """One container's resource that becomes another tier, 1:1."""
+
+    container: str
+    source: str = msgspec.field(name="from")
+    target: str = msgspec.field(name="to")
+    init: bool = False
+
+
+class NodeKind(msgspec.Struct, frozen=True):
+    """What a node token of the pod's map is now: its real name and who numbers its devices."""
+
+    node: str | None = None
+    kind: Numbering = "unknown"
+
+
+class Answer(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """What the scheduler decided for the pod of a question.
+
+    ``known_reservation``: the pod carries a reservation that this scheduler gave to its namespace
+    moments ago, so this is the API server's second call for one admission, and ``rewrites`` are
+    those of the first. ``annotate`` is false where the reservation is met by other means.
+    """
+
+    rewrites: Sequence[Rewrite] = ()
+    denied: str | None = None
+    reservation: str | None = None
+    annotate: bool = True
+    known_reservation: bool = False
+    node_kinds: dict[str, NodeKind] = {}
+    warnings: Sequence[str] = ()

@@ -1,0 +1,61 @@
+"""Devices a pod was given, and how that is written on the pod.
+
+The annotation ``gpu-scheduler.io/devices`` is a list joined by ``"; "``::
+
+    gpu:0,1          these GPUs, by index (numbered nodes)
+    gpu x 2          two GPUs, the kubelet picks which (counted nodes)
+    2g.20gb x 1      one MIG instance, the kubelet picks which
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+_COUNT = re.compile(r"([a-z0-9.+-]{1,40}) x ([1-9][0-9]{0,5})")
+_NUMBERS = re.compile(r"gpu:((?:0|[1-9][0-9]{0,8})(?:,(?:0|[1-9][0-9]{0,8})){0,255})")
+
+
+class Devices(msgspec.Struct, frozen=True):
+    """What was given: GPUs by ``numbers`` (host indexes), the rest by ``counts`` of a profile."""
+
+    numbers: tuple[int, ...] = ()
+    counts: tuple[tuple[str, int], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.numbers or self.counts)
+
+
+def format_devices(devices: Devices) -> str:
+    """The annotation's text.
+
+    >>> format_devices(Devices(numbers=(0, 1), counts=(("1g.10gb", 2),)))
+    'gpu:0,1; 1g.10gb x 2'
+    """
+    parts = [f"gpu:{join_numbers(devices.numbers)}"] if devices.numbers else []
+    parts += [f"{profile} x {count}" for profile, count in devices.counts]
+    return "; ".join(parts)
+
+
+def parse_devices(text: str) -> Devices | None:
+    """The inverse; None for anything else, which the ledger reads as "unknown devices"."""
+    numbers: tuple[int, ...] = ()
+    counts: list[tuple[str, int]] = []
+    for part in text.split("; "):
+        if found := _NUMBERS.fullmatch(part):
+            if numbers:
+                return None
+            numbers = tuple(int(number) for number in found[1].split(","))
+        elif found := _COUNT.fullmatch(part):
+            counts.append((found[1], int(found[2])))
+        else:
+            return None
+    if len(set(numbers)) != len(numbers):
+        return None
+    return Devices(numbers, tuple(counts))
+
+
+def join_numbers(numbers: tuple[int, ...]) -> str:
+    """``(2, 0)`` -> ``2,0``: the order is the user's."""
+    return ",".join(map(str, numbers))

@@ -1,0 +1,214 @@
+"""A pod as the scheduler sees it: only what a decision reads, already in base units.
+
+``watch/wire.py`` makes these from API bytes; the simulator makes them from files. A Pod
+is frozen: what happens to it later is a new Pod.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from scheduler.model import names, resources
+from scheduler.model.selector import PreferredTerm, Term, Toleration
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """The controlling owner reference."""
+
+    kind: str
+    name: str
+    uid: str
+
+
+class Role(enum.Enum):
+    """How a container counts towards the pod's effective request."""
+
+    APP = "app"
+    SIDECAR = "sidecar"
+    INIT = "init"
+
+
+class Container(msgspec.Struct, frozen=True, kw_only=True):
+    """One container: its device requests and what it was told in CUDA_VISIBLE_DEVICES.
+
+    ``cuda_literal`` is the literal value (None: no entry or no literal), ``cuda_key`` the
+    annotation that the value is read from through the downward API.
+    """
+
+    name: str
+    role: Role = Role.APP
+    devices: dict[str, int] = {}
+    cuda_literal: str | None = None
+    cuda_key: str | None = None
+
+
+class HostPort(msgspec.Struct, frozen=True):
+    """A port on the node; an empty address means every address."""
+
+    address: str
+    protocol: str
+    port: int
+
+
+class Condition(msgspec.Struct, frozen=True):
+    """The PodScheduled condition as the API server has it."""
+
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    since: str = ""
+
+
+class Pod(msgspec.Struct, frozen=True, kw_only=True):
+    """Identity, wishes and state of one pod.
+
+    ``requests`` are the effective requests in base units. ``unsupported`` and ``soft``
+    are field paths (see ``model/podfields``). ``created`` is the API's timestamp text,
+    which sorts as time.
+    """
+
+    uid: str
+    name: str
+    namespace: str
+    created: str = ""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    owner: Owner | None = None
+    scheduler_name: str = "default-scheduler"
+    node_name: str = ""
+    nominated_node: str = ""
+    phase: str = "Pending"
+    is_deleting: bool = False
+    gates: tuple[str, ...] = ()
+    priority: int = 0
+    requests: dict[str, int] = {}
+    containers: tuple[Container, ...] = ()
+    node_selector: dict[str, str] = {}
+    required_terms: tuple[Term, ...] | None = None
+    preferred_terms: tuple[PreferredTerm, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    host_ports: tuple[HostPort, ...] = ()
+    unsupported: tuple[str, ...] = ()
+    soft: tuple[str, ...] = ()
+    condition: Condition = Condition()
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``, for people."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the pod ended and holds nothing any more."""
+        return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def map_text(self) -> str | None:
+        """The map's text, or None for a packed pod."""
+        return self.annotations.get(names.MAP)
+
+    @property
+    def gpu_requests(self) -> dict[str, int]:
+        """The effective requests for GPUs and MIG instances that are above zero."""
+        return {
+            resource: count
+            for resource, count in self.requests.items()
+            if count > 0 and names.is_gpu_device(resource)
+        }
+
+    @property
+    def reads_devices(self) -> frozenset[str]:
+        """The annotations from which containers read their devices (downward API)."""
+        return frozenset(c.cuda_key for c in self.containers if c.cuda_key is not None)
+
+    @property
+    def workload(self) -> str:
+        """Who the pod belongs to: replicas of one workload are siblings.
+
+        The Deployment for a ReplicaSet's pods (its ReplicaSets change with every
+        rollout), else the direct controller; a bare pod is its own workload. Always
+        within a namespace, so that no tenant can claim to be another's sibling.
+        """
+        if self.owner is None:
+            return f"{self.namespace}/Pod/{self.uid or self.name}"
+        kind, name = self.owner.kind, self.owner.name
+        template = self.labels.get(names.POD_TEMPLATE_HASH)
+        if kind == "ReplicaSet" and template and name.endswith("-" + template):
+            return f"{self.namespace}/Deployment/{name.removesuffix('-' + template)}"
+        return f"{self.namespace}/{kind}/{name}/{self.owner.uid}"
+
+    @property
+    def sharing(self) -> str:
+        """Pods with the same value may hold one device if their own map lines say so.
+
+        The workload; for bare pods the namespace and the map's text (design 5.2).
+        """
+        if self.owner is None:
+            return f"{self.namespace}/map/{self.map_text}"
+        return self.workload
+
+    @property
+    def revision(self) -> str:
+        """The template's revision as its controller labels it, or an empty text."""
+        labels = self.labels
+        return labels.get(names.POD_TEMPLATE_HASH) or labels.get("controller-revision-hash") or ""
+
+    def waits_for(self, scheduler_name: str) -> bool:
+        """Whether this pod is ours to schedule now (``pkg/scheduler/eventhandlers.go``)."""
+        return (
+            self.scheduler_name == scheduler_name
+            and not self.node_name
+            and not self.is_terminal
+            and not self.is_deleting
+            and not self.gates
+        )
+
+    def wishes(self) -> tuple[object, ...]:
+        """Everything a decision reads; equal wishes mean that a retry would end the same.
+
+        Our own status patches do not change it, or they would wake the pod for ever.
+        """
+        return (
+            self.labels,
+            self.annotations,
+            self.gates,
+            self.priority,
+            self.requests,
+            self.containers,
+            self.node_selector,
+            self.required_terms,
+            self.preferred_terms,
+            self.tolerations,
+            self.unsupported,
+        )
+
+
+def with_resource(pod: Pod, old: str, new: str) -> Pod:
+    """The pod as it would be if every container asked for ``new`` instead of ``old``, 1:1."""
+    containers = tuple(_swapped(container, old, new) for container in pod.containers)
+    requests = {
+        resource: value
+        for resource, value in pod.requests.items()
+        if not names.is_gpu_device(resource)
+    }
+    resources.add(requests, device_requests(containers))
+    return msgspec.structs.replace(pod, containers=containers, requests=requests)
+
+
+def device_requests(containers: tuple[Container, ...]) -> dict[str, int]:
+    """Effective requests for GPUs and MIG instances only."""
+    return resources.effective(
+        (c.devices for c in containers if c.role is Role.APP),
+        [(c.devices, c.role is Role.SIDECAR) for c in containers if c.role is not Role.APP],
+    )
+
+
+def _swapped(container: Container, old: str, new: str) -> Container:
+    moved = container.devices.get(old, 0)
+    if moved == 0:
+        return container
+    devices = {resource: n for resource, n in container.devices.items() if resource != old}
+    devices[new] = devices.get(new, 0) + moved
+    return msgspec.structs.replace(container, devices=devices)

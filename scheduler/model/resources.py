@@ -1,0 +1,70 @@
+"""Effective requests of one pod: what it takes from a node.
+
+Mirrors ``k8s.io/component-helpers/resource/helpers.go`` (PodRequests): the app containers
+and the sidecars add up; an ordinary init container runs alone beside the sidecars started
+before it, so it only raises the maximum; pod-level values replace; overhead is added last.
+Amounts are integers in the base unit: milli for cpu, whole units for everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from scheduler.model import names, quantity
+
+Amounts = dict[str, int]
+
+#: Resources that ``spec.resources`` (KEP-2837) may set for the whole pod.
+POD_LEVEL = ("cpu", "memory")
+HUGEPAGES = "hugepages-"
+
+
+def amount(resource: str, text: str | int) -> int:
+    """One quantity in the base unit of its resource; QuantityError when it is not one."""
+    if resource == names.CPU:
+        return quantity.milli_value(text)
+    return quantity.value(text)
+
+
+def amounts(requests: Mapping[str, str | int] | None) -> Amounts:
+    """A whole requests map in base units."""
+    if not requests:
+        return {}
+    return {resource: amount(resource, text) for resource, text in requests.items()}
+
+
+def add(total: Amounts, other: Mapping[str, int]) -> None:
+    """Add ``other`` to ``total`` in place."""
+    for resource, value in other.items():
+        total[resource] = total.get(resource, 0) + value
+
+
+def effective(
+    regular: Iterable[Mapping[str, int]],
+    init: Sequence[tuple[Mapping[str, int], bool]],
+    pod_level: Mapping[str, int] | None = None,
+    overhead: Mapping[str, int] | None = None,
+) -> Amounts:
+    """The pod's requests; ``init`` holds (requests, is a sidecar) in order of declaration."""
+    result: Amounts = {}
+    for requests in regular:
+        add(result, requests)
+    for requests, is_sidecar in init:
+        if is_sidecar:
+            add(result, requests)
+    running: Amounts = {}
+    peak: Amounts
+    for requests, is_sidecar in init:
+        if is_sidecar:
+            add(running, requests)
+            peak = running
+        else:
+            peak = {**running}
+            add(peak, requests)
+        for resource, value in peak.items():
+            result[resource] = max(result.get(resource, 0), value)
+    for resource, value in (pod_level or {}).items():
+        if resource in POD_LEVEL or resource.startswith(HUGEPAGES):
+            result[resource] = value
+    add(result, overhead or {})
+    return result

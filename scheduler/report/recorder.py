@@ -1,0 +1,197 @@
+"""Events and conditions: what people see on the pod.
+
+A lane of its own behind the Bindings: bounded, several workers, and whatever cannot be
+sent is counted and dropped. It never delays a decision. Texts and reasons are
+kube-scheduler's (``pkg/scheduler/schedule_one.go``, ``client-go/tools/events``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import msgspec
+
+from scheduler.model.pod import Condition, Pod
+from scheduler.watch.client import STRATEGIC_PATCH, ApiError, Client, Unreachable
+
+QUEUE_MAX = 20_000
+WORKERS = 16
+NOTE_BYTES_MAX = 1024
+REPEAT_AFTER_S = 300.0
+REMEMBERED_MAX = 50_000
+
+
+class _Item(msgspec.Struct, frozen=True):
+    method: str
+    path: str
+    body: bytes
+    content_type: str
+
+
+class Recorder:
+    """Writes Events and PodScheduled conditions for one scheduler instance."""
+
+    def __init__(
+        self,
+        client: Client,
+        scheduler_name: str,
+        instance: str,
+        clock: Callable[[], float],
+        count: Callable[[str, str], None],
+    ) -> None:
+        self._client = client
+        self._name = scheduler_name
+        self._instance = instance[:128]
+        self._clock = clock
+        self._count = count
+        self._queue: asyncio.Queue[_Item] = asyncio.Queue(QUEUE_MAX)
+        self._said: dict[tuple[str, str], tuple[str, float]] = {}
+        self._conditions: dict[str, Condition] = {}
+
+    async def run(self) -> None:
+        """Send for ever; ends by cancellation."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(WORKERS):
+                group.create_task(self._work(), name=f"recorder {number}")
+
+    async def drain(self, timeout_s: float) -> None:
+        """Wait until what was recorded is sent, as long as the timeout allows."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._queue.join()
+        except TimeoutError:
+            self._count("event", "undelivered")
+
+    def scheduled(self, pod: Pod, node_name: str) -> None:
+        """The pod was bound."""
+        note = f"Successfully assigned {pod.key} to {node_name}"
+        self._event(pod, "Normal", "Scheduled", "Binding", note)
+        self._conditions.pop(pod.uid, None)
+
+    def failed(self, pod: Pod, message: str, reason: str = "Unschedulable") -> None:
+        """The pod stays pending: an Event and the condition, each only when it is news."""
+        if self._is_news(pod, "FailedScheduling", message):
+            self._event(pod, "Warning", "FailedScheduling", "Scheduling", message)
+        condition = Condition("False", reason, message)
+        if self._condition_differs(pod, condition):
+            self._conditions[pod.uid] = condition
+            self._patch_condition(pod, condition)
+
+    def note(self, pod: Pod, reason: str, text: str, kind: str = "Warning") -> None:
+        """Something the pod's author should know."""
+        if self._is_news(pod, reason, text):
+            self._event(pod, kind, reason, "Scheduling", text)
+
+    def forget(self, uid: str) -> None:
+        """The pod is gone: drop what is remembered about it."""
+        self._conditions.pop(uid, None)
+
+    def _condition_differs(self, pod: Pod, condition: Condition) -> bool:
+        known = self._conditions.get(pod.uid, pod.condition)
+        return (known.status, known.reason, known.message) != (
+            condition.status,
+            condition.reason,
+            condition.message,
+        )
+
+    def _is_news(self, pod: Pod, reason: str, text: str) -> bool:
+        now = self._clock()
+        key = (pod.uid, reason)
+        said = self._said.get(key)
+        if said is not None and said[0] == text and now - said[1] < REPEAT_AFTER_S:
+            return False
+        if len(self._said) >= REMEMBERED_MAX:
+            self._said.pop(next(iter(self._said)))
+        self._said.pop(key, None)
+        self._said[key] = (text, now)
+        return True
+
+    def _event(self, pod: Pod, kind: str, reason: str, action: str, note: str) -> None:
+        stamp = micro_time()
+        digest = hashlib.blake2b(f"{pod.uid}/{reason}/{note}/{stamp}".encode(), digest_size=8)
+        body = {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {
+                "name": f"{pod.name[:230]}.{digest.hexdigest()}",
+                "namespace": pod.namespace,
+            },
+            "eventTime": stamp,
+            "reportingController": self._name,
+            "reportingInstance": self._instance,
+            "action": action,
+            "reason": reason,
+            "regarding": {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "name": pod.name,
+                "namespace": pod.namespace,
+                "uid": pod.uid,
+            },
+            "note": cut(note, NOTE_BYTES_MAX),
+            "type": kind,
+        }
+        path = f"/apis/events.k8s.io/v1/namespaces/{pod.namespace}/events"
+        self._put("event", _Item("POST", path, msgspec.json.encode(body), "application/json"))
+
+    def _patch_condition(self, pod: Pod, condition: Condition) -> None:
+        unchanged = pod.condition.status == condition.status and pod.condition.since
+        entry = {
+            "type": "PodScheduled",
+            "status": condition.status,
+            "reason": condition.reason,
+            "message": condition.message,
+            "lastProbeTime": None,
+            "lastTransitionTime": pod.condition.since if unchanged else second_time(),
+        }
+        body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [entry]}}
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
+        self._put("condition", _Item("PATCH", path, msgspec.json.encode(body), STRATEGIC_PATCH))
+
+    def _put(self, what: str, item: _Item) -> None:
+        try:
+            self._queue.put_nowait(item)
+        except asyncio.QueueFull:
+            self._count(what, "dropped")
+
+    async def _work(self) -> None:
+        while True:
+            item = await self._queue.get()
+            what = "event" if item.method == "POST" else "condition"
+            try:
+                await self._client.request(
+                    item.method, item.path, item.body, content_type=item.content_type
+                )
+                self._count(what, "sent")
+            except ApiError as error:
+                # The pod or its namespace is gone: nobody is left to read it.
+                self._count(what, "gone" if error.status in (403, 404, 409) else "refused")
+            except Unreachable:
+                self._count(what, "unreachable")
+            finally:
+                self._queue.task_done()
+
+
+def cut(text: str, limit: int) -> str:
+    """At most ``limit`` bytes of UTF-8; a cut text ends in " ...".
+
+    >>> cut("abcdefgh", 7)
+    'abc ...'
+    """
+    encoded = text.encode()
+    if len(encoded) <= limit:
+        return text
+    return encoded[: limit - 4].decode("utf-8", "ignore") + " ..."
+
+
+def micro_time() -> str:
+    """Now as a Kubernetes MicroTime."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def second_time() -> str:
+    """Now as a Kubernetes Time."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,135 @@
+"""What enters the cluster state, and what comes out of folding it.
+
+Everything that happens reaches the state as one of these values through one inbox: watch
+events, whole lists, and the results of our own Bindings. Folding an event yields changes,
+from which the queue learns who could be helped.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from scheduler.model.node import Namespace, Node
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Cause
+
+
+class PodSeen(msgspec.Struct, frozen=True):
+    """A pod was added or changed."""
+
+    pod: Pod
+
+
+class PodVanished(msgspec.Struct, frozen=True):
+    """A pod was deleted, or ended (it left the watch's selector)."""
+
+    uid: str
+
+
+class NodeSeen(msgspec.Struct, frozen=True):
+    """A node was added or changed."""
+
+    node: Node
+
+
+class NodeVanished(msgspec.Struct, frozen=True):
+    """A node was deleted."""
+
+    name: str
+
+
+class NamespaceSeen(msgspec.Struct, frozen=True):
+    """A namespace was added or changed."""
+
+    namespace: Namespace
+
+
+class NamespaceVanished(msgspec.Struct, frozen=True):
+    """A namespace was deleted."""
+
+    name: str
+
+
+class PodsListed(msgspec.Struct, frozen=True):
+    """All pods there are: whatever is not in the list is gone."""
+
+    pods: tuple[Pod, ...]
+
+
+class NodesListed(msgspec.Struct, frozen=True):
+    """All nodes there are."""
+
+    nodes: tuple[Node, ...]
+
+
+class NamespacesListed(msgspec.Struct, frozen=True):
+    """All namespaces there are."""
+
+    namespaces: tuple[Namespace, ...]
+
+
+class BindOutcome(enum.Enum):
+    """How a Binding ended; the text is the label of the metric."""
+
+    BOUND = "bound"  # by us, to the node we chose
+    GONE = "gone"  # the pod does not exist any more
+    TAKEN = "taken"  # somebody else bound it, or it may not be bound (any more)
+    REFUSED = "refused"  # the API server refuses it: retried, with growing pauses
+    UNREACHABLE = "unreachable"  # no answer; the truth is unknown, retried after a look
+
+
+class BindEnded(msgspec.Struct, frozen=True):
+    """The result of our own Binding of a pod; ``message`` is the API server's."""
+
+    uid: str
+    outcome: BindOutcome
+    message: str = ""
+
+
+Event = (
+    PodSeen
+    | PodVanished
+    | NodeSeen
+    | NodeVanished
+    | NamespaceSeen
+    | NamespaceVanished
+    | PodsListed
+    | NodesListed
+    | NamespacesListed
+    | BindEnded
+)
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """One of our pods waits for a node, new or with changed wishes."""
+
+    pod: Pod
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """One of our pods needs no decision any more: bound, gone, gated or ended."""
+
+    uid: str
+
+
+class Retry(msgspec.Struct, frozen=True):
+    """A Binding failed in a way that deserves another attempt, after a pause."""
+
+    pod: Pod
+    message: str
+
+
+class Lifted(msgspec.Struct, frozen=True):
+    """Something changed that may lift rejections of the given cause.
+
+    ``scope`` narrows it: the workload for OWNER, the namespace for NAMESPACE; empty
+    means anybody.
+    """
+
+    cause: Cause
+    scope: str = ""
+
+
+Change = Waiting | Settled | Retry | Lifted

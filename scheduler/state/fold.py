@@ -1,0 +1,51 @@
+"""Event -> changes: the one place where an inbox value meets the cluster state."""
+
+from __future__ import annotations
+
+from scheduler.state import event as ev
+from scheduler.state.cluster import Cluster
+
+
+def fold(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
+    """Apply one event; the changes say which pods wait and what could help others."""
+    match event:
+        case ev.PodSeen(pod):
+            return cluster.see_pod(pod)
+        case ev.PodVanished(uid):
+            return cluster.lose_pod(uid)
+        case ev.NodeSeen(node):
+            return cluster.see_node(node)
+        case ev.NodeVanished(name):
+            return cluster.lose_node(name)
+        case ev.BindEnded():
+            return _bind_ended(cluster, event)
+        case _:
+            return _fold_rare(cluster, event)
+
+
+def _fold_rare(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
+    match event:
+        case ev.PodsListed(pods):
+            return cluster.list_pods(pods)
+        case ev.NodesListed(nodes):
+            return cluster.list_nodes(nodes)
+        case ev.NamespaceSeen(namespace):
+            return cluster.see_namespace(namespace)
+        case ev.NamespaceVanished(name):
+            return cluster.lose_namespace(name)
+        case ev.NamespacesListed(namespaces):
+            return cluster.list_namespaces(namespaces)
+    raise AssertionError(f"an event that nobody folds: {event!r}")
+
+
+def _bind_ended(cluster: Cluster, event: ev.BindEnded) -> list[ev.Change]:
+    """Bound: wait for the watch to confirm. Anything else: the assumption is void."""
+    if event.outcome is ev.BindOutcome.BOUND or event.uid not in cluster.assumed:
+        return []
+    pod = cluster.pods[event.uid]
+    changes = cluster.forget(event.uid)
+    if event.outcome is ev.BindOutcome.GONE:
+        return changes + cluster.lose_pod(event.uid)
+    if event.outcome is ev.BindOutcome.TAKEN:
+        return changes
+    return [*changes, ev.Retry(pod, event.message)]

@@ -1,0 +1,152 @@
+"""Promises: tiers given at admission to pods that are not placed yet.
+
+::
+
+    make --> unmet --the pod appears--> met --bound, deleted or ended--> over
+               '--10 s without its pod--> over
+
+A promise only chooses a tier at admission; it never blocks a Binding. It meets its pod by
+the annotation ``gpu-scheduler.io/reservation``; a pod that we did not patch is met by
+namespace, name or owner, and request, oldest first. After a restart, promises of pending
+pods are read back from their annotations, so a crash promises nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from scheduler.model import names
+from scheduler.model.admission import Rewrite
+from scheduler.model.pod import Pod
+
+UNMET_MAX_S = 10.0
+RETRY_AFTER_S = 1.0
+UNMET_PER_NAMESPACE_MAX = 64
+UNMET_MAX = 256
+
+
+class Promise(msgspec.Struct):
+    """One promised tier. ``pod`` is the pod as admitted (its uid is the promise's until met)."""
+
+    id: str
+    pod: Pod
+    node_name: str
+    made_at: float
+    is_annotated: bool
+    rewrites: tuple[Rewrite, ...] = ()
+    is_met: bool = False
+
+
+class Promises:
+    """All promises that are not over."""
+
+    def __init__(self) -> None:
+        self._all: dict[str, Promise] = {}
+        self._by_uid: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def unmet(self) -> list[Promise]:
+        """Promises whose pod has not appeared yet, oldest first."""
+        return [promise for promise in self._all.values() if not promise.is_met]
+
+    def has_room(self, namespace: str) -> bool:
+        """Whether another unmet promise may be made (anybody can post a review)."""
+        waiting = self.unmet()
+        in_namespace = sum(1 for promise in waiting if promise.pod.namespace == namespace)
+        return len(waiting) < UNMET_MAX and in_namespace < UNMET_PER_NAMESPACE_MAX
+
+    def known(self, namespace: str, promise_id: str) -> Promise | None:
+        """The promise of an id found on a pod under review, if we gave it to its namespace."""
+        promise = self._all.get(promise_id)
+        if promise is None or promise.is_met or promise.pod.namespace != namespace:
+            return None
+        return promise
+
+    def make(
+        self,
+        promise_id: str,
+        pod: Pod,
+        node_name: str,
+        now: float,
+        *,
+        is_annotated: bool,
+        rewrites: tuple[Rewrite, ...] = (),
+    ) -> Promise:
+        """Promise a tier; an owner that retries gives its oldest unmet promise back."""
+        self._drop_retried(pod, now)
+        tagged = msgspec.structs.replace(pod, uid=promise_id)
+        promise = Promise(promise_id, tagged, node_name, now, is_annotated, rewrites)
+        self._all[promise_id] = promise
+        return promise
+
+    def see(self, pod: Pod) -> None:
+        """A pod as the watch shows it: meets its promise, or ends it."""
+        pending = not pod.node_name and not pod.is_terminal and not pod.is_deleting
+        if not pending:
+            self.end(pod.uid)
+            return
+        if pod.uid in self._by_uid:
+            self._all[self._by_uid[pod.uid]].pod = pod
+            return
+        promise = self._promise_of(pod)
+        if promise is not None:
+            promise.is_met = True
+            promise.pod = pod
+            self._by_uid[pod.uid] = promise.id
+
+    def end(self, uid: str) -> None:
+        """The pod is bound, deleted or finished: its promise is over."""
+        promise_id = self._by_uid.pop(uid, None)
+        if promise_id is not None:
+            self._all.pop(promise_id, None)
+
+    def expire(self, now: float) -> int:
+        """Drop promises whose pod did not appear in time; returns how many."""
+        late = [p.id for p in self.unmet() if now - p.made_at >= UNMET_MAX_S]
+        for promise_id in late:
+            del self._all[promise_id]
+        return len(late)
+
+    def keep_only(self, uids: Iterable[str]) -> None:
+        """After a relist: end the promises of pods that are not there any more."""
+        alive = set(uids)
+        for uid in [uid for uid in self._by_uid if uid not in alive]:
+            self.end(uid)
+
+    def holders(self, priority: int) -> list[Promise]:
+        """Promises that a newcomer of this priority must respect, strongest first."""
+        strong = [p for p in self._all.values() if p.pod.priority >= priority]
+        return sorted(strong, key=lambda p: (-p.pod.priority, p.made_at))
+
+    def _promise_of(self, pod: Pod) -> Promise | None:
+        tag = pod.annotations.get(names.RESERVATION)
+        if tag is None:
+            return next((p for p in self.unmet() if not p.is_annotated and _fits(p, pod)), None)
+        promise = self._all.get(tag)
+        if promise is None:  # made by a process that is gone
+            promise = self._all[tag] = Promise(tag, pod, "", 0.0, True)
+            return promise
+        usable = not promise.is_met and promise.pod.namespace == pod.namespace
+        return promise if usable else None
+
+    def _drop_retried(self, pod: Pod, now: float) -> None:
+        if pod.owner is None:
+            return
+        for promise in self.unmet():
+            same = promise.pod.workload == pod.workload
+            if same and now - promise.made_at > RETRY_AFTER_S:
+                del self._all[promise.id]
+                return
+
+
+def _fits(promise: Promise, pod: Pod) -> bool:
+    awaited = promise.pod
+    if awaited.namespace != pod.namespace or awaited.gpu_requests != pod.gpu_requests:
+        return False
+    if awaited.name and awaited.name == pod.name:
+        return True
+    return awaited.owner is not None and awaited.workload == pod.workload

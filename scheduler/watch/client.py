@@ -1,0 +1,181 @@
+"""The wire to the API server: one HTTP session, bytes in and bytes out.
+
+``kubernetes`` is used for what it is best at (kubeconfig, in-cluster tokens, exec plugins,
+TLS) and imported only here, late: its models cost a second and 80 MB. Foreign exceptions
+are mapped at this edge, so that nothing above knows aiohttp.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Protocol
+
+import aiohttp
+import msgspec
+
+TIMEOUT_S = 15.0
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+JSON = "application/json"
+
+
+class Status(msgspec.Struct, rename="camel"):
+    """The API server's error object, as far as it is read."""
+
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+
+
+class ApiError(Exception):
+    """The API server answered, and the answer is no."""
+
+    def __init__(self, status: int, message: str, reason: str = "", retry_after_s: float = 0.0):
+        super().__init__(f"{status} {reason}: {message}" if reason else f"{status}: {message}")
+        self.status = status
+        self.message = message
+        self.reason = reason
+        self.retry_after_s = retry_after_s
+
+
+class Unreachable(Exception):
+    """No answer: refused, reset, cut off or silent for too long."""
+
+
+class Auth(Protocol):
+    """What is used of ``kubernetes.aio.client.Configuration``."""
+
+    host: str
+
+    async def get_api_key_with_prefix(self, identifier: str) -> str | None:
+        """The Authorization header's value, refreshed when it is due."""
+
+
+class Client:
+    """Requests to one API server. Close it when done."""
+
+    def __init__(self, auth: Auth, session: aiohttp.ClientSession) -> None:
+        self._auth = auth
+        self._session = session
+        self._base = auth.host.rstrip("/")
+
+    @classmethod
+    async def connect(cls, kubeconfig: str | None, user_agent: str) -> Client:
+        """A client from a kubeconfig file, or from the pod's ServiceAccount when None."""
+        auth, context = await _configuration(kubeconfig)
+        connector = aiohttp.TCPConnector(ssl=context, limit=0, keepalive_timeout=60)
+        session = aiohttp.ClientSession(
+            connector=connector,
+            headers={"User-Agent": user_agent, "Accept": JSON},
+            auto_decompress=True,
+        )
+        return cls(auth, session)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._session.close()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        params: Mapping[str, str] | None = None,
+        content_type: str = JSON,
+        timeout_s: float = TIMEOUT_S,
+    ) -> bytes:
+        """One request; the answer's bytes, or ApiError, or Unreachable."""
+        headers = await self._headers()
+        if body is not None:
+            headers["Content-Type"] = content_type
+        try:
+            async with self._session.request(
+                method,
+                self._base + path,
+                data=body,
+                params=params,
+                headers=headers,
+                timeout=aiohttp.ClientTimeout(total=timeout_s),
+            ) as response:
+                content = await response.read()
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable(f"{method} {path}: {_text(error)}") from error
+        if response.status >= 400:
+            raise _api_error(response, content)
+        return content
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, params: Mapping[str, str], silence_s: float
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """A watch: its lines, until the server ends it; Unreachable when it falls silent."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=TIMEOUT_S, sock_read=silence_s)
+        try:
+            async with self._session.get(
+                self._base + path, params=params, headers=await self._headers(), timeout=timeout
+            ) as response:
+                if response.status >= 400:
+                    raise _api_error(response, await response.read())
+                yield _lines(response.content)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable(f"watch {path}: {_text(error)}") from error
+
+    async def _headers(self) -> dict[str, str]:
+        token = await self._auth.get_api_key_with_prefix("BearerToken")
+        return {"Authorization": token} if token else {}
+
+
+async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    """Whole lines of any length; a last line without its end was cut off and is dropped."""
+    rest = b""
+    async for chunk in content.iter_any():
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            if line:
+                yield line
+
+
+def _api_error(response: aiohttp.ClientResponse, content: bytes) -> ApiError:
+    try:
+        status = msgspec.json.decode(content, type=Status)
+    except msgspec.MsgspecError:
+        status = Status(message=content[:200].decode("utf-8", "replace"))
+    retry_after = response.headers.get("Retry-After", "")
+    return ApiError(
+        response.status,
+        status.message,
+        status.reason,
+        float(retry_after) if retry_after.isascii() and retry_after.isdigit() else 0.0,
+    )
+
+
+def _text(error: BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+async def _configuration(kubeconfig: str | None) -> tuple[Auth, ssl.SSLContext]:
+    # Importing the client takes a second: not in the way of anything that runs already.
+    config, configuration_type = await asyncio.to_thread(_import_kubernetes)
+    configuration = configuration_type()
+    if kubeconfig is None:
+        config.load_incluster_config(configuration)
+    else:
+        await config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)
+    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+    if configuration.cert_file:
+        context.load_cert_chain(configuration.cert_file, configuration.key_file)
+    if not configuration.verify_ssl:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return configuration, context
+
+
+def _import_kubernetes() -> tuple[Any, Any]:
+    from kubernetes.aio import config
+    from kubernetes.aio.client import Configuration
+
+    return config, Configuration

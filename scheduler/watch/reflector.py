@@ -1,0 +1,166 @@
+"""List, then watch, for ever: keeps the inbox as new as the API server.
+
+Rules of ``client-go/tools/cache/reflector.go``: the first list asks for the newest state
+(never ``resourceVersion=0``); a clean end of a watch goes on from the last version; a 410,
+as a status or as an ERROR event, lists again; anything else pauses and goes on. A watch that
+says nothing for longer than its limit counts as broken (the server sends a bookmark each
+minute).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+import msgspec
+
+from scheduler.state.event import Event
+from scheduler.watch.client import ApiError, Client, Status, Unreachable
+
+PAUSE_FIRST_S = 0.8
+PAUSE_MAX_S = 30.0
+SILENCE_MAX_S = 90.0
+WATCH_S = (300, 600)
+
+
+class ListMeta(msgspec.Struct, rename="camel"):
+    """A list's version."""
+
+    resource_version: str = ""
+
+
+class Listed(msgspec.Struct):
+    """A list whose items are decoded by their source."""
+
+    metadata: ListMeta
+    items: list[msgspec.Raw] | None = None
+
+
+class WatchEvent(msgspec.Struct):
+    """One line of a watch."""
+
+    type: str
+    object: msgspec.Raw
+
+
+class _Versioned(msgspec.Struct):
+    metadata: ListMeta
+
+
+class Source(msgspec.Struct, frozen=True):
+    """One kind of object: where it is listed, and how its bytes become events.
+
+    ``decode`` takes an object's bytes and whether it was deleted; ``decode_list`` takes
+    all items of a list.
+    """
+
+    kind: str
+    path: str
+    decode: Callable[[bytes, bool], Event]
+    decode_list: Callable[[list[msgspec.Raw]], Event]
+    selector: str = ""
+
+
+class _Expired(Exception):
+    """List again."""
+
+
+_LIST = msgspec.json.Decoder(Listed)
+_EVENT = msgspec.json.Decoder(WatchEvent)
+_VERSION = msgspec.json.Decoder(_Versioned)
+_STATUS = msgspec.json.Decoder(Status)
+
+
+class Reflector:
+    """Mirrors one source into the inbox. ``is_synced`` once the first list was delivered."""
+
+    def __init__(
+        self,
+        client: Client,
+        source: Source,
+        emit: Callable[[Event], None],
+        warn: Callable[[str, str], None],
+        rng: random.Random,
+    ) -> None:
+        self._client = client
+        self._source = source
+        self._emit = emit
+        self._warn = warn
+        self._rng = rng
+        self._version = ""
+        self.is_synced = asyncio.Event()
+        self.lists = 0
+        self.is_healthy = False
+
+    async def run(self) -> None:
+        """Never returns; ends only by cancellation."""
+        failures = 0
+        while True:
+            try:
+                if not self._version:
+                    await self._list()
+                self.is_healthy = True
+                if await self._watch():
+                    failures = 0
+                else:  # an end without a word, again and again, must not spin
+                    await asyncio.sleep(PAUSE_FIRST_S)
+                continue
+            except _Expired:
+                self._version = ""
+                continue
+            except ApiError as error:
+                if error.status == 410:
+                    self._version = ""
+                    continue
+                problem: Exception = error
+            except Unreachable as error:
+                problem = error
+            self.is_healthy = False
+            failures += 1
+            self._warn(self._source.kind, str(problem))
+            await asyncio.sleep(self._pause(failures, problem))
+
+    async def _list(self) -> None:
+        params = {"fieldSelector": self._source.selector} if self._source.selector else None
+        content = await self._client.request(
+            "GET", self._source.path, params=params, timeout_s=60.0
+        )
+        listed = _LIST.decode(content)
+        self._emit(self._source.decode_list(listed.items or []))
+        self._version = listed.metadata.resource_version
+        self.lists += 1
+        self.is_synced.set()
+
+    async def _watch(self) -> bool:
+        """One watch until it ends cleanly; whether it brought anything."""
+        params = {
+            "watch": "true",
+            "resourceVersion": self._version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(self._rng.randint(*WATCH_S)),
+        }
+        if self._source.selector:
+            params["fieldSelector"] = self._source.selector
+        brought = False
+        async with self._client.stream(self._source.path, params, SILENCE_MAX_S) as lines:
+            async for line in lines:
+                self._take(line)
+                brought = True
+        return brought
+
+    def _take(self, line: bytes) -> None:
+        event = _EVENT.decode(line)
+        if event.type == "ERROR":
+            status = _STATUS.decode(event.object)
+            if status.code == 410 or status.reason in ("Expired", "Gone"):
+                raise _Expired
+            raise ApiError(status.code, status.message, status.reason)
+        if event.type != "BOOKMARK":
+            self._emit(self._source.decode(bytes(event.object), event.type == "DELETED"))
+        self._version = _VERSION.decode(event.object).metadata.resource_version
+
+    def _pause(self, failures: int, problem: Exception) -> float:
+        asked = problem.retry_after_s if isinstance(problem, ApiError) else 0.0
+        grown = min(PAUSE_MAX_S, PAUSE_FIRST_S * float(2 ** min(failures - 1, 10)))
+        return max(asked, grown * (0.5 + float(self._rng.random())))
