@@ -22,7 +22,7 @@ from scheduler.model import names
 from scheduler.model.admission import PATH, Answer, Question
 from scheduler.model.pod import Pod
 from scheduler.report.metrics import Metrics
-from scheduler.watch.wire import POD, to_pod
+from scheduler.watch.convert import POD, to_pod
 
 BODY_MAX = 4 * 1024 * 1024
 ROOM_WAIT_S = 0.4

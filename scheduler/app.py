@@ -12,8 +12,10 @@ import socket
 import sys
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import structlog
 from aiohttp import web
@@ -34,6 +36,11 @@ from scheduler.watch.sources import ALL
 SHUTDOWN_S = 5.0
 
 logger = structlog.get_logger("scheduler")
+
+
+def utc_now() -> datetime:
+    """The wall clock, for what people read; never for measuring."""
+    return datetime.now(UTC)
 
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
@@ -86,7 +93,12 @@ class App:
         name = self._config.scheduler_name
         identity = f"{socket.gethostname()}_{uuid.uuid4()}"
         recorder = Recorder(
-            client, name, f"{name}-{socket.gethostname()}", time.monotonic, self._count_report
+            client,
+            name,
+            f"{name}-{socket.gethostname()}",
+            time.monotonic,
+            utc_now,
+            self._count_report,
         )
         elector = self._elector(client, identity)
         loop = Loop(
@@ -122,8 +134,8 @@ class App:
         logger.info("gpu-scheduler stopped")
         return 1 if failed else 0
 
-    def _start(self, name: str, work: object) -> asyncio.Task[None]:
-        task = asyncio.create_task(work, name=name)  # type: ignore[arg-type] # any coroutine
+    def _start(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name=name)
         if name != "sync":
             self._tasks.append(task)
         return task
@@ -157,6 +169,7 @@ class App:
                 election.lease_duration_s, election.renew_deadline_s, election.retry_period_s
             ),
             clock=time.monotonic,
+            wall=utc_now,
             rng=self._rng,
             on_change=lambda leads: self._on_lead(leads),
             enabled=election.leader_elect,

@@ -12,6 +12,7 @@ import asyncio
 import enum
 import random
 from collections.abc import Callable
+from datetime import datetime
 
 import msgspec
 
@@ -90,6 +91,7 @@ class Elector:
         identity: str,
         timings: Timings,
         clock: Callable[[], float],
+        wall: Callable[[], datetime],
         rng: random.Random,
         on_change: Callable[[bool], None],
         enabled: bool = True,
@@ -100,6 +102,7 @@ class Elector:
         self._me = identity
         self._timings = timings
         self._clock = clock
+        self._wall = wall
         self._rng = rng
         self._on_change = on_change
         self._enabled = enabled
@@ -170,7 +173,7 @@ class Elector:
         return now - self._seen[1]
 
     async def _write(self, lease: Lease | None, step: Step) -> None:
-        now = micro_time()
+        now = micro_time(self._wall())
         old = lease.spec if lease else LeaseSpec()
         transitions = old.lease_transitions or 0
         if step is Step.ACQUIRE:
@@ -195,7 +198,10 @@ class Elector:
             if lease is None or lease.spec.holder_identity != self._me:
                 return
             spec = msgspec.structs.replace(
-                lease.spec, holder_identity="", lease_duration_seconds=1, renew_time=micro_time()
+                lease.spec,
+                holder_identity="",
+                lease_duration_seconds=1,
+                renew_time=micro_time(self._wall()),
             )
             body = msgspec.json.encode(Lease(lease.metadata, spec))
             await self._request("PUT", f"{self._path}/{self._meta.name}", body)

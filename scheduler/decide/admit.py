@@ -60,7 +60,7 @@ def admit(
         return Admission(answer=Answer(denied=f"{names.MIG_FALLBACK}: {error}"), result="denied")
     ours = pod.scheduler_name == rules.profile.scheduler_name
     candidate = pod if ours else msgspec.structs.replace(pod, unsupported=())
-    held = [p for p in promises.holders(pod.priority)]
+    held = promises.holders(pod.priority)
     waiting = (other for other in waiting if other.priority >= pod.priority)
     found = choose_tier(cluster, candidate, ladders, held, waiting, rules.profile)
     if isinstance(found, Refused):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 
 import msgspec
 
@@ -40,12 +40,14 @@ class Recorder:
         scheduler_name: str,
         instance: str,
         clock: Callable[[], float],
+        wall: Callable[[], datetime],
         count: Callable[[str, str], None],
     ) -> None:
         self._client = client
         self._name = scheduler_name
         self._instance = instance[:128]
         self._clock = clock
+        self._wall = wall
         self._count = count
         self._queue: asyncio.Queue[_Item] = asyncio.Queue(QUEUE_MAX)
         self._said: dict[tuple[str, str], tuple[str, float]] = {}
@@ -110,7 +112,7 @@ class Recorder:
         return True
 
     def _event(self, pod: Pod, kind: str, reason: str, action: str, note: str) -> None:
-        stamp = micro_time()
+        stamp = micro_time(self._wall())
         digest = hashlib.blake2b(f"{pod.uid}/{reason}/{note}/{stamp}".encode(), digest_size=8)
         body = {
             "apiVersion": "events.k8s.io/v1",
@@ -145,7 +147,7 @@ class Recorder:
             "reason": condition.reason,
             "message": condition.message,
             "lastProbeTime": None,
-            "lastTransitionTime": pod.condition.since if unchanged else second_time(),
+            "lastTransitionTime": pod.condition.since if unchanged else second_time(self._wall()),
         }
         body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [entry]}}
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
@@ -187,11 +189,11 @@ def cut(text: str, limit: int) -> str:
     return encoded[: limit - 4].decode("utf-8", "ignore") + " ..."
 
 
-def micro_time() -> str:
-    """Now as a Kubernetes MicroTime."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+def micro_time(moment: datetime) -> str:
+    """A moment (UTC) as a Kubernetes MicroTime."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def second_time() -> str:
-    """Now as a Kubernetes Time."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def second_time(moment: datetime) -> str:
+    """A moment (UTC) as a Kubernetes Time."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -162,9 +162,9 @@ class Queue:
         while self._paused and self._paused[0][0] <= now:
             _, sequence, uid = heapq.heappop(self._paused)
             entry = self._entries.get(uid)
-            if entry and entry.sequence == sequence and entry.parked_at is None:
-                if entry.ready_at:
-                    self._activate(entry)
+            is_same = entry is not None and entry.sequence == sequence
+            if entry and is_same and entry.parked_at is None and entry.ready_at:
+                self._activate(entry)
 
 
 def pause(attempts: int) -> float:

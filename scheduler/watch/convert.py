@@ -1,0 +1,205 @@
+"""API bytes -> the words of the model.
+
+The simulator and the webhook's questions come through the same functions as the watches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from scheduler.model import names, podfields, resources
+from scheduler.model.node import Namespace, Node
+from scheduler.model.pod import Condition, Container, HostPort, Owner, Pod, Role
+from scheduler.state import event as ev
+from scheduler.watch.wire import (
+    ConditionWire,
+    ContainerWire,
+    EnvVar,
+    NamespaceWire,
+    NodeWire,
+    OwnerReference,
+    PodSpec,
+    PodWire,
+    Resources,
+)
+
+POD = msgspec.json.Decoder(PodWire)
+NODE = msgspec.json.Decoder(NodeWire)
+NAMESPACE = msgspec.json.Decoder(NamespaceWire)
+
+_ANNOTATION_PATH = "metadata.annotations['"
+
+
+def to_pod(wire: PodWire, namespace: str = "") -> Pod:
+    """A Pod of the model; ``namespace`` is used where the object names none (at admission)."""
+    meta, spec = wire.metadata, wire.spec
+    containers = _containers(spec)
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    required = affinity.required if affinity else None
+    return Pod(
+        uid=meta.uid,
+        name=meta.name or meta.generate_name,
+        namespace=meta.namespace or namespace,
+        created=meta.creation_timestamp or "",
+        labels=meta.labels or {},
+        annotations=_kept(meta.annotations),
+        owner=_controller(meta.owner_references or ()),
+        scheduler_name=spec.scheduler_name,
+        node_name=spec.node_name,
+        nominated_node=wire.status.nominated_node_name,
+        phase=wire.status.phase,
+        is_deleting=meta.deletion_timestamp is not None,
+        gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
+        priority=spec.priority or 0,
+        requests=_requests(spec),
+        containers=containers,
+        node_selector=spec.node_selector or {},
+        required_terms=required.node_selector_terms if required else None,
+        preferred_terms=affinity.preferred if affinity else (),
+        tolerations=spec.tolerations,
+        host_ports=_host_ports(spec),
+        unsupported=podfields.unsupported(spec),
+        soft=podfields.soft(spec),
+        condition=_scheduled_condition(wire.status.conditions or ()),
+    )
+
+
+def to_node(wire: NodeWire) -> Node:
+    """A Node of the model."""
+    meta = wire.metadata
+    return Node(
+        name=meta.name,
+        uid=meta.uid,
+        labels=meta.labels or {},
+        unschedulable=wire.spec.unschedulable,
+        taints=wire.spec.taints or (),
+        allocatable=resources.amounts(wire.status.allocatable),
+    )
+
+
+def to_namespace(wire: NamespaceWire) -> Namespace:
+    """A Namespace of the model."""
+    meta = wire.metadata
+    return Namespace(name=meta.name, labels=meta.labels or {}, annotations=_kept(meta.annotations))
+
+
+def pod_event(content: bytes, is_gone: bool) -> ev.Event:
+    """A line of the pods' watch."""
+    wire = POD.decode(content)
+    return ev.PodVanished(wire.metadata.uid) if is_gone else ev.PodSeen(to_pod(wire))
+
+
+def node_event(content: bytes, is_gone: bool) -> ev.Event:
+    """A line of the nodes' watch."""
+    wire = NODE.decode(content)
+    return ev.NodeVanished(wire.metadata.name) if is_gone else ev.NodeSeen(to_node(wire))
+
+
+def namespace_event(content: bytes, is_gone: bool) -> ev.Event:
+    """A line of the namespaces' watch."""
+    wire = NAMESPACE.decode(content)
+    if is_gone:
+        return ev.NamespaceVanished(wire.metadata.name)
+    return ev.NamespaceSeen(to_namespace(wire))
+
+
+def pods_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
+    """The list of pods."""
+    return ev.PodsListed(tuple(to_pod(POD.decode(item)) for item in items))
+
+
+def nodes_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
+    """The list of nodes."""
+    return ev.NodesListed(tuple(to_node(NODE.decode(item)) for item in items))
+
+
+def namespaces_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
+    """The list of namespaces."""
+    return ev.NamespacesListed(tuple(to_namespace(NAMESPACE.decode(item)) for item in items))
+
+
+def _kept(annotations: dict[str, str] | None) -> dict[str, str]:
+    """The annotations that mean something to us; others can be large and change often."""
+    if not annotations:
+        return {}
+    return {
+        key: value
+        for key, value in annotations.items()
+        if key.startswith(names.PREFIX) or key in (names.MAP, names.FALLBACK, names.ORIGINAL)
+    }
+
+
+def _controller(references: tuple[OwnerReference, ...]) -> Owner | None:
+    for reference in references:
+        if reference.controller:
+            return Owner(reference.kind, reference.name, reference.uid)
+    return None
+
+
+def _scheduled_condition(conditions: tuple[ConditionWire, ...]) -> Condition:
+    for one in conditions:
+        if one.type == "PodScheduled":
+            return Condition(one.status, one.reason, one.message, one.last_transition_time or "")
+    return Condition()
+
+
+def _is_sidecar(container: ContainerWire) -> bool:
+    return container.restart_policy == "Always"
+
+
+def _requested(wanted: Resources | None) -> resources.Amounts:
+    """Requests, with limits where a request is missing, as the API server defaults them."""
+    if wanted is None:
+        return {}
+    return resources.amounts({**(wanted.limits or {}), **(wanted.requests or {})})
+
+
+def _requests(spec: PodSpec) -> resources.Amounts:
+    return resources.effective(
+        (_requested(container.resources) for container in spec.containers),
+        [(_requested(c.resources), _is_sidecar(c)) for c in spec.init_containers],
+        _requested(spec.resources),
+        resources.amounts(spec.overhead),
+    )
+
+
+def _containers(spec: PodSpec) -> tuple[Container, ...]:
+    init = (
+        _container(c, Role.SIDECAR if _is_sidecar(c) else Role.INIT) for c in spec.init_containers
+    )
+    return (*init, *(_container(c, Role.APP) for c in spec.containers))
+
+
+def _container(wire: ContainerWire, role: Role) -> Container:
+    devices = {
+        resource: value
+        for resource, value in _requested(wire.resources).items()
+        if names.is_gpu_device(resource) and value > 0
+    }
+    literal = key = None
+    for entry in wire.env or ():  # the last entry of a name wins, as in the kubelet
+        if entry.name == names.CUDA_ENV:
+            literal = None if entry.value_from else entry.value or ""
+            key = _annotation_read(entry)
+    return Container(name=wire.name, role=role, devices=devices, cuda_literal=literal, cuda_key=key)
+
+
+def _annotation_read(entry: EnvVar) -> str | None:
+    reference = entry.value_from.field_ref if entry.value_from else None
+    path = reference.field_path if reference else ""
+    if not path.startswith(_ANNOTATION_PATH + names.CUDA_VISIBLE_DEVICES):
+        return None
+    return path.removeprefix(_ANNOTATION_PATH).removesuffix("']")
+
+
+def _host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
+    sidecars = (c for c in spec.init_containers if _is_sidecar(c))
+    found = []
+    for container in (*spec.containers, *sidecars):
+        for port in container.ports or ():
+            number = port.host_port or (port.container_port if spec.host_network else 0)
+            if number:
+                found.append(HostPort(port.host_ip or "0.0.0.0", port.protocol, number))  # noqa: S104 - compared with, never listened on
+    return tuple(found)
