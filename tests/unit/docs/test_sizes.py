@@ -1,0 +1,52 @@
+"""Files and functions stay small enough to be read in one go (CONTRIBUTING.md, Style)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+FUNCTION_LINES_MAX = 40
+# Tables of cases are read by the row, so test files may be longer.
+FILE_LINES_MAX = {
+    "scheduler": 250,
+    "webhook": 250,
+    "gpucheck": 250,
+    "gpuctl": 250,
+    "tools": 250,
+    "tests": 400,
+}
+NAMES_REFUSED = {"utils", "common", "helpers", "manager", "handler", "info", "data"}
+
+
+def sources(folder: str) -> Iterator[Path]:
+    return (ROOT / folder).rglob("*.py")
+
+
+@pytest.mark.parametrize("folder", FILE_LINES_MAX)
+def test_no_file_outgrows_its_room(folder: str) -> None:
+    lines = {str(file.relative_to(ROOT)): file.read_text().count("\n") for file in sources(folder)}
+
+    assert {file: n for file, n in lines.items() if n > FILE_LINES_MAX[folder]} == {}
+
+
+@pytest.mark.parametrize("folder", FILE_LINES_MAX)
+def test_no_function_is_longer_than_a_screen(folder: str) -> None:
+    long = {
+        f"{file.relative_to(ROOT)}:{node.lineno} {node.name}": node.end_lineno - node.lineno + 1
+        for file in sources(folder)
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno is not None
+        and node.end_lineno - node.lineno + 1 > FUNCTION_LINES_MAX
+    }
+
+    assert long == {}
+
+
+@pytest.mark.parametrize("folder", FILE_LINES_MAX)
+def test_no_module_is_named_for_nothing(folder: str) -> None:
+    assert [file for file in sources(folder) if file.stem.lower() in NAMES_REFUSED] == []
