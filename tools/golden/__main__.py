@@ -1,0 +1,66 @@
+"""Writes the golden files again, or checks that the real code still gives the same answers.
+
+    python -m tools.golden            write every file under tests/golden
+    python -m tools.golden --check    write nothing; fail if a file would change
+    python -m tools.golden quantity   only the files whose name begins so
+
+Needs Go and the module proxy (or a filled module cache). The first run of ``fiterror`` compiles
+parts of kube-scheduler, which takes minutes.
+
+Must never: edit an answer. A test that disagrees with a golden file is wrong, or we are.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+TOOLS: Final = Path(__file__).parent
+GOLDEN: Final = TOOLS.parents[1] / "tests" / "golden"
+
+#: Golden file -> folder in which its generator runs, and the generator.
+GENERATORS: Final[dict[str, tuple[Path, tuple[str, ...]]]] = {
+    "quantity.json": (TOOLS / "quantity", ("go", "run", ".")),
+    "tolerations.json": (TOOLS / "selectors", ("go", "run", ".", "tolerations")),
+    "nodeaffinity.json": (TOOLS / "selectors", ("go", "run", ".", "nodeaffinity")),
+    "labelselectors.json": (TOOLS / "selectors", ("go", "run", ".", "labelselectors")),
+    "podspec_fields.json": (
+        TOOLS.parents[1],
+        (sys.executable, "-m", "tools.golden.podspec_fields"),
+    ),
+    "fiterror.json": (TOOLS / "fiterror", ("go", "run", ".")),
+}
+
+
+def answers(name: str) -> bytes:
+    """What the real code says today."""
+    folder, command = GENERATORS[name]
+    return subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE).stdout
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write or compare the chosen files; the exit status is the number of changed ones."""
+    check = "--check" in arguments
+    wanted = tuple(argument for argument in arguments if argument != "--check")
+    chosen = [name for name in GENERATORS if not wanted or name.startswith(wanted)]
+    if not chosen:
+        print(
+            f"no golden file begins with {' or '.join(wanted)}; there are {', '.join(GENERATORS)}"
+        )
+        return 2
+    changed = 0
+    for name in chosen:
+        path, now = GOLDEN / name, answers(name)
+        same = path.exists() and path.read_bytes() == now
+        changed += not same
+        print(f"{name}: {'unchanged' if same else 'differs' if check else 'written'}", flush=True)
+        if not same and not check:
+            path.write_bytes(now)
+    return min(changed, 1) if check else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
