@@ -23,7 +23,7 @@ from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Cause
 from scheduler.state.event import Change, Lifted, Settled, Waiting
-from scheduler.state.ledger import Holding, NodeBooks, holding_of
+from scheduler.state.ledger import NodeBooks, holding_of
 
 
 class Assumption(msgspec.Struct, frozen=True):
@@ -247,9 +247,3 @@ def _holds_alike(before: Pod, after: Pod) -> bool:
         and before.labels == after.labels
         and before.host_ports == after.host_ports
     )
-
-
-def holding_on(books: NodeBooks, uid: str) -> Holding | None:
-    """What one pod holds on a node, or None when it is not there."""
-    entry = books.pods.get(uid)
-    return entry[1] if entry else None
