@@ -110,10 +110,9 @@ def _nano(text: str | int | float) -> int:
     written = text if isinstance(text, str) else repr(text)
     number, suffix = _split(written)
     power = _power(suffix)
-    if power is not None:
-        return _whole(_EXACT.scaleb(number, Decimal(power + 9)))
-    amount = _EXACT.multiply(number, Decimal(2 ** _BINARY[suffix]))
-    return max(-LIMIT * _NANO, min(LIMIT * _NANO, _whole(_EXACT.scaleb(amount, Decimal(9)))))
+    if power is None:
+        number, power = _EXACT.multiply(number, Decimal(2 ** _BINARY[suffix])), 0
+    return _whole(_EXACT.scaleb(number, Decimal(power + 9)))
 
 
 def _whole(amount: Decimal) -> int:

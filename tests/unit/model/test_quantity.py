@@ -113,6 +113,8 @@ def test_anything_else_is_refused_with_the_same_error(thing: Any) -> None:
     [
         pytest.param("9" * 6000, LIMIT, id="long"),
         pytest.param("0." + "0" * 6000 + "1", 1, id="tiny"),
+        pytest.param("1." + "0" * 300 + "1", 1001, id="a-hair-above-one"),
+        pytest.param("1." + "0" * 300 + "1Ki", 1024_001, id="a-hair-above-one-ki"),
         pytest.param("1e2000000000", LIMIT, id="huge-exponent"),
         pytest.param("1e-2000000000", 1, id="tiny-exponent"),
         pytest.param("1e" + "0" * 6000, 1000, id="long-exponent"),
