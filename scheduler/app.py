@@ -76,6 +76,8 @@ class App:
         self._rng = random.Random()
         self._reflectors: list[Reflector] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self._synced_task: asyncio.Task[None] | None = None
+        self._on_lead: Callable[[bool], None] = lambda leads: None
 
     async def run(self) -> int:
         """Start every stage, wait for a signal or a failure, stop in order."""
@@ -91,16 +93,9 @@ class App:
 
     async def _serve(self, client: Client, stop: asyncio.Event) -> int:
         name = self._config.scheduler_name
-        identity = f"{socket.gethostname()}_{uuid.uuid4()}"
-        recorder = Recorder(
-            client,
-            name,
-            f"{name}-{socket.gethostname()}",
-            time.monotonic,
-            utc_now,
-            self._count_report,
-        )
-        elector = self._elector(client, identity)
+        instance = f"{name}-{socket.gethostname()}"
+        recorder = Recorder(client, name, instance, time.monotonic, utc_now, self._count_report)
+        elector = self._elector(client)
         loop = Loop(
             self._config.profile(),
             lambda emit: Binder(client, emit, lambda: elector.epoch),
@@ -110,20 +105,10 @@ class App:
             time.monotonic,
         )
         self._on_lead = lambda leads: self._led(leads, loop)
-        self._reflectors = [
-            Reflector(client, source, loop.emit, self._watch_broke, self._rng) for source in ALL
-        ]
-        self._start("recorder", recorder.run())
-        for reflector, source in zip(self._reflectors, ALL, strict=True):
-            self._start(f"watch {source.kind}", reflector.run())
-        self._start("sync", self._synced(loop))
-        self._start("loop", loop.run())
-        if self._config.webhook.socket:
-            answerer = Answerer(loop, self._rules(), self._metrics, time.monotonic)
-            self._start("answer", answerer.serve(Path(self._config.webhook.socket)))
-        election = self._start("election", elector.run())
+        election = self._start_stages(client, recorder, loop, elector)
         async with self._health():
             failed = await self._until(stop)
+            # In this order: decide no more, give the lease back, let what was sent end.
             election.cancel()
             await asyncio.gather(election, return_exceptions=True)
             await loop.settle(SHUTDOWN_S)
@@ -134,10 +119,26 @@ class App:
         logger.info("gpu-scheduler stopped")
         return 1 if failed else 0
 
+    def _start_stages(
+        self, client: Client, recorder: Recorder, loop: Loop, elector: Elector
+    ) -> asyncio.Task[None]:
+        """Start every stage; the election's task is returned, it ends first."""
+        self._reflectors = [
+            Reflector(client, source, loop.emit, self._watch_broke, self._rng) for source in ALL
+        ]
+        self._start("recorder", recorder.run())
+        for reflector, source in zip(self._reflectors, ALL, strict=True):
+            self._start(f"watch {source.kind}", reflector.run())
+        self._synced_task = asyncio.create_task(self._synced(loop), name="sync")
+        self._start("loop", loop.run())
+        if self._config.webhook.socket:
+            answerer = Answerer(loop, self._rules(), self._metrics, time.monotonic)
+            self._start("answer", answerer.serve(Path(self._config.webhook.socket)))
+        return self._start("election", elector.run())
+
     def _start(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name=name)
-        if name != "sync":
-            self._tasks.append(task)
+        self._tasks.append(task)
         return task
 
     async def _until(self, stop: asyncio.Event) -> bool:
@@ -158,7 +159,8 @@ class App:
         loop.nudge()
         logger.info("caches filled", scheduler=self._config.scheduler_name)
 
-    def _elector(self, client: Client, identity: str) -> Elector:
+    def _elector(self, client: Client) -> Elector:
+        identity = f"{socket.gethostname()}_{uuid.uuid4()}"
         election = self._config.leader_election
         return Elector(
             client,
@@ -174,8 +176,6 @@ class App:
             on_change=lambda leads: self._on_lead(leads),
             enabled=election.leader_elect,
         )
-
-    _on_lead: Callable[[bool], None]
 
     def _led(self, leads: bool, loop: Loop) -> None:
         gauge = self._metrics.leader.labels(self._config.leader_election.resource_name)

@@ -24,17 +24,17 @@ class ConfigError(ValueError):
     """A configuration that cannot be used; one line saying where and what."""
 
 
-class _Part(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+class _Part(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """A section of the file."""
 
 
-class Maps(_Part):
+class Maps(_Part, frozen=True):
     """Who may use maps: namespaces with the label, all, or none."""
 
     allow: Literal["labelled", "all", "none"] = "labelled"
 
 
-class Fallback(_Part):
+class Fallback(_Part, frozen=True):
     """MIG fallback at admission; ``scope`` ``all`` also covers other schedulers' pods."""
 
     scope: Literal["ours", "all"] = "ours"
@@ -45,7 +45,7 @@ class Fallback(_Part):
         return tuple(parse_ladder(text) for text in self.ladders)
 
 
-class LeaderElection(_Part):
+class LeaderElection(_Part, frozen=True):
     """Lease name and timings in seconds; kube-scheduler's defaults."""
 
     leader_elect: bool = True
@@ -56,14 +56,14 @@ class LeaderElection(_Part):
     retry_period_s: float = 2.0
 
 
-class Webhook(_Part):
+class Webhook(_Part, frozen=True):
     """``enabled: false`` is the seed's option A: maps are placed, the environment is not set."""
 
     enabled: bool = True
     socket: str = ""
 
 
-class Config(_Part):
+class Config(_Part, frozen=True):
     """The whole file."""
 
     api_version: str = API_VERSION

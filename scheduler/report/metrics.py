@@ -16,7 +16,7 @@ from prometheus_client import (
 )
 
 # A "_created" series beside every counter doubles what is scraped and tells nobody anything.
-disable_created_metrics()
+disable_created_metrics()  # type: ignore[no-untyped-call] # the library has no types here
 
 
 def _doubling(first: float, count: int) -> tuple[float, ...]:
