@@ -17,6 +17,7 @@ Must never: be consulted for a decision; it documents, the code in podfields dec
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -169,3 +170,24 @@ TABLE: Final = MappingProxyType(
 
 #: Rows for fields that newer API servers have no more.
 GONE: Final = frozenset({("PodSpec", "workloadRef")})
+
+
+def unclassified(schema: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Properties of a server's schema without a row, as ``Object.property``.
+
+    ``schema`` maps objects to properties, and those to the object they refer to or to "", as
+    ``tools/golden/podspec_fields.py`` makes it. Only what we use is looked into; a field of
+    another kind is judged as a whole.
+    """
+    missing: list[str] = []
+    waiting, seen = ["PodSpec"], {"PodSpec"}
+    while waiting:
+        name = waiting.pop()
+        rows = TABLE.get(name, {})
+        for prop, inner in schema[name].items():
+            if prop not in rows:
+                missing.append(f"{name}.{prop}")
+            elif rows[prop] is Use.USED and inner and inner not in seen:
+                seen.add(inner)
+                waiting.append(inner)
+    return sorted(missing)

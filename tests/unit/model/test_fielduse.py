@@ -8,26 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from scheduler.model.fielduse import GONE, TABLE, Use
+from scheduler.model.fielduse import GONE, TABLE, Use, unclassified
 from scheduler.model.podfields import SpecFields, unsupported
 
 SCHEMA: dict[str, dict[str, str]] = json.loads(
     (Path(__file__).parents[2] / "golden" / "podspec_fields.json").read_text(encoding="utf-8")
 )
-
-
-def unclassified(schema: dict[str, dict[str, str]]) -> list[str]:
-    """Properties without a row, in every object that we look into."""
-    missing, waiting, seen = [], ["PodSpec"], set()
-    while waiting:
-        name = waiting.pop()
-        seen.add(name)
-        rows = TABLE.get(name, {})
-        missing += [f"{name}.{prop}" for prop in schema[name] if prop not in rows]
-        # Only what we read is looked into; the rest is judged as a whole.
-        inside = {to for prop, to in schema[name].items() if rows.get(prop) is Use.USED and to}
-        waiting += inside - seen - set(waiting)
-    return missing
 
 
 def test_every_property_of_the_servers_schema_is_classified() -> None:
