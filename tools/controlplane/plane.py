@@ -143,6 +143,10 @@ class ControlPlane:
         """The process ids of the programs that live."""
         return self._fleet.pids
 
+    def is_ready(self, name: str) -> bool:
+        """Whether a program answers on its health page."""
+        return self._fleet.is_ready(name)
+
     @property
     def audit_log(self) -> Path | None:
         """The API server's audit log, one JSON event per line, if it was asked for."""

@@ -1,0 +1,136 @@
+"""The real API server that these tests run against, and small means to fill it.
+
+One control plane serves a whole test session, with KWOK nodes and the real controllers but without
+a kube-scheduler, so that nothing places pods behind a test's back. A test takes a namespace of its
+own and nodes of its own, and both are gone afterwards.
+
+Where a program is missing it is built before the first test, outside of any test's time limit. If
+that is impossible every test here fails with the one line that says why; none is ever skipped.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tools.controlplane import (
+    Client,
+    ControlPlane,
+    ControlPlaneError,
+    FakeNode,
+    add_nodes,
+    ensure,
+    missing,
+)
+
+HERE: Final = Path(__file__).parent
+PROGRAMS: Final = (
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kubectl",
+    "kwok",
+    "helm",
+)
+WHY_NOT: Final = pytest.StashKey[str]()
+
+MakeNode = Callable[..., str]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of this folder, so that ``-m`` can choose them."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.controlplane)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build what is missing while no test's clock runs, in sight of the person who waits."""
+    if session.config.option.collectonly or not any(
+        HERE in item.path.parents for item in session.items
+    ):
+        return
+    capture: Any = session.config.pluginmanager.getplugin("capturemanager")
+    try:
+        if missing(PROGRAMS):
+            with capture.global_and_fixture_disabled():
+                sys.stderr.write("\n")
+                ensure(PROGRAMS)
+    except ControlPlaneError as error:
+        session.config.stash[WHY_NOT] = str(error)
+
+
+@pytest.fixture(scope="session")
+def cp(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """The session's control plane; a kube-scheduler can be started by a test that wants one."""
+    why_not = request.config.stash.get(WHY_NOT, None)
+    if why_not is not None:
+        pytest.fail(why_not, pytrace=False)
+    try:
+        plane = ControlPlane.start(tmp_path_factory.mktemp("controlplane"), audit=True)
+    except ControlPlaneError as error:
+        pytest.fail(str(error), pytrace=False)
+    with plane:
+        yield plane
+
+
+@pytest.fixture
+def client(cp: ControlPlane) -> Client:
+    """A client that may do everything."""
+    return cp.client
+
+
+@pytest.fixture
+def kwok_node(cp: ControlPlane) -> Iterator[MakeNode]:
+    """A function that makes a fake node and returns its name once it is ready for pods.
+
+    ``kwok_node("n1", gpus=4, mig={"1g.10gb": 28}, labels={...}, taints=[...])``; the other words
+    are those of ``FakeNode``. Nodes are removed after the test.
+    """
+    names: list[str] = []
+
+    def make(name: str, **looks: Any) -> str:
+        names.append(name)
+        add_nodes(cp.client, [FakeNode(name=name, **looks)])
+        return name
+
+    yield make
+    for name in names:
+        cp.client.delete(f"/api/v1/nodes/{name}")
+    gone = f"the nodes {', '.join(names)} to be gone"
+    cp.client.wait_for(
+        "/api/v1/nodes",
+        lambda seen: not {node["metadata"]["name"] for node in seen["items"]}.intersection(names),
+        what=gone,
+    )
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def namespace(cp: ControlPlane, kwok_node: MakeNode) -> Iterator[str]:
+    """A fresh namespace with its default ServiceAccount; deleted afterwards.
+
+    It leans on ``kwok_node`` only so that pods go before their nodes: a pod whose node is gone has
+    no kubelet any more to confirm its end.
+    """
+    assert kwok_node is not None, "nodes are removed after this fixture"
+    name = f"test-{next(_numbers)}"
+    cp.client.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    cp.wait_for_service_account(name)
+    yield name
+    pods = f"/api/v1/namespaces/{name}/pods"
+    cp.client.delete(f"/api/v1/namespaces/{name}")
+    # The namespace controller takes its time, and this test's pods shall hold no device in the next
+    # test. Their controllers cannot replace them: a namespace that ends accepts nothing new.
+    cp.client.delete(pods, {"gracePeriodSeconds": 0})
+    cp.client.wait_for(pods, lambda seen: not seen["items"], what=f"the pods of {name} to be gone")
