@@ -180,13 +180,13 @@ def test_a_map_of_200_kib_is_read_well_below_100_ms(last_line: str) -> None:
     """Admission must not wait for a long map."""
     text = "".join(f"{i}=gpu-{i:05d}.example:0,{i % 8 + 1}\n" for i in range(7600)) + last_line
     assert len(text) > 200 * 1024 - 2000
-    started = time.perf_counter()
+    started = time.process_time()
     if last_line:
         with pytest.raises(MapError):
             parse(text)
     else:
         parse(text)
-    first = time.perf_counter() - started
+    first = time.process_time() - started
 
     assert first < 0.1
 

@@ -1,0 +1,112 @@
+"""Builders of pods as the API server sends them to a webhook, and one way to review them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scheduler.model import names
+from scheduler.model.admission import Answer, NodeKind, Rewrite, Scope
+from webhook.mutate import Config, Outcome, Request, review
+from webhook.patch import apply
+
+Json = dict[str, Any]
+CONFIG = Config(scheduler_name="gpu-scheduler")
+MIG_1G = "nvidia.com/mig-1g.10gb"
+MIG_2G = "nvidia.com/mig-2g.20gb"
+MIG_3G = "nvidia.com/mig-3g.40gb"
+
+
+def container(
+    name: str = "app",
+    limits: Json | None = None,
+    requests: Json | None = None,
+    **more: Any,
+) -> Json:
+    """A container; requests are those of the limits, as the API server defaults them."""
+    resources: Json = {}
+    if limits is not None:
+        resources["limits"] = limits
+    if limits is not None or requests is not None:
+        resources["requests"] = dict(limits or {}) if requests is None else requests
+    return {"name": name, "image": "registry.example/cuda:1", "resources": resources, **more}
+
+
+def pod(
+    *containers: Json,
+    name: str = "w-0",
+    map_text: str | None = None,
+    annotations: Json | None = None,
+    init: list[Json] | None = None,
+    owner: str | None = None,
+    labels: Json | None = None,
+    **spec: Any,
+) -> Json:
+    """A pod of ours; without a name it has the generateName of a controller's pod."""
+    metadata: Json = {"name": name} if name else {"generateName": "w-6bd69b846c-"}
+    given = dict(annotations or {})
+    if map_text is not None:
+        given[names.MAP] = map_text
+    if given:
+        metadata["annotations"] = given
+    if labels:
+        metadata["labels"] = labels
+    if owner:
+        metadata["ownerReferences"] = [
+            {"apiVersion": "v1", "kind": owner, "name": "w", "uid": "u", "controller": True}
+        ]
+    body: Json = {"schedulerName": "gpu-scheduler", **spec}
+    body["containers"] = list(containers) or [container()]
+    if init:
+        body["initContainers"] = init
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": body}
+
+
+def gpus(count: int) -> Json:
+    """Limits of some whole GPUs."""
+    return {names.GPU: str(count)}
+
+
+def answer(*, kinds: dict[str, str] | None = None, **fields: Any) -> Answer:
+    """The scheduler's answer; kinds maps a node token to numbered, counted or unknown."""
+    nodes = {token: NodeKind(token, kind) for token, kind in (kinds or {}).items()}  # type: ignore[arg-type]
+    return Answer(node_kinds=nodes, **fields)
+
+
+def rewrite(
+    source: str = MIG_2G, target: str = MIG_1G, container: str = "app", init: bool = False
+) -> Rewrite:
+    """One container's move to another tier."""
+    return Rewrite(container=container, source=source, target=target, init=init)
+
+
+def run(
+    body: Json, said: Answer | None = None, scope: Scope = "ours", namespace: str = "default"
+) -> Outcome:
+    """Review a pod with the usual configuration."""
+    return review(body, Request(namespace=namespace, scope=scope), said, CONFIG)
+
+
+def patched(body: Json, said: Answer | None = None, scope: Scope = "ours") -> Json:
+    """The pod after a review that allowed it."""
+    outcome = run(body, said, scope)
+    assert outcome.denial is None, outcome.denial
+    result: Json = apply(body, outcome.patch)
+    return result
+
+
+def environment(body: Json) -> dict[str, Any]:
+    """What each container's CUDA_VISIBLE_DEVICES is: a text, ``@key`` of an annotation, or None."""
+    listed = [*body["spec"].get("initContainers", ()), *body["spec"]["containers"]]
+    return {item["name"]: _variable(item) for item in listed}
+
+
+def _variable(item: Json) -> str | None:
+    for entry in item.get("env") or ():
+        if entry["name"] == names.CUDA_ENV:
+            if "value" in entry:
+                return str(entry["value"])
+            path = str(entry["valueFrom"]["fieldRef"]["fieldPath"])
+            prefix = f"metadata.annotations['{names.PREFIX}"
+            assert path.startswith(prefix), path
+            return "@" + path[len(prefix) : -2]
+    return None

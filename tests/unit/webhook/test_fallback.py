@@ -1,0 +1,320 @@
+"""Moving MIG requests to another tier: what changes, what is recorded, what is left alone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from scheduler.model import names
+from scheduler.model.admission import Answer
+from tests.unit.webhook.pods import (
+    MIG_1G,
+    MIG_2G,
+    MIG_3G,
+    answer,
+    container,
+    patched,
+    pod,
+    rewrite,
+    run,
+)
+
+ONE = {MIG_2G: "1"}
+DEGRADE = answer(rewrites=[rewrite()])
+
+
+def resources(body: dict[str, Any], position: int = 0) -> Any:
+    """The resources of one container."""
+    return body["spec"]["containers"][position]["resources"]
+
+
+@pytest.mark.contract("S0-20", "S0-21", "S0-22")
+def test_a_degraded_request_changes_in_limits_and_requests_with_a_record() -> None:
+    """The same quantity, the old key gone, the seeds' two annotations."""
+    result = patched(pod(container(limits={**ONE, "cpu": "2", "memory": "1Gi"})), DEGRADE)
+
+    expected = {MIG_1G: "1", "cpu": "2", "memory": "1Gi"}
+    assert resources(result) == {"limits": expected, "requests": expected}
+    assert result["metadata"]["annotations"] == {
+        "gpu-webhook.k8s.io/fallback": "2g.20gb->1g.10gb",
+        "adapter.gpu.turbonomic.ibm.com/original": json.dumps(
+            {"app": {"limits": ONE, "requests": ONE}}, separators=(",", ":")
+        ),
+    }
+
+
+@pytest.mark.contract("S0-20", "S0-B4")
+@pytest.mark.parametrize("said", [None, answer()], ids=["scheduler-silent", "tier-is-free"])
+def test_without_a_decision_nothing_is_modified(said: Answer | None) -> None:
+    """A scheduler that cannot be asked never degrades anybody."""
+    outcome = run(pod(container(limits=ONE)), said)
+
+    assert (outcome.patch, outcome.denial) == ((), None)
+
+
+@pytest.mark.contract("S0-23", "S0-B6")
+@pytest.mark.parametrize(
+    ("body", "said", "lines"),
+    [
+        pytest.param(
+            pod(container(limits=ONE), name="test-medium-gpu"),
+            DEGRADE,
+            [
+                "Reviewing pod: default/test-medium-gpu",
+                "Pod default/test-medium-gpu requests 2g.20gb MIG",
+                "2g.20gb not available, falling back to 1g.10gb for pod default/test-medium-gpu",
+                "Applied fallback patch to pod default/test-medium-gpu",
+            ],
+            id="degraded",
+        ),
+        pytest.param(
+            pod(container(limits=ONE), name="test-medium-gpu"),
+            answer(),
+            [
+                "Reviewing pod: default/test-medium-gpu",
+                "Pod default/test-medium-gpu requests 2g.20gb MIG",
+            ],
+            id="available",
+        ),
+        pytest.param(
+            pod(container(limits=ONE), name="", owner="ReplicaSet"),
+            DEGRADE,
+            [
+                "Reviewing pod: default/w-6bd69b846c-",
+                "Pod default/w-6bd69b846c- requests 2g.20gb MIG",
+                "2g.20gb not available, falling back to 1g.10gb for pod default/w-6bd69b846c-",
+                "Applied fallback patch to pod default/w-6bd69b846c-",
+            ],
+            id="pod-of-a-controller",
+        ),
+    ],
+)
+@pytest.mark.parametrize(("scope", "scheduler"), [("ours", "gpu-scheduler"), ("any", "default")])
+def test_the_four_log_lines(
+    body: Any, said: Answer, lines: list[str], scope: Any, scheduler: str
+) -> None:
+    """Byte for byte, in order, with the namespace of the request."""
+    body["spec"]["schedulerName"] = scheduler
+
+    assert list(run(body, said, scope).log) == lines
+
+
+@pytest.mark.contract("S0-B7")
+def test_a_container_that_already_has_the_target_gets_the_sum() -> None:
+    """Its own slices are not overwritten."""
+    result = patched(pod(container(limits={MIG_2G: "2", MIG_1G: "1"})), DEGRADE)
+
+    assert resources(result) == {"limits": {MIG_1G: "3"}, "requests": {MIG_1G: "3"}}
+
+
+@pytest.mark.contract("S0-B7")
+def test_several_containers_and_init_containers_degrade_together() -> None:
+    """One fallback annotation for the first container, the originals of all."""
+    body = pod(
+        container("a", {MIG_3G: "1"}),
+        container("b", ONE),
+        container("c", {"cpu": "1"}),
+        init=[container("prep", ONE)],
+        annotations={"team": "x"},
+    )
+    said = answer(
+        rewrites=[
+            rewrite(container="prep", init=True),
+            rewrite(container="b"),
+            rewrite(MIG_3G, MIG_1G, container="a"),
+        ]
+    )
+
+    result = patched(body, said)
+
+    assert [item["resources"]["limits"] for item in result["spec"]["containers"]] == [
+        {MIG_1G: "1"},
+        {MIG_1G: "1"},
+        {"cpu": "1"},
+    ]
+    assert result["spec"]["initContainers"][0]["resources"]["requests"] == {MIG_1G: "1"}
+    given = result["metadata"]["annotations"]
+    assert given["team"] == "x"
+    assert given[names.FALLBACK] == "3g.40gb->1g.10gb"
+    assert json.loads(given[names.ORIGINAL]).keys() == {"a", "b", "prep"}
+    assert [line for line in run(body, said).log if "falling back" in line] == [
+        "2g.20gb not available, falling back to 1g.10gb for pod default/w-0",
+        "3g.40gb not available, falling back to 1g.10gb for pod default/w-0",
+    ]
+
+
+def test_moves_within_one_container_happen_at_once() -> None:
+    """A slice that has just moved down one tier is not moved again."""
+    said = answer(rewrites=[rewrite(MIG_3G, MIG_2G), rewrite(MIG_2G, MIG_1G)])
+
+    result = patched(pod(container(limits={MIG_3G: "1", MIG_2G: "4"})), said)
+
+    assert resources(result)["limits"] == {MIG_2G: "1", MIG_1G: "4"}
+
+
+def test_two_tiers_that_become_one_are_added() -> None:
+    """No slice is lost on the way."""
+    said = answer(rewrites=[rewrite(MIG_3G, MIG_1G), rewrite(MIG_2G, MIG_1G)])
+
+    result = patched(pod(container(limits={MIG_3G: "1", MIG_2G: "4", MIG_1G: "2"})), said)
+
+    assert resources(result)["requests"] == {MIG_1G: "7"}
+
+
+def test_a_whole_gpu_is_called_gpu_in_the_record() -> None:
+    """The seed's grammar for the last rung."""
+    result = patched(pod(container(limits=ONE)), answer(rewrites=[rewrite(MIG_2G, names.GPU)]))
+
+    assert result["metadata"]["annotations"][names.FALLBACK] == "2g.20gb->gpu"
+
+
+@pytest.mark.parametrize(
+    "amount",
+    [
+        pytest.param("1", id="text"),
+        pytest.param(1, id="number"),
+        pytest.param("1000m", id="milli"),
+        pytest.param("1k", id="kilo"),
+    ],
+)
+def test_a_moved_quantity_keeps_its_spelling(amount: Any) -> None:
+    """The API server knows how to read it; we do not need to rewrite it."""
+    result = patched(pod(container(limits={MIG_2G: amount})), DEGRADE)
+
+    assert resources(result) == {"limits": {MIG_1G: amount}, "requests": {MIG_1G: amount}}
+
+
+@pytest.mark.parametrize(
+    ("limits", "requests"),
+    [
+        pytest.param(None, {MIG_2G: "1"}, id="request-without-limit"),
+        pytest.param({MIG_2G: "2"}, {MIG_2G: "1"}, id="request-unlike-limit"),
+        pytest.param({MIG_2G: "0"}, {MIG_2G: "0"}, id="zero"),
+        pytest.param({MIG_2G: "1_0"}, {MIG_2G: "1_0"}, id="not-a-quantity"),
+        pytest.param({MIG_2G: "-1"}, None, id="negative"),
+        pytest.param({MIG_2G: "1", MIG_1G: "2"}, {MIG_2G: "1", MIG_1G: "1"}, id="odd-target"),
+    ],
+)
+def test_amounts_that_the_api_server_judges_are_passed_on(limits: Any, requests: Any) -> None:
+    """No limit, unequal, zero or unreadable: not ours to mend."""
+    body = pod(container(limits=limits, requests=requests))
+
+    assert run(body, DEGRADE).patch == ()
+
+
+def test_a_target_of_zero_is_no_target() -> None:
+    """It is replaced, not added to and not a reason to refuse."""
+    result = patched(pod(container(limits={MIG_2G: "1", MIG_1G: "0"})), DEGRADE)
+
+    assert resources(result) == {"limits": {MIG_1G: "1"}, "requests": {MIG_1G: "1"}}
+
+
+@pytest.mark.parametrize(
+    ("requests", "after"),
+    [
+        pytest.param({}, {}, id="to-be-defaulted"),
+        pytest.param({"cpu": "1"}, {"cpu": "1"}, id="only-others"),
+        pytest.param({MIG_1G: "1"}, {MIG_1G: "2"}, id="only-the-target"),
+    ],
+)
+def test_requests_that_are_not_filled_in_yet_end_up_equal_to_limits(
+    requests: Any, after: Any
+) -> None:
+    """The API server defaults a missing request from the limit, never one that is there."""
+    own = {MIG_1G: "1"} if MIG_1G in requests else {}
+    result = patched(pod(container(limits={**ONE, **own}, requests=requests)), DEGRADE)
+
+    assert resources(result)["requests"] == after
+    assert resources(result)["limits"][MIG_1G] == after.get(MIG_1G, "1")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param(answer(rewrites=[rewrite(container="other")]), id="other-container"),
+        pytest.param(answer(rewrites=[rewrite(init=True)]), id="init-container-of-that-name"),
+        pytest.param(answer(rewrites=[rewrite(MIG_3G)]), id="resource-not-asked"),
+    ],
+)
+def test_a_rewrite_of_something_else_changes_nothing(said: Answer) -> None:
+    """An answer about an older object cannot damage this one."""
+    assert run(pod(container(limits=ONE)), said).patch == ()
+
+
+def second_call(rewrites: Any = ()) -> Answer:
+    """What the scheduler says when it knows the pod's reservation as its own."""
+    return answer(known_reservation=True, rewrites=rewrites, reservation="r-1")
+
+
+def first_pass(body: Any) -> Any:
+    """The pod as the first call of the admission left it."""
+    return patched(body, answer(rewrites=[rewrite()], reservation="r-1"))
+
+
+@pytest.mark.contract("S2-B10")
+@pytest.mark.parametrize("rewrites", [(), [rewrite()]], ids=["bare", "with-the-rewrites"])
+def test_a_second_call_takes_away_what_limit_ranger_put_back(rewrites: Any) -> None:
+    """reinvocationPolicy IfNeeded: the first rewrite stands, nothing is summed."""
+    once = first_pass(pod(container(limits={**ONE, "cpu": "1"})))
+    again = json.loads(json.dumps(once))
+    for side in ("limits", "requests"):
+        resources(again)[side][MIG_2G] = "1"
+
+    assert patched(again, second_call(rewrites)) == once
+
+
+@pytest.mark.parametrize("rewrites", [(), [rewrite()]], ids=["bare", "with-the-rewrites"])
+def test_a_second_call_without_a_change_changes_nothing(rewrites: Any) -> None:
+    """Idempotent, with the scheduler's first answer too."""
+    once = first_pass(pod(container(limits={MIG_2G: "1", MIG_1G: "1"})))
+
+    assert run(once, second_call(rewrites)).patch == ()
+
+
+def test_a_second_call_keeps_an_added_container() -> None:
+    """A sidecar that another webhook injected in between is nobody's source."""
+    once = first_pass(pod(container(limits=ONE)))
+    once["spec"]["containers"].append(container("injected", ONE))
+
+    assert run(once, second_call()).patch == ()
+
+
+def test_a_copied_record_does_not_take_a_request_away() -> None:
+    """The annotations of a copied pod count only when the scheduler knows the reservation."""
+    copied = first_pass(pod(container(limits=ONE)))
+    for side in ("limits", "requests"):
+        resources(copied)[side] = {MIG_2G: "1", MIG_1G: "1"}
+
+    result = patched(copied, answer())
+
+    assert resources(result)["limits"] == {MIG_2G: "1", MIG_1G: "1"}
+    assert names.RESERVATION not in result["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        pytest.param({names.FALLBACK: "2g.20gb->1g.10gb"}, id="no-original"),
+        pytest.param(
+            {names.FALLBACK: "2g.20gb->1g.10gb", names.ORIGINAL: "{"}, id="broken-original"
+        ),
+        pytest.param({names.FALLBACK: "2g.20gb->1g.10gb", names.ORIGINAL: "[1]"}, id="odd"),
+        pytest.param({names.FALLBACK: "nonsense", names.ORIGINAL: '{"app":{}}'}, id="no-arrow"),
+    ],
+)
+def test_an_unreadable_record_is_no_record(annotations: Any) -> None:
+    """Nothing is taken away on the word of a text that we did not write."""
+    body = pod(container(limits={MIG_2G: "1", MIG_1G: "1"}), annotations=annotations)
+
+    assert run(body, answer(known_reservation=True)).patch == ()
+
+
+def test_a_second_call_leaves_a_pod_that_lost_its_target() -> None:
+    """If another plugin took the smaller tier away, the larger one is all the pod has."""
+    once = first_pass(pod(container(limits=ONE)))
+    for side in ("limits", "requests"):
+        resources(once)[side] = dict(ONE)
+
+    assert run(once, second_call()).patch == ()

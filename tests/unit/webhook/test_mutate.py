@@ -1,0 +1,367 @@
+"""Who is reviewed, what is refused, and what only the webhook may write."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from scheduler.model import names
+from scheduler.model.admission import Answer, NodeKind, Scope
+from tests.unit.webhook.pods import (
+    CONFIG,
+    MIG_2G,
+    answer,
+    container,
+    environment,
+    gpus,
+    patched,
+    pod,
+    rewrite,
+    run,
+)
+from webhook.mutate import Denial, Outcome, Request, needs_answer
+from webhook.patch import apply
+
+MAP = "0=gpu-a:0,1"
+SCOPES: tuple[Scope, ...] = ("ours", "any")
+
+
+@pytest.mark.contract("S2-14", "S0-20")
+@pytest.mark.parametrize("scope", ["ours", "any"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(pod(map_text=MAP, schedulerName="default-scheduler"), id="other-scheduler"),
+        pytest.param(pod(map_text="x", schedulerName=None), id="no-scheduler"),
+        pytest.param({}, id="empty-object"),
+        pytest.param({"metadata": None, "spec": None}, id="nulls"),
+        pytest.param({"metadata": [], "spec": "x"}, id="odd-types"),
+    ],
+)
+def test_a_pod_out_of_scope_is_never_changed(body: Any, scope: Any) -> None:
+    """Not even a bad map is our business there."""
+    assert run(body, answer(), scope) == Outcome()
+
+
+@pytest.mark.contract("S0-20")
+def test_each_path_leaves_the_others_pods_alone() -> None:
+    """Ours are reviewed by /mutate, all others by /mutate/fallback, none by both."""
+    ours = pod(container(limits={MIG_2G: "1"}))
+    foreign = pod(container(limits={MIG_2G: "1"}), schedulerName="default-scheduler")
+    said = answer(rewrites=[rewrite()])
+
+    changed = [bool(run(body, said, scope).patch) for body in (ours, foreign) for scope in SCOPES]
+
+    assert changed == [True, False, False, True]
+
+
+@pytest.mark.contract("S2-B10")
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(
+            {"metadata": {"annotations": None}, "spec": {"schedulerName": "gpu-scheduler"}},
+            id="null-annotations",
+        ),
+        pytest.param(pod() | {"metadata": None}, id="null-metadata"),
+        pytest.param(pod(containers=None), id="null-containers"),
+        pytest.param(pod(map_text=MAP, initContainers=None), id="null-init-containers"),
+        pytest.param(pod(map_text=MAP, labels={"a": None}), id="null-label"),
+        pytest.param(
+            {
+                "metadata": {"name": "w-0", "annotations": {names.MAP: MAP, "n": 1, "z": None}},
+                "spec": {
+                    "schedulerName": "gpu-scheduler",
+                    "containers": [None, {"name": None, "env": [None, {}], "resources": None}],
+                },
+            },
+            id="odd-everywhere",
+        ),
+        pytest.param(
+            pod(container(limits={names.GPU: None}), container("b", limits={names.GPU: []})),
+            id="odd-quantities",
+        ),
+    ],
+)
+def test_odd_shapes_never_crash_it(body: Any) -> None:
+    """The API server's own validation has the last word about them."""
+    outcome = run(body, answer(rewrites=[rewrite()], reservation="r-1"))
+
+    assert outcome.denial is None
+    apply(body, outcome.patch)
+
+
+@pytest.mark.contract("S2-B11")
+@pytest.mark.parametrize(
+    ("map_text", "message"),
+    [
+        pytest.param(
+            "0=gpu-a:0\n1=gpu-b",
+            'gpu-scheduling-map line 2: no devices after node "gpu-b"',
+            id="line-number",
+        ),
+        pytest.param("0=a:0 1=b:0", "gpu-scheduling-map line 1: more than one", id="folded"),
+        pytest.param("", "gpu-scheduling-map line 1: the map is empty", id="empty"),
+    ],
+)
+def test_a_bad_map_is_denied_with_its_line(map_text: str, message: str) -> None:
+    """Code 400, no patch, and the scheduler is not even asked."""
+    body = pod(map_text=map_text)
+
+    outcome = run(body)
+
+    assert outcome.denial is not None
+    assert (outcome.denial.code, outcome.patch) == (400, ())
+    assert outcome.denial.message.startswith(message)
+    assert outcome.log[-1] == f"Denied pod default/w-0: {outcome.denial.message}"
+    assert not needs_answer(body, Request(namespace="default"), CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        pytest.param(
+            pod(container(limits=gpus(3)), map_text=MAP),
+            "gpu-scheduling-map index 0: the line names 2 device(s), "
+            "the pod's containers request 3 nvidia.com/gpu",
+            id="requests-and-line-differ",
+        ),
+        pytest.param(
+            pod(
+                container(limits=gpus(1)),
+                name="",
+                owner="ReplicaSet",
+                map_text="0=gpu-a:0\n1=gpu-a:1,2",
+            ),
+            "gpu-scheduling-map index 1: the line names 2 device(s), "
+            "the pod's containers request 1 nvidia.com/gpu",
+            id="one-line-can-never-fit-a-replica",
+        ),
+        pytest.param(
+            pod(map_text=MAP, annotations={names.CUDA_MODE: "uuid"}),
+            "gpu-scheduler.io/cuda-mode: uuid is not implemented yet, use auto, index or local",
+            id="uuid",
+        ),
+        pytest.param(
+            pod(annotations={names.CUDA_MODE: "Auto\n"}),
+            r'gpu-scheduler.io/cuda-mode: "Auto\n" is not a mode, '
+            "use one of auto, index, local, none",
+            id="unknown-mode",
+        ),
+        pytest.param(
+            pod(annotations={"note": "\u00e9" * 130_000}),
+            "the pod's annotations take 260004 bytes, the API server allows 262144 and 4096 of "
+            "them are needed for the scheduler's own",
+            id="annotations-too-large",
+        ),
+    ],
+)
+def test_what_can_never_work_is_denied_in_one_line(body: Any, message: str) -> None:
+    """And before the scheduler reserves anything for it."""
+    assert run(body, answer()).denial == Denial(400, message)
+    assert not needs_answer(body, Request(namespace="default"), CONFIG)
+
+
+def test_annotations_that_leave_room_are_accepted() -> None:
+    """The limit is the API server's less 4 KiB, to the byte."""
+    free = 262_144 - 4096
+
+    assert run(pod(annotations={"k": "x" * (free - 1)})).denial is None
+    assert run(pod(annotations={"k": "x" * free})).denial is not None
+
+
+def test_a_known_index_need_not_fit_the_other_lines() -> None:
+    """Only its own line will ever be used."""
+    body = pod(container(limits=gpus(1)), map_text="0=gpu-a:0\n1=gpu-a:1,2")
+
+    assert run(body).denial is None
+
+
+@pytest.mark.parametrize("mode", ["auto", "none", "local", "index"])
+def test_requests_are_compared_in_every_mode(mode: str) -> None:
+    """The mode decides about the variable; the scheduler honours the map all the same."""
+    body = pod(container(limits=gpus(1)), map_text=MAP, annotations={names.CUDA_MODE: mode})
+
+    assert run(body).denial is not None
+
+
+@pytest.mark.parametrize(
+    ("node_name", "said", "denied"),
+    [
+        pytest.param("gpu-a", answer(), False, id="the-lines-node"),
+        pytest.param("gpu-b", answer(), True, id="another-node"),
+        pytest.param(
+            "real", Answer(node_kinds={"gpu-a": NodeKind("real", "counted")}), False, id="alias"
+        ),
+        pytest.param(
+            "gpu-b", Answer(node_kinds={"gpu-a": NodeKind("real", "counted")}), True, id="not-alias"
+        ),
+        pytest.param("gpu-b", None, False, id="nobody-knows"),
+    ],
+)
+def test_a_pod_on_another_node_than_its_line_says_is_denied(
+    node_name: str, said: Answer | None, denied: bool
+) -> None:
+    """Its devices would be those of the wrong node."""
+    outcome = run(pod(map_text=MAP, nodeName=node_name), said)
+
+    assert (outcome.denial is not None) is denied
+    if outcome.denial:
+        assert outcome.denial.message == (
+            'gpu-scheduling-map index 0: the line names node "gpu-a", spec.nodeName is "gpu-b"'
+        )
+
+
+def test_the_schedulers_no_is_passed_on_with_code_403() -> None:
+    """For a ladder that ends in fail, and for a namespace that may not map."""
+    body = pod(map_text=MAP)
+
+    outcome = run(body, answer(denied="namespace default may not use maps", reservation="r-1"))
+
+    assert outcome.denial == Denial(403, "namespace default may not use maps")
+    assert outcome.patch == ()
+
+
+FORGED = dict.fromkeys((*names.BINDING_KEYS, *names.ADMISSION_KEYS), "x") | {
+    names.CUDA_VISIBLE_DEVICES + ".3": "7"
+}
+
+
+@pytest.mark.parametrize("said", [None, answer()], ids=["no-answer", "answer"])
+def test_protected_annotations_of_the_user_are_stripped(said: Answer | None) -> None:
+    """Each with a warning; everything else on the pod stays."""
+    body = pod(annotations={"team": "a", names.PREFER: "preempt", **FORGED})
+
+    outcome = run(body, said)
+
+    assert patched(body, said)["metadata"]["annotations"] == {
+        "team": "a",
+        names.PREFER: "preempt",
+    }
+    assert sorted(outcome.warnings) == sorted(
+        f"annotation {key} is removed: only gpu-scheduler.io sets it" for key in FORGED
+    )
+
+
+def test_a_foreign_pod_loses_only_a_forged_reservation() -> None:
+    """The rest is the API server's policy to refuse; here it would be more than the fallback."""
+    body = pod(
+        container(limits={MIG_2G: "1"}), annotations=dict(FORGED), schedulerName="default-scheduler"
+    )
+
+    left = patched(body, answer(), "any")["metadata"]["annotations"]
+
+    assert left.keys() == FORGED.keys() - set(names.ADMISSION_KEYS)
+
+
+@pytest.mark.parametrize(
+    ("before", "said", "after"),
+    [
+        pytest.param(None, answer(reservation="r-1"), "r-1", id="first-call"),
+        pytest.param("r-0", answer(reservation="r-1"), "r-1", id="forged"),
+        pytest.param("r-0", answer(), None, id="forged-and-none-given"),
+        pytest.param("r-1", answer(known_reservation=True), "r-1", id="second-call"),
+        pytest.param(
+            "r-1", answer(known_reservation=True, reservation="r-1"), "r-1", id="told-again"
+        ),
+        pytest.param(None, answer(reservation="r-1", annotate=False), None, id="met-otherwise"),
+        pytest.param("r-0", None, None, id="no-answer"),
+    ],
+)
+def test_the_reservation_on_the_pod_is_the_schedulers(
+    before: str | None, said: Answer | None, after: str | None
+) -> None:
+    """A user cannot claim another admission's slice."""
+    own = {names.RESERVATION: before} if before else None
+    body = pod(container(limits={MIG_2G: "1"}), annotations=own)
+
+    result = patched(body, said)
+
+    assert result["metadata"].get("annotations", {}).get(names.RESERVATION) == after
+
+
+def test_unknown_fields_of_the_pod_survive() -> None:
+    """The patch touches only what it must."""
+    body = pod(
+        container(futureField={"x": [1, None]}, limits={MIG_2G: "1", "memory": "1Gi"}),
+        annotations={"team": "a"},
+        futureSpec={"y": None},
+    )
+    body["futureTop"] = 1
+
+    outcome = run(body, answer(rewrites=[rewrite()], reservation="r-1"))
+
+    assert {operation["path"].split("/")[1] for operation in outcome.patch} == {"metadata", "spec"}
+    assert [(operation["op"], operation["path"]) for operation in outcome.patch] == [
+        ("add", "/metadata/annotations/gpu-webhook.k8s.io~1fallback"),
+        ("add", "/metadata/annotations/adapter.gpu.turbonomic.ibm.com~1original"),
+        ("add", "/metadata/annotations/gpu-scheduler.io~1reservation"),
+        ("remove", "/spec/containers/0/resources/limits/nvidia.com~1mig-2g.20gb"),
+        ("add", "/spec/containers/0/resources/limits/nvidia.com~1mig-1g.10gb"),
+        ("remove", "/spec/containers/0/resources/requests/nvidia.com~1mig-2g.20gb"),
+        ("add", "/spec/containers/0/resources/requests/nvidia.com~1mig-1g.10gb"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "scope", "asks"),
+    [
+        pytest.param(pod(), "ours", False, id="cpu-only"),
+        pytest.param(pod(map_text=MAP), "ours", True, id="map"),
+        pytest.param(pod(container(limits=gpus(1))), "ours", True, id="whole-gpu"),
+        pytest.param(pod(container(limits={MIG_2G: "1"})), "ours", True, id="mig"),
+        pytest.param(pod(container(limits={MIG_2G: "0"})), "ours", False, id="zero"),
+        pytest.param(pod(container(limits={MIG_2G: "1"})), "any", False, id="ours-elsewhere"),
+        pytest.param(
+            pod(container(limits={MIG_2G: "1"}), schedulerName="x"), "any", True, id="foreign-mig"
+        ),
+        pytest.param(
+            pod(container(limits=gpus(1)), schedulerName="x"), "any", False, id="foreign-gpu"
+        ),
+    ],
+)
+def test_the_scheduler_is_asked_only_where_its_answer_matters(
+    body: Any, scope: Any, asks: bool
+) -> None:
+    """A question may reserve a slice, so none is asked in vain."""
+    assert needs_answer(body, Request(namespace="default", scope=scope), CONFIG) is asks
+
+
+def test_names_cannot_write_into_the_log() -> None:
+    """At admission a name has not been validated yet."""
+    outcome = run(pod(name="w\nReviewing pod: other-0" + "x" * 300, map_text=MAP))
+
+    assert all(line.isprintable() and len(line) < 400 for line in outcome.log)
+    assert outcome.log[0].startswith(r"Reviewing pod: default/w\nReviewing")
+
+
+def test_warnings_of_the_scheduler_reach_the_user() -> None:
+    """For instance that a tier's quota is full."""
+    assert run(pod(map_text=MAP), answer(warnings=["careful"])).warnings == ("careful",)
+
+
+def test_a_long_map_is_reviewed_within_100_ms() -> None:
+    """200 KiB, good up to its last line."""
+    text = "".join(f"{i}=gpu-{i:05d}.example:0,{i % 8 + 1}\n" for i in range(7600)) + "bad"
+    started = time.process_time()
+    outcome = run(pod(map_text=text))
+
+    assert time.process_time() - started < 0.1
+    assert outcome.denial is not None
+    assert "line 7601" in outcome.denial.message
+
+
+def test_the_audit_annotations_tell_what_was_done() -> None:
+    """They end up in the API server's audit log."""
+    mapped = run(pod(map_text=MAP), answer(reservation="r-1"))
+    degraded = run(pod(container(limits={MIG_2G: "1"})), answer(rewrites=[rewrite()]))
+
+    assert mapped.audit == {"cuda-visible-devices": "0,1", "reservation": "r-1"}
+    assert degraded.audit == {"fallback": "2g.20gb->1g.10gb"}
+
+
+def test_environment_of_the_builders_reads_what_was_written() -> None:
+    """The tests' own reader tells a literal from a reference and from nothing."""
+    assert environment(pod()) == {"app": None}

@@ -1,0 +1,156 @@
+"""Moving a request to another MIG tier, as the scheduler said, and leaving a record of it.
+
+Limits and requests change together, since the API server refuses a pod where they differ. A
+second call for the same admission (``reinvocationPolicy: IfNeeded``) finds the record of the
+first: it only takes away a tier that another plugin put back, and never moves or sums again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from scheduler.model import names
+from scheduler.model.admission import Answer, Rewrite
+from webhook import rawpod
+from webhook.outcome import Draft
+from webhook.rawpod import RawContainer, Slot
+
+_ARROW: Final = "->"
+_SIDES: Final = ("limits", "requests")
+
+
+def mention(draft: Draft) -> None:
+    """Log which MIG tiers the pod asks for."""
+    asked = {r for slot in rawpod.slots(draft.pod) for r in rawpod.mig_resources(slot.container)}
+    for resource in sorted(asked):
+        draft.log.append(f"Pod {draft.key} requests {names.mig_profile(resource)} MIG")
+
+
+def degrade(draft: Draft, answer: Answer) -> None:
+    """Do what the scheduler decided, or keep what an earlier call of this admission did."""
+    if answer.known_reservation:
+        _drop_readded(draft, answer.rewrites)
+    elif answer.rewrites:
+        _rewrite(draft, answer.rewrites)
+
+
+def _rewrite(draft: Draft, rewrites: Sequence[Rewrite]) -> None:
+    done: list[tuple[Slot, Rewrite]] = []
+    for slot in rawpod.slots(draft.pod):
+        possible = [rewrite for rewrite in _of(slot, rewrites) if _is_possible(slot, rewrite)]
+        if possible:
+            container = _moved(slot.container, possible)
+            draft.pod = rawpod.with_container(draft.pod, slot, container)
+            done += [(slot, rewrite) for rewrite in possible]
+    if done:
+        _record(draft, done)
+
+
+def _of(slot: Slot, rewrites: Iterable[Rewrite]) -> list[Rewrite]:
+    return [r for r in rewrites if r.container == slot.name and r.init == slot.is_init]
+
+
+def _is_possible(slot: Slot, rewrite: Rewrite) -> bool:
+    """Amounts that the API server will refuse anyway are left for it to refuse."""
+    container, target = slot.container, rewrite.target
+    own = [rawpod.resources(container, side).get(target, 0) for side in _SIDES]
+    return rawpod.asked(container, rewrite.source) is not None and (
+        all(rawpod.count(amount) == 0 for amount in own)
+        or rawpod.asked(container, target) is not None
+    )
+
+
+def _moved(container: RawContainer, rewrites: Sequence[Rewrite]) -> RawContainer:
+    """The container with the sources' amounts at their targets, all at once."""
+    sources = {rewrite.source for rewrite in rewrites}
+    parts: dict[str, list[Any]] = {}
+    for rewrite in rewrites:
+        parts.setdefault(rewrite.target, []).append(rawpod.asked(container, rewrite.source))
+    for target, amounts in parts.items():
+        own = rawpod.asked(container, target)
+        if own is not None and target not in sources:
+            amounts.append(own)
+    targets = {target: _total(amounts) for target, amounts in parts.items()}
+    changed = dict(container["resources"])
+    for side in _SIDES:
+        before = rawpod.resources(container, side)
+        # Where the API server has yet to fill in the requests, it will do so from the limits.
+        if side == "limits" or before.keys() & (sources | targets.keys()):
+            kept = {key: value for key, value in before.items() if key not in sources}
+            changed[side] = {**kept, **targets}
+    return {**container, "resources": changed}
+
+
+def _total(amounts: Sequence[Any]) -> Any:
+    """One amount keeps its spelling; several become their sum."""
+    if len(amounts) == 1:
+        return amounts[0]
+    return str(sum(rawpod.count(amount) or 0 for amount in amounts))
+
+
+def _record(draft: Draft, done: Sequence[tuple[Slot, Rewrite]]) -> None:
+    """The seeds' two annotations and log lines: the first container's move, everyone's wish."""
+    moves = [f"{names.mig_profile(r.source)}{_ARROW}{names.mig_profile(r.target)}" for _, r in done]
+    regular = [move for (slot, _), move in zip(done, moves, strict=True) if not slot.is_init]
+    first = (regular or moves)[0]
+    original = {slot.name: _devices(slot.container) for slot, _ in done}
+    draft.annotate(
+        {
+            names.FALLBACK: first,
+            names.ORIGINAL: msgspec.json.encode(original, order="sorted").decode(),
+        }
+    )
+    for move in dict.fromkeys(moves):
+        source, target = move.split(_ARROW)
+        draft.log.append(f"{source} not available, falling back to {target} for pod {draft.key}")
+    draft.log.append(f"Applied fallback patch to pod {draft.key}")
+    draft.audit["fallback"] = ",".join(dict.fromkeys(moves))
+
+
+def _devices(container: RawContainer) -> dict[str, dict[str, Any]]:
+    sides = {side: rawpod.resources(container, side) for side in _SIDES}
+    return {
+        side: {key: value for key, value in amounts.items() if names.is_gpu_device(key)}
+        for side, amounts in sides.items()
+        if amounts
+    }
+
+
+def _drop_readded(draft: Draft, rewrites: Sequence[Rewrite]) -> None:
+    """Take away a source that came back beside its target (LimitRanger adds its defaults again)."""
+    given = rawpod.annotations_of(draft.pod)
+    original = _decoded(given.get(names.ORIGINAL, ""))
+    source, arrow, target = given.get(names.FALLBACK, "").partition(_ARROW)
+    if not original or not arrow:
+        return
+    first = (names.mig_resource(source), names.mig_resource(target))
+    for slot in rawpod.slots(draft.pod):
+        if slot.name not in original:
+            continue
+        moves = [(r.source, r.target) for r in _of(slot, rewrites)] or [first]
+        targets = {to for _, to in moves}
+        if any(rawpod.asked(slot.container, to) is not None for to in targets):
+            gone = {source for source, _ in moves} - targets
+            draft.pod = rawpod.with_container(draft.pod, slot, _without(slot.container, gone))
+
+
+def _decoded(text: str) -> dict[str, Any]:
+    try:
+        return rawpod.mapping(msgspec.json.decode(text))
+    except msgspec.DecodeError:
+        return {}
+
+
+def _without(container: RawContainer, gone: set[str]) -> RawContainer:
+    if not any(gone & rawpod.resources(container, side).keys() for side in _SIDES):
+        return container
+    changed = {
+        side: {k: v for k, v in value.items() if k not in gone}
+        if side in _SIDES and value
+        else value
+        for side, value in container["resources"].items()
+    }
+    return {**container, "resources": changed}
