@@ -78,9 +78,9 @@ def device_problem(pod: Pod, entry: MapEntry, books: NodeBooks) -> Reason | None
         )
     if pod.gpu_requests and not (node.is_numbered and names.GPU in pod.gpu_requests):
         return None  # the kubelet picks: nothing is held by number
-    if not node.is_numbered and books.holds_plugin_devices():
+    if not node.is_numbered and books.tally.holds_plugin_devices:
         return KUBELET_PICKS
-    if node.is_numbered and books.unknown_units():
+    if node.is_numbered and books.tally.unknown:
         return Reason(code=Code.DEVICES_UNKNOWN, text="node(s) had GPUs held under unknown numbers")
     return _held(pod, entry, books)
 
@@ -195,7 +195,7 @@ def _resolved(entry: MapEntry, view: View) -> Target | Reason:
 
 
 def _held(pod: Pod, entry: MapEntry, books: NodeBooks) -> Reason | None:
-    holders = books.holders()
+    holders = books.tally.holders
     for number in entry.devices:
         for holding in holders.get(number, ()):
             if not holding.is_mapped or holding.sharing != pod.sharing:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import msgspec
 
 from scheduler.model import names
 from scheduler.model.selector import Taint
 
 
-class Node(msgspec.Struct, frozen=True, kw_only=True):
+class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A node of the cluster; ``allocatable`` in base units (milli cpu, whole units)."""
 
     name: str
@@ -18,12 +20,17 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     taints: tuple[Taint, ...] = ()
     allocatable: dict[str, int] = {}
 
-    @property
-    def advertises_gpus(self) -> bool:
-        """Whether the node offers any GPU resource, whole or MIG, even with a count of 0."""
-        return any(names.is_gpu_device(resource) for resource in self.allocatable)
+    @cached_property
+    def devices(self) -> tuple[str, ...]:
+        """The GPU and MIG resources that the node offers, even with a count of 0."""
+        return tuple(resource for resource in self.allocatable if names.is_gpu_device(resource))
 
     @property
+    def advertises_gpus(self) -> bool:
+        """Whether the node offers any GPU resource, whole or MIG."""
+        return bool(self.devices)
+
+    @cached_property
     def is_numbered(self) -> bool:
         """Whether we know each GPU of the node by its index (design 5.5).
 

@@ -7,6 +7,7 @@ is frozen: what happens to it later is a new Pod.
 from __future__ import annotations
 
 import enum
+from functools import cached_property
 
 import msgspec
 
@@ -61,7 +62,7 @@ class Condition(msgspec.Struct, frozen=True):
     since: str = ""
 
 
-class Pod(msgspec.Struct, frozen=True, kw_only=True):
+class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Identity, wishes and state of one pod.
 
     ``requests`` are the effective requests in base units. ``unsupported`` and ``soft``
@@ -109,7 +110,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
         """The map's text, or None for a packed pod."""
         return self.annotations.get(names.MAP)
 
-    @property
+    @cached_property
     def gpu_requests(self) -> dict[str, int]:
         """The effective requests for GPUs and MIG instances that are above zero."""
         return {
@@ -123,7 +124,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True):
         """The annotations from which containers read their devices (downward API)."""
         return frozenset(c.cuda_key for c in self.containers if c.cuda_key is not None)
 
-    @property
+    @cached_property
     def workload(self) -> str:
         """Who the pod belongs to: replicas of one workload are siblings.
 

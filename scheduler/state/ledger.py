@@ -14,6 +14,8 @@ A device is never free because we failed to read who holds it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from scheduler.model import names
@@ -55,20 +57,47 @@ def holding_of(pod: Pod, devices: Devices | None, scheduler_name: str) -> Holdin
     return Holding(devices.numbers, 0, is_mapped, requested > 0, pod.sharing)
 
 
+class Tally(msgspec.Struct, frozen=True):
+    """What the pods of one node add up to, device by device.
+
+    ``holders`` maps a GPU index to the holdings on it; ``unknown`` counts GPUs held under
+    unknown numbers; ``past_plugin`` counts GPUs held by pods that were mapped without a
+    request, which the device plugin's count does not know.
+    """
+
+    holders: dict[int, list[Holding]]
+    unknown: int
+    past_plugin: int
+    is_mapped_past_plugin: bool
+    holds_plugin_devices: bool
+
+
 class NodeBooks:
     """The mutable books of one node; ``node`` is None while only its pods are known."""
 
-    __slots__ = ("node", "pods", "ports", "used")
+    __slots__ = ("_node", "_tally", "pods", "ports", "used")
 
     def __init__(self, node: Node | None) -> None:
-        self.node = node
+        self._node = node
+        self._tally: Tally | None = None
         self.pods: dict[str, tuple[Pod, Holding]] = {}
         self.used: dict[str, int] = {}
         self.ports: dict[HostPort, int] = {}
 
+    @property
+    def node(self) -> Node | None:
+        """The node as last seen, or None."""
+        return self._node
+
+    @node.setter
+    def node(self, node: Node | None) -> None:
+        self._node = node
+        self._tally = None
+
     def copy(self) -> NodeBooks:
         """An independent copy, for trying things out."""
-        twin = NodeBooks(self.node)
+        twin = NodeBooks(self._node)
+        twin._tally = self._tally
         twin.pods = dict(self.pods)
         twin.used = dict(self.used)
         twin.ports = dict(self.ports)
@@ -78,6 +107,7 @@ class NodeBooks:
         """Enter a pod; entering the same uid again replaces the earlier entry."""
         if pod.uid in self.pods:
             self.remove(pod.uid)
+        self._tally = None
         self.pods[pod.uid] = (pod, holding)
         for resource, value in pod.requests.items():
             self.used[resource] = self.used.get(resource, 0) + value
@@ -89,6 +119,7 @@ class NodeBooks:
         entry = self.pods.pop(uid, None)
         if entry is None:
             return None
+        self._tally = None
         pod = entry[0]
         for resource, value in pod.requests.items():
             self.used[resource] -= value
@@ -98,17 +129,12 @@ class NodeBooks:
                 del self.ports[port]
         return pod
 
-    def holders(self) -> dict[int, list[Holding]]:
-        """Device index -> the holdings on it."""
-        result: dict[int, list[Holding]] = {}
-        for _, holding in self.pods.values():
-            for number in holding.numbers:
-                result.setdefault(number, []).append(holding)
-        return result
-
-    def unknown_units(self) -> int:
-        """How many GPUs are held here whose index is not known."""
-        return sum(holding.unknown for _, holding in self.pods.values())
+    @property
+    def tally(self) -> Tally:
+        """The devices' sums, counted again only after a change."""
+        if self._tally is None:
+            self._tally = _count(self.pods.values())
+        return self._tally
 
     def free(self, resource: str) -> int:
         """What is left of a resource; may be negative when allocatable shrank.
@@ -116,36 +142,37 @@ class NodeBooks:
         On a numbered node that advertises GPUs, devices held by pods that were mapped
         without a request are taken off as well: the plugin's count does not know them.
         """
-        allocatable = self.node.allocatable.get(resource, 0) if self.node else 0
-        left = allocatable - self.used.get(resource, 0)
-        if resource == names.GPU and self.node is not None and self.node.is_numbered:
-            left -= self._unrequested_units()
+        node = self._node
+        if node is None:
+            return 0
+        left = node.allocatable.get(resource, 0) - self.used.get(resource, 0)
+        if resource == names.GPU and node.is_numbered:
+            left -= self.tally.past_plugin
         return left
 
     def free_numbers(self) -> tuple[int, ...]:
         """Indexes that nobody holds, ascending; empty where the node has no known count."""
-        count = self.node.gpu_count if self.node else None
-        held = {number for _, holding in self.pods.values() for number in holding.numbers}
+        count = self._node.gpu_count if self._node else None
+        held = self.tally.holders
         return tuple(number for number in range(count or 0) if number not in held)
 
-    def mapped_without_request(self) -> bool:
-        """Whether a pod runs here that was given host devices past the device plugin."""
-        return any(
-            holding.is_mapped and not pod.gpu_requests for pod, holding in self.pods.values()
-        )
 
-    def holds_plugin_devices(self) -> bool:
-        """Whether any pod here holds GPUs or MIG instances of the device plugin."""
-        return any(pod.gpu_requests for pod, _ in self.pods.values())
-
-    def _unrequested_units(self) -> int:
-        by_request: set[int] = set()
-        past_request: set[int] = set()
-        unknown = 0
-        for _, holding in self.pods.values():
-            (by_request if holding.has_request else past_request).update(holding.numbers)
-            unknown += 0 if holding.has_request else holding.unknown
-        return len(past_request - by_request) + unknown
+def _count(entries: Iterable[tuple[Pod, Holding]]) -> Tally:
+    holders: dict[int, list[Holding]] = {}
+    by_request: set[int] = set()
+    past_request: set[int] = set()
+    unknown = past_unknown = 0
+    mapped_past = plugin = False
+    for pod, holding in entries:
+        for number in holding.numbers:
+            holders.setdefault(number, []).append(holding)
+        (by_request if holding.has_request else past_request).update(holding.numbers)
+        unknown += holding.unknown
+        past_unknown += 0 if holding.has_request else holding.unknown
+        mapped_past = mapped_past or (holding.is_mapped and not pod.gpu_requests)
+        plugin = plugin or bool(pod.gpu_requests)
+    past_plugin = len(past_request - by_request) + past_unknown
+    return Tally(holders, unknown, past_plugin, mapped_past, plugin)
 
 
 def over_committed(books: NodeBooks) -> dict[str, int]:
@@ -155,7 +182,7 @@ def over_committed(books: NodeBooks) -> dict[str, int]:
         for resource in books.used
         if names.is_gpu_device(resource) and books.node is not None and books.free(resource) < 0
     }
-    for number, holdings in books.holders().items():
+    for number, holdings in books.tally.holders.items():
         if len({holding.sharing for holding in holdings}) > 1 or (
             len(holdings) > 1 and not all(holding.is_mapped for holding in holdings)
         ):

@@ -26,7 +26,7 @@ def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
     if not pod.gpu_requests:
         return ()
     if not node.is_numbered:
-        return (KUBELET_PICKS,) if books.mapped_without_request() else ()
-    if pod.map_text is None and pod.requests.get(names.GPU, 0) > 0 and books.unknown_units():
+        return (KUBELET_PICKS,) if books.tally.is_mapped_past_plugin else ()
+    if pod.map_text is None and pod.requests.get(names.GPU, 0) > 0 and books.tally.unknown:
         return (NUMBERS_UNKNOWN,)
     return ()

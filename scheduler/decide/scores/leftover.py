@@ -17,9 +17,7 @@ def measure(pod: Pod, books: NodeBooks) -> tuple[int, ...]:
     assert node is not None
     wanted = others = 0
     requested = pod.gpu_requests
-    for resource in node.allocatable:
-        if not names.is_gpu_device(resource):
-            continue
+    for resource in node.devices:
         left = books.free(resource) - requested.get(resource, 0)
         if resource in requested:
             wanted += left
