@@ -16,7 +16,7 @@ import msgspec
 import structlog
 from aiohttp import web
 
-from scheduler.decide.admit import Admission, Rules, admit
+from scheduler.decide.admit import Admission, Rules, admit, keep
 from scheduler.loop import Loop
 from scheduler.model import names
 from scheduler.model.admission import PATH, Answer, Question
@@ -88,7 +88,7 @@ class Answerer:
         admission = admit(
             self._loop.cluster,
             self._loop.promises,
-            self._loop.waiting_for_one(),
+            self._loop.queue.waiting_for_one(),
             pod,
             question.scope,
             self._rules,
@@ -98,24 +98,17 @@ class Answerer:
         return admission
 
     def _promise(self, admission: Admission) -> Answer:
-        granted, answer = admission.granted, admission.answer
+        granted = admission.granted
         assert granted is not None
-        promise = self._loop.promises.make(
-            "r-" + secrets.token_hex(8),
-            granted.pod,
-            granted.placement.node_name,
-            self._clock(),
-            is_annotated=answer.annotate,
-            rewrites=tuple(answer.rewrites),
-        )
+        promise_id = "r-" + secrets.token_hex(8)
         for old, new in granted.changes:
             log.info(
                 "tier degraded",
                 pod=granted.pod.key,
                 change=f"{names.mig_profile(old)}->{names.mig_profile(new)}",
-                reservation=promise.id,
+                reservation=promise_id,
             )
-        return msgspec.structs.replace(answer, reservation=promise.id)
+        return keep(self._loop.promises, admission, promise_id, self._clock())
 
     async def _room(self, namespace: str) -> bool:
         deadline = self._clock() + ROOM_WAIT_S

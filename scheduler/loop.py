@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Protocol
 
 import structlog
@@ -19,7 +19,6 @@ from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement, Rejection
 from scheduler.decide.view import Profile
 from scheduler.model.device import format_devices
-from scheduler.model.pod import Pod
 from scheduler.model.reason import Cause, sentence
 from scheduler.report.metrics import Metrics
 from scheduler.report.recorder import Recorder
@@ -101,12 +100,6 @@ class Loop:
         """Stop deciding was said elsewhere: let Bindings in flight end."""
         await self._binder.drain(timeout_s)
         self._drain()
-
-    def waiting_for_one(self) -> Iterator[Pod]:
-        """Refused pods that lack exactly one resource, strongest and oldest first."""
-        entries = [entry for entry in self.queue.parked() if len(entry.lacking) == 1]
-        entries.sort(key=lambda e: (-e.pod.priority, e.pod.created, e.sequence))
-        return (entry.pod for entry in entries)
 
     async def _wait(self) -> None:
         due = self.queue.next_due()

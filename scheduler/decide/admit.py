@@ -71,6 +71,21 @@ def admit(
     return Admission(answer=answer, granted=found, result="degraded" if found.changes else "kept")
 
 
+def keep(promises: Promises, admission: Admission, promise_id: str, now: float) -> Answer:
+    """Make the promise that goes with an admission; the answer then carries its id."""
+    granted, answer = admission.granted, admission.answer
+    assert granted is not None, "this admission promises nothing"
+    promises.make(
+        promise_id,
+        granted.pod,
+        granted.placement.node_name,
+        now,
+        is_annotated=answer.annotate,
+        rewrites=tuple(answer.rewrites),
+    )
+    return msgspec.structs.replace(answer, reservation=promise_id)
+
+
 def node_kinds(cluster: Cluster, pod: Pod) -> dict[str, NodeKind]:
     """For each node that the pod's map names: its real name and who numbers its GPUs."""
     if pod.map_text is None:

@@ -73,6 +73,12 @@ class Queue:
         """Pods that were refused and wait for a cause to be lifted, oldest first."""
         return (entry for entry in self._entries.values() if entry.parked_at is not None)
 
+    def waiting_for_one(self) -> Iterator[Pod]:
+        """Refused pods that lack exactly one resource, strongest and oldest first."""
+        entries = [entry for entry in self.parked() if len(entry.lacking) == 1]
+        entries.sort(key=lambda e: (-e.pod.priority, e.pod.created, e.sequence))
+        return (entry.pod for entry in entries)
+
     def offer(self, pod: Pod, now: float) -> None:
         """A pod waits: new, or with changed wishes. It is tried at once."""
         entry = self._entries.get(pod.uid)
