@@ -85,6 +85,7 @@ class Answerer:
         return self._promise(admission)
 
     def _admit(self, question: Question, pod: Pod) -> Admission:
+        self._loop.cluster.refer(pod)
         admission = admit(
             self._loop.cluster,
             self._loop.promises,

@@ -163,7 +163,7 @@ class Loop:
         for name, size in self.queue.sizes().items():
             self._metrics.pending.labels(name).set(size)
         self._metrics.cache_size.labels("pods").set(len(self.cluster.pods))
-        self._metrics.cache_size.labels("nodes").set(self.cluster.node_count())
+        self._metrics.cache_size.labels("nodes").set(len(self.cluster.nodes))
         self._metrics.cache_size.labels("assumed_pods").set(len(self.cluster.assumed))
         self._metrics.promises.set(len(self.promises))
         excess = sum(sum(over_committed(b).values()) for b in self.cluster.candidates())

@@ -6,10 +6,9 @@ and the benchmarks.
 
 from __future__ import annotations
 
-from scheduler.decide import mapped
+from scheduler.decide import mapped, packed
 from scheduler.decide.decision import Decision, Placement, Rejection
 from scheduler.decide.filters import first_rejection
-from scheduler.decide.scores import Score, score
 from scheduler.decide.view import Profile, View
 from scheduler.model import names
 from scheduler.model.device import Devices
@@ -69,7 +68,7 @@ def _decide_mapped(view: View, pod: Pod, profile: Profile) -> Decision:
         problem = mapped.device_problem(pod, found.entry, place)
         reasons = () if problem is None else (problem,)
     if not reasons:
-        placement = _mapped_placement(pod, found, place, len(nodes) + 1)
+        placement = _mapped_placement(pod, found, place)
         if isinstance(placement, Placement):
             return placement
         reasons = (placement,)
@@ -77,9 +76,7 @@ def _decide_mapped(view: View, pod: Pod, profile: Profile) -> Decision:
     return Rejection(pod=pod, diagnosis=Diagnosis(total=len(nodes), nodes=nodes))
 
 
-def _mapped_placement(
-    pod: Pod, found: mapped.Target, books: NodeBooks, examined: int
-) -> Placement | Reason:
+def _mapped_placement(pod: Pod, found: mapped.Target, books: NodeBooks) -> Placement | Reason:
     devices = mapped.assignment(pod, found.entry, books)
     value, shares = mapped.environment(pod, devices)
     if pod.reads_devices and value is None:
@@ -95,31 +92,20 @@ def _mapped_placement(
         cuda_visible_devices=value,
         shares=shares,
         notes=_map_notes(pod, devices, value) + _soft_notes(pod),
-        examined=examined,
     )
 
 
 def _decide_packed(view: View, pod: Pod, profile: Profile) -> Decision:
-    rejected: dict[str, tuple[Reason, ...]] = {}
-    best: tuple[Score, NodeBooks] | None = None
-    feasible = 0
     spread = profile.placement == "spread"
-    for books in view.candidates():
-        assert books.node is not None
-        reasons = first_rejection(pod, books)
-        if reasons:
-            rejected[books.node.name] = reasons
-            continue
-        feasible += 1
-        mark = score(pod, books, spread=spread)
-        if best is None or mark < best[0]:
-            best = (mark, books)
-    if best is None:
-        return Rejection(pod=pod, diagnosis=Diagnosis(total=len(rejected), nodes=rejected))
-    return _packed_placement(pod, best[1], feasible, feasible + len(rejected))
+    books = packed.find(view, pod, spread=spread)
+    if books is not None:
+        return _packed_placement(pod, books)
+    unexpected, rejected = packed.scan(view.candidates(), pod, spread=spread)
+    assert unexpected is None, f"the index missed a node for {pod.key}"
+    return Rejection(pod=pod, diagnosis=Diagnosis(total=len(rejected), nodes=rejected))
 
 
-def _packed_placement(pod: Pod, books: NodeBooks, feasible: int, examined: int) -> Placement:
+def _packed_placement(pod: Pod, books: NodeBooks) -> Placement:
     assert books.node is not None
     devices = _packed_devices(pod, books)
     value, shares = mapped.environment(pod, devices)
@@ -130,8 +116,6 @@ def _packed_placement(pod: Pod, books: NodeBooks, feasible: int, examined: int) 
         cuda_visible_devices=value,
         shares=shares,
         notes=_soft_notes(pod),
-        feasible=feasible,
-        examined=examined,
     )
 
 

@@ -25,8 +25,6 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     cuda_visible_devices: str | None = None
     shares: tuple[str, ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
-    feasible: int = 1
-    examined: int = 1
 
 
 class Rejection(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,11 +11,23 @@ from scheduler.model.device import Devices
 from scheduler.model.node import Namespace
 from scheduler.model.pod import Pod
 from scheduler.state.cluster import Cluster
+from scheduler.state.index import NodeIndex
 from scheduler.state.ledger import NodeBooks, holding_of
 
 
 class View(Protocol):
     """The read side of :class:`scheduler.state.cluster.Cluster`."""
+
+    @property
+    def index(self) -> NodeIndex:
+        """Finds nodes in best-fit order."""
+
+    @property
+    def changed(self) -> Mapping[str, NodeBooks]:
+        """Nodes on which something was tried out; the index knows them as they were."""
+
+    def at(self, name: str) -> NodeBooks | None:
+        """Books of one existing node."""
 
     def candidates(self) -> Iterator[NodeBooks]:
         """Books of all existing nodes."""
@@ -43,28 +55,27 @@ class Overlay:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._changed: dict[str, NodeBooks] = {}
+        self.index = cluster.index
+        self.changed: dict[str, NodeBooks] = {}
         self.resolve = cluster.resolve
         self.namespace = cluster.namespace
         self.indexes_held = cluster.indexes_held
 
     def candidates(self) -> Iterator[NodeBooks]:
         """Books of all existing nodes, those that were tried out replaced by copies."""
-        changed = self._changed
         for books in self._cluster.candidates():
             assert books.node is not None
-            yield changed.get(books.node.name, books)
+            yield self.changed.get(books.node.name, books)
 
-    def at(self, node_name: str) -> NodeBooks | None:
+    def at(self, name: str) -> NodeBooks | None:
         """The books of one node as tried out, or None when it does not exist."""
-        books = self._changed.get(node_name) or self._cluster.books.get(node_name)
-        return books if books is not None and books.node is not None else None
+        return self.changed.get(name) or self._cluster.at(name)
 
     def place(self, pod: Pod, node_name: str, devices: Devices | None) -> None:
         """Enter a pod on a copy of the node's books; an unknown node is ignored."""
         books = self.at(node_name)
         if books is None:
             return
-        if node_name not in self._changed:
-            books = self._changed[node_name] = books.copy()
+        if node_name not in self.changed:
+            books = self.changed[node_name] = books.copy()
         books.add(pod, holding_of(pod, devices, self._cluster.scheduler_name))

@@ -156,6 +156,29 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         labels = self.labels
         return labels.get(names.POD_TEMPLATE_HASH) or labels.get("controller-revision-hash") or ""
 
+    @cached_property
+    def constraints(self) -> tuple[object, ...]:
+        """What the pod asks of a node's labels and taints; equal ones see the same nodes."""
+        return (
+            tuple(sorted(self.node_selector.items())),
+            self.required_terms,
+            self.preferred_terms,
+            self.tolerations,
+        )
+
+    @cached_property
+    def label_keys(self) -> frozenset[str]:
+        """The node labels that the pod's selector and affinity name."""
+        terms = (*(self.required_terms or ()), *(p.preference for p in self.preferred_terms))
+        keys = {requirement.key for term in terms for requirement in term.match_expressions}
+        return frozenset(keys | self.node_selector.keys())
+
+    @property
+    def names_nodes(self) -> bool:
+        """Whether a term names nodes by their name instead of by labels."""
+        terms = (*(self.required_terms or ()), *(p.preference for p in self.preferred_terms))
+        return any(term.match_fields for term in terms)
+
     def waits_for(self, scheduler_name: str) -> bool:
         """Whether this pod is ours to schedule now (``pkg/scheduler/eventhandlers.go``)."""
         return (

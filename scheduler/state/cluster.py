@@ -6,14 +6,12 @@ It folds events, has one writer (the loop) and no lock. What a placement does to
                             |  \\--the watch shows another node--> bound there
                             '--forget (Binding failed)--> pod waits again
 
-An assumed pod holds its node's resources like a bound one. A node that was deleted while
-pods still name it stays as books without a node: never a candidate, never forgotten.
+An assumed pod holds its node's resources like a bound one.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -23,7 +21,8 @@ from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Cause
 from scheduler.state.event import Change, Lifted, Settled, Waiting
-from scheduler.state.ledger import NodeBooks, holding_of
+from scheduler.state.ledger import NodeBooks
+from scheduler.state.nodes import Nodes
 
 
 class Assumption(msgspec.Struct, frozen=True):
@@ -39,29 +38,20 @@ class Cluster:
 
     def __init__(self, scheduler_name: str = names.SCHEDULER_NAME) -> None:
         self.scheduler_name = scheduler_name
-        self.books: dict[str, NodeBooks] = {}
+        self.nodes = Nodes(scheduler_name)
+        self.books = self.nodes.books
+        self.index = self.nodes.index
+        self.at = self.nodes.at
+        self.candidates = self.nodes.candidates
+        self.resolve = self.nodes.resolve
+        #: Nothing is tried out on the cluster itself (see ``decide/view.Overlay``).
+        self.changed: Mapping[str, NodeBooks] = {}
         self.pods: dict[str, Pod] = {}
         self.assumed: dict[str, Assumption] = {}
         self.namespaces: dict[str, Namespace] = {}
         self._siblings: dict[str, set[str]] = {}
-        self._aliases: dict[str, set[str]] = {}
 
     # --- reading ---------------------------------------------------------------------
-
-    def candidates(self) -> Iterator[NodeBooks]:
-        """The books of every node that exists."""
-        return (books for books in self.books.values() if books.node is not None)
-
-    def node_count(self) -> int:
-        """Number of nodes that exist."""
-        return sum(1 for _ in self.candidates())
-
-    def resolve(self, token: str) -> frozenset[str]:
-        """The nodes that a map's node name fits: by real name or by an alias label."""
-        found = set(self._aliases.get(token, ()))
-        if token in self.books and self.books[token].node is not None:
-            found.add(token)
-        return frozenset(found)
 
     def namespace(self, name: str) -> Namespace:
         """A namespace; one that is not known yet has no labels."""
@@ -83,6 +73,10 @@ class Cluster:
         text = pod.annotations.get(names.POD_INDEX, "") if pod.node_name else ""
         return int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else None
 
+    def refer(self, pod: Pod) -> None:
+        """Let the index tell nodes apart by the labels that this pod asks for."""
+        self.index.refer(pod.label_keys, self.books)
+
     # --- our own decisions -----------------------------------------------------------
 
     def assume(self, pod: Pod, assumption: Assumption) -> None:
@@ -90,7 +84,7 @@ class Cluster:
         assert pod.uid not in self.assumed, f"{pod.key} is assumed twice"
         self.pods[pod.uid] = pod
         self.assumed[pod.uid] = assumption
-        self._enter(pod, assumption.node_name, assumption.devices)
+        self.nodes.enter(pod, assumption.node_name, assumption.devices)
 
     def forget(self, uid: str) -> list[Change]:
         """Take an assumption back after a failed Binding."""
@@ -107,6 +101,8 @@ class Cluster:
             return self.lose_pod(pod.uid)
         before = self.pods.get(pod.uid)
         self.pods[pod.uid] = pod
+        if before is None and pod.scheduler_name == self.scheduler_name:
+            self.refer(pod)
         self._siblings.setdefault(pod.workload, set()).add(pod.uid)
         if pod.node_name:
             return self._see_placed(pod, before)
@@ -127,7 +123,7 @@ class Cluster:
         known = at == pod.node_name and assumption is None
         if known and before is not None and _holds_alike(before, pod):
             return []
-        self._enter(pod, pod.node_name, None)
+        self.nodes.enter(pod, pod.node_name, None)
         if known and before is not None:
             changes.append(Lifted(Cause.DEVICES))
             if before.requests != pod.requests:
@@ -161,46 +157,20 @@ class Cluster:
             changes += self.see_pod(pod)
         return changes
 
-    def _enter(self, pod: Pod, node_name: str, devices: Devices | None) -> None:
-        books = self.books.get(node_name)
-        if books is None:
-            books = self.books[node_name] = NodeBooks(None)
-        books.add(pod, holding_of(pod, devices, self.scheduler_name))
-
     def _strike(self, pod: Pod, node_name: str) -> list[Change]:
-        books = self.books.get(node_name)
-        if books is None or books.remove(pod.uid) is None:
+        if not self.nodes.strike(pod, node_name):
             return []
-        if books.node is None and not books.pods:
-            del self.books[node_name]
         return [Lifted(Cause.FREED), Lifted(Cause.DEVICES)]
 
     # --- nodes and namespaces --------------------------------------------------------
 
     def see_node(self, node: Node) -> list[Change]:
         """Fold a node's newest state; a heartbeat that changes nothing is no change."""
-        books = self.books.get(node.name)
-        if books is None:
-            books = self.books[node.name] = NodeBooks(node)
-        elif books.node == node:
-            return []
-        elif books.node is not None:
-            self._unalias(books.node)
-        books.node = node
-        for alias in _aliases(node):
-            self._aliases.setdefault(alias, set()).add(node.name)
-        return [Lifted(Cause.NODE)]
+        return [Lifted(Cause.NODE)] if self.nodes.see(node) else []
 
     def lose_node(self, name: str) -> list[Change]:
-        """Fold a node's deletion; its pods' books survive until the pods are gone."""
-        books = self.books.get(name)
-        if books is None or books.node is None:
-            return []
-        self._unalias(books.node)
-        books.node = None
-        if not books.pods:
-            del self.books[name]
-        return [Lifted(Cause.NODE)]
+        """Fold a node's deletion."""
+        return [Lifted(Cause.NODE)] if self.nodes.lose(name) else []
 
     def list_nodes(self, nodes: Iterable[Node]) -> list[Change]:
         """Fold the whole list of nodes."""
@@ -211,11 +181,6 @@ class Cluster:
         for node in listed.values():
             changes += self.see_node(node)
         return changes
-
-    def _unalias(self, node: Node) -> None:
-        for alias in _aliases(node):
-            with contextlib.suppress(KeyError):
-                self._aliases[alias].discard(node.name)
 
     def see_namespace(self, namespace: Namespace) -> list[Change]:
         """Fold a namespace's newest state."""
@@ -234,10 +199,6 @@ class Cluster:
         listed = {namespace.name: namespace for namespace in namespaces}
         self.namespaces = {n: ns for n, ns in self.namespaces.items() if n in listed}
         return [change for ns in listed.values() for change in self.see_namespace(ns)]
-
-
-def _aliases(node: Node) -> set[str]:
-    return {node.labels[key] for key in names.NODE_ALIASES if key in node.labels}
 
 
 def _holds_alike(before: Pod, after: Pod) -> bool:

@@ -15,19 +15,17 @@ from scheduler.state.ledger import NodeBooks
 
 Filter = Callable[[Pod, NodeBooks], tuple[Reason, ...]]
 
-FILTERS: tuple[Filter, ...] = (
-    unschedulable.check,
-    taints.check,
-    affinity.check,
-    ports.check,
-    fit.check,
-    devices.check,
-)
+#: Filters that give all nodes of one class (``state/index``) the same answer.
+CLASS_FILTERS: tuple[Filter, ...] = (unschedulable.check, taints.check, affinity.check)
+NODE_FILTERS: tuple[Filter, ...] = (ports.check, fit.check, devices.check)
+FILTERS = CLASS_FILTERS + NODE_FILTERS
 
 
-def first_rejection(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
+def first_rejection(
+    pod: Pod, books: NodeBooks, filters: tuple[Filter, ...] = FILTERS
+) -> tuple[Reason, ...]:
     """The reasons of the first filter that rejects the node; empty when the pod fits."""
-    for check in FILTERS:
+    for check in filters:
         reasons = check(pod, books)
         if reasons:
             return reasons

@@ -1,0 +1,106 @@
+"""Packed pods: the best-fitting node, found through the index, or by a scan where that is blind.
+
+Both ways give the same node; a property test compares them on random clusters. The scan also
+explains a rejection, node by node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from scheduler.decide.filters import CLASS_FILTERS, NODE_FILTERS, first_rejection
+from scheduler.decide.scores import Score, preference, score
+from scheduler.decide.view import View
+from scheduler.model import names
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Reason
+from scheduler.state.index import ANY, Kinds, NodeClass
+from scheduler.state.ledger import NodeBooks
+
+#: With up to this many classes each one's own shelf is read; beyond, the shelf of all nodes.
+SHELVES_MAX = 8
+
+
+def find(view: View, pod: Pod, *, spread: bool) -> NodeBooks | None:
+    """The best node for the pod, or None."""
+    if len(pod.gpu_requests) > 1 or pod.names_nodes or not view.index.covers(pod.label_keys):
+        return scan(_narrowed(view, pod), pod, spread=spread)[0]
+    for kinds in view.index.kinds(pod.constraints, lambda classes: _sort(pod, classes)):
+        found = _best_of(view, pod, kinds, spread=spread)
+        if found is not None:
+            return found
+    return None
+
+
+def scan(
+    candidates: Iterable[NodeBooks], pod: Pod, *, spread: bool
+) -> tuple[NodeBooks | None, dict[str, tuple[Reason, ...]]]:
+    """The best of these nodes, and why each of the others was rejected."""
+    rejected: dict[str, tuple[Reason, ...]] = {}
+    best: tuple[Score, NodeBooks] | None = None
+    for books in candidates:
+        reasons = first_rejection(pod, books)
+        if reasons:
+            assert books.node is not None
+            rejected[books.node.name] = reasons
+            continue
+        mark = score(pod, books, spread=spread)
+        if best is None or mark < best[0]:
+            best = (mark, books)
+    return (best[1] if best else None), rejected
+
+
+def _narrowed(view: View, pod: Pod) -> Iterable[NodeBooks]:
+    """The nodes that a selector on a wide label (a host name, say) leaves; else all."""
+    for key, value in pod.node_selector.items():
+        found = view.index.with_value(key, value)
+        if found is not None:
+            return [books for name in sorted(found) if (books := view.at(name)) is not None]
+    return view.candidates()
+
+
+def _sort(pod: Pod, classes: Iterable[NodeClass]) -> tuple[Kinds, ...]:
+    """The classes that pass the filters of labels and taints, most liked first."""
+    liked: dict[int, list[NodeClass]] = {}
+    for kind in classes:
+        sample = NodeBooks(kind.sample)
+        if not first_rejection(pod, sample, CLASS_FILTERS):
+            liked.setdefault(preference.dislike(pod, kind.sample), []).append(kind)
+    return tuple(
+        Kinds(dislike, tuple(kinds), frozenset(kind.number for kind in kinds))
+        for dislike, kinds in sorted(liked.items())
+    )
+
+
+def _best_of(view: View, pod: Pod, kinds: Kinds, *, spread: bool) -> NodeBooks | None:
+    found = _tried_out(view, pod, kinds, spread=spread)
+    shelf_sets = (
+        [kind.shelves for kind in kinds.classes]
+        if len(kinds.classes) <= SHELVES_MAX
+        else [view.index.shelves]
+    )
+    resource, need = next(iter(pod.gpu_requests.items()), (ANY, 0))
+    cpu = pod.requests.get(names.CPU, 0)
+    for shelves in shelf_sets:
+        shelf = shelves.get(resource)
+        for _, (_, name) in shelf.fitting(need, cpu, spread=spread) if shelf else ():
+            if name in view.changed or view.index.class_of(name) not in kinds.numbers:
+                continue
+            books = view.at(name)
+            assert books is not None, f"{name} is on a shelf and does not exist"
+            if not first_rejection(pod, books, NODE_FILTERS):
+                found.append((score(pod, books, spread=spread), books))
+                break
+    return min(found, key=lambda mark: mark[0])[1] if found else None
+
+
+def _tried_out(
+    view: View, pod: Pod, kinds: Kinds, *, spread: bool
+) -> list[tuple[Score, NodeBooks]]:
+    """Nodes that the index knows only as they were before something was tried out on them."""
+    return [
+        (score(pod, books, spread=spread), books)
+        for name, books in view.changed.items()
+        if view.index.class_of(name) in kinds.numbers
+        and not first_rejection(pod, books, NODE_FILTERS)
+    ]

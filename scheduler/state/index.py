@@ -1,0 +1,208 @@
+"""An index of the nodes, so that the cost of a decision does not grow with the cluster.
+
+Nodes that no pod in sight can tell apart form a *class*: equal cordon, taints and values of
+the label keys that some pod referred to (design 5.21). Real nodes carry timestamps and
+instance ids, so unreferenced labels must not count; allocatable does not count either,
+because free capacity is the order on the shelves. A key with very many values is *wide*: it
+would make a class per node, so it narrows the candidates through a value index instead.
+
+The index only finds candidates in order; every filter still has the last word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import msgspec
+
+from scheduler.model import names
+from scheduler.model.node import Node
+from scheduler.model.selector import Taint
+from scheduler.state.ledger import NodeBooks
+from scheduler.state.shelf import Group, Shelf, Slot
+
+#: A key with more values than this is wide.
+VALUES_MAX = 64
+#: Beyond this many keys the forgotten ones are dropped by a rebuild.
+KEYS_MAX = 128
+#: More classes than this are tidied up: a decision may have to look at each.
+CLASSES_MAX = 512
+REMEMBERED_MAX = 4096
+ANY = ""
+
+Trait = tuple[bool, tuple[Taint, ...], tuple[str | None, ...]]
+
+
+class NodeClass(msgspec.Struct, kw_only=True):
+    """Nodes alike in everything a pod can ask of labels and taints; ``sample`` is one of them."""
+
+    number: int
+    trait: Trait
+    sample: Node
+    size: int = 0
+    shelves: dict[str, Shelf] = {}
+
+
+class Kinds(msgspec.Struct, frozen=True):
+    """Classes that a pod likes equally well: ``dislike`` as ``scores/preference`` counts it."""
+
+    dislike: int
+    classes: tuple[NodeClass, ...]
+    numbers: frozenset[int]
+
+
+class _Place(msgspec.Struct):
+    """Where a node stands now: its class and its entry on each shelf."""
+
+    node: Node
+    kind: NodeClass
+    entries: tuple[tuple[str, Group, Slot], ...] = ()
+
+
+class NodeIndex:
+    """Classes, shelves and value indexes of all existing nodes."""
+
+    def __init__(self) -> None:
+        self.keys: tuple[str, ...] = ()
+        self.wide: dict[str, dict[str, set[str]]] = {}
+        self.classes: dict[Trait, NodeClass] = {}
+        self.shelves: dict[str, Shelf] = {}
+        self.epoch = 0
+        self._places: dict[str, _Place] = {}
+        self._numbers = 0
+        self._kinds: dict[object, tuple[Kinds, ...]] = {}
+        self._kinds_epoch = 0
+
+    def class_of(self, name: str) -> int:
+        """The class number of a node."""
+        return self._places[name].kind.number
+
+    def put(self, books: NodeBooks) -> None:
+        """Enter a node, or enter it again after its books or its labels changed."""
+        node = books.node
+        assert node is not None
+        place = self._places.get(node.name)
+        if place is not None and place.node is not node:
+            self.drop(node.name)
+            place = None
+        if place is None:
+            place = self._places[node.name] = _Place(node, self._class(node))
+            place.kind.size += 1
+            self._note_values(node)
+        self._shelve(place, books)
+
+    def drop(self, name: str) -> None:
+        """Take a node out; an unknown one is ignored."""
+        place = self._places.pop(name, None)
+        if place is None:
+            return
+        self._unshelve(place)
+        for key, values in self.wide.items():
+            value = place.node.labels.get(key)
+            if value is not None:
+                values[value].discard(name)
+        place.kind.size -= 1
+        if place.kind.size == 0:
+            del self.classes[place.kind.trait]
+            self.epoch += 1
+
+    def refer(self, keys: Iterable[str], books: Mapping[str, NodeBooks]) -> None:
+        """Make the index tell nodes apart by these label keys as well."""
+        new = [key for key in keys if key not in self.keys and key not in self.wide]
+        if not new:
+            return
+        keep = self.keys if len(self.keys) + len(new) <= KEYS_MAX else ()
+        self._rebuild((*keep, *dict.fromkeys(new)), books)
+
+    def kinds(
+        self, wishes: object, sort: Callable[[Iterable[NodeClass]], tuple[Kinds, ...]]
+    ) -> tuple[Kinds, ...]:
+        """The classes that pods with these wishes may use; sorted once, until classes change."""
+        if self._kinds_epoch != self.epoch or len(self._kinds) >= REMEMBERED_MAX:
+            self._kinds.clear()
+            self._kinds_epoch = self.epoch
+        found = self._kinds.get(wishes)
+        if found is None:
+            found = self._kinds[wishes] = sort(self.classes.values())
+        return found
+
+    def tidy(self, books: Mapping[str, NodeBooks]) -> None:
+        """When classes have become too many, let the key with the most values be wide."""
+        while len(self.classes) > CLASSES_MAX and self.keys:
+            seen = [
+                len({kind.trait[2][at] for kind in self.classes.values()})
+                for at in range(len(self.keys))
+            ]
+            self.wide[self.keys[seen.index(max(seen))]] = {}
+            self._rebuild(tuple(key for key in self.keys if key not in self.wide), books)
+
+    def covers(self, keys: Iterable[str]) -> bool:
+        """Whether classes alone decide about these label keys."""
+        return all(key in self.keys for key in keys)
+
+    def with_value(self, key: str, value: str) -> set[str] | None:
+        """Names of the nodes with a label of a wide key; None when the key is not wide."""
+        values = self.wide.get(key)
+        return None if values is None else values.get(value, set())
+
+    def _rebuild(self, keys: tuple[str, ...], books: Mapping[str, NodeBooks]) -> None:
+        nodes = [entry.node for entry in books.values() if entry.node is not None]
+        narrow = []
+        for key in keys:
+            values = {node.labels[key] for node in nodes if key in node.labels}
+            if len(values) > VALUES_MAX:
+                self.wide.setdefault(key, {})
+            else:
+                narrow.append(key)
+        self.keys = tuple(narrow)
+        self.classes, self.shelves, self._places = {}, {}, {}
+        self.wide = {key: {} for key in self.wide}
+        self.epoch += 1
+        for entry in books.values():
+            if entry.node is not None:
+                self.put(entry)
+
+    def _class(self, node: Node) -> NodeClass:
+        values = tuple(node.labels.get(key) for key in self.keys)
+        trait = (node.unschedulable, node.taints, values)
+        kind = self.classes.get(trait)
+        if kind is None:
+            self._numbers += 1
+            self.epoch += 1
+            kind = NodeClass(number=self._numbers, trait=trait, sample=node)
+            self.classes[trait] = kind
+        return kind
+
+    def _note_values(self, node: Node) -> None:
+        for key, values in self.wide.items():
+            value = node.labels.get(key)
+            if value is not None:
+                values.setdefault(value, set()).add(node.name)
+
+    def _shelve(self, place: _Place, books: NodeBooks) -> None:
+        entries = tuple(_entries(place.node, books))
+        if entries == place.entries:
+            return
+        self._unshelve(place)
+        place.entries = entries
+        for resource, group, slot in entries:
+            for shelves in (self.shelves, place.kind.shelves):
+                shelf = shelves.get(resource)
+                if shelf is None:
+                    shelf = shelves[resource] = Shelf()
+                shelf.put(group, slot)
+
+    def _unshelve(self, place: _Place) -> None:
+        for resource, group, slot in place.entries:
+            self.shelves[resource].take(group, slot)
+            place.kind.shelves[resource].take(group, slot)
+        place.entries = ()
+
+
+def _entries(node: Node, books: NodeBooks) -> Iterator[tuple[str, Group, Slot]]:
+    free = {resource: books.free(resource) for resource in node.devices}
+    total = sum(free.values())
+    slot = (books.free(names.CPU), node.name)
+    yield ANY, (0, total), slot
+    for resource, left in free.items():
+        yield resource, (left, total - left), slot

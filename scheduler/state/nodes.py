@@ -1,0 +1,109 @@
+"""The nodes' side of the cluster state: their books, their aliases in maps, their index.
+
+A node that was deleted while pods still name it stays as books without a node: never a
+candidate, never forgotten, because its pods' deletion may come after its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from scheduler.model import names
+from scheduler.model.device import Devices
+from scheduler.model.node import Node
+from scheduler.model.pod import Pod
+from scheduler.state.index import NodeIndex
+from scheduler.state.ledger import NodeBooks, holding_of
+
+
+class Nodes:
+    """Books of every node, kept in step with the index that finds them."""
+
+    def __init__(self, scheduler_name: str) -> None:
+        self.books: dict[str, NodeBooks] = {}
+        self.index = NodeIndex()
+        self._scheduler_name = scheduler_name
+        self._aliases: dict[str, set[str]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        """Number of nodes that exist."""
+        return self._count
+
+    def candidates(self) -> Iterator[NodeBooks]:
+        """The books of every node that exists."""
+        return (books for books in self.books.values() if books.node is not None)
+
+    def at(self, name: str) -> NodeBooks | None:
+        """The books of one node, or None when it does not exist."""
+        books = self.books.get(name)
+        return books if books is not None and books.node is not None else None
+
+    def resolve(self, token: str) -> frozenset[str]:
+        """The nodes that a map's node name fits: by real name or by an alias label."""
+        found = set(self._aliases.get(token, ()))
+        if self.at(token) is not None:
+            found.add(token)
+        return frozenset(found)
+
+    def see(self, node: Node) -> bool:
+        """Fold a node's newest state; False when it is no news (a heartbeat)."""
+        books = self.books.get(node.name)
+        if books is None:
+            books = self.books[node.name] = NodeBooks(None)
+        if books.node == node:
+            return False
+        if books.node is not None:
+            self._unalias(books.node)
+        else:
+            self._count += 1
+        books.node = node
+        for alias in _aliases(node):
+            self._aliases.setdefault(alias, set()).add(node.name)
+        self.index.put(books)
+        self.index.tidy(self.books)
+        return True
+
+    def lose(self, name: str) -> bool:
+        """Fold a node's deletion; False when it was not there."""
+        books = self.at(name)
+        if books is None or books.node is None:
+            return False
+        self._unalias(books.node)
+        self.index.drop(name)
+        self._count -= 1
+        books.node = None
+        if not books.pods:
+            del self.books[name]
+        return True
+
+    def enter(self, pod: Pod, name: str, devices: Devices | None) -> None:
+        """Enter a placed pod; its node may not be known yet."""
+        books = self.books.get(name)
+        if books is None:
+            books = self.books[name] = NodeBooks(None)
+        books.add(pod, holding_of(pod, devices, self._scheduler_name))
+        if books.node is not None:
+            self.index.put(books)
+
+    def strike(self, pod: Pod, name: str) -> bool:
+        """Take a pod off its node; False when it was not there."""
+        books = self.books.get(name)
+        if books is None or books.remove(pod.uid) is None:
+            return False
+        if books.node is not None:
+            self.index.put(books)
+        elif not books.pods:
+            del self.books[name]
+        return True
+
+    def _unalias(self, node: Node) -> None:
+        for alias in _aliases(node):
+            holders = self._aliases.get(alias, set())
+            holders.discard(node.name)
+            if not holders:
+                self._aliases.pop(alias, None)
+
+
+def _aliases(node: Node) -> set[str]:
+    return {node.labels[key] for key in names.NODE_ALIASES if key in node.labels}
