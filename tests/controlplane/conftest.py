@@ -43,13 +43,6 @@ WHY_NOT: Final = pytest.StashKey[str]()
 MakeNode = Callable[..., str]
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of this folder, so that ``-m`` can choose them."""
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.controlplane)
-
-
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build what is missing while no test's clock runs, in sight of the person who waits."""
     if session.config.option.collectonly or not any(

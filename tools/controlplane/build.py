@@ -75,12 +75,13 @@ class _Build:
                 # With -v the compiler names each package that it begins with.
                 step.done += not line.startswith("go: ")
 
-            output = scratch / "bin"
+            output, work = scratch / "bin", scratch / "work"
             output.mkdir()
+            work.mkdir()
+            # The default would be /tmp, which on many machines is memory and too small to link in.
+            environ = {**self._toolchain.environ, "GOTMPDIR": str(work)}
             words = [*self._go_build(output), *(program.package for program in self._programs)]
-            LongRun(title, self._log, self._toolchain.environ).run(
-                words, step, cwd=self._folder, on_line=count
-            )
+            LongRun(title, self._log, environ).run(words, step, cwd=self._folder, on_line=count)
             return {
                 program.name: self._cache.install(program, path)
                 for program, path in self._outputs(output)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import signal
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -104,7 +105,8 @@ def _wait(child: subprocess.Popen[str], step: Step) -> None:
 def _end(child: subprocess.Popen[str]) -> None:
     if child.poll() is not None:
         return
-    child.terminate()
+    # As Ctrl-C would: Go then removes its working folder, which it does not on SIGTERM.
+    child.send_signal(signal.SIGINT)
     try:
         child.wait(timeout=END_S)
     except subprocess.TimeoutExpired:

@@ -69,9 +69,13 @@ class ControlPlane:
             audit=audit,
             detached=detached,
         )
+        return cls._launch(directory.absolute(), options, wanted)
+
+    @classmethod
+    def _launch(cls, directory: Path, options: Options, wanted: tuple[str, ...]) -> ControlPlane:
         programs = ensure([*wanted, "kubectl"])
         for attempt in range(1, START_ATTEMPTS_MAX + 1):
-            layout = Layout(directory.absolute(), Ports.choose())
+            layout = Layout(directory, Ports.choose())
             plane = cls(layout, options, programs)
             try:
                 plane._begin(wanted)

