@@ -1,0 +1,174 @@
+"""The index finds the node that a look at every node would find, whatever happened before."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler.decide import packed
+from scheduler.decide.view import Overlay
+from scheduler.model.device import Devices
+from scheduler.model.node import Node
+from scheduler.model.pod import Pod
+from scheduler.model.selector import PreferredTerm, Requirement, Taint, Term, Toleration
+from scheduler.state import index as index_module
+from scheduler.state.cluster import Assumption, Cluster
+from scheduler.state.index import NodeIndex
+
+NAMES = tuple(f"n{number}" for number in range(6))
+ZONES = st.sampled_from(("a", "b", "c"))
+TAINTS = (
+    Taint(key="gpu", value="x", effect="NoSchedule"),
+    Taint(key="slow", effect="PreferNoSchedule"),
+)
+
+
+@st.composite
+def nodes(draw: st.DrawFn) -> Node:
+    name = draw(st.sampled_from(NAMES))
+    allocatable = {"cpu": draw(st.integers(0, 8)) * 1000, "memory": 100, "pods": 5}
+    for resource in ("nvidia.com/gpu", "nvidia.com/mig-1g.10gb", "nvidia.com/mig-2g.20gb"):
+        if draw(st.booleans()):
+            allocatable[resource] = draw(st.integers(0, 4))
+    labels = {"zone": draw(ZONES), "host": name}
+    if draw(st.booleans()):
+        labels["gpu-scheduler.io/devices"] = "numbered"
+    return Node(
+        name=name,
+        labels=labels,
+        unschedulable=draw(st.booleans()) and draw(st.booleans()),
+        taints=tuple(taint for taint in TAINTS if draw(st.booleans())),
+        allocatable=allocatable,
+    )
+
+
+@st.composite
+def pods(draw: st.DrawFn) -> Pod:
+    resource = draw(
+        st.sampled_from(("", "nvidia.com/gpu", "nvidia.com/mig-1g.10gb", "nvidia.com/mig-2g.20gb"))
+    )
+    requests = {"cpu": draw(st.integers(0, 3)) * 1000, "memory": draw(st.sampled_from((1, 60)))}
+    if resource:
+        requests[resource] = draw(st.integers(0, 3))
+    if draw(st.integers(0, 9)) == 0:
+        requests["nvidia.com/gpu"] = 1
+    selector = draw(
+        st.sampled_from(
+            ({}, {"zone": "a"}, {"host": "n1"}, {"zone": "b", "host": "n2"}, {"z": "q"})
+        )
+    )
+    zone = Term(match_expressions=(Requirement("zone", "In", ("a", "b")),))
+    field = Term(match_fields=(Requirement("metadata.name", "In", ("n3",)),))
+    return Pod(
+        uid=str(draw(st.integers(0, 10**6))),
+        name="p",
+        namespace="d",
+        scheduler_name="gpu-scheduler",
+        requests=requests,
+        node_selector=selector,
+        required_terms=draw(st.sampled_from((None, None, None, (zone,), (field,), ()))),
+        preferred_terms=draw(
+            st.sampled_from(((), (), (PreferredTerm(weight=30, preference=zone),)))
+        ),
+        tolerations=draw(st.sampled_from(((), (Toleration(key="gpu", operator="Exists"),)))),
+    )
+
+
+STEPS = st.lists(
+    st.one_of(
+        nodes().map(lambda node: ("node", node)),
+        st.sampled_from(NAMES).map(lambda name: ("lose", name)),
+        pods().map(lambda pod: ("pod", pod)),
+        pods().map(lambda pod: ("pod", pod)),
+        st.integers(0, 5).map(lambda number: ("end", number)),
+    ),
+    min_size=5,
+    max_size=30,
+)
+
+
+def agree(cluster: Cluster | Overlay, pod: Pod) -> str | None:
+    """Check both directions of placement; returns the name of the best-fitting node."""
+    names: list[str | None] = []
+    for spread in (False, True):
+        found = packed.find(cluster, pod, spread=spread)
+        scanned, _ = packed.scan(cluster.candidates(), pod, spread=spread)
+        assert (found and found.node) == (scanned and scanned.node), f"spread={spread}"
+        names.append(found.node.name if found and found.node else None)
+    return names[0]
+
+
+def play(steps: list[tuple[str, object]]) -> None:
+    cluster = Cluster()
+    placed: list[str] = []
+    for what, value in steps:
+        if isinstance(value, Node):
+            cluster.see_node(value)
+        elif what == "lose":
+            cluster.lose_node(str(value))
+        elif isinstance(value, Pod) and value.uid not in cluster.pods:
+            cluster.refer(value)
+            name = agree(cluster, value)
+            if name is not None:
+                overlay = Overlay(cluster)
+                overlay.place(value, name, Devices())
+                agree(overlay, value)
+                cluster.assume(value, Assumption(name, Devices()))
+                placed.append(value.uid)
+        elif isinstance(value, int) and value < len(placed):
+            cluster.lose_pod(placed.pop(value))
+
+
+@given(STEPS)
+def test_the_index_and_a_full_scan_choose_the_same_node(steps: list[tuple[str, object]]) -> None:
+    play(steps)
+
+
+@given(STEPS)
+def test_they_agree_when_labels_have_too_many_values_for_classes(
+    steps: list[tuple[str, object]],
+) -> None:
+    """Host names become a wide key as soon as three of them are seen."""
+    before = index_module.VALUES_MAX, index_module.CLASSES_MAX
+    index_module.VALUES_MAX, index_module.CLASSES_MAX = 2, 4
+    try:
+        play(steps)
+    finally:
+        index_module.VALUES_MAX, index_module.CLASSES_MAX = before
+
+
+def test_nodes_that_differ_only_in_labels_nobody_asks_for_are_one_class() -> None:
+    cluster = Cluster()
+    for number in range(50):
+        labels = {"id": str(number), "stamp": f"t{number}"}
+        cluster.see_node(Node(name=f"n{number}", labels=labels, allocatable={"pods": 1}))
+
+    assert len(cluster.index.classes) == 1
+
+
+def test_classes_stay_few_when_pods_ask_for_a_label_with_a_value_per_node() -> None:
+    cluster = Cluster()
+    for number in range(1000):
+        cluster.see_node(Node(name=f"n{number}", labels={"host": str(number)}, allocatable={}))
+    cluster.index.refer(["host"], cluster.books)
+
+    assert len(cluster.index.classes) == 1
+    assert cluster.index.with_value("host", "7") == {"n7"}
+    assert not cluster.index.covers(["host"])
+
+
+def test_a_growing_cluster_widens_a_key_that_became_too_diverse() -> None:
+    cluster = Cluster()
+    cluster.index.refer(["host"], cluster.books)
+    for number in range(index_module.CLASSES_MAX + 10):
+        cluster.see_node(Node(name=f"n{number}", labels={"host": str(number)}, allocatable={}))
+
+    assert len(cluster.index.classes) <= index_module.CLASSES_MAX
+    assert "host" in cluster.index.wide
+
+
+def test_dropping_an_unknown_node_changes_nothing() -> None:
+    index = NodeIndex()
+    index.drop("nobody")
+
+    assert index.epoch == 0
