@@ -17,6 +17,8 @@ Amounts = dict[str, int]
 #: Resources that ``spec.resources`` (KEP-2837) may set for the whole pod.
 POD_LEVEL = ("cpu", "memory")
 HUGEPAGES = "hugepages-"
+#: Resources that can change while the pod runs.
+RESIZABLE = ("cpu", "memory")
 
 
 def amount(resource: str, text: str | int) -> int:
@@ -37,6 +39,29 @@ def add(total: Amounts, other: Mapping[str, int]) -> None:
     """Add ``other`` to ``total`` in place."""
     for resource, value in other.items():
         total[resource] = total.get(resource, 0) + value
+
+
+def held(
+    requested: Mapping[str, int],
+    allocated: Mapping[str, int],
+    actual: Mapping[str, int],
+    *,
+    is_infeasible: bool,
+) -> Amounts:
+    """What a container on a node holds while it may be resized in place (KEP-1287).
+
+    The largest of what it asks for, what the kubelet granted and what it runs with; a
+    resize that the kubelet found infeasible asks for nothing.
+    """
+    if not allocated and not actual:
+        return dict(requested)
+    result: Amounts = dict(allocated)
+    parts = (actual,) if is_infeasible else (actual, requested)
+    for part in parts:
+        for resource, value in part.items():
+            result[resource] = max(result.get(resource, 0), value)
+    # Devices cannot be resized and older kubelets leave them out of the status.
+    return {**{r: v for r, v in requested.items() if r not in RESIZABLE}, **result}
 
 
 def effective(

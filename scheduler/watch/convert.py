@@ -15,12 +15,14 @@ from scheduler.model.pod import Condition, Container, HostPort, Owner, Pod, Role
 from scheduler.state import event as ev
 from scheduler.watch.wire import (
     ConditionWire,
+    ContainerStatus,
     ContainerWire,
     EnvVar,
     NamespaceWire,
     NodeWire,
     OwnerReference,
     PodSpec,
+    PodStatus,
     PodWire,
     Resources,
 )
@@ -53,7 +55,7 @@ def to_pod(wire: PodWire, namespace: str = "") -> Pod:
         is_deleting=meta.deletion_timestamp is not None,
         gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
         priority=spec.priority or 0,
-        requests=_requests(spec),
+        requests=_requests(spec, wire.status),
         containers=containers,
         node_selector=spec.node_selector or {},
         required_terms=required.node_selector_terms if required else None,
@@ -156,13 +158,52 @@ def _requested(wanted: Resources | None) -> resources.Amounts:
     return resources.amounts({**(wanted.limits or {}), **(wanted.requests or {})})
 
 
-def _requests(spec: PodSpec) -> resources.Amounts:
+def _requests(spec: PodSpec, status: PodStatus) -> resources.Amounts:
+    held = _Holdings(status) if spec.node_name else None
     return resources.effective(
-        (_requested(container.resources) for container in spec.containers),
-        [(_requested(c.resources), _is_sidecar(c)) for c in spec.init_containers],
-        _requested(spec.resources),
+        (_container_requests(container, held) for container in spec.containers),
+        [(_container_requests(c, held), _is_sidecar(c)) for c in spec.init_containers],
+        held.of_pod(_requested(spec.resources)) if held else _requested(spec.resources),
         resources.amounts(spec.overhead),
     )
+
+
+def _container_requests(container: ContainerWire, held: _Holdings | None) -> resources.Amounts:
+    requested = _requested(container.resources)
+    return held.of(container.name, requested) if held else requested
+
+
+class _Holdings:
+    """What a placed pod's containers hold by their status (see ``resources.held``)."""
+
+    def __init__(self, status: PodStatus) -> None:
+        self._pod = status
+        self._is_infeasible = any(
+            c.type == "PodResizePending" and c.status == "True" and c.reason == "Infeasible"
+            for c in status.conditions or ()
+        )
+        both = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+        self._of = {one.name: one for one in both if one.allocated_resources or one.resources}
+
+    def of(self, name: str, requested: resources.Amounts) -> resources.Amounts:
+        """One container's holding."""
+        status = self._of.get(name)
+        return requested if status is None else self._held(status, requested)
+
+    def of_pod(self, requested: resources.Amounts) -> resources.Amounts:
+        """The pod-level holding; empty where the pod has no requests of its own."""
+        return self._held(self._pod, requested) if requested else requested
+
+    def _held(
+        self, status: ContainerStatus | PodStatus, requested: resources.Amounts
+    ) -> resources.Amounts:
+        actual = status.resources.requests if status.resources else None
+        return resources.held(
+            requested,
+            resources.amounts(status.allocated_resources),
+            resources.amounts(actual),
+            is_infeasible=self._is_infeasible,
+        )
 
 
 def _containers(spec: PodSpec) -> tuple[Container, ...]:

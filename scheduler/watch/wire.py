@@ -108,12 +108,24 @@ class ConditionWire(msgspec.Struct, frozen=True, rename="camel"):
     last_transition_time: str | None = None
 
 
+class ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """What the kubelet has given a container: it differs from the spec while it is resized."""
+
+    name: str = ""
+    allocated_resources: Amounts | None = None
+    resources: Resources | None = None
+
+
 class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
     """PodStatus as far as it is read."""
 
     phase: str = "Pending"
     conditions: tuple[ConditionWire, ...] | None = None
     nominated_node_name: str = ""
+    container_statuses: tuple[ContainerStatus, ...] | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
+    allocated_resources: Amounts | None = None
+    resources: Resources | None = None
 
 
 class PodWire(msgspec.Struct, frozen=True):
