@@ -1,0 +1,290 @@
+"""Small worlds for tests: pods, nodes and namespaces by keyword, read as the product reads them.
+
+A builder writes the JSON that the API server would send and lets ``watch/convert`` read it, so a
+test never holds a pod that could not arrive over the wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypedDict, Unpack
+
+import msgspec
+
+from scheduler.bind.binder import binding_annotations
+from scheduler.decide.cycle import decide
+from scheduler.decide.decision import Placement, Rejection
+from scheduler.decide.view import Profile, View
+from scheduler.model import names
+from scheduler.model.node import Namespace, Node
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Code, sentence
+from scheduler.state.cluster import Assumption, Cluster
+from scheduler.watch import convert
+
+Json = dict[str, Any]
+
+GPU = "nvidia.com/gpu"
+MIG_1G = "nvidia.com/mig-1g.10gb"
+MIG_2G = "nvidia.com/mig-2g.20gb"
+MIG_3G = "nvidia.com/mig-3g.40gb"
+
+#: Maps are allowed in every namespace, as in the demo.
+ANYBODY = Profile(maps_allow="all")
+
+
+class Wishes(TypedDict, total=False):
+    """What a test may say about a pod; everything else is as ordinary as can be."""
+
+    namespace: str
+    uid: str
+    created: int
+    gpus: int
+    mig: Mapping[str, int]
+    requests: Mapping[str, str | int]
+    containers: Sequence[Json]
+    init: Sequence[Json]
+    map: str
+    owner: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    priority: int
+    scheduler: str
+    node: str
+    devices: str
+    index: int
+    phase: str
+    gates: Sequence[str]
+    selector: Mapping[str, str]
+    tolerations: Sequence[Json]
+    ports: Sequence[Json]
+    deleting: bool
+    nominated: str
+    spec: Mapping[str, Any]
+    status: Mapping[str, Any]
+
+
+def pod(name: str = "p", **wishes: Unpack[Wishes]) -> Pod:
+    """A pod as the watch delivers it; ``owner`` is ``Kind/name`` or ``Deployment/name@revision``.
+
+    ``mig`` maps a profile to a count, ``devices`` and ``index`` are the Binding's annotations.
+    """
+    return convert.to_pod(convert.POD.decode(msgspec.json.encode(pod_json(name, **wishes))))
+
+
+def pod_json(name: str = "p", **wishes: Unpack[Wishes]) -> Json:
+    """The same pod as the API's JSON."""
+    namespace = wishes.get("namespace", "team")
+    owner, owner_labels = _owner(wishes.get("owner", ""))
+    meta: Json = {
+        "name": name,
+        "namespace": namespace,
+        "uid": wishes.get("uid", f"{namespace}-{name}"),
+        "creationTimestamp": _time(wishes.get("created", 0)),
+        "labels": {**owner_labels, **wishes.get("labels", {})},
+        "annotations": _annotations(wishes),
+    }
+    if owner:
+        meta["ownerReferences"] = [owner]
+    if wishes.get("deleting"):
+        meta["deletionTimestamp"] = _time(1)
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": meta,
+        "spec": _spec(wishes),
+        "status": {
+            "phase": wishes.get("phase", "Pending"),
+            "nominatedNodeName": wishes.get("nominated", ""),
+            **wishes.get("status", {}),
+        },
+    }
+
+
+def _spec(wishes: Wishes) -> Json:
+    containers = list(wishes.get("containers", ())) or [container(requests=_requests(wishes))]
+    if "ports" in wishes:
+        containers[0] = {**containers[0], "ports": list(wishes["ports"])}
+    return {
+        "schedulerName": wishes.get("scheduler", names.SCHEDULER_NAME),
+        "nodeName": wishes.get("node", ""),
+        "priority": wishes.get("priority", 0),
+        "schedulingGates": [{"name": gate} for gate in wishes.get("gates", ())],
+        "nodeSelector": dict(wishes.get("selector", {})),
+        "tolerations": list(wishes.get("tolerations", ())),
+        "containers": containers,
+        "initContainers": list(wishes.get("init", ())),
+        **wishes.get("spec", {}),
+    }
+
+
+def container(
+    name: str = "app",
+    *,
+    gpus: int = 0,
+    requests: Mapping[str, str | int] | None = None,
+    env: Sequence[Json] = (),
+    sidecar: bool = False,
+) -> Json:
+    """A container; limits repeat the requests, as extended resources must."""
+    wanted = {**(requests or {}), **({GPU: gpus} if gpus else {})}
+    amounts = {resource: str(amount) for resource, amount in wanted.items()}
+    return {
+        "name": name,
+        "image": "registry.example/app:1",
+        "env": list(env),
+        "resources": {"requests": amounts, "limits": amounts},
+        **({"restartPolicy": "Always"} if sidecar else {}),
+    }
+
+
+def literal(value: str) -> Json:
+    """An environment entry with the devices written out."""
+    return {"name": names.CUDA_ENV, "value": value}
+
+
+def downward(key: str = names.CUDA_VISIBLE_DEVICES) -> Json:
+    """An environment entry that reads the devices from an annotation."""
+    path = f"metadata.annotations['{key}']"
+    return {"name": names.CUDA_ENV, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def _requests(wishes: Wishes) -> Json:
+    requests: Json = dict(wishes.get("requests", {}))
+    if "gpus" in wishes:
+        requests[GPU] = wishes["gpus"]
+    requests |= {names.mig_resource(p): count for p, count in wishes.get("mig", {}).items()}
+    return requests
+
+
+def _annotations(wishes: Wishes) -> dict[str, str]:
+    annotations = dict(wishes.get("annotations", {}))
+    if "map" in wishes:
+        annotations[names.MAP] = wishes["map"]
+    if "devices" in wishes:
+        annotations[names.DEVICES] = wishes["devices"]
+    if "index" in wishes:
+        annotations[names.POD_INDEX] = str(wishes["index"])
+    return annotations
+
+
+def _owner(text: str) -> tuple[Json | None, dict[str, str]]:
+    if not text:
+        return None, {}
+    kind, _, name = text.partition("/")
+    labels: dict[str, str] = {}
+    if kind == "Deployment":
+        name, _, revision = name.partition("@")
+        revision = revision or "r1"
+        kind, name, labels = "ReplicaSet", f"{name}-{revision}", {"pod-template-hash": revision}
+    return {"kind": kind, "name": name, "uid": f"{kind}-{name}", "controller": True}, labels
+
+
+def _time(second: int) -> str:
+    return f"2026-11-27T10:{second // 60:02}:{second % 60:02}Z"
+
+
+def node(
+    name: str = "n1",
+    *,
+    gpus: int | None = None,
+    mig: Mapping[str, int] | None = None,
+    numbered: bool = False,
+    labels: Mapping[str, str] | None = None,
+    taints: Iterable[str] = (),
+    cordoned: bool = False,
+    cpu: str = "32",
+    memory: str = "128Gi",
+    pods: int | None = 110,
+    offers: Mapping[str, str] | None = None,
+    uid: str = "",
+) -> Node:
+    """A node; a taint reads ``key=value:Effect``. No count means that it advertises no GPUs."""
+    allocatable: dict[str, str] = {"cpu": cpu, "memory": memory, **(offers or {})}
+    if pods is not None:
+        allocatable["pods"] = str(pods)
+    if gpus is not None:
+        allocatable[GPU] = str(gpus)
+    allocatable |= {names.mig_resource(p): str(count) for p, count in (mig or {}).items()}
+    wire = {
+        "metadata": {
+            "name": name,
+            "uid": uid or f"node-{name}",
+            "labels": {**({names.NUMBERED: "numbered"} if numbered else {}), **(labels or {})},
+        },
+        "spec": {"unschedulable": cordoned, "taints": [_taint(text) for text in taints]},
+        "status": {"allocatable": allocatable},
+    }
+    return convert.to_node(convert.NODE.decode(msgspec.json.encode(wire)))
+
+
+def _taint(text: str) -> Json:
+    pair, _, effect = text.rpartition(":")
+    key, _, value = pair.partition("=")
+    return {"key": key, "value": value, "effect": effect}
+
+
+def namespace(
+    name: str = "team",
+    *,
+    maps: bool = False,
+    ladder: str | None = None,
+    labels: Mapping[str, str] | None = None,
+) -> Namespace:
+    """A namespace; ``maps`` lets it use maps, ``ladder`` is its annotation."""
+    return Namespace(
+        name=name,
+        labels={**({names.MAPS_ALLOWED: "allowed"} if maps else {}), **(labels or {})},
+        annotations={} if ladder is None else {names.MIG_FALLBACK: ladder},
+    )
+
+
+def cluster(*objects: Pod | Node | Namespace) -> Cluster:
+    """A cluster state that has seen these objects in this order."""
+    state = Cluster()
+    for one in objects:
+        match one:
+            case Pod():
+                state.see_pod(one)
+            case Node():
+                state.see_node(one)
+            case Namespace():
+                state.see_namespace(one)
+    return state
+
+
+def placed(view: View, newcomer: Pod, profile: Profile = ANYBODY) -> Placement:
+    """The placement of a pod that must be placeable."""
+    decision = decide(view, newcomer, profile)
+    assert isinstance(decision, Placement), sentence(decision.diagnosis)
+    return decision
+
+
+def refused(view: View, newcomer: Pod, profile: Profile = ANYBODY) -> Rejection:
+    """The rejection of a pod that must not be placeable."""
+    decision = decide(view, newcomer, profile)
+    assert isinstance(decision, Rejection), f"placed on {decision.node_name}"
+    return decision
+
+
+def codes(view: View, newcomer: Pod, profile: Profile = ANYBODY) -> set[Code]:
+    """The codes with which a pod is rejected."""
+    return set(refused(view, newcomer, profile).diagnosis.codes())
+
+
+def settle(state: Cluster, newcomer: Pod, profile: Profile = ANYBODY) -> Placement:
+    """Place a pod and enter it into the state, as the loop does before it sends the Binding."""
+    state.see_pod(newcomer)
+    placement = placed(state, newcomer, profile)
+    state.assume(newcomer, Assumption(placement.node_name, placement.devices, placement.index))
+    return placement
+
+
+def as_bound(placement: Placement) -> Pod:
+    """The pod as the watch shows it once its Binding went through."""
+    written = binding_annotations(placement, "d-1", 1)
+    return msgspec.structs.replace(
+        placement.pod,
+        node_name=placement.node_name,
+        annotations={**placement.pod.annotations, **written},
+    )
