@@ -61,6 +61,8 @@ def parse_ladder(text: str) -> Ladder:
             )
     if len(set(tiers)) != len(tiers):
         raise LadderError(f"ladder {stripped[:80]!r} names a tier twice")
+    if not tiers:
+        raise LadderError(f"ladder {stripped!r} names no tier; write FROM->TO->fail")
     if len(tiers) < 2 and not is_strict:
         raise LadderError(f"ladder {stripped[:80]!r} has one tier; write FROM->TO, or off")
     return Ladder(tuple(names.mig_resource(tier) for tier in tiers), is_strict)

@@ -21,14 +21,14 @@ HUGEPAGES = "hugepages-"
 RESIZABLE = ("cpu", "memory")
 
 
-def amount(resource: str, text: str | int) -> int:
+def amount(resource: str, text: str | int | float) -> int:
     """One quantity in the base unit of its resource; QuantityError when it is not one."""
     if resource == names.CPU:
         return quantity.milli_value(text)
     return quantity.value(text)
 
 
-def amounts(requests: Mapping[str, str | int] | None) -> Amounts:
+def amounts(requests: Mapping[str, str | int | float] | None) -> Amounts:
     """A whole requests map in base units."""
     if not requests:
         return {}

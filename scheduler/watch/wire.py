@@ -11,7 +11,7 @@ import msgspec
 from scheduler.model import podfields
 from scheduler.model.selector import Taint
 
-Amount = str | int
+Amount = str | int | float
 Amounts = dict[str, Amount]
 
 
