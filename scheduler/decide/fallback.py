@@ -18,7 +18,7 @@ from scheduler.decide.filters import first_rejection
 from scheduler.decide.view import Overlay, Profile
 from scheduler.model import names
 from scheduler.model.ladder import OFF, Ladder
-from scheduler.model.pod import Pod, with_resource
+from scheduler.model.pod import Pod, with_resources
 from scheduler.state.cluster import Cluster
 from scheduler.state.promise import Promise
 
@@ -73,9 +73,7 @@ def choose_tier(
     _hold_waiting(overlay, waiting, profile)
     tried: list[str] = []
     for changes in _combinations(pod, ladders):
-        candidate = pod
-        for old, new in changes:
-            candidate = with_resource(candidate, old, new)
+        candidate = with_resources(pod, dict(changes)) if changes else pod
         decision = decide(overlay, candidate, profile)
         if isinstance(decision, Placement):
             return Granted(candidate, changes, decision)

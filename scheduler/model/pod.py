@@ -7,6 +7,7 @@ is frozen: what happens to it later is a new Pod.
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from functools import cached_property
 
 import msgspec
@@ -209,9 +210,9 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
 
 
-def with_resource(pod: Pod, old: str, new: str) -> Pod:
-    """The pod as it would be if every container asked for ``new`` instead of ``old``, 1:1."""
-    containers = tuple(_swapped(container, old, new) for container in pod.containers)
+def with_resources(pod: Pod, changes: Mapping[str, str]) -> Pod:
+    """The pod as it would be if every container asked for other resources, 1:1 and at once."""
+    containers = tuple(_swapped(container, changes) for container in pod.containers)
     requests = {
         resource: value
         for resource, value in pod.requests.items()
@@ -229,10 +230,11 @@ def device_requests(containers: tuple[Container, ...]) -> dict[str, int]:
     )
 
 
-def _swapped(container: Container, old: str, new: str) -> Container:
-    moved = container.devices.get(old, 0)
-    if moved == 0:
+def _swapped(container: Container, changes: Mapping[str, str]) -> Container:
+    if changes.keys().isdisjoint(container.devices):
         return container
-    devices = {resource: n for resource, n in container.devices.items() if resource != old}
-    devices[new] = devices.get(new, 0) + moved
+    devices: dict[str, int] = {}
+    for resource, count in container.devices.items():
+        target = changes.get(resource, resource)
+        devices[target] = devices.get(target, 0) + count
     return msgspec.structs.replace(container, devices=devices)
