@@ -28,7 +28,6 @@ class Code(enum.Enum):
     """Every rejection the scheduler can give: code -> (meaning, causes that lift it)."""
 
     NODE_UNSCHEDULABLE = ("the node is cordoned", (Cause.NODE, Cause.POD))
-    NODE_NAME = ("the pod asks for another node by name", (Cause.NODE,))
     TAINT = ("the node has a taint that the pod does not tolerate", (Cause.NODE, Cause.POD))
     AFFINITY = ("node selector or required node affinity", (Cause.NODE, Cause.POD))
     PORTS = ("a host port of the pod is taken", (Cause.FREED, Cause.NODE))
@@ -156,7 +155,7 @@ def sentence(diagnosis: Diagnosis) -> str:
         if known is None or reason.have > known.have:
             best[reason.text] = reason
     body = histogram(_with_numbers(best[reason.text]) for reason in flat)
-    return f"{head}: {body}." if body else f"{head}."
+    return f"{head}: {body}." if body else f"{head}:"
 
 
 def _with_numbers(best: Reason) -> str:
