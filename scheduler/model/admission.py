@@ -7,7 +7,6 @@ way that this webhook does not know.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -53,10 +52,10 @@ class Answer(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     those of the first. ``annotate`` is false where the reservation is met by other means.
     """
 
-    rewrites: Sequence[Rewrite] = ()
+    rewrites: tuple[Rewrite, ...] = ()
     denied: str | None = None
     reservation: str | None = None
     annotate: bool = True
     known_reservation: bool = False
     node_kinds: dict[str, NodeKind] = {}
-    warnings: Sequence[str] = ()
+    warnings: tuple[str, ...] = ()

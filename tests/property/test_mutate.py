@@ -120,7 +120,7 @@ kinds = st.dictionaries(
 )
 answers = st.none() | st.builds(
     Answer,
-    rewrites=rewrites,
+    rewrites=rewrites.map(tuple),
     reservation=st.none() | st.just("r-1"),
     annotate=st.booleans(),
     known_reservation=st.booleans(),

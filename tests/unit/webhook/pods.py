@@ -69,7 +69,8 @@ def gpus(count: int) -> Json:
 def answer(*, kinds: dict[str, str] | None = None, **fields: Any) -> Answer:
     """The scheduler's answer; kinds maps a node token to numbered, counted or unknown."""
     nodes = {token: NodeKind(token, kind) for token, kind in (kinds or {}).items()}  # type: ignore[arg-type]
-    return Answer(node_kinds=nodes, **fields)
+    listed: Json = {key: tuple(v) if isinstance(v, list) else v for key, v in fields.items()}
+    return Answer(node_kinds=nodes, **listed)
 
 
 def rewrite(

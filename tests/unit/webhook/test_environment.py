@@ -380,7 +380,7 @@ def test_the_log_lines(body: Any, lines: list[str]) -> None:
 def test_a_map_and_a_fallback_in_one_pod_both_happen() -> None:
     """A pod may name its node and still take the smaller slice there."""
     body = pod(container(limits={"nvidia.com/mig-2g.20gb": "1"}), map_text="0=node1:0")
-    said = Answer(rewrites=[rewrite()], node_kinds={"node1": NodeKind("real", "counted")})
+    said = Answer(rewrites=(rewrite(),), node_kinds={"node1": NodeKind("real", "counted")})
 
     result = patched(body, said)
 

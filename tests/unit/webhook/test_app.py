@@ -1,0 +1,360 @@
+"""The server for real: TLS, many clients, one that says nothing, and the end."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import datetime
+import io
+import json
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import aiohttp
+import pytest
+from structlog.testing import capture_logs
+
+from scheduler.model.admission import Answer
+from tests.unit.webhook.pods import MIG_1G, MIG_2G, container, pod, rewrite
+from tests.unit.webhook.scheduler import SchedulerEnd, says
+from tests.unit.webhook.test_review import body
+from webhook.app import BODY_BYTES_MAX, Server, Settings
+from webhook.certs import CertificateBundle, make_certificates
+
+NOW = datetime.datetime.now(datetime.UTC)
+BUNDLE = make_certificates(["localhost"], ["127.0.0.1"], 1, now=NOW)
+JSON = {"Content-Type": "application/json"}
+MAPPED = pod(map_text="0=node1:0,1")
+MIG_POD = pod(container(limits={MIG_2G: "1"}))
+
+Session = aiohttp.ClientSession
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Certificate files, and room for a socket with a short path."""
+    with TemporaryDirectory(prefix="hook") as name:
+        write(Path(name), BUNDLE)
+        yield Path(name)
+
+
+def write(folder: Path, bundle: CertificateBundle) -> None:
+    (folder / "tls.crt").write_bytes(bundle.cert_pem)
+    (folder / "tls.key").write_bytes(bundle.key_pem)
+
+
+@asynccontextmanager
+async def serving(folder: Path, **settings: Any) -> AsyncIterator[tuple[Server, Session]]:
+    """A running server and a client that trusts it."""
+    server = Server(
+        Settings(folder / "s", folder, port=0, host="127.0.0.1", **settings),
+    )
+    ready = asyncio.Event()
+    task = asyncio.create_task(server.run(ready))
+    started = asyncio.create_task(ready.wait())
+    await asyncio.wait([task, started], return_when=asyncio.FIRST_COMPLETED)
+    try:
+        async with session_for(server, BUNDLE) as session:
+            yield server, session
+    finally:
+        server.stop()
+        await task
+
+
+def session_for(
+    server: Server, trusted: CertificateBundle, client: CertificateBundle | None = None
+) -> Session:
+    """A client's session with the server, perhaps with a certificate of its own."""
+    context = ssl.create_default_context(cadata=trusted.ca_pem.decode())
+    if client is not None:
+        with TemporaryDirectory() as name:
+            write(Path(name), client)
+            context.load_cert_chain(f"{name}/tls.crt", f"{name}/tls.key")
+    return aiohttp.ClientSession(
+        f"https://127.0.0.1:{server.port}",
+        connector=aiohttp.TCPConnector(ssl=context),
+        timeout=aiohttp.ClientTimeout(total=10),
+    )
+
+
+async def post(session: Session, content: bytes, path: str = "/mutate") -> dict[str, Any]:
+    """The response of one review."""
+    async with session.post(path, data=io.BytesIO(content), headers=JSON) as answer:
+        assert (answer.status, answer.content_type) == (200, "application/json")
+        response: dict[str, Any] = (await answer.json())["response"]
+        return response
+
+
+def patch_of(response: dict[str, Any]) -> list[dict[str, Any]]:
+    """The operations in a response."""
+    operations: list[dict[str, Any]] = json.loads(base64.b64decode(response["patch"]))
+    return operations
+
+
+@pytest.mark.contract("S0-18", "S2-13", "S2-15")
+async def test_a_review_over_tls_is_answered_and_the_seeds_lines_are_logged(folder: Path) -> None:
+    """Path, port line, ready line, then one line per step of the review."""
+    with capture_logs() as lines:
+        async with serving(folder) as (server, session):
+            response = await post(session, body(object=MAPPED))
+            with_query = await post(session, body(object=MAPPED), "/mutate?timeout=2s")
+
+    assert patch_of(response) == [
+        {
+            "op": "add",
+            "path": "/spec/containers/0/env",
+            "value": [{"name": "CUDA_VISIBLE_DEVICES", "value": "0,1"}],
+        }
+    ]
+    assert with_query == response
+    events = [line["event"] for line in lines if line["log_level"] == "info"]
+    assert events[:4] == [
+        f"Starting GPU allocation webhook server on port {server.port}",
+        "Webhook server ready",
+        "Reviewing pod: team-a/w-0",
+        "Injecting CUDA_VISIBLE_DEVICES=0,1 for pod w-0 (index 0)",
+    ]
+
+
+@pytest.mark.contract("S2-B3")
+async def test_clients_that_say_nothing_hold_up_nobody(folder: Path) -> None:
+    """Neither before, nor in the middle of a handshake, nor in the middle of a request."""
+    async with serving(folder) as (server, session):
+        trusted = ssl.create_default_context(cadata=BUNDLE.ca_pem.decode())
+        idle = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(20)]
+        half = await asyncio.open_connection("127.0.0.1", server.port)
+        half[1].write(b"\x16\x03\x01\x02\x00\x01")
+        slow = await asyncio.open_connection("127.0.0.1", server.port, ssl=trusted)
+        slow[1].write(b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: 999\r\n\r\n{")
+        async with asyncio.timeout(5):
+            response = await post(session, body(object=MAPPED))
+        for _, writer in [*idle, half, slow]:
+            writer.transport.abort()
+
+    assert response["allowed"]
+    assert "patch" in response
+
+
+async def test_reviews_at_once_do_not_wait_for_each_other(folder: Path) -> None:
+    """A hundred pods while the scheduler takes its time for each."""
+    answer = says(Answer(rewrites=(rewrite(),)))
+    together = asyncio.Event()
+
+    async def after_all_asked(question: dict[str, Any]) -> Any:
+        if len(end.questions) == 100:
+            together.set()
+        await together.wait()
+        return await answer(question)
+
+    async with SchedulerEnd(folder / "s", after_all_asked) as end, serving(folder) as (_, session):
+        responses = await asyncio.gather(*(post(session, body(object=MIG_POD)) for _ in range(100)))
+
+    assert all("patch" in response for response in responses)
+
+
+@pytest.mark.contract("S0-18")
+async def test_the_fallback_path_serves_pods_of_other_schedulers(folder: Path) -> None:
+    """Each path asks in its own scope; dry runs say so."""
+    foreign = pod(container(limits={MIG_2G: "1"}), schedulerName="default-scheduler")
+    reply = says(Answer(rewrites=(rewrite(),), reservation="r-1"))
+    async with SchedulerEnd(folder / "s", reply) as end, serving(folder) as (_, session):
+        ours = await post(session, body(object=MIG_POD, dryRun=True))
+        other = await post(session, body(object=foreign), "/mutate/fallback")
+        none = await post(session, body(object=foreign), "/mutate")
+
+    added = {op["path"]: op.get("value") for op in patch_of(other)}
+    assert added["/spec/containers/0/resources/limits/nvidia.com~1mig-1g.10gb"] == "1"
+    assert MIG_1G in json.dumps(patch_of(ours)).replace("~1", "/")
+    assert "patch" not in none
+    assert [(q["scope"], q["dryRun"], q["namespace"], q["uid"]) for q in end.questions] == [
+        ("ours", True, "team-a", "705ab4f5"),
+        ("any", False, "team-a", "705ab4f5"),
+    ]
+    assert end.questions[1]["pod"] == foreign
+
+
+@pytest.mark.contract("S0-B4")
+async def test_without_the_scheduler_a_map_still_gets_its_literal(folder: Path) -> None:
+    """And a MIG request is admitted as it is; both are counted as unanswered."""
+    async with serving(folder) as (_, session):
+        mapped = await post(session, body(object=MAPPED))
+        mig = await post(session, body(object=MIG_POD))
+        async with session.get("/metrics") as page:
+            metrics = await page.text()
+
+    assert "patch" in mapped
+    assert mig == {"uid": "705ab4f5", "allowed": True}
+    assert "gpu_scheduler_webhook_unanswered_total 2.0" in metrics
+
+
+@pytest.mark.contract("S0-B8", "S2-B10")
+@pytest.mark.parametrize(
+    ("content", "headers", "status", "line"),
+    [
+        pytest.param(b"no", JSON, 400, "not an AdmissionReview: ", id="not-json"),
+        pytest.param(b"", JSON, 400, "not an AdmissionReview: ", id="empty"),
+        pytest.param(
+            body(), {"Content-Type": "text/plain"}, 415, "expected Content-Type: ", id="type"
+        ),
+        pytest.param(b" " * (BODY_BYTES_MAX + 1), JSON, 413, "Maximum request body", id="too-long"),
+    ],
+)
+async def test_what_is_no_review_gets_a_status_and_one_line(
+    content: bytes, headers: dict[str, str], status: int, line: str, folder: Path
+) -> None:
+    """No stack trace, no empty 200."""
+    async with (
+        serving(folder) as (_, session),
+        session.post("/mutate", data=io.BytesIO(content), headers=headers) as answer,
+    ):
+        text = await answer.text()
+
+    assert answer.status == status
+    assert text.startswith(line)
+    assert text.strip("\n").count("\n") == 0
+
+
+async def test_a_body_just_below_the_limit_is_read(folder: Path) -> None:
+    """The API server's own limit for an object is lower."""
+    filler = "x" * (BODY_BYTES_MAX - 2000)
+    async with serving(folder) as (_, session):
+        response = await post(session, body(object=pod(filler=filler)))
+
+    assert response["allowed"]
+
+
+async def test_health_readiness_and_metrics_are_on_the_same_port(folder: Path) -> None:
+    """Every label of a closed list, whatever is sent."""
+    async with serving(folder) as (_, session):
+        await post(session, body(object=MAPPED))
+        await post(session, body(operation="DELETE", object=None))
+        await post(session, body(object=pod(map_text="x")))
+        await post(session, body(object=pod()))
+        async with session.post("/mutate/fallback", data=b"x", headers=JSON):
+            pass
+        pages = {}
+        for path in ("/healthz", "/readyz", "/metrics", "/nothing"):
+            async with session.get(path) as answer:
+                pages[path] = (answer.status, await answer.text())
+
+    assert pages["/healthz"] == pages["/readyz"] == (200, "ok\n")
+    assert pages["/nothing"][0] == 404
+    samples = dict(
+        line.rsplit(" ", 1) for line in pages["/metrics"][1].splitlines() if line[0] != "#"
+    )
+    counted = {key: value for key, value in samples.items() if "_reviews_total" in key}
+    name = "gpu_scheduler_webhook_reviews_total"
+    assert counted == {
+        f'{name}{{outcome="{outcome}",path="{path}"}}': "1.0"
+        for path, outcome in [
+            ("/mutate", "patched"),
+            ("/mutate", "ignored"),
+            ("/mutate", "denied"),
+            ("/mutate", "unchanged"),
+            ("/mutate/fallback", "malformed"),
+        ]
+    }
+    assert 86000 < float(samples["gpu_scheduler_webhook_certificate_expiry_seconds"]) < 86401
+
+
+async def test_an_expired_certificate_is_not_ready(folder: Path) -> None:
+    """Alive, so that it is not restarted for nothing; not ready, so that somebody looks."""
+    past = NOW - datetime.timedelta(days=3)
+    expired = make_certificates(["localhost"], ["127.0.0.1"], 1, now=past)
+    write(folder, expired)
+    async with serving(folder) as (server, _):
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        url = f"https://127.0.0.1:{server.port}"
+        async with aiohttp.ClientSession(url) as session:
+            async with session.get("/readyz", ssl=context) as ready:
+                text = await ready.text()
+            async with session.get("/healthz", ssl=context) as alive:
+                pass
+
+    assert (ready.status, text, alive.status) == (503, "the certificate has expired\n", 200)
+
+
+async def test_a_renewed_certificate_is_served_on_the_open_port(folder: Path) -> None:
+    """New connections see it; no restart, no gap."""
+    renewed = make_certificates(["localhost"], ["127.0.0.1"], 1, now=NOW)
+    async with serving(folder) as (server, session):
+        await post(session, body(object=MAPPED))
+        write(folder, renewed)
+        async with asyncio.timeout(10):
+            await until(lambda: answers(server, renewed))
+        old = await answers(server, BUNDLE)
+
+    assert not old
+
+
+async def answers(server: Server, trusted: CertificateBundle) -> bool:
+    """Whether a fresh client that trusts this authority gets an answer."""
+    async with session_for(server, trusted) as session:
+        try:
+            async with session.get("/healthz") as answer:
+                return answer.status == 200
+        except aiohttp.ClientConnectorCertificateError:
+            return False
+
+
+async def until(check: Callable[[], Any]) -> None:
+    """Ask until the answer is yes."""
+    while True:
+        if await check():
+            return
+        await asyncio.sleep(0.02)
+
+
+async def test_only_a_client_with_a_certificate_is_reviewed_where_that_is_wanted(
+    folder: Path,
+) -> None:
+    """Probes need none; a certificate of another authority does not even connect."""
+    (folder / "clients.crt").write_bytes(BUNDLE.cert_pem)
+    async with serving(folder, client_ca=folder / "clients.crt") as (server, session):
+        async with session.post("/mutate", data=body(), headers=JSON) as refused:
+            text = await refused.text()
+        async with session.get("/healthz") as health:
+            pass
+        async with session_for(server, BUNDLE, client=other_client()) as stranger:
+            with pytest.raises(aiohttp.ClientError):
+                await post(stranger, body(object=MAPPED))
+
+    assert (refused.status, text) == (403, "a client certificate is required\n")
+    assert health.status == 200
+
+
+def other_client() -> CertificateBundle:
+    """A certificate of an authority that nobody here knows."""
+    return make_certificates(["somebody"], [], 1, now=NOW)
+
+
+@pytest.mark.contract("S2-B12")
+async def test_at_the_end_open_reviews_are_finished_first(folder: Path) -> None:
+    """Not ready from the first moment, still answering until the last."""
+    asked, may_answer = asyncio.Event(), asyncio.Event()
+    reply = says(Answer(rewrites=(rewrite(),)))
+
+    async def slow(question: dict[str, Any]) -> Any:
+        asked.set()
+        await may_answer.wait()
+        return await reply(question)
+
+    async with (
+        SchedulerEnd(folder / "s", slow),
+        serving(folder, drain_s=0.2) as (server, session),
+    ):
+        review = asyncio.create_task(post(session, body(object=MIG_POD)))
+        await asked.wait()
+        server.stop()
+        async with session.get("/readyz") as ready:
+            pass
+        may_answer.set()
+        response = await review
+
+    assert ready.status == 503
+    assert "patch" in response

@@ -1,0 +1,151 @@
+"""Asking the scheduler: its answer in time, or None and a warning that does not flood."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+import pytest
+from aiohttp import web
+from structlog.testing import capture_logs
+
+from scheduler.model.admission import Answer, NodeKind, Question, Rewrite
+from tests.unit.webhook.scheduler import SchedulerEnd, says
+from webhook.link import Link
+
+QUESTION = Question(
+    uid="u", dry_run=True, namespace="n", scope="ours", pod=msgspec.Raw(b'{"future":[1.5]}')
+)
+
+
+@pytest.fixture
+def socket() -> Iterator[Path]:
+    """A path short enough for a Unix socket."""
+    with TemporaryDirectory(prefix="link") as folder:
+        yield Path(folder) / "s"
+
+
+async def test_the_question_and_the_answer_are_the_agreed_json(socket: Path) -> None:
+    """Field by field, because the two programs may be of different versions."""
+
+    async def reply(_question: Any) -> web.Response:
+        return web.json_response(
+            {
+                "rewrites": [
+                    {"container": "c", "init": False, "from": "nvidia.com/a", "to": "nvidia.com/b"}
+                ],
+                "denied": None,
+                "reservation": "r-1",
+                "annotate": False,
+                "knownReservation": True,
+                "nodeKinds": {"node1": {"node": "real", "kind": "numbered"}},
+                "warnings": ["w"],
+                "aFieldOfTomorrow": 1,
+            }
+        )
+
+    link = Link(socket)
+    async with SchedulerEnd(socket, reply) as end:
+        answer = await link.ask(QUESTION)
+    await link.close()
+
+    assert end.questions == [
+        {"uid": "u", "dryRun": True, "namespace": "n", "scope": "ours", "pod": {"future": [1.5]}}
+    ]
+    assert answer == Answer(
+        rewrites=(Rewrite(container="c", source="nvidia.com/a", target="nvidia.com/b"),),
+        reservation="r-1",
+        annotate=False,
+        known_reservation=True,
+        node_kinds={"node1": NodeKind("real", "numbered")},
+        warnings=("w",),
+    )
+
+
+def test_an_answer_travels_both_ways() -> None:
+    """The scheduler encodes the very type that the webhook decodes."""
+    answer = Answer(
+        rewrites=(Rewrite(container="c", source="a", target="b", init=True),),
+        node_kinds={"x": NodeKind(None, "counted")},
+    )
+
+    assert msgspec.json.decode(msgspec.json.encode(answer), type=Answer) == answer
+
+
+async def never(_question: Any) -> web.Response:
+    """Accepts the question and says nothing."""
+    await asyncio.Event().wait()
+    raise AssertionError("unreachable")
+
+
+async def status_500(_question: Any) -> web.Response:
+    return web.Response(status=500, text="boom")
+
+
+async def not_json(_question: Any) -> web.Response:
+    return web.Response(text="<html>")
+
+
+async def wrong_type(_question: Any) -> web.Response:
+    return web.json_response({"rewrites": "all"})
+
+
+async def endless(_question: Any) -> web.Response:
+    return web.Response(body=b" " * 2_000_000)
+
+
+@pytest.mark.contract("S0-B4")
+@pytest.mark.parametrize(
+    ("reply", "problem"),
+    [
+        pytest.param(never, "no answer within 0.05 s", id="silent"),
+        pytest.param(status_500, "status 500: boom", id="error"),
+        pytest.param(not_json, "an answer that cannot be read", id="not-json"),
+        pytest.param(wrong_type, "an answer that cannot be read", id="wrong-type"),
+        pytest.param(endless, "an answer longer than", id="too-long"),
+    ],
+)
+async def test_a_scheduler_in_trouble_is_no_answer(reply: Any, problem: str, socket: Path) -> None:
+    """The pod is admitted without a fallback, and the log says why."""
+    link = Link(socket, budget_s=0.05 if reply is never else 5.0)
+    async with SchedulerEnd(socket, reply):
+        with capture_logs() as lines:
+            answer = await link.ask(QUESTION)
+    await link.close()
+
+    assert answer is None
+    (line,) = lines
+    assert line["log_level"] == "warning"
+    assert f"({problem}" in line["event"]
+
+
+async def test_no_socket_at_all_is_no_answer_and_one_warning_a_minute(socket: Path) -> None:
+    """While the scheduler is away every pod comes through here."""
+    now = [100.0]
+    link = Link(socket, now=lambda: now[0])
+    counts = []
+    for step_s in (0.0, 1.0, 58.0, 2.0, 30.0):
+        now[0] += step_s
+        with capture_logs() as lines:
+            assert await link.ask(QUESTION) is None
+        counts.append(len(lines))
+    await link.close()
+
+    assert counts == [1, 0, 0, 1, 0]
+
+
+async def test_a_restarted_scheduler_is_found_again(socket: Path) -> None:
+    """No connection is kept that a restart would break."""
+    link = Link(socket)
+    answers = []
+    for _ in range(2):
+        async with SchedulerEnd(socket, says(Answer(reservation="r"))):
+            answers.append(await link.ask(QUESTION))
+        answers.append(await link.ask(QUESTION))
+    await link.close()
+
+    assert answers == [Answer(reservation="r"), None] * 2

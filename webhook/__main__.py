@@ -1,0 +1,72 @@
+"""``python -m webhook``: the admission webhook, started beside its scheduler."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from scheduler.model import names
+from webhook import log
+from webhook.app import Settings, serve
+from webhook.certs import CertificateError
+
+
+def parse(words: Sequence[str], environment: dict[str, str]) -> argparse.Namespace:
+    """The command line; PORT and SCHEDULER_NAME are the seeds' ways to say the same."""
+    parser = argparse.ArgumentParser(prog="python -m webhook", description=__doc__)
+    parser.add_argument(
+        "--socket", type=Path, required=True, help="Unix socket of the scheduler beside us"
+    )
+    parser.add_argument(
+        "--cert-dir", type=Path, default=Path("/certs"), help="folder of tls.crt and tls.key"
+    )
+    parser.add_argument("--port", type=int, default=environment.get("PORT", "8443"))
+    parser.add_argument("--host", default="", help="address to listen on; every one by default")
+    parser.add_argument(
+        "--scheduler-name", default=environment.get("SCHEDULER_NAME", names.SCHEDULER_NAME)
+    )
+    parser.add_argument(
+        "--client-ca",
+        type=Path,
+        help="review only for clients with a certificate of this authority",
+    )
+    parser.add_argument(
+        "--drain-s", type=float, default=0.0, help="seconds to answer on after SIGTERM"
+    )
+    parser.add_argument("--log-format", choices=log.FORMATS, default=log.FORMATS[0])
+    return parser.parse_args(words)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run until the end; 1 if it could not begin."""
+    arguments = parse(sys.argv[1:] if words is None else words, dict(os.environ))
+    log.set_up(arguments.log_format)
+    settings = Settings(
+        socket=arguments.socket,
+        cert_dir=arguments.cert_dir,
+        port=arguments.port,
+        host=arguments.host,
+        scheduler_name=arguments.scheduler_name,
+        client_ca=arguments.client_ca,
+        drain_s=arguments.drain_s,
+    )
+    try:
+        asyncio.run(serve(settings))
+    except CertificateError as error:
+        return _failed(str(error))
+    except OSError as error:
+        return _failed(f"cannot listen on {settings.host or '*'}:{settings.port}: {error}")
+    return 0
+
+
+def _failed(line: str) -> int:
+    sys.stderr.write(f"webhook: {line}\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+"""Serving the newest good certificate without a restart.
+
+The files belong to somebody else (a mounted Secret) and may change at any moment, one after the
+other. A pair is read into memory, tried, and only then given to the running TLS context; a pair
+that does not fit leaves the last good one in use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import os
+import ssl
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import structlog
+from cryptography import x509
+
+from webhook.issue import CertificateBundle, make_certificates
+
+__all__ = ["CertificateBundle", "CertificateError", "LiveCertificate", "make_certificates"]
+
+CERTIFICATE: Final = "tls.crt"
+KEY: Final = "tls.key"
+POLL_S: Final = 1.0
+
+_log = structlog.get_logger(__name__)
+
+
+class CertificateError(Exception):
+    """A pair that cannot be served; the text says which files and why."""
+
+
+class _Files(NamedTuple):
+    certificate: bytes
+    key: bytes
+
+
+class LiveCertificate:
+    """A TLS context that follows the files of a directory."""
+
+    def __init__(self, directory: Path, *, client_ca: Path | None = None) -> None:
+        """Serve what lies there now, or raise :class:`CertificateError`.
+
+        With ``client_ca`` a client may show a certificate, and it must be one of that authority.
+        """
+        self._directory = directory
+        self._is_broken = False
+        self.context = _server_context()
+        if client_ca is not None:
+            _trust(self.context, client_ca)
+        self._seen = self._read()
+        self.expires = self._serve(self._seen)
+
+    async def follow(self, *, poll_s: float = POLL_S) -> None:
+        """Look at the files again and again, until cancelled."""
+        while True:
+            await asyncio.sleep(poll_s)
+            self.refresh()
+
+    def refresh(self) -> bool:
+        """Take over a changed pair; whether there was one that could be."""
+        found = self._read()
+        if found == self._seen:
+            return False
+        self._seen = found
+        try:
+            self.expires = self._serve(found)
+        except CertificateError as error:
+            if not self._is_broken:
+                _log.warning(f"{error}; the last good certificate stays in use")
+            self._is_broken = True
+            return False
+        self._is_broken = False
+        _log.info(f"New certificate in use, it expires at {self.expires.isoformat()}")
+        return True
+
+    def seconds_to_expiry(self, now: datetime.datetime) -> float:
+        """How long the served certificate is still good; negative once it is not."""
+        return (self.expires - now).total_seconds()
+
+    def _read(self) -> _Files | str:
+        """Both files as they are now, or why they cannot be read."""
+        try:
+            return _Files(*((self._directory / name).read_bytes() for name in (CERTIFICATE, KEY)))
+        except OSError as error:
+            return str(error)
+
+    def _serve(self, found: _Files | str) -> datetime.datetime:
+        """Give a pair to the running context if it is whole; when it expires."""
+        where = f"{self._directory}: {CERTIFICATE} and {KEY}"
+        if isinstance(found, str):
+            raise CertificateError(f"{where} cannot be read: {found}")
+        try:
+            expires = x509.load_pem_x509_certificate(found.certificate).not_valid_after_utc
+            # A context that is given half a pair loses the one it has, so a spare one goes first.
+            for context in (_server_context(), self.context):
+                with _in_memory(found.certificate) as cert, _in_memory(found.key) as key:
+                    context.load_cert_chain(cert, key, password="")
+        except (ssl.SSLError, ValueError) as error:
+            raise CertificateError(f"{where} are not a pair: {error}") from error
+        return expires
+
+
+def _server_context() -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+def _trust(context: ssl.SSLContext, client_ca: Path) -> None:
+    try:
+        context.load_verify_locations(cafile=client_ca)
+    except (OSError, ssl.SSLError) as error:
+        raise CertificateError(f"{client_ca}: no authority for clients: {error}") from error
+    context.verify_mode = ssl.CERT_OPTIONAL
+
+
+@contextmanager
+def _in_memory(content: bytes) -> Iterator[str]:
+    """A path to these bytes, for a library that reads only files; it touches no disk on Linux."""
+    if sys.platform != "linux":
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(content)
+            file.flush()
+            yield file.name
+        return
+    descriptor = os.memfd_create("tls")
+    try:
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(content)
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
