@@ -48,13 +48,14 @@ def holding_of(pod: Pod, devices: Devices | None, scheduler_name: str) -> Holdin
     requested = pod.requests.get(names.GPU, 0)
     is_ours = pod.scheduler_name == scheduler_name
     is_mapped = is_ours and pod.map_text is not None
-    if devices is None and is_ours:
-        text = pod.annotations.get(names.DEVICES)
-        devices = parse_devices(text) if text is not None else None
-    if devices is None or (requested and not devices.numbers):
-        unmapped_units = 1 if is_mapped and not pod.gpu_requests else 0
-        return Holding((), requested or unmapped_units, is_mapped, requested > 0, pod.sharing)
-    return Holding(devices.numbers, 0, is_mapped, requested > 0, pod.sharing)
+    text = pod.annotations.get(names.DEVICES) if is_ours else None
+    if devices is None and text is not None:
+        devices = parse_devices(text)
+    # Numbers that do not match the request are no answer: the plugin gave something else.
+    if devices is not None and (not requested or len(devices.numbers) == requested):
+        return Holding(devices.numbers, 0, is_mapped, requested > 0, pod.sharing)
+    is_past_plugin = (is_mapped or text is not None) and not pod.gpu_requests
+    return Holding((), requested or int(is_past_plugin), is_mapped, requested > 0, pod.sharing)
 
 
 class Tally(msgspec.Struct, frozen=True):
@@ -169,7 +170,9 @@ def _count(entries: Iterable[tuple[Pod, Holding]]) -> Tally:
         (by_request if holding.has_request else past_request).update(holding.numbers)
         unknown += holding.unknown
         past_unknown += 0 if holding.has_request else holding.unknown
-        mapped_past = mapped_past or (holding.is_mapped and not pod.gpu_requests)
+        # Not by the map alone: its author may take it off a running pod.
+        holds = holding.is_mapped or holding.numbers or holding.unknown
+        mapped_past = mapped_past or (bool(holds) and not pod.gpu_requests)
         plugin = plugin or bool(pod.gpu_requests)
     past_plugin = len(past_request - by_request) + past_unknown
     return Tally(holders, unknown, past_plugin, mapped_past, plugin)
