@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from scheduler.model.quantity import format_value
+
 
 class Cause(enum.Enum):
     """What would have to change in the cluster before a retry can help."""
@@ -143,11 +145,11 @@ def sentence(diagnosis: Diagnosis) -> str:
     Same as ``pkg/scheduler/framework/types.go`` FitError.Error; the numbers never hold a
     comma, because readers cut the list at commas.
     """
-    if diagnosis.total == 0:
-        return "no nodes available to schedule pods"
     head = f"0/{diagnosis.total} nodes are available"
     if diagnosis.general is not None:
         return f"{head}: {diagnosis.general.text}."
+    if diagnosis.total == 0:
+        return "no nodes available to schedule pods"
     flat = [reason for reasons in diagnosis.nodes.values() for reason in reasons]
     best: dict[str, Reason] = {}
     for reason in flat:
@@ -159,8 +161,6 @@ def sentence(diagnosis: Diagnosis) -> str:
 
 
 def _with_numbers(best: Reason) -> str:
-    from scheduler.model.quantity import format_value
-
     if not best.resource or best.need == 0:
         return best.text
     need = format_value(best.resource, best.need)
