@@ -196,6 +196,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Our own status patches do not change it, or they would wake the pod for ever.
         """
         return (
+            self.owner,
             self.labels,
             self.annotations,
             self.gates,

@@ -82,7 +82,8 @@ class Cluster:
     def assume(self, pod: Pod, assumption: Assumption) -> None:
         """Enter a placement before its Binding is sent; the next decision sees it."""
         assert pod.uid not in self.assumed, f"{pod.key} is assumed twice"
-        self.pods[pod.uid] = pod
+        known = self.pods.setdefault(pod.uid, pod)
+        self._siblings.setdefault(known.workload, set()).add(pod.uid)
         self.assumed[pod.uid] = assumption
         self.nodes.enter(pod, assumption.node_name, assumption.devices)
 
@@ -91,7 +92,9 @@ class Cluster:
         assumption = self.assumed.pop(uid, None)
         if assumption is None:
             return []
-        return self._strike(self.pods[uid], assumption.node_name)
+        pod = self.pods[uid]
+        struck = self._strike(pod, assumption.node_name)
+        return [*struck, Lifted(Cause.OWNER, pod.workload)]
 
     # --- pods ------------------------------------------------------------------------
 
@@ -103,7 +106,11 @@ class Cluster:
         self.pods[pod.uid] = pod
         if before is None and pod.scheduler_name == self.scheduler_name:
             self.refer(pod)
+        left = self._leave(before) if before and before.workload != pod.workload else []
         self._siblings.setdefault(pod.workload, set()).add(pod.uid)
+        return left + self._see_living(pod, before)
+
+    def _see_living(self, pod: Pod, before: Pod | None) -> list[Change]:
         if pod.node_name:
             return self._see_placed(pod, before)
         if pod.scheduler_name != self.scheduler_name or pod.uid in self.assumed:
@@ -122,6 +129,7 @@ class Cluster:
             changes += self._strike(before, at)
         known = at == pod.node_name and assumption is None
         if known and before is not None and _holds_alike(before, pod):
+            self.books[at].renew(pod)
             return []
         self.nodes.enter(pod, pod.node_name, None)
         if known and before is not None:
@@ -135,17 +143,20 @@ class Cluster:
         pod = self.pods.pop(uid, None)
         if pod is None:
             return []
-        siblings = self._siblings.get(pod.workload, set())
-        siblings.discard(uid)
-        if not siblings:
-            self._siblings.pop(pod.workload, None)
         changes: list[Change] = [Settled(uid)]
         assumption = self.assumed.pop(uid, None)
         at = assumption.node_name if assumption else pod.node_name
         if at:
             changes += self._strike(pod, at)
-        changes.append(Lifted(Cause.OWNER, pod.workload))
-        return changes
+        return changes + self._leave(pod)
+
+    def _leave(self, pod: Pod) -> list[Change]:
+        """The pod is gone, or its owner let go of it: its map index is free."""
+        siblings = self._siblings[pod.workload]
+        siblings.discard(pod.uid)
+        if not siblings:
+            del self._siblings[pod.workload]
+        return [Lifted(Cause.OWNER, pod.workload)]
 
     def list_pods(self, pods: Iterable[Pod]) -> list[Change]:
         """Fold a whole list: what is missing from it is gone (a relist's synthetic deletes)."""
@@ -206,5 +217,6 @@ def _holds_alike(before: Pod, after: Pod) -> bool:
         before.requests == after.requests
         and before.annotations == after.annotations
         and before.labels == after.labels
+        and before.owner == after.owner
         and before.host_ports == after.host_ports
     )

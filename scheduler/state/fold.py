@@ -48,4 +48,6 @@ def _bind_ended(cluster: Cluster, event: ev.BindEnded) -> list[ev.Change]:
         return changes + cluster.lose_pod(event.uid)
     if event.outcome is ev.BindOutcome.TAKEN:
         return changes
+    if not pod.waits_for(cluster.scheduler_name):  # it is being deleted by now
+        return [*changes, ev.Settled(event.uid)]
     return [*changes, ev.Retry(pod, event.message)]

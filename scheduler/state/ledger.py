@@ -115,6 +115,10 @@ class NodeBooks:
         for port in pod.host_ports:
             self.ports[port] = self.ports.get(port, 0) + 1
 
+    def renew(self, pod: Pod) -> None:
+        """Keep the newest state of a pod that holds what it held."""
+        self.pods[pod.uid] = (pod, self.pods[pod.uid][1])
+
     def remove(self, uid: str) -> Pod | None:
         """Strike a pod out; None when it was not here."""
         entry = self.pods.pop(uid, None)

@@ -86,6 +86,7 @@ def test_our_own_condition_does_not_change_what_a_pod_wishes() -> None:
 
 CHANGED: list[Wishes] = [
     {"labels": {"app": "x"}},
+    {"owner": "StatefulSet/w"},
     {"map": MAP},
     {"gates": ["a.example/hold"]},
     {"selector": {"zone": "a"}},

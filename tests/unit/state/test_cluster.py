@@ -1,0 +1,397 @@
+"""The cluster state: what each event does to it, and what it tells the queue."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler.model.device import Devices
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Cause
+from scheduler.state import event as ev
+from scheduler.state.cluster import Assumption, Cluster
+from scheduler.state.fold import fold
+from tests.builders import GPU, Wishes, cluster, namespace, node, pod
+
+GPU_0 = Devices(numbers=(0,))
+NEEDY = pod("a", gpus=1)
+FREED = [ev.Lifted(Cause.FREED), ev.Lifted(Cause.DEVICES)]
+
+
+def free(state: Cluster, name: str = "n1") -> int:
+    return state.books[name].free(GPU)
+
+
+def assumed(*, numbered: bool = True) -> Cluster:
+    """A node with two GPUs, one of which we just gave away."""
+    state = cluster(node(gpus=2, numbered=numbered), NEEDY)
+    state.assume(NEEDY, Assumption("n1", GPU_0))
+    return state
+
+
+# --- a pod's way through the state ---------------------------------------------------
+
+
+def test_a_new_pod_of_ours_waits() -> None:
+    assert cluster().see_pod(NEEDY) == [ev.Waiting(NEEDY)]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param(pod("a", gpus=1, gates=["x.example/hold"]), id="gated"),
+        pytest.param(pod("a", gpus=1, deleting=True), id="being-deleted"),
+    ],
+)
+def test_a_pod_that_may_not_be_placed_needs_no_decision(changed: Pod) -> None:
+    assert cluster(NEEDY).see_pod(changed) == [ev.Settled(NEEDY.uid)]
+
+
+def test_the_last_gate_removed_makes_a_pod_wait() -> None:
+    """Semantics case 2: at once, without a pause."""
+    two, one = (
+        pod("a", gates=gates) for gates in (["a.example/x", "b.example/x"], ["a.example/x"])
+    )
+    state = cluster(two)
+
+    assert state.see_pod(one) == [ev.Settled(one.uid)]
+    assert state.see_pod(pod("a")) == [ev.Waiting(pod("a"))]
+
+
+def test_our_own_condition_coming_back_is_no_news() -> None:
+    """Semantics case 9."""
+    conditions = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+
+    assert cluster(NEEDY).see_pod(pod("a", gpus=1, status={"conditions": conditions})) == []
+
+
+def test_changed_wishes_are_news() -> None:
+    """Semantics case 10."""
+    changed = pod("a", gpus=1, labels={"app": "x"})
+
+    assert cluster(NEEDY).see_pod(changed) == [ev.Waiting(changed)]
+
+
+def test_another_schedulers_pending_pod_is_none_of_our_business() -> None:
+    assert cluster().see_pod(pod("a", gpus=1, scheduler="default-scheduler")) == []
+
+
+def test_an_assumed_pod_holds_like_a_bound_one() -> None:
+    """Semantics case 27."""
+    state = assumed()
+
+    assert (free(state), state.books["n1"].free_numbers()) == (1, (1,))
+
+
+def test_assuming_twice_is_a_bug() -> None:
+    with pytest.raises(AssertionError, match="team/a is assumed twice"):
+        assumed().assume(NEEDY, Assumption("n1", GPU_0))
+
+
+def test_an_update_of_an_assumed_pod_neither_confirms_nor_repeats_it() -> None:
+    state = assumed()
+
+    assert state.see_pod(pod("a", gpus=1, labels={"app": "x"})) == []
+    assert (free(state), NEEDY.uid in state.assumed) == (1, True)
+
+
+def test_the_watch_confirms_what_we_assumed() -> None:
+    state = assumed()
+    bound = pod("a", gpus=1, node="n1", devices="gpu:0")
+
+    assert state.see_pod(bound) == [ev.Settled(bound.uid)]
+    assert (state.assumed, free(state), state.books["n1"].free_numbers()) == ({}, 1, (1,))
+
+
+def test_the_watch_is_right_when_somebody_bound_it_elsewhere() -> None:
+    state = assumed()
+    state.see_node(node("n2", gpus=1))
+
+    assert state.see_pod(pod("a", gpus=1, node="n2")) == [ev.Settled(NEEDY.uid), *FREED]
+    assert (state.assumed, free(state), free(state, "n2")) == ({}, 2, 0)
+
+
+def test_a_forgotten_assumption_gives_everything_back() -> None:
+    state = assumed()
+
+    assert state.forget(NEEDY.uid) == [*FREED, ev.Lifted(Cause.OWNER, NEEDY.workload)]
+    assert (state.assumed, free(state)) == ({}, 2)
+    assert state.forget(NEEDY.uid) == []
+
+
+GONE_PODS = [
+    pytest.param(ev.PodVanished("team-a"), id="deleted"),
+    pytest.param(ev.PodSeen(pod("a", gpus=1, node="n1", phase="Succeeded")), id="succeeded"),
+    pytest.param(ev.PodSeen(pod("a", gpus=1, node="n1", phase="Failed")), id="failed"),
+    pytest.param(ev.PodsListed(()), id="missing-from-a-list"),
+]
+
+
+@pytest.mark.parametrize("event", GONE_PODS)
+def test_a_pod_that_is_over_gives_its_devices_back(event: ev.Event) -> None:
+    """Semantics cases 13 and 14."""
+    bound = pod("a", gpus=1, node="n1")
+    state = cluster(node(gpus=2), bound)
+
+    changes = fold(state, event)
+
+    assert changes == [ev.Settled(bound.uid), *FREED, ev.Lifted(Cause.OWNER, bound.workload)]
+    assert (free(state), state.pods) == (2, {})
+
+
+def test_a_pod_with_a_grace_period_holds_until_it_is_gone() -> None:
+    """Semantics case 24."""
+    state = cluster(node(gpus=1), pod("a", gpus=1, node="n1"))
+    state.see_pod(pod("a", gpus=1, node="n1", deleting=True))
+
+    assert free(state) == 0
+
+
+def test_a_foreign_pod_counts_from_the_moment_it_is_bound() -> None:
+    """Semantics case 4, field case C11."""
+    state = cluster(node(gpus=1), pod("a", gpus=1, scheduler="default-scheduler"))
+
+    assert free(state) == 1
+    state.see_pod(pod("a", gpus=1, scheduler="default-scheduler", node="n1"))
+    assert free(state) == 0
+
+
+def test_an_unknown_pods_end_is_no_change() -> None:
+    assert cluster().lose_pod("nobody") == []
+
+
+def test_a_devices_annotation_that_appears_late_is_heard() -> None:
+    state = cluster(node(gpus=2, numbered=True), pod("a", gpus=1, node="n1"))
+
+    assert state.books["n1"].tally.unknown == 1
+    changes = state.see_pod(pod("a", gpus=1, node="n1", devices="gpu:1"))
+    assert changes[-1:] == [ev.Lifted(Cause.DEVICES)]
+    assert state.books["n1"].free_numbers() == (0,)
+
+
+def test_a_pod_that_was_resized_frees_what_it_gave_up() -> None:
+    state = cluster(node(cpu="4"), pod("a", node="n1", requests={"cpu": "3"}))
+
+    changes = state.see_pod(pod("a", node="n1", requests={"cpu": "1"}))
+
+    assert ev.Lifted(Cause.FREED) in changes
+    assert state.books["n1"].free("cpu") == 3000
+
+
+# --- the end of a Binding ------------------------------------------------------------
+
+ENDS = [
+    pytest.param(ev.BindOutcome.BOUND, 1, [], id="bound-waits-for-the-watch"),
+    pytest.param(ev.BindOutcome.TAKEN, 2, [], id="taken-by-somebody"),
+    pytest.param(ev.BindOutcome.REFUSED, 2, [ev.Retry(NEEDY, "no")], id="refused"),
+    pytest.param(ev.BindOutcome.UNREACHABLE, 2, [ev.Retry(NEEDY, "no")], id="unreachable"),
+    pytest.param(ev.BindOutcome.GONE, 2, [ev.Settled(NEEDY.uid)], id="gone"),
+]
+
+
+@pytest.mark.parametrize(("outcome", "left", "changes"), ENDS)
+def test_how_a_binding_ends(outcome: ev.BindOutcome, left: int, changes: list[ev.Change]) -> None:
+    state = assumed()
+
+    found = fold(state, ev.BindEnded(NEEDY.uid, outcome, "no"))
+
+    assert free(state) == left
+    assert [change for change in found if not isinstance(change, ev.Lifted)] == changes
+    assert (NEEDY.uid in state.pods) is (outcome is not ev.BindOutcome.GONE)
+
+
+def test_a_failed_binding_of_a_pod_that_is_being_deleted_is_not_tried_again() -> None:
+    state = assumed()
+    state.see_pod(pod("a", gpus=1, deleting=True))
+
+    found = fold(state, ev.BindEnded(NEEDY.uid, ev.BindOutcome.REFUSED, "is being deleted"))
+
+    assert [c for c in found if not isinstance(c, ev.Lifted)] == [ev.Settled(NEEDY.uid)]
+    assert free(state) == 2
+
+
+@pytest.mark.parametrize("outcome", ev.BindOutcome)
+def test_an_end_that_comes_after_the_watch_changes_nothing(outcome: ev.BindOutcome) -> None:
+    state = assumed()
+    state.see_pod(pod("a", gpus=1, node="n1", devices="gpu:0"))
+
+    assert fold(state, ev.BindEnded(NEEDY.uid, outcome)) == []
+    assert free(state) == 1
+
+
+# --- indexes of one workload ---------------------------------------------------------
+
+
+def test_indexes_are_held_by_placed_and_assumed_pods_of_the_workload() -> None:
+    owner, other = "Deployment/web@r1", "Deployment/web@r2"
+    bound = pod("a", owner=owner, node="n1", index=0)
+    waiting, chosen = pod("b", owner=owner), pod("c", owner=other)
+    state = cluster(bound, waiting, chosen, pod("d", owner="Job/web", node="n1", index=3))
+    state.assume(chosen, Assumption("n1", GPU_0, 2))
+
+    assert state.indexes_held(bound.workload) == {0: bound, 2: chosen}
+    state.lose_pod(bound.uid)
+    state.forget(chosen.uid)
+    assert state.indexes_held(bound.workload) == {}
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", "\u0663", "12345678901", "1.0"])
+def test_an_unreadable_index_is_held_by_nobody(text: str) -> None:
+    odd = pod("a", owner="Job/j", node="n1", annotations={"gpu-scheduler.io/pod-index": text})
+
+    assert cluster(odd).indexes_held(odd.workload) == {}
+
+
+def test_a_pod_released_by_its_owner_is_no_sibling_any_more() -> None:
+    """Taking a label off a pod makes its ReplicaSet let go of it; it lives on by itself."""
+    owned = pod("a", owner="Deployment/web", node="n1", index=0)
+    released = pod("a", node="n1", index=0)
+    state = cluster(owned)
+    state.see_pod(released)
+
+    assert state.indexes_held(owned.workload) == {}
+    state.lose_pod(released.uid)
+    assert state.indexes_held(owned.workload) == {}
+
+
+def test_a_pod_released_while_it_is_assumed_is_kept_as_it_is_now() -> None:
+    owned, released = pod("a", owner="StatefulSet/w"), pod("a")
+    state = cluster(node(), owned)
+    state.see_pod(released)
+    state.assume(owned, Assumption("n1", Devices()))
+
+    assert state.pods[owned.uid] == released
+    assert state.lose_pod(owned.uid)[-1] == ev.Lifted(Cause.OWNER, released.workload)
+
+
+def test_a_released_pod_shares_with_its_former_siblings_no_more() -> None:
+    wishes: Wishes = {"map": "0=n1:0", "node": "n1", "devices": "gpu:0"}
+    owned: Wishes = {**wishes, "owner": "StatefulSet/w"}
+    state = cluster(node(), pod("a", **owned))
+    state.see_pod(pod("a", **wishes))
+
+    [holding] = state.books["n1"].tally.holders[0]
+    assert holding.sharing == pod("a", **wishes).sharing
+
+
+def test_a_placed_pod_that_only_changes_its_status_is_kept_as_it_is_now() -> None:
+    state = cluster(node(gpus=1), pod("a", gpus=1, node="n1"))
+    running = pod("a", gpus=1, node="n1", phase="Running")
+
+    assert state.see_pod(running) == []
+    assert state.books["n1"].pods[running.uid][0] == running
+
+
+# --- nodes ---------------------------------------------------------------------------
+
+
+def test_a_heartbeat_is_no_change_and_anything_else_is() -> None:
+    state = cluster(node(gpus=2))
+
+    assert state.see_node(node(gpus=2)) == []
+    assert state.see_node(node(gpus=2, labels={"a": "b"})) == [ev.Lifted(Cause.NODE)]
+    assert state.see_node(node(gpus=3, labels={"a": "b"})) == [ev.Lifted(Cause.NODE)]
+
+
+def test_a_deleted_node_is_no_candidate_but_its_pods_are_remembered() -> None:
+    """Semantics case 15, field case C16 steps 4 to 6."""
+    held = pod("k", gpus=1, node="gpu-a", devices="gpu:3")
+    state = cluster(node("gpu-a", gpus=4, numbered=True, uid="old"), held)
+
+    assert state.lose_node("gpu-a") == [ev.Lifted(Cause.NODE)]
+    assert (list(state.candidates()), len(state.nodes)) == ([], 0)
+    assert state.lose_node("gpu-a") == []
+
+    state.see_node(node("gpu-a", gpus=2, numbered=True, uid="new"))
+    books = state.books["gpu-a"]
+    assert (books.free(GPU), books.free_numbers()) == (1, (0, 1))
+
+    state.lose_pod(held.uid)
+    assert books.free(GPU) == 2
+
+
+def test_a_node_replaced_without_a_delete_event_ends_in_the_same_state() -> None:
+    """Field case C16, last sentence."""
+    held = pod("k", gpus=1, node="gpu-a", devices="gpu:3")
+    state = cluster(node("gpu-a", gpus=4, numbered=True, uid="old"), held)
+    state.see_node(node("gpu-a", gpus=2, numbered=True, uid="new"))
+
+    assert (state.books["gpu-a"].free(GPU), len(state.nodes)) == (1, 1)
+
+
+def test_the_books_of_a_deleted_node_go_with_its_last_pod() -> None:
+    state = cluster(node(gpus=1), pod("a", node="n1"))
+    state.lose_node("n1")
+    state.lose_pod("team-a")
+
+    assert state.books == {}
+
+
+def test_a_pod_may_be_seen_before_its_node() -> None:
+    state = cluster(pod("a", gpus=1, node="n1"))
+
+    assert list(state.candidates()) == []
+    state.see_node(node(gpus=2))
+    assert free(state) == 1
+
+
+def test_a_list_of_nodes_takes_the_missing_ones_out() -> None:
+    state = cluster(node("n1"), node("n2"))
+
+    assert fold(state, ev.NodesListed((node("n2"),))) == [ev.Lifted(Cause.NODE)]
+    assert [books.node for books in state.candidates()] == [node("n2")]
+
+
+NAMED = [
+    pytest.param("gpu-a", {"gpu-a"}, id="by-its-real-name"),
+    pytest.param("node1", {"gpu-a"}, id="by-the-label"),
+    pytest.param("old1", {"gpu-b"}, id="by-the-older-label"),
+    pytest.param("both", {"gpu-b"}, id="both-labels-agree"),
+    pytest.param("gpu-b", {"gpu-b", "gpu-c"}, id="a-name-that-is-another-nodes-alias"),
+    pytest.param("nowhere", set(), id="unknown"),
+]
+
+
+@pytest.mark.contract("S2-6", "S2-25")
+@pytest.mark.parametrize(("token", "found"), NAMED)
+def test_a_maps_node_is_found_by_name_or_label(token: str, found: set[str]) -> None:
+    state = cluster(
+        node("gpu-a", labels={"gpu-node-name": "node1"}),
+        node("gpu-b", labels={"gpu-node": "old1"}),
+        node("gpu-c", labels={"gpu-node-name": "gpu-b"}),
+        node("gpu-b", labels={"gpu-node": "old1", "gpu-node-name": "both"}),
+    )
+
+    assert state.resolve(token) == found
+
+
+def test_an_alias_follows_its_label_and_goes_with_its_node() -> None:
+    state = cluster(node("gpu-a", labels={"gpu-node-name": "node1"}))
+    state.see_node(node("gpu-a", labels={"gpu-node-name": "node2"}))
+    assert not state.resolve("node1")
+    assert state.resolve("node2") == {"gpu-a"}
+
+    state.lose_node("gpu-a")
+    assert state.resolve("node2") == set()
+    assert state.resolve("gpu-a") == set()
+
+
+# --- namespaces ----------------------------------------------------------------------
+
+
+def test_a_namespace_is_news_for_itself_when_it_changes() -> None:
+    state = cluster()
+    allowed = namespace("team", maps=True)
+
+    assert state.see_namespace(allowed) == [ev.Lifted(Cause.NAMESPACE, "team")]
+    assert state.see_namespace(allowed) == []
+    assert state.namespace("team") == allowed
+    assert state.namespace("unknown").labels == {}
+
+
+def test_a_namespace_that_is_gone_is_forgotten() -> None:
+    state = cluster(namespace("one", maps=True), namespace("two", maps=True))
+    fold(state, ev.NamespaceVanished("one"))
+    assert state.namespace("one").labels == {}
+
+    fold(state, ev.NamespacesListed((namespace("three"),)))
+    assert list(state.namespaces) == ["three"]
