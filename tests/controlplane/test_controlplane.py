@@ -193,6 +193,17 @@ def test_a_service_account_may_do_what_its_role_says_and_no_more(
         cp.kubectl("create", "configmap", "no", kubeconfig=kubeconfig)
 
 
+def test_a_kept_connection_outlives_a_refusal(client: Client, namespace: str) -> None:
+    """Hundreds of requests share a connection, and an error in between does not end it."""
+    with client.kept() as kept:
+        for _ in range(3):
+            with pytest.raises(ApiError) as refused:
+                kept.get(f"{pods_of(namespace)}/absent")
+            assert refused.value.status == 404
+            assert refused.value.reason == "NotFound"
+            assert kept.get(pods_of(namespace))["items"] == []
+
+
 def test_a_certificate_is_a_user_with_groups(cp: ControlPlane) -> None:
     """A client certificate's common name and organisations are user and groups."""
     kubeconfig = cp.kubeconfig_for_user("jane", ["team-a"])

@@ -1,17 +1,20 @@
 """A small synchronous client of the API server, for tests, the demo's set-up and this tool.
 
-Plain standard library: no proxy setting of the machine can get in between, and no connection is
-shared, so any thread may use it. It is not the product's client, and nothing of the product may
-import it.
+Plain standard library: no proxy setting of the machine can get in between. Each request has a
+connection of its own, so any thread may use a client, and a restarted server is no surprise; who
+sends hundreds takes one that is ``kept``. It is not the product's client, and nothing of the
+product may import it.
 """
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import http.client
 import json
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,7 +22,9 @@ from tools.controlplane.errors import ControlPlaneError
 from tools.controlplane.identity import Identity
 
 MERGE_PATCH = "application/merge-patch+json"
-POLL_S = 0.05
+DEFAULT_TIMEOUT_S = 30.0
+#: Polling begins quickly and slows down: what takes long shall not be slowed by the question.
+POLL_FIRST_S, POLL_LAST_S, POLL_GROWTH = 0.02, 0.3, 1.3
 
 
 class ApiError(ControlPlaneError):
@@ -41,6 +46,23 @@ class Client:
         self._context = ssl.create_default_context(cafile=str(identity.authority))
         if identity.certificate is not None:
             self._context.load_cert_chain(*identity.certificate)
+        self._kept: http.client.HTTPSConnection | None = None
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[Client]:
+        """A client for one thread whose requests share a connection until the end."""
+        client = copy.copy(self)
+        client._kept = self._connect(DEFAULT_TIMEOUT_S)
+        try:
+            yield client
+        finally:
+            client._kept.close()
+
+    def _connect(self, timeout_s: float) -> http.client.HTTPSConnection:
+        address = urlsplit(self.identity.server)
+        return http.client.HTTPSConnection(
+            address.hostname or "", address.port, context=self._context, timeout=timeout_s
+        )
 
     def request(
         self,
@@ -49,7 +71,7 @@ class Client:
         body: Any = None,
         *,
         content_type: str = "application/json",
-        timeout_s: float = 30.0,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> Any:
         """Send one request; return the decoded JSON, or the text where the answer is none."""
         status, text = self._exchange(method, path, body, content_type, timeout_s)
@@ -62,24 +84,25 @@ class Client:
     def _exchange(
         self, method: str, path: str, body: Any, content_type: str, timeout_s: float
     ) -> tuple[int, str]:
-        address = urlsplit(self.identity.server)
         headers = {"Accept": "application/json", "User-Agent": "gpu-scheduler-controlplane"}
         if self.identity.token is not None:
             headers["Authorization"] = f"Bearer {self.identity.token}"
         if body is not None:
             headers["Content-Type"] = content_type
-        connection = http.client.HTTPSConnection(
-            address.hostname or "", address.port, context=self._context, timeout=timeout_s
-        )
+        connection = self._kept or self._connect(timeout_s)
+        is_reusable = False
         try:
             payload = None if body is None else json.dumps(body)
             connection.request(method, path, payload, headers)
             response = connection.getresponse()
-            return response.status, response.read().decode()
+            text = response.read().decode()
+            is_reusable = connection is self._kept
+            return response.status, text
         except (OSError, http.client.HTTPException) as error:
             raise ControlPlaneError(f"{method} {self.identity.server}{path}: {error}") from error
         finally:
-            connection.close()
+            if not is_reusable:
+                connection.close()
 
     def get(self, path: str) -> Any:
         """Read an object or a list."""
@@ -129,11 +152,13 @@ def wait_until(
 ) -> None:
     """Ask again and again until the answer is yes; at the deadline say what was waited for."""
     deadline = time.monotonic() + timeout_s
+    pause_s = POLL_FIRST_S
     while not check():
         if time.monotonic() > deadline:
             seen = "" if last is None else f"; last seen: {json.dumps(last())[:2000]}"
             raise ControlPlaneError(f"waited {timeout_s:g} s for {what}{seen}")
-        time.sleep(POLL_S)
+        time.sleep(pause_s)
+        pause_s = min(pause_s * POLL_GROWTH, POLL_LAST_S)
 
 
 def _decode(text: str) -> Any:

@@ -62,7 +62,8 @@ class FakeNode:
 
 def add_nodes(client: Client, nodes: Iterable[FakeNode], *, timeout_s: float = 60.0) -> None:
     """Create fake nodes and return when all of them are ready for pods."""
-    names = {client.create(NODES, node.manifest())["metadata"]["name"] for node in nodes}
+    with client.kept() as kept:
+        names = {kept.create(NODES, node.manifest())["metadata"]["name"] for node in nodes}
     waited = f"{len(names)} nodes to be Ready"
 
     def all_ready(answer: Any) -> bool:
