@@ -69,13 +69,12 @@ class Queue:
             "unschedulable": parked,
         }
 
-    def parked(self) -> Iterator[Entry]:
-        """Pods that were refused and wait for a cause to be lifted, oldest first."""
-        return (entry for entry in self._entries.values() if entry.parked_at is not None)
-
     def waiting_for_one(self) -> Iterator[Pod]:
-        """Refused pods that lack exactly one resource, strongest and oldest first."""
-        entries = [entry for entry in self.parked() if len(entry.lacking) == 1]
+        """Refused pods that lack exactly one resource, strongest and oldest first.
+
+        Woken ones too: a slice that was just freed is theirs before it is a newcomer's.
+        """
+        entries = [entry for entry in self._entries.values() if len(entry.lacking) == 1]
         entries.sort(key=lambda e: (-e.pod.priority, e.pod.created, e.sequence))
         return (entry.pod for entry in entries)
 
@@ -86,6 +85,7 @@ class Queue:
             self._sequence += 1
             entry = self._entries[pod.uid] = Entry(pod, now, self._sequence)
         entry.pod = pod
+        entry.lacking = frozenset()
         self._unpark(entry)
         self._activate(entry)
 
@@ -140,7 +140,11 @@ class Queue:
 
     def flush(self, now: float) -> int:
         """Wake every pod that has been parked for five minutes, cause or no cause."""
-        late = [e for e in self.parked() if now - (e.parked_at or now) >= PARKED_MAX_S]
+        late = [
+            entry
+            for entry in self._entries.values()
+            if entry.parked_at is not None and now - entry.parked_at >= PARKED_MAX_S
+        ]
         for entry in late:
             self._wake(entry)
         return len(late)
@@ -166,10 +170,12 @@ class Queue:
 
     def _release(self, now: float) -> None:
         while self._paused and self._paused[0][0] <= now:
-            _, sequence, uid = heapq.heappop(self._paused)
+            ready_at, sequence, uid = heapq.heappop(self._paused)
             entry = self._entries.get(uid)
-            is_same = entry is not None and entry.sequence == sequence
-            if entry and is_same and entry.parked_at is None and entry.ready_at:
+            if entry is None or entry.parked_at is not None:
+                continue
+            # A pause of an earlier attempt, or of the uid's earlier life, is over long since.
+            if entry.sequence == sequence and entry.ready_at == ready_at:
                 self._activate(entry)
 
 

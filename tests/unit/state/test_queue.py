@@ -1,0 +1,260 @@
+"""The queue: who is next, who sleeps, and what wakes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Cause
+from scheduler.state.event import Lifted
+from scheduler.state.queue import Entry, Queue, pause
+from tests.builders import GPU, MIG_2G, pod
+
+NOW = 1000.0
+NODE = frozenset((Cause.NODE,))
+FREED = frozenset((Cause.FREED,))
+
+
+def queue(*pods: Pod) -> Queue:
+    waiting = Queue()
+    for one in pods:
+        waiting.offer(one, NOW)
+    return waiting
+
+
+def take(waiting: Queue, now: float = NOW) -> Entry:
+    """The next pod, which must be there."""
+    entry = waiting.pop(now)
+    assert entry is not None
+    return entry
+
+
+def order(waiting: Queue, now: float = NOW) -> list[str]:
+    """Everybody who is due, in order."""
+    names = []
+    while (entry := waiting.pop(now)) is not None:
+        names.append(entry.pod.name)
+    return names
+
+
+def refuse(
+    waiting: Queue,
+    now: float = NOW,
+    causes: frozenset[Cause] = NODE,
+    lacking: frozenset[str] = frozenset(),
+) -> Entry:
+    """Pop one pod and park it."""
+    entry = take(waiting, now)
+    waiting.park(entry, causes, lacking, now)
+    return entry
+
+
+ORDERS = [
+    pytest.param(
+        [("1", 1, 0), ("5-first", 5, 1), ("5-second", 5, 2)],
+        ["5-first", "5-second", "1"],
+        id="case-5-priority-then-age",
+    ),
+    pytest.param(
+        [("young", 0, 9), ("old", 0, 1)], ["old", "young"], id="age-is-creation-not-arrival"
+    ),
+    pytest.param([("b", 0, 1), ("a", 0, 1)], ["b", "a"], id="equals-by-arrival"),
+    pytest.param([("low", -5, 0), ("none", 0, 9)], ["none", "low"], id="negative-priority"),
+]
+
+
+@pytest.mark.parametrize(("pods", "names"), ORDERS)
+def test_order(pods: list[tuple[str, int, int]], names: list[str]) -> None:
+    offered = [pod(name, priority=priority, created=at) for name, priority, at in pods]
+
+    assert order(queue(*offered)) == names
+
+
+def test_pauses_double_up_to_ten_seconds() -> None:
+    """Semantics case 8."""
+    assert [pause(n) for n in range(1, 8)] == [1, 2, 4, 8, 10, 10, 10]
+    assert pause(10_000) == 10
+
+
+@pytest.mark.contract("S2-B7")
+def test_a_refused_pod_is_tried_again_after_its_pause_once_its_cause_is_lifted() -> None:
+    waiting = queue(pod("a"))
+    refuse(waiting)
+
+    assert order(waiting, NOW + 60) == []
+    assert waiting.lift(Lifted(Cause.NODE)) == 1
+    assert order(waiting, NOW + 0.9) == []
+    assert order(waiting, NOW + 1.0) == ["a"]
+
+
+def test_the_pause_grows_with_each_refusal_and_counts_from_the_refusal() -> None:
+    """Semantics case 8, seen from outside."""
+    waiting, now = queue(pod("a")), NOW
+    for seconds in (1, 2, 4, 8, 10, 10):
+        refuse(waiting, now)
+        waiting.lift(Lifted(Cause.NODE))
+        assert order(waiting, now + seconds - 0.1) == []
+        now += seconds
+        assert waiting.next_due() == now
+
+
+@pytest.mark.parametrize(
+    ("change", "woken"),
+    [
+        pytest.param(Lifted(Cause.NODE), ["node"], id="cause"),
+        pytest.param(Lifted(Cause.FREED), ["freed"], id="another-cause"),
+        pytest.param(Lifted(Cause.DEVICES), [], id="case-6-nobodys-cause"),
+        pytest.param(Lifted(Cause.OWNER, pod("x", owner="Job/j").workload), ["owner"], id="owner"),
+        pytest.param(Lifted(Cause.OWNER, "team/Job/other/uid"), [], id="another-owner"),
+        pytest.param(Lifted(Cause.NAMESPACE, "team"), ["namespace"], id="namespace"),
+        pytest.param(Lifted(Cause.NAMESPACE, "other"), [], id="another-namespace"),
+    ],
+)
+def test_only_pods_that_a_change_could_help_are_woken(change: Lifted, woken: list[str]) -> None:
+    waiting = queue(
+        pod("node"), pod("freed"), pod("owner", owner="Job/j"), pod("namespace", created=9)
+    )
+    for cause in (Cause.NODE, Cause.FREED, Cause.OWNER, Cause.NAMESPACE):
+        refuse(waiting, causes=frozenset((cause,)))
+
+    assert waiting.lift(change) == len(woken)
+    assert order(waiting, NOW + 60) == woken
+
+
+def test_a_pod_with_two_causes_is_woken_once() -> None:
+    waiting = queue(pod("a"))
+    refuse(waiting, causes=frozenset((Cause.NODE, Cause.FREED)))
+
+    assert [waiting.lift(Lifted(cause)) for cause in (Cause.NODE, Cause.FREED)] == [1, 0]
+    assert order(waiting, NOW + 60) == ["a"]
+
+
+def test_nobody_sleeps_longer_than_five_minutes() -> None:
+    """Semantics case 11: a cause that we failed to hear of."""
+    waiting = queue(pod("a"))
+    refuse(waiting)
+
+    assert (waiting.flush(NOW + 299), order(waiting, NOW + 299)) == (0, [])
+    assert (waiting.flush(NOW + 300), order(waiting, NOW + 300)) == (1, ["a"])
+
+
+def test_the_five_minutes_count_from_any_moment_even_zero() -> None:
+    waiting = Queue()
+    waiting.offer(pod("a"), 0.0)
+    refuse(waiting, 0.0)
+
+    assert waiting.flush(300.0) == 1
+
+
+def test_a_pod_offered_again_is_tried_at_once() -> None:
+    """Semantics case 10: its wishes changed, so the last answer means nothing."""
+    waiting = queue(pod("a"))
+    refuse(waiting, lacking=frozenset((MIG_2G,)))
+    changed = pod("a", labels={"app": "x"})
+    waiting.offer(changed, NOW)
+
+    assert list(waiting.waiting_for_one()) == []
+    assert take(waiting).pod == changed
+    assert waiting.lift(Lifted(Cause.NODE)) == 0
+
+
+def test_a_pod_offered_twice_is_decided_once() -> None:
+    waiting = queue(pod("a"), pod("a", labels={"app": "x"}))
+    refuse(waiting)
+
+    assert order(waiting, NOW + 60) == []
+    assert len(waiting) == 1
+
+
+def test_a_settled_pod_is_gone_from_wherever_it_was() -> None:
+    for prepare in (lambda _: None, refuse, lambda waiting: waiting.flush(NOW + 300)):
+        waiting = queue(pod("a"))
+        prepare(waiting)
+        waiting.settle("team-a")
+
+        assert ("team-a" in waiting, len(waiting)) == (False, 0)
+        assert waiting.lift(Lifted(Cause.NODE)) == 0
+        assert order(waiting, NOW + 600) == []
+    waiting.settle("nobody")
+
+
+def test_a_pod_settled_and_offered_again_starts_afresh() -> None:
+    waiting = queue(pod("a"))
+    refuse(waiting)
+    waiting.settle("team-a")
+    waiting.offer(pod("a"), NOW + 5)
+    entry = take(waiting, NOW + 5)
+
+    assert (entry.attempts, entry.since) == (0, NOW + 5)
+
+
+def test_a_failed_binding_pauses_by_itself() -> None:
+    """Semantics case 12: no event has to wake it."""
+    waiting = queue(pod("a"))
+    entry = take(waiting)
+    waiting.settle(entry.pod.uid)
+    waiting.postpone(entry.pod, 2, NOW - 7, NOW)
+
+    assert order(waiting, NOW + 3.9) == []
+    again = take(waiting, NOW + 4)
+    assert (again.attempts, again.since) == (3, NOW - 7)
+
+
+def test_a_stale_pause_does_not_cut_a_new_one_short() -> None:
+    waiting = queue(pod("a"))
+    refuse(waiting)  # pause until NOW + 1
+    waiting.lift(Lifted(Cause.NODE))
+    waiting.offer(pod("a", labels={"app": "x"}), NOW)
+    refuse(waiting)  # pause until NOW + 2
+    waiting.lift(Lifted(Cause.NODE))
+
+    assert order(waiting, NOW + 1.5) == []
+    assert order(waiting, NOW + 2) == ["a"]
+
+
+def test_sizes_are_those_of_kube_schedulers_metric() -> None:
+    waiting = queue(pod("a"), pod("b"), pod("c"))
+    refuse(waiting)
+    entry = take(waiting)
+    waiting.settle(entry.pod.uid)
+    waiting.postpone(entry.pod, 0, NOW, NOW)
+
+    assert waiting.sizes() == {"active": 1, "backoff": 1, "unschedulable": 1}
+
+
+def test_nobody_is_due_when_nobody_pauses() -> None:
+    waiting = queue(pod("a"))
+    assert waiting.next_due() is None
+    refuse(waiting)
+    assert waiting.next_due() is None
+    waiting.lift(Lifted(Cause.NODE))
+    assert waiting.next_due() == NOW + 1
+
+
+TIER = frozenset((MIG_2G,))
+
+
+def test_who_waits_for_exactly_one_resource_strongest_and_oldest_first() -> None:
+    waiting = Queue()
+    for one, lacking in (
+        (pod("young", created=9), TIER),
+        (pod("old", created=1), TIER),
+        (pod("strong", created=9, priority=5), TIER),
+        (pod("two"), frozenset((MIG_2G, GPU))),
+        (pod("other-reason"), frozenset[str]()),
+    ):
+        waiting.offer(one, NOW)
+        refuse(waiting, lacking=lacking)
+
+    assert [one.name for one in waiting.waiting_for_one()] == ["strong", "old", "young"]
+
+
+def test_a_pod_that_was_just_woken_still_waits_for_its_resource() -> None:
+    """A slice was freed and wakes it; until its pause is over, a newcomer must not be given it."""
+    waiting = queue(pod("a"))
+    refuse(waiting, causes=FREED, lacking=TIER)
+    waiting.lift(Lifted(Cause.FREED))
+
+    assert [one.name for one in waiting.waiting_for_one()] == ["a"]
+    waiting.settle("team-a")
+    assert list(waiting.waiting_for_one()) == []
