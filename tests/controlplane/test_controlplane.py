@@ -19,6 +19,7 @@ from tools.controlplane import (
     ControlPlane,
     ControlPlaneError,
     ProcessDied,
+    ensure,
 )
 from tools.controlplane.process import command_line
 from tools.controlplane.versions import KUBERNETES
@@ -268,6 +269,30 @@ def test_a_program_that_dies_at_the_start_says_why(tmp_path: Path) -> None:
 
     state = json.loads((tmp_path / "state.json").read_text())
     assert state["pids"] == {}
+
+
+def test_a_port_that_was_lost_to_another_program_is_not_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clash between the choice of a port and its use is answered with other ports."""
+    etcd, once = tmp_path / "etcd", tmp_path / "once"
+    complaint = "listen tcp 127.0.0.1:1: bind: address already in use"
+    etcd.write_text(
+        f"#!/bin/sh\nif [ ! -e '{once}' ]; then echo '{complaint}' | tee '{once}'; exit 1; fi\n"
+        f"exec '{ensure(['etcd'])['etcd']}' \"$@\"\n"
+    )
+    etcd.chmod(0o755)
+    monkeypatch.setenv("TEST_ASSET_ETCD", str(etcd))
+
+    with ControlPlane.start(tmp_path / "plane", components=[], kwok=False) as plane:
+        assert set(plane.processes) == {"etcd", "kube-apiserver"}
+        assert complaint in plane.log("etcd").read_text()
+
+
+def test_a_folder_that_is_in_use_is_refused(cp: ControlPlane) -> None:
+    """Two control planes never share a folder."""
+    with pytest.raises(ControlPlaneError, match="not empty"):
+        ControlPlane.start(cp.layout.directory)
 
 
 def controlplane(state: Path, *words: str) -> subprocess.CompletedProcess[str]:
