@@ -1,0 +1,78 @@
+"""Admission as it is in a cluster: is the webhook called, what does its scheduler say, the patch.
+
+Called or not is read off the very configuration that is registered with API servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from gpuctl.documents import Raw
+from scheduler.config import Config
+from scheduler.decide.admit import Rules, admit, keep
+from scheduler.model.admission import Answer
+from scheduler.model.pod import Pod
+from scheduler.model.selector import LabelSelector, matches_labels
+from scheduler.state.cluster import Cluster
+from scheduler.state.promise import Promises
+from webhook import mutate
+from webhook.configuration import ENVIRONMENT_ENTRY, FALLBACK_ENTRY, webhook_configuration
+from webhook.patch import apply
+
+OWN_NAMESPACE: Final = "gpu-scheduler-system"
+#: The API server gives every namespace its name as a label.
+NAME_LABEL: Final = "kubernetes.io/metadata.name"
+
+
+class Admission:
+    """The webhook and the promises that it makes."""
+
+    def __init__(self, config: Config) -> None:
+        self.promises = Promises()
+        self._name = config.scheduler_name
+        self._is_registered = config.webhook.enabled
+        self._webhook = mutate.Config(scheduler_name=config.scheduler_name)
+        self._rules = Rules(
+            profile=config.profile(),
+            scope=config.fallback.scope,
+            ladders=config.fallback.parsed(),
+        )
+        self._selectors = _selectors(config)
+
+    def review(
+        self, raw: Raw, pod: Pod, cluster: Cluster, waiting: Iterable[Pod], now: float, number: int
+    ) -> tuple[Raw, mutate.Outcome]:
+        """The pod after admission, and what was said about it; ``number`` makes ids."""
+        is_ours = pod.scheduler_name == self._name
+        request = mutate.Request(namespace=pod.namespace, scope="ours" if is_ours else "any")
+        if not self._is_called(pod, cluster, ENVIRONMENT_ENTRY if is_ours else FALLBACK_ENTRY):
+            return raw, mutate.Outcome()
+        answer: Answer | None = None
+        if mutate.needs_answer(raw, request, self._webhook):
+            decided = admit(cluster, self.promises, waiting, pod, request.scope, self._rules)
+            answer = decided.answer
+            if decided.granted is not None:
+                answer = keep(self.promises, decided, f"r-{number:06d}", now)
+        outcome = mutate.review(raw, request, answer, self._webhook)
+        return apply(raw, outcome.patch), outcome
+
+    def _is_called(self, pod: Pod, cluster: Cluster, entry: str) -> bool:
+        labels = {**cluster.namespace(pod.namespace).labels, NAME_LABEL: pod.namespace}
+        return self._is_registered and matches_labels(self._selectors[entry], labels)
+
+
+def _selectors(config: Config) -> dict[str, LabelSelector]:
+    registered: dict[str, Any] = webhook_configuration(
+        ca_bundle=b"",
+        scheduler_name=config.scheduler_name,
+        own_namespace=OWN_NAMESPACE,
+        url="https://127.0.0.1",
+        scope=config.fallback.scope,
+    )
+    return {
+        each["name"]: msgspec.convert(each["namespaceSelector"], LabelSelector)
+        for each in registered["webhooks"]
+    }

@@ -1,0 +1,188 @@
+"""The scheduler's core on objects from files: another shell around the same functions.
+
+Each pod goes the way it goes in a cluster::
+
+    created -> admitted (scheduler.decide.admit, webhook.mutate) -> waits in the queue
+            -> decided (scheduler.decide.cycle) -> assumed, or parked with a reason
+
+Pods come one by one and the scheduler keeps pace; those that wait are tried again at the end.
+Nothing here decides: it only carries values between the parts, in virtual time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from gpuctl.admission import Admission
+from gpuctl.creation import with_requests
+from gpuctl.documents import Raw
+from gpuctl.templates import Planned
+from gpuctl.typed import to_pod
+from gpuctl.verdict import Verdict, granted_verdict
+from scheduler.config import Config
+from scheduler.decide.cycle import decide
+from scheduler.decide.decision import Placement, Rejection
+from scheduler.model import names
+from scheduler.model.node import Namespace, Node
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Cause, sentence
+from scheduler.state import event as ev
+from scheduler.state.cluster import Assumption, Cluster
+from scheduler.state.fold import fold
+from scheduler.state.queue import PARKED_MAX_S, Entry, Queue
+
+GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
+FOREIGN: Final = "placed as gpu-scheduler would do it; in a cluster {} decides"
+STEP_S: Final = 1.0
+
+
+class Simulator:
+    """One cluster of files."""
+
+    def __init__(self, config: Config) -> None:
+        self.cluster = Cluster(config.scheduler_name)
+        self.verdicts: dict[str, Verdict] = {}
+        self.running: set[tuple[str, str]] = set()
+        self._profile = config.profile()
+        self._admission = Admission(config)
+        self._promises = self._admission.promises
+        self._queue = Queue()
+        self._foreign: dict[str, Pod] = {}
+        self._now = 0.0
+        self._count = 0
+
+    # --- what is there already ---------------------------------------------------------------
+
+    def add_node(self, node: Node) -> None:
+        """A node of the cluster."""
+        self._fold(ev.NodeSeen(node))
+
+    def add_namespace(self, namespace: Namespace) -> None:
+        """A namespace with its labels and annotations."""
+        self._fold(ev.NamespaceSeen(namespace))
+
+    def add_existing(self, pod: Pod) -> None:
+        """A pod that passed admission before: it holds what it has, or waits."""
+        self._see(pod)
+
+    # --- what happens ------------------------------------------------------------------------
+
+    def create(self, planned: Planned, namespace: str, priority: int) -> None:
+        """Create one pod and decide about it."""
+        self._now += STEP_S
+        self._count += 1
+        raw = _created(planned.raw, namespace, priority)
+        asked = to_pod(raw, planned.document, planned.prefix)
+        name = msgspec.structs.replace(asked, name=planned.name)
+        admitted, outcome = self._admission.review(
+            raw, asked, self.cluster, self._queue.waiting_for_one(), self._now, self._count
+        )
+        uid = f"pod-{self._count:06d}"
+        if outcome.denial is not None:
+            reason = f"refused at admission: {outcome.denial.message}"
+            self.verdicts[uid] = Verdict(pod=name, asked=asked.gpu_requests, reason=reason)
+            return
+        self._see(self._born(planned, admitted, uid), asked, outcome.warnings)
+        self.decide_due()
+
+    def retry(self) -> bool:
+        """Let enough time pass that every parked pod is tried again; whether one was placed."""
+        before = len(self.running)
+        self._now += PARKED_MAX_S
+        self._queue.flush(self._now)
+        self.decide_due()
+        for pod in list(self._foreign.values()):
+            self._place_foreign(pod)
+        return len(self.running) > before
+
+    def _born(self, planned: Planned, raw: Raw, uid: str) -> Pod:
+        meta = {
+            **raw["metadata"],
+            "uid": uid,
+            "name": planned.name,
+            "creationTimestamp": f"virtual-{self._count:09d}",
+        }
+        return to_pod({**raw, "metadata": meta}, planned.document, planned.prefix)
+
+    # --- queue and decisions -----------------------------------------------------------------
+
+    def _see(self, pod: Pod, asked: Pod | None = None, warnings: Sequence[str] = ()) -> None:
+        """The watch shows a pod."""
+        if pod.is_terminal:
+            return
+        self._promises.see(pod)
+        self._fold(ev.PodSeen(pod))
+        if pod.node_name:
+            self.running.add((pod.namespace, pod.name))
+        if pod.node_name or pod.is_deleting:
+            return
+        wish = (asked or pod).gpu_requests
+        reason = GATED if pod.gates else ""
+        self.verdicts[pod.uid] = Verdict(pod=pod, asked=wish, warnings=warnings, reason=reason)
+        if pod.scheduler_name != self._profile.scheduler_name and not pod.gates:
+            self._place_foreign(pod)
+
+    def _fold(self, event: ev.Event) -> None:
+        for change in fold(self.cluster, event):
+            match change:
+                case ev.Waiting(pod):
+                    self._queue.offer(pod, self._now)
+                case ev.Settled(uid):
+                    self._queue.settle(uid)
+                case ev.Lifted():
+                    self._queue.lift(change)
+
+    def decide_due(self) -> None:
+        """Decide about every pod whose turn it is."""
+        while (entry := self._queue.pop(self._now)) is not None:
+            decision = decide(self.cluster, entry.pod, self._profile)
+            if isinstance(decision, Placement):
+                self._place(decision)
+            else:
+                self._park(entry, decision)
+
+    def _place(self, placement: Placement) -> None:
+        pod = placement.pod
+        self._queue.settle(pod.uid)
+        self._promises.end(pod.uid)
+        assumption = Assumption(placement.node_name, placement.devices, placement.index)
+        self.cluster.assume(pod, assumption)
+        self._record(granted_verdict(self.verdicts[pod.uid], placement))
+
+    def _park(self, entry: Entry, rejection: Rejection) -> None:
+        diagnosis = rejection.diagnosis
+        causes = diagnosis.causes() or frozenset((Cause.NODE, Cause.POD))
+        self._queue.park(entry, causes, diagnosis.lacking(), self._now)
+        verdict = self.verdicts[entry.pod.uid]
+        self._record(msgspec.structs.replace(verdict, reason=sentence(diagnosis)))
+
+    def _place_foreign(self, pod: Pod) -> None:
+        """A pod of another scheduler: we only need to know what it will probably hold."""
+        plain = {key: text for key, text in pod.annotations.items() if key != names.MAP}
+        candidate = msgspec.structs.replace(pod, unsupported=(), annotations=plain)
+        decision = decide(self.cluster, candidate, self._profile)
+        verdict = self.verdicts[pod.uid]
+        if isinstance(decision, Rejection):
+            self._foreign[pod.uid] = pod
+            verdict = msgspec.structs.replace(verdict, reason=sentence(decision.diagnosis))
+        else:
+            self._foreign.pop(pod.uid, None)
+            verdict = granted_verdict(verdict, decision, FOREIGN.format(pod.scheduler_name))
+            bound = msgspec.structs.replace(pod, node_name=decision.node_name)
+            self._promises.see(bound)
+            self._fold(ev.PodSeen(bound))
+        self._record(verdict)
+
+    def _record(self, verdict: Verdict) -> None:
+        self.verdicts[verdict.pod.uid] = verdict
+        if verdict.node is not None:
+            self.running.add((verdict.pod.namespace, verdict.pod.name))
+
+
+def _created(raw: Raw, namespace: str, priority: int) -> Raw:
+    """The pod as the API server hands it to the webhooks."""
+    spec = {**with_requests(raw["spec"]), "priority": priority}
+    return {**raw, "metadata": {**raw["metadata"], "namespace": namespace}, "spec": spec}

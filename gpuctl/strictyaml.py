@@ -1,0 +1,47 @@
+"""YAML as kubectl reads it, which is not quite YAML 1.1: no dates, no numbers to the base of 60.
+
+A key that stands twice in one object is refused, as the API server's strict decoding does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+# The wheels have the C parser; a PyYAML built by hand may not.
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_UNKNOWN = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value")
+
+
+class Loader(_Base):  # type: ignore[misc]  # the base is chosen when this is imported
+    """PyYAML's safe loader without what surprises readers of Kubernetes objects."""
+
+    def construct_mapping(self, node: yaml.Node, deep: bool = False) -> dict[Any, Any]:
+        """Build a dictionary, unless a key stands twice."""
+        seen: set[str] = set()
+        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+            if not isinstance(key, yaml.ScalarNode) or key.tag.endswith(":merge"):
+                continue
+            if key.value in seen:
+                problem = f'the key "{key.value}" stands twice in one object'
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            seen.add(key.value)
+        built: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        return built
+
+
+def _integer(loader: Any, node: yaml.ScalarNode) -> object:
+    return node.value if ":" in node.value else loader.construct_yaml_int(node)
+
+
+def _float(loader: Any, node: yaml.ScalarNode) -> object:
+    return node.value if ":" in node.value else loader.construct_yaml_float(node)
+
+
+Loader.add_constructor("tag:yaml.org,2002:int", _integer)
+Loader.add_constructor("tag:yaml.org,2002:float", _float)
+Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _UNKNOWN]
+    for first, resolvers in _Base.yaml_implicit_resolvers.items()
+}

@@ -1,0 +1,132 @@
+"""Rows and nodes as text that fits 80 columns, on a terminal and in a file.
+
+A waiting pod is a line of the table like any other; why it waits stands below, once per reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from gpuctl.verdict import Row
+from scheduler.model import names
+from scheduler.state.cluster import Cluster
+
+FILE_WIDTH = 2000
+NAMES_SHOWN_MAX = 3
+NOTHING = "-"
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """What is held of one resource of a node: ``held`` of ``total``, or device numbers."""
+
+    node: str
+    what: str
+    held: str
+
+
+def show(answer: RenderableType) -> None:
+    """Print: as wide as a terminal is, and in a file as wide as the answer is, without padding."""
+    console = Console(highlight=False)
+    if console.is_terminal:
+        console.print(answer)
+        return
+    wide = Console(highlight=False, width=FILE_WIDTH)
+    with wide.capture() as text:
+        wide.print(answer)
+    print("\n".join(line.rstrip() for line in text.get().splitlines()))
+
+
+def usage_of(cluster: Cluster) -> list[Usage]:
+    """The GPUs of every node that has some, or that somebody holds some on."""
+    found: list[Usage] = []
+    for books in sorted(
+        cluster.candidates(), key=lambda books: books.node.name if books.node else ""
+    ):
+        assert books.node is not None
+        offered = {r: n for r, n in books.node.allocatable.items() if names.is_gpu_device(r)}
+        for resource, total in sorted(offered.items()):
+            held = total - books.free(resource)
+            found.append(Usage(books.node.name, names.mig_profile(resource), f"{held} of {total}"))
+        numbers = sorted(books.tally.holders)
+        if not offered and numbers:
+            shown = ",".join(map(str, numbers))
+            found.append(Usage(books.node.name, "gpu", f"numbers {shown} (count not advertised)"))
+    return found
+
+
+def tier(row: Row) -> str:
+    """What was asked, and what it became where that is something else."""
+    asked, given = _amounts(row.requested), _amounts(row.granted)
+    return asked if row.node is None or asked == given else f"{asked}->{given}"
+
+
+def report(rows: Sequence[Row], usage: Sequence[Usage]) -> RenderableType:
+    """The whole answer."""
+    parts: list[RenderableType] = [pods(rows)]
+    parts += waiting(rows)
+    if usage:
+        parts += ["", nodes(usage)]
+    placed = sum(row.node is not None for row in rows)
+    parts += ["", Text(f"{placed} of {len(rows)} pods have a node")]
+    return Group(*parts)
+
+
+def pods(rows: Iterable[Row]) -> Table:
+    """One line per pod."""
+    rows = list(rows)
+    spaces = {row.namespace for row in rows}
+    table = _table("POD", "NODE", "TIER", "DEVICES", "CUDA_VISIBLE\n_DEVICES")
+    for row in rows:
+        name = row.pod if len(spaces) == 1 else f"{row.namespace}/{row.pod}"
+        cells = (tier(row), row.devices, row.cuda_visible_devices)
+        node = Text(row.node) if row.node else Text("waits", style="bold")
+        table.add_row(name, node, *(cell or NOTHING for cell in cells))
+    return table
+
+
+def nodes(usage: Iterable[Usage]) -> Table:
+    """One line per node and resource."""
+    table = _table("NODE", "DEVICES", "HELD")
+    for one in usage:
+        table.add_row(one.node, one.what, one.held)
+    return table
+
+
+def waiting(rows: Iterable[Row]) -> list[RenderableType]:
+    """Every reason once, with the pods that it is about; those that wait come first."""
+    reasons: dict[tuple[bool, str], list[str]] = {}
+    for row in rows:
+        if row.reason is not None:
+            reasons.setdefault((row.node is not None, row.reason), []).append(row.pod)
+    parts: list[RenderableType] = []
+    for (is_placed, reason), found in sorted(reasons.items(), key=lambda item: item[0][0]):
+        head = f"{'note' if is_placed else 'waits'}: {_listed(found)}"
+        parts += ["", Text(head, style="" if is_placed else "bold")]
+        parts.append(Padding(Text(reason), (0, 0, 0, 2)))
+    return parts
+
+
+def _listed(found: Sequence[str]) -> str:
+    shown = ", ".join(found[:NAMES_SHOWN_MAX])
+    more = len(found) - NAMES_SHOWN_MAX
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _amounts(amounts: Mapping[str, int]) -> str:
+    return " ".join(
+        names.mig_profile(resource) + (f" x {count}" if count != 1 else "")
+        for resource, count in sorted(amounts.items())
+    )
+
+
+def _table(*headers: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for header in headers:
+        table.add_column(header, overflow="fold", vertical="bottom")
+    return table
