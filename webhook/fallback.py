@@ -29,9 +29,15 @@ def mention(draft: Draft) -> None:
         draft.log.append(f"Pod {draft.key} requests {names.mig_profile(resource)} MIG")
 
 
-def degrade(draft: Draft, answer: Answer) -> None:
-    """Do what the scheduler decided, or keep what an earlier call of this admission did."""
-    if answer.known_reservation:
+def degrade(draft: Draft, answer: Answer | None) -> None:
+    """Do what the scheduler decided, or keep what an earlier call of this admission did.
+
+    A scheduler that fell silent between two calls cannot say which call this is. Then the record
+    on the pod is believed: it can only take away what its own author asked for twice.
+    """
+    if answer is None:
+        _drop_readded(draft, ())
+    elif answer.known_reservation:
         _drop_readded(draft, answer.rewrites)
     elif answer.rewrites:
         _rewrite(draft, answer.rewrites)

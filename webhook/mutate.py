@@ -87,9 +87,9 @@ def _decide(draft: Draft, request: Request, answer: Answer | None) -> None:
     if pod_map:
         _check_node(draft, pod_map, answer)
         environment.inject(draft, pod_map, answer)
+    fallback.degrade(draft, answer)
     if answer:
         draft.warnings += answer.warnings
-        fallback.degrade(draft, answer)
         _reserve(draft, answer)
     if request.scope == "ours":
         mapped.check_annotations_size(draft.pod)

@@ -1,4 +1,4 @@
-"""The grammar of the map, the index of a pod, and the division of devices."""
+"""The grammar of the map."""
 
 from __future__ import annotations
 
@@ -6,24 +6,12 @@ import time
 
 import pytest
 
-from scheduler.model import names
 from scheduler.model.gpumap import (
-    INDEX_MAX,
     TEXT_LENGTH_MAX,
-    IndexRule,
     MapEntry,
     MapError,
-    index_of,
     parse,
     shown,
-)
-from scheduler.model.shares import (
-    CudaMode,
-    Want,
-    device_shares,
-    devices_needed,
-    share_key,
-    visible,
 )
 
 SEED_MAP = "0=node1:0,1\n1=node2:2\n2=node3:0,1,2\n3=node4:3\n4=node4:3\n"
@@ -200,106 +188,3 @@ def test_a_shared_map_cannot_be_changed() -> None:
     """A caller that wrote into the cached map would change every other pod's."""
     with pytest.raises(TypeError):
         parse(SEED_MAP).entries[0] = MapEntry(0, "x", (0,))  # type: ignore[index]
-
-
-JOB = {names.JOB_INDEX: "2"}
-SET_LABEL = {names.STATEFULSET_INDEX: "4"}
-
-
-@pytest.mark.contract("S2-4", "S2-5", "S2-B9")
-@pytest.mark.parametrize(
-    ("kind", "name", "labels", "index"),
-    [
-        pytest.param("StatefulSet", "w-3", {}, 3, id="set"),
-        pytest.param("StatefulSet", "w-5", {}, 5, id="set-with-start-ordinal"),
-        pytest.param("StatefulSet", "w-3", SET_LABEL, 4, id="label-wins-over-name"),
-        pytest.param("StatefulSet", "w-3", {names.STATEFULSET_INDEX: "x"}, 3, id="odd-label"),
-        pytest.param("StatefulSet", "w", {}, IndexRule.UNKNOWN, id="set-without-ordinal"),
-        pytest.param(None, "w-01", {}, IndexRule.UNKNOWN, id="bare-leading-zero"),
-        pytest.param(None, "w-1", {}, 1, id="bare"),
-        pytest.param(None, "w-0", {}, 0, id="bare-zero"),
-        pytest.param(None, "pod--1", {}, 1, id="two-dashes"),
-        pytest.param(None, "1", {}, IndexRule.UNKNOWN, id="bare-all-digits"),
-        pytest.param(None, "w-\u0663", {}, IndexRule.UNKNOWN, id="bare-arabic-digit"),
-        pytest.param(None, "llama-6bd69b846c-mvtrx", {}, IndexRule.UNKNOWN, id="bare-letters"),
-        pytest.param(None, "w-99999999999999999999", {}, IndexRule.UNKNOWN, id="bare-overflow"),
-        pytest.param(None, f"w-{INDEX_MAX}", {}, INDEX_MAX, id="bare-largest"),
-        pytest.param(None, f"w-{INDEX_MAX + 1}", {}, IndexRule.UNKNOWN, id="bare-too-large"),
-        pytest.param(None, "w-1", SET_LABEL, 1, id="bare-ignores-a-forged-set-label"),
-        pytest.param(None, "w-1", JOB, 1, id="bare-ignores-a-forged-job-label"),
-        pytest.param("ReplicaSet", "llama-70-6bd69b846c-22222", {}, IndexRule.ASSIGNED, id="hash"),
-        pytest.param("ReplicaSet", "w-3", JOB, IndexRule.ASSIGNED, id="set-of-replicas"),
-        pytest.param("Job", "train-2-x9f4k", JOB, 2, id="indexed-job"),
-        pytest.param("Job", "", JOB, 2, id="indexed-job-before-it-has-a-name"),
-        pytest.param("Job", "train-x9f4k", {}, IndexRule.ASSIGNED, id="job-without-index"),
-        pytest.param("Job", "train-22222", {}, IndexRule.ASSIGNED, id="job-digits"),
-        pytest.param("Job", "t", {names.JOB_INDEX: "02"}, IndexRule.UNKNOWN, id="odd-job-label"),
-        pytest.param("DaemonSet", "w-3", {}, IndexRule.ASSIGNED, id="daemon-set"),
-        pytest.param(None, "my-app-0", {}, 0, id="seed-0"),
-        pytest.param(None, "gpu-workload-1", {}, 1, id="seed-1"),
-        pytest.param(None, "test-pod-42", {}, 42, id="seed-42"),
-        pytest.param(None, "service-deployment-123", {}, 123, id="seed-123"),
-        pytest.param(None, "my-app-abc", {}, IndexRule.UNKNOWN, id="seed-abc"),
-        pytest.param(None, "no-index", {}, IndexRule.UNKNOWN, id="seed-no-index"),
-        pytest.param(None, "test-pod-", {}, IndexRule.UNKNOWN, id="seed-dash-at-the-end"),
-        pytest.param(None, "", {}, IndexRule.UNKNOWN, id="seed-no-name"),
-    ],
-)
-def test_where_the_index_comes_from(
-    kind: str | None, name: str, labels: dict[str, str], index: int | IndexRule
-) -> None:
-    """The controller's label first, then a canonical name suffix, else the scheduler assigns."""
-    assert index_of(name=name, controller_kind=kind, labels=labels) == index
-
-
-@pytest.mark.parametrize(
-    ("wants", "needed", "shares"),
-    [
-        pytest.param([], 0, (), id="nobody"),
-        pytest.param([Want(1), Want(2)], 3, ((3,), (1, 2)), id="in-order-of-declaration"),
-        pytest.param(
-            [Want(2, ends_early=True), Want(3)], 3, ((3, 1), (3, 1, 2)), id="init-gives-back"
-        ),
-        pytest.param(
-            [Want(3, ends_early=True), Want(1)], 3, ((3, 1, 2), (3,)), id="init-needs-more"
-        ),
-        pytest.param(
-            [Want(1), Want(2, ends_early=True), Want(1)],
-            3,
-            ((3,), (1, 2), (1,)),
-            id="a-sidecar-stays",
-        ),
-        pytest.param(
-            [Want(3, ends_early=True), Want(1), Want(2)],
-            3,
-            ((3, 1, 2), (3,), (1, 2)),
-            id="init-before-the-sidecar",
-        ),
-    ],
-)
-def test_devices_are_divided_in_order(
-    wants: list[Want], needed: int, shares: tuple[tuple[int, ...], ...]
-) -> None:
-    """Containers that run together never share; one that ended gives its devices back."""
-    assert devices_needed(wants) == needed
-    assert device_shares(wants, (3, 1, 2)[:needed]) == shares
-
-
-def test_a_single_requesting_container_uses_the_plain_key() -> None:
-    """Only where several containers request do their keys need a position."""
-    assert share_key(0, 1) == "gpu-scheduler.io/cuda-visible-devices"
-    assert share_key(1, 2) == "gpu-scheduler.io/cuda-visible-devices.1"
-    assert names.is_protected(share_key(1, 2))
-
-
-@pytest.mark.parametrize(
-    ("mode", "text"),
-    [
-        pytest.param(CudaMode.AUTO, "3,1", id="auto"),
-        pytest.param(CudaMode.INDEX, "3,1", id="index"),
-        pytest.param(CudaMode.LOCAL, "0,1", id="local"),
-    ],
-)
-def test_the_environments_text(mode: CudaMode, text: str) -> None:
-    """Host numbers in the map's order, or numbers from 0."""
-    assert visible((3, 1), mode) == text

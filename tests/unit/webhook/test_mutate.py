@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
 
 from scheduler.model import names
-from scheduler.model.admission import Answer, NodeKind, Scope
+from scheduler.model.admission import Answer, Scope
 from tests.unit.webhook.pods import (
     CONFIG,
     MIG_2G,
@@ -21,7 +20,7 @@ from tests.unit.webhook.pods import (
     rewrite,
     run,
 )
-from webhook.mutate import Denial, Outcome, Request, needs_answer
+from webhook.mutate import Outcome, Request, needs_answer
 from webhook.patch import apply
 
 MAP = "0=gpu-a:0,1"
@@ -91,137 +90,6 @@ def test_odd_shapes_never_crash_it(body: Any) -> None:
 
     assert outcome.denial is None
     apply(body, outcome.patch)
-
-
-@pytest.mark.contract("S2-B11")
-@pytest.mark.parametrize(
-    ("map_text", "message"),
-    [
-        pytest.param(
-            "0=gpu-a:0\n1=gpu-b",
-            'gpu-scheduling-map line 2: no devices after node "gpu-b"',
-            id="line-number",
-        ),
-        pytest.param("0=a:0 1=b:0", "gpu-scheduling-map line 1: more than one", id="folded"),
-        pytest.param("", "gpu-scheduling-map line 1: the map is empty", id="empty"),
-    ],
-)
-def test_a_bad_map_is_denied_with_its_line(map_text: str, message: str) -> None:
-    """Code 400, no patch, and the scheduler is not even asked."""
-    body = pod(map_text=map_text)
-
-    outcome = run(body)
-
-    assert outcome.denial is not None
-    assert (outcome.denial.code, outcome.patch) == (400, ())
-    assert outcome.denial.message.startswith(message)
-    assert outcome.log[-1] == f"Denied pod default/w-0: {outcome.denial.message}"
-    assert not needs_answer(body, Request(namespace="default"), CONFIG)
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        pytest.param(
-            pod(container(limits=gpus(3)), map_text=MAP),
-            "gpu-scheduling-map index 0: the line names 2 device(s), "
-            "the pod's containers request 3 nvidia.com/gpu",
-            id="requests-and-line-differ",
-        ),
-        pytest.param(
-            pod(
-                container(limits=gpus(1)),
-                name="",
-                owner="ReplicaSet",
-                map_text="0=gpu-a:0\n1=gpu-a:1,2",
-            ),
-            "gpu-scheduling-map index 1: the line names 2 device(s), "
-            "the pod's containers request 1 nvidia.com/gpu",
-            id="one-line-can-never-fit-a-replica",
-        ),
-        pytest.param(
-            pod(map_text=MAP, annotations={names.CUDA_MODE: "uuid"}),
-            "gpu-scheduler.io/cuda-mode: uuid is not implemented yet, use auto, index or local",
-            id="uuid",
-        ),
-        pytest.param(
-            pod(annotations={names.CUDA_MODE: "Auto\n"}),
-            r'gpu-scheduler.io/cuda-mode: "Auto\n" is not a mode, '
-            "use one of auto, index, local, none",
-            id="unknown-mode",
-        ),
-        pytest.param(
-            pod(annotations={"note": "\u00e9" * 130_000}),
-            "the pod's annotations take 260004 bytes, the API server allows 262144 and 4096 of "
-            "them are needed for the scheduler's own",
-            id="annotations-too-large",
-        ),
-    ],
-)
-def test_what_can_never_work_is_denied_in_one_line(body: Any, message: str) -> None:
-    """And before the scheduler reserves anything for it."""
-    assert run(body, answer()).denial == Denial(400, message)
-    assert not needs_answer(body, Request(namespace="default"), CONFIG)
-
-
-def test_annotations_that_leave_room_are_accepted() -> None:
-    """The limit is the API server's less 4 KiB, to the byte."""
-    free = 262_144 - 4096
-
-    assert run(pod(annotations={"k": "x" * (free - 1)})).denial is None
-    assert run(pod(annotations={"k": "x" * free})).denial is not None
-
-
-def test_a_known_index_need_not_fit_the_other_lines() -> None:
-    """Only its own line will ever be used."""
-    body = pod(container(limits=gpus(1)), map_text="0=gpu-a:0\n1=gpu-a:1,2")
-
-    assert run(body).denial is None
-
-
-@pytest.mark.parametrize("mode", ["auto", "none", "local", "index"])
-def test_requests_are_compared_in_every_mode(mode: str) -> None:
-    """The mode decides about the variable; the scheduler honours the map all the same."""
-    body = pod(container(limits=gpus(1)), map_text=MAP, annotations={names.CUDA_MODE: mode})
-
-    assert run(body).denial is not None
-
-
-@pytest.mark.parametrize(
-    ("node_name", "said", "denied"),
-    [
-        pytest.param("gpu-a", answer(), False, id="the-lines-node"),
-        pytest.param("gpu-b", answer(), True, id="another-node"),
-        pytest.param(
-            "real", Answer(node_kinds={"gpu-a": NodeKind("real", "counted")}), False, id="alias"
-        ),
-        pytest.param(
-            "gpu-b", Answer(node_kinds={"gpu-a": NodeKind("real", "counted")}), True, id="not-alias"
-        ),
-        pytest.param("gpu-b", None, False, id="nobody-knows"),
-    ],
-)
-def test_a_pod_on_another_node_than_its_line_says_is_denied(
-    node_name: str, said: Answer | None, denied: bool
-) -> None:
-    """Its devices would be those of the wrong node."""
-    outcome = run(pod(map_text=MAP, nodeName=node_name), said)
-
-    assert (outcome.denial is not None) is denied
-    if outcome.denial:
-        assert outcome.denial.message == (
-            'gpu-scheduling-map index 0: the line names node "gpu-a", spec.nodeName is "gpu-b"'
-        )
-
-
-def test_the_schedulers_no_is_passed_on_with_code_403() -> None:
-    """For a ladder that ends in fail, and for a namespace that may not map."""
-    body = pod(map_text=MAP)
-
-    outcome = run(body, answer(denied="namespace default may not use maps", reservation="r-1"))
-
-    assert outcome.denial == Denial(403, "namespace default may not use maps")
-    assert outcome.patch == ()
 
 
 FORGED = dict.fromkeys((*names.BINDING_KEYS, *names.ADMISSION_KEYS), "x") | {
@@ -340,17 +208,6 @@ def test_names_cannot_write_into_the_log() -> None:
 def test_warnings_of_the_scheduler_reach_the_user() -> None:
     """For instance that a tier's quota is full."""
     assert run(pod(map_text=MAP), answer(warnings=["careful"])).warnings == ("careful",)
-
-
-def test_a_long_map_is_reviewed_within_100_ms() -> None:
-    """200 KiB, good up to its last line."""
-    text = "".join(f"{i}=gpu-{i:05d}.example:0,{i % 8 + 1}\n" for i in range(7600)) + "bad"
-    started = time.process_time()
-    outcome = run(pod(map_text=text))
-
-    assert time.process_time() - started < 0.1
-    assert outcome.denial is not None
-    assert "line 7601" in outcome.denial.message
 
 
 def test_the_audit_annotations_tell_what_was_done() -> None:

@@ -9,30 +9,9 @@ from typing import Any
 import pytest
 
 from tests.unit.webhook.pods import pod
+from tests.unit.webhook.reviews import POD, body
 from webhook.outcome import Denial, Outcome
 from webhook.review import Malformed, decode, encode, new_pod
-
-POD = {"group": "", "version": "v1", "resource": "pods"}
-
-
-def request(**changes: Any) -> dict[str, Any]:
-    """The creation of a pod, as the API server asks."""
-    return {
-        "uid": "705ab4f5",
-        "kind": {"group": "", "version": "v1", "kind": "Pod"},
-        "resource": POD,
-        "operation": "CREATE",
-        "namespace": "team-a",
-        "object": pod(),
-        "dryRun": False,
-        **changes,
-    }
-
-
-def body(version: str = "admission.k8s.io/v1", **changes: Any) -> bytes:
-    """A whole review."""
-    review = {"apiVersion": version, "kind": "AdmissionReview", "request": request(**changes)}
-    return json.dumps(review).encode()
 
 
 @pytest.mark.contract("S2-13", "S0-B8")

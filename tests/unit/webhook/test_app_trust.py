@@ -1,0 +1,130 @@
+"""The server over time: certificates, clients that are not wanted, and the end."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import ssl
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from scheduler.model.admission import Answer
+from tests.unit.webhook.pods import rewrite
+from tests.unit.webhook.reviews import body
+from tests.unit.webhook.scheduler import SchedulerEnd, says
+from tests.unit.webhook.serving import (
+    BUNDLE,
+    JSON,
+    MAPPED,
+    MIG_POD,
+    NOW,
+    post,
+    serving,
+    session_for,
+    write,
+)
+from webhook.app import Server
+from webhook.certs import CertificateBundle, make_certificates
+
+
+async def test_an_expired_certificate_is_not_ready(folder: Path) -> None:
+    """Alive, so that it is not restarted for nothing; not ready, so that somebody looks."""
+    past = NOW - datetime.timedelta(days=3)
+    expired = make_certificates(["localhost"], ["127.0.0.1"], 1, now=past)
+    write(folder, expired)
+    async with serving(folder) as (server, _):
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        url = f"https://127.0.0.1:{server.port}"
+        async with aiohttp.ClientSession(url) as session:
+            async with session.get("/readyz", ssl=context) as ready:
+                text = await ready.text()
+            async with session.get("/healthz", ssl=context) as alive:
+                pass
+
+    assert (ready.status, text, alive.status) == (503, "the certificate has expired\n", 200)
+
+
+async def test_a_renewed_certificate_is_served_on_the_open_port(folder: Path) -> None:
+    """New connections see it; no restart, no gap."""
+    renewed = make_certificates(["localhost"], ["127.0.0.1"], 1, now=NOW)
+    async with serving(folder) as (server, session):
+        await post(session, body(object=MAPPED))
+        write(folder, renewed)
+        async with asyncio.timeout(10):
+            await until(lambda: answers(server, renewed))
+        old = await answers(server, BUNDLE)
+
+    assert not old
+
+
+async def answers(server: Server, trusted: CertificateBundle) -> bool:
+    """Whether a fresh client that trusts this authority gets an answer."""
+    async with session_for(server, trusted) as session:
+        try:
+            async with session.get("/healthz") as answer:
+                return answer.status == 200
+        except aiohttp.ClientConnectorCertificateError:
+            return False
+
+
+async def until(check: Callable[[], Any]) -> None:
+    """Ask until the answer is yes."""
+    while True:
+        if await check():
+            return
+        await asyncio.sleep(0.02)
+
+
+async def test_only_a_client_with_a_certificate_is_reviewed_where_that_is_wanted(
+    folder: Path,
+) -> None:
+    """Probes need none; a certificate of another authority does not even connect."""
+    (folder / "clients.crt").write_bytes(BUNDLE.cert_pem)
+    async with serving(folder, client_ca=folder / "clients.crt") as (server, session):
+        async with session.post("/mutate", data=body(), headers=JSON) as refused:
+            text = await refused.text()
+        async with session.get("/healthz") as health:
+            pass
+        async with session_for(server, BUNDLE, client=other_client()) as stranger:
+            with pytest.raises(aiohttp.ClientError):
+                await post(stranger, body(object=MAPPED))
+
+    assert (refused.status, text) == (403, "a client certificate is required\n")
+    assert health.status == 200
+
+
+def other_client() -> CertificateBundle:
+    """A certificate of an authority that nobody here knows."""
+    return make_certificates(["somebody"], [], 1, now=NOW)
+
+
+@pytest.mark.contract("S2-B12")
+async def test_at_the_end_open_reviews_are_finished_first(folder: Path) -> None:
+    """Not ready from the first moment, still answering until the last."""
+    asked, may_answer = asyncio.Event(), asyncio.Event()
+    reply = says(Answer(rewrites=(rewrite(),)))
+
+    async def slow(question: dict[str, Any]) -> Any:
+        asked.set()
+        await may_answer.wait()
+        return await reply(question)
+
+    async with (
+        SchedulerEnd(folder / "s", slow),
+        serving(folder, drain_s=0.2) as (server, session),
+    ):
+        review = asyncio.create_task(post(session, body(object=MIG_POD)))
+        await asked.wait()
+        server.stop()
+        async with session.get("/readyz") as ready:
+            pass
+        may_answer.set()
+        response = await review
+
+    assert ready.status == 503
+    assert "patch" in response

@@ -1,0 +1,121 @@
+"""The API server may call twice for one admission: the first rewrite stands, nothing is summed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from scheduler.model import names
+from scheduler.model.admission import Answer
+from tests.unit.webhook.pods import (
+    MIG_1G,
+    MIG_2G,
+    answer,
+    container,
+    patched,
+    pod,
+    rewrite,
+    run,
+)
+
+ONE = {MIG_2G: "1"}
+
+
+def resources(body: dict[str, Any], position: int = 0) -> Any:
+    """The resources of one container."""
+    return body["spec"]["containers"][position]["resources"]
+
+
+def second_call(rewrites: Any = ()) -> Answer:
+    """What the scheduler says when it knows the pod's reservation as its own."""
+    return answer(known_reservation=True, rewrites=rewrites, reservation="r-1")
+
+
+def first_pass(body: Any) -> Any:
+    """The pod as the first call of the admission left it."""
+    return patched(body, answer(rewrites=[rewrite()], reservation="r-1"))
+
+
+def put_back(once: Any) -> Any:
+    """The pod after LimitRanger added its default again."""
+    again = json.loads(json.dumps(once))
+    for side in ("limits", "requests"):
+        resources(again)[side][MIG_2G] = "1"
+    return again
+
+
+@pytest.mark.contract("S2-B10")
+@pytest.mark.parametrize("rewrites", [(), [rewrite()]], ids=["bare", "with-the-rewrites"])
+def test_a_second_call_takes_away_what_limit_ranger_put_back(rewrites: Any) -> None:
+    """reinvocationPolicy IfNeeded: the first rewrite stands, nothing is summed."""
+    once = first_pass(pod(container(limits={**ONE, "cpu": "1"})))
+
+    assert patched(put_back(once), second_call(rewrites)) == once
+
+
+def test_a_scheduler_that_falls_silent_in_between_does_no_harm() -> None:
+    """The record on the pod says what was moved; a request for both tiers would never fit."""
+    once = first_pass(pod(container(limits=ONE)))
+
+    result = patched(put_back(once), None)
+
+    assert resources(result) == resources(once)
+    assert names.RESERVATION not in result["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize("rewrites", [(), [rewrite()]], ids=["bare", "with-the-rewrites"])
+def test_a_second_call_without_a_change_changes_nothing(rewrites: Any) -> None:
+    """Idempotent, with the scheduler's first answer too."""
+    once = first_pass(pod(container(limits={MIG_2G: "1", MIG_1G: "1"})))
+
+    assert run(once, second_call(rewrites)).patch == ()
+
+
+def test_a_second_call_keeps_an_added_container() -> None:
+    """A sidecar that another webhook injected in between is nobody's source."""
+    once = first_pass(pod(container(limits=ONE)))
+    once["spec"]["containers"].append(container("injected", ONE))
+
+    assert run(once, second_call()).patch == ()
+
+
+def test_a_copied_record_does_not_take_a_request_away() -> None:
+    """The annotations of a copied pod count only when the scheduler knows the reservation."""
+    copied = first_pass(pod(container(limits=ONE)))
+    for side in ("limits", "requests"):
+        resources(copied)[side] = {MIG_2G: "1", MIG_1G: "1"}
+
+    result = patched(copied, answer())
+
+    assert resources(result)["limits"] == {MIG_2G: "1", MIG_1G: "1"}
+    assert names.RESERVATION not in result["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        pytest.param({names.FALLBACK: "2g.20gb->1g.10gb"}, id="no-original"),
+        pytest.param(
+            {names.FALLBACK: "2g.20gb->1g.10gb", names.ORIGINAL: "{"}, id="broken-original"
+        ),
+        pytest.param({names.FALLBACK: "2g.20gb->1g.10gb", names.ORIGINAL: "[1]"}, id="odd"),
+        pytest.param({names.FALLBACK: "nonsense", names.ORIGINAL: '{"app":{}}'}, id="no-arrow"),
+    ],
+)
+def test_an_unreadable_record_is_no_record(annotations: Any) -> None:
+    """Nothing is taken away on the word of a text that we did not write."""
+    body = pod(container(limits={MIG_2G: "1", MIG_1G: "1"}), annotations=annotations)
+
+    assert run(body, answer(known_reservation=True)).patch == ()
+    assert run(body, None).patch == ()
+
+
+def test_a_second_call_leaves_a_pod_that_lost_its_target() -> None:
+    """If another plugin took the smaller tier away, the larger one is all the pod has."""
+    once = first_pass(pod(container(limits=ONE)))
+    for side in ("limits", "requests"):
+        resources(once)[side] = dict(ONE)
+
+    assert run(once, second_call()).patch == ()
