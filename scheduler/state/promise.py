@@ -77,11 +77,24 @@ class Promises:
         rewrites: tuple[Rewrite, ...] = (),
     ) -> Promise:
         """Promise a tier; an owner that retries gives its oldest unmet promise back."""
-        self._drop_retried(pod, now)
+        retried = self.retried(pod, now)
+        if retried is not None:
+            del self._all[retried.id]
         tagged = msgspec.structs.replace(pod, uid=promise_id)
         promise = Promise(promise_id, tagged, node_name, now, is_annotated, rewrites)
         self._all[promise_id] = promise
         return promise
+
+    def retried(self, pod: Pod, now: float) -> Promise | None:
+        """The owner's oldest unmet promise, when this pod is its controller trying again.
+
+        A full quota refuses the pod after its admission; the next attempt must neither pile up
+        promises nor be degraded by the one before it.
+        """
+        if pod.owner is None:
+            return None
+        late = (p for p in self.unmet() if now - p.made_at > RETRY_AFTER_S)
+        return next((p for p in late if p.pod.workload == pod.workload), None)
 
     def see(self, pod: Pod) -> None:
         """A pod as the watch shows it: meets its promise, or ends it."""
@@ -132,15 +145,6 @@ class Promises:
             return promise
         usable = not promise.is_met and promise.pod.namespace == pod.namespace
         return promise if usable else None
-
-    def _drop_retried(self, pod: Pod, now: float) -> None:
-        if pod.owner is None:
-            return
-        for promise in self.unmet():
-            same = promise.pod.workload == pod.workload
-            if same and now - promise.made_at > RETRY_AFTER_S:
-                del self._all[promise.id]
-                return
 
 
 def _fits(promise: Promise, pod: Pod) -> bool:

@@ -1,0 +1,261 @@
+"""Promises: how one meets its pod, how it ends, and who has to respect it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scheduler.model import names
+from scheduler.model.pod import Pod
+from scheduler.state.promise import UNMET_MAX, UNMET_PER_NAMESPACE_MAX, Promise, Promises
+from tests.builders import pod
+
+NOW = 1000.0
+TIER = {"2g.20gb": 1}
+
+
+def reviewed(name: str = "web-", **wishes: Any) -> Pod:
+    """A pod under review: no uid, and of a controller's pod only the beginning of its name."""
+    return pod(name, **{"mig": TIER, "uid": "", "owner": "Deployment/web", **wishes})
+
+
+def created(name: str = "web-x", **wishes: Any) -> Pod:
+    """The same pod as the watch shows it."""
+    return pod(name, **{"mig": TIER, "owner": "Deployment/web", **wishes})
+
+
+def tagged(name: str = "web-x", tag: str = "r-1", **wishes: Any) -> Pod:
+    return created(name, annotations={names.RESERVATION: tag}, **wishes)
+
+
+def promised(*pods: Pod, is_annotated: bool = True, at: float = NOW) -> Promises:
+    promises = Promises()
+    for number, one in enumerate(pods, start=1):
+        promises.make(f"r-{number}", one, "n1", at, is_annotated=is_annotated)
+    return promises
+
+
+def met(promises: Promises) -> list[str]:
+    """Ids of the promises that met their pod, in order."""
+    return sorted(one.id for one in promises.holders(-(2**31)) if one.is_met)
+
+
+def only(promises: Promises) -> Promise:
+    [promise] = promises.holders(-(2**31))
+    return promise
+
+
+def test_a_promise_meets_its_pod_by_the_annotation() -> None:
+    promises = promised(reviewed(), reviewed())
+    promises.see(tagged(tag="r-2"))
+
+    assert met(promises) == ["r-2"]
+    assert [one.id for one in promises.unmet()] == ["r-1"]
+
+
+@pytest.mark.parametrize(
+    ("review", "appears", "is_met"),
+    [
+        pytest.param(reviewed(), created("web-x"), True, id="by-owner"),
+        pytest.param(reviewed("solo", owner=""), created("solo", owner=""), True, id="by-name"),
+        pytest.param(reviewed(), created(owner="Deployment/db"), False, id="another-owner"),
+        pytest.param(reviewed(), created(namespace="other"), False, id="another-namespace"),
+        pytest.param(reviewed(), created(mig={"1g.10gb": 1}), False, id="another-request"),
+        pytest.param(reviewed("a", owner=""), created("b", owner=""), False, id="another-name"),
+    ],
+)
+def test_a_pod_that_we_did_not_patch_is_met_by_what_it_is(
+    review: Pod, appears: Pod, is_met: bool
+) -> None:
+    promises = promised(review, is_annotated=False)
+    promises.see(appears)
+
+    assert bool(met(promises)) is is_met
+
+
+def test_unpatched_pods_of_one_owner_are_met_oldest_promise_first() -> None:
+    promises = promised(reviewed(), reviewed(), is_annotated=False)
+    promises.see(created("web-b"))
+
+    assert met(promises) == ["r-1"]
+    promises.see(created("web-b"))
+    assert met(promises) == ["r-1"]
+    promises.see(created("web-a"))
+    assert met(promises) == ["r-1", "r-2"]
+
+
+def test_a_promise_that_was_written_on_the_pod_is_not_met_by_a_look_alike() -> None:
+    promises = promised(reviewed(), is_annotated=True)
+    promises.see(created())
+
+    assert met(promises) == []
+
+
+def test_a_tag_meets_one_pod_only() -> None:
+    promises = promised(reviewed())
+    promises.see(tagged("web-x"))
+    promises.see(tagged("web-y"))
+
+    assert only(promises).pod.name == "web-x"
+
+
+def test_a_tag_of_another_namespace_meets_nobody() -> None:
+    promises = promised(reviewed())
+    promises.see(tagged(namespace="other"))
+
+    assert met(promises) == []
+
+
+OVER = [
+    pytest.param(created(node="n1"), id="bound"),
+    pytest.param(created(deleting=True), id="being-deleted"),
+    pytest.param(created(phase="Failed"), id="failed"),
+]
+
+
+@pytest.mark.parametrize("after", OVER)
+def test_a_promise_is_over_once_its_pod_needs_it_no_more(after: Pod) -> None:
+    promises = promised(reviewed())
+    promises.see(tagged())
+    promises.see(after)
+
+    assert len(promises) == 0
+
+
+def test_a_promise_is_over_when_its_pod_is_deleted() -> None:
+    promises = promised(reviewed())
+    promises.see(tagged())
+    promises.end(tagged().uid)
+    promises.end("nobody")
+
+    assert len(promises) == 0
+
+
+def test_a_relist_ends_the_promises_of_pods_that_are_gone_and_no_others() -> None:
+    promises = promised(reviewed(), reviewed(), reviewed())
+    promises.see(tagged("web-x", "r-1"))
+    promises.see(tagged("web-y", "r-2"))
+    promises.keep_only([tagged("web-y").uid])
+
+    assert (met(promises), [one.id for one in promises.unmet()]) == (["r-2"], ["r-3"])
+
+
+def test_an_unmet_promise_lives_ten_seconds_and_a_met_one_as_long_as_it_takes() -> None:
+    promises = promised(reviewed(), reviewed())
+    promises.see(tagged(tag="r-1"))
+
+    assert promises.expire(NOW + 9.9) == 0
+    assert promises.expire(NOW + 10) == 1
+    assert promises.expire(NOW + 999) == 0
+    assert met(promises) == ["r-1"]
+
+
+@pytest.mark.contract("S0-B3")
+def test_after_a_restart_the_promises_of_pending_pods_are_read_back() -> None:
+    """A crash promises nothing twice."""
+    promises = Promises()
+    promises.see(tagged("web-x", "r-7", priority=5))
+    promises.see(tagged("web-y", "r-8", node="n1"))
+
+    assert [(one.id, one.pod.name) for one in promises.holders(5)] == [("r-7", "web-x")]
+
+
+def test_the_promise_holds_for_the_pod_as_it_is_now() -> None:
+    promises = promised(reviewed())
+    promises.see(tagged())
+    changed = tagged(labels={"app": "x"})
+    promises.see(changed)
+
+    assert only(promises).pod == changed
+
+
+def test_who_has_to_be_respected_strongest_and_oldest_first() -> None:
+    promises = Promises()
+    for number, priority, at in ((1, 0, NOW), (2, 9, NOW), (3, 5, NOW), (4, 9, NOW - 1)):
+        promises.make(f"r-{number}", reviewed(priority=priority), "n1", at, is_annotated=True)
+
+    assert [one.id for one in promises.holders(5)] == ["r-4", "r-2", "r-3"]
+    assert len(promises.holders(0)) == 4
+
+
+def test_an_owner_that_tries_again_gives_its_oldest_unmet_promise_back() -> None:
+    """A full quota makes a controller create the same pod over and over."""
+    promises = promised(reviewed())
+    for number in range(2, 6):
+        promises.make(f"r-{number}", reviewed(), "n1", NOW + 2 * number, is_annotated=True)
+
+    assert [one.id for one in promises.unmet()] == ["r-5"]
+
+
+def test_what_is_given_back_is_respected_no_more_when_the_retry_is_decided() -> None:
+    """Or the retry would be degraded by its own earlier attempt."""
+    promises = promised(reviewed())
+    retried = promises.retried(reviewed(), NOW + 1.1)
+
+    assert retried is not None
+    assert retried.id == "r-1"
+
+
+@pytest.mark.parametrize(
+    ("newcomer", "at"),
+    [
+        pytest.param(reviewed(), NOW + 1.0, id="a-sibling-of-the-same-second"),
+        pytest.param(reviewed(owner="Deployment/db"), NOW + 5, id="another-owner"),
+        pytest.param(reviewed("solo", owner=""), NOW + 5, id="a-bare-pod"),
+    ],
+)
+def test_others_give_nothing_back(newcomer: Pod, at: float) -> None:
+    promises = promised(reviewed())
+    assert promises.retried(newcomer, at) is None
+
+    promises.make("r-2", newcomer, "n1", at, is_annotated=True)
+    assert len(promises) == 2
+
+
+def test_a_met_promise_is_not_given_back() -> None:
+    promises = promised(reviewed())
+    promises.see(tagged())
+
+    assert promises.retried(reviewed(), NOW + 5) is None
+
+
+def test_unmet_promises_are_limited_per_namespace_and_in_all() -> None:
+    promises = Promises()
+
+    def fill(namespace: str, count: int) -> None:
+        for number in range(count):
+            name = f"{namespace}-{number}"
+            promises.make(name, reviewed(name, namespace=namespace), "n1", NOW, is_annotated=True)
+
+    fill("a", UNMET_PER_NAMESPACE_MAX - 1)
+    assert promises.has_room("a")
+    fill("b", UNMET_PER_NAMESPACE_MAX)
+    assert (promises.has_room("a"), promises.has_room("b")) == (True, False)
+    fill("c", UNMET_PER_NAMESPACE_MAX)
+    fill("d", UNMET_MAX - len(promises))
+    assert not promises.has_room("fresh")
+
+    promises.expire(NOW + 10)
+    assert promises.has_room("fresh")
+
+
+@pytest.mark.parametrize(
+    ("namespace", "tag", "known"),
+    [
+        pytest.param("team", "r-1", True, id="ours"),
+        pytest.param("other", "r-1", False, id="given-to-another-namespace"),
+        pytest.param("team", "r-9", False, id="never-given"),
+    ],
+)
+def test_a_second_call_of_one_admission_is_recognised(
+    namespace: str, tag: str, known: bool
+) -> None:
+    assert (promised(reviewed()).known(namespace, tag) is not None) is known
+
+
+def test_a_promise_whose_pod_is_there_is_no_second_call() -> None:
+    promises = promised(reviewed())
+    promises.see(tagged())
+
+    assert promises.known("team", "r-1") is None
