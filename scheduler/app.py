@@ -94,11 +94,14 @@ class App:
     async def _serve(self, client: Client, stop: asyncio.Event) -> int:
         name = self._config.scheduler_name
         instance = f"{name}-{socket.gethostname()}"
-        recorder = Recorder(client, name, instance, time.monotonic, utc_now, self._count_report)
+        calm = asyncio.Event()
+        recorder = Recorder(
+            client, name, instance, time.monotonic, utc_now, self._count_report, calm
+        )
         elector = self._elector(client)
         loop = Loop(
             self._config.profile(),
-            lambda emit: Binder(client, emit, lambda: elector.epoch),
+            lambda emit: Binder(client, emit, lambda: elector.epoch, calm),
             recorder,
             self._metrics,
             elector,

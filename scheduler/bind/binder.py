@@ -41,26 +41,33 @@ class _PodTruth(msgspec.Struct):
 
 
 class Binder:
-    """Binds placements, at most ``IN_FLIGHT_MAX`` at a time; results go to ``emit``."""
+    """Binds placements, at most ``IN_FLIGHT_MAX`` at a time; results go to ``emit``.
+
+    ``calm`` is set while no Binding is in flight: what is less urgent waits for it.
+    """
 
     def __init__(
         self,
         client: Client,
         emit: Callable[[BindEnded], None],
         epoch: Callable[[], int | None],
+        calm: asyncio.Event,
     ) -> None:
         self._client = client
         self._emit = emit
         self._epoch = epoch
         self._slots = asyncio.Semaphore(IN_FLIGHT_MAX)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._calm = calm
+        calm.set()
 
     def start(self, placement: Placement, decision_id: str) -> None:
         """Send the Binding in the background; its end comes back as an event."""
         body = encode_binding(placement, decision_id, self._epoch())
         task = asyncio.create_task(self._bind(placement, body), name=f"bind {placement.pod.key}")
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._calm.clear()
+        task.add_done_callback(self._done)
 
     async def drain(self, timeout_s: float) -> None:
         """Wait for the Bindings in flight, as long as the timeout allows."""
@@ -71,6 +78,11 @@ class Binder:
     def in_flight(self) -> int:
         """Number of Bindings without an answer yet."""
         return len(self._tasks)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not self._tasks:
+            self._calm.set()
 
     async def _bind(self, placement: Placement, body: bytes) -> None:
         async with self._slots:

@@ -1,13 +1,15 @@
 """Events and conditions: what people see on the pod.
 
 A lane of its own behind the Bindings: bounded, several workers, and whatever cannot be
-sent is counted and dropped. It never delays a decision. Texts and reasons are
+sent is counted and dropped. It never delays a decision, and while Bindings are in flight it
+waits for them, but for no longer than ``HOLD_MAX_S``. Texts and reasons are
 kube-scheduler's (``pkg/scheduler/schedule_one.go``, ``client-go/tools/events``).
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 from collections.abc import Callable
 from datetime import datetime
@@ -20,6 +22,7 @@ from scheduler.watch.client import STRATEGIC_PATCH, ApiError, Client, Unreachabl
 QUEUE_MAX = 20_000
 WORKERS = 16
 NOTE_BYTES_MAX = 1024
+HOLD_MAX_S = 10.0
 REPEAT_AFTER_S = 300.0
 REMEMBERED_MAX = 50_000
 
@@ -29,6 +32,7 @@ class _Item(msgspec.Struct, frozen=True):
     path: str
     body: bytes
     content_type: str
+    since: float
 
 
 class Recorder:
@@ -42,6 +46,7 @@ class Recorder:
         clock: Callable[[], float],
         wall: Callable[[], datetime],
         count: Callable[[str, str], None],
+        calm: asyncio.Event,
     ) -> None:
         self._client = client
         self._name = scheduler_name
@@ -49,6 +54,7 @@ class Recorder:
         self._clock = clock
         self._wall = wall
         self._count = count
+        self._calm = calm
         self._queue: asyncio.Queue[_Item] = asyncio.Queue(QUEUE_MAX)
         self._said: dict[tuple[str, str], tuple[str, float]] = {}
         self._conditions: dict[str, Condition] = {}
@@ -137,7 +143,10 @@ class Recorder:
             "type": kind,
         }
         path = f"/apis/events.k8s.io/v1/namespaces/{pod.namespace}/events"
-        self._put("event", _Item("POST", path, msgspec.json.encode(body), "application/json"))
+        self._put(
+            "event",
+            _Item("POST", path, msgspec.json.encode(body), "application/json", self._clock()),
+        )
 
     def _patch_condition(self, pod: Pod, condition: Condition) -> None:
         unchanged = pod.condition.status == condition.status and pod.condition.since
@@ -151,7 +160,10 @@ class Recorder:
         }
         body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [entry]}}
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
-        self._put("condition", _Item("PATCH", path, msgspec.json.encode(body), STRATEGIC_PATCH))
+        self._put(
+            "condition",
+            _Item("PATCH", path, msgspec.json.encode(body), STRATEGIC_PATCH, self._clock()),
+        )
 
     def _put(self, what: str, item: _Item) -> None:
         try:
@@ -159,9 +171,18 @@ class Recorder:
         except asyncio.QueueFull:
             self._count(what, "dropped")
 
+    async def _hold(self, item: _Item) -> None:
+        """Let Bindings go first: they start pods, this only tells about them."""
+        left_s = item.since + HOLD_MAX_S - self._clock()
+        if not self._calm.is_set() and left_s > 0:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left_s):
+                    await self._calm.wait()
+
     async def _work(self) -> None:
         while True:
             item = await self._queue.get()
+            await self._hold(item)
             what = "event" if item.method == "POST" else "condition"
             try:
                 await self._client.request(
