@@ -1,0 +1,108 @@
+"""The load generator, in a process of its own: creates pods or nodes as fast as asked.
+
+    python -m bench.load KUBECONFIG pods NAMESPACE SCHEDULER COUNT RATE
+    python -m bench.load KUBECONFIG nodes COUNT GPUS
+
+A generator inside the scheduler's or the observer's process would make both slower and the
+API server drop their watches. RATE is pods per second; 0 is as fast as it goes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+
+from scheduler.watch.client import Client
+
+IN_FLIGHT = 48
+
+
+def pod(name: str, scheduler: str) -> dict[str, Any]:
+    """A pod that asks for one GPU."""
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "schedulerName": scheduler,
+            "automountServiceAccountToken": False,
+            "containers": [
+                {
+                    "name": "c",
+                    "image": "i",
+                    "resources": {
+                        "requests": {"cpu": "1", "memory": "1Gi"},
+                        "limits": {"nvidia.com/gpu": "1"},
+                    },
+                }
+            ],
+        },
+    }
+
+
+def node(number: int, gpus: int) -> dict[str, Any]:
+    """A node as a cloud makes it: two labels of its own and a little less memory than nominal."""
+    amounts = {
+        "cpu": "64",
+        "memory": f"{512 * 1024 - number % 97}Mi",
+        "pods": "110",
+        "nvidia.com/gpu": str(gpus),
+    }
+    name = f"node-{number:05}"
+    labels = {
+        "kubernetes.io/hostname": name,
+        "example.com/instance": f"i-{number:08x}",
+        "topology.kubernetes.io/zone": f"z{number % 3}",
+    }
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "status": {"capacity": amounts, "allocatable": amounts},
+    }
+
+
+async def _paced(count: int, rate: float) -> AsyncIterator[int]:
+    started = time.monotonic()
+    for number in range(count):
+        if rate:
+            ahead = started + number / rate - time.monotonic()
+            if ahead > 0:
+                await asyncio.sleep(ahead)
+        yield number
+
+
+async def create(client: Client, path: str, bodies: list[dict[str, Any]], rate: float) -> None:
+    """Create all objects, at most ``IN_FLIGHT`` at a time."""
+    slots = asyncio.Semaphore(IN_FLIGHT)
+
+    async def post(body: bytes) -> None:
+        try:
+            await client.request("POST", path, body)
+        finally:
+            slots.release()
+
+    async with asyncio.TaskGroup() as group:
+        async for number in _paced(len(bodies), rate):
+            await slots.acquire()
+            group.create_task(post(msgspec.json.encode(bodies[number])))
+
+
+async def main(words: list[str]) -> None:
+    """Run one of the two forms."""
+    client = await Client.connect(words[0], "bench-load")
+    try:
+        if words[1] == "nodes":
+            count, gpus = int(words[2]), int(words[3])
+            await create(client, "/api/v1/nodes", [node(n, gpus) for n in range(count)], 0)
+        else:
+            namespace, scheduler, count, rate = words[2], words[3], int(words[4]), float(words[5])
+            bodies = [pod(f"p-{number:05}", scheduler) for number in range(count)]
+            await create(client, f"/api/v1/namespaces/{namespace}/pods", bodies, rate)
+    finally:
+        await client.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1:]))

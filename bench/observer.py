@@ -1,0 +1,114 @@
+"""Watches pods from outside the schedulers and notes when each got its node."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import threading
+import time
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import msgspec
+
+from tools.controlplane import Client
+from tools.controlplane.identity import Identity
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str = ""
+    resource_version: str = ""
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    node_name: str = ""
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Meta
+    spec: _Spec = _Spec()
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: _Pod
+
+
+_EVENT = msgspec.json.Decoder(_Event)
+
+
+class Observer:
+    """Follows one namespace's pods; ``bound`` maps a pod's name to the second it was bound."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self.bound: dict[str, float] = {}
+        self.created: dict[str, float] = {}
+        self.nodes: dict[str, str] = {}
+        self._identity = client.identity
+        self._path = f"/api/v1/namespaces/{namespace}/pods"
+        self._version = client.get(self._path)["metadata"]["resourceVersion"]
+        self._connection = _connect(self._identity)
+        self._thread = threading.Thread(target=self._follow, name="observer", daemon=True)
+        self._stopped = False
+
+    def __enter__(self) -> Observer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped = True
+        sock = self._connection.sock
+        if sock is not None:
+            sock.close()
+
+    def wait(self, count: int, timeout_s: float) -> None:
+        """Wait until this many pods are bound; TimeoutError says how many were."""
+        deadline = time.monotonic() + timeout_s
+        while len(self.bound) < count:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{len(self.bound)} of {count} pods bound in {timeout_s:g} s")
+            time.sleep(0.05)
+
+    def _follow(self) -> None:
+        query = urlencode({"watch": "true", "resourceVersion": self._version})
+        headers = {"Accept": "application/json"}
+        if self._identity.token is not None:
+            headers["Authorization"] = f"Bearer {self._identity.token}"
+        self._connection.request("GET", f"{self._path}?{query}", headers=headers)
+        answer = self._connection.getresponse()
+        try:
+            for line in answer:
+                self._take(_EVENT.decode(line))
+        except (OSError, ValueError, AttributeError):
+            if not self._stopped:
+                raise
+
+    def _take(self, event: _Event) -> None:
+        now = time.monotonic()
+        pod = event.object
+        name = pod.metadata.name
+        if event.type == "ADDED":
+            self.created.setdefault(name, now)
+        if event.type != "DELETED" and pod.spec.node_name and name not in self.bound:
+            self.bound[name] = now
+            self.nodes[name] = pod.spec.node_name
+
+
+def _connect(identity: Identity) -> http.client.HTTPSConnection:
+    address = urlsplit(identity.server)
+    context = ssl.create_default_context(cafile=str(identity.authority))
+    if identity.certificate is not None:
+        context.load_cert_chain(*identity.certificate)
+    return http.client.HTTPSConnection(address.hostname or "", address.port, context=context)
+
+
+def percentile(values: list[float], share: float) -> float:
+    """The value below which this share of the values lies; 0 for no values."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
+
+
+def dumps(value: Any) -> str:
+    """One compact line of JSON, numbers rounded for people."""
+    return json.dumps(value, separators=(", ", ": "))
