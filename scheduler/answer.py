@@ -93,6 +93,7 @@ class Answerer:
             pod,
             question.scope,
             self._rules,
+            now=self._clock(),
         )
         if not question.dry_run and admission.result != "untouched":
             self._metrics.tiers.labels(admission.result).inc()

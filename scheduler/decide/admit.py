@@ -43,8 +43,13 @@ def admit(
     pod: Pod,
     scope: Scope,
     rules: Rules,
+    *,
+    now: float = 0.0,
 ) -> Admission:
-    """Answer one question; ``waiting`` are refused pods lacking one resource, strongest first."""
+    """Answer one question; ``waiting`` are refused pods lacking one resource, strongest first.
+
+    ``now`` is the promises' clock: it tells a controller's retry from a sibling.
+    """
     kinds = node_kinds(cluster, pod)
     known = promises.known(pod.namespace, pod.annotations.get(names.RESERVATION, ""))
     if known is not None:
@@ -52,15 +57,18 @@ def admit(
             rewrites=known.rewrites, reservation=known.id, known_reservation=True, node_kinds=kinds
         )
         return Admission(answer=again)
-    if not is_degradable(pod) or not _in_scope(cluster, pod, scope, rules):
+    ours = pod.scheduler_name == rules.profile.scheduler_name
+    # A pod of ours that we cannot place anyway is neither degraded nor promised anything.
+    left_alone = not is_degradable(pod) or (ours and pod.unsupported)
+    if left_alone or not _in_scope(cluster, pod, scope, rules):
         return Admission(answer=Answer(node_kinds=kinds))
     try:
         ladders, warnings = _ladders(cluster, pod, rules)
     except LadderError as error:
         return Admission(answer=Answer(denied=f"{names.MIG_FALLBACK}: {error}"), result="denied")
-    ours = pod.scheduler_name == rules.profile.scheduler_name
     candidate = pod if ours else msgspec.structs.replace(pod, unsupported=())
-    held = promises.holders(pod.priority)
+    retried = promises.retried(pod, now)
+    held = [promise for promise in promises.holders(pod.priority) if promise is not retried]
     waiting = (other for other in waiting if other.priority >= pod.priority)
     found = choose_tier(cluster, candidate, ladders, held, waiting, rules.profile)
     if isinstance(found, Refused):

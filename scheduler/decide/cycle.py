@@ -107,7 +107,7 @@ def _decide_packed(view: View, pod: Pod, profile: Profile) -> Decision:
 
 def _packed_placement(pod: Pod, books: NodeBooks) -> Placement:
     assert books.node is not None
-    devices = _packed_devices(pod, books)
+    devices = packed.devices(pod, books)
     value, shares = mapped.environment(pod, devices)
     return Placement(
         pod=pod,
@@ -116,18 +116,6 @@ def _packed_placement(pod: Pod, books: NodeBooks) -> Placement:
         cuda_visible_devices=value,
         shares=shares,
         notes=_soft_notes(pod),
-    )
-
-
-def _packed_devices(pod: Pod, books: NodeBooks) -> Devices:
-    assert books.node is not None
-    numbers: tuple[int, ...] = ()
-    counts = dict(pod.gpu_requests)
-    if books.node.is_numbered and names.GPU in counts:
-        numbers = books.free_numbers()[: counts.pop(names.GPU)]
-        assert len(numbers) == pod.requests[names.GPU], "free count and free numbers disagree"
-    return Devices(
-        numbers, tuple((names.mig_profile(name), n) for name, n in sorted(counts.items()))
     )
 
 

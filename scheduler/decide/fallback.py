@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from scheduler.decide import packed
 from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement
 from scheduler.decide.filters import first_rejection
@@ -67,10 +68,12 @@ def choose_tier(
     ``waiting`` are refused pods that lack exactly one resource, strongest first.
     """
     overlay = Overlay(cluster)
+    promised: set[str] = set()
     for promise in promises:
+        promised.add(promise.pod.uid)
         if promise.pod.uid not in cluster.assumed:
             _hold(overlay, promise, profile)
-    _hold_waiting(overlay, waiting, profile)
+    _hold_waiting(overlay, (pod for pod in waiting if pod.uid not in promised), profile)
     tried: list[str] = []
     for changes in _combinations(pod, ladders):
         candidate = with_resources(pod, dict(changes)) if changes else pod
@@ -86,7 +89,7 @@ def _hold(overlay: Overlay, promise: Promise, profile: Profile) -> None:
     """Place a promised pod where it was seen to fit, or wherever it fits now."""
     books = overlay.at(promise.node_name)
     if books is not None and not first_rejection(promise.pod, books):
-        overlay.place(promise.pod, promise.node_name, None)
+        overlay.place(promise.pod, promise.node_name, packed.devices(promise.pod, books))
         return
     decision = decide(overlay, _schedulable(promise.pod), profile)
     if isinstance(decision, Placement):
@@ -120,11 +123,14 @@ def _kind(pod: Pod) -> object:
         pod.required_terms,
         pod.tolerations,
         pod.host_ports,
+        pod.uid if pod.map_text is not None else "",
     )
 
 
 def _ladder_of(resource: str, ladders: Sequence[Ladder]) -> Ladder:
-    return next((ladder for ladder in ladders if resource in ladder.tiers), OFF)
+    """The first ladder that has something to say about a resource."""
+    speaking = (ladder for ladder in ladders if resource in ladder.tiers)
+    return next((one for one in speaking if one.below(resource) or one.is_strict), OFF)
 
 
 def _combinations(pod: Pod, ladders: Sequence[Ladder]) -> Iterator[tuple[tuple[str, str], ...]]:

@@ -12,6 +12,7 @@ from scheduler.decide.filters import CLASS_FILTERS, NODE_FILTERS, first_rejectio
 from scheduler.decide.scores import Score, preference, score
 from scheduler.decide.view import View
 from scheduler.model import names
+from scheduler.model.device import Devices
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Reason
 from scheduler.state.index import ANY, Kinds, NodeClass
@@ -30,6 +31,19 @@ def find(view: View, pod: Pod, *, spread: bool) -> NodeBooks | None:
         if found is not None:
             return found
     return None
+
+
+def devices(pod: Pod, books: NodeBooks) -> Devices:
+    """What a packed pod gets on a node where it fits: the lowest free indexes, or a count."""
+    assert books.node is not None
+    numbers: tuple[int, ...] = ()
+    counts = dict(pod.gpu_requests)
+    if books.node.is_numbered and names.GPU in counts:
+        numbers = books.free_numbers()[: counts.pop(names.GPU)]
+        assert len(numbers) == pod.requests[names.GPU], "free count and free numbers disagree"
+    return Devices(
+        numbers, tuple((names.mig_profile(name), n) for name, n in sorted(counts.items()))
+    )
 
 
 def scan(

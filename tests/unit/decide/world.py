@@ -1,0 +1,74 @@
+"""One place that asks for tiers as the webhook does, and keeps what was promised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from scheduler.decide.admit import Admission, Rules, admit, keep
+from scheduler.model import names
+from scheduler.model.admission import Scope
+from scheduler.model.ladder import parse_ladder
+from scheduler.model.node import Namespace, Node
+from scheduler.model.pod import Pod
+from scheduler.state.promise import Promises
+from tests.builders import MIG_1G, MIG_2G, cluster, node, pod
+
+LADDER = parse_ladder("2g.20gb->1g.20gb->1g.10gb")
+RULES = Rules(ladders=(LADDER,))
+NOW = 1000.0
+TIERS = {MIG_2G: "2g.20gb", MIG_1G: "1g.10gb"}
+
+
+def seed_nodes() -> tuple[Node, Node]:
+    """Seed 000: the small node is cut into 28 x 1g, the medium one into 12 x 2g and 4 x 1g."""
+    return (
+        node("small", mig={"1g.10gb": 28}),
+        node("medium", mig={"2g.20gb": 12, "1g.10gb": 4}),
+    )
+
+
+def wants_2g(name: str = "web-", count: int = 1, **wishes: Any) -> Pod:
+    """A pod under review that asks for 2g.20gb."""
+    return pod(name, **{"mig": {"2g.20gb": count}, "uid": "", **wishes})
+
+
+class World:
+    """A cluster, the promises made so far, and the refused pods that wait."""
+
+    def __init__(self, *objects: Pod | Node | Namespace, rules: Rules = RULES) -> None:
+        self.cluster = cluster(*objects)
+        self.promises = Promises()
+        self.waiting: Iterable[Pod] = ()
+        self.rules = rules
+        self._asked = 0
+
+    def ask(self, asked: Pod, scope: Scope = "ours", now: float = NOW) -> Admission:
+        """What the pod gets; nothing is kept."""
+        return admit(self.cluster, self.promises, self.waiting, asked, scope, self.rules, now=now)
+
+    def admit(self, asked: Pod, scope: Scope = "ours", now: float = NOW) -> str:
+        """What the pod gets, promised: its tier, or the word for why none."""
+        admission = self.ask(asked, scope, now)
+        if admission.granted is None:
+            return admission.result
+        self._asked += 1
+        keep(self.promises, admission, f"r-{self._asked}", now)
+        [resource] = admission.granted.pod.gpu_requests
+        return TIERS.get(resource, names.mig_profile(resource))
+
+    def appear(self, tier: str, number: int, **wishes: Any) -> Pod:
+        """The pod of a promise turns up in the watch, still without a node."""
+        tag = {names.RESERVATION: f"r-{number}"}
+        shown = pod(f"web-{number}", mig={tier: 1}, annotations=tag, **wishes)
+        self.cluster.see_pod(shown)
+        self.promises.see(shown)
+        return shown
+
+    def bind(self, shown: Pod, node_name: str) -> None:
+        """The pod is bound, by us or by anybody."""
+        bound = msgspec.structs.replace(shown, node_name=node_name)
+        self.cluster.see_pod(bound)
+        self.promises.see(bound)
