@@ -9,6 +9,7 @@ from __future__ import annotations
 from scheduler.decide import mapped, packed
 from scheduler.decide.decision import Decision, Placement, Rejection
 from scheduler.decide.filters import first_rejection
+from scheduler.decide.filters.devices import NOTHING_TO_READ
 from scheduler.decide.view import Profile, View
 from scheduler.model import names
 from scheduler.model.device import Devices
@@ -36,10 +37,13 @@ def _general_problem(pod: Pod) -> Reason | None:
             text=f"unsupported: {fields} (gpu-scheduler does not implement this yet)",
             resolvable=False,
         )
-    if pod.map_text is None and pod.reads_devices and not pod.requests.get(names.GPU, 0):
+    given = pod.map_text is not None or pod.requests.get(names.GPU, 0) > 0
+    unread = pod.reads_devices - (mapped.keys_offered(pod) if given else frozenset())
+    if unread:
         return Reason(
             code=Code.NO_VALUE_FOR_ENV,
-            text="a container reads its devices from an annotation but the pod is given none",
+            text=f"a container reads its devices from the annotation {min(unread)[:80]},"
+            " which would stay empty",
             resolvable=False,
         )
     return None
@@ -63,6 +67,9 @@ def _decide_mapped(view: View, pod: Pod, profile: Profile) -> Decision:
         else:
             nodes[books.node.name] = (mapped.NOT_NAMED,)
     assert place is not None, f"{found.node_name} was resolved but is not a candidate"
+    changed = mapped.literal_problem(pod, found.entry, place)
+    if changed is not None:
+        return _rejected_everywhere(view, pod, changed)
     reasons = first_rejection(pod, place)
     if not reasons:
         problem = mapped.device_problem(pod, found.entry, place)
@@ -80,10 +87,7 @@ def _mapped_placement(pod: Pod, found: mapped.Target, books: NodeBooks) -> Place
     devices = mapped.assignment(pod, found.entry, books)
     value, shares = mapped.environment(pod, devices)
     if pod.reads_devices and value is None:
-        return Reason(
-            code=Code.NO_VALUE_FOR_ENV,
-            text="node(s) where the kubelet picks GPUs for a container that reads its devices",
-        )
+        return NOTHING_TO_READ
     return Placement(
         pod=pod,
         node_name=found.node_name,

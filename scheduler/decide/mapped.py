@@ -11,9 +11,17 @@ from scheduler.decide.view import Profile, View
 from scheduler.model import names
 from scheduler.model.device import Devices
 from scheduler.model.gpumap import GpuMap, IndexRule, MapEntry, MapError, index_of, parse
+from scheduler.model.node import Node
 from scheduler.model.pod import Pod, Role
 from scheduler.model.reason import Code, Reason
-from scheduler.model.shares import CudaMode, Want, device_shares, devices_needed, visible
+from scheduler.model.shares import (
+    CudaMode,
+    Want,
+    device_shares,
+    devices_needed,
+    share_key,
+    visible,
+)
 from scheduler.state.ledger import NodeBooks
 
 KUBELET_PICKS = Reason(
@@ -76,7 +84,7 @@ def device_problem(pod: Pod, entry: MapEntry, books: NodeBooks) -> Reason | None
             Code.DEVICE_NOT_FOUND,
             f"node(s) without GPU {max(entry.devices)} (the node has {node.gpu_count})",
         )
-    if pod.gpu_requests and not (node.is_numbered and names.GPU in pod.gpu_requests):
+    if not _is_by_number(pod, node):
         return None  # the kubelet picks: nothing is held by number
     if not node.is_numbered and books.tally.holds_plugin_devices:
         return KUBELET_PICKS
@@ -85,11 +93,34 @@ def device_problem(pod: Pod, entry: MapEntry, books: NodeBooks) -> Reason | None
     return _held(pod, entry, books)
 
 
+def literal_problem(pod: Pod, entry: MapEntry, books: NodeBooks) -> Reason | None:
+    """Whether a container was told other devices, as a literal, than the map says by now.
+
+    Only where the map's numbers reach the hardware: elsewhere a literal is the author's own.
+    """
+    assert books.node is not None
+    mode = cuda_mode(pod)
+    if mode is CudaMode.NONE or not _is_by_number(pod, books.node):
+        return None
+    requests = wants(pod)
+    shares = device_shares(requests, entry.devices) if devices_needed(requests) else None
+    for position, container in enumerate(pod.containers):
+        expected = visible(entry.devices if shares is None else shares[position], mode)
+        literal = container.cuda_literal
+        if literal is not None and expected and literal != expected:
+            return _refused(
+                Code.MAP_CHANGED,
+                f"MapChanged: container {container.name} was created with CUDA_VISIBLE_DEVICES"
+                f"={literal[:40]} and gpu-scheduling-map now says {expected}; recreate the pod",
+            )
+    return None
+
+
 def assignment(pod: Pod, entry: MapEntry, books: NodeBooks) -> Devices:
     """What the pod gets: by number where numbers mean something, else by count."""
     node = books.node
     assert node is not None
-    by_number = not pod.gpu_requests or (node.is_numbered and names.GPU in pod.gpu_requests)
+    by_number = _is_by_number(pod, node)
     counts = tuple(
         (names.mig_profile(resource), count)
         for resource, count in sorted(pod.gpu_requests.items())
@@ -109,6 +140,20 @@ def environment(pod: Pod, devices: Devices) -> tuple[str | None, tuple[str, ...]
         return value, ()
     shares = device_shares(requesting, devices.numbers)
     return value, tuple(visible(share, mode) for share in shares)
+
+
+def keys_offered(pod: Pod) -> frozenset[str]:
+    """The annotations with devices that a Binding of this pod can carry, given numbers."""
+    if cuda_mode(pod) is CudaMode.NONE:
+        return frozenset()
+    requesting = sum(1 for want in wants(pod) if want.count)
+    shares = {share_key(position, requesting) for position in range(requesting)}
+    return frozenset({names.CUDA_VISIBLE_DEVICES} | shares)
+
+
+def _is_by_number(pod: Pod, node: Node) -> bool:
+    """Whether the map's numbers reach the hardware, past the device plugin or through ours."""
+    return not pod.gpu_requests or (node.is_numbered and names.GPU in pod.gpu_requests)
 
 
 def _may_map(pod: Pod, view: View, profile: Profile) -> bool:
@@ -154,28 +199,13 @@ def _all_held(pod: Pod, gpu_map: GpuMap, held: dict[int, Pod] | object) -> Reaso
 
 def _shares_problem(pod: Pod, entry: MapEntry) -> Reason | None:
     needed = devices_needed(wants(pod))
-    if needed and needed != len(entry.devices):
-        return _refused(
-            Code.SHARES_MISMATCH,
-            f"the containers request {needed} GPUs and line {entry.index} of gpu-scheduling-map"
-            f" gives {len(entry.devices)}",
-        )
-    if pod.gpu_requests and not needed:
-        return None  # MIG instances only: their numbers are not in the map
-    mode = cuda_mode(pod)
-    if mode is CudaMode.NONE:
+    if not needed or needed == len(entry.devices):
         return None
-    shares = device_shares(wants(pod), entry.devices) if needed else ()
-    for position, container in enumerate(pod.containers):
-        expected = visible(shares[position] if needed else entry.devices, mode)
-        literal = container.cuda_literal
-        if literal is not None and expected and literal != expected:
-            return _refused(
-                Code.MAP_CHANGED,
-                f"MapChanged: container {container.name} was created with CUDA_VISIBLE_DEVICES"
-                f"={literal[:40]} and gpu-scheduling-map now says {expected}; recreate the pod",
-            )
-    return None
+    return _refused(
+        Code.SHARES_MISMATCH,
+        f"the containers request {needed} GPUs and line {entry.index} of gpu-scheduling-map"
+        f" gives {len(entry.devices)}",
+    )
 
 
 def _resolved(entry: MapEntry, view: View) -> Target | Reason:

@@ -17,6 +17,11 @@ KUBELET_PICKS = Reason(
 NUMBERS_UNKNOWN = Reason(
     code=Code.DEVICES_UNKNOWN, text="node(s) had GPUs held under unknown numbers"
 )
+NOTHING_TO_READ = Reason(
+    code=Code.NO_VALUE_FOR_ENV,
+    text="node(s) where the kubelet picks GPUs for a container that reads its devices",
+    resolvable=False,
+)
 
 
 def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
@@ -26,6 +31,8 @@ def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
     if not pod.gpu_requests:
         return ()
     if not node.is_numbered:
+        if pod.reads_devices and pod.map_text is None:
+            return (NOTHING_TO_READ,)
         return (KUBELET_PICKS,) if books.tally.is_mapped_past_plugin else ()
     if pod.map_text is None and pod.requests.get(names.GPU, 0) > 0 and books.tally.unknown:
         return (NUMBERS_UNKNOWN,)
