@@ -18,6 +18,8 @@ from scheduler.model.reason import Code, Diagnosis, Reason
 from scheduler.model.shares import CudaMode
 from scheduler.state.ledger import NodeBooks
 
+NO_NODES = Reason(code=Code.NO_NODES, text="no nodes available to schedule pods", resolvable=False)
+
 
 def decide(view: View, pod: Pod, profile: Profile) -> Decision:
     """Where the pod goes, or why it cannot go anywhere."""
@@ -106,6 +108,8 @@ def _decide_packed(view: View, pod: Pod, profile: Profile) -> Decision:
         return _packed_placement(pod, books)
     unexpected, rejected = packed.scan(view.candidates(), pod, spread=spread)
     assert unexpected is None, f"the index missed a node for {pod.key}"
+    if not rejected:
+        return _rejected_everywhere(view, pod, NO_NODES)
     return Rejection(pod=pod, diagnosis=Diagnosis(total=len(rejected), nodes=rejected))
 
 

@@ -1,0 +1,67 @@
+"""Every reason code can happen: for each one the smallest world that shows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scheduler.decide.view import Profile
+from scheduler.model.reason import Code
+from tests.builders import ANYBODY, Wishes, cluster, codes, container, downward, node, pod
+
+LABELLED = Profile()
+FOUR = node(gpus=4, numbered=True)
+WEB = "Deployment/web@r1"
+HOLDER = pod("web-a", owner=WEB, map="0=n1:0", node="n1", index=0, devices="gpu:0")
+
+EXAMPLES: dict[Code, tuple[list[Any], Wishes]] = {
+    Code.NODE_UNSCHEDULABLE: ([node(cordoned=True)], {}),
+    Code.TAINT: ([node(taints=["a:NoSchedule"])], {}),
+    Code.AFFINITY: ([node()], {"selector": {"zone": "b"}}),
+    Code.PORTS: (
+        [node(), pod("a", node="n1", ports=[{"containerPort": 1, "hostPort": 80}])],
+        {"ports": [{"containerPort": 1, "hostPort": 80}]},
+    ),
+    Code.TOO_MANY_PODS: ([node(pods=1), pod("a", node="n1")], {}),
+    Code.INSUFFICIENT: ([FOUR], {"gpus": 5}),
+    Code.NODE_COUNTS_DEVICES: ([node(gpus=4), pod("a", gpus=1, node="n1")], {"map": "0=n1:1"}),
+    Code.DEVICE_HELD: ([FOUR, HOLDER], {"map": "0=n1:0"}),
+    Code.DEVICE_NOT_FOUND: ([FOUR], {"map": "0=n1:4"}),
+    Code.DEVICES_UNKNOWN: ([FOUR, pod("a", gpus=1, node="n1")], {"gpus": 1}),
+    Code.NOT_IN_MAP: ([FOUR, node("n2")], {"map": "0=n1:4"}),
+    Code.MAP_INVALID: ([FOUR], {"map": "0=n1:x"}),
+    Code.MAP_NOT_ALLOWED: ([FOUR], {"map": "0=n1:0"}),
+    Code.MAP_NODE_UNKNOWN: ([FOUR], {"map": "0=n9:0"}),
+    Code.MAP_NODE_AMBIGUOUS: (
+        [node("a", labels={"gpu-node": "x"}), node("b", labels={"gpu-node": "x"})],
+        {"map": "0=x:0"},
+    ),
+    Code.MAP_CHANGED: (
+        [FOUR],
+        {
+            "map": "0=n1:0",
+            "containers": [container(env=[{"name": "CUDA_VISIBLE_DEVICES", "value": "3"}])],
+        },
+    ),
+    Code.INDEX_UNKNOWN: ([FOUR], {"map": "0=n1:0"}),
+    Code.INDEX_NOT_IN_MAP: ([FOUR], {"map": "1=n1:0"}),
+    Code.INDEX_HELD: ([FOUR, HOLDER], {"map": "0=n1:0", "owner": WEB}),
+    Code.INDEX_HELD_BY_OLDER_REVISION: (
+        [FOUR, HOLDER],
+        {"map": "0=n1:0", "owner": "Deployment/web@r2"},
+    ),
+    Code.SHARES_MISMATCH: ([FOUR], {"map": "0=n1:0", "gpus": 2}),
+    Code.NO_VALUE_FOR_ENV: ([FOUR], {"containers": [container(env=[downward()])]}),
+    Code.UNSUPPORTED: ([FOUR], {"spec": {"resourceClaims": [{"name": "x"}]}}),
+    Code.NO_NODES: ([], {"gpus": 1}),
+}
+
+
+@pytest.mark.parametrize("code", Code, ids=lambda code: code.name)
+def test_every_code_has_a_world_that_shows_it(code: Code) -> None:
+    objects, wishes = EXAMPLES[code]
+    name = "solo" if code is Code.INDEX_UNKNOWN else "w-0"
+    profile = LABELLED if code is Code.MAP_NOT_ALLOWED else ANYBODY
+
+    assert code in codes(cluster(*objects), pod(name, **wishes), profile)

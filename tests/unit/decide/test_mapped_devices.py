@@ -1,0 +1,122 @@
+"""How a map's devices reach the hardware, and what the containers are told of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scheduler.model import names
+from scheduler.model.device import Devices
+from scheduler.model.node import Node
+from scheduler.model.reason import Code
+from tests.builders import (
+    cluster,
+    codes,
+    container,
+    downward,
+    literal,
+    node,
+    placed,
+    pod,
+    settle,
+)
+
+FOUR, COUNTED = node(gpus=4, numbered=True), node(gpus=4)
+
+KINDS: list[Any] = [
+    pytest.param(node(), {}, Devices((0, 1)), "0,1", id="a-past-any-plugin"),
+    pytest.param(FOUR, {"gpus": 2}, Devices((0, 1)), "0,1", id="c-our-plugin"),
+    pytest.param(COUNTED, {"gpus": 2}, Devices((), (("gpu", 2),)), None, id="b-vendor-plugin"),
+    pytest.param(COUNTED, {}, Devices((0, 1)), "0,1", id="counted-and-past-it"),
+    pytest.param(
+        node(mig={"1g.10gb": 7}),
+        {"mig": {"1g.10gb": 1}},
+        Devices((), (("1g.10gb", 1),)),
+        None,
+        id="slices-only-the-node-is-honoured",
+    ),
+    pytest.param(
+        node(gpus=4, mig={"1g.10gb": 7}, numbered=True),
+        {"gpus": 2, "mig": {"1g.10gb": 1}},
+        Devices((0, 1), (("1g.10gb", 1),)),
+        "0,1",
+        id="gpus-by-number-and-slices-by-count",
+    ),
+]
+
+
+@pytest.mark.parametrize(("at", "wishes", "given", "value"), KINDS)
+def test_how_a_map_reaches_the_hardware(
+    at: Node, wishes: Any, given: Devices, value: str | None
+) -> None:
+    placement = placed(cluster(at), pod("w-0", map="0=n1:0,1", **wishes))
+
+    assert (placement.devices, placement.cuda_visible_devices) == (given, value)
+    honoured = [reason for reason, _ in placement.notes if reason == "MapHonouredNodeOnly"]
+    assert bool(honoured) is (value is None)
+
+
+def test_a_mapped_pod_on_a_counted_node_keeps_packed_pods_off_and_the_other_way_round() -> None:
+    state = cluster(COUNTED)
+    settle(state, pod("w-0", map="0=n1:0"))
+
+    assert codes(state, pod("a", gpus=1)) == {Code.NODE_COUNTS_DEVICES}
+    assert settle(state, pod("w-0", namespace="two", map="0=n1:1")).devices.numbers == (1,)
+    assert codes(state, pod("w-0", namespace="three", map="0=n1:1")) == {Code.DEVICE_HELD}
+
+
+def test_the_literal_of_a_container_whose_gpu_the_kubelet_picks_is_its_own_affair() -> None:
+    own = container(gpus=1, env=[literal("0")])
+
+    assert placed(cluster(COUNTED), pod("w-0", map="0=n1:3", containers=[own])).node_name == "n1"
+
+
+LITERALS: list[Any] = [
+    pytest.param([literal("0,1")], {}, None, id="as-the-map-says"),
+    pytest.param([literal("1,0")], {}, Code.MAP_CHANGED, id="another-order-is-another-value"),
+    pytest.param([literal("")], {}, Code.MAP_CHANGED, id="hides-all"),
+    pytest.param([literal("7"), literal("0,1")], {}, None, id="the-last-entry-counts"),
+    pytest.param([downward()], {}, None, id="reads-the-annotation"),
+    pytest.param([literal("7")], {names.CUDA_MODE: "none"}, None, id="mode-none"),
+    pytest.param([literal("0,1")], {names.CUDA_MODE: "local"}, None, id="mode-local"),
+]
+
+
+@pytest.mark.contract("S2-B6")
+@pytest.mark.parametrize(("env", "annotations", "code"), LITERALS)
+def test_environment_and_devices_never_disagree(
+    env: list[Any], annotations: dict[str, str], code: Code | None
+) -> None:
+    mapped = pod("w-0", map="0=n1:0,1", annotations=annotations, containers=[container(env=env)])
+    if code is None:
+        assert placed(cluster(FOUR), mapped).devices.numbers == (0, 1)
+    else:
+        assert codes(cluster(FOUR), mapped) == {code}
+
+
+def test_each_requesting_container_gets_its_share_in_order_of_declaration() -> None:
+    """Field case C17."""
+    duo = pod(
+        "duo-0",
+        map="0=n1:3,1,2",
+        init=[container("prep")],
+        containers=[container("log"), container("serve", gpus=1), container("train", gpus=2)],
+    )
+    placement = placed(cluster(FOUR), duo)
+
+    assert placement.cuda_visible_devices == "3,1,2"
+    assert placement.shares == ("3", "1,2")
+
+
+def test_a_pod_that_was_not_told_its_devices_is_bound_and_says_so() -> None:
+    """The seed's option A: no webhook."""
+    state = cluster(node())
+    [note] = placed(state, pod("w-0", map="0=n1:0")).notes
+    told = pod("w-0", map="0=n1:0", containers=[container(env=[literal("0")])])
+
+    assert note == (
+        "EnvironmentNotSet",
+        "CUDA_VISIBLE_DEVICES=0 was not set: the pod did not pass the webhook",
+    )
+    assert placed(state, told).notes == ()
