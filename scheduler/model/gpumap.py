@@ -54,8 +54,8 @@ class MapError(ValueError):
         self.problem = problem
 
 
-class MapEntry(msgspec.Struct, frozen=True):
-    """One line: what the pod with this index gets."""
+class MapEntry(msgspec.Struct, frozen=True, gc=False):
+    """One line: what the pod with this index gets; it can be in no cycle, so the GC skips it."""
 
     index: int
     node: str

@@ -12,6 +12,7 @@ from scheduler.model.admission import Answer
 from tests.unit.webhook.pods import (
     MIG_1G,
     MIG_2G,
+    MIG_3G,
     answer,
     container,
     patched,
@@ -53,6 +54,19 @@ def test_a_second_call_takes_away_what_limit_ranger_put_back(rewrites: Any) -> N
     once = first_pass(pod(container(limits={**ONE, "cpu": "1"})))
 
     assert patched(put_back(once), second_call(rewrites)) == once
+
+
+def test_each_container_loses_its_own_source_only() -> None:
+    """The annotation names the first container's move; the scheduler remembers all of them."""
+    moves = [rewrite(), rewrite(MIG_3G, container="b")]
+    body = pod(container(limits=ONE), container("b", {MIG_3G: "1"}))
+    once = patched(body, answer(rewrites=moves, reservation="r-1"))
+    again = json.loads(json.dumps(once))
+    for side in ("limits", "requests"):
+        resources(again, 1)[side][MIG_3G] = "1"
+
+    assert once["metadata"]["annotations"][names.FALLBACK] == "2g.20gb->1g.10gb"
+    assert patched(again, second_call(moves)) == once
 
 
 def test_a_scheduler_that_falls_silent_in_between_does_no_harm() -> None:
