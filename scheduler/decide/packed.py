@@ -20,6 +20,7 @@ from scheduler.state.ledger import NodeBooks
 
 #: With up to this many classes each one's own shelf is read; beyond, the shelf of all nodes.
 SHELVES_MAX = 8
+NO_CPU = -(2**62)
 
 
 def find(view: View, pod: Pod, *, spread: bool) -> NodeBooks | None:
@@ -94,7 +95,8 @@ def _best_of(view: View, pod: Pod, kinds: Kinds, *, spread: bool) -> NodeBooks |
         else [view.index.shelves]
     )
     resource, need = next(iter(pod.gpu_requests.items()), (ANY, 0))
-    cpu = pod.requests.get(names.CPU, 0)
+    # A node may be over its cpu; whoever asks for none may go there all the same.
+    cpu = pod.requests.get(names.CPU, 0) or NO_CPU
     for shelves in shelf_sets:
         shelf = shelves.get(resource)
         for _, (_, name) in shelf.fitting(need, cpu, spread=spread) if shelf else ():
