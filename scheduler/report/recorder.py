@@ -124,7 +124,7 @@ class Recorder:
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {
-                "name": f"{pod.name[:230]}.{digest.hexdigest()}",
+                "name": event_name(pod.name, digest.hexdigest()),
                 "namespace": pod.namespace,
             },
             "eventTime": stamp,
@@ -196,6 +196,11 @@ class Recorder:
                 self._count(what, "unreachable")
             finally:
                 self._queue.task_done()
+
+
+def event_name(pod_name: str, digest: str) -> str:
+    """A name for an event about a pod: a valid one, however long the pod's is."""
+    return f"{pod_name[:230].rstrip('-.')}.{digest}"
 
 
 def cut(text: str, limit: int) -> str:
