@@ -25,6 +25,7 @@ class Contestant(Protocol):
 
     name: str
     scheduler_name: str
+    log: Path
 
     def start(self) -> Running:
         """Start it, cold."""
@@ -39,6 +40,9 @@ class Ours:
     name: str = "ours"
     scheduler_name: str = "gpu-scheduler"
 
+    def __post_init__(self) -> None:
+        self.log = self.directory / "ours.log"
+
     def start(self) -> Running:
         """Start it, cold."""
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -50,8 +54,7 @@ class Ours:
         config.write_text(yaml.safe_dump(settings), encoding="utf-8")
         kubeconfig = self.plane.kubeconfig_for("gpu-scheduler-system/gpu-scheduler")
         words = ["-m", "scheduler", "--config", str(config), "--kubeconfig", str(kubeconfig)]
-        log = self.directory / "ours.log"
-        return start("ours", [sys.executable, *words], log=log, home=self.directory)
+        return start("ours", [sys.executable, *words], log=self.log, home=self.directory)
 
 
 @dataclass
@@ -62,6 +65,9 @@ class KubeScheduler:
     directory: Path
     name: str = "kube_scheduler"
     scheduler_name: str = "default-scheduler"
+
+    def __post_init__(self) -> None:
+        self.log = self.directory / "kube-scheduler.log"
 
     def start(self) -> Running:
         """Start it, cold."""
@@ -78,11 +84,10 @@ class KubeScheduler:
         (port,) = free_ports(1)
         program = str(self.plane.program("kube-scheduler"))
         words = [f"--config={config}", f"--secure-port={port}", f"--bind-address={LOOPBACK}"]
-        log = self.directory / "kube-scheduler.log"
         return start(
             "kube-scheduler",
             [program, *words, f"--cert-dir={self.directory}"],
-            log=log,
+            log=self.log,
             home=self.directory,
         )
 

@@ -7,6 +7,7 @@ import json
 import ssl
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -62,31 +63,38 @@ class Observer:
         if sock is not None:
             sock.close()
 
-    def wait(self, count: int, timeout_s: float) -> None:
-        """Wait until this many pods are bound; TimeoutError says how many were."""
+    def wait(self, count: int, timeout_s: float, is_alive: Callable[[], bool]) -> None:
+        """Wait until this many pods are bound; an error says how many were."""
         deadline = time.monotonic() + timeout_s
         while len(self.bound) < count:
+            if not is_alive():
+                raise RuntimeError(f"the scheduler ended after {len(self.bound)} of {count} pods")
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{len(self.bound)} of {count} pods bound in {timeout_s:g} s")
             time.sleep(0.05)
 
     def _follow(self) -> None:
+        """Watch again and again: the API server drops a watcher that cannot keep up."""
+        while not self._stopped:
+            try:
+                self._watch()
+            except (OSError, ValueError, AttributeError, http.client.HTTPException):
+                if not self._stopped:
+                    self._connection = _connect(self._identity)
+
+    def _watch(self) -> None:
         query = urlencode({"watch": "true", "resourceVersion": self._version})
         headers = {"Accept": "application/json"}
         if self._identity.token is not None:
             headers["Authorization"] = f"Bearer {self._identity.token}"
         self._connection.request("GET", f"{self._path}?{query}", headers=headers)
-        answer = self._connection.getresponse()
-        try:
-            for line in answer:
-                self._take(_EVENT.decode(line))
-        except (OSError, ValueError, AttributeError):
-            if not self._stopped:
-                raise
+        for line in self._connection.getresponse():
+            self._take(_EVENT.decode(line))
 
     def _take(self, event: _Event) -> None:
         now = time.monotonic()
         pod = event.object
+        self._version = pod.metadata.resource_version or self._version
         name = pod.metadata.name
         if event.type == "ADDED":
             self.created.setdefault(name, now)

@@ -25,7 +25,7 @@ from bench.contestants import Contestant, KubeScheduler, Ours, apply_roles
 from bench.observer import Observer, dumps, percentile
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.commands import API_SERVER, ETCD
-from tools.controlplane.process import Running
+from tools.controlplane.process import Running, tail
 
 GPUS = 8
 BOUND_S = 180.0
@@ -100,13 +100,15 @@ def backlog(plane: ControlPlane, contestant: Contestant, pods: int) -> dict[str,
             started = time.monotonic()
             process = contestant.start()
             try:
-                seen.wait(pods, BOUND_S)
+                seen.wait(pods, BOUND_S, process.is_alive)
                 wait_until(
                     lambda: scheduled_events(plane, namespace) == pods,
                     what=f"{pods} Scheduled events",
                     timeout_s=EVENTS_S,
                 )
                 used = usage(process)
+            except (RuntimeError, TimeoutError) as error:
+                raise RuntimeError(f"{error}\n{tail(contestant.log, 40)}") from error
             finally:
                 process.stop()
             check_over_commit(seen)
@@ -127,7 +129,7 @@ def live(plane: ControlPlane, contestant: Contestant, pods: int, rate: float) ->
                 generator = load(
                     plane, "pods", namespace, contestant.scheduler_name, str(pods), str(rate)
                 )
-                seen.wait(pods, BOUND_S)
+                seen.wait(pods, BOUND_S, process.is_alive)
                 finished(generator)
                 used = usage(process)
                 check_over_commit(seen)

@@ -87,7 +87,7 @@ def _decide_mapped(view: View, pod: Pod, profile: Profile) -> Decision:
 
 def _mapped_placement(pod: Pod, found: mapped.Target, books: NodeBooks) -> Placement | Reason:
     devices = mapped.assignment(pod, found.entry, books)
-    value, shares = mapped.environment(pod, devices)
+    value, shares = mapped.environment(pod, devices, found.entry)
     if pod.reads_devices and value is None:
         return NOTHING_TO_READ
     return Placement(

@@ -129,16 +129,23 @@ def assignment(pod: Pod, entry: MapEntry, books: NodeBooks) -> Devices:
     return Devices(entry.devices if by_number else (), counts)
 
 
-def environment(pod: Pod, devices: Devices) -> tuple[str | None, tuple[str, ...]]:
-    """The value of CUDA_VISIBLE_DEVICES, and one per requesting container if several."""
+def environment(
+    pod: Pod, devices: Devices, entry: MapEntry | None = None
+) -> tuple[str | None, tuple[str, ...]]:
+    """The value of CUDA_VISIBLE_DEVICES, and one per requesting container if several.
+
+    Where the kubelet picks, the map's numbers are told only to a pod that insists on them.
+    """
     mode = cuda_mode(pod)
-    if not devices.numbers or mode is CudaMode.NONE:
+    insists = mode in (CudaMode.INDEX, CudaMode.LOCAL) and pod.requests.get(names.GPU, 0) > 0
+    numbers = devices.numbers or (entry.devices if entry and insists else ())
+    if not numbers or mode is CudaMode.NONE:
         return None, ()
-    value = visible(devices.numbers, mode)
+    value = visible(numbers, mode)
     requesting = [want for want in wants(pod) if want.count]
     if len(requesting) < 2:
         return value, ()
-    shares = device_shares(requesting, devices.numbers)
+    shares = device_shares(requesting, numbers)
     return value, tuple(visible(share, mode) for share in shares)
 
 

@@ -2,9 +2,11 @@
 
 Rules of ``client-go/tools/cache/reflector.go``: the first list asks for the newest state
 (never ``resourceVersion=0``); a clean end of a watch goes on from the last version; a 410,
-as a status or as an ERROR event, lists again; anything else pauses and goes on. A watch that
-says nothing for longer than its limit counts as broken (the server sends a bookmark each
-minute).
+as a status or as an ERROR event, lists again; anything else pauses and goes on.
+
+Bookmarks are no heartbeat: a kind without changes may be silent for hours. So watches are
+asked to end within a minute, and one that is silent for longer than that is broken, whoever
+swallows its bytes.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ from scheduler.watch.client import ApiError, Client, Status, Unreachable
 
 PAUSE_FIRST_S = 0.8
 PAUSE_MAX_S = 30.0
-SILENCE_MAX_S = 90.0
-WATCH_S = (300, 600)
+WATCH_S = (40, 55)
+SILENCE_MAX_S = 70.0
 
 
 class ListMeta(msgspec.Struct, rename="camel"):
