@@ -59,7 +59,8 @@ class _Build:
         self._cache = cache
         self._toolchain = toolchain
         self._progress = progress
-        self._names = ", ".join(program.name for program in programs)
+        others = len(programs) - 1
+        self._names = programs[0].name + (f" and {others} more" if others else "")
         self._log = cache.root / "logs" / f"{module}.log"
 
     def run(self) -> dict[str, Path]:

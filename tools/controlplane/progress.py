@@ -42,13 +42,13 @@ class Step:
     def line(self) -> str:
         """Say where things stand."""
         elapsed = self.elapsed_s()
-        words = [self._title]
-        if self.total:
-            words.append(f"{min(self.done, self.total)} of {self.total} packages")
-        words.append(duration(elapsed))
+        words = [self._title, duration(elapsed)]
         left = self.left_s(elapsed)
         if left is not None:
             words.append(f"about {duration(left)} left" if left >= 1 else "nearly done")
+        # Last, since a narrow terminal cuts the line.
+        if self.total:
+            words.append(f"{min(self.done, self.total)} of {self.total} packages")
         return ", ".join(words)
 
     def elapsed_s(self) -> float:
