@@ -20,10 +20,15 @@ import msgspec
 from scheduler.state.event import Event
 from scheduler.watch.client import ApiError, Client, Status, Unreachable
 
-PAUSE_FIRST_S = 0.8
-PAUSE_MAX_S = 30.0
 WATCH_S = (40, 55)
-SILENCE_MAX_S = 70.0
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Seconds: the first pause after a failure, the longest one, and the longest silence."""
+
+    pause_first_s: float = 0.8
+    pause_max_s: float = 30.0
+    silence_max_s: float = 70.0
 
 
 class ListMeta(msgspec.Struct, rename="camel"):
@@ -75,7 +80,10 @@ _STATUS = msgspec.json.Decoder(Status)
 
 
 class Reflector:
-    """Mirrors one source into the inbox. ``is_synced`` once the first list was delivered."""
+    """Mirrors one source into the inbox.
+
+    ``is_synced`` once the first list was delivered; ``is_healthy`` while the watch is open.
+    """
 
     def __init__(
         self,
@@ -84,44 +92,36 @@ class Reflector:
         emit: Callable[[Event], None],
         warn: Callable[[str, str], None],
         rng: random.Random,
+        limits: Limits = Limits(),  # noqa: B008 - frozen
     ) -> None:
         self._client = client
         self._source = source
         self._emit = emit
         self._warn = warn
         self._rng = rng
+        self._limits = limits
         self._version = ""
+        self._failures = 0
         self.is_synced = asyncio.Event()
         self.lists = 0
         self.is_healthy = False
 
     async def run(self) -> None:
         """Never returns; ends only by cancellation."""
-        failures = 0
         while True:
             try:
                 if not self._version:
                     await self._list()
-                self.is_healthy = True
-                if await self._watch():
-                    failures = 0
-                else:  # an end without a word, again and again, must not spin
-                    await asyncio.sleep(PAUSE_FIRST_S)
-                continue
-            except _Expired:
-                self._version = ""
-                continue
-            except ApiError as error:
-                if error.status == 410:
+                await self._watch()
+            except (_Expired, ApiError, Unreachable) as problem:
+                self._failures += 1
+                if _is_expired(problem):
                     self._version = ""
-                    continue
-                problem: Exception = error
-            except Unreachable as error:
-                problem = error
-            self.is_healthy = False
-            failures += 1
-            self._warn(self._source.kind, str(problem))
-            await asyncio.sleep(self._pause(failures, problem))
+                    if self._failures == 1:  # the ordinary case: list at once
+                        continue
+                self.is_healthy = False
+                self._warn(self._source.kind, str(problem))
+                await asyncio.sleep(self._pause(problem))
 
     async def _list(self) -> None:
         params = {"fieldSelector": self._source.selector} if self._source.selector else None
@@ -134,8 +134,8 @@ class Reflector:
         self.lists += 1
         self.is_synced.set()
 
-    async def _watch(self) -> bool:
-        """One watch until it ends cleanly; whether it brought anything."""
+    async def _watch(self) -> None:
+        """One watch until it ends cleanly."""
         params = {
             "watch": "true",
             "resourceVersion": self._version,
@@ -144,25 +144,36 @@ class Reflector:
         }
         if self._source.selector:
             params["fieldSelector"] = self._source.selector
-        brought = False
-        async with self._client.stream(self._source.path, params, SILENCE_MAX_S) as lines:
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        silence_s = self._limits.silence_max_s
+        async with self._client.stream(self._source.path, params, silence_s) as lines:
+            self.is_healthy = True
             async for line in lines:
                 self._take(line)
-                brought = True
-        return brought
+        if clock() - started < self._limits.pause_first_s:
+            await asyncio.sleep(self._limits.pause_first_s)  # or a server that hangs up spins us
+        self._failures = 0
 
     def _take(self, line: bytes) -> None:
         event = _EVENT.decode(line)
         if event.type == "ERROR":
             status = _STATUS.decode(event.object)
             if status.code == 410 or status.reason in ("Expired", "Gone"):
-                raise _Expired
+                raise _Expired(status.message)
             raise ApiError(status.code, status.message, status.reason)
         if event.type != "BOOKMARK":
             self._emit(self._source.decode(bytes(event.object), event.type == "DELETED"))
         self._version = _VERSION.decode(event.object).metadata.resource_version
+        self._failures = 0
 
-    def _pause(self, failures: int, problem: Exception) -> float:
+    def _pause(self, problem: Exception) -> float:
         asked = problem.retry_after_s if isinstance(problem, ApiError) else 0.0
-        grown = min(PAUSE_MAX_S, PAUSE_FIRST_S * float(2 ** min(failures - 1, 10)))
-        return max(asked, grown * (0.5 + float(self._rng.random())))
+        doubled = self._limits.pause_first_s * float(2 ** min(self._failures - 1, 10))
+        grown = min(self._limits.pause_max_s, doubled)
+        return float(max(asked, grown * (0.5 + self._rng.random())))
+
+
+def _is_expired(problem: Exception) -> bool:
+    """Whether the version is too old, said as an event or as a status."""
+    return isinstance(problem, _Expired) or getattr(problem, "status", 0) == 410

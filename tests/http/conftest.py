@@ -1,0 +1,35 @@
+"""A fake API server and a client for it, made anew for each test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+
+from scheduler.watch.client import Client
+from tests.http.fakeapi import FakeApi
+
+
+class Token:
+    """A kubeconfig with nothing but an address and a token in it."""
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+
+    async def get_api_key_with_prefix(self, identifier: str) -> str | None:
+        return "Bearer test" if identifier == "BearerToken" else None
+
+
+@pytest.fixture
+async def api() -> AsyncIterator[FakeApi]:
+    server = FakeApi()
+    await server.start()
+    yield server
+    await server.stop()
+
+
+@pytest.fixture
+async def client(api: FakeApi) -> AsyncIterator[Client]:
+    async with aiohttp.ClientSession() as session:
+        yield Client(Token(api.url + "/"), session)

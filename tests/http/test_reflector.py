@@ -1,0 +1,329 @@
+"""The reflector against a server that misbehaves in every way a real one can."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+
+from scheduler.state import event as ev
+from scheduler.watch.client import Client
+from scheduler.watch.reflector import Limits, Reflector
+from scheduler.watch.sources import NODES, PODS
+from tests.builders import pod, pod_json
+from tests.http.fakeapi import (
+    Answer,
+    FakeApi,
+    Stream,
+    at_version,
+    failure,
+    line,
+    listed,
+    reply,
+    status_body,
+    text,
+)
+
+LIST, WATCH = "GET /api/v1/pods", "WATCH /api/v1/pods"
+QUICK = Limits(pause_first_s=0.01, pause_max_s=0.02, silence_max_s=5.0)
+QUIET = Stream(end="hang")
+A, B = pod_json("a"), pod_json("b")
+
+
+class Mirror:
+    """A running reflector and what it delivered."""
+
+    def __init__(self, client: Client, limits: Limits = QUICK) -> None:
+        self.events: asyncio.Queue[ev.Event] = asyncio.Queue()
+        self.warnings: list[tuple[str, str]] = []
+        self.warned = asyncio.Event()
+        self.reflector = Reflector(
+            client,
+            PODS,
+            self.events.put_nowait,
+            self._warn,
+            random.Random(1),
+            limits,
+        )
+
+    def _warn(self, kind: str, problem: str) -> None:
+        self.warnings.append((kind, problem))
+        self.warned.set()
+
+    async def next(self) -> ev.Event:
+        async with asyncio.timeout(10):
+            return await self.events.get()
+
+
+@asynccontextmanager
+async def running(client: Client, limits: Limits = QUICK) -> AsyncIterator[Mirror]:
+    mirror = Mirror(client, limits)
+    task = asyncio.create_task(mirror.reflector.run())
+    try:
+        yield mirror
+        assert not task.done(), task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_list_then_watch_from_its_version(api: FakeApi, client: Client) -> None:
+    api.script(LIST, reply(listed("7", A)))
+    api.script(WATCH, QUIET)
+    async with running(client) as mirror:
+        assert await mirror.next() == ev.PodsListed((pod("a"),))
+        watch = await api.next(WATCH)
+
+    assert mirror.reflector.is_synced.is_set()
+    first = api.seen[0]
+    assert first.query == {"fieldSelector": PODS.selector}, "never resourceVersion=0"
+    assert watch.query["resourceVersion"] == "7"
+    assert watch.query["allowWatchBookmarks"] == "true"
+    assert watch.query["fieldSelector"] == PODS.selector
+    assert int(watch.query["timeoutSeconds"]) < QUICK.silence_max_s * 60
+
+
+async def test_an_empty_list_without_items_is_a_list(api: FakeApi, client: Client) -> None:
+    api.script(LIST, reply({"metadata": {"resourceVersion": "7"}, "items": None}))
+    api.script(WATCH, QUIET)
+    async with running(client) as mirror:
+        assert await mirror.next() == ev.PodsListed(())
+
+
+@pytest.mark.contract("S2-7")
+async def test_events_are_delivered_and_a_clean_end_goes_on_from_the_last_version(
+    api: FakeApi, client: Client
+) -> None:
+    api.script(LIST, reply(listed("7")))
+    api.script(
+        WATCH,
+        Stream(
+            line("ADDED", at_version(A, "8"))
+            + line("MODIFIED", at_version(B, "9"))
+            + line("DELETED", at_version(A, "10"))
+        ),
+        QUIET,
+    )
+    async with running(client) as mirror:
+        found = [await mirror.next() for _ in range(4)]
+        await api.next(WATCH)
+        again = await api.next(WATCH)
+
+    assert found == [
+        ev.PodsListed(()),
+        ev.PodSeen(pod("a")),
+        ev.PodSeen(pod("b")),
+        ev.PodVanished(pod("a").uid),
+    ]
+    assert again.query["resourceVersion"] == "10"
+    assert api.count(LIST) == 1
+
+
+async def test_a_bookmark_moves_the_version_and_is_no_object(api: FakeApi, client: Client) -> None:
+    bookmark = {"kind": "Pod", "metadata": {"resourceVersion": "99"}}
+    api.script(LIST, reply(listed("7")))
+    api.script(WATCH, Stream(line("BOOKMARK", bookmark)), QUIET)
+    async with running(client) as mirror:
+        await mirror.next()
+        await api.next(WATCH)
+        again = await api.next(WATCH)
+
+        assert again.query["resourceVersion"] == "99"
+        assert mirror.events.empty()
+
+
+EXPIRED = [
+    pytest.param(failure(410, "Expired"), id="as-a-status"),
+    pytest.param(Stream(line("ERROR", status_body(410, "Expired"))), id="as-an-event"),
+    pytest.param(Stream(line("ERROR", status_body(0, "Expired"))), id="by-its-reason-alone"),
+]
+
+
+@pytest.mark.parametrize("gone", EXPIRED)
+async def test_an_expired_version_lists_again(api: FakeApi, client: Client, gone: Answer) -> None:
+    """Semantics case 13: what is gone from the list is gone from the state, nothing is twice."""
+    api.script(LIST, reply(listed("7", A)), reply(listed("20", B)))
+    api.script(WATCH, gone, QUIET)
+    async with running(client) as mirror:
+        found = [await mirror.next(), await mirror.next()]
+        await api.next(WATCH)
+        again = await api.next(WATCH)
+
+    assert found == [ev.PodsListed((pod("a"),)), ev.PodsListed((pod("b"),))]
+    assert again.query["resourceVersion"] == "20"
+    assert mirror.warnings == []
+
+
+async def test_a_server_that_always_says_expired_is_asked_at_growing_intervals(
+    api: FakeApi, client: Client
+) -> None:
+    """Or every list would be followed by the next one at once."""
+    api.script(LIST, reply(listed("7")))
+    api.script(WATCH, failure(410, "Expired"))
+    slow = Limits(pause_first_s=30.0, pause_max_s=30.0)
+    async with running(client, slow) as mirror:
+        for _ in range(2):
+            await mirror.next()
+            await api.next(WATCH)
+        async with asyncio.timeout(10):
+            await mirror.warned.wait()
+
+    assert api.count(LIST) == 2
+
+
+BROKEN = [
+    pytest.param(failure(500, "InternalError"), "500 InternalError", id="500"),
+    pytest.param(failure(503), "503", id="503"),
+    pytest.param(text("<html>bad gateway", 502), "502: <html>bad gateway", id="a-proxys-page"),
+    pytest.param(Stream(end="break"), "watch /api/v1/pods", id="reset"),
+    pytest.param(
+        Stream(line("ERROR", status_body(500, "InternalError"))), "500", id="an-error-event"
+    ),
+    pytest.param(
+        Stream(line("BOOKMARK", {"metadata": {"resourceVersion": "7"}}), b'{"ty', end="break"),
+        "watch /api/v1/pods",
+        id="half-a-line",
+    ),
+]
+
+
+@pytest.mark.parametrize(("broken", "problem"), BROKEN)
+async def test_a_broken_watch_is_taken_up_again_where_it_was(
+    api: FakeApi, client: Client, broken: Answer, problem: str
+) -> None:
+    """Field case C08: no crash, no new list, and somebody is told."""
+    api.script(LIST, reply(listed("7")))
+    api.script(WATCH, broken, Stream(line("ADDED", at_version(A, "8")), end="hang"))
+    async with running(client) as mirror:
+        found = [await mirror.next(), await mirror.next()]
+
+    assert found == [ev.PodsListed(()), ev.PodSeen(pod("a"))]
+    assert api.count(LIST) == 1
+    assert [kind for kind, _ in mirror.warnings] == ["pods"]
+    assert problem in mirror.warnings[0][1]
+
+
+async def test_a_watch_that_falls_silent_is_broken(api: FakeApi, client: Client) -> None:
+    """Field case C08 A: a network that swallows everything gives no error."""
+    api.script(LIST, reply(listed("7")))
+    api.script(
+        WATCH,
+        Stream(line("ADDED", at_version(A, "8")), end="hang"),
+        Stream(line("ADDED", at_version(B, "9")), end="hang"),
+    )
+    async with running(client, Limits(0.01, 0.02, silence_max_s=0.1)) as mirror:
+        for expected in (ev.PodsListed(()), ev.PodSeen(pod("a")), ev.PodSeen(pod("b"))):
+            assert await mirror.next() == expected
+
+    assert "watch /api/v1/pods" in mirror.warnings[0][1]
+    assert api.count(LIST) == 1
+
+
+async def test_health_follows_the_watch(api: FakeApi, client: Client) -> None:
+    api.script(LIST, reply(listed("7")))
+    api.script(WATCH, failure(503), Stream(line("ADDED", at_version(A, "8")), end="hang"))
+    async with running(client, Limits(0.01, 0.02)) as mirror:
+        assert not mirror.reflector.is_healthy
+        async with asyncio.timeout(10):
+            await mirror.warned.wait()
+        assert not mirror.reflector.is_healthy
+        await mirror.next()
+        await mirror.next()
+        assert mirror.reflector.is_healthy
+
+
+async def test_a_failed_first_list_is_tried_again(api: FakeApi, client: Client) -> None:
+    api.script(LIST, failure(500), Stream(b'{"met', end="break"), reply(listed("7")))
+    api.script(WATCH, QUIET)
+    async with running(client) as mirror:
+        assert await mirror.next() == ev.PodsListed(())
+
+    assert len(mirror.warnings) == 2
+
+
+async def test_the_server_says_when_to_come_back(api: FakeApi, client: Client) -> None:
+    """429 with Retry-After: neither a new list nor an early try."""
+    loop = asyncio.get_running_loop()
+    api.script(LIST, reply(listed("7")))
+    api.script(WATCH, failure(429, "TooManyRequests", retry_after="1"), QUIET)
+    async with running(client) as mirror:
+        await api.next(WATCH)
+        asked = loop.time()
+        await api.next(WATCH)
+
+        assert loop.time() - asked >= 0.99
+    assert (api.count(LIST), len(mirror.warnings)) == (1, 1)
+
+
+async def test_pauses_grow_and_start_anew_after_progress(api: FakeApi, client: Client) -> None:
+    """A watch that worked for hours and breaks is not punished for breaks of last week."""
+    api.script(LIST, reply(listed("7")))
+    works = Stream(line("ADDED", at_version(A, "8")), end="break")
+    api.script(WATCH, *([failure(500)] * 5), works, *([works] * 3), QUIET)
+    pauses = Limits(pause_first_s=0.02, pause_max_s=9.0)
+    loop = asyncio.get_running_loop()
+    at = []
+    async with running(client, pauses):
+        for _ in range(10):
+            await api.next(WATCH)
+            at.append(loop.time())
+
+    waited = [later - earlier for earlier, later in itertools.pairwise(at)]
+    assert waited[4] > 0.02 * 16 * 0.5, "the fifth pause in a row is sixteen times the first"
+    assert min(waited[5:]) < 0.1
+
+
+async def test_a_server_that_hangs_up_at_once_does_not_spin_us(
+    api: FakeApi, client: Client
+) -> None:
+    api.script(LIST, reply(listed("7")))
+    api.script(WATCH, Stream())
+    loop = asyncio.get_running_loop()
+    async with running(client, Limits(pause_first_s=0.05)):
+        await api.next(WATCH)
+        started = loop.time()
+        for _ in range(3):
+            await api.next(WATCH)
+
+        assert loop.time() - started >= 0.15
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        pytest.param(b"not json\n", id="no-json"),
+        pytest.param(b'{"type":"ADDED","object":{"metadata":{}}}\n', id="no-pod"),
+        pytest.param(
+            line("ADDED", {**pod_json(), "spec": {"containers": "none"}}), id="a-pod-of-the-future"
+        ),
+    ],
+)
+async def test_what_cannot_be_understood_ends_the_watch_loudly(
+    api: FakeApi, client: Client, garbage: bytes
+) -> None:
+    """Never go on without it: the process ends, and says why (field case C08)."""
+    api.script(LIST, reply(listed("7")))
+    api.script(WATCH, Stream(garbage))
+    mirror = Mirror(client)
+
+    with pytest.raises(msgspec.MsgspecError):
+        async with asyncio.timeout(10):
+            await mirror.reflector.run()
+
+
+async def test_a_source_without_selector_sends_none(api: FakeApi, client: Client) -> None:
+    api.script("GET /api/v1/nodes", reply(listed("7")))
+    api.script("WATCH /api/v1/nodes", QUIET)
+    task = asyncio.create_task(
+        Reflector(client, NODES, lambda _: None, lambda *_: None, random.Random(1), QUICK).run()
+    )
+    watch = await api.next("WATCH /api/v1/nodes")
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+    assert "fieldSelector" not in watch.query
