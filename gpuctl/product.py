@@ -8,6 +8,7 @@ The demo shows it, the tests try it: one way to start, so that both mean the sam
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ from typing import Any, Final
 
 import yaml
 
-from tools.controlplane import ControlPlane, wait_until
+from tools.controlplane import ControlPlane, ControlPlaneError, wait_until
 from tools.controlplane.ports import LOOPBACK, free_ports
 from tools.controlplane.process import Running, start, tail
 from webhook.configuration import NAME, webhook_configuration
@@ -39,6 +40,7 @@ class Product:
     """One replica: a scheduler and the webhook beside it, in a directory of their own.
 
     ``config`` is merged over the demo's configuration file; ``scope`` is also the webhook's.
+    Programs that are ``detached`` outlive this process.
     """
 
     def __init__(
@@ -48,11 +50,13 @@ class Product:
         *,
         config: Mapping[str, Any] | None = None,
         scope: str = "ours",
+        detached: bool = False,
     ) -> None:
         self.plane = plane
         self.directory = directory
         self.health_port, self.webhook_port = free_ports(2)
         self._scope = scope
+        self._leashed = not detached
         self._config = _merged(
             {
                 "apiVersion": "gpu-scheduler.io/v1",
@@ -153,9 +157,15 @@ class Product:
     def close(self) -> None:
         """End both programs, and unregister the webhook first so that it is missed by nobody."""
         if "webhook" in self._programs:
-            self.unregister()
+            with contextlib.suppress(ControlPlaneError):  # the API server may be what has ended
+                self.unregister()
         for name in reversed(list(self._programs)):
             self.stop(name)
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The process ids of what was started."""
+        return {name: program.pid for name, program in self._programs.items()}
 
     def is_running(self, name: str) -> bool:
         """Whether one program lives."""
@@ -172,7 +182,9 @@ class Product:
         command = [sys.executable, "-m", *words]
         log = self._log_path(name)
         log.unlink(missing_ok=True)
-        self._programs[name] = start(name, command, log=log, home=self.directory)
+        self._programs[name] = start(
+            name, command, log=log, home=self.directory, leashed=self._leashed
+        )
 
     def _wait(self, name: str, line: str) -> None:
         def is_ready() -> bool:

@@ -20,6 +20,8 @@ from scheduler.state.cluster import Cluster
 FILE_WIDTH = 2000
 NAMES_SHOWN_MAX = 3
 NOTHING = "-"
+#: On two lines, so that the column is no wider than what stands in it.
+CUDA_HEADER = "CUDA_VISIBLE\n_DEVICES"
 
 
 class Usage(msgspec.Struct, frozen=True):
@@ -81,7 +83,7 @@ def pods(rows: Iterable[Row]) -> Table:
     """One line per pod."""
     rows = list(rows)
     spaces = {row.namespace for row in rows}
-    table = _table("POD", "NODE", "TIER", "DEVICES", "CUDA_VISIBLE\n_DEVICES")
+    table = headed("POD", "NODE", "TIER", "DEVICES", CUDA_HEADER)
     for row in rows:
         name = row.pod if len(spaces) == 1 else f"{row.namespace}/{row.pod}"
         cells = (tier(row), row.devices, row.cuda_visible_devices)
@@ -92,7 +94,7 @@ def pods(rows: Iterable[Row]) -> Table:
 
 def nodes(usage: Iterable[Usage]) -> Table:
     """One line per node and resource."""
-    table = _table("NODE", "DEVICES", "HELD")
+    table = headed("NODE", "DEVICES", "HELD")
     for one in usage:
         table.add_row(one.node, one.what, one.held)
     return table
@@ -125,7 +127,8 @@ def _amounts(amounts: Mapping[str, int]) -> str:
     )
 
 
-def _table(*headers: str) -> Table:
+def headed(*headers: str) -> Table:
+    """An empty table; long cells are folded, never cut."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for header in headers:
         table.add_column(header, overflow="fold", vertical="bottom")

@@ -60,9 +60,15 @@ def granted_verdict(verdict: Verdict, placement: Placement, *notes: str) -> Verd
 
 
 def visible_devices(pod: Pod, annotation: str | None) -> str | None:
-    """CUDA_VISIBLE_DEVICES of the pod's containers: the literal they share, or the annotation."""
+    """What CUDA_VISIBLE_DEVICES is in the pod's containers, or None where none of them has it.
+
+    Where the containers differ, each sees its part of what the annotation says.
+    """
     literals = {c.cuda_literal for c in pod.containers if c.cuda_literal is not None}
-    return literals.pop() if len(literals) == 1 else annotation
+    reads = any(c.cuda_key is not None for c in pod.containers)
+    if len(literals) == 1 and not reads:
+        return literals.pop()
+    return annotation if literals or reads else None
 
 
 def to_row(verdict: Verdict) -> Row:

@@ -1,0 +1,76 @@
+"""What the API server says, read by the scheduler's own decoders into rows and books."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from gpuctl import table
+from gpuctl.documents import Raw
+from gpuctl.verdict import Row, visible_devices
+from scheduler.model import names
+from scheduler.model.pod import Pod
+from scheduler.state import event as ev
+from scheduler.state.cluster import Cluster
+from scheduler.state.fold import fold
+from scheduler.watch import convert
+
+
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
+    """One look at the cluster."""
+
+    rows: list[Row]
+    usage: list[table.Usage]
+
+    def placed(self) -> int:
+        """How many pods have a node."""
+        return sum(row.node is not None for row in self.rows)
+
+
+def look(nodes: Iterable[Raw], pods: Iterable[Raw]) -> Seen:
+    """Read one look from the API's objects."""
+    found = [convert.to_pod(_decoded(convert.POD, raw)) for raw in pods]
+    found.sort(key=lambda pod: (pod.created, _natural(pod.name)))
+    cluster = Cluster()
+    fold(
+        cluster,
+        ev.NodesListed(tuple(convert.to_node(_decoded(convert.NODE, raw)) for raw in nodes)),
+    )
+    fold(cluster, ev.PodsListed(tuple(found)))
+    return Seen(rows=[_row(pod) for pod in found], usage=table.usage_of(cluster))
+
+
+def _decoded(decoder: msgspec.json.Decoder[Any], raw: Raw) -> Any:
+    return decoder.decode(msgspec.json.encode(raw))
+
+
+def _natural(name: str) -> tuple[str, int]:
+    """``web-10`` comes after ``web-9``."""
+    start, _, number = name.rpartition("-")
+    return (start, int(number)) if number.isdigit() else (name, -1)
+
+
+def _row(pod: Pod) -> Row:
+    is_placed = bool(pod.node_name)
+    cuda = visible_devices(pod, pod.annotations.get(names.CUDA_VISIBLE_DEVICES))
+    return Row(
+        namespace=pod.namespace,
+        pod=pod.name,
+        node=pod.node_name or None,
+        devices=pod.annotations.get(names.DEVICES),
+        cuda_visible_devices=cuda if is_placed else None,
+        requested=_asked(pod),
+        granted=pod.gpu_requests if is_placed else {},
+        reason=None if is_placed else pod.condition.message or None,
+    )
+
+
+def _asked(pod: Pod) -> dict[str, int]:
+    """What the pod asked for before a fallback."""
+    source, arrow, target = pod.annotations.get(names.FALLBACK, "").partition("->")
+    if not arrow:
+        return pod.gpu_requests
+    old, new = names.mig_resource(source), names.mig_resource(target)
+    return {old if resource == new else resource: n for resource, n in pod.gpu_requests.items()}

@@ -1,0 +1,140 @@
+"""`gpuctl demo`, as a person runs it: its own control plane, and an exit status that means it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tools.controlplane import ControlPlane
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-m", "gpuctl", "demo"]
+APPLIED = "kubectl apply: "
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder with a short name (it will hold a Unix socket); whatever runs there is ended."""
+    path = Path(tempfile.mkdtemp(prefix="gpu-demo-test-"))
+    yield path
+    if running(path):
+        subprocess.run([*COMMAND, "--end", "--directory", str(path)], cwd=ROOT, check=True)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def demo(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *words], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def running(path: Path) -> list[str]:
+    """The command lines of all processes that name a folder."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                line = (
+                    (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                )
+            except OSError:
+                continue
+            if f"{path}/" in line:
+                found.append(line)
+    return found
+
+
+def until_applied(path: Path) -> subprocess.Popen[str]:
+    """Start a demo and return once it has applied its first workload."""
+    process = subprocess.Popen(
+        [*COMMAND, "--scenario", "map", "--directory", str(path)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout is not None
+    told: list[str] = []
+    for line in process.stdout:
+        told.append(line)
+        if APPLIED in line:
+            return process
+    raise AssertionError(f"the demo ended by itself ({process.wait()}):\n{''.join(told)}")
+
+
+@pytest.mark.contract("S2-19", "S0-3", "S0-15", "S0-19", "S0-20", "S0-24", "S0-B1", "S2-B7")
+def test_the_demo_does_what_it_is_expected_to_and_says_so() -> None:
+    done = demo()
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    foretold, _, real = done.stdout.partition("now for real")
+    for table in (foretold, real):
+        assert "gpu-check-2              worker3  -                 gpu:0,1,2    0,1,2" in table
+        assert "more-2g x 28             small    2g.20gb->1g.10gb  1g.10gb x 1  -" in table
+    assert "test-medium-gpu          medium   2g.20gb" in foretold
+    assert "started by itself: more-2g-" in real
+    assert "more-2g x 8              medium   2g.20gb" in real
+    assert "all 92 cells are as expected" in real
+    assert "\x1b" not in done.stdout
+
+
+@pytest.mark.contract("S0-B1")
+def test_a_product_that_is_broken_on_purpose_fails_the_demo_with_the_cells_named() -> None:
+    """The webhook runs and is not registered: no environment for maps, no fallback for MIG."""
+    done = demo("--sabotage", "webhook")
+
+    assert done.returncode == 1
+    told = done.stderr.splitlines()
+    assert told[0] == "11 of 92 cells are not as expected:", done.stderr
+    assert "  gpu-check-2, CUDA_VISIBLE_DEVICES: expected 0,1,2, seen nothing" in told
+    assert "  more-2g on small (2g.20gb->1g.10gb), PODS: expected 28, seen 0" in told
+    shutil.rmtree(told[-1].removeprefix("the logs are in "))
+
+
+def test_ctrl_c_ends_everything_that_was_started(folder: Path) -> None:
+    process = until_applied(folder)
+    assert running(folder), "it runs"
+
+    process.send_signal(signal.SIGINT)
+    rest, _ = process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    assert "interrupted; everything it started has been ended" in rest
+    assert running(folder) == []
+
+
+def test_a_program_that_dies_ends_the_demo_with_the_end_of_its_log(folder: Path) -> None:
+    process = until_applied(folder)
+    state = json.loads((folder / "cluster" / "state.json").read_text())
+
+    os.kill(state["pids"]["kwok"], signal.SIGKILL)
+    rest, _ = process.communicate(timeout=60)
+
+    assert process.returncode == 1
+    assert "gpuctl demo: kwok has ended; its last lines:" in rest
+    assert f"the logs are in {folder}" in rest
+    assert running(folder) == []
+
+
+def test_a_kept_demo_runs_on_until_it_is_ended(folder: Path) -> None:
+    kept = demo("--keep", "--scenario", "map", "--directory", str(folder))
+
+    assert kept.returncode == 0, kept.stdout + kept.stderr
+    assert f"export KUBECONFIG={folder}/cluster/admin.kubeconfig" in kept.stdout
+    plane = ControlPlane.attach(folder / "cluster")
+    assert "gpu-check-4" in plane.kubectl("get", "pods")
+    again = demo("--keep", "--directory", str(folder))
+    assert (again.returncode, "is not empty" in again.stderr) == (1, True)
+
+    ended = demo("--end", "--directory", str(folder))
+
+    assert (ended.returncode, ended.stdout) == (0, f"the demo in {folder} has been ended\n")
+    assert running(folder) == []
+    assert not folder.exists()
