@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import os
 import random
 import signal
 import socket
@@ -29,7 +28,7 @@ from scheduler.loop import Loop
 from scheduler.report import http, log
 from scheduler.report.metrics import Metrics
 from scheduler.report.recorder import Recorder
-from scheduler.watch.client import Client
+from scheduler.watch.client import Client, NoCluster
 from scheduler.watch.reflector import Reflector
 from scheduler.watch.sources import ALL
 
@@ -62,8 +61,11 @@ def main(arguments: list[str] | None = None) -> int:
     except configuration.ConfigError as error:
         print(f"gpu-scheduler: {error}", file=sys.stderr)  # noqa: T201 - before any log exists
         return 1
-    kubeconfig = options.kubeconfig or os.environ.get("KUBECONFIG")
-    return asyncio.run(App(config, kubeconfig).run())
+    try:
+        return asyncio.run(App(config, options.kubeconfig).run())
+    except NoCluster as error:
+        logger.error("no cluster", problem=str(error))
+        return 1
 
 
 class App:

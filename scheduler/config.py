@@ -57,9 +57,8 @@ class LeaderElection(_Part, frozen=True):
 
 
 class Webhook(_Part, frozen=True):
-    """``enabled: false`` is the seed's option A: maps are placed, the environment is not set."""
+    """``socket``: where the webhook beside us asks; empty is the seed's option A, without one."""
 
-    enabled: bool = True
     socket: str = ""
 
 

@@ -8,6 +8,7 @@ are mapped at this edge, so that nothing above knows aiohttp.
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -20,6 +21,7 @@ TIMEOUT_S = 15.0
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 JSON = "application/json"
+IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 
 
 class Status(msgspec.Struct, rename="camel"):
@@ -45,6 +47,10 @@ class Unreachable(Exception):
     """No answer: refused, reset, cut off or silent for too long."""
 
 
+class NoCluster(Exception):
+    """There is no way to reach a cluster: no kubeconfig that works, and this is no pod."""
+
+
 class Auth(Protocol):
     """What is used of ``kubernetes.aio.client.Configuration``."""
 
@@ -64,7 +70,10 @@ class Client:
 
     @classmethod
     async def connect(cls, kubeconfig: str | None, user_agent: str) -> Client:
-        """A client from a kubeconfig file, or from the pod's ServiceAccount when None."""
+        """A client from a kubeconfig file, else the pod's ServiceAccount, else the user's file.
+
+        NoCluster says in one line what was missing.
+        """
         auth, context = await _configuration(kubeconfig)
         connector = aiohttp.TCPConnector(ssl=context, limit=0, keepalive_timeout=60)
         session = aiohttp.ClientSession(
@@ -161,10 +170,14 @@ async def _configuration(kubeconfig: str | None) -> tuple[Auth, ssl.SSLContext]:
     # Importing the client takes a second: not in the way of anything that runs already.
     config, configuration_type = await asyncio.to_thread(_import_kubernetes)
     configuration = configuration_type()
-    if kubeconfig is None:
-        config.load_incluster_config(configuration)
-    else:
-        await config.load_kube_config(config_file=kubeconfig, client_configuration=configuration)
+    try:
+        if kubeconfig is None and IN_CLUSTER in os.environ:
+            config.load_incluster_config(configuration)
+        else:
+            await config.load_kube_config(kubeconfig, client_configuration=configuration)
+    except (config.ConfigException, OSError) as error:
+        where = kubeconfig or "this is no pod of a cluster, and the kubeconfig"
+        raise NoCluster(f"{where}: {error} (pass --kubeconfig FILE)") from error
     context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
     if configuration.cert_file:
         context.load_cert_chain(configuration.cert_file, configuration.key_file)

@@ -16,6 +16,7 @@ from tests.controlplane.workloads import (
     Watcher,
     annotation,
     controlled,
+    fetch,
     job,
     node_of,
     pod,
@@ -138,21 +139,11 @@ def test_two_hundred_pods_of_real_controllers_at_once_promise_no_slice_twice(
     assert count(running, SMALL, bound=True) <= 32
     # Every degraded pod was promised a slice that is really there: none of them waits.
     assert count(running, SMALL, bound=False) == 0
-    assert "gpu_scheduler_over_committed_devices 0.0" in metrics(product)
+    assert "gpu_scheduler_over_committed_devices 0.0" in fetch(product.health_port, "/metrics")
 
 
 def ended(item: Json) -> bool:
     return item["status"].get("phase") in ("Succeeded", "Failed")
-
-
-def metrics(product: Product) -> str:
-    import urllib.request
-
-    with urllib.request.urlopen(
-        f"http://127.0.0.1:{product.health_port}/metrics", timeout=5
-    ) as answer:
-        text: str = answer.read().decode()
-    return text
 
 
 @pytest.mark.contract("S0-18", "S0-24")
@@ -254,7 +245,7 @@ def test_a_ladder_that_ends_in_fail_refuses_the_pod_when_nothing_is_free(
         here.create(wants_big(f"s{number:02}", annotations=strict))
     here.wait_bound(12)
 
-    with pytest.raises(Exception, match="2g.20gb is free"):
+    with pytest.raises(Exception, match=r"2g\.20gb is free"):
         here.create(wants_big("s12", annotations=strict))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 from typing import Any
 
 from tools.controlplane import ControlPlane
@@ -176,3 +177,13 @@ def why(item: Json) -> str:
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             return str(condition.get("message", ""))
     return ""
+
+
+def fetch(port: int, path: str) -> str:
+    """Read a page of one of our own servers on the loopback interface."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
