@@ -136,7 +136,7 @@ class App:
             self._start(f"watch {source.kind}", reflector.run())
         self._synced_task = asyncio.create_task(self._synced(loop), name="sync")
         self._start("loop", loop.run())
-        if self._config.webhook.socket:
+        if self._config.webhook.enabled and self._config.webhook.socket:
             answerer = Answerer(loop, self._rules(), self._metrics, time.monotonic)
             self._start("answer", answerer.serve(Path(self._config.webhook.socket)))
         return self._start("election", elector.run())

@@ -57,8 +57,12 @@ class LeaderElection(_Part, frozen=True):
 
 
 class Webhook(_Part, frozen=True):
-    """``socket``: where the webhook beside us asks; empty is the seed's option A, without one."""
+    """``enabled: false`` is the seed's option A: maps are placed, the environment is not set.
 
+    ``socket`` is the Unix socket on which the webhook beside us asks.
+    """
+
+    enabled: bool = True
     socket: str = ""
 
 
