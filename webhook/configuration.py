@@ -41,7 +41,31 @@ def webhook_configuration(
     namespaces that ask for it by label, ``all`` everywhere.
     """
     assert (url is None) != (service is None), "a webhook is reached by a URL or by a Service"
-    shared: Json = {
+    asks = [] if scope == "all" else [_labelled(names.FALLBACK_NAMESPACE, "In", "enabled")]
+    entries: tuple[tuple[str, str, list[Json], list[Json]], ...] = (
+        (ENVIRONMENT_ENTRY, "/mutate", [], [_is_ours(scheduler_name)]),
+        (FALLBACK_ENTRY, "/mutate/fallback", asks, [_is_not_ours(scheduler_name), _ASKS_FOR_MIG]),
+    )
+    webhooks = [
+        _shared(failure_policy)
+        | {
+            "name": name,
+            "clientConfig": _client(path, url, service, ca_bundle),
+            "namespaceSelector": {"matchExpressions": [*_everywhere(own_namespace), *selectors]},
+            "matchConditions": conditions,
+        }
+        for name, path, selectors, conditions in entries
+    ]
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": NAME},
+        "webhooks": webhooks,
+    }
+
+
+def _shared(failure_policy: str) -> Json:
+    return {
         "admissionReviewVersions": ["v1"],
         "failurePolicy": failure_policy,
         "matchPolicy": "Equivalent",
@@ -49,28 +73,6 @@ def webhook_configuration(
         "rules": [_creation_of_pods()],
         "sideEffects": "NoneOnDryRun",
         "timeoutSeconds": TIMEOUT_S,
-    }
-    asks = [] if scope == "all" else [_labelled(names.FALLBACK_NAMESPACE, "In", "enabled")]
-    entries: tuple[tuple[str, str, list[Json], list[Json]], ...] = (
-        (ENVIRONMENT_ENTRY, "/mutate", [], [_is_ours(scheduler_name)]),
-        (FALLBACK_ENTRY, "/mutate/fallback", asks, [_is_not_ours(scheduler_name), _ASKS_FOR_MIG]),
-    )
-    return {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "MutatingWebhookConfiguration",
-        "metadata": {"name": NAME},
-        "webhooks": [
-            shared
-            | {
-                "name": name,
-                "clientConfig": _client(path, url, service, ca_bundle),
-                "namespaceSelector": {
-                    "matchExpressions": [*_everywhere(own_namespace), *selectors]
-                },
-                "matchConditions": conditions,
-            }
-            for name, path, selectors, conditions in entries
-        ],
     }
 
 

@@ -17,7 +17,7 @@ from scheduler.model.gpumap import MapError, parse
 from scheduler.model.ladder import Ladder, LadderError, parse_ladder
 from scheduler.model.pod import Pod, Role
 from scheduler.state.cluster import Cluster
-from scheduler.state.promise import Promises
+from scheduler.state.promise import Promise, Promises
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,10 +53,7 @@ def admit(
     kinds = node_kinds(cluster, pod)
     known = promises.known(pod.namespace, pod.annotations.get(names.RESERVATION, ""))
     if known is not None:
-        again = Answer(
-            rewrites=known.rewrites, reservation=known.id, known_reservation=True, node_kinds=kinds
-        )
-        return Admission(answer=again)
+        return _again(known, kinds)
     ours = pod.scheduler_name == rules.profile.scheduler_name
     # A pod of ours that we cannot place anyway is neither degraded nor promised anything.
     left_alone = not is_degradable(pod) or (ours and pod.unsupported)
@@ -77,6 +74,14 @@ def admit(
         rewrites=_rewrites(pod, found), annotate=ours or bool(found.changes), warnings=warnings
     )
     return Admission(answer=answer, granted=found, result="degraded" if found.changes else "kept")
+
+
+def _again(known: Promise, kinds: dict[str, NodeKind]) -> Admission:
+    """The second call for one admission gets the first one's answer."""
+    answer = Answer(
+        rewrites=known.rewrites, reservation=known.id, known_reservation=True, node_kinds=kinds
+    )
+    return Admission(answer=answer)
 
 
 def keep(promises: Promises, admission: Admission, promise_id: str, now: float) -> Answer:

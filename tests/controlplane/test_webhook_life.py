@@ -93,6 +93,21 @@ def test_a_default_that_limit_ranger_puts_back_is_taken_away_again(
     }
 
 
+def deploy(client: Client, namespace: str, template: dict[str, Any]) -> None:
+    """Let the real controllers make one pod of this shape."""
+    labels = {"app": "web"}
+    meta = {"labels": labels, "annotations": template["metadata"]["annotations"]}
+    body = {
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": meta, "spec": template["spec"]},
+        },
+    }
+    client.create(f"/apis/apps/v1/namespaces/{namespace}/deployments", body)
+
+
 @pytest.mark.contract("S2-B9", "S0-19", "S0-B6")
 def test_a_deployments_pods_read_what_the_binding_writes(
     bench: Bench, client: Client, namespace: str, kwok_node: MakeNode
@@ -102,7 +117,6 @@ def test_a_deployments_pods_read_what_the_binding_writes(
         node_kinds={name: NodeKind(name, "numbered") for name in ("node1", "node2")}
     )
     node = kwok_node("life")
-    labels = {"app": "web"}
     template = pod(
         container("serve", gpus(1)),
         container("train", gpus(1)),
@@ -110,18 +124,7 @@ def test_a_deployments_pods_read_what_the_binding_writes(
         map_text=MAP,
         tolerations=[{"operator": "Exists"}],
     )
-    template["metadata"] = {"labels": labels, "annotations": template["metadata"]["annotations"]}
-    client.create(
-        f"/apis/apps/v1/namespaces/{namespace}/deployments",
-        {
-            "metadata": {"name": "web"},
-            "spec": {
-                "replicas": 1,
-                "selector": {"matchLabels": labels},
-                "template": {"metadata": template["metadata"], "spec": template["spec"]},
-            },
-        },
-    )
+    deploy(client, namespace, template)
     seen = client.wait_for(
         pods(namespace), lambda found: len(found["items"]) == 1, what="the Deployment's pod"
     )
