@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from tools.controlplane import ControlPlane
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "gpuctl", "demo"]
+README = ROOT / "README.md"
 APPLIED = "kubectl apply: "
 
 
@@ -33,6 +35,13 @@ def folder() -> Iterator[Path]:
 
 def demo(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*COMMAND, *words], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def picture() -> str:
+    """The table that the README shows."""
+    found = re.search(r"^```text\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
+    assert found is not None
+    return found[1]
 
 
 def running(path: Path) -> list[str]:
@@ -82,6 +91,7 @@ def test_the_demo_does_what_it_is_expected_to_and_says_so() -> None:
     assert "started by itself: more-2g-" in real
     assert "more-2g x 8              medium   2g.20gb" in real
     assert "all 92 cells are as expected" in real
+    assert picture() in real
     assert "\x1b" not in done.stdout
 
 

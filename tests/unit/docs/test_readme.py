@@ -1,0 +1,126 @@
+"""What the README says is what happens: its YAML is played, its links and names exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from gpuctl.__main__ import main
+from scheduler import config
+from scheduler.model import names
+from scheduler.model.shares import CudaMode
+from tools.reasons import PAGE, render
+
+ROOT = Path(__file__).parents[3]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+PROMPT = "$ .venv/bin/gpuctl "
+
+
+def blocks(kind: str) -> list[str]:
+    return [text for name, text in BLOCKS if name == kind]
+
+
+@pytest.mark.parametrize("session", blocks("console"), ids=lambda text: text.splitlines()[0][-16:])
+def test_a_command_says_what_the_readme_shows(
+    session: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shown part is the beginning of what is said."""
+    command, _, shown = session.partition("\n")
+    assert command.startswith(PROMPT)
+    monkeypatch.chdir(ROOT)
+
+    result = CliRunner().invoke(main, shlex.split(command.removeprefix(PROMPT)))
+
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith(shown)
+
+
+@pytest.mark.parametrize("name", ["map", "whole-gpu", "mig"])
+def test_the_examples_are_the_files_that_the_commands_name(name: str) -> None:
+    assert (ROOT / "examples" / f"{name}.yaml").read_text() in blocks("yaml")
+
+
+def test_an_example_is_no_longer_than_a_screen_can_bear() -> None:
+    assert max(text.count("\n") for text in blocks("yaml")[:3]) <= 14
+
+
+def test_the_configuration_shown_is_the_default_one() -> None:
+    shown = blocks("yaml")[3]
+
+    assert config.parse(shown.encode()) == config.Config()
+    assert set(yaml.safe_load(shown)) == set(_encoded_default())
+
+
+def _encoded_default() -> dict[str, Any]:
+    import msgspec
+
+    built: dict[str, Any] = msgspec.to_builtins(config.Config())
+    return built
+
+
+def test_every_annotation_and_label_of_the_product_is_in_a_table_and_none_is_invented() -> None:
+    """The names module is the only place where they are spelled; later ones are listed as such."""
+    exist = {
+        value
+        for name, value in vars(names).items()
+        if isinstance(value, str)
+        and name.isupper()
+        and value.startswith(names.PREFIX)
+        and value != names.PREFIX
+    }
+    later = {names.MEMORY_FLOOR, names.RESTORE, names.MOVE}
+    told = set(re.findall(rf"`({re.escape(names.PREFIX)}[a-z-]+)", README))
+
+    assert exist - later - told == set()
+    assert told - exist == set()
+
+
+def test_the_modes_of_the_environment_are_all_named() -> None:
+    row = next(line for line in README.splitlines() if names.CUDA_MODE in line)
+
+    assert set(re.findall(r"`([a-z]+)`", row)) == {mode.value for mode in CudaMode} - {"uuid"}
+
+
+@pytest.mark.parametrize(
+    "target", sorted(set(re.findall(r"\]\(([^)#]+)\)", README))), ids=lambda target: target
+)
+def test_every_link_leads_somewhere(target: str) -> None:
+    assert (ROOT / target).exists()
+
+
+@pytest.mark.parametrize("target", sorted(set(re.findall(r"^ {4}make ([a-z-]+)", README, re.M))))
+def test_every_make_target_exists(target: str) -> None:
+    assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+
+@pytest.mark.contract("S2-B14")
+def test_the_rights_are_no_more_than_the_readme_admits() -> None:
+    """No pod is deleted or evicted, no node written, no Secret or ConfigMap read."""
+    rules = [
+        rule
+        for document in yaml.safe_load_all((ROOT / "cluster" / "rbac.yaml").read_text())
+        for rule in document.get("rules", ())
+    ]
+    rights = {
+        (kind, verb) for rule in rules for kind in rule["resources"] for verb in rule["verbs"]
+    }
+
+    assert {kind for kind, _ in rights}.isdisjoint({"secrets", "configmaps", "pods/eviction", "*"})
+    assert {verb for _, verb in rights}.isdisjoint({"delete", "deletecollection", "*"})
+    assert {verb for kind, verb in rights if kind in ("nodes", "pods", "namespaces")} == {
+        "get",
+        "list",
+        "watch",
+    }
+
+
+def test_the_page_of_reasons_is_fresh() -> None:
+    """Run `python -m tools.reasons` after a change of the codes."""
+    assert PAGE.read_text(encoding="utf-8") == render()

@@ -1,0 +1,47 @@
+"""``python -m tools.reasons``: write docs/reasons.md from the scheduler's own table of codes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Final
+
+from scheduler.model.reason import Cause, Code
+
+PAGE: Final = Path(__file__).parents[1] / "docs" / "reasons.md"
+
+HEAD: Final = """\
+# Why a pod is pending
+
+Written by `python -m tools.reasons` from `scheduler/model/reason.py`; not edited by hand.
+
+What is wrong stands in the pod's condition `PodScheduled` and in its event `FailedScheduling`, in
+kube-scheduler's words: how many nodes say what. `kubectl describe pod` shows both. The metric
+`gpu_scheduler_rejections_total` counts refusals by the code below.
+
+A pod that was refused is tried again as soon as something in the last column happens, after a pause
+that grows from 1 s to 10 s, and every five minutes in any case.
+
+"""
+
+
+def render() -> str:
+    """The page's text."""
+    lines = ["| code | what it means | tried again when |", "|---|---|---|"]
+    for code in Code:
+        causes = "; ".join(cause.value for cause in code.causes)
+        lines.append(f"| `{code.name}` | {code.meaning} | {causes} |")
+    unused = [cause.value for cause in Cause if not any(cause in code.causes for code in Code)]
+    assert not unused, f"nothing waits for: {', '.join(unused)}"
+    return HEAD + "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Write the page."""
+    PAGE.write_text(render(), encoding="utf-8")
+    print(f"docs/{PAGE.name}: {len(Code)} reasons")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
