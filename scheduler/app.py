@@ -103,7 +103,7 @@ class App:
         elector = self._elector(client)
         loop = Loop(
             self._config.profile(),
-            lambda emit: Binder(client, emit, lambda: elector.epoch, calm),
+            lambda emit: Binder(client, emit, lambda: elector.epoch, elector.leads, calm),
             recorder,
             self._metrics,
             elector,
@@ -113,10 +113,14 @@ class App:
         election = self._start_stages(client, recorder, loop, elector)
         async with self._health():
             failed = await self._until(stop)
-            # In this order: decide no more, give the lease back, let what was sent end.
+            # In this order: decide no more, let what was sent end, give the lease back. The next
+            # leader must not decide before it can see what we did.
+            elector.retire()
+            is_settled = await loop.settle(SHUTDOWN_S)
             election.cancel()
             await asyncio.gather(election, return_exceptions=True)
-            await loop.settle(SHUTDOWN_S)
+            if is_settled:
+                await elector.release()
             await recorder.drain(SHUTDOWN_S)
             for task in self._tasks:
                 task.cancel()

@@ -38,17 +38,10 @@ class LeaseSpec(msgspec.Struct, rename="camel", omit_defaults=True):
     lease_transitions: int | None = None
 
 
-class _Meta(msgspec.Struct, rename="camel", omit_defaults=True):
-    name: str
-    namespace: str
-    resource_version: str | None = None
-    annotations: dict[str, str] | None = None
-
-
 class Lease(msgspec.Struct, rename="camel"):
-    """A Lease, as far as election reads and writes it."""
+    """A Lease, as far as election reads and writes it; its metadata goes back as it came."""
 
-    metadata: _Meta
+    metadata: msgspec.Raw
     spec: LeaseSpec
     api_version: str = "coordination.k8s.io/v1"
     kind: str = "Lease"
@@ -75,11 +68,19 @@ def next_step(lease: Lease | None, me: str, unchanged_s: float, duration_s: floa
     return Step.WAIT
 
 
+#: Nothing is sent so shortly before the deadline that it might arrive after it (design 5.20).
+MARGIN_S = 3.0
+#: With short timings the margin is this part of the renew deadline.
+MARGIN_PART = 0.3
+
+
 class Elector:
-    """Takes part in the election; ``leads()`` is asked before every decision.
+    """Takes part in the election; ``leads()`` is asked before every decision and Binding.
 
     Losing the lease steps down inside the process: caches stay, and the lease is sought
-    again. With ``enabled=False`` the process always leads and no Lease is touched.
+    again. Stopping is two steps: ``retire()`` ends our leading at once while the lease is still
+    kept, ``release()`` gives it to others once everything that was sent has ended.
+    With ``enabled=False`` the process leads until it retires and no Lease is touched.
     """
 
     def __init__(
@@ -98,7 +99,8 @@ class Elector:
     ) -> None:
         self._client = client
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
-        self._meta = _Meta(name, namespace)
+        self._name = name
+        self._meta = msgspec.Raw(msgspec.json.encode({"name": name, "namespace": namespace}))
         self._me = identity
         self._timings = timings
         self._clock = clock
@@ -108,31 +110,35 @@ class Elector:
         self._enabled = enabled
         self._seen: tuple[LeaseSpec, float] | None = None
         self._renewed_at: float | None = None
-        self._leads = False
+        self._holds = False
+        self._is_retired = False
         self.epoch: int | None = None
 
     def leads(self) -> bool:
-        """Whether this process may decide now; false once the renew deadline is near."""
-        if not self._enabled:
-            return True
-        if not self._leads or self._renewed_at is None:
+        """Whether this process may decide and send now; false once the deadline is near."""
+        if self._is_retired or not self._enabled:
+            return not self._is_retired
+        if not self._holds or self._renewed_at is None:
             return False
-        return self._clock() - self._renewed_at < self._timings.renew_deadline_s
+        deadline_s = self._timings.renew_deadline_s
+        margin_s = min(MARGIN_S, MARGIN_PART * deadline_s)
+        return self._clock() - self._renewed_at < deadline_s - margin_s
+
+    def retire(self) -> None:
+        """Lead no more; the lease stays ours until it is released."""
+        self._is_retired = True
+        self._on_change(False)
 
     async def run(self) -> None:
-        """Seek and keep the lease for ever; on cancellation give it back."""
+        """Seek and keep the lease for ever; ends by cancellation, and then keeps it."""
+        self._on_change(self.leads())
         if not self._enabled:
-            self._on_change(True)
             await asyncio.Event().wait()
-        try:
-            while True:
-                await self._round()
-                self._set(self.leads())
-                pause = self._timings.retry_period_s
-                await asyncio.sleep(pause if self._leads else pause * (1 + self._rng.random()))
-        finally:
-            if self._leads:
-                await asyncio.shield(self._release())
+        while True:
+            await self._round()
+            self._on_change(self.leads())
+            pause = self._timings.retry_period_s
+            await asyncio.sleep(pause if self._holds else pause * (1 + self._rng.random()))
 
     async def _round(self) -> None:
         started = self._clock()
@@ -142,22 +148,22 @@ class Elector:
                 lease, self._me, self._unchanged_s(lease), self._timings.lease_duration_s
             )
             if step is Step.WAIT:
-                self._leads = False
+                self._holds = False
                 return
             await self._write(lease, step)
         except ApiError as error:
             # 409: somebody else was quicker. Anything else: the deadline decides.
-            self._leads = self._leads and error.status != 409
+            self._holds = self._holds and error.status != 409
         except Unreachable:
             pass
         else:
             # The promise counts from before the request, not from its answer.
-            self._leads = True
+            self._holds = True
             self._renewed_at = started
 
     async def _read(self) -> Lease | None:
         try:
-            content = await self._request("GET", f"{self._path}/{self._meta.name}")
+            content = await self._request("GET", f"{self._path}/{self._name}")
         except ApiError as error:
             if error.status == 404:
                 return None
@@ -189,10 +195,14 @@ class Elector:
         if step is Step.CREATE:
             await self._request("POST", self._path, body)
         else:
-            await self._request("PUT", f"{self._path}/{self._meta.name}", body)
+            await self._request("PUT", f"{self._path}/{self._name}", body)
         self.epoch = transitions
 
-    async def _release(self) -> None:
+    async def release(self) -> None:
+        """Give the lease back, if it is ours, so that the next one need not wait for its end."""
+        if not self._holds:
+            return
+        self._holds = False
         try:
             lease = await self._read()
             if lease is None or lease.spec.holder_identity != self._me:
@@ -204,14 +214,10 @@ class Elector:
                 renew_time=micro_time(self._wall()),
             )
             body = msgspec.json.encode(Lease(lease.metadata, spec))
-            await self._request("PUT", f"{self._path}/{self._meta.name}", body)
+            await self._request("PUT", f"{self._path}/{self._name}", body)
         except (ApiError, Unreachable):
             return  # it expires by itself
 
     async def _request(self, method: str, path: str, body: bytes | None = None) -> bytes:
         timeout_s = self._timings.renew_deadline_s / 2
         return await self._client.request(method, path, body, timeout_s=timeout_s)
-
-    def _set(self, leads: bool) -> None:
-        self._leads = leads
-        self._on_change(leads)

@@ -30,7 +30,6 @@ from scheduler.state.promise import Promises
 from scheduler.state.queue import Entry, Queue
 
 BATCH_MAX = 64
-FLUSH_EVERY_S = 30.0
 TICK_S = 1.0
 
 log = structlog.get_logger("scheduler")
@@ -81,7 +80,7 @@ class Loop:
         self._news.set()
 
     def may_answer(self) -> bool:
-        """Whether admissions may be answered from this state: caches filled, and leading."""
+        """Whether this state is good for decisions and answers: caches filled, and leading."""
         return self.is_synced and self._leadership.leads()
 
     async def run(self) -> None:
@@ -91,18 +90,20 @@ class Loop:
             self._drain()
             now = self._clock()
             self._tick(now)
-            while self.is_synced and self._leadership.leads() and self._decide_some(now):
+            while self.may_answer() and self._decide_some(now):
                 await asyncio.sleep(0)
                 self._drain()
                 now = self._clock()
 
-    async def settle(self, timeout_s: float) -> None:
-        """Stop deciding was said elsewhere: let Bindings in flight end."""
+    async def settle(self, timeout_s: float) -> bool:
+        """Stop deciding was said elsewhere: let Bindings in flight end; whether all did."""
         await self._binder.drain(timeout_s)
         self._drain()
+        return self._binder.in_flight == 0
 
     async def _wait(self) -> None:
-        due = self.queue.next_due()
+        # Whoever may not decide leaves pods in the queue that are due; they wake nobody.
+        due = self.queue.next_due() if self.may_answer() else None
         timeout_s = TICK_S if due is None else max(0.0, min(TICK_S, due - self._clock()))
         if self._inbox or timeout_s == 0.0:
             await asyncio.sleep(0)
@@ -192,7 +193,6 @@ class Loop:
     def _place(self, entry: Entry, placement: Placement) -> None:
         pod = placement.pod
         self.queue.settle(pod.uid)
-        self.promises.end(pod.uid)
         self.cluster.assume(
             pod, Assumption(placement.node_name, placement.devices, placement.index)
         )

@@ -21,8 +21,9 @@ from scheduler.watch.client import ApiError, Client, Unreachable
 
 IN_FLIGHT_MAX = 64
 TRIES = 4
-PAUSE_FIRST_S = 0.01
+PAUSE_FIRST_S = 0.05
 PAUSE_FACTOR = 5
+PAUSE_MAX_S = 5.0
 #: Statuses that say "not now" and nothing about the pod.
 BUSY = (429, 500, 502, 503, 504)
 
@@ -31,8 +32,9 @@ class _Spec(msgspec.Struct, rename="camel"):
     node_name: str = ""
 
 
-class _Meta(msgspec.Struct):
+class _Meta(msgspec.Struct, rename="camel"):
     uid: str = ""
+    deletion_timestamp: str | None = None
 
 
 class _PodTruth(msgspec.Struct):
@@ -51,11 +53,15 @@ class Binder:
         client: Client,
         emit: Callable[[BindEnded], None],
         epoch: Callable[[], int | None],
+        leads: Callable[[], bool],
         calm: asyncio.Event,
+        pause_first_s: float = PAUSE_FIRST_S,
     ) -> None:
         self._client = client
         self._emit = emit
         self._epoch = epoch
+        self._leads = leads
+        self._pause_first_s = pause_first_s
         self._slots = asyncio.Semaphore(IN_FLIGHT_MAX)
         self._tasks: set[asyncio.Task[None]] = set()
         self._calm = calm
@@ -95,7 +101,9 @@ class Binder:
         problem = ""
         for attempt in range(TRIES):
             if attempt:
-                await asyncio.sleep(PAUSE_FIRST_S * PAUSE_FACTOR**attempt)
+                await self._pause(attempt)
+            if not self._leads():
+                break
             try:
                 await self._client.request("POST", path, body)
             except ApiError as error:
@@ -106,8 +114,14 @@ class Binder:
                 problem = str(error)
             else:
                 return BindOutcome.BOUND, ""
+        if not problem:
+            return BindOutcome.UNSENT, "this process does not lead any more"
         outcome = await self._look(placement)
         return outcome or BindOutcome.UNREACHABLE, problem
+
+    async def _pause(self, attempt: int) -> None:
+        pause_s = self._pause_first_s * PAUSE_FACTOR ** min(attempt - 1, TRIES)
+        await asyncio.sleep(min(PAUSE_MAX_S, pause_s))
 
     async def _refused(self, placement: Placement, error: ApiError) -> tuple[BindOutcome, str]:
         if error.status == 404:
@@ -118,23 +132,35 @@ class Binder:
         return BindOutcome.REFUSED, error.message
 
     async def _look(self, placement: Placement) -> BindOutcome | None:
-        """The truth about a pod whose Binding has no clear answer; None when still open."""
+        """The truth about a pod whose Binding has no clear answer; None when it is not bound.
+
+        Until it is known, the pod keeps what it was given: a device is never free because we
+        failed to read who holds it. So we look until there is an answer.
+        """
         pod = placement.pod
-        try:
-            content = await self._client.request(
-                "GET", f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
-            )
-        except ApiError as error:
-            return BindOutcome.GONE if error.status == 404 else None
-        except Unreachable:
-            return None
-        truth = msgspec.json.decode(content, type=_PodTruth)
-        if truth.metadata.uid != pod.uid:
-            return BindOutcome.GONE
-        if not truth.spec.node_name:
-            return None
-        same = truth.spec.node_name == placement.node_name
-        return BindOutcome.BOUND if same else BindOutcome.TAKEN
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+        attempt = 0
+        while True:
+            try:
+                return _judge(placement, await self._client.request("GET", path))
+            except ApiError as error:
+                if error.status not in BUSY:
+                    return BindOutcome.GONE if error.status == 404 else None
+            except (Unreachable, msgspec.MsgspecError):
+                pass
+            attempt += 1
+            await self._pause(attempt)
+
+
+def _judge(placement: Placement, content: bytes) -> BindOutcome | None:
+    """What a pod as the API server has it says about our Binding."""
+    truth = msgspec.json.decode(content, type=_PodTruth)
+    if truth.metadata.uid != placement.pod.uid:
+        return BindOutcome.GONE
+    if not truth.spec.node_name:
+        return BindOutcome.TAKEN if truth.metadata.deletion_timestamp else None
+    is_ours = truth.spec.node_name == placement.node_name
+    return BindOutcome.BOUND if is_ours else BindOutcome.TAKEN
 
 
 def binding_annotations(

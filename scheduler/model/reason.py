@@ -146,8 +146,9 @@ def sentence(diagnosis: Diagnosis) -> str:
     comma, because readers cut the list at commas.
     """
     head = f"0/{diagnosis.total} nodes are available"
-    if diagnosis.general is not None:
-        return f"{head}: {diagnosis.general.text}."
+    general = diagnosis.general
+    if general is not None and general.code is not Code.NO_NODES:
+        return f"{head}: {general.text}."
     if diagnosis.total == 0:
         return "no nodes available to schedule pods"
     flat = [reason for reasons in diagnosis.nodes.values() for reason in reasons]

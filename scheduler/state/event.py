@@ -77,7 +77,8 @@ class BindOutcome(enum.Enum):
     GONE = "gone"  # the pod does not exist any more
     TAKEN = "taken"  # somebody else bound it, or it may not be bound (any more)
     REFUSED = "refused"  # the API server refuses it: retried, with growing pauses
-    UNREACHABLE = "unreachable"  # no answer; the truth is unknown, retried after a look
+    UNREACHABLE = "unreachable"  # no answer in time; not bound when we looked, so retried
+    UNSENT = "unsent"  # we stopped leading before it was sent; the pod waits as before
 
 
 class BindEnded(msgspec.Struct, frozen=True):

@@ -50,4 +50,6 @@ def _bind_ended(cluster: Cluster, event: ev.BindEnded) -> list[ev.Change]:
         return changes
     if not pod.waits_for(cluster.scheduler_name):  # it is being deleted by now
         return [*changes, ev.Settled(event.uid)]
+    if event.outcome is ev.BindOutcome.UNSENT:
+        return [*changes, ev.Waiting(pod)]
     return [*changes, ev.Retry(pod, event.message)]

@@ -12,7 +12,7 @@ from scheduler.model.admission import Scope
 from scheduler.model.ladder import parse_ladder
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
-from tests.builders import Wishes, namespace, node, pod
+from tests.builders import Wishes, namespace, node, pod, settle
 from tests.unit.decide.world import LADDER, NOW, World, seed_nodes, wants_2g
 
 KEPT, DEGRADED, WAITS, UNTOUCHED, DENIED = "2g.20gb", "1g.10gb", "waits", "untouched", "denied"
@@ -51,6 +51,17 @@ def test_promise_and_pod_are_counted_once_from_admission_to_the_end() -> None:
     assert world.ask(wants_2g()).result == "degraded"
     world.cluster.lose_pod(shown.uid)
     assert world.ask(wants_2g()).result == "kept"
+
+
+def test_a_promised_pod_whose_binding_is_on_its_way_is_counted_once() -> None:
+    """Its promise lives on until the Binding is confirmed: it may still fail."""
+    world = World(node("m", mig={"2g.20gb": 2, "1g.10gb": 1}))
+    world.admit(wants_2g())
+    shown = world.appear("2g.20gb", 1)
+    settle(world.cluster, shown)
+
+    assert world.admit(wants_2g()) == KEPT
+    assert world.admit(wants_2g()) == DEGRADED
 
 
 def test_a_promised_pod_that_waits_for_its_tier_is_counted_once() -> None:

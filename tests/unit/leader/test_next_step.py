@@ -15,7 +15,7 @@ def lease(holder: str | None, duration_s: int | None = 15) -> Lease:
         "metadata": {"name": "gpu-scheduler", "namespace": "system"},
         "spec": {"holderIdentity": holder, "leaseDurationSeconds": duration_s},
     }
-    return msgspec.convert(wire, Lease)
+    return msgspec.json.decode(msgspec.json.encode(wire), type=Lease)
 
 
 STEPS = [

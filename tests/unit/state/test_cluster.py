@@ -184,6 +184,7 @@ ENDS = [
     pytest.param(ev.BindOutcome.TAKEN, 2, [], id="taken-by-somebody"),
     pytest.param(ev.BindOutcome.REFUSED, 2, [ev.Retry(NEEDY, "no")], id="refused"),
     pytest.param(ev.BindOutcome.UNREACHABLE, 2, [ev.Retry(NEEDY, "no")], id="unreachable"),
+    pytest.param(ev.BindOutcome.UNSENT, 2, [ev.Waiting(NEEDY)], id="never-sent"),
     pytest.param(ev.BindOutcome.GONE, 2, [ev.Settled(NEEDY.uid)], id="gone"),
 ]
 

@@ -1,0 +1,313 @@
+"""Leader election on a lease that a real server would keep: conflicts, silence, stepping down."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from scheduler.leader import Elector, Timings
+from scheduler.watch.client import Client
+from tests.http.fakeapi import FakeApi, failure, reset, status_body
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/system/leases"
+LEASE = f"{LEASES}/gpu-scheduler"
+QUICK = Timings(lease_duration_s=1.0, renew_deadline_s=0.8, retry_period_s=0.02)
+
+
+class Leases:
+    """One lease, kept as the API server keeps it: a write needs the version that was read."""
+
+    def __init__(self, api: FakeApi) -> None:
+        self.lease: dict[str, Any] | None = None
+        self.writes: list[dict[str, Any]] = []
+        self._version = 0
+        self._written = asyncio.Event()
+        api.script(f"GET {LEASE}", self._get)
+        api.script(f"POST {LEASES}", self._create)
+        api.script(f"PUT {LEASE}", self._update)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        assert self.lease is not None
+        spec: dict[str, Any] = self.lease["spec"]
+        return spec
+
+    async def written(self) -> None:
+        """Wait for the next write."""
+        self._written.clear()
+        async with asyncio.timeout(10):
+            await self._written.wait()
+
+    def _store(self, lease: dict[str, Any]) -> web.Response:
+        self._version += 1
+        lease["metadata"]["resourceVersion"] = str(self._version)
+        self.lease = lease
+        self.writes.append(lease["spec"])
+        self._written.set()
+        return web.json_response(lease)
+
+    async def _get(self, _: web.Request) -> web.StreamResponse:
+        if self.lease is None:
+            return web.json_response(status_body(404, "NotFound"), status=404)
+        return web.json_response(self.lease)
+
+    async def _create(self, request: web.Request) -> web.StreamResponse:
+        if self.lease is not None:
+            return web.json_response(status_body(409, "AlreadyExists"), status=409)
+        return self._store(await request.json())
+
+    async def _update(self, request: web.Request) -> web.StreamResponse:
+        lease = await request.json()
+        if lease["metadata"]["resourceVersion"] != str(self._version):
+            return web.json_response(status_body(409, "Conflict"), status=409)
+        return self._store(lease)
+
+
+class Candidate:
+    """An elector, its clock and what it announced."""
+
+    def __init__(self, client: Client, name: str, **more: Any) -> None:
+        self.announced: list[bool] = []
+        self.changed = asyncio.Event()
+        self.shift_s = 0.0
+        options = {"timings": QUICK, **more}
+        self.elector = Elector(
+            client,
+            name="gpu-scheduler",
+            namespace="system",
+            identity=name,
+            clock=lambda: asyncio.get_running_loop().time() + self.shift_s,
+            wall=lambda: datetime(2026, 11, 27, tzinfo=UTC) + timedelta(seconds=len(name)),
+            rng=random.Random(1),
+            on_change=self._announce,
+            **options,
+        )
+
+    def _announce(self, leads: bool) -> None:
+        if not self.announced or self.announced[-1] is not leads:
+            self.announced.append(leads)
+            self.changed.set()
+
+    async def says(self, leads: bool) -> None:
+        """Wait until it announces this."""
+        async with asyncio.timeout(10):
+            while not self.announced or self.announced[-1] is not leads:
+                self.changed.clear()
+                await self.changed.wait()
+
+
+@asynccontextmanager
+async def running(*candidates: Candidate) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(one.elector.run()) for one in candidates]
+    try:
+        yield
+        assert not any(task.done() for task in tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@pytest.fixture
+def leases(api: FakeApi) -> Leases:
+    return Leases(api)
+
+
+async def test_the_first_one_creates_the_lease_and_keeps_it(leases: Leases, client: Client) -> None:
+    one = Candidate(client, "one")
+    async with running(one):
+        await one.says(True)
+        await leases.written()
+        await leases.written()
+
+        assert one.elector.leads()
+        assert one.elector.epoch == 0
+    assert leases.writes[0] == {
+        "holderIdentity": "one",
+        "leaseDurationSeconds": 1,
+        "acquireTime": "2026-11-27T00:00:03.000000Z",
+        "renewTime": "2026-11-27T00:00:03.000000Z",
+        "leaseTransitions": 0,
+    }
+    assert leases.spec["holderIdentity"] == "one", "ending does not give it back"
+
+
+@pytest.mark.contract("S2-B12")
+async def test_of_two_exactly_one_leads_at_any_moment(leases: Leases, client: Client) -> None:
+    one, two = Candidate(client, "one"), Candidate(client, "two")
+    async with running(one, two):
+        for _ in range(30):
+            await leases.written()
+            assert not (one.elector.leads() and two.elector.leads())
+
+        leaders = [c for c in (one, two) if c.elector.leads()]
+        assert [leases.spec["holderIdentity"]] == [
+            "one" if leader is one else "two" for leader in leaders
+        ]
+    holders = {spec["holderIdentity"] for spec in leases.writes}
+    assert len(holders) == 1, "a lease that is renewed never changes hands"
+
+
+@pytest.mark.contract("S2-B12")
+async def test_a_standby_takes_over_from_a_dead_leader_with_a_new_term(
+    leases: Leases, client: Client
+) -> None:
+    one, two = Candidate(client, "one"), Candidate(client, "two")
+    async with running(one):
+        await one.says(True)
+    async with running(two):
+        await two.says(True)
+
+    assert (one.elector.epoch, two.elector.epoch) == (0, 1)
+    assert leases.spec["leaseTransitions"] == 1
+
+
+async def test_a_lease_given_back_is_taken_at_once(leases: Leases, client: Client) -> None:
+    patient = Timings(lease_duration_s=60.0, renew_deadline_s=40.0, retry_period_s=0.02)
+    one, two = (Candidate(client, name, timings=patient) for name in ("one", "two"))
+    async with running(one):
+        await one.says(True)
+        one.elector.retire()
+        assert not one.elector.leads()
+        assert leases.spec["holderIdentity"] == "one", "kept until everything sent has ended"
+    await one.elector.release()
+    assert leases.spec["holderIdentity"] == ""
+    async with running(two):
+        await two.says(True)
+
+    assert leases.spec["leaseTransitions"] == 1
+
+
+async def test_who_retires_leads_no_more_although_it_renews(leases: Leases, client: Client) -> None:
+    one = Candidate(client, "one")
+    async with running(one):
+        await one.says(True)
+        one.elector.retire()
+        await leases.written()
+        await leases.written()
+
+        assert not one.elector.leads()
+        assert one.announced[-1] is False
+
+
+async def test_only_the_holder_gives_the_lease_back(leases: Leases, client: Client) -> None:
+    one, two = Candidate(client, "one"), Candidate(client, "two")
+    async with running(one, two):
+        await asyncio.wait_for(leases.written(), 10)
+    leader = one if leases.spec["holderIdentity"] == "one" else two
+    other = two if leader is one else one
+    before = len(leases.writes)
+    await other.elector.release()
+    assert len(leases.writes) == before
+
+    assert leases.lease is not None
+    leases.lease["spec"]["holderIdentity"] = "third"
+    await leader.elector.release()
+    assert leases.spec["holderIdentity"] == "third"
+
+
+async def test_a_leader_that_cannot_renew_steps_down_before_its_deadline(
+    api: FakeApi, leases: Leases, client: Client
+) -> None:
+    """And takes up its own lease at once when the server is back."""
+    one = Candidate(client, "one")
+    async with running(one):
+        await one.says(True)
+        api.script(f"PUT {LEASE}", failure(503))
+        renewed = asyncio.get_running_loop().time()
+        await one.says(False)
+        assert asyncio.get_running_loop().time() - renewed < QUICK.renew_deadline_s
+
+        api.script(f"PUT {LEASE}", leases._update)
+        await one.says(True)
+    assert (one.elector.epoch, leases.spec["leaseTransitions"]) == (0, 0)
+    assert one.announced == [False, True, False, True]
+
+
+async def test_the_lead_runs_out_by_itself_while_no_answer_comes(
+    leases: Leases, client: Client
+) -> None:
+    """Nothing else has to run for it: the clock alone decides."""
+    one = Candidate(client, "one")
+    async with running(one):
+        await one.says(True)
+    assert one.elector.leads()
+    one.shift_s = QUICK.renew_deadline_s
+
+    assert not one.elector.leads()
+
+
+async def test_a_conflict_means_that_somebody_was_quicker(
+    api: FakeApi, leases: Leases, client: Client
+) -> None:
+    one = Candidate(client, "one")
+    async with running(one):
+        await one.says(True)
+        api.script(f"PUT {LEASE}", failure(409, "Conflict"))
+        await one.says(False)
+
+
+@pytest.mark.parametrize("answer", [failure(500), reset], ids=["500", "reset"])
+async def test_one_failed_renewal_costs_nothing(
+    api: FakeApi, leases: Leases, client: Client, answer: Any
+) -> None:
+    one = Candidate(client, "one")
+    async with running(one):
+        await one.says(True)
+        api.script(f"PUT {LEASE}", answer, leases._update)
+        await leases.written()
+
+        assert one.announced == [False, True]
+
+
+async def test_a_lease_that_was_deleted_is_made_again(leases: Leases, client: Client) -> None:
+    one = Candidate(client, "one")
+    async with running(one):
+        await one.says(True)
+        leases.lease = None
+        await leases.written()
+
+    assert leases.spec["holderIdentity"] == "one"
+
+
+async def test_without_election_it_leads_and_touches_no_lease(
+    api: FakeApi, leases: Leases, client: Client
+) -> None:
+    one = Candidate(client, "one", enabled=False)
+    async with running(one):
+        await one.says(True)
+        one.elector.retire()
+        assert not one.elector.leads()
+        await one.elector.release()
+
+    assert (api.seen, one.elector.epoch) == ([], None)
+
+
+async def test_what_others_wrote_on_the_lease_is_kept(leases: Leases, client: Client) -> None:
+    one = Candidate(client, "one")
+    leases.lease = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {
+            "name": "gpu-scheduler",
+            "namespace": "system",
+            "resourceVersion": "0",
+            "annotations": {"a": "b"},
+            "labels": {"c": "d"},
+        },
+        "spec": {"holderIdentity": ""},
+    }
+    async with running(one):
+        await one.says(True)
+
+    assert leases.lease is not None
+    assert leases.lease["metadata"]["annotations"] == {"a": "b"}
+    assert leases.lease["metadata"]["labels"] == {"c": "d"}
+    assert leases.lease["kind"] == "Lease"
