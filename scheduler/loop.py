@@ -193,6 +193,7 @@ class Loop:
     def _place(self, entry: Entry, placement: Placement) -> None:
         pod = placement.pod
         self.queue.settle(pod.uid)
+        self._recorder.forget(pod.uid)
         self.cluster.assume(
             pod, Assumption(placement.node_name, placement.devices, placement.index)
         )
@@ -204,7 +205,8 @@ class Loop:
         message = sentence(diagnosis)
         causes = diagnosis.causes() or frozenset((Cause.NODE, Cause.POD))
         self.queue.park(entry, causes, diagnosis.lacking(), now)
-        self._recorder.failed(entry.pod, message)
+        # As it is now: the queue keeps a pod as it was when it was offered.
+        self._recorder.failed(self.cluster.pods.get(entry.pod.uid, entry.pod), message)
         self._metrics.attempts.labels("unschedulable", self._metrics.profile).inc()
         for code in diagnosis.codes():
             self._metrics.rejections.labels(code.name).inc()

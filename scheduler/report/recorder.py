@@ -17,7 +17,7 @@ from datetime import datetime
 import msgspec
 
 from scheduler.model.pod import Condition, Pod
-from scheduler.watch.client import STRATEGIC_PATCH, ApiError, Client, Unreachable
+from scheduler.watch.client import JSON, STRATEGIC_PATCH, ApiError, Client, Unreachable
 
 QUEUE_MAX = 20_000
 WORKERS = 16
@@ -33,6 +33,8 @@ class _Item(msgspec.Struct, frozen=True):
     body: bytes
     content_type: str
     since: float
+    uid: str
+    condition: Condition | None = None
 
 
 class Recorder:
@@ -83,10 +85,11 @@ class Recorder:
         """The pod stays pending: an Event and the condition, each only when it is news."""
         if self._is_news(pod, "FailedScheduling", message):
             self._event(pod, "Warning", "FailedScheduling", "Scheduling", message)
-        condition = Condition("False", reason, message)
-        if self._condition_differs(pod, condition):
-            self._conditions[pod.uid] = condition
-            self._patch_condition(pod, condition)
+        known = self._conditions.get(pod.uid, pod.condition)
+        if (known.status, known.reason, known.message) != ("False", reason, message):
+            kept = known.since if known.status == "False" else ""
+            since = kept or second_time(self._wall())
+            self._patch_condition(pod, Condition("False", reason, message, since))
 
     def note(self, pod: Pod, reason: str, text: str, kind: str = "Warning") -> None:
         """Something the pod's author should know."""
@@ -94,16 +97,8 @@ class Recorder:
             self._event(pod, kind, reason, "Scheduling", text)
 
     def forget(self, uid: str) -> None:
-        """The pod is gone: drop what is remembered about it."""
+        """The pod is placed or gone: what was said of it, and not sent yet, is true no more."""
         self._conditions.pop(uid, None)
-
-    def _condition_differs(self, pod: Pod, condition: Condition) -> bool:
-        known = self._conditions.get(pod.uid, pod.condition)
-        return (known.status, known.reason, known.message) != (
-            condition.status,
-            condition.reason,
-            condition.message,
-        )
 
     def _is_news(self, pod: Pod, reason: str, text: str) -> bool:
         now = self._clock()
@@ -145,31 +140,36 @@ class Recorder:
         path = f"/apis/events.k8s.io/v1/namespaces/{pod.namespace}/events"
         self._put(
             "event",
-            _Item("POST", path, msgspec.json.encode(body), "application/json", self._clock()),
+            _Item("POST", path, msgspec.json.encode(body), JSON, self._clock(), pod.uid),
         )
 
     def _patch_condition(self, pod: Pod, condition: Condition) -> None:
-        unchanged = pod.condition.status == condition.status and pod.condition.since
+        self._conditions[pod.uid] = condition
         entry = {
             "type": "PodScheduled",
             "status": condition.status,
             "reason": condition.reason,
             "message": condition.message,
             "lastProbeTime": None,
-            "lastTransitionTime": pod.condition.since if unchanged else second_time(self._wall()),
+            "lastTransitionTime": condition.since,
         }
         body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [entry]}}
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
-        self._put(
-            "condition",
-            _Item("PATCH", path, msgspec.json.encode(body), STRATEGIC_PATCH, self._clock()),
-        )
+        content, now = msgspec.json.encode(body), self._clock()
+        item = _Item("PATCH", path, content, STRATEGIC_PATCH, now, pod.uid, condition)
+        self._put("condition", item)
 
     def _put(self, what: str, item: _Item) -> None:
         try:
             self._queue.put_nowait(item)
         except asyncio.QueueFull:
+            self._unsaid(item)
             self._count(what, "dropped")
+
+    def _unsaid(self, item: _Item) -> None:
+        """It did not arrive: the next attempt says it again."""
+        if item.condition is not None and self._conditions.get(item.uid) is item.condition:
+            del self._conditions[item.uid]
 
     async def _hold(self, item: _Item) -> None:
         """Let Bindings go first: they start pods, this only tells about them."""
@@ -182,20 +182,35 @@ class Recorder:
     async def _work(self) -> None:
         while True:
             item = await self._queue.get()
-            await self._hold(item)
-            what = "event" if item.method == "POST" else "condition"
             try:
-                await self._client.request(
-                    item.method, item.path, item.body, content_type=item.content_type
-                )
-                self._count(what, "sent")
-            except ApiError as error:
-                # The pod or its namespace is gone: nobody is left to read it.
-                self._count(what, "gone" if error.status in (403, 404, 409) else "refused")
-            except Unreachable:
-                self._count(what, "unreachable")
+                await self._hold(item)
+                result = await self._send(item)
             finally:
                 self._queue.task_done()
+            if result != "sent":
+                self._unsaid(item)
+            self._count("event" if item.condition is None else "condition", result)
+
+    async def _send(self, item: _Item) -> str:
+        """Send one item; the word for the metric."""
+        if item.condition is not None and self._conditions.get(item.uid) is not item.condition:
+            return "stale"  # the pod was placed meanwhile, and is not unschedulable any more
+        try:
+            await self._client.request(
+                item.method, item.path, item.body, content_type=item.content_type
+            )
+        except ApiError as error:
+            return "gone" if _is_gone(error) else "refused"
+        except Unreachable:
+            return "unreachable"
+        return "sent"
+
+
+def _is_gone(error: ApiError) -> bool:
+    """Whether the pod or its namespace is gone, so that nobody is left to read it."""
+    return error.status in (404, 409) or (
+        error.status == 403 and "being terminated" in error.message
+    )
 
 
 def event_name(pod_name: str, digest: str) -> str:

@@ -1,0 +1,307 @@
+"""Events and conditions as the API server receives them: when they are news, and no sooner."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from scheduler.model.pod import Pod
+from scheduler.report.recorder import Recorder
+from scheduler.watch.client import Client
+from tests.builders import pod
+from tests.http.fakeapi import Answer, FakeApi, failure, reply, reset
+
+EVENT = "POST /apis/events.k8s.io/v1/namespaces/team/events"
+PATCH = "PATCH /api/v1/namespaces/team/pods/a/status"
+SENTENCE = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
+A = pod("a", gpus=1)
+
+
+def condition(message: str, since: str = "2026-11-27T09:00:00Z") -> dict[str, Any]:
+    return {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": message,
+        "lastTransitionTime": since,
+    }
+
+
+class Recording:
+    """A running recorder with a clock that a test moves."""
+
+    def __init__(self, api: FakeApi, client: Client) -> None:
+        api.script(EVENT, reply({}, 201))
+        api.script(PATCH, reply({}))
+        self.api = api
+        self.now = 0.0
+        self.counts: list[tuple[str, str]] = []
+        self.calm = asyncio.Event()
+        self.calm.set()
+        start = datetime(2026, 11, 27, 10, tzinfo=UTC)
+        self.recorder = Recorder(
+            client,
+            "gpu-scheduler",
+            "gpu-scheduler-" + "h" * 200,
+            lambda: self.now,
+            lambda: start + timedelta(seconds=self.now),
+            lambda what, result: self.counts.append((what, result)),
+            self.calm,
+        )
+
+    async def sent(self) -> None:
+        """Everything recorded so far was dealt with."""
+        await self.recorder.drain(10)
+        await asyncio.sleep(0)
+
+    def bodies(self, call: str) -> list[dict[str, Any]]:
+        method, _, path = call.partition(" ")
+        return [s.json for s in self.api.seen if (s.method, s.path) == (method, path)]
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [body["status"]["conditions"][0] for body in self.bodies(PATCH)]
+
+
+@pytest.fixture
+async def recording(api: FakeApi, client: Client) -> AsyncIterator[Recording]:
+    made = Recording(api, client)
+    task = asyncio.create_task(made.recorder.run())
+    yield made
+    assert not task.done()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.contract("S2-B7", "S2-9")
+async def test_a_refusal_is_an_event_and_a_condition(recording: Recording) -> None:
+    recording.recorder.failed(A, SENTENCE)
+    await recording.sent()
+
+    [event] = recording.bodies(EVENT)
+    assert event["metadata"].pop("name").startswith("a.")
+    assert event == {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"namespace": "team"},
+        "eventTime": "2026-11-27T10:00:00.000000Z",
+        "reportingController": "gpu-scheduler",
+        "reportingInstance": ("gpu-scheduler-" + "h" * 200)[:128],
+        "action": "Scheduling",
+        "reason": "FailedScheduling",
+        "regarding": {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "name": "a",
+            "namespace": "team",
+            "uid": "team-a",
+        },
+        "note": SENTENCE,
+        "type": "Warning",
+    }
+    [patch] = recording.bodies(PATCH)
+    assert patch == {
+        "metadata": {"uid": "team-a"},
+        "status": {
+            "conditions": [{**condition(SENTENCE, "2026-11-27T10:00:00Z"), "lastProbeTime": None}]
+        },
+    }
+    kinds = {s.content_type for s in recording.api.seen if s.method == "PATCH"}
+    assert kinds == {"application/strategic-merge-patch+json"}
+
+
+async def test_the_same_refusal_again_is_no_news(recording: Recording) -> None:
+    for _ in range(5):
+        recording.recorder.failed(A, SENTENCE)
+        recording.now += 10
+    await recording.sent()
+
+    assert (len(recording.bodies(EVENT)), len(recording.bodies(PATCH))) == (1, 1)
+
+
+async def test_after_five_minutes_the_event_is_said_again_and_the_condition_stands(
+    recording: Recording,
+) -> None:
+    recording.recorder.failed(A, SENTENCE)
+    recording.now += 300
+    recording.recorder.failed(A, SENTENCE)
+    await recording.sent()
+
+    assert (len(recording.bodies(EVENT)), len(recording.bodies(PATCH))) == (2, 1)
+    names = {body["metadata"]["name"] for body in recording.bodies(EVENT)}
+    assert len(names) == 2
+
+
+async def test_another_reason_is_news_since_the_same_moment(recording: Recording) -> None:
+    """The status did not change, so its transition time stays (semantics 7.2)."""
+    recording.recorder.failed(A, SENTENCE)
+    await recording.sent()
+    recording.now += 60
+    recording.recorder.failed(A, "another")
+    await recording.sent()
+
+    assert sorted(c["message"] for c in recording.conditions()) == [SENTENCE, "another"]
+    since = {c["lastTransitionTime"] for c in recording.conditions()}
+    assert since == {"2026-11-27T10:00:00Z"}
+
+
+async def test_of_two_conditions_only_the_newer_one_is_sent(recording: Recording) -> None:
+    recording.recorder.failed(A, SENTENCE)
+    recording.recorder.failed(A, "another")
+    await recording.sent()
+
+    assert [c["message"] for c in recording.conditions()] == ["another"]
+
+
+async def test_what_the_pod_says_already_is_not_written_again(recording: Recording) -> None:
+    """After a restart: the condition stands since the earlier process wrote it."""
+    told = pod("a", gpus=1, status={"conditions": [condition(SENTENCE)]})
+    recording.recorder.failed(told, SENTENCE)
+    recording.recorder.failed(told, "another")
+    await recording.sent()
+
+    [written] = recording.conditions()
+    assert (written["message"], written["lastTransitionTime"]) == (
+        "another",
+        "2026-11-27T09:00:00Z",
+    )
+
+
+async def test_success_is_told_with_kube_schedulers_words(recording: Recording) -> None:
+    recording.recorder.scheduled(A, "n1")
+    await recording.sent()
+
+    [event] = recording.bodies(EVENT)
+    assert (event["type"], event["reason"], event["action"], event["note"]) == (
+        "Normal",
+        "Scheduled",
+        "Binding",
+        "Successfully assigned team/a to n1",
+    )
+    assert recording.bodies(PATCH) == []
+
+
+async def test_an_error_of_ours_has_its_own_reason(recording: Recording) -> None:
+    recording.recorder.failed(A, "binding failed: x", "SchedulerError")
+    await recording.sent()
+
+    assert [c["reason"] for c in recording.conditions()] == ["SchedulerError"]
+
+
+async def test_a_note_is_said_once(recording: Recording) -> None:
+    for _ in range(3):
+        recording.recorder.note(A, "MapHonouredNodeOnly", "text")
+    recording.recorder.note(A, "PreferenceIgnored", "text", kind="Normal")
+    await recording.sent()
+
+    said = sorted((body["reason"], body["type"]) for body in recording.bodies(EVENT))
+    assert said == [("MapHonouredNodeOnly", "Warning"), ("PreferenceIgnored", "Normal")]
+
+
+async def test_a_note_is_cut_to_what_the_api_accepts(recording: Recording) -> None:
+    recording.recorder.failed(A, "ä" * 2000)
+    await recording.sent()
+
+    [event] = recording.bodies(EVENT)
+    assert len(event["note"].encode()) <= 1024
+    assert event["note"].endswith("ä ...")
+
+
+LOST: list[Any] = [
+    pytest.param(failure(404, "NotFound"), "gone", id="pod-gone"),
+    pytest.param(failure(409, "Conflict"), "gone", id="pod-replaced"),
+    pytest.param(
+        failure(403, "Forbidden", "namespace team because it is being terminated"),
+        "gone",
+        id="namespace-going",
+    ),
+    pytest.param(failure(403, "Forbidden", "cannot patch"), "refused", id="no-rights"),
+    pytest.param(failure(422, "Invalid"), "refused", id="invalid"),
+    pytest.param(failure(500), "refused", id="broken"),
+    pytest.param(reset, "unreachable", id="reset"),
+]
+
+
+@pytest.mark.parametrize(("answer", "result"), LOST)
+async def test_what_cannot_be_sent_is_counted_and_ends_nothing(
+    recording: Recording, answer: Answer, result: str
+) -> None:
+    recording.api.script(EVENT, answer, reply({}, 201))
+    recording.api.script(PATCH, answer, reply({}))
+    recording.recorder.failed(A, SENTENCE)
+    await recording.sent()
+
+    assert sorted(recording.counts) == [("condition", result), ("event", result)]
+
+
+async def test_a_condition_that_got_lost_is_said_again_with_the_next_attempt(
+    recording: Recording,
+) -> None:
+    recording.api.script(PATCH, failure(503), reply({}))
+    recording.recorder.failed(A, SENTENCE)
+    await recording.sent()
+    recording.recorder.failed(A, SENTENCE)
+    await recording.sent()
+
+    assert [c["message"] for c in recording.conditions()] == [SENTENCE, SENTENCE]
+    assert ("condition", "sent") in recording.counts
+
+
+@pytest.mark.parametrize("how", ["placed", "scheduled"])
+async def test_a_condition_that_is_true_no_more_is_not_sent(recording: Recording, how: str) -> None:
+    """It waited while Bindings were in flight, and one of them was this pod's."""
+    recording.calm.clear()
+    recording.recorder.failed(A, SENTENCE)
+    await asyncio.sleep(0)
+    if how == "placed":
+        recording.recorder.forget(A.uid)
+    else:
+        recording.recorder.scheduled(A, "n1")
+    recording.calm.set()
+    await recording.sent()
+
+    assert recording.bodies(PATCH) == []
+    assert ("condition", "stale") in recording.counts
+
+
+async def test_nothing_is_said_while_bindings_are_in_flight_and_then_all_of_it(
+    recording: Recording,
+) -> None:
+    recording.calm.clear()
+    recording.recorder.failed(A, SENTENCE)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert recording.api.seen == []
+
+    recording.calm.set()
+    await recording.sent()
+    assert sorted(recording.counts) == [("condition", "sent"), ("event", "sent")]
+
+
+async def test_bindings_in_flight_hold_it_back_for_a_while_only(recording: Recording) -> None:
+    recording.calm.clear()
+    recording.recorder.failed(A, SENTENCE)
+    recording.now += 10
+    await recording.sent()
+
+    assert len(recording.bodies(EVENT)) == 1
+
+
+async def test_a_full_queue_drops_and_counts(api: FakeApi, client: Client) -> None:
+    """Nobody sends here; deciding is never delayed by it."""
+    idle = Recording(api, client)
+    for number in range(20_001):
+        idle.recorder.scheduled(Pod(uid=str(number), name="a", namespace="team"), "n1")
+
+    assert idle.counts == [("event", "dropped")]
+
+
+async def test_draining_gives_up_in_time(api: FakeApi, client: Client) -> None:
+    idle = Recording(api, client)
+    idle.recorder.scheduled(A, "n1")
+    await idle.recorder.drain(0.01)
+
+    assert idle.counts == [("event", "undelivered")]
