@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
@@ -15,9 +16,10 @@ QUIET_S = 1.0
 class Patience:
     """Shows how far reading and deciding are; silent for a second, and where nobody watches."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._is_watched = stream.isatty()
-        self._started = time.monotonic()
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._started = clock()
         self._progress: Progress | None = None
         self._documents = 0
         self._pods = 0
@@ -45,17 +47,17 @@ class Patience:
         self._show("deciding", total)
 
     def _show(self, what: str, total: int | None) -> None:
-        if not self._is_watched or time.monotonic() - self._started < QUIET_S:
+        if not self._stream.isatty() or self._clock() - self._started < QUIET_S:
             return
         if self._progress is None:
-            self._progress = _progress()
+            self._progress = _progress(self._stream)
             self._progress.start()
             self._progress.add_task(what)
         task = self._progress.task_ids[0]
         self._progress.update(task, description=what, total=total, completed=self._pods)
 
 
-def _progress() -> Progress:
+def _progress(stream: TextIO) -> Progress:
     # Imported late: the bar is needed by few, and its modules cost everybody's start-up.
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -64,6 +66,6 @@ def _progress() -> Progress:
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
-        console=Console(stderr=True),
+        console=Console(file=stream),
         transient=True,
     )

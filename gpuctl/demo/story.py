@@ -25,7 +25,7 @@ from gpuctl.simulation import simulate
 from gpuctl.table import usage_of
 from scheduler.config import Config, Maps
 
-PATIENCE_S: Final = 6.0
+PATIENCE_S: Final = 10.0
 POLL_S: Final = 0.2
 
 
@@ -65,7 +65,7 @@ class Story:
         count = stage.add_nodes(self.documents)
         self._screen.say(f"the API server answers at {stage.plane.url} and has {count} nodes")
         stage.start_product(sabotage)
-        self._screen.say("gpu-scheduler leads as its ServiceAccount, the webhook answers over TLS")
+        self._screen.say("the scheduler leads, and the webhook is called over TLS")
 
     def play(self, stage: Stage) -> list[str]:
         """Apply the scenarios; returns the cells that are not as expected."""
