@@ -1,0 +1,212 @@
+"""The webhook's questions over a real Unix socket."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import stat
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+
+from scheduler.answer import Answerer
+from scheduler.decide.admit import Rules
+from scheduler.model.admission import PATH, Answer, Rewrite
+from scheduler.model.ladder import parse_ladder
+from scheduler.state import event as ev
+from tests.builders import MIG_1G, MIG_2G, Wishes, node, pod_json
+from tests.unit.loop.stage import Stage, playing
+
+RULES = Rules(ladders=(parse_ladder("2g.20gb->1g.10gb"),))
+ROOMY = node("m", mig={"2g.20gb": 1, "1g.10gb": 400})
+
+
+class Asking:
+    """A scheduler that answers, and a way to ask it."""
+
+    def __init__(self, stage: Stage, socket: Path) -> None:
+        self.stage = stage
+        self.socket = socket
+        self._session = aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(socket)))
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    async def post(self, body: bytes) -> tuple[int, bytes]:
+        """Status and body of the answer to any bytes."""
+        async with self._session.post(f"http://scheduler{PATH}", data=io.BytesIO(body)) as response:
+            return response.status, await response.read()
+
+    async def ask(self, name: str = "web-", *, dry_run: bool = False, **wishes: Any) -> Answer:
+        """The answer about a pod that asks for 2g.20gb."""
+        asked: Wishes = {"mig": {"2g.20gb": 1}, "uid": "", **wishes}  # type: ignore[typeddict-item]
+        status, body = await self.post(question(pod_json(name, **asked), dry_run=dry_run))
+        assert status == 200, body
+        return msgspec.json.decode(body, type=Answer)
+
+
+def question(pod: Any, *, dry_run: bool = False) -> bytes:
+    return msgspec.json.encode(
+        {"uid": "u", "dryRun": dry_run, "namespace": "team", "scope": "ours", "pod": pod}
+    )
+
+
+def is_open(socket: Path) -> bool:
+    """Whether the server listens, for its own group only."""
+    return socket.is_socket() and stat.S_IMODE(socket.stat().st_mode) == 0o660
+
+
+@pytest.fixture
+async def asking(tmp_path: Path) -> AsyncIterator[Asking]:
+    socket = tmp_path / "place.sock"
+    socket.write_text("left by a killed process")
+    async with playing(Stage()) as stage:
+        stage.see(ev.NodeSeen(ROOMY))
+        stage.sync()
+        answerer = Answerer(stage.loop, RULES, stage.metrics, stage.clock)
+        serving = asyncio.create_task(answerer.serve(socket))
+        async with asyncio.timeout(10):
+            while not is_open(socket):  # noqa: ASYNC110 - a file tells nobody that it came
+                await asyncio.sleep(0.001)
+        await stage.quiet()
+        made = Asking(stage, socket)
+        yield made
+        await made.close()
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+        assert not socket.exists(), "the socket goes with its server"
+
+
+@pytest.mark.contract("S0-B3")
+async def test_the_last_slice_is_promised_once(asking: Asking) -> None:
+    """Twenty at the same moment."""
+    answers = await asyncio.gather(*(asking.ask() for _ in range(20)))
+
+    kept = [answer for answer in answers if not answer.rewrites]
+    assert len(kept) == 1
+    assert all(answer.reservation for answer in answers)
+    assert len({answer.reservation for answer in answers}) == 20
+    assert {answer.rewrites for answer in answers if answer.rewrites} == {
+        (Rewrite(container="app", source=MIG_2G, target=MIG_1G),)
+    }
+    assert len(asking.stage.loop.promises) == 20
+
+
+@pytest.mark.contract("S0-B3")
+async def test_a_dry_run_promises_nothing(asking: Asking) -> None:
+    for _ in range(3):
+        answer = await asking.ask(dry_run=True)
+        assert (answer.rewrites, answer.reservation) == ((), None)
+
+    assert len(asking.stage.loop.promises) == 0
+    assert asking.stage.sample("gpu_scheduler_admissions_total", result="kept") == 0
+
+
+async def test_a_retry_of_a_controller_keeps_its_tier(asking: Asking) -> None:
+    """Its clock is the promises' clock."""
+    assert (await asking.ask(owner="Deployment/web")).rewrites == ()
+    asking.stage.clock.now += 2
+
+    assert (await asking.ask(owner="Deployment/web")).rewrites == ()
+    assert len(asking.stage.loop.promises) == 1
+
+
+async def test_who_does_not_lead_says_so(asking: Asking) -> None:
+    asking.stage.leader.is_leading = False
+
+    assert await asking.post(question(pod_json())) == (421, b"this scheduler does not lead")
+
+
+async def test_before_the_caches_are_filled_nothing_is_answered(asking: Asking) -> None:
+    asking.stage.loop.is_synced = False
+
+    assert (await asking.post(question(pod_json())))[0] == 421
+
+
+BAD: list[Any] = [
+    pytest.param(b"", id="nothing"),
+    pytest.param(b"no json", id="no-json"),
+    pytest.param(b"{}", id="no-question"),
+    pytest.param(b"[]", id="a-list"),
+    pytest.param(question({}), id="no-pod"),
+    pytest.param(question("text"), id="a-text-for-a-pod"),
+    pytest.param(question({"metadata": {}, "spec": {"containers": 1}}), id="wrong-type"),
+    pytest.param(
+        question(
+            {
+                "metadata": {},
+                "spec": {
+                    "containers": [{"name": "c", "resources": {"limits": {"cpu": "1K"}}}],
+                },
+            }
+        ),
+        id="no-quantity",
+    ),
+]
+
+
+@pytest.mark.parametrize("body", BAD)
+async def test_nonsense_is_refused_with_a_sentence(asking: Asking, body: bytes) -> None:
+    status, text = await asking.post(body)
+
+    assert status == 400
+    assert text.startswith(b"question cannot be read: ")
+    assert len(text) < 300
+
+
+async def test_an_endless_question_is_refused(asking: Asking) -> None:
+    status, _ = await asking.post(b" " * (4 * 1024 * 1024 + 1))
+
+    assert status == 413
+
+
+async def test_after_nonsense_the_next_question_is_answered(asking: Asking) -> None:
+    await asking.post(b"no json")
+
+    assert (await asking.ask()).reservation is not None
+
+
+async def test_too_many_unmet_promises_leave_the_request_as_asked(asking: Asking) -> None:
+    """Anybody can post a review; the wait for room ends by the clock."""
+    await asyncio.gather(*(asking.ask() for _ in range(64)))
+    waiting = asyncio.create_task(asking.ask())
+    while not waiting.done():
+        asking.stage.clock.now += 0.1
+        await asyncio.sleep(0.001)
+
+    answer = await waiting
+    assert (answer.rewrites, answer.reservation) == ((), None)
+    assert len(asking.stage.loop.promises) == 64
+
+
+async def test_room_made_in_time_is_used(asking: Asking) -> None:
+    await asyncio.gather(*(asking.ask() for _ in range(64)))
+    waiting = asyncio.create_task(asking.ask())
+    await asyncio.sleep(0)
+    asking.stage.loop.promises.expire(asking.stage.clock.now + 10)
+
+    assert (await waiting).reservation is not None
+    assert len(asking.stage.loop.promises) == 1
+
+
+@pytest.mark.parametrize(
+    ("wishes", "result"),
+    [
+        pytest.param({}, "kept", id="kept"),
+        pytest.param({"mig": {"2g.20gb": 2}}, "degraded", id="degraded"),
+        pytest.param({"mig": {"3g.40gb": 1}}, "waits", id="waits"),
+        pytest.param(
+            {"annotations": {"gpu-scheduler.io/mig-fallback": "x"}}, "denied", id="denied"
+        ),
+    ],
+)
+async def test_what_became_of_a_question_is_counted(
+    asking: Asking, wishes: Any, result: str
+) -> None:
+    await asking.ask(**wishes)
+
+    assert asking.stage.sample("gpu_scheduler_admissions_total", result=result) == 1

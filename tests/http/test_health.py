@@ -1,0 +1,88 @@
+"""Port 8080: the seed's answers, the truth about the watches, and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from scheduler.report.http import application
+from scheduler.report.metrics import Metrics
+
+Web = TestClient[web.Request, web.Application]
+
+
+class Condition:
+    """What the process says about itself."""
+
+    is_alive = True
+    problem: str | None = None
+
+
+@pytest.fixture
+def condition() -> Condition:
+    return Condition()
+
+
+@pytest.fixture
+async def page(condition: Condition) -> AsyncIterator[Web]:
+    app = application(
+        "gpu-scheduler",
+        Metrics("gpu-scheduler"),
+        lambda: condition.is_alive,
+        lambda: condition.problem,
+    )
+    async with TestClient(TestServer(app)) as client:
+        yield client
+
+
+@pytest.mark.contract("S2-11")
+async def test_the_seeds_documents(page: Web) -> None:
+    health, ready = await page.get("/health"), await page.get("/ready")
+
+    assert (health.status, await health.json()) == (
+        200,
+        {"status": "healthy", "service": "gpu-scheduler"},
+    )
+    assert (ready.status, await ready.json()) == (
+        200,
+        {"status": "ready", "service": "gpu-scheduler"},
+    )
+
+
+@pytest.mark.contract("S2-B12")
+@pytest.mark.parametrize("path", ["/health", "/livez", "/healthz"])
+async def test_a_dead_scheduler_does_not_look_healthy(
+    page: Web, condition: Condition, path: str
+) -> None:
+    condition.is_alive = False
+    answer = await page.get(path)
+
+    assert (answer.status, (await answer.json())["status"]) == (503, "dead")
+
+
+@pytest.mark.contract("S2-B12")
+@pytest.mark.parametrize("path", ["/ready", "/readyz"])
+async def test_a_broken_watch_is_said(page: Web, condition: Condition, path: str) -> None:
+    """Field case C08."""
+    condition.problem = "the watch of nodes is broken"
+    answer = await page.get(path)
+
+    assert answer.status == 503
+    assert (await answer.json())["reason"] == "the watch of nodes is broken"
+
+
+async def test_metrics_are_there_with_kube_schedulers_names(page: Web) -> None:
+    text = await (await page.get("/metrics")).text()
+
+    for name in (
+        "scheduler_schedule_attempts_total",
+        "scheduler_pending_pods",
+        "scheduler_pod_scheduling_sli_duration_seconds",
+        "scheduler_cache_size",
+        "leader_election_master_status",
+        "gpu_scheduler_over_committed_devices",
+    ):
+        assert f"# TYPE {name} " in text
