@@ -1,0 +1,100 @@
+"""What holds for the books of a node, whoever comes and goes."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler.model import names
+from scheduler.model.pod import Pod
+from scheduler.state.ledger import NodeBooks, holding_of, over_committed
+from tests.builders import GPU, node, pod
+
+NODE = node(gpus=4, numbered=True, mig={"1g.10gb": 3})
+UIDS = st.sampled_from("abcdef")
+
+
+@st.composite
+def placed_pods(draw: st.DrawFn) -> Pod:
+    """Pods as somebody might have placed them: honest ones, foreign ones and forged ones."""
+    devices = draw(
+        st.sampled_from(["", "gpu:0", "gpu:1,2", "gpu:3,9", "gpu x 1", "nonsense", "gpu:0,1,2,3"])
+    )
+    return pod(
+        draw(UIDS),
+        gpus=draw(st.integers(0, 3)),
+        mig={"1g.10gb": draw(st.integers(0, 1))},
+        scheduler=draw(st.sampled_from(["gpu-scheduler", "default-scheduler"])),
+        annotations={
+            **({names.DEVICES: devices} if devices else {}),
+            **({names.MAP: "0=n1:0"} if draw(st.booleans()) else {}),
+        },
+        owner=draw(st.sampled_from(["", "StatefulSet/w", "Job/j"])),
+        node="n1",
+    )
+
+
+steps = st.lists(placed_pods() | UIDS.map(lambda name: f"team-{name}"), max_size=12)
+
+
+def play(moves: list[Pod | str]) -> NodeBooks:
+    books = NodeBooks(NODE)
+    for move in moves:
+        if isinstance(move, str):
+            books.remove(move)
+        else:
+            books.add(move, holding_of(move, None, names.SCHEDULER_NAME))
+    return books
+
+
+@given(steps)
+def test_the_sums_are_those_of_the_pods_that_are_there(moves: list[Pod | str]) -> None:
+    books = play(moves)
+    fresh = play([one for one, _ in books.pods.values()])
+
+    assert {k: v for k, v in books.used.items() if v} == {k: v for k, v in fresh.used.items() if v}
+    assert books.tally == fresh.tally
+    assert books.free_numbers() == fresh.free_numbers()
+
+
+@given(steps)
+def test_a_copy_is_equal_and_independent(moves: list[Pod | str]) -> None:
+    books = play(moves)
+    twin = books.copy()
+    tally, used = books.tally, dict(books.used)
+    for uid in list(twin.pods):
+        twin.remove(uid)
+    twin.add(pod("z", gpus=4), holding_of(pod("z", gpus=4), None, names.SCHEDULER_NAME))
+
+    assert (books.tally, books.used) == (tally, used)
+
+
+@given(steps)
+def test_where_all_numbers_are_known_as_many_are_free_as_are_counted_free(
+    moves: list[Pod | str],
+) -> None:
+    """Handing out by number relies on it: a count without numbers would be a crash."""
+    books = play(moves)
+
+    assert books.tally.unknown or len(books.free_numbers()) >= books.free(GPU)
+
+
+@given(steps)
+def test_every_gpu_that_somebody_asked_for_is_held_by_number_or_as_unknown(
+    moves: list[Pod | str],
+) -> None:
+    books = play(moves)
+
+    for holder, holding in books.pods.values():
+        requested = holder.requests.get(GPU, 0)
+        assert not requested or len(holding.numbers) + holding.unknown == requested
+
+
+@given(steps)
+def test_a_device_held_by_strangers_never_goes_unnoticed(moves: list[Pod | str]) -> None:
+    books = play(moves)
+    excess = over_committed(books)
+
+    for number, holdings in books.tally.holders.items():
+        if len({(one.sharing, one.is_mapped) for one in holdings}) > 1:
+            assert excess[f"gpu:{number}"] == len(holdings) - 1
