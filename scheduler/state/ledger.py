@@ -151,7 +151,7 @@ class NodeBooks:
         if node is None:
             return 0
         left = node.allocatable.get(resource, 0) - self.used.get(resource, 0)
-        if resource == names.GPU and node.is_numbered:
+        if resource == names.GPU and node.is_numbered and resource in node.allocatable:
             left -= self.tally.past_plugin
         return left
 
@@ -184,10 +184,11 @@ def _count(entries: Iterable[tuple[Pod, Holding]]) -> Tally:
 
 def over_committed(books: NodeBooks) -> dict[str, int]:
     """Device resources of which more is held than offered, with the excess; {} when sound."""
+    offered = books.node.devices if books.node is not None else ()
     excess = {
         resource: -books.free(resource)
-        for resource in books.used
-        if names.is_gpu_device(resource) and books.node is not None and books.free(resource) < 0
+        for resource in {*books.used, *offered}
+        if names.is_gpu_device(resource) and books.free(resource) < 0
     }
     for number, holdings in books.tally.holders.items():
         if len({holding.sharing for holding in holdings}) > 1 or (

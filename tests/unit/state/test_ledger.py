@@ -186,6 +186,15 @@ SOUND = [
         node(gpus=2), [pod("a", requests={"cpu": "99"})], {}, id="only-devices-are-watched"
     ),
     pytest.param(
+        node(), [pod("a", map=MAP, gpus=0, devices="gpu:0,1")], {}, id="nothing-offered-no-count"
+    ),
+    pytest.param(
+        node(gpus=1, numbered=True),
+        [pod("a", map=MAP, devices="gpu:0,1")],
+        {GPU: 1},
+        id="more-mapped-than-offered",
+    ),
+    pytest.param(
         node(gpus=4, numbered=True),
         [pod("a", gpus=1, devices="gpu:0"), pod("b", gpus=1, devices="gpu:0")],
         {"gpu:0": 1},

@@ -1,0 +1,146 @@
+"""Safety of decisions on random clusters: nothing is given twice, nothing is left unexplained."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler.decide.cycle import decide
+from scheduler.decide.decision import Placement, Rejection
+from scheduler.decide.filters import first_rejection
+from scheduler.decide.view import Profile
+from scheduler.model import names
+from scheduler.model.node import Node
+from scheduler.model.pod import Pod
+from scheduler.model.reason import sentence
+from scheduler.state.cluster import Assumption, Cluster
+from scheduler.state.ledger import over_committed
+from tests.builders import ANYBODY, as_bound, cluster, node
+from tests.property.worlds import nodes, several, strangers
+
+PROFILES = st.sampled_from([ANYBODY, Profile(placement="spread", maps_allow="all")])
+node_lists = st.lists(nodes(), min_size=1, max_size=4, unique_by=lambda one: one.name)
+stranger_lists = st.integers(0, 2).flatmap(
+    lambda n: st.tuples(*(strangers(number) for number in range(n))).map(list)
+)
+
+
+def run(
+    state: Cluster, pods: list[Pod], profile: Profile, ends: list[int] | None = None
+) -> list[Placement]:
+    """Decide pod after pod; each placement is confirmed, or lost, or stays assumed."""
+    placements = []
+    for number, one in enumerate(pods):
+        state.see_pod(one)
+        decision = decide(state, one, profile)
+        if not isinstance(decision, Placement):
+            continue
+        placements.append(decision)
+        given_to = Assumption(decision.node_name, decision.devices, decision.index)
+        state.assume(one, given_to)
+        how = ends[number % len(ends)] if ends else 0
+        if how == 1:
+            state.see_pod(as_bound(decision))
+        elif how == 2:
+            state.forget(one.uid)
+        elif how == 3:
+            state.lose_pod(one.uid)
+    return placements
+
+
+@given(node_lists, several(8), PROFILES, st.lists(st.integers(0, 3), min_size=1, max_size=8))
+def test_no_device_is_ever_held_twice_by_pods_that_do_not_share(
+    offered: list[Node], pods: list[Pod], profile: Profile, ends: list[int]
+) -> None:
+    state = cluster(*offered)
+    run(state, pods, profile, ends)
+
+    assert {b.node.name: over_committed(b) for b in state.candidates() if b.node} == {
+        one.name: {} for one in offered
+    }
+
+
+@given(node_lists, several(8), PROFILES)
+def test_our_own_placements_never_take_more_than_a_node_has(
+    offered: list[Node], pods: list[Pod], profile: Profile
+) -> None:
+    state = cluster(*offered)
+    run(state, pods, profile)
+
+    for books in state.candidates():
+        assert books.node is not None
+        assert len(books.pods) <= books.node.allocatable[names.PODS]
+        assert all(books.free(resource) >= 0 for resource, used in books.used.items() if used)
+
+
+@given(node_lists, stranger_lists, several(6), PROFILES)
+def test_whatever_strangers_did_we_only_go_where_every_filter_agrees(
+    offered: list[Node], others: list[Pod], pods: list[Pod], profile: Profile
+) -> None:
+    """Nodes may be over-committed from the start; the process must not stumble over it."""
+    state = cluster(*offered, *others)
+    for one in pods:
+        decision = decide(state, one, profile)
+        if isinstance(decision, Placement):
+            books = state.at(decision.node_name)
+            assert books is not None
+            assert first_rejection(one, books) == ()
+
+
+@given(node_lists, stranger_lists, several(6), PROFILES, st.permutations(range(4)))
+def test_the_same_world_gives_the_same_decisions_in_whatever_order_it_was_seen(
+    offered: list[Node], others: list[Pod], pods: list[Pod], profile: Profile, order: list[int]
+) -> None:
+    shuffled = [offered[place] for place in order if place < len(offered)]
+    first, second = cluster(*offered, *others), cluster(*reversed(others), *shuffled)
+
+    assert run(first, pods, profile) == run(second, pods, profile)
+    for one in pods:
+        again = decide(first, one, profile), decide(second, one, profile)
+        assert again[0] == again[1]
+        if isinstance(again[0], Rejection) and isinstance(again[1], Rejection):
+            assert sentence(again[0].diagnosis) == sentence(again[1].diagnosis)
+
+
+@given(node_lists, stranger_lists, several(3), PROFILES)
+def test_one_more_empty_node_never_costs_a_packed_pod_its_place(
+    offered: list[Node], others: list[Pod], pods: list[Pod], profile: Profile
+) -> None:
+    state = cluster(*offered, *others)
+    packed = [one for one in pods if one.map_text is None]
+    before = [decide(state, one, profile) for one in packed]
+    state.see_node(node("one-more", gpus=4, numbered=True))
+
+    for one, decision in zip(packed, before, strict=True):
+        if isinstance(decision, Placement):
+            assert isinstance(decide(state, one, profile), Placement)
+
+
+@given(node_lists, stranger_lists, several(3), PROFILES)
+def test_a_refusal_names_every_node_once_or_gives_one_reason_for_all(
+    offered: list[Node], others: list[Pod], pods: list[Pod], profile: Profile
+) -> None:
+    state = cluster(*offered, *others)
+    for one in pods:
+        decision = decide(state, one, profile)
+        if isinstance(decision, Placement):
+            continue
+        diagnosis = decision.diagnosis
+        assert diagnosis.total == len(offered)
+        assert diagnosis.causes()
+        if diagnosis.general is None:
+            assert set(diagnosis.nodes) == {node_.name for node_ in offered}
+            assert all(diagnosis.nodes.values())
+        text = sentence(diagnosis)
+        assert text.startswith(f"0/{len(offered)} nodes are available: ")
+        assert text.isprintable()
+
+
+@given(node_lists, several(6), PROFILES)
+def test_deciding_changes_nothing(offered: list[Node], pods: list[Pod], profile: Profile) -> None:
+    state = cluster(*offered)
+    for one in pods:
+        decide(state, one, profile)
+
+    for books in state.candidates():
+        assert (books.pods, {k: v for k, v in books.used.items() if v}) == ({}, {})

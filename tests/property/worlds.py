@@ -1,0 +1,75 @@
+"""Random clusters for properties: every kind of node, honest and odd pods, owners that share."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from scheduler.model.node import Node
+from scheduler.model.pod import Pod
+from tests.builders import node, pod
+
+NODE_NAMES = ("n0", "n1", "n2", "n3")
+OWNERS = ("", "StatefulSet/w", "Deployment/web@r1", "Deployment/web@r2")
+MAPS = tuple(
+    f"0={one}:0,1\n1={one}:{second}\n2={other}:2"
+    for one, other, second in (("n0", "n1", 1), ("n1", "n2", 3), ("alias", "n0", 0))
+)
+
+
+@st.composite
+def nodes(draw: st.DrawFn, name: str | None = None) -> Node:
+    """Nodes that advertise nothing, are numbered, are counted, have MIG; some are closed."""
+    labels = {"zone": draw(st.sampled_from("ab"))}
+    if draw(st.integers(0, 3)) == 0:
+        labels["gpu-node-name"] = "alias"
+    return node(
+        name or draw(st.sampled_from(NODE_NAMES)),
+        gpus=draw(st.none() | st.integers(0, 4)),
+        mig=draw(st.sampled_from([{}, {}, {"1g.10gb": 3, "2g.20gb": 2}])),
+        numbered=draw(st.booleans()),
+        labels=labels,
+        taints=draw(st.sampled_from([[], [], ["gpu=x:NoSchedule"], ["slow:PreferNoSchedule"]])),
+        cordoned=draw(st.integers(0, 7)) == 0,
+        cpu=draw(st.sampled_from(["0", "2", "8"])),
+        pods=draw(st.sampled_from([1, 5, 110])),
+    )
+
+
+@st.composite
+def wanted(draw: st.DrawFn, number: int) -> Pod:
+    """A pod that wants a place: packed, or mapped."""
+    mapped = draw(st.integers(0, 2)) == 0
+    gpus = draw(st.integers(0, 2))
+    return pod(
+        f"w-{number}",
+        namespace=draw(st.sampled_from(["team", "other"])),
+        uid=f"u{number}",
+        gpus=gpus,
+        mig=draw(st.sampled_from([{}, {}, {"1g.10gb": 1}, {"2g.20gb": 1}])),
+        requests=draw(st.sampled_from([{}, {"cpu": "1"}])),
+        owner=draw(st.sampled_from(OWNERS)),
+        annotations={"gpu-scheduling-map": draw(st.sampled_from(MAPS))} if mapped else {},
+        selector=draw(st.sampled_from([{}, {}, {"zone": "a"}])),
+        tolerations=draw(st.sampled_from([[], [{"key": "gpu", "operator": "Exists"}]])),
+    )
+
+
+@st.composite
+def strangers(draw: st.DrawFn, number: int) -> Pod:
+    """A pod that was bound by somebody else, who asked nobody and may have over-committed."""
+    return pod(
+        f"s-{number}",
+        uid=f"s{number}",
+        node=draw(st.sampled_from((*NODE_NAMES, "ghost"))),
+        scheduler="default-scheduler",
+        gpus=draw(st.integers(0, 3)),
+        mig=draw(st.sampled_from([{}, {"1g.10gb": 2}])),
+        requests=draw(st.sampled_from([{}, {"cpu": "4"}])),
+    )
+
+
+def several(count: int) -> st.SearchStrategy[list[Pod]]:
+    """Pods that want a place, at most so many, each with its own uid."""
+    return st.integers(0, count).flatmap(
+        lambda n: st.tuples(*(wanted(number) for number in range(n))).map(list)
+    )
