@@ -10,7 +10,7 @@
 #   COMMAND...     shell lines to run in the clone (default: "make demo" "make test")
 #
 # What is cloned is the commit that is checked out; changes that are not committed are not there.
-# Needs root, debootstrap and the network; a full run takes half an hour and 12 GB below
+# Needs root, debootstrap and the network; a full run takes half an hour and 10 GB below
 # ${TMPDIR:-/var/tmp}. It never writes outside of that folder, and unmounts what it has mounted
 # however it ends. Processes that a command leaves behind end with it.
 set -euo pipefail
