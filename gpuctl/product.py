@@ -26,7 +26,12 @@ from webhook.configuration import NAME, webhook_configuration
 ROOT: Final = Path(__file__).resolve().parent.parent
 NAMESPACE: Final = "gpu-scheduler-system"
 ACCOUNT: Final = f"{NAMESPACE}/gpu-scheduler"
-MANIFESTS: Final = ("rbac.yaml", "admission-policies.yaml")
+MANIFESTS: Final = (
+    "rbac.yaml",
+    "admission-policies.yaml",
+    "fencing-policy.yaml",
+    "flow-schemas.yaml",
+)
 START_S: Final = 30.0
 #: Short enough that a takeover does not hold up a demo or a test.
 LEASE: Final = {"leaseDurationS": 4, "renewDeadlineS": 3, "retryPeriodS": 0.5}

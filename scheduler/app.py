@@ -25,6 +25,7 @@ from scheduler.bind.binder import Binder
 from scheduler.decide.admit import Rules
 from scheduler.leader import Elector, Timings
 from scheduler.loop import Loop
+from scheduler.mandate import Mandate
 from scheduler.report import http, log
 from scheduler.report.metrics import Metrics
 from scheduler.report.recorder import Recorder
@@ -80,6 +81,7 @@ class App:
         self._tasks: list[asyncio.Task[None]] = []
         self._synced_task: asyncio.Task[None] | None = None
         self._on_lead: Callable[[bool], None] = lambda leads: None
+        self._on_term: Callable[[], None] = lambda: None
 
     async def run(self) -> int:
         """Start every stage, wait for a signal or a failure, stop in order."""
@@ -101,15 +103,18 @@ class App:
             client, name, instance, time.monotonic, utc_now, self._count_report, calm
         )
         elector = self._elector(client)
+        mandate = Mandate(elector, self._reflectors, lambda: self._on_term())
         loop = Loop(
             self._config.profile(),
             lambda emit: Binder(client, emit, lambda: elector.epoch, elector.leads, calm),
             recorder,
             self._metrics,
-            elector,
+            mandate,
             time.monotonic,
         )
         self._on_lead = lambda leads: self._led(leads, loop)
+        self._on_term = loop.nudge
+        self._start("mandate", mandate.run())
         election = self._start_stages(client, recorder, loop, elector)
         async with self._health():
             failed = await self._until(stop)
@@ -132,18 +137,25 @@ class App:
         self, client: Client, recorder: Recorder, loop: Loop, elector: Elector
     ) -> asyncio.Task[None]:
         """Start every stage; the election's task is returned, it ends first."""
-        self._reflectors = [
-            Reflector(client, source, loop.emit, self._watch_broke, self._rng) for source in ALL
-        ]
         self._start("recorder", recorder.run())
-        for reflector, source in zip(self._reflectors, ALL, strict=True):
-            self._start(f"watch {source.kind}", reflector.run())
+        election = self._start("election", elector.run())
+        for source in ALL:
+            reflector = Reflector(client, source, loop.emit, self._watch_broke, self._rng)
+            self._reflectors.append(reflector)
+            self._start(f"watch {source.kind}", self._watch(reflector, elector))
         self._synced_task = asyncio.create_task(self._synced(loop), name="sync")
         self._start("loop", loop.run())
         if self._config.webhook.enabled and self._config.webhook.socket:
             answerer = Answerer(loop, self._rules(), self._metrics, time.monotonic)
             self._start("answer", answerer.serve(Path(self._config.webhook.socket)))
-        return self._start("election", elector.run())
+        return election
+
+    async def _watch(self, reflector: Reflector, elector: Elector) -> None:
+        # The first lists wait for the first look at the lease: whoever takes it needs lists
+        # that are newer than the lease, and would have to make them twice.
+        if elector.is_enabled:
+            await elector.round_ended()
+        await reflector.run()
 
     def _start(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work, name=name)

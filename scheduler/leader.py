@@ -107,16 +107,18 @@ class Elector:
         self._wall = wall
         self._rng = rng
         self._on_change = on_change
-        self._enabled = enabled
+        self.is_enabled = enabled
         self._seen: tuple[LeaseSpec, float] | None = None
         self._renewed_at: float | None = None
         self._holds = False
         self._is_retired = False
+        self._taken_at = 0.0
+        self._news = asyncio.Event()
         self.epoch: int | None = None
 
     def leads(self) -> bool:
         """Whether this process may decide and send now; false once the deadline is near."""
-        if self._is_retired or not self._enabled:
+        if self._is_retired or not self.is_enabled:
             return not self._is_retired
         if not self._holds or self._renewed_at is None:
             return False
@@ -132,13 +134,29 @@ class Elector:
     async def run(self) -> None:
         """Seek and keep the lease for ever; ends by cancellation, and then keeps it."""
         self._on_change(self.leads())
-        if not self._enabled:
+        if not self.is_enabled:
             await asyncio.Event().wait()
         while True:
             await self._round()
             self._on_change(self.leads())
+            self._tell()
             pause = self._timings.retry_period_s
             await asyncio.sleep(pause if self._holds else pause * (1 + self._rng.random()))
+
+    async def next_term(self, epoch: int | None) -> float:
+        """Wait for a term of ours other than this one; when it was taken (monotonic seconds)."""
+        while not (self._holds and self.epoch is not None and self.epoch != epoch):
+            await self.round_ended()
+        return self._taken_at
+
+    async def round_ended(self) -> None:
+        """Wait for the end of the present look at the lease, whatever comes of it."""
+        await self._news.wait()
+
+    def _tell(self) -> None:
+        # Whoever waits is woken; whoever waits from now on waits for the next round.
+        self._news.set()
+        self._news = asyncio.Event()
 
     async def _round(self) -> None:
         started = self._clock()
@@ -196,6 +214,8 @@ class Elector:
             await self._request("POST", self._path, body)
         else:
             await self._request("PUT", f"{self._path}/{self._name}", body)
+        if transitions != self.epoch or step is Step.CREATE:
+            self._taken_at = self._clock()
         self.epoch = transitions
 
     async def release(self) -> None:

@@ -99,18 +99,21 @@ class Binder:
         pod = placement.pod
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/binding"
         problem = ""
-        for attempt in range(TRIES):
+        attempt = refusals = 0
+        while refusals < TRIES and self._leads():
             if attempt:
                 await self._pause(attempt)
-            if not self._leads():
-                break
+            attempt += 1
             try:
                 await self._client.request("POST", path, body)
             except ApiError as error:
                 problem = error.message
+                refusals += 1
                 if error.status not in BUSY:
                     return await self._refused(placement, error)
             except Unreachable as error:
+                # It may still be on its way: until an answer says otherwise the pod keeps what
+                # it was given, and the same Binding is sent again.
                 problem = str(error)
             else:
                 return BindOutcome.BOUND, ""

@@ -102,12 +102,38 @@ class Reflector:
         self._limits = limits
         self._version = ""
         self._failures = 0
+        self._listed_at = float("-inf")
+        self._is_listing = False
+        self._listed = asyncio.Event()
+        self._work: asyncio.Task[None] | None = None
         self.is_synced = asyncio.Event()
         self.lists = 0
         self.is_healthy = False
 
     async def run(self) -> None:
         """Never returns; ends only by cancellation."""
+        while True:
+            self._work = asyncio.create_task(self._follow(), name=self._source.kind)
+            try:
+                await asyncio.wait({self._work})
+            finally:
+                self._work.cancel()
+            if not self._work.cancelled():
+                self._work.result()  # a bug: it never ends by itself
+
+    async def newer_than(self, moment: float) -> None:
+        """Wait until the cache rests on a list that was asked for after this moment.
+
+        ``moment`` is on the event loop's clock. The watch is given up and taken again from
+        the new list.
+        """
+        while self._listed_at < moment:
+            if self._work is not None and not self._is_listing:
+                self._version = ""
+                self._work.cancel()
+            await self._listed.wait()
+
+    async def _follow(self) -> None:
         while True:
             try:
                 if not self._version:
@@ -125,14 +151,22 @@ class Reflector:
 
     async def _list(self) -> None:
         params = {"fieldSelector": self._source.selector} if self._source.selector else None
-        content = await self._client.request(
-            "GET", self._source.path, params=params, timeout_s=60.0
-        )
+        asked_at = asyncio.get_running_loop().time()
+        self._is_listing = True
+        try:
+            content = await self._client.request(
+                "GET", self._source.path, params=params, timeout_s=60.0
+            )
+        finally:
+            self._is_listing = False
         listed = _LIST.decode(content)
         self._emit(self._source.decode_list(listed.items or []))
         self._version = listed.metadata.resource_version
         self.lists += 1
+        self._listed_at = asked_at
         self.is_synced.set()
+        self._listed.set()
+        self._listed = asyncio.Event()
 
     async def _watch(self) -> None:
         """One watch until it ends cleanly."""

@@ -15,7 +15,7 @@ import yaml
 from gpuctl.product import ACCOUNT, ROOT, Product
 from scheduler.model import fielduse
 from tests.controlplane.conftest import MakeNode
-from tests.controlplane.workloads import SEED_MAP, Watcher, controlled, fetch, pod
+from tests.controlplane.workloads import SEED_MAP, Watcher, controlled, fetch, node_of, pod
 from tools.controlplane import ControlPlane
 from tools.golden import podspec_fields
 
@@ -175,3 +175,34 @@ def test_a_second_replica_stands_by_and_takes_over_when_the_first_is_killed(
     finally:
         second.close()
         product.start_scheduler()
+
+
+@pytest.mark.contract("S2-B12")
+def test_a_binding_of_an_earlier_term_is_refused_by_the_api_server(
+    cp: ControlPlane, product: Product, namespace: str, kwok_node: MakeNode
+) -> None:
+    """A paused process that wakes up after a takeover, or a packet that arrives late."""
+    kwok_node("fenced")
+    here = Watcher(cp, namespace)
+    here.create(pod("stale", scheduler="nobody"))
+    lease = cp.client.get(
+        "/apis/coordination.k8s.io/v1/namespaces/gpu-scheduler-system/leases/gpu-scheduler"
+    )
+    term = int(lease["spec"]["leaseTransitions"])
+    scheduler = cp.client_for(ACCOUNT)
+
+    def bind(annotations: dict[str, str]) -> None:
+        body = {
+            "metadata": {"name": "stale", "annotations": annotations},
+            "target": {"kind": "Node", "name": "fenced"},
+        }
+        scheduler.create(f"{here.pods_path}/stale/binding", body)
+
+    with pytest.raises(Exception, match=rf"term {term - 1}, and the lease is in term {term}"):
+        bind({"gpu-scheduler.io/epoch": str(term - 1)})
+    with pytest.raises(Exception, match="term none"):
+        bind({})
+    assert not node_of(here.client.get(here.path("Pod", "stale")))
+
+    bind({"gpu-scheduler.io/epoch": str(term)})
+    here.wait_bound(1)

@@ -148,11 +148,21 @@ async def test_a_lost_answer_is_no_second_success(api: FakeApi, binds: Binds) ->
 async def test_after_its_tries_it_looks_and_finds_that_it_went_through(
     api: FakeApi, binds: Binds
 ) -> None:
-    api.script(POST, reset)
+    api.script(POST, failure(503))
     api.script(GET, OURS)
 
     assert (await binds.bind()).outcome is BindOutcome.BOUND
     assert api.count(POST) == TRIES
+
+
+async def test_without_an_answer_the_same_binding_is_sent_until_there_is_one(
+    api: FakeApi, binds: Binds
+) -> None:
+    """The first may still be on its way: nobody else may get the devices in between."""
+    api.script(POST, *[reset] * (TRIES + 2), SUCCESS)
+
+    assert (await binds.bind()).outcome is BindOutcome.BOUND
+    assert (api.count(POST), api.count(GET)) == (TRIES + 3, 0)
 
 
 async def test_after_its_tries_a_pod_that_is_still_open_comes_back(
@@ -173,7 +183,7 @@ async def test_while_the_truth_is_unknown_the_pod_keeps_its_devices(
     api: FakeApi, binds: Binds, no_answer: Answer
 ) -> None:
     """No end is told until a look is answered."""
-    api.script(POST, reset)
+    api.script(POST, failure(503))
     api.script(GET, no_answer, no_answer, no_answer, THEIRS)
 
     assert (await binds.bind()).outcome is BindOutcome.TAKEN
