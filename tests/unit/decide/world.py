@@ -43,6 +43,7 @@ class World:
         self.promises = Promises()
         self.waiting: Iterable[Pod] = ()
         self.rules = rules
+        self.last_id = ""
         self._asked = 0
 
     def ask(self, asked: Pod, scope: Scope = "ours", now: float = NOW) -> Admission:
@@ -55,7 +56,8 @@ class World:
         if admission.granted is None:
             return admission.result
         self._asked += 1
-        keep(self.promises, admission, f"r-{self._asked}", now)
+        self.last_id = f"r-{self._asked}"
+        keep(self.promises, admission, self.last_id, now)
         [resource] = admission.granted.pod.gpu_requests
         return TIERS.get(resource, names.mig_profile(resource))
 
