@@ -63,7 +63,8 @@ class Cluster:
         for uid in self._siblings.get(workload, ()):
             pod = self.pods[uid]
             index = self._index_of(pod)
-            if index is not None:
+            # Siblings have no order: of two with one index the name decides who is spoken of.
+            if index is not None and (index not in held or pod.name < held[index].name):
                 held[index] = pod
         return held
 

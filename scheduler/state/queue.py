@@ -69,6 +69,10 @@ class Queue:
             "unschedulable": parked,
         }
 
+    def entries(self) -> Iterator[Entry]:
+        """Every waiting pod's place, for whoever writes the state down; not to be changed."""
+        return iter(self._entries.values())
+
     def waiting_for_one(self) -> Iterator[Pod]:
         """Refused pods that lack exactly one resource, strongest and oldest first.
 

@@ -1,0 +1,164 @@
+"""What a person does about a rejection: which stage said no, and what to do next, per code.
+
+The condition on a pod carries only the sentence, so codes can also be told from their words
+again: whoever may read nothing but pods and events still learns what to do.
+
+Must never: be read by a decision. These are words for people.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from scheduler.model.reason import Code
+
+
+class Advice(msgspec.Struct, frozen=True):
+    """``stage`` names who said no, in kube-scheduler's words where it has one."""
+
+    stage: str
+    next_step: str
+
+
+_MAP: Final = "GPUMap"
+_DEVICES: Final = "GPUDevices"
+
+ADVICE: Final[dict[Code, Advice]] = {
+    Code.NODE_UNSCHEDULABLE: Advice(
+        "NodeUnschedulable", "end the maintenance: kubectl uncordon NODE"
+    ),
+    Code.TAINT: Advice(
+        "TaintToleration", "tolerate the taint in spec.tolerations, or take it off the node"
+    ),
+    Code.AFFINITY: Advice(
+        "NodeAffinity",
+        "compare spec.nodeSelector and spec.affinity with: kubectl get nodes --show-labels",
+    ),
+    Code.PORTS: Advice("NodePorts", "drop hostPort, take another one, or end the pod that has it"),
+    Code.TOO_MANY_PODS: Advice("NodeResourcesFit", "end pods on the node, or add a node"),
+    Code.INSUFFICIENT: Advice(
+        "NodeResourcesFit",
+        "ask for less or end pods that hold it; an nvidia.com/mig profile may also step down by"
+        " a ladder (gpu-scheduler.io/mig-fallback)",
+    ),
+    Code.NODE_COUNTS_DEVICES: Advice(
+        _DEVICES,
+        "keep mapped pods and pods that request nvidia.com/gpu on different nodes, or use a"
+        " device plugin that honours numbers (node label gpu-scheduler.io/devices=numbered)",
+    ),
+    Code.DEVICE_HELD: Advice(_MAP, "name other devices in the map, or end the pod that holds them"),
+    Code.DEVICE_NOT_FOUND: Advice(_MAP, "name only devices that the node has, counted from 0"),
+    Code.DEVICES_UNKNOWN: Advice(
+        _DEVICES,
+        "nothing, if it passes; else recreate the pods on the node whose annotation"
+        " gpu-scheduler.io/devices is missing or unreadable",
+    ),
+    Code.NOT_IN_MAP: Advice(_MAP, "nothing for this node: look at the one that the map names"),
+    Code.MAP_INVALID: Advice(_MAP, "correct that line of gpu-scheduling-map and recreate the pod"),
+    Code.MAP_NOT_ALLOWED: Advice(
+        _MAP,
+        "ask an administrator: kubectl label namespace NAMESPACE gpu-scheduler.io/maps=allowed",
+    ),
+    Code.MAP_NODE_UNKNOWN: Advice(
+        _MAP,
+        "correct the name in the map, or give a node that name: kubectl label node NODE"
+        " gpu-node-name=NAME",
+    ),
+    Code.MAP_NODE_AMBIGUOUS: Advice(
+        _MAP, "use the node's real name, or take the label gpu-node-name off all but one"
+    ),
+    Code.MAP_CHANGED: Advice(_MAP, "recreate the pod; its environment is written at creation"),
+    Code.INDEX_UNKNOWN: Advice(
+        _MAP, "name a bare pod NAME-<number>, or let a StatefulSet or Indexed Job make it"
+    ),
+    Code.INDEX_NOT_IN_MAP: Advice(_MAP, "add a line for the index, or run fewer replicas"),
+    Code.INDEX_HELD: Advice(_MAP, "wait until the pod with that index is gone, or delete it"),
+    Code.INDEX_HELD_BY_OLDER_REVISION: Advice(
+        _MAP, "set maxSurge: 0 in the Deployment's rollingUpdate, so that old pods go first"
+    ),
+    Code.SHARES_MISMATCH: Advice(
+        _MAP, "let the containers' nvidia.com/gpu requests add up to the line's devices"
+    ),
+    Code.NO_VALUE_FOR_ENV: Advice(
+        _DEVICES,
+        "give the pod a map or a request for nvidia.com/gpu, or take the entry that reads the"
+        " annotation out of its environment",
+    ),
+    Code.UNSUPPORTED: Advice(
+        "Pod", "take the field out of the pod, or use another scheduler for it"
+    ),
+    Code.NO_NODES: Advice("Pod", "add a node"),
+}
+
+#: How each code's sentence is told from all others; tried in this order.
+_WORDS: Final[tuple[tuple[Code, re.Pattern[str]], ...]] = tuple(
+    (code, re.compile(pattern))
+    for code, pattern in (
+        (Code.NODE_UNSCHEDULABLE, r"node\(s\) were unschedulable"),
+        (Code.TAINT, r"node\(s\) had untolerated taint"),
+        (Code.AFFINITY, r"node\(s\) didn't match Pod's node affinity/selector"),
+        (Code.PORTS, r"node\(s\) didn't have free ports"),
+        (Code.TOO_MANY_PODS, r"Too many pods"),
+        (Code.INSUFFICIENT, r"Insufficient \S"),
+        (Code.NO_VALUE_FOR_ENV, r"node\(s\) where the kubelet picks GPUs for a container"),
+        (Code.NO_VALUE_FOR_ENV, r"a container reads its devices from the annotation"),
+        (Code.NODE_COUNTS_DEVICES, r"node\(s\) where the kubelet picks GPUs run"),
+        (Code.DEVICE_HELD, r"node\(s\) where GPU \d+ is held"),
+        (Code.DEVICE_NOT_FOUND, r"node\(s\) without GPU \d+"),
+        (Code.DEVICES_UNKNOWN, r"node\(s\) had GPUs held under unknown numbers"),
+        (Code.NOT_IN_MAP, r"node\(s\) not named by gpu-scheduling-map"),
+        (Code.MAP_INVALID, r"gpu-scheduling-map line \d+: "),
+        (Code.MAP_NOT_ALLOWED, r"namespace \S+ may not use gpu-scheduling-map"),
+        (Code.MAP_NODE_UNKNOWN, r"no node is named \S+ or labelled"),
+        (Code.MAP_NODE_AMBIGUOUS, r"\S+ of gpu-scheduling-map fits \d+ nodes"),
+        (Code.MAP_CHANGED, r"MapChanged: "),
+        (Code.INDEX_UNKNOWN, r"the pod's index for gpu-scheduling-map is unknown"),
+        (Code.INDEX_NOT_IN_MAP, r"gpu-scheduling-map has no line for index"),
+        (Code.INDEX_HELD, r"index \d+ is held by pod"),
+        (Code.INDEX_HELD, r"all \d+ indexes of gpu-scheduling-map are held by its siblings"),
+        (Code.INDEX_HELD_BY_OLDER_REVISION, r"IndexHeldByOlderRevision: "),
+        (Code.SHARES_MISMATCH, r"the containers request \d+ GPUs and line"),
+        (Code.UNSUPPORTED, r"unsupported: "),
+        (Code.NO_NODES, r"no nodes available to schedule pods"),
+    )
+)
+_HEAD: Final = re.compile(r"0/(\d+) nodes are available: ")
+#: What kube-scheduler adds for pods of its own.
+_TAIL: Final = ". preemption:"
+_COUNTED: Final = re.compile(r"(\d+) (.+)")
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One part of a rejection's sentence; ``count`` is 0 where it is about the whole pod."""
+
+    count: int
+    text: str
+    code: Code | None
+
+
+def code_of(text: str) -> Code | None:
+    """The code whose words these are; None for words of somebody else.
+
+    >>> code_of("Insufficient nvidia.com/gpu (need 2; best node has 1 free)") is Code.INSUFFICIENT
+    True
+    """
+    return next((code for code, words in _WORDS if words.match(text)), None)
+
+
+def parts(message: str) -> tuple[Part, ...]:
+    """A rejection's sentence taken apart again; the inverse of ``model.reason.sentence``."""
+    head = _HEAD.match(message)
+    if head is None:
+        return (Part(0, message, code_of(message)),) if message else ()
+    rest = message[head.end() :].partition(_TAIL)[0].removesuffix(".")
+    if code_of(rest) is not None:
+        return (Part(0, rest, code_of(rest)),)
+    found: list[Part] = []
+    for piece in rest.split(", "):
+        counted = _COUNTED.fullmatch(piece)
+        count, text = (int(counted[1]), counted[2]) if counted else (0, piece)
+        found.append(Part(count, text, code_of(text)))
+    return tuple(found)

@@ -1,0 +1,143 @@
+"""The whole state as one value: everything that a decision can see, to be written down.
+
+Taking it copies references only (pods and nodes are frozen), so it is one instant of the state
+however long the writing takes. ``restore`` gives a cluster on which every decision comes out the
+same, byte for byte; a property test holds it to that.
+
+Must never: hold anything of a pod or node beyond what the model keeps. The model has no
+environment but CUDA_VISIBLE_DEVICES and no annotations but ours, so no secret can be in here.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from scheduler.model.admission import Rewrite
+from scheduler.model.device import Devices
+from scheduler.model.node import Namespace, Node
+from scheduler.model.pod import Pod
+from scheduler.state.cluster import Assumption, Cluster
+from scheduler.state.promise import Promises
+from scheduler.state.queue import Entry, Queue
+
+_EVERY_PRIORITY = -(2**63)
+
+
+class Assumed(msgspec.Struct, frozen=True, kw_only=True):
+    """A placement that the API server has not confirmed; ``pod`` as it was when it was placed."""
+
+    pod: Pod
+    node_name: str
+    devices: Devices
+    index: int | None = None
+
+
+class Queued(msgspec.Struct, frozen=True, kw_only=True):
+    """A waiting pod. ``pod`` is what a decision gets to see: the pod as it was offered.
+
+    Times are seconds on the clock of ``State.now``.
+    """
+
+    pod: Pod
+    place: str
+    since: float
+    attempts: int = 0
+    ready_at: float = 0.0
+    parked_at: float | None = None
+    causes: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
+
+
+class Promised(msgspec.Struct, frozen=True, kw_only=True):
+    """A tier that was given at admission to a pod without a node."""
+
+    id: str
+    pod: Pod
+    node_name: str
+    made_at: float
+    is_annotated: bool
+    is_met: bool
+    rewrites: tuple[Rewrite, ...] = ()
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """One instant. ``generation`` counts what was folded into the state until then."""
+
+    scheduler_name: str
+    generation: int
+    now: float
+    nodes: tuple[Node, ...] = ()
+    namespaces: tuple[Namespace, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    assumed: tuple[Assumed, ...] = ()
+    label_keys: tuple[str, ...] = ()
+    queue: tuple[Queued, ...] = ()
+    promises: tuple[Promised, ...] = ()
+
+
+def take(cluster: Cluster, queue: Queue, promises: Promises, generation: int, now: float) -> State:
+    """The state as it is."""
+    nodes = (books.node for books in cluster.candidates())
+    return State(
+        scheduler_name=cluster.scheduler_name,
+        generation=generation,
+        now=now,
+        nodes=tuple(node for node in nodes if node is not None),
+        namespaces=tuple(cluster.namespaces.values()),
+        pods=tuple(cluster.pods.values()),
+        assumed=tuple(_assumed(cluster, uid, held) for uid, held in cluster.assumed.items()),
+        label_keys=(*cluster.index.keys, *cluster.index.wide),
+        queue=tuple(_queued(entry) for entry in queue.entries()),
+        promises=tuple(
+            Promised(
+                id=one.id,
+                pod=one.pod,
+                node_name=one.node_name,
+                made_at=one.made_at,
+                is_annotated=one.is_annotated,
+                is_met=one.is_met,
+                rewrites=one.rewrites,
+            )
+            for one in promises.holders(_EVERY_PRIORITY)
+        ),
+    )
+
+
+def restore(state: State) -> Cluster:
+    """A cluster that decides as the one that the state was taken of."""
+    cluster = Cluster(state.scheduler_name)
+    cluster.list_namespaces(state.namespaces)
+    # In their order: it is the order of a rejection's reasons.
+    for node in state.nodes:
+        cluster.see_node(node)
+    cluster.index.refer(state.label_keys, cluster.books)
+    for pod in state.pods:
+        cluster.see_pod(pod)
+    for one in state.assumed:
+        cluster.assume(one.pod, Assumption(one.node_name, one.devices, one.index))
+    return cluster
+
+
+def _assumed(cluster: Cluster, uid: str, assumption: Assumption) -> Assumed:
+    # Not the newest pod: what it holds was entered once, with the pod as it was then.
+    pod, _ = cluster.books[assumption.node_name].pods[uid]
+    return Assumed(
+        pod=pod,
+        node_name=assumption.node_name,
+        devices=assumption.devices,
+        index=assumption.index,
+    )
+
+
+def _queued(entry: Entry) -> Queued:
+    place = "active" if not entry.ready_at else "backoff"
+    return Queued(
+        pod=entry.pod,
+        place="unschedulable" if entry.parked_at is not None else place,
+        since=entry.since,
+        attempts=entry.attempts,
+        ready_at=entry.ready_at,
+        parked_at=entry.parked_at,
+        causes=tuple(sorted(cause.name for cause in entry.causes)),
+        lacking=tuple(sorted(entry.lacking)),
+    )
