@@ -100,9 +100,11 @@ class Binder:
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/binding"
         problem = ""
         attempt = refusals = 0
-        while refusals < TRIES and self._leads():
+        while refusals < TRIES:
             if attempt:
                 await self._pause(attempt)
+            if not self._leads():
+                break
             attempt += 1
             try:
                 await self._client.request("POST", path, body)

@@ -212,6 +212,36 @@ async def test_nothing_is_repeated_after_the_lead_is_lost(api: FakeApi, binds: B
     assert api.count(POST) == 1
 
 
+@pytest.mark.contract("S2-B12")
+async def test_the_lead_that_runs_out_during_a_pause_ends_the_tries(
+    api: FakeApi, client: Client
+) -> None:
+    clock = asyncio.get_running_loop().time
+    ended: asyncio.Queue[BindEnded] = asyncio.Queue()
+    leads_until = clock() + 60
+
+    async def answer(request: Any) -> Any:
+        nonlocal leads_until
+        leads_until = clock() + 0.01
+        return await failure(503)(request)
+
+    api.script(POST, answer)
+    api.script(GET, OPEN)
+    binder = Binder(
+        client,
+        ended.put_nowait,
+        lambda: 7,
+        lambda: clock() < leads_until,
+        asyncio.Event(),
+        pause_first_s=0.05,
+    )
+    binder.start(PLACEMENT, "d-1")
+    await binder.drain(10)
+
+    assert ended.get_nowait().outcome is BindOutcome.UNREACHABLE
+    assert api.count(POST) == 1
+
+
 async def test_other_traffic_waits_while_bindings_are_in_flight(api: FakeApi, binds: Binds) -> None:
     release = asyncio.Event()
 
