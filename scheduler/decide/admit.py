@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from scheduler.decide.fallback import Granted, Refused, choose_tier, is_degradable
+from scheduler.decide.fallback import Granted, Refused, Tried, choose_tier, is_degradable
 from scheduler.decide.view import Profile
 from scheduler.model import names
 from scheduler.model.admission import Answer, NodeKind, Rewrite, Scope
@@ -29,11 +29,12 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer, the tier it promises, and the word for the metric."""
+    """An answer, the tier it promises, the word for the metric, and the tiers it is not."""
 
     answer: Answer
     granted: Granted | None = None
     result: str = "untouched"
+    tried: tuple[Tried, ...] = ()
 
 
 def admit(
@@ -73,7 +74,8 @@ def admit(
     answer = Answer(
         rewrites=_rewrites(pod, found), annotate=ours or bool(found.changes), warnings=warnings
     )
-    return Admission(answer=answer, granted=found, result="degraded" if found.changes else "kept")
+    result = "degraded" if found.changes else "kept"
+    return Admission(answer=answer, granted=found, result=result, tried=found.tried)
 
 
 def _again(known: Promise, kinds: dict[str, NodeKind]) -> Admission:
@@ -144,9 +146,9 @@ def _ladders(
 
 def _refused(pod: Pod, found: Refused, warnings: tuple[str, ...]) -> Admission:
     if found.is_strict:
-        denied = f"none of {', '.join(found.tried)} is free and the ladder ends in fail"
-        return Admission(answer=Answer(denied=denied), result="denied")
-    return Admission(answer=Answer(warnings=warnings), result="waits")
+        denied = f"none of {', '.join(found.tiers)} is free and the ladder ends in fail"
+        return Admission(answer=Answer(denied=denied), result="denied", tried=found.tried)
+    return Admission(answer=Answer(warnings=warnings), result="waits", tried=found.tried)
 
 
 def _rewrites(pod: Pod, found: Granted) -> tuple[Rewrite, ...]:

@@ -20,10 +20,18 @@ from scheduler.decide.view import Overlay, Profile
 from scheduler.model import names
 from scheduler.model.ladder import OFF, Ladder
 from scheduler.model.pod import Pod, with_resources
+from scheduler.model.reason import Diagnosis
 from scheduler.state.cluster import Cluster
 from scheduler.state.promise import Promise
 
 COMBINATIONS_MAX = 64
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """Profiles with which the newcomer did not fit, and why."""
+
+    tiers: tuple[str, ...]
+    diagnosis: Diagnosis
 
 
 class Granted(msgspec.Struct, frozen=True):
@@ -32,13 +40,19 @@ class Granted(msgspec.Struct, frozen=True):
     pod: Pod
     changes: tuple[tuple[str, str], ...]
     placement: Placement
+    tried: tuple[Tried, ...] = ()
 
 
 class Refused(msgspec.Struct, frozen=True):
     """No tier has anything free; ``is_strict`` when the ladder ends in ``fail``."""
 
-    tried: tuple[str, ...]
+    tried: tuple[Tried, ...]
     is_strict: bool
+
+    @property
+    def tiers(self) -> tuple[str, ...]:
+        """Every profile that was tried, once, in order."""
+        return tuple(dict.fromkeys(tier for one in self.tried for tier in one.tiers))
 
 
 def is_degradable(pod: Pod) -> bool:
@@ -74,15 +88,16 @@ def choose_tier(
         if promise.pod.uid not in cluster.assumed:
             _hold(overlay, promise, profile)
     _hold_waiting(overlay, (pod for pod in waiting if pod.uid not in promised), profile)
-    tried: list[str] = []
+    tried: list[Tried] = []
     for changes in _combinations(pod, ladders):
         candidate = with_resources(pod, dict(changes)) if changes else pod
         decision = decide(overlay, candidate, profile)
         if isinstance(decision, Placement):
-            return Granted(candidate, changes, decision)
-        tried += sorted(names.mig_profile(resource) for resource in candidate.gpu_requests)
+            return Granted(candidate, changes, decision, tuple(tried))
+        tiers = sorted(names.mig_profile(resource) for resource in candidate.gpu_requests)
+        tried.append(Tried(tuple(tiers), decision.diagnosis))
     strict = any(_ladder_of(r, ladders).is_strict for r in pod.gpu_requests)
-    return Refused(tuple(dict.fromkeys(tried)), strict)
+    return Refused(tuple(tried), strict)
 
 
 def _hold(overlay: Overlay, promise: Promise, profile: Profile) -> None:

@@ -1,0 +1,135 @@
+"""A decision as it is written out: what ``gpuctl why``, the decisions API and replay all show.
+
+The shapes are a contract (docs/explanations.md). Their bytes are compared by replay, so equal
+decisions give equal bytes: everything stands in the order in which it was decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from scheduler.decide.decision import Decision, Placement
+from scheduler.model.advice import ADVICE
+from scheduler.model.device import format_devices
+from scheduler.model.quantity import format_value
+from scheduler.model.reason import Code, Diagnosis, Reason, sentence
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """One "no". ``node`` is empty where the pod failed before any node was looked at.
+
+    ``need`` and ``have`` are in the resource's base unit (milli for cpu, whole units else);
+    ``is_final`` says that no pod's end could help here.
+    """
+
+    node: str = ""
+    stage: str
+    code: str
+    text: str
+    resource: str = ""
+    need: int = 0
+    have: int = 0
+    is_final: bool = False
+
+
+class Note(msgspec.Struct, frozen=True):
+    """Something the pod's author should know, as in the event of that reason."""
+
+    reason: str
+    text: str
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A decision. ``node`` and what belongs to it, or ``message`` and the refusals behind it."""
+
+    node: str | None = None
+    devices: str = ""
+    index: int | None = None
+    cuda_visible_devices: str | None = None
+    shares: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+    message: str = ""
+    total: int = 0
+    refusals: tuple[Refusal, ...] = ()
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether the pod got a node."""
+        return self.node is not None
+
+
+class Meaning(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a code means: ``helps`` are the changes after which the pod is tried again."""
+
+    stage: str
+    meaning: str
+    helps: tuple[str, ...]
+    next_step: str
+
+
+def explain(decision: Decision) -> Outcome:
+    """The whole decision in words and numbers."""
+    if isinstance(decision, Placement):
+        return explain_placement(decision)
+    return explain_rejection(decision.diagnosis, sentence(decision.diagnosis))
+
+
+def explain_placement(placement: Placement) -> Outcome:
+    """Where the pod goes and what it gets there."""
+    return Outcome(
+        node=placement.node_name,
+        devices=format_devices(placement.devices),
+        index=placement.index,
+        cuda_visible_devices=placement.cuda_visible_devices,
+        shares=placement.shares,
+        notes=tuple(Note(reason, text) for reason, text in placement.notes),
+    )
+
+
+def explain_rejection(diagnosis: Diagnosis, message: str) -> Outcome:
+    """Every node's "no"; ``message`` is the sentence of the same diagnosis."""
+    refusals: list[Refusal] = []
+    if diagnosis.general is not None:
+        refusals.append(_refusal("", diagnosis.general))
+    for node, reasons in diagnosis.nodes.items():
+        refusals += [_refusal(node, reason) for reason in reasons]
+    return Outcome(message=message, total=diagnosis.total, refusals=tuple(refusals))
+
+
+def meanings(codes: Iterable[str]) -> dict[str, Meaning]:
+    """What each code means, by its name; one that is not ours is left out."""
+    return {code: meaning_of(Code[code]) for code in sorted(set(codes)) if code in Code.__members__}
+
+
+def meaning_of(code: Code) -> Meaning:
+    """What one code means."""
+    return Meaning(
+        stage=ADVICE[code].stage,
+        meaning=code.meaning,
+        helps=tuple(cause.value for cause in code.causes),
+        next_step=ADVICE[code].next_step,
+    )
+
+
+def _refusal(node: str, reason: Reason) -> Refusal:
+    return Refusal(
+        node=node,
+        stage=ADVICE[reason.code].stage,
+        code=reason.code.name,
+        text=_with_numbers(reason),
+        resource=reason.resource,
+        need=reason.need,
+        have=reason.have,
+        is_final=not reason.resolvable,
+    )
+
+
+def _with_numbers(reason: Reason) -> str:
+    """The sentence with this node's own numbers, where the histogram has the best node's."""
+    if not reason.resource or reason.need == 0:
+        return reason.text
+    need = format_value(reason.resource, reason.need)
+    have = format_value(reason.resource, max(reason.have, 0))
+    return f"{reason.text} (need {need}; {have} free)"

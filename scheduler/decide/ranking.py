@@ -1,0 +1,73 @@
+"""Why this node and not the next one: the winner of a packed placement and its runner-up.
+
+A decision needs only the best node, and stops there. This asks the same question once more
+with the winner out of the way, so it costs about as much as the decision itself; the journal
+asks only as often as it can afford.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from scheduler.decide import packed
+from scheduler.decide.decision import Placement
+from scheduler.decide.scores import leftover, preference
+from scheduler.decide.view import Overlay, Profile
+from scheduler.model.pod import Pod
+from scheduler.state.cluster import Cluster
+from scheduler.state.ledger import NodeBooks
+
+
+class Standing(msgspec.Struct, frozen=True, rename="camel"):
+    """One node's score, in the order in which scores are compared (``decide/scores``).
+
+    ``dislike`` is the pod's soft preferences; the others are what would be left on the node:
+    devices of the requested kinds, other devices, and milli cpu.
+    """
+
+    node: str
+    dislike: int
+    requested_left: int
+    others_left: int
+    milli_cpu_left: int
+
+
+class Ranking(msgspec.Struct, frozen=True, rename="camel"):
+    """The two best nodes; there is no runner-up where nothing else fitted.
+
+    ``decided_by`` is the first part in which they differ, and ``margin`` by how much.
+    """
+
+    winner: Standing
+    runner_up: Standing | None = None
+    decided_by: str = ""
+    margin: int = 0
+
+
+def rank(cluster: Cluster, placement: Placement, profile: Profile) -> Ranking | None:
+    """The ranking behind a placement, on the state it was made on; None for a mapped pod."""
+    pod = placement.pod
+    won = cluster.at(placement.node_name)
+    if pod.map_text is not None or won is None or won.node is None:
+        return None
+    without = Overlay(cluster)
+    # A node that offers nothing, not even room for a pod, takes nobody.
+    without.changed[placement.node_name] = NodeBooks(
+        msgspec.structs.replace(won.node, allocatable={})
+    )
+    second = packed.find(without, pod, spread=profile.placement == "spread")
+    winner = _standing(pod, won)
+    if second is None:
+        return Ranking(winner)
+    runner_up = _standing(pod, second)
+    for part in ("dislike", "requested_left", "others_left", "milli_cpu_left"):
+        margin = getattr(runner_up, part) - getattr(winner, part)
+        if margin:
+            return Ranking(winner, runner_up, part, margin)
+    return Ranking(winner, runner_up, "name")
+
+
+def _standing(pod: Pod, books: NodeBooks) -> Standing:
+    assert books.node is not None
+    left = leftover.measure(pod, books)
+    return Standing(books.node.name, preference.dislike(pod, books.node), *left)
