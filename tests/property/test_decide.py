@@ -15,8 +15,8 @@ from scheduler.model.pod import Pod
 from scheduler.model.reason import sentence
 from scheduler.state.cluster import Assumption, Cluster
 from scheduler.state.ledger import over_committed
-from tests.builders import ANYBODY, as_bound, cluster, node
-from tests.property.worlds import NODE_NAMES, nodes, several, strangers
+from tests.builders import ANYBODY, GPU, as_bound, cluster, node
+from tests.property.worlds import NODE_NAMES, crowds, nodes, open_nodes, several, strangers
 
 PROFILES = st.sampled_from([ANYBODY, Profile(placement="spread", maps_allow="all")])
 node_lists = st.integers(1, 4).flatmap(
@@ -66,6 +66,28 @@ def test_no_device_is_ever_held_twice_by_pods_that_do_not_share(
 
 
 @FEWER
+@given(
+    st.tuples(open_nodes("n0"), open_nodes("n1")).map(list),
+    crowds(),
+    st.lists(st.sampled_from([0, 1, 1, 2]), min_size=1, max_size=8),
+)
+def test_in_a_crowd_nobody_takes_what_another_workload_holds(
+    offered: list[Node], pods: list[Pod], ends: list[int]
+) -> None:
+    """Checked without the product's own idea of sharing: by owner, or by text within a tenant."""
+    state = cluster(*offered)
+    run(state, pods, ANYBODY, ends)
+
+    for books in state.candidates():
+        takers: dict[int, set[object]] = {}
+        for one, holding in books.pods.values():
+            group = (one.namespace, one.owner or one.map_text, one.map_text is not None)
+            for number in holding.numbers:
+                takers.setdefault(number, set()).add(group if one.map_text else one.uid)
+        assert all(len(groups) == 1 for groups in takers.values()), takers
+
+
+@FEWER
 @given(node_lists, several(8), PROFILES)
 def test_our_own_placements_never_take_more_than_a_node_has(
     offered: list[Node], pods: list[Pod], profile: Profile
@@ -91,7 +113,12 @@ def test_whatever_strangers_did_we_only_go_where_every_filter_agrees(
         if isinstance(decision, Placement):
             books = state.at(decision.node_name)
             assert books is not None
+            assert books.node is not None
             assert first_rejection(one, books) == ()
+            theirs = sum(x.requests.get(GPU, 0) for x in others if x.node_name == books.node.name)
+            assert not (decision.devices.numbers and theirs and books.node.gpu_count), (
+                "which of the node's GPUs they hold is not known, so none is given by number"
+            )
 
 
 @FEWER

@@ -36,6 +36,34 @@ def nodes(draw: st.DrawFn, name: str | None = None) -> Node:
     )
 
 
+def open_nodes(name: str) -> st.SearchStrategy[Node]:
+    """Nodes that turn nobody away, of the three kinds that treat devices differently."""
+    return st.sampled_from(
+        [node(name), node(name, gpus=3, numbered=True), node(name, gpus=3, mig={"1g.10gb": 2})]
+    )
+
+
+@st.composite
+def crowds(draw: st.DrawFn) -> list[Pod]:
+    """Pods of few workloads and two tenants that all want the same few devices."""
+    return [
+        pod(
+            f"w-{draw(st.integers(0, 2))}",
+            uid=f"u{number}",
+            namespace=draw(st.sampled_from(["team", "other"])),
+            owner=draw(st.sampled_from(["", "StatefulSet/w", "StatefulSet/v"])),
+            gpus=draw(st.sampled_from([0, 0, 1])),
+            annotations=draw(
+                st.sampled_from([{}, *({"gpu-scheduling-map": text} for text in CROWDED)])
+            ),
+        )
+        for number in range(draw(st.integers(2, 9)))
+    ]
+
+
+CROWDED = ("0=n0:0\n1=n0:0\n2=n0:1", "0=n0:0\n1=n0:1\n2=n0:0", "0=n1:0\n1=n0:0\n2=n0:2")
+
+
 @st.composite
 def wanted(draw: st.DrawFn, number: int) -> Pod:
     """A pod that wants a place: packed, or mapped."""

@@ -55,10 +55,12 @@ def test_promise_and_pod_are_counted_once_from_admission_to_the_end() -> None:
 
 def test_a_promised_pod_whose_binding_is_on_its_way_is_counted_once() -> None:
     """Its promise lives on until the Binding is confirmed: it may still fail."""
-    world = World(node("m", mig={"2g.20gb": 2, "1g.10gb": 1}))
+    world = World(node("a", mig={"2g.20gb": 1}), node("b", mig={"2g.20gb": 1, "1g.10gb": 1}))
     world.admit(wants_2g())
     shown = world.appear("2g.20gb", 1)
-    settle(world.cluster, shown)
+    world.cluster.see_node(node("a", mig={"2g.20gb": 1}, cordoned=True))
+    assert settle(world.cluster, shown).node_name == "b"
+    world.cluster.see_node(node("a", mig={"2g.20gb": 1}))
 
     assert world.admit(wants_2g()) == KEPT
     assert world.admit(wants_2g()) == DEGRADED

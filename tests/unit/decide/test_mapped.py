@@ -301,6 +301,13 @@ def test_siblings_share_where_their_own_lines_say_so() -> None:
     assert placed(cluster(node(), holder), newcomer).devices.numbers == (1,)
 
 
+def test_a_packed_sibling_shares_nothing() -> None:
+    """Its template got a map only later; it holds its device for itself."""
+    packed = pod("w-0", owner=SET, gpus=1, node="n1", devices="gpu:1")
+
+    assert codes(cluster(FOUR, packed), pod("w-1", owner=SET, map="1=n1:1")) == {Code.DEVICE_HELD}
+
+
 def test_a_map_edited_in_a_running_set_does_not_stop_its_rollout() -> None:
     """A line added, two swapped: siblings have different texts for a while."""
     old = "0=n1:0\n1=n1:1"
