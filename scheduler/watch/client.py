@@ -119,14 +119,19 @@ class Client:
 
     @asynccontextmanager
     async def stream(
-        self, path: str, params: Mapping[str, str], silence_s: float
+        self, path: str, params: Mapping[str, str], *, silence_s: float, answer_s: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """A watch: its lines, until the server ends it; Unreachable when it falls silent."""
+        """A watch: its lines, until the server ends it; Unreachable when it falls silent.
+
+        An answer must begin within ``answer_s``: a watch without events has one all the same.
+        """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=TIMEOUT_S, sock_read=silence_s)
         try:
-            async with self._session.get(
-                self._base + path, params=params, headers=await self._headers(), timeout=timeout
-            ) as response:
+            async with asyncio.timeout(answer_s):
+                answer = await self._session.get(
+                    self._base + path, params=params, headers=await self._headers(), timeout=timeout
+                )
+            async with answer as response:
                 if response.status >= 400:
                     raise _api_error(response, await response.read())
                 yield _lines(response.content)

@@ -7,6 +7,9 @@ as a status or as an ERROR event, lists again; anything else pauses and goes on.
 Bookmarks are no heartbeat: a kind without changes may be silent for hours. So watches are
 asked to end within a minute, and one that is silent for longer than that is broken, whoever
 swallows its bytes.
+
+Pauses are counted from the beginning of an attempt and stay short: a server that comes back is
+found within ten seconds, and one that is gone is asked about ten times in forty.
 """
 
 from __future__ import annotations
@@ -20,15 +23,26 @@ import msgspec
 from scheduler.state.event import Event
 from scheduler.watch.client import ApiError, Client, Status, Unreachable
 
-WATCH_S = (40, 55)
+#: How much a pause may differ from its length, so that many clients do not return as one.
+JITTER = 0.2
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """Seconds: the first pause after a failure, the longest one, and the longest silence."""
+    """Seconds: pauses between attempts, and the silences after which a watch is broken.
+
+    ``silence_max_s`` is for one that was opened, ``answer_max_s`` for one that is asked for.
+    """
 
     pause_first_s: float = 0.8
-    pause_max_s: float = 30.0
+    pause_max_s: float = 7.0
     silence_max_s: float = 70.0
+    answer_max_s: float = 8.0
+
+    @property
+    def watch_s(self) -> tuple[int, int]:
+        """For how long watches are asked for: they must end well before they count as silent."""
+        shortest, longest = int(self.silence_max_s * 4 / 7), int(self.silence_max_s * 11 / 14)
+        return max(1, shortest), max(1, longest)
 
 
 class ListMeta(msgspec.Struct, rename="camel"):
@@ -104,6 +118,7 @@ class Reflector:
         self._failures = 0
         self._listed_at = float("-inf")
         self._is_listing = False
+        self._is_answered = False
         self._listed = asyncio.Event()
         self._work: asyncio.Task[None] | None = None
         self.is_synced = asyncio.Event()
@@ -134,7 +149,10 @@ class Reflector:
             await self._listed.wait()
 
     async def _follow(self) -> None:
+        clock = asyncio.get_running_loop().time
         while True:
+            started = clock()
+            self._is_answered = False
             try:
                 if not self._version:
                     await self._list()
@@ -147,7 +165,9 @@ class Reflector:
                         continue
                 self.is_healthy = False
                 self._warn(self._source.kind, str(problem))
-                await asyncio.sleep(self._pause(problem))
+                # Who waited for an answer in vain has paused long enough meanwhile.
+                waited_s = 0.0 if self._is_answered else clock() - started
+                await asyncio.sleep(self._pause(problem, waited_s))
 
     async def _list(self) -> None:
         params = {"fieldSelector": self._source.selector} if self._source.selector else None
@@ -174,19 +194,24 @@ class Reflector:
             "watch": "true",
             "resourceVersion": self._version,
             "allowWatchBookmarks": "true",
-            "timeoutSeconds": str(self._rng.randint(*WATCH_S)),
+            "timeoutSeconds": str(self._rng.randint(*self._limits.watch_s)),
         }
         if self._source.selector:
             params["fieldSelector"] = self._source.selector
         clock = asyncio.get_running_loop().time
         started = clock()
-        silence_s = self._limits.silence_max_s
-        async with self._client.stream(self._source.path, params, silence_s) as lines:
-            self.is_healthy = True
+        limits = self._limits
+        async with self._client.stream(
+            self._source.path,
+            params,
+            silence_s=limits.silence_max_s,
+            answer_s=min(limits.answer_max_s, limits.silence_max_s),
+        ) as lines:
+            self.is_healthy = self._is_answered = True
             async for line in lines:
                 self._take(line)
-        if clock() - started < self._limits.pause_first_s:
-            await asyncio.sleep(self._limits.pause_first_s)  # or a server that hangs up spins us
+        if clock() - started < limits.pause_first_s:
+            await asyncio.sleep(limits.pause_first_s)  # or a server that hangs up spins us
         self._failures = 0
 
     def _take(self, line: bytes) -> None:
@@ -201,11 +226,15 @@ class Reflector:
         self._version = _VERSION.decode(event.object).metadata.resource_version
         self._failures = 0
 
-    def _pause(self, problem: Exception) -> float:
-        asked = problem.retry_after_s if isinstance(problem, ApiError) else 0.0
-        doubled = self._limits.pause_first_s * float(2 ** min(self._failures - 1, 10))
-        grown = min(self._limits.pause_max_s, doubled)
-        return float(max(asked, grown * (0.5 + self._rng.random())))
+    def _pause(self, problem: Exception, waited_s: float) -> float:
+        asked_s = problem.retry_after_s if isinstance(problem, ApiError) else 0.0
+        return max(asked_s, pause(self._limits, self._failures, self._rng) - waited_s, 0.0)
+
+
+def pause(limits: Limits, failures: int, rng: random.Random) -> float:
+    """Seconds from one attempt to the next after so many failures in a row."""
+    grown_s = min(limits.pause_max_s, limits.pause_first_s * float(2 ** min(failures - 1, 10)))
+    return grown_s * rng.uniform(1 - JITTER, 1 + JITTER)
 
 
 def _is_expired(problem: Exception) -> bool:

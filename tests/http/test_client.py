@@ -82,7 +82,7 @@ async def test_no_answer_in_time_is_unreachable(api: FakeApi, client: Client) ->
 
 
 async def lines(client: Client, silence_s: float = 5.0) -> list[bytes]:
-    async with client.stream("/w", {"watch": "true"}, silence_s) as stream:
+    async with client.stream("/w", {"watch": "true"}, silence_s=silence_s, answer_s=5.0) as stream:
         return [line async for line in stream]
 
 

@@ -10,10 +10,11 @@ from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
+from aiohttp import web
 
 from scheduler.state import event as ev
 from scheduler.watch.client import Client
-from scheduler.watch.reflector import Limits, Reflector
+from scheduler.watch.reflector import Limits, Reflector, pause
 from scheduler.watch.sources import NODES, PODS
 from tests.builders import pod, pod_json
 from tests.http.fakeapi import (
@@ -222,6 +223,46 @@ async def test_a_watch_that_falls_silent_is_broken(api: FakeApi, client: Client)
 
     assert "watch /api/v1/pods" in mirror.warnings[0][1]
     assert api.count(LIST) == 1
+
+
+async def silent(_: web.Request) -> web.StreamResponse:
+    """Takes the request and says nothing, not even that it heard."""
+    await asyncio.sleep(3600)
+    return web.Response()
+
+
+async def test_a_watch_that_is_never_answered_is_given_up_soon(
+    api: FakeApi, client: Client
+) -> None:
+    """Or a network that heals after a minute would be noticed after the next one."""
+    api.script(LIST, reply(listed("7")))
+    api.script(WATCH, silent, silent, Stream(line("ADDED", at_version(A, "8")), end="hang"))
+    limits = Limits(pause_first_s=0.2, pause_max_s=0.4, silence_max_s=3600, answer_max_s=0.3)
+    loop = asyncio.get_running_loop()
+    async with running(client, limits) as mirror:
+        await mirror.next()
+        started = loop.time()
+        assert await mirror.next() == ev.PodSeen(pod("a"))
+
+    assert len(mirror.warnings) == 2
+    assert 0.6 <= loop.time() - started < 1.1, "waiting for an answer is the pause"
+
+
+def test_a_server_that_is_gone_is_asked_ten_times_in_forty_seconds_and_found_within_ten() -> None:
+    """Field case C08 B, for every course that the jitter can take."""
+    for seed in range(300):
+        limits, rng = Limits(), random.Random(seed)
+        pauses = [pause(limits, failures, rng) for failures in range(1, 30)]
+        moments = list(itertools.accumulate(pauses))
+        assert sum(1 for moment in moments if moment < 40) <= 10
+        assert max(pauses) < 9
+
+
+@pytest.mark.parametrize("silence_s", [2.0, 8.0, 70.0])
+def test_a_watch_ends_by_itself_before_it_counts_as_silent(silence_s: float) -> None:
+    shortest, longest = Limits(silence_max_s=silence_s).watch_s
+
+    assert 1 <= shortest <= longest < silence_s
 
 
 async def test_health_follows_the_watch(api: FakeApi, client: Client) -> None:
