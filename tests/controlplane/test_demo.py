@@ -60,6 +60,11 @@ def running(path: Path) -> list[str]:
     return found
 
 
+def hear_interrupts() -> None:
+    """A test run that was started in the background ignores Ctrl-C, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def until_applied(path: Path) -> subprocess.Popen[str]:
     """Start a demo and return once it has applied its first workload."""
     process = subprocess.Popen(
@@ -68,6 +73,7 @@ def until_applied(path: Path) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        preexec_fn=hear_interrupts,
     )
     assert process.stdout is not None
     told: list[str] = []

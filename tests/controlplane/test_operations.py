@@ -80,8 +80,9 @@ def test_every_right_is_used_and_none_is_missing_and_nothing_is_listed_per_pod(
 
     events = audited(cp, USER)
 
-    refused = [e for e in events if e.get("responseStatus", {}).get("code") == 403]
-    assert refused == []
+    # Not every 403 is a missing right: a namespace that is being deleted takes no events.
+    decisions = {e["annotations"]["authorization.k8s.io/decision"] for e in events}
+    assert decisions == {"allow"}
     # `get` on what is watched is what a lost answer of a Binding is resolved with; `bindings`
     # itself is only what the documented `auth can-i` asks for.
     seldom = {
