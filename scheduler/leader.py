@@ -9,13 +9,13 @@ The lease's ``leaseTransitions`` is the epoch that every Binding carries.
 from __future__ import annotations
 
 import asyncio
-import enum
 import random
 from collections.abc import Callable
 from datetime import datetime
 
 import msgspec
 
+from scheduler.model.lease import Lease, LeaseSpec, Step, next_step, with_address
 from scheduler.report.recorder import micro_time
 from scheduler.watch.client import ApiError, Client, Unreachable
 
@@ -26,46 +26,6 @@ class Timings(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     lease_duration_s: float = 15.0
     renew_deadline_s: float = 10.0
     retry_period_s: float = 2.0
-
-
-class LeaseSpec(msgspec.Struct, rename="camel", omit_defaults=True):
-    """``coordination.k8s.io/v1`` LeaseSpec."""
-
-    holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
-    acquire_time: str | None = None
-    renew_time: str | None = None
-    lease_transitions: int | None = None
-
-
-class Lease(msgspec.Struct, rename="camel"):
-    """A Lease, as far as election reads and writes it; its metadata goes back as it came."""
-
-    metadata: msgspec.Raw
-    spec: LeaseSpec
-    api_version: str = "coordination.k8s.io/v1"
-    kind: str = "Lease"
-
-
-class Step(enum.Enum):
-    """What to do with the lease now."""
-
-    CREATE = "create"
-    ACQUIRE = "acquire"
-    RENEW = "renew"
-    WAIT = "wait"
-
-
-def next_step(lease: Lease | None, me: str, unchanged_s: float, duration_s: float) -> Step:
-    """The next step, given the lease as just read and for how long we saw it unchanged."""
-    if lease is None:
-        return Step.CREATE
-    holder = lease.spec.holder_identity
-    if holder == me:
-        return Step.RENEW
-    if not holder or unchanged_s >= (lease.spec.lease_duration_seconds or duration_s):
-        return Step.ACQUIRE
-    return Step.WAIT
 
 
 #: Nothing is sent so shortly before the deadline that it might arrive after it (design 5.20).
@@ -96,6 +56,7 @@ class Elector:
         rng: random.Random,
         on_change: Callable[[bool], None],
         enabled: bool = True,
+        address: str = "",
     ) -> None:
         self._client = client
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
@@ -108,6 +69,7 @@ class Elector:
         self._rng = rng
         self._on_change = on_change
         self.is_enabled = enabled
+        self._address = address
         self._seen: tuple[LeaseSpec, float] | None = None
         self._renewed_at: float | None = None
         self._holds = False
@@ -115,6 +77,8 @@ class Elector:
         self._taken_at = 0.0
         self._news = asyncio.Event()
         self.epoch: int | None = None
+        #: Where another process, which leads, answers questions; empty: there is none.
+        self.leader_address = ""
 
     def leads(self) -> bool:
         """Whether this process may decide and send now; false once the deadline is near."""
@@ -165,6 +129,7 @@ class Elector:
             step = next_step(
                 lease, self._me, self._unchanged_s(lease), self._timings.lease_duration_s
             )
+            self.leader_address = lease.address if lease and step is Step.WAIT else ""
             if step is Step.WAIT:
                 self._holds = False
                 return
@@ -199,8 +164,10 @@ class Elector:
     async def _write(self, lease: Lease | None, step: Step) -> None:
         now = micro_time(self._wall())
         old = lease.spec if lease else LeaseSpec()
-        transitions = old.lease_transitions or 0
-        if step is Step.ACQUIRE:
+        known = old if lease or self._seen is None else self._seen[0]
+        transitions = known.lease_transitions or 0
+        # A lease that somebody deleted goes on with a new term: terms never come twice.
+        if step is Step.ACQUIRE or known is not old:
             transitions += 1
         spec = LeaseSpec(
             holder_identity=self._me,
@@ -209,7 +176,8 @@ class Elector:
             renew_time=now,
             lease_transitions=transitions,
         )
-        body = msgspec.json.encode(Lease(lease.metadata if lease else self._meta, spec))
+        metadata = with_address(lease.metadata if lease else self._meta, self._address)
+        body = msgspec.json.encode(Lease(metadata, spec))
         if step is Step.CREATE:
             await self._request("POST", self._path, body)
         else:
@@ -233,7 +201,7 @@ class Elector:
                 lease_duration_seconds=1,
                 renew_time=micro_time(self._wall()),
             )
-            body = msgspec.json.encode(Lease(lease.metadata, spec))
+            body = msgspec.json.encode(Lease(with_address(lease.metadata, ""), spec))
             await self._request("PUT", f"{self._path}/{self._name}", body)
         except (ApiError, Unreachable):
             return  # it expires by itself

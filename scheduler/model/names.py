@@ -29,6 +29,9 @@ EPOCH: Final = PREFIX + "epoch"
 RESERVATION: Final = PREFIX + "reservation"
 MOVE: Final = PREFIX + "move"
 
+# --- on the Lease -------------------------------------------------------------------------
+LEADER_ADDRESS: Final = PREFIX + "leader-address"
+
 #: Keys that only a Binding may write. A share for one container is ``<key>.<position>``.
 BINDING_KEYS: Final = (POD_INDEX, DEVICES, CUDA_VISIBLE_DEVICES, DECISION, EPOCH)
 #: Keys that only the webhook may write, at CREATE.

@@ -311,3 +311,57 @@ async def test_what_others_wrote_on_the_lease_is_kept(leases: Leases, client: Cl
     assert leases.lease["metadata"]["annotations"] == {"a": "b"}
     assert leases.lease["metadata"]["labels"] == {"c": "d"}
     assert leases.lease["kind"] == "Lease"
+
+
+def address_on(leases: Leases) -> str | None:
+    assert leases.lease is not None
+    found = leases.lease["metadata"].get("annotations") or {}
+    return found.get("gpu-scheduler.io/leader-address")
+
+
+async def test_a_standby_learns_where_the_leader_answers(leases: Leases, client: Client) -> None:
+    one, two = (Candidate(client, n, address=f"{n}:8444") for n in ("one", "two"))
+    async with running(one):
+        await one.says(True)
+        async with running(two):
+            await two.elector.round_ended()
+
+            assert (one.elector.leader_address, two.elector.leader_address) == ("", "one:8444")
+    async with running(two):
+        await two.says(True)
+
+        assert two.elector.leader_address == "", "nobody asks himself"
+        assert address_on(leases) == "two:8444"
+
+
+async def test_an_address_goes_with_its_leader(leases: Leases, client: Client) -> None:
+    """Given back, or taken over by one that answers nobody."""
+    one, two = Candidate(client, "one", address="one:8444"), Candidate(client, "two")
+    async with running(one):
+        await one.says(True)
+        assert address_on(leases) == "one:8444"
+    async with running(two):
+        await two.says(True)
+        assert address_on(leases) is None
+    again = Candidate(client, "one", address="one:8444")
+    async with running(again):
+        await again.says(True)
+    await again.elector.release()
+
+    assert address_on(leases) is None
+
+
+async def test_a_term_never_comes_twice_even_if_the_lease_is_deleted(
+    leases: Leases, client: Client
+) -> None:
+    """Or a Binding of the former leader would pass as one of the next."""
+    one = Candidate(client, "one")
+    async with running(one):
+        await one.says(True)
+        async with running(two := Candidate(client, "two")):
+            await two.elector.round_ended()
+    leases.lease = None
+    async with running(two):
+        await two.says(True)
+
+    assert (one.elector.epoch, two.elector.epoch) == (0, 1)

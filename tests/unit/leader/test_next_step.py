@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from scheduler.leader import Lease, Step, next_step
+from scheduler.model.lease import Lease, Step, next_step
 
 ME, OTHER = "me_1", "other_1"
 

@@ -1,0 +1,79 @@
+"""The Lease as election reads and writes it, and the rule of what to do next. Pure.
+
+Its metadata goes back to the API server as it came, except for one annotation: the address at
+which the leader answers the other replicas' questions.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from scheduler.model import names
+
+
+class LeaseSpec(msgspec.Struct, rename="camel", omit_defaults=True):
+    """``coordination.k8s.io/v1`` LeaseSpec."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class _Annotated(msgspec.Struct):
+    annotations: dict[str, str] | None = None
+
+
+class Lease(msgspec.Struct, rename="camel"):
+    """A Lease, as far as it is of interest."""
+
+    metadata: msgspec.Raw
+    spec: LeaseSpec
+    api_version: str = "coordination.k8s.io/v1"
+    kind: str = "Lease"
+
+    @property
+    def address(self) -> str:
+        """Where the holder answers other replicas; empty: nowhere."""
+        if not self.spec.holder_identity:
+            return ""
+        annotations = msgspec.json.decode(self.metadata, type=_Annotated).annotations
+        return (annotations or {}).get(names.LEADER_ADDRESS, "")
+
+
+class Step(enum.Enum):
+    """What to do with the lease now."""
+
+    CREATE = "create"
+    ACQUIRE = "acquire"
+    RENEW = "renew"
+    WAIT = "wait"
+
+
+def next_step(lease: Lease | None, me: str, unchanged_s: float, duration_s: float) -> Step:
+    """The next step, given the lease as just read and for how long we saw it unchanged."""
+    if lease is None:
+        return Step.CREATE
+    holder = lease.spec.holder_identity
+    if holder == me:
+        return Step.RENEW
+    if not holder or unchanged_s >= (lease.spec.lease_duration_seconds or duration_s):
+        return Step.ACQUIRE
+    return Step.WAIT
+
+
+def with_address(metadata: msgspec.Raw, address: str) -> msgspec.Raw:
+    """The metadata with the holder's address, or without one if it is empty."""
+    fields = msgspec.json.decode(metadata, type=dict[str, msgspec.Raw])
+    found = fields.get("annotations")
+    annotations = msgspec.json.decode(found, type=dict[str, str] | None) if found else None
+    wanted = {k: v for k, v in (annotations or {}).items() if k != names.LEADER_ADDRESS}
+    if address:
+        wanted[names.LEADER_ADDRESS] = address
+    if wanted == (annotations or {}):
+        return metadata
+    fields["annotations"] = msgspec.Raw(msgspec.json.encode(wanted))
+    return msgspec.Raw(msgspec.json.encode(fields))
