@@ -247,7 +247,8 @@ async def test_the_lead_runs_out_by_itself_while_no_answer_comes(
 async def test_a_conflict_means_that_somebody_was_quicker(
     api: FakeApi, leases: Leases, client: Client
 ) -> None:
-    one = Candidate(client, "one")
+    patient = Timings(lease_duration_s=60.0, renew_deadline_s=40.0, retry_period_s=0.02)
+    one = Candidate(client, "one", timings=patient)
     async with running(one):
         await one.says(True)
         api.script(f"PUT {LEASE}", failure(409, "Conflict"))

@@ -83,20 +83,28 @@ class Listener(Recorder):
             asyncio.Event(),
         )
         self.said: list[tuple[str, str, str]] = []
+        self.forgotten: list[str] = []
         self._heard: asyncio.Queue[tuple[str, str, str]] = asyncio.Queue()
 
     def _say(self, pod: Pod, what: str, text: str) -> None:
         self.said.append((pod.name, what, text))
         self._heard.put_nowait((pod.name, what, text))
 
-    def scheduled(self, pod: Pod, node_name: str) -> None:
+    def scheduled(self, pod: Pod, node_name: str, decision_id: str = "") -> None:
         self._say(pod, "Scheduled", node_name)
 
-    def failed(self, pod: Pod, message: str, reason: str = "Unschedulable") -> None:
+    def failed(
+        self, pod: Pod, message: str, reason: str = "Unschedulable", decision_id: str = ""
+    ) -> None:
         self._say(pod, reason, message)
 
-    def note(self, pod: Pod, reason: str, text: str, kind: str = "Warning") -> None:
+    def note(
+        self, pod: Pod, reason: str, text: str, kind: str = "Warning", decision_id: str = ""
+    ) -> None:
         self._say(pod, reason, text)
+
+    def forget(self, uid: str) -> None:
+        self.forgotten.append(uid)
 
     async def next(self) -> tuple[str, str, str]:
         """The next thing that is said: pod, reason, text."""

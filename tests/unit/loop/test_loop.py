@@ -27,7 +27,8 @@ async def test_a_waiting_pod_is_decided_bound_and_told(stage: Stage) -> None:
     stage.see(ONE_GPU, ev.PodSeen(pod("a", gpus=1)))
     placement = await stage.binder.next()
     assert (placement.node_name, placement.devices) == ("n1", Devices(numbers=(0,)))
-    assert stage.loop.cluster.books["n1"].free(GPU) == 0
+    assert (stage.loop.cluster.books["n1"].free(GPU), len(stage.loop.queue)) == (0, 0)
+    assert stage.recorder.forgotten == [placement.pod.uid], "it is not unschedulable any more"
 
     stage.confirm(placement)
     assert await stage.recorder.next() == ("a", "Scheduled", "n1")
