@@ -10,7 +10,7 @@ from scheduler.decide import mapped, packed
 from scheduler.decide.decision import Decision, Placement, Rejection
 from scheduler.decide.filters import first_rejection
 from scheduler.decide.filters.devices import NOTHING_TO_READ
-from scheduler.decide.view import Profile, View
+from scheduler.decide.view import Profile, View, beside_nominated
 from scheduler.model import names
 from scheduler.model.device import Devices
 from scheduler.model.pod import Pod
@@ -23,6 +23,7 @@ NO_NODES = Reason(code=Code.NO_NODES, text="no nodes available to schedule pods"
 
 def decide(view: View, pod: Pod, profile: Profile) -> Decision:
     """Where the pod goes, or why it cannot go anywhere."""
+    view = beside_nominated(view, pod)
     general = _general_problem(pod)
     if general is not None:
         return _rejected_everywhere(view, pod, general)

@@ -16,7 +16,7 @@ from scheduler.decide import packed
 from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement
 from scheduler.decide.filters import first_rejection
-from scheduler.decide.view import Overlay, Profile
+from scheduler.decide.view import Overlay, Profile, stronger
 from scheduler.model import names
 from scheduler.model.ladder import OFF, Ladder
 from scheduler.model.pod import Pod, with_resources
@@ -82,10 +82,11 @@ def choose_tier(
     ``waiting`` are refused pods that lack exactly one resource, strongest first.
     """
     overlay = Overlay(cluster)
+    overlay.hold(stronger(cluster.nominated, pod))
     promised: set[str] = set()
     for promise in promises:
         promised.add(promise.pod.uid)
-        if promise.pod.uid not in cluster.assumed:
+        if promise.pod.uid not in cluster.assumed and promise.pod.uid not in cluster.nominated:
             _hold(overlay, promise, profile)
     _hold_waiting(overlay, (pod for pod in waiting if pod.uid not in promised), profile)
     tried: list[Tried] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Protocol
 
 import msgspec
@@ -25,6 +25,10 @@ class View(Protocol):
     @property
     def changed(self) -> Mapping[str, NodeBooks]:
         """Nodes on which something was tried out; the index knows them as they were."""
+
+    @property
+    def nominated(self) -> Mapping[str, Pod]:
+        """Pods that preempted for a node and are not on the books there yet."""
 
     def at(self, name: str) -> NodeBooks | None:
         """Books of one existing node."""
@@ -57,6 +61,7 @@ class Overlay:
         self._cluster = cluster
         self.index = cluster.index
         self.changed: dict[str, NodeBooks] = {}
+        self.nominated: Mapping[str, Pod] = {}
         self.resolve = cluster.resolve
         self.namespace = cluster.namespace
         self.indexes_held = cluster.indexes_held
@@ -71,6 +76,11 @@ class Overlay:
         """The books of one node as tried out, or None when it does not exist."""
         return self.changed.get(name) or self._cluster.at(name)
 
+    def hold(self, pods: Iterable[Pod]) -> None:
+        """Enter pods on the nodes that they are nominated for."""
+        for pod in pods:
+            self.place(pod, pod.nominated_node, None)
+
     def place(self, pod: Pod, node_name: str, devices: Devices | None) -> None:
         """Enter a pod on a copy of the node's books; an unknown node is ignored."""
         books = self.at(node_name)
@@ -79,3 +89,26 @@ class Overlay:
         if node_name not in self.changed:
             books = self.changed[node_name] = books.copy()
         books.add(pod, holding_of(pod, devices, self._cluster.scheduler_name))
+
+
+def beside_nominated(view: View, pod: Pod) -> View:
+    """The view that a pod must see: equally strong preemptors hold the nodes they wait for.
+
+    A courtesy to other schedulers' preemption (``pkg/scheduler/framework/runtime``
+    RunFilterPluginsWithNominatedPods): what they freed is not ours to take.
+    """
+    held = stronger(view.nominated, pod)
+    if not held or not isinstance(view, Cluster):
+        return view
+    overlay = Overlay(view)
+    overlay.hold(held)
+    return overlay
+
+
+def stronger(nominated: Mapping[str, Pod], pod: Pod) -> list[Pod]:
+    """The nominated pods that this one must respect."""
+    return [
+        other
+        for other in nominated.values()
+        if other.uid != pod.uid and other.priority >= pod.priority
+    ]

@@ -48,6 +48,8 @@ class Cluster:
         self.changed: Mapping[str, NodeBooks] = {}
         self.pods: dict[str, Pod] = {}
         self.assumed: dict[str, Assumption] = {}
+        #: Pods that preempted for a node and wait for it, whoever schedules them.
+        self.nominated: dict[str, Pod] = {}
         self.namespaces: dict[str, Namespace] = {}
         self._siblings: dict[str, set[str]] = {}
 
@@ -83,6 +85,7 @@ class Cluster:
     def assume(self, pod: Pod, assumption: Assumption) -> None:
         """Enter a placement before its Binding is sent; the next decision sees it."""
         assert pod.uid not in self.assumed, f"{pod.key} is assumed twice"
+        self.nominated.pop(pod.uid, None)
         known = self.pods.setdefault(pod.uid, pod)
         self._siblings.setdefault(known.workload, set()).add(pod.uid)
         self.assumed[pod.uid] = assumption
@@ -107,6 +110,7 @@ class Cluster:
         self.pods[pod.uid] = pod
         if before is None and pod.scheduler_name == self.scheduler_name:
             self.refer(pod)
+        self._note_nomination(pod)
         left = self._leave(before) if before and before.workload != pod.workload else []
         self._siblings.setdefault(pod.workload, set()).add(pod.uid)
         return left + self._see_living(pod, before)
@@ -121,6 +125,13 @@ class Cluster:
         if before is not None and before.wishes() == pod.wishes():
             return []
         return [Waiting(pod)]
+
+    def _note_nomination(self, pod: Pod) -> None:
+        waits = pod.nominated_node and not pod.node_name and not pod.is_deleting
+        if waits and pod.uid not in self.assumed:
+            self.nominated[pod.uid] = pod
+        else:
+            self.nominated.pop(pod.uid, None)
 
     def _see_placed(self, pod: Pod, before: Pod | None) -> list[Change]:
         assumption = self.assumed.pop(pod.uid, None)
@@ -141,6 +152,7 @@ class Cluster:
 
     def lose_pod(self, uid: str) -> list[Change]:
         """Fold a pod's end: deleted, or Succeeded or Failed."""
+        self.nominated.pop(uid, None)
         pod = self.pods.pop(uid, None)
         if pod is None:
             return []

@@ -1,0 +1,96 @@
+"""Other schedulers' preemptors wait for the room they made; it is not ours to take."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from scheduler.decide.cycle import decide
+from scheduler.decide.decision import Placement
+from scheduler.decide.fallback import Granted, choose_tier
+from scheduler.decide.view import Profile
+from scheduler.model.device import Devices
+from scheduler.model.ladder import parse_ladder
+from scheduler.model.node import Node
+from scheduler.model.pod import Pod
+from scheduler.state.cluster import Assumption, Cluster
+
+GPU = "nvidia.com/gpu"
+BIG, SMALL = "nvidia.com/mig-2g.20gb", "nvidia.com/mig-1g.10gb"
+
+
+def world(**devices: int) -> Cluster:
+    cluster = Cluster()
+    allocatable = {"cpu": 8000, "pods": 10, **devices}
+    cluster.see_node(Node(name="n1", allocatable=allocatable))
+    return cluster
+
+
+def pod(uid: str, resource: str = GPU, *, priority: int = 0, nominated: str = "") -> Pod:
+    return Pod(
+        uid=uid,
+        name=uid,
+        namespace="d",
+        scheduler_name="default-scheduler" if nominated else "gpu-scheduler",
+        priority=priority,
+        nominated_node=nominated,
+        requests={resource: 1},
+    )
+
+
+@pytest.mark.parametrize(
+    ("priority", "is_placed"),
+    [
+        pytest.param(0, False, id="weaker"),
+        pytest.param(5, False, id="equal"),
+        pytest.param(6, True, id="stronger"),
+    ],
+)
+def test_only_a_stronger_pod_takes_what_a_preemptor_waits_for(
+    priority: int, is_placed: bool
+) -> None:
+    cluster = world(**{GPU: 1})
+    cluster.see_pod(pod("preemptor", priority=5, nominated="n1"))
+
+    decision = decide(cluster, pod("ours", priority=priority), Profile())
+
+    assert isinstance(decision, Placement) is is_placed
+
+
+def test_a_nomination_ends_when_the_pod_is_bound_cleared_or_gone() -> None:
+    cluster = world(**{GPU: 2})
+    waiting = pod("preemptor", priority=5, nominated="n1")
+    for end in (
+        msgspec.structs.replace(waiting, node_name="n1"),
+        msgspec.structs.replace(waiting, nominated_node=""),
+        msgspec.structs.replace(waiting, phase="Failed"),
+    ):
+        cluster.see_pod(waiting)
+        assert list(cluster.nominated) == ["preemptor"]
+        cluster.see_pod(end)
+
+        assert cluster.nominated == {}
+
+
+def test_a_nominated_pod_is_not_in_its_own_way() -> None:
+    cluster = world(**{GPU: 1})
+    mine = msgspec.structs.replace(
+        pod("mine", priority=5, nominated="n1"), scheduler_name="gpu-scheduler"
+    )
+    cluster.see_pod(mine)
+
+    assert isinstance(decide(cluster, mine, Profile()), Placement)
+
+    cluster.assume(mine, Assumption("n1", Devices()))
+    assert cluster.nominated == {}
+
+
+def test_a_newcomer_degrades_beside_a_preemptor_that_waits_for_the_higher_tier() -> None:
+    cluster = world(**{BIG: 1, SMALL: 1})
+    cluster.see_pod(pod("preemptor", BIG, priority=5, nominated="n1"))
+    ladder = parse_ladder("2g.20gb->1g.10gb")
+
+    found = choose_tier(cluster, pod("new", BIG), [ladder], [], [], Profile())
+
+    assert isinstance(found, Granted)
+    assert found.changes == ((BIG, SMALL),)
