@@ -19,7 +19,8 @@ from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement, Rejection
 from scheduler.decide.view import Profile
 from scheduler.model.device import format_devices
-from scheduler.model.reason import Cause, sentence
+from scheduler.model.reason import Cause
+from scheduler.report.journal import Journal, Record
 from scheduler.report.metrics import Metrics
 from scheduler.report.recorder import Recorder
 from scheduler.state import event as ev
@@ -28,6 +29,7 @@ from scheduler.state.fold import fold
 from scheduler.state.ledger import over_committed
 from scheduler.state.promise import Promises
 from scheduler.state.queue import Entry, Queue
+from scheduler.state.snapshot import State, take
 
 BATCH_MAX = 64
 TICK_S = 1.0
@@ -53,12 +55,14 @@ class Loop:
         metrics: Metrics,
         leadership: Leadership,
         clock: Callable[[], float],
+        journal: Journal | None = None,
     ) -> None:
         self.cluster = Cluster(profile.scheduler_name)
         self.queue = Queue()
         self.promises = Promises()
         self.profile = profile
         self.is_synced = False
+        self.generation = 0
         self._inbox: deque[ev.Event] = deque()
         self._news = asyncio.Event()
         self._binder = binder(self.emit)
@@ -66,9 +70,9 @@ class Loop:
         self._metrics = metrics
         self._leadership = leadership
         self._clock = clock
-        self._sent: dict[str, tuple[Placement, Entry]] = {}
+        self._journal = journal or Journal(profile, clock)
+        self._sent: dict[str, tuple[Placement, Entry, Record]] = {}
         self._flushed_at = clock()
-        self._decisions = 0
 
     def emit(self, event: ev.Event) -> None:
         """Put an event into the inbox; never blocks."""
@@ -82,6 +86,10 @@ class Loop:
     def may_answer(self) -> bool:
         """Whether this state is good for decisions and answers: caches filled, and leading."""
         return self.is_synced and self._leadership.leads()
+
+    def state(self) -> State:
+        """One instant of all that decisions see."""
+        return take(self.cluster, self.queue, self.promises, self.generation, self._clock())
 
     async def run(self) -> None:
         """Work for ever; ends by cancellation or by a bug."""
@@ -119,6 +127,7 @@ class Loop:
         now = self._clock()
         while self._inbox:
             event = self._inbox.popleft()
+            self.generation += 1
             self._promise_news(event)
             if isinstance(event, ev.BindEnded):
                 self._bind_ended(event)
@@ -181,56 +190,59 @@ class Loop:
 
     def _decide(self, entry: Entry, now: float) -> None:
         pod = entry.pod
-        self._decisions += 1
         started = self._clock()
         decision = decide(self.cluster, pod, self.profile)
         self._metrics.algorithm_s.observe(self._clock() - started)
+        record = self._journal.record(entry, decision, self, now)
         if isinstance(decision, Placement):
-            self._place(entry, decision)
+            self._place(entry, decision, record)
         else:
-            self._refuse(entry, decision, now)
+            self._refuse(entry, decision, record, now)
 
-    def _place(self, entry: Entry, placement: Placement) -> None:
+    def _place(self, entry: Entry, placement: Placement, record: Record) -> None:
         pod = placement.pod
+        self.generation += 1
         self.queue.settle(pod.uid)
         self._recorder.forget(pod.uid)
-        self.cluster.assume(
-            pod, Assumption(placement.node_name, placement.devices, placement.index)
-        )
-        self._sent[pod.uid] = (placement, entry)
-        self._binder.start(placement, f"{pod.uid[:8]}-{self._decisions}")
+        assumption = Assumption(placement.node_name, placement.devices, placement.index)
+        self.cluster.assume(pod, assumption)
+        self._sent[pod.uid] = (placement, entry, record)
+        self._binder.start(placement, record.id)
 
-    def _refuse(self, entry: Entry, rejection: Rejection, now: float) -> None:
+    def _refuse(self, entry: Entry, rejection: Rejection, record: Record, now: float) -> None:
         diagnosis = rejection.diagnosis
-        message = sentence(diagnosis)
         causes = diagnosis.causes() or frozenset((Cause.NODE, Cause.POD))
         self.queue.park(entry, causes, diagnosis.lacking(), now)
         # As it is now: the queue keeps a pod as it was when it was offered.
-        self._recorder.failed(self.cluster.pods.get(entry.pod.uid, entry.pod), message)
+        pod = self.cluster.pods.get(entry.pod.uid, entry.pod)
+        self._recorder.failed(pod, record.message, decision_id=record.id)
         self._metrics.attempts.labels("unschedulable", self._metrics.profile).inc()
         for code in diagnosis.codes():
             self._metrics.rejections.labels(code.name).inc()
-        log.info("Unable to schedule pod", pod=entry.pod.key, reason=message)
+        log.info("Unable to schedule pod", pod=pod.key, reason=record.message, decision=record.id)
 
     def _bind_ended(self, event: ev.BindEnded) -> None:
         self._metrics.binds.labels(event.outcome.value).inc()
+        if sent := self._sent.get(event.uid):
+            sent[2].end, sent[2].problem = event.outcome.value, event.message
         if event.outcome is not ev.BindOutcome.BOUND:
             log.warning("binding failed", uid=event.uid, problem=event.message)
             return
         sent = self._sent.pop(event.uid, None)
         if sent is None:
             return
-        placement, entry = sent
+        placement, entry, record = sent
         pod = placement.pod
         shown = placement.cuda_visible_devices or format_devices(placement.devices) or "none"
         log.info(
             f"Successfully scheduled pod {pod.name} to node {placement.node_name}"
             f" (GPU devices: {shown})",
             namespace=pod.namespace,
+            decision=record.id,
         )
         self._metrics.attempts.labels("scheduled", self._metrics.profile).inc()
         label = str(entry.attempts + 1) if entry.attempts < 14 else "15+"
         self._metrics.sli_s.labels(label).observe(self._clock() - entry.since)
-        self._recorder.scheduled(pod, placement.node_name)
+        self._recorder.scheduled(pod, placement.node_name, decision_id=record.id)
         for reason, text in placement.notes:
-            self._recorder.note(pod, reason, text)
+            self._recorder.note(pod, reason, text, decision_id=record.id)

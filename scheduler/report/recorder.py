@@ -16,6 +16,7 @@ from datetime import datetime
 
 import msgspec
 
+from scheduler.model import names
 from scheduler.model.pod import Condition, Pod
 from scheduler.watch.client import JSON, STRATEGIC_PATCH, ApiError, Client, Unreachable
 
@@ -75,26 +76,30 @@ class Recorder:
         except TimeoutError:
             self._count("event", "undelivered")
 
-    def scheduled(self, pod: Pod, node_name: str) -> None:
+    def scheduled(self, pod: Pod, node_name: str, decision_id: str = "") -> None:
         """The pod was bound."""
         note = f"Successfully assigned {pod.key} to {node_name}"
-        self._event(pod, "Normal", "Scheduled", "Binding", note)
+        self._event(pod, "Normal", "Scheduled", "Binding", note, decision_id)
         self._conditions.pop(pod.uid, None)
 
-    def failed(self, pod: Pod, message: str, reason: str = "Unschedulable") -> None:
+    def failed(
+        self, pod: Pod, message: str, reason: str = "Unschedulable", decision_id: str = ""
+    ) -> None:
         """The pod stays pending: an Event and the condition, each only when it is news."""
         if self._is_news(pod, "FailedScheduling", message):
-            self._event(pod, "Warning", "FailedScheduling", "Scheduling", message)
+            self._event(pod, "Warning", "FailedScheduling", "Scheduling", message, decision_id)
         known = self._conditions.get(pod.uid, pod.condition)
         if (known.status, known.reason, known.message) != ("False", reason, message):
             kept = known.since if known.status == "False" else ""
             since = kept or second_time(self._wall())
             self._patch_condition(pod, Condition("False", reason, message, since))
 
-    def note(self, pod: Pod, reason: str, text: str, kind: str = "Warning") -> None:
+    def note(
+        self, pod: Pod, reason: str, text: str, kind: str = "Warning", decision_id: str = ""
+    ) -> None:
         """Something the pod's author should know."""
         if self._is_news(pod, reason, text):
-            self._event(pod, kind, reason, "Scheduling", text)
+            self._event(pod, kind, reason, "Scheduling", text, decision_id)
 
     def forget(self, uid: str) -> None:
         """The pod is placed or gone: what was said of it, and not sent yet, is true no more."""
@@ -112,7 +117,9 @@ class Recorder:
         self._said[key] = (text, now)
         return True
 
-    def _event(self, pod: Pod, kind: str, reason: str, action: str, note: str) -> None:
+    def _event(
+        self, pod: Pod, kind: str, reason: str, action: str, note: str, decision_id: str
+    ) -> None:
         stamp = micro_time(self._wall())
         digest = hashlib.blake2b(f"{pod.uid}/{reason}/{note}/{stamp}".encode(), digest_size=8)
         body = {
@@ -121,6 +128,7 @@ class Recorder:
             "metadata": {
                 "name": event_name(pod.name, digest.hexdigest()),
                 "namespace": pod.namespace,
+                **({"annotations": {names.DECISION: decision_id}} if decision_id else {}),
             },
             "eventTime": stamp,
             "reportingController": self._name,
