@@ -7,7 +7,7 @@ silently ignored is found weeks later.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -18,6 +18,9 @@ from scheduler.model.names import SCHEDULER_NAME
 API_VERSION = "gpu-scheduler.io/v1"
 KIND = "GpuSchedulerConfiguration"
 DEFAULT_LADDER = "2g.20gb->1g.20gb->1g.10gb"
+JOURNAL_ENTRIES_MAX = 100_000
+LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
+PORT_MAX = 65535
 
 
 class ConfigError(ValueError):
@@ -66,6 +69,33 @@ class Webhook(_Part, frozen=True):
     socket: str = ""
 
 
+class JournalSettings(_Part, frozen=True):
+    """The last decisions are kept in memory, and in a file of JSON lines where ``path`` is set."""
+
+    entries: Annotated[int, msgspec.Meta(ge=1, le=JOURNAL_ENTRIES_MAX)] = 4096
+    path: str = ""
+
+
+class Forward(_Part, frozen=True):
+    """Where the leader answers the other replicas' questions; off without an address.
+
+    ``address`` is ``host:port``; without a host it is the environment's ``POD_IP``. The
+    certificate (``tls.crt`` and ``tls.key`` in ``certDir``) must be of ``serverName``.
+    """
+
+    address: str = ""
+    cert_dir: str = ""
+    ca_file: str = ""
+    server_name: str = ""
+    token_file: str = ""
+
+
+class Watch(_Part, frozen=True):
+    """A watch that is silent for longer than this (seconds) is broken."""
+
+    silence_max_s: float = 70.0
+
+
 class Config(_Part, frozen=True):
     """The whole file."""
 
@@ -77,7 +107,9 @@ class Config(_Part, frozen=True):
     fallback: Fallback = Fallback()
     leader_election: LeaderElection = LeaderElection()
     webhook: Webhook = Webhook()
+    journal: JournalSettings = JournalSettings()
     health_address: str = "0.0.0.0:8080"
+    decisions_address: str = "127.0.0.1:8090"
 
     def profile(self) -> Profile:
         """What decisions need of it."""
@@ -120,4 +152,16 @@ def parse(content: bytes) -> Config:
         raise ConfigError(
             "$.leaderElection: need leaseDurationS > renewDeadlineS > retryPeriodS > 0"
         )
+    if config.decisions_address and not _is_loopback(config.decisions_address):
+        raise ConfigError(
+            f"$.decisionsAddress: {config.decisions_address} is not 127.0.0.1:PORT; nobody else may"
+            ' reach it, use kubectl port-forward (or "" to switch it off)'
+        )
     return config
+
+
+def _is_loopback(address: str) -> bool:
+    """Whether an address is a port of this machine's own interface."""
+    host, _, port = address.rpartition(":")
+    is_port = port.isascii() and port.isdigit() and int(port) <= PORT_MAX
+    return host in LOOPBACK and is_port

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import msgspec
 
+from scheduler.config import JournalSettings
 from scheduler.decide.admit import Admission
 from scheduler.decide.decision import Decision, Placement
 from scheduler.decide.ranking import Ranking, rank
@@ -23,11 +24,10 @@ from scheduler.model.pod import Pod
 from scheduler.model.reason import Diagnosis, sentence
 from scheduler.report.awaited import Awaited
 from scheduler.state.cluster import Cluster
-from scheduler.state.queue import Entry
+from scheduler.state.queue import Entry, Queue
 from scheduler.state.snapshot import State
 
-ENTRIES_DEFAULT = 4096
-ENTRIES_MAX = 100_000
+ENTRIES_DEFAULT = JournalSettings().entries
 ADMISSIONS_MAX = 1024
 #: Refusals of nodes that all entries together may hold.
 ROWS_MAX = 50_000
@@ -81,6 +81,10 @@ class World(Protocol):
     @property
     def cluster(self) -> Cluster:
         """The state."""
+
+    @property
+    def queue(self) -> Queue:
+        """Who waits."""
 
     @property
     def generation(self) -> int:

@@ -40,6 +40,13 @@ class Entry(msgspec.Struct):
     causes: frozenset[Cause] = frozenset()
     lacking: frozenset[str] = frozenset()
 
+    @property
+    def place(self) -> str:
+        """Where it waits, in the words of kube-scheduler's metric."""
+        if self.parked_at is not None:
+            return "unschedulable"
+        return "backoff" if self.ready_at else "active"
+
 
 class Queue:
     """Active, paused and parked pods of this scheduler."""

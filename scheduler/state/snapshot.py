@@ -130,10 +130,9 @@ def _assumed(cluster: Cluster, uid: str, assumption: Assumption) -> Assumed:
 
 
 def _queued(entry: Entry) -> Queued:
-    place = "active" if not entry.ready_at else "backoff"
     return Queued(
         pod=entry.pod,
-        place="unschedulable" if entry.parked_at is not None else place,
+        place=entry.place,
         since=entry.since,
         attempts=entry.attempts,
         ready_at=entry.ready_at,
