@@ -1,7 +1,8 @@
 """Answers the webhook's questions over a Unix socket: ``POST /place/v1``.
 
 It runs in the loop's own process and thread, so an answer sees exactly the state that
-decisions see. Only here do promises get their ids and their time.
+decisions see. Only here do promises get their ids and their time. Who does not lead asks the
+leader, if it is told how; what the leader is asked comes in through ``reply``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import structlog
 from aiohttp import web
 
 from scheduler.decide.admit import Admission, Rules, admit, keep
+from scheduler.forward import NOT_LEADING, Forwarder, Reply
 from scheduler.loop import Loop
 from scheduler.model import names
 from scheduler.model.admission import PATH, Answer, Question
@@ -30,15 +32,22 @@ ROOM_POLL_S = 0.02
 
 log = structlog.get_logger("answer")
 _QUESTION = msgspec.json.Decoder(Question)
+_FORWARDED = {200: "answered", NOT_LEADING: "no_leader"}
 
 
 class Answerer:
-    """Serves questions while this process leads."""
+    """Serves questions while this process leads; without the lead, ``forward`` asks who has it."""
 
     def __init__(
-        self, loop: Loop, rules: Rules, metrics: Metrics, clock: Callable[[], float]
+        self,
+        loop: Loop,
+        rules: Rules,
+        metrics: Metrics,
+        clock: Callable[[], float],
+        forward: Forwarder | None = None,
     ) -> None:
         self._loop = loop
+        self._forward = forward
         self._rules = rules
         self._metrics = metrics
         self._clock = clock
@@ -60,15 +69,23 @@ class Answerer:
                 socket.unlink()
 
     async def _handle(self, request: web.Request) -> web.Response:
+        body = await request.read()
+        reply = await self.reply(body)
+        if reply.status == NOT_LEADING and self._forward is not None:
+            reply = await self._forward.ask(body)
+            self._metrics.forwarded.labels(_FORWARDED.get(reply.status, "unanswered")).inc()
+        return reply.response()
+
+    async def reply(self, body: bytes) -> Reply:
+        """Answer one question here and now; 421 without the lead."""
         if not self._loop.may_answer():
-            return web.Response(status=421, text="this scheduler does not lead")
+            return Reply(NOT_LEADING, b"this scheduler does not lead")
         try:
-            question = _QUESTION.decode(await request.read())
+            question = _QUESTION.decode(body)
             pod = to_pod(POD.decode(question.pod), question.namespace)
         except (msgspec.MsgspecError, ValueError) as error:
-            return web.Response(status=400, text=f"question cannot be read: {error}")
-        answer = await self.answer(question, pod)
-        return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
+            return Reply(400, f"question cannot be read: {error}".encode())
+        return Reply(200, msgspec.json.encode(await self.answer(question, pod)))
 
     async def answer(self, question: Question, pod: Pod) -> Answer:
         """Decide on one pod and keep the promise that goes with it (unless it is a dry run)."""

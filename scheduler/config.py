@@ -93,7 +93,7 @@ class Forward(_Part, frozen=True):
 class Watch(_Part, frozen=True):
     """A watch that is silent for longer than this (seconds) is broken."""
 
-    silence_max_s: float = 70.0
+    silence_max_s: Annotated[float, msgspec.Meta(ge=2.0)] = 70.0
 
 
 class Config(_Part, frozen=True):
@@ -107,6 +107,8 @@ class Config(_Part, frozen=True):
     fallback: Fallback = Fallback()
     leader_election: LeaderElection = LeaderElection()
     webhook: Webhook = Webhook()
+    forward: Forward = Forward()
+    watch: Watch = Watch()
     journal: JournalSettings = JournalSettings()
     health_address: str = "0.0.0.0:8080"
     decisions_address: str = "127.0.0.1:8090"
@@ -147,6 +149,7 @@ def parse(content: bytes) -> Config:
         config.fallback.parsed()
     except LadderError as error:
         raise ConfigError(f"$.fallback.ladders: {error}") from error
+    _check_forward(config.forward)
     election = config.leader_election
     if not election.lease_duration_s > election.renew_deadline_s > election.retry_period_s > 0:
         raise ConfigError(
@@ -165,3 +168,13 @@ def _is_loopback(address: str) -> bool:
     host, _, port = address.rpartition(":")
     is_port = port.isascii() and port.isdigit() and int(port) <= PORT_MAX
     return host in LOOPBACK and is_port
+
+
+def _check_forward(forward: Forward) -> None:
+    if not forward.address:
+        return
+    if not forward.address.rpartition(":")[2].isdigit():
+        raise ConfigError(f"$.forward.address: expected host:port, got {forward.address}")
+    missing = [name for name, value in msgspec.to_builtins(forward).items() if not value]
+    if missing:
+        raise ConfigError(f"$.forward: with an address, these are needed too: {', '.join(missing)}")
