@@ -81,18 +81,20 @@ def choose_tier(
 
     ``waiting`` are refused pods that lack exactly one resource, strongest first.
     """
-    overlay = Overlay(cluster)
-    overlay.hold(stronger(cluster.nominated, pod))
+    held = _Held(Overlay(cluster), profile)
+    held.overlay.hold(stronger(cluster.nominated, pod))
     promised: set[str] = set()
     for promise in promises:
         promised.add(promise.pod.uid)
         if promise.pod.uid not in cluster.assumed and promise.pod.uid not in cluster.nominated:
-            _hold(overlay, promise, profile)
-    _hold_waiting(overlay, (pod for pod in waiting if pod.uid not in promised), profile)
+            held.keep(promise)
+    for other in waiting:
+        if other.uid not in promised:
+            held.place(other)
     tried: list[Tried] = []
     for changes in _combinations(pod, ladders):
         candidate = with_resources(pod, dict(changes)) if changes else pod
-        decision = decide(overlay, candidate, profile)
+        decision = decide(held.overlay, candidate, profile)
         if isinstance(decision, Placement):
             return Granted(candidate, changes, decision, tuple(tried))
         tiers = sorted(names.mig_profile(resource) for resource in candidate.gpu_requests)
@@ -101,30 +103,37 @@ def choose_tier(
     return Refused(tuple(tried), strict)
 
 
-def _hold(overlay: Overlay, promise: Promise, profile: Profile) -> None:
-    """Place a promised pod where it was seen to fit, or wherever it fits now."""
-    books = overlay.at(promise.node_name)
-    if books is not None and not first_rejection(promise.pod, books):
-        overlay.place(promise.pod, promise.node_name, packed.devices(promise.pod, books))
-        return
-    decision = decide(overlay, _schedulable(promise.pod), profile)
-    if isinstance(decision, Placement):
-        promise.node_name = decision.node_name
-        overlay.place(promise.pod, decision.node_name, decision.devices)
+class _Held:
+    """The cluster with all stronger holders placed on top, as far as they can be placed now.
 
+    It only fills, so once one pod finds no place, its equals need not be tried.
+    """
 
-def _hold_waiting(overlay: Overlay, waiting: Iterable[Pod], profile: Profile) -> None:
-    """Place refused pods that could be placed by now; one failure speaks for its equals."""
-    hopeless: set[object] = set()
-    for pod in waiting:
+    def __init__(self, overlay: Overlay, profile: Profile) -> None:
+        self.overlay = overlay
+        self._profile = profile
+        self._hopeless: set[object] = set()
+
+    def keep(self, promise: Promise) -> None:
+        """Place a promised pod where it was seen to fit, or wherever it fits now."""
+        books = self.overlay.at(promise.node_name)
+        if books is not None and not first_rejection(promise.pod, books):
+            devices = packed.devices(promise.pod, books)
+            self.overlay.place(promise.pod, promise.node_name, devices)
+            return
+        promise.node_name = self.place(promise.pod) or promise.node_name
+
+    def place(self, pod: Pod) -> str | None:
+        """Place a pod wherever it fits; the node's name, or None."""
         kind = _kind(pod)
-        if kind in hopeless:
-            continue
-        decision = decide(overlay, _schedulable(pod), profile)
-        if isinstance(decision, Placement):
-            overlay.place(pod, decision.node_name, decision.devices)
-        else:
-            hopeless.add(kind)
+        if kind in self._hopeless:
+            return None
+        decision = decide(self.overlay, _schedulable(pod), self._profile)
+        if not isinstance(decision, Placement):
+            self._hopeless.add(kind)
+            return None
+        self.overlay.place(pod, decision.node_name, decision.devices)
+        return decision.node_name
 
 
 def _schedulable(pod: Pod) -> Pod:
@@ -134,6 +143,7 @@ def _schedulable(pod: Pod) -> Pod:
 
 def _kind(pod: Pod) -> object:
     return (
+        pod.priority,
         tuple(sorted(pod.requests.items())),
         tuple(sorted(pod.node_selector.items())),
         pod.required_terms,

@@ -88,6 +88,8 @@ def device_problem(pod: Pod, entry: MapEntry, books: NodeBooks) -> Reason | None
         return None  # the kubelet picks: nothing is held by number
     if not node.is_numbered and books.tally.holds_plugin_devices:
         return KUBELET_PICKS
+    if not pod.gpu_requests and books.tally.holds_slices:
+        return KUBELET_PICKS  # on which card an instance is cut is not known yet
     if node.is_numbered and books.tally.unknown:
         return Reason(code=Code.DEVICES_UNKNOWN, text="node(s) had GPUs held under unknown numbers")
     return _held(pod, entry, books)

@@ -71,6 +71,7 @@ class Tally(msgspec.Struct, frozen=True):
     past_plugin: int
     is_mapped_past_plugin: bool
     holds_plugin_devices: bool
+    holds_slices: bool
 
 
 class NodeBooks:
@@ -167,7 +168,7 @@ def _count(entries: Iterable[tuple[Pod, Holding]]) -> Tally:
     by_request: set[int] = set()
     past_request: set[int] = set()
     unknown = past_unknown = 0
-    mapped_past = plugin = False
+    mapped_past = plugin = slices = False
     for pod, holding in entries:
         for number in holding.numbers:
             holders.setdefault(number, []).append(holding)
@@ -178,8 +179,9 @@ def _count(entries: Iterable[tuple[Pod, Holding]]) -> Tally:
         holds = holding.is_mapped or holding.numbers or holding.unknown
         mapped_past = mapped_past or (bool(holds) and not pod.gpu_requests)
         plugin = plugin or bool(pod.gpu_requests)
+        slices = slices or any(names.is_mig(resource) for resource in pod.gpu_requests)
     past_plugin = len(past_request - by_request) + past_unknown
-    return Tally(holders, unknown, past_plugin, mapped_past, plugin)
+    return Tally(holders, unknown, past_plugin, mapped_past, plugin, slices)
 
 
 def over_committed(books: NodeBooks) -> dict[str, int]:

@@ -34,6 +34,9 @@ def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
         if pod.reads_devices and pod.map_text is None:
             return (NOTHING_TO_READ,)
         return (KUBELET_PICKS,) if books.tally.is_mapped_past_plugin else ()
+    # On which card an instance is cut is not known yet, and the mapped one may be that card.
+    if books.tally.is_mapped_past_plugin and any(map(names.is_mig, pod.gpu_requests)):
+        return (KUBELET_PICKS,)
     if pod.map_text is None and pod.requests.get(names.GPU, 0) > 0 and books.tally.unknown:
         return (NUMBERS_UNKNOWN,)
     return ()

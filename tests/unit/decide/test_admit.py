@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from scheduler.model.admission import Scope
 from scheduler.model.ladder import parse_ladder
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
+from scheduler.state.cluster import Cluster
+from scheduler.state.ledger import NodeBooks
 from tests.builders import Wishes, namespace, node, pod, settle
 from tests.unit.decide.world import LADDER, NOW, World, seed_nodes, wants_2g
 
@@ -74,6 +77,29 @@ def test_a_promised_pod_that_waits_for_its_tier_is_counted_once() -> None:
     world.waiting = [shown]
 
     assert world.ask(wants_2g()).result == "kept"
+
+
+class Counting(Cluster):
+    """Counts how often somebody looks at every node."""
+
+    looks = 0
+
+    def candidates(self) -> Iterator[NodeBooks]:
+        self.looks += 1
+        return super().candidates()
+
+
+def test_many_promises_that_cannot_be_kept_now_cost_one_look_and_not_one_each() -> None:
+    """A thousand pods that wait must not make every admission dear."""
+    world = World()
+    world.cluster = counting = Counting()
+    counting.see_node(node("m", mig={"2g.20gb": 1, "1g.10gb": 1}))
+    for number in range(1, 40):
+        world.promises.make(f"r-{number}", wants_2g(), "m", NOW, is_annotated=True)
+        world.appear("2g.20gb", number)
+
+    assert world.ask(wants_2g()).result == "degraded"
+    assert counting.looks <= 4
 
 
 def test_a_promised_whole_gpu_takes_one_gpu_and_not_the_whole_node() -> None:

@@ -294,6 +294,13 @@ WHO_PICKS: list[Any] = [
         id="slices-are-handed-out-by-count",
     ),
     pytest.param(
+        node(gpus=4, mig={"2g.20gb": 1}, numbered=True),
+        [MAPPED],
+        pod(mig={"2g.20gb": 1}),
+        Code.NODE_COUNTS_DEVICES,
+        id="nobody-knows-on-which-card-a-slice-is",
+    ),
+    pytest.param(
         COUNTED, [], pod(containers=[READER]), Code.NO_VALUE_FOR_ENV, id="nothing-to-read-there"
     ),
     pytest.param(NUMBERED, [], pod(containers=[READER]), None, id="a-number-to-read"),

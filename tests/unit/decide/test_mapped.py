@@ -171,6 +171,17 @@ REFUSALS: list[Any] = [
         id="a-slice-of-a-card-that-we-cannot-tell",
     ),
     pytest.param(
+        [
+            node(gpus=4, mig={"1g.10gb": 7}, numbered=True),
+            pod("a", mig={"1g.10gb": 1}, node="n1", devices="1g.10gb x 1"),
+        ],
+        {"map": "0=n1:3"},
+        Code.NODE_COUNTS_DEVICES,
+        "0/1 nodes are available: 1 node(s) where the kubelet picks GPUs run pods that hold some;"
+        " a mapped pod cannot mix.",
+        id="a-slice-of-a-numbered-node-has-no-number-either",
+    ),
+    pytest.param(
         [FOUR],
         {"map": "0=n1:0,1", "gpus": 1},
         Code.SHARES_MISMATCH,
