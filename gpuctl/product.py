@@ -59,7 +59,7 @@ class Product:
     ) -> None:
         self.plane = plane
         self.directory = directory
-        self.health_port, self.webhook_port = free_ports(2)
+        self.health_port, self.webhook_port, self.decisions_port = free_ports(3)
         self._scope = scope
         self._leashed = not detached
         self._config = _merged(
@@ -71,6 +71,7 @@ class Product:
                 "leaderElection": LEASE,
                 "webhook": {"socket": str(directory / "place.sock")},
                 "healthAddress": f"{LOOPBACK}:{self.health_port}",
+                "decisionsAddress": f"{LOOPBACK}:{self.decisions_port}",
             },
             config or {},
         )

@@ -27,6 +27,7 @@ from scheduler.leader import Elector, Timings
 from scheduler.loop import Loop
 from scheduler.mandate import Mandate
 from scheduler.report import http, log
+from scheduler.report.explaining import Explaining
 from scheduler.report.metrics import Metrics
 from scheduler.report.recorder import Recorder
 from scheduler.watch.client import Client, NoCluster
@@ -75,6 +76,8 @@ class App:
     def __init__(self, config: configuration.Config, kubeconfig: str | None) -> None:
         self._config = config
         self._kubeconfig = kubeconfig
+        self._identity = f"{socket.gethostname()}_{uuid.uuid4()}"
+        self._explaining = Explaining(config, self._identity, time.monotonic, utc_now)
         self._metrics = Metrics(config.scheduler_name)
         self._rng = random.Random()
         self._reflectors: list[Reflector] = []
@@ -111,6 +114,7 @@ class App:
             self._metrics,
             mandate,
             time.monotonic,
+            self._explaining.journal,
         )
         self._on_lead = lambda leads: self._led(leads, loop)
         self._on_term = loop.nudge
@@ -145,6 +149,8 @@ class App:
             self._start(f"watch {source.kind}", self._watch(reflector, elector))
         self._synced_task = asyncio.create_task(self._synced(loop), name="sync")
         self._start("loop", loop.run())
+        for stage, work in self._explaining.stages(loop, elector):
+            self._start(stage, work)
         if self._config.webhook.enabled and self._config.webhook.socket:
             answerer = Answerer(loop, self._rules(), self._metrics, time.monotonic)
             self._start("answer", answerer.serve(Path(self._config.webhook.socket)))
@@ -181,13 +187,12 @@ class App:
         logger.info("caches filled", scheduler=self._config.scheduler_name)
 
     def _elector(self, client: Client) -> Elector:
-        identity = f"{socket.gethostname()}_{uuid.uuid4()}"
         election = self._config.leader_election
         return Elector(
             client,
             name=election.resource_name,
             namespace=election.resource_namespace,
-            identity=identity,
+            identity=self._identity,
             timings=Timings(
                 election.lease_duration_s, election.renew_deadline_s, election.retry_period_s
             ),

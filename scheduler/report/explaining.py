@@ -1,0 +1,107 @@
+"""Everything that explains decisions, put together: journal, its file, and the decisions API.
+
+None of it may end the scheduler: a port or a file that cannot be had is said in the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from datetime import datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Protocol
+
+import structlog
+from aiohttp import web
+
+from scheduler.config import Config
+from scheduler.report.capture import Camera
+from scheduler.report.decisions import Desk
+from scheduler.report.journal import Journal, World
+from scheduler.report.journalfile import JournalFile
+from scheduler.report.retell import Retelling
+from scheduler.report.wire import API_VERSION, Leader
+
+#: Enough to tell one process's decisions from another's.
+RUN_LENGTH = 6
+#: Whoever waits for a decision does not hold up the end.
+SHUTDOWN_S = 0.5
+
+log = structlog.get_logger("decisions")
+
+
+class Term(Protocol):
+    """What is asked of the election."""
+
+    epoch: int | None
+
+    def leads(self) -> bool:
+        """Whether this process leads now."""
+
+
+class Explaining:
+    """One process's journal and whoever reads it."""
+
+    def __init__(
+        self,
+        config: Config,
+        identity: str,
+        clock: Callable[[], float],
+        wall: Callable[[], datetime],
+    ) -> None:
+        self._config = config
+        self._identity = identity
+        self._clock = clock
+        self._wall = wall
+        self._retelling = Retelling(clock, wall)
+        run = identity[-RUN_LENGTH:]
+        self.journal = Journal(config.profile(), clock, run, config.journal.entries)
+
+    def stages(self, world: World, term: Term) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
+        """What has to run beside the loop, by name."""
+        config = self._config
+        if config.decisions_address:
+            desk = Desk(
+                world,
+                self.journal,
+                Camera(world, self.journal, config, program(), self._clock, self._wall),
+                self._retelling,
+                config.profile(),
+                lambda: self._leader(term),
+            )
+            yield "decisions", serve(desk.application(), config.decisions_address)
+        if config.journal.path:
+            file = JournalFile(self.journal, self._retelling, Path(config.journal.path))
+            yield "journal", file.run()
+
+    def _leader(self, term: Term) -> Leader:
+        return Leader(
+            api_version=API_VERSION,
+            identity=self._identity,
+            leads=term.leads(),
+            epoch=term.epoch,
+        )
+
+
+async def serve(app: web.Application, address: str) -> None:
+    """Listen until cancelled; a port that somebody else has is no reason to stop scheduling."""
+    host, _, port = address.rpartition(":")
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_S)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host.strip("[]"), int(port)).start()
+    except OSError as error:
+        log.error("the decisions API is off", address=address, problem=error.strerror or str(error))
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await runner.cleanup()
+
+
+def program() -> str:
+    """Name and version of what runs."""
+    try:
+        return f"gpu-scheduler {metadata.version('gpu-scheduler')}"
+    except metadata.PackageNotFoundError:
+        return "gpu-scheduler"
