@@ -115,12 +115,14 @@ async def test_a_retry_of_a_controller_keeps_its_tier(asking: Asking) -> None:
     assert len(asking.stage.loop.promises) == 1
 
 
+@pytest.mark.contract("S0-B4")
 async def test_who_does_not_lead_says_so(asking: Asking) -> None:
     asking.stage.leader.is_leading = False
 
     assert await asking.post(question(pod_json())) == (421, b"this scheduler does not lead")
 
 
+@pytest.mark.contract("S0-B4")
 async def test_before_the_caches_are_filled_nothing_is_answered(asking: Asking) -> None:
     asking.stage.loop.is_synced = False
 

@@ -357,6 +357,26 @@ async def test_what_cannot_be_understood_ends_the_watch_loudly(
             await mirror.reflector.run()
 
 
+@pytest.mark.contract("S2-B8")
+async def test_nodes_are_listed_once_however_many_pods_come(api: FakeApi, client: Client) -> None:
+    api.script("GET /api/v1/nodes", reply(listed("7")))
+    api.script("WATCH /api/v1/nodes", QUIET)
+    api.script(LIST, reply(listed("7")))
+    many = [line("ADDED", at_version(pod_json(f"p{n}"), str(8 + n))) for n in range(100)]
+    api.script(WATCH, Stream(*many, end="hang"))
+    nodes = asyncio.create_task(
+        Reflector(client, NODES, lambda _: None, lambda *_: None, random.Random(1), QUICK).run()
+    )
+    async with running(client) as mirror:
+        for _ in range(101):
+            await mirror.next()
+        await api.next("WATCH /api/v1/nodes")
+    nodes.cancel()
+    await asyncio.gather(nodes, return_exceptions=True)
+
+    assert (len(api.seen), api.count("GET /api/v1/nodes")) == (4, 1)
+
+
 async def test_a_source_without_selector_sends_none(api: FakeApi, client: Client) -> None:
     api.script("GET /api/v1/nodes", reply(listed("7")))
     api.script("WATCH /api/v1/nodes", QUIET)
