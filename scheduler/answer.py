@@ -65,6 +65,8 @@ class Answerer:
             await asyncio.Event().wait()
         finally:
             await runner.cleanup()
+            if self._forward is not None:
+                await self._forward.close()
             with contextlib.suppress(OSError):
                 socket.unlink()
 

@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import random
 import signal
 import socket
-import sys
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import structlog
 from aiohttp import web
 
 from scheduler import config as configuration
-from scheduler.answer import Answerer
+from scheduler import forward
+from scheduler.admitting import Admitting
 from scheduler.bind.binder import Binder
-from scheduler.decide.admit import Rules
 from scheduler.leader import Elector, Timings
 from scheduler.loop import Loop
 from scheduler.mandate import Mandate
-from scheduler.report import http, log
+from scheduler.report import http
 from scheduler.report.explaining import Explaining
 from scheduler.report.metrics import Metrics
 from scheduler.report.recorder import Recorder
-from scheduler.watch.client import Client, NoCluster
-from scheduler.watch.reflector import Reflector
+from scheduler.watch.client import Client
+from scheduler.watch.reflector import Limits, Reflector
 from scheduler.watch.sources import ALL
 
 SHUTDOWN_S = 5.0
@@ -44,41 +41,22 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def parse_arguments(arguments: list[str]) -> argparse.Namespace:
-    """The few flags; everything else is in the configuration file."""
-    parser = argparse.ArgumentParser(prog="python -m scheduler", description="The GPU scheduler.")
-    parser.add_argument("--config", type=Path, help="GpuSchedulerConfiguration (YAML)")
-    parser.add_argument("--kubeconfig", help="run outside a cluster with this kubeconfig")
-    parser.add_argument("--log-json", action="store_true", help="one JSON object per line")
-    parser.add_argument("-v", "--verbose", action="store_true", help="debug lines too")
-    return parser.parse_args(arguments)
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """Run until SIGTERM; the exit status is 0 after a clean stop, 1 after a failure."""
-    options = parse_arguments(sys.argv[1:] if arguments is None else arguments)
-    log.configure(as_json=options.log_json, verbose=options.verbose)
-    try:
-        config = configuration.load(options.config)
-    except configuration.ConfigError as error:
-        print(f"gpu-scheduler: {error}", file=sys.stderr)  # noqa: T201 - before any log exists
-        return 1
-    try:
-        return asyncio.run(App(config, options.kubeconfig).run())
-    except NoCluster as error:
-        logger.error("no cluster", problem=str(error))
-        return 1
-
-
 class App:
     """One scheduler process."""
 
-    def __init__(self, config: configuration.Config, kubeconfig: str | None) -> None:
+    def __init__(
+        self,
+        config: configuration.Config,
+        kubeconfig: str | None,
+        replicas: forward.Settings | None,
+    ) -> None:
         self._config = config
         self._kubeconfig = kubeconfig
+        self._replicas = replicas
         self._identity = f"{socket.gethostname()}_{uuid.uuid4()}"
         self._explaining = Explaining(config, self._identity, time.monotonic, utc_now)
         self._metrics = Metrics(config.scheduler_name)
+        self._admitting = Admitting(config, replicas, self._metrics, time.monotonic)
         self._rng = random.Random()
         self._reflectors: list[Reflector] = []
         self._tasks: list[asyncio.Task[None]] = []
@@ -143,17 +121,17 @@ class App:
         """Start every stage; the election's task is returned, it ends first."""
         self._start("recorder", recorder.run())
         election = self._start("election", elector.run())
+        limits = Limits(silence_max_s=self._config.watch.silence_max_s)
         for source in ALL:
-            reflector = Reflector(client, source, loop.emit, self._watch_broke, self._rng)
+            reflector = Reflector(client, source, loop.emit, self._watch_broke, self._rng, limits)
             self._reflectors.append(reflector)
             self._start(f"watch {source.kind}", self._watch(reflector, elector))
         self._synced_task = asyncio.create_task(self._synced(loop), name="sync")
         self._start("loop", loop.run())
         for stage, work in self._explaining.stages(loop, elector):
             self._start(stage, work)
-        if self._config.webhook.enabled and self._config.webhook.socket:
-            answerer = Answerer(loop, self._rules(), self._metrics, time.monotonic)
-            self._start("answer", answerer.serve(Path(self._config.webhook.socket)))
+        for stage, work in self._admitting.stages(loop, elector):
+            self._start(stage, work)
         return election
 
     async def _watch(self, reflector: Reflector, elector: Elector) -> None:
@@ -201,18 +179,13 @@ class App:
             rng=self._rng,
             on_change=lambda leads: self._on_lead(leads),
             enabled=election.leader_elect,
+            address=self._replicas.address if self._replicas else "",
         )
 
     def _led(self, leads: bool, loop: Loop) -> None:
         gauge = self._metrics.leader.labels(self._config.leader_election.resource_name)
         gauge.set(1 if leads else 0)
         loop.nudge()
-
-    def _rules(self) -> Rules:
-        fallback = self._config.fallback
-        return Rules(
-            profile=self._config.profile(), scope=fallback.scope, ladders=fallback.parsed()
-        )
 
     def _not_ready(self) -> str | None:
         for reflector, source in zip(self._reflectors, ALL, strict=True):

@@ -113,6 +113,11 @@ class Config(_Part, frozen=True):
     health_address: str = "0.0.0.0:8080"
     decisions_address: str = "127.0.0.1:8090"
 
+    @property
+    def expects_webhook(self) -> bool:
+        """Whether a webhook asks this scheduler."""
+        return self.webhook.enabled and bool(self.webhook.socket)
+
     def profile(self) -> Profile:
         """What decisions need of it."""
         return Profile(
