@@ -9,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOCKED := $(VENV)/.locked
 STAMP := $(VENV)/.installed
-CODE := scheduler webhook gpucheck gpuctl tools tests
+CODE := scheduler webhook gpucheck gpuctl tools bench tests
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 ARGS ?=
