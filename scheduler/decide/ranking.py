@@ -12,7 +12,7 @@ import msgspec
 from scheduler.decide import packed
 from scheduler.decide.decision import Placement
 from scheduler.decide.scores import leftover, preference
-from scheduler.decide.view import Overlay, Profile
+from scheduler.decide.view import Overlay, Profile, beside_nominated
 from scheduler.model.pod import Pod
 from scheduler.state.cluster import Cluster
 from scheduler.state.ledger import NodeBooks
@@ -47,10 +47,11 @@ class Ranking(msgspec.Struct, frozen=True, rename="camel"):
 def rank(cluster: Cluster, placement: Placement, profile: Profile) -> Ranking | None:
     """The ranking behind a placement, on the state it was made on; None for a mapped pod."""
     pod = placement.pod
-    won = cluster.at(placement.node_name)
+    view = beside_nominated(cluster, pod)
+    won = view.at(placement.node_name)
     if pod.map_text is not None or won is None or won.node is None:
         return None
-    without = Overlay(cluster)
+    without = view if isinstance(view, Overlay) else Overlay(cluster)
     # A node that offers nothing, not even room for a pod, takes nobody.
     without.changed[placement.node_name] = NodeBooks(
         msgspec.structs.replace(won.node, allocatable={})

@@ -1,0 +1,117 @@
+"""A snapshot that went through bytes decides as the cluster it was taken of, byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler.decide.cycle import decide
+from scheduler.decide.decision import Placement
+from scheduler.decide.explain import explain
+from scheduler.decide.ranking import rank
+from scheduler.decide.view import Profile
+from scheduler.model.pod import Pod
+from scheduler.state import event as ev
+from scheduler.state.cluster import Cluster
+from scheduler.state.promise import Promises
+from scheduler.state.queue import Queue
+from scheduler.state.snapshot import State, restore, take
+from tests.builders import pod
+from tests.property.test_cluster import History, events, picture
+from tests.property.worlds import NODE_NAMES, several
+
+#: Some preempted for a node, which everybody decides around.
+preemptors = st.builds(
+    lambda number, node, priority: ev.PodSeen(
+        pod(f"w-{number}", uid=f"u{number}", gpus=1, nominated=node, priority=priority)
+    ),
+    st.integers(0, 5),
+    st.sampled_from(NODE_NAMES),
+    st.integers(0, 1),
+)
+histories = st.lists(events | events | events | preemptors, max_size=25)
+profiles = st.builds(
+    lambda placement, allow: Profile(placement=placement, maps_allow=allow),
+    st.sampled_from(["pack", "spread"]),
+    st.sampled_from(["all", "labelled"]),
+)
+
+
+def lived(history: Iterable[Any], newcomers: Iterable[Pod]) -> tuple[Cluster, Queue]:
+    past, queue = History(), Queue()
+    for event in history:
+        past.happens(event)
+    for one in newcomers:
+        past.state.refer(one)
+        queue.offer(one, 1.0)
+    return past.state, queue
+
+
+def through_bytes(cluster: Cluster, queue: Queue) -> State:
+    state = take(cluster, queue, Promises(), 7, 2.5)
+    return msgspec.json.decode(msgspec.json.encode(state), type=State)
+
+
+def verdict(cluster: Cluster, one: Pod, profile: Profile) -> bytes:
+    decision = decide(cluster, one, profile)
+    ranking = rank(cluster, decision, profile) if isinstance(decision, Placement) else None
+    return msgspec.json.encode((explain(decision), ranking))
+
+
+@given(histories, several(4), profiles)
+def test_whoever_waits_is_decided_about_in_the_same_bytes(
+    history: list[Any], newcomers: list[Pod], profile: Profile
+) -> None:
+    cluster, queue = lived(history, newcomers)
+    state = through_bytes(cluster, queue)
+    replayed = restore(state)
+
+    assert [one.pod for one in state.queue] == newcomers
+    for one in state.queue:
+        assert verdict(replayed, one.pod, profile) == verdict(cluster, one.pod, profile)
+
+
+@given(histories)
+def test_nothing_that_can_be_asked_of_the_state_is_lost(history: list[Any]) -> None:
+    cluster, queue = lived(history, [])
+    again = restore(through_bytes(cluster, queue))
+
+    assert picture(again) == picture(cluster)
+    assert again.nominated == cluster.nominated
+    assert again.assumed == cluster.assumed
+
+
+@given(histories, several(3))
+def test_a_snapshot_of_a_restored_state_is_the_same_snapshot(
+    history: list[Any], newcomers: list[Pod]
+) -> None:
+    cluster, queue = lived(history, newcomers)
+    state = through_bytes(cluster, queue)
+
+    assert through_bytes(restore(state), queue) == state
+
+
+@given(histories, several(2), profiles)
+def test_deciding_for_a_snapshot_changes_nothing(
+    history: list[Any], newcomers: list[Pod], profile: Profile
+) -> None:
+    """Or asking why would be felt by others."""
+    cluster, queue = lived(history, newcomers)
+    before = through_bytes(cluster, queue)
+    for one in newcomers:
+        verdict(cluster, one, profile)
+
+    assert through_bytes(cluster, queue) == before
+
+
+def test_every_part_of_the_state_is_in_the_snapshot_or_follows_from_it() -> None:
+    """Who adds to the state decides here whether a decision can see it (and ``restore`` must)."""
+    written = {"scheduler_name", "pods", "assumed", "namespaces", "nodes", "index"}
+    follow = {"books", "nominated", "_siblings", "verdicts"}
+    reading = {"at", "candidates", "resolve", "changed"}
+
+    assert set(vars(Cluster())) == written | follow | reading
