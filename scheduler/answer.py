@@ -21,9 +21,10 @@ from scheduler.decide.admit import Admission, Rules, admit, keep
 from scheduler.forward import NOT_LEADING, Forwarder, Reply
 from scheduler.loop import Loop
 from scheduler.model import names
-from scheduler.model.admission import PATH, Answer, Question
+from scheduler.model.admission import ALIVE_PATH, PATH, Answer, Question
 from scheduler.model.pod import Pod
 from scheduler.report.metrics import Metrics
+from scheduler.state.repair import Pulse
 from scheduler.watch.convert import POD, to_pod
 
 BODY_MAX = 4 * 1024 * 1024
@@ -45,8 +46,10 @@ class Answerer:
         metrics: Metrics,
         clock: Callable[[], float],
         forward: Forwarder | None = None,
+        pulse: Pulse | None = None,
     ) -> None:
         self._loop = loop
+        self._pulse = pulse or Pulse()
         self._forward = forward
         self._rules = rules
         self._metrics = metrics
@@ -56,6 +59,7 @@ class Answerer:
         """Listen until cancelled; a socket file left by a killed process is replaced."""
         app = web.Application(client_max_size=BODY_MAX)
         app.router.add_post(PATH, self._handle)
+        app.router.add_get(ALIVE_PATH, self._alive)
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         socket.unlink(missing_ok=True)
@@ -70,6 +74,10 @@ class Answerer:
             with contextlib.suppress(OSError):
                 socket.unlink()
 
+    async def _alive(self, _: web.Request) -> web.Response:
+        self._pulse.beat(self._clock())
+        return web.Response(status=204)
+
     async def _handle(self, request: web.Request) -> web.Response:
         body = await request.read()
         reply = await self.reply(body)
@@ -80,6 +88,7 @@ class Answerer:
 
     async def reply(self, body: bytes) -> Reply:
         """Answer one question here and now; 421 without the lead."""
+        self._pulse.asked(self._clock())
         if not self._loop.may_answer():
             return Reply(NOT_LEADING, b"this scheduler does not lead")
         try:

@@ -105,10 +105,19 @@ class Server:
         # A task that fails takes the server with it: a certificate that nobody follows expires.
         async with asyncio.TaskGroup() as tasks:
             follow = tasks.create_task(self._certificate.follow(), name="certificate")
+            alive = tasks.create_task(self._say_alive(), name="alive")
             await self._stopping.wait()
+            alive.cancel()
             _log.info("Webhook server stopping")
             await asyncio.sleep(self._settings.drain_s)
             follow.cancel()
+
+    async def _say_alive(self) -> None:
+        """Tell the scheduler that pods need not come past us any more."""
+        while True:
+            if self._seconds_to_expiry() > 0:
+                await self._link.say_alive()
+            await asyncio.sleep(admission.ALIVE_S)
 
     def _app(self) -> web.Application:
         app = web.Application(client_max_size=BODY_BYTES_MAX)

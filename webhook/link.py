@@ -8,6 +8,7 @@ admitted. The budget leaves the API server's own limit of two seconds with room 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 import time
 from collections.abc import Callable
@@ -26,6 +27,8 @@ _CONNECTIONS_MAX: Final = 256
 _ANSWER_BYTES_MAX: Final = 1024 * 1024
 _WARNING_INTERVAL_S: Final = 60.0
 _SHOWN_MAX: Final = 200
+#: A formality: the connector knows one socket and no network.
+_HOST: Final = "http://scheduler"
 _HEADERS: Final = {"Content-Type": "application/json"}
 
 _ANSWER: Final = msgspec.json.Decoder(Answer)
@@ -62,27 +65,38 @@ class Link:
             self._warn(f"an answer that cannot be read: {error}")
         return None
 
+    async def say_alive(self) -> None:
+        """Tell the scheduler that we serve; if it does not hear it, there is nothing to do."""
+        with contextlib.suppress(TimeoutError, aiohttp.ClientError, OSError):
+            async with asyncio.timeout(self._budget_s):
+                async with self._connected().get(f"{_HOST}{admission.ALIVE_PATH}"):
+                    pass
+
     async def close(self) -> None:
         """Give the connections back."""
         if self._session is not None:
             await self._session.close()
 
     async def _exchange(self, question: admission.Question) -> Answer | None:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(connector=self._connector())
-        # The host is a formality: the connector knows one socket and no network.
-        url = f"http://scheduler{admission.PATH}"
+        url = f"{_HOST}{admission.PATH}"
         content = io.BytesIO(msgspec.json.encode(question))
-        async with self._session.post(url, data=content, headers=_HEADERS) as response:
-            body = await response.content.read(_ANSWER_BYTES_MAX)
+        async with self._connected().post(url, data=content, headers=_HEADERS) as response:
+            body = bytearray()
+            async for chunk in response.content.iter_any():
+                body += chunk
+                if len(body) > _ANSWER_BYTES_MAX:
+                    self._warn(f"an answer longer than {_ANSWER_BYTES_MAX} bytes")
+                    return None
             if response.status != 200:
                 text = body[:_SHOWN_MAX].decode("utf-8", "replace")
                 self._warn(f"status {response.status}: {text}")
                 return None
-            if not response.content.at_eof():
-                self._warn(f"an answer longer than {_ANSWER_BYTES_MAX} bytes")
-                return None
             return _ANSWER.decode(body)
+
+    def _connected(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(connector=self._connector())
+        return self._session
 
     def _connector(self) -> aiohttp.UnixConnector:
         # A connection kept from before a restart of the scheduler would cost a pod its answer,

@@ -13,6 +13,9 @@ import msgspec
 
 #: Where a question is posted; the number changes when the meaning of a field does.
 PATH = "/place/v1"
+#: Where the webhook says every ``ALIVE_S`` seconds that it serves (GET, no body).
+ALIVE_PATH = "/alive/v1"
+ALIVE_S = 5.0
 
 Scope = Literal["ours", "any"]
 Numbering = Literal["numbered", "counted", "unknown"]

@@ -18,6 +18,7 @@ from scheduler.decide.admit import Rules
 from scheduler.model.admission import PATH, Answer, Rewrite
 from scheduler.model.ladder import parse_ladder
 from scheduler.state import event as ev
+from scheduler.state.repair import Pulse
 from tests.builders import MIG_1G, MIG_2G, Wishes, node, pod_json
 from tests.unit.loop.stage import Stage, playing
 
@@ -212,3 +213,26 @@ async def test_what_became_of_a_question_is_counted(
     await asking.ask(**wishes)
 
     assert asking.stage.sample("gpu_scheduler_admissions_total", result=result) == 1
+
+
+async def test_a_webhook_that_says_it_serves_and_one_that_asks_are_both_heard(
+    tmp_path: Path,
+) -> None:
+    """What the repair of pods that came past it waits for."""
+    stage, pulse = Stage(), Pulse()
+    answerer = Answerer(stage.loop, RULES, stage.metrics, stage.clock, pulse=pulse)
+    socket = tmp_path / "s"
+    serving = asyncio.create_task(answerer.serve(socket))
+    async with asyncio.timeout(10):
+        while not is_open(socket):  # noqa: ASYNC110 - a file tells nobody that it came
+            await asyncio.sleep(0.001)
+    async with aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(socket))) as session:
+        async with session.get("http://scheduler/alive/v1") as response:
+            assert response.status == 204
+        assert (pulse.stretch, pulse.is_proved) == (1, False)
+        async with session.post(f"http://scheduler{PATH}", data=b"{}") as response:
+            assert response.status == 421
+    serving.cancel()
+    await asyncio.gather(serving, return_exceptions=True)
+
+    assert (pulse.stretch, pulse.is_proved) == (1, True)

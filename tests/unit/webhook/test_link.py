@@ -13,6 +13,7 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
+from scheduler.model import admission
 from scheduler.model.admission import Answer, NodeKind, Question, Rewrite
 from tests.unit.webhook.scheduler import SchedulerEnd, says
 from webhook.link import Link
@@ -121,6 +122,39 @@ async def test_a_scheduler_in_trouble_is_no_answer(reply: Any, problem: str, soc
     (line,) = lines
     assert line["log_level"] == "warning"
     assert f"({problem}" in line["event"]
+
+
+async def test_an_answer_in_many_pieces_is_read_to_its_end(socket: Path) -> None:
+    """A map of ten thousand lines has as many node kinds."""
+    kinds = {f"node-{number}": NodeKind(f"worker-{number}") for number in range(10_000)}
+    link = Link(socket)
+    async with SchedulerEnd(socket, says(Answer(node_kinds=kinds))):
+        answer = await link.ask(QUESTION)
+    await link.close()
+
+    assert answer is not None
+    assert answer.node_kinds == kinds
+
+
+async def test_it_says_that_it_serves_and_minds_no_deaf_scheduler(socket: Path) -> None:
+    heard: list[str] = []
+
+    async def hear(request: web.Request) -> web.Response:
+        heard.append(request.path)
+        return web.Response(status=204)
+
+    link = Link(socket)
+    await link.say_alive()
+    app = web.Application()
+    app.router.add_get(admission.ALIVE_PATH, hear)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.UnixSite(runner, str(socket)).start()
+    await link.say_alive()
+    await link.close()
+    await runner.cleanup()
+
+    assert heard == ["/alive/v1"]
 
 
 async def test_no_socket_at_all_is_no_answer_and_one_warning_a_minute(socket: Path) -> None:

@@ -1,0 +1,103 @@
+"""When a pod that came past the webhook may be replaced. Pure: time is an argument.
+
+A replacement helps only if the webhook answers by now, and must never go on for ever::
+
+    silent --a sign--> answers --for 30 s--> steady --a question--> steady and proved
+       ^                  '---- no sign for 15 s: from the beginning -------'
+
+The webhook's heartbeat shows that it runs; only a question shows that the API server asks it.
+Until there was one, a single pod is replaced, as a trial, and its replacement is the question.
+Per owner there are at most three replacements, a minute apart, however they end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from scheduler.model.pod import Pod
+
+STEADY_AFTER_S: Final = 30.0
+SILENT_AFTER_S: Final = 15.0
+PAUSE_S: Final = 60.0
+PER_OWNER_MAX: Final = 3
+AT_ONCE_MAX: Final = 5
+OWNERS_MAX: Final = 10_000
+#: Controllers that make a deleted pod again, and count it for nothing.
+KINDS: Final = frozenset(("ReplicaSet", "StatefulSet"))
+
+
+def is_replaceable(pod: Pod) -> bool:
+    """Whether its controller makes the pod again when it is deleted, without harm."""
+    return pod.owner is not None and pod.owner.kind in KINDS
+
+
+class Pulse:
+    """For how long the webhook has answered without a gap."""
+
+    def __init__(self, steady_after_s: float = STEADY_AFTER_S) -> None:
+        self._steady_after_s = steady_after_s
+        self._since = 0.0
+        self._last = float("-inf")
+        #: Counts the times that it fell silent, so that two stretches are not taken for one.
+        self.stretch = 0
+        self.is_proved = False
+
+    def beat(self, now: float) -> None:
+        """The webhook runs."""
+        if now - self._last > SILENT_AFTER_S:
+            self.stretch += 1
+            self._since, self.is_proved = now, False
+        self._last = now
+
+    def asked(self, now: float) -> None:
+        """The webhook was asked about a pod, by the API server."""
+        self.beat(now)
+        self.is_proved = True
+
+    def is_steady(self, now: float) -> bool:
+        """Whether it has answered for long enough, and still does."""
+        return now - self._last <= SILENT_AFTER_S and now - self._since >= self._steady_after_s
+
+
+class Repairs:
+    """Who was replaced, how often and when."""
+
+    def __init__(self, pulse: Pulse) -> None:
+        self._pulse = pulse
+        self._owners: dict[str, tuple[int, float]] = {}
+        self._tried_in = 0
+
+    def due(self, waiting: Iterable[Pod], now: float) -> list[Pod]:
+        """The pods to replace now, of those that wait for it; they count as replaced."""
+        found: list[Pod] = []
+        if not self._pulse.is_steady(now):
+            return found
+        for pod in waiting:
+            if len(found) >= AT_ONCE_MAX or self._is_on_trial():
+                break
+            if self._may(pod, now):
+                self._count(pod, now)
+                found.append(pod)
+        return found
+
+    def count(self, pod: Pod) -> int:
+        """How many pods of this one's owner were replaced."""
+        return self._owners.get(pod.workload, (0, 0.0))[0]
+
+    def _is_on_trial(self) -> bool:
+        return not self._pulse.is_proved and self._tried_in == self._pulse.stretch
+
+    def _may(self, pod: Pod, now: float) -> bool:
+        if not is_replaceable(pod) or pod.is_deleting or pod.node_name:
+            return False
+        count, at = self._owners.get(pod.workload, (0, float("-inf")))
+        return count < PER_OWNER_MAX and now - at >= PAUSE_S
+
+    def _count(self, pod: Pod, now: float) -> None:
+        self._tried_in = self._pulse.stretch
+        count = self.count(pod)
+        self._owners.pop(pod.workload, None)
+        if len(self._owners) >= OWNERS_MAX:
+            del self._owners[next(iter(self._owners))]
+        self._owners[pod.workload] = (count + 1, now)
