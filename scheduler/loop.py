@@ -158,8 +158,7 @@ class Loop:
                 self.queue.lift(change)
             case ev.Retry(pod, message):
                 sent = self._sent.pop(pod.uid, None)
-                attempts, since = (sent[1].attempts, sent[1].since) if sent else (0, now)
-                self.queue.postpone(pod, attempts, since, now)
+                self.queue.postpone(pod, sent[1] if sent else None, now)
                 self._recorder.failed(pod, f"binding failed: {message}", "SchedulerError")
                 self._metrics.attempts.labels("error", self._metrics.profile).inc()
 

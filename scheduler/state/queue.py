@@ -9,7 +9,8 @@
 
 Order: priority first, then age, so that a pod that waited longest is tried first among
 equals. A parked pod wakes only for a cause that could help it, after its pause of
-1, 2, 4, 8, then 10 seconds (``pkg/scheduler/backend/queue``). Time is an argument.
+1, 2, 4, 8, then 10 seconds (``pkg/scheduler/backend/queue``). Whoever's Binding is refused
+pauses by itself, and longer: up to a minute. Time is an argument.
 """
 
 from __future__ import annotations
@@ -25,16 +26,21 @@ from scheduler.state.event import Lifted
 
 PAUSE_FIRST_S = 1.0
 PAUSE_MAX_S = 10.0
+REFUSED_MAX_S = 60.0
 PARKED_MAX_S = 300.0
 
 
 class Entry(msgspec.Struct):
-    """A waiting pod's place in the queue. ``attempts`` counts decisions that said no."""
+    """A waiting pod's place in the queue.
+
+    ``attempts`` counts what came to nothing, ``refusals`` the Bindings among them.
+    """
 
     pod: Pod
     since: float
     sequence: int
     attempts: int = 0
+    refusals: int = 0
     ready_at: float = 0.0
     parked_at: float | None = None
     causes: frozenset[Cause] = frozenset()
@@ -130,11 +136,16 @@ class Queue:
         for cause in causes:
             self._parked[cause][entry.pod.uid] = None
 
-    def postpone(self, pod: Pod, attempts: int, since: float, now: float) -> None:
-        """The attempt failed for a reason outside the cluster's state: pause, then retry."""
+    def postpone(self, pod: Pod, before: Entry | None, now: float) -> None:
+        """The pod was placed and its Binding failed: pause, then decide anew.
+
+        ``before`` is its entry of then; nothing in the cluster's state can be waited for.
+        """
         self._sequence += 1
-        entry = Entry(pod, since, self._sequence, attempts + 1)
-        entry.ready_at = now + pause(entry.attempts)
+        entry = Entry(pod, before.since if before else now, self._sequence)
+        entry.attempts = before.attempts + 1 if before else 1
+        entry.refusals = before.refusals + 1 if before else 1
+        entry.ready_at = now + pause(entry.refusals, REFUSED_MAX_S)
         self._entries[pod.uid] = entry
         heapq.heappush(self._paused, (entry.ready_at, entry.sequence, pod.uid))
 
@@ -190,10 +201,10 @@ class Queue:
                 self._activate(entry)
 
 
-def pause(attempts: int) -> float:
+def pause(attempts: int, longest_s: float = PAUSE_MAX_S) -> float:
     """Seconds until the next try: 1, 2, 4, 8, 10, 10 ...
 
     >>> [pause(n) for n in (1, 2, 3, 4, 5, 50)]
     [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
     """
-    return float(min(PAUSE_MAX_S, PAUSE_FIRST_S * 2 ** min(attempts - 1, 10)))
+    return float(min(longest_s, PAUSE_FIRST_S * 2 ** min(attempts - 1, 10)))

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Cause
 from scheduler.state.event import Lifted
-from scheduler.state.queue import PARKED_MAX_S, PAUSE_MAX_S, Entry, Queue, pause
+from scheduler.state.queue import PARKED_MAX_S, REFUSED_MAX_S, Entry, Queue, pause
 from tests.builders import pod
 
 NUMBERS = st.integers(0, 5)
@@ -92,8 +92,8 @@ class Waiting(RuleBasedStateMachine):
         """Its Binding fails."""
         entry = self._take()
         self.queue.settle(entry.pod.uid)
-        self.queue.postpone(entry.pod, entry.attempts, entry.since, self.now)
-        self.not_before[entry.pod.uid] = self.now + pause(entry.attempts + 1)
+        self.queue.postpone(entry.pod, entry, self.now)
+        self.not_before[entry.pod.uid] = self.now + pause(entry.refusals + 1, REFUSED_MAX_S)
 
     @rule(change=CHANGES)
     @precondition(lambda self: self.popped is None)
@@ -125,7 +125,7 @@ class Waiting(RuleBasedStateMachine):
             self.park(frozenset((Cause.NODE,)))
         self.now += PARKED_MAX_S
         self.queue.flush(self.now)
-        self.now += PAUSE_MAX_S
+        self.now += REFUSED_MAX_S
         out = []
         while (entry := self.queue.pop(self.now)) is not None:
             out.append(entry.pod)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from scheduler.model.pod import Pod
@@ -192,12 +194,28 @@ def test_a_failed_binding_pauses_by_itself() -> None:
     """Semantics case 12: no event has to wake it."""
     waiting = queue(pod("a"))
     entry = take(waiting)
+    entry.attempts, entry.refusals = 5, 2
     waiting.settle(entry.pod.uid)
-    waiting.postpone(entry.pod, 2, NOW - 7, NOW)
+    waiting.postpone(entry.pod, entry, NOW + 7)
 
-    assert order(waiting, NOW + 3.9) == []
-    again = take(waiting, NOW + 4)
-    assert (again.attempts, again.since) == (3, NOW - 7)
+    assert order(waiting, NOW + 10.9) == []
+    again = take(waiting, NOW + 11)
+    assert (again.attempts, again.refusals, again.since) == (6, 3, NOW)
+
+
+def test_a_pod_that_can_never_be_bound_is_tried_seven_times_in_two_minutes() -> None:
+    """Field case C29; an hour later once a minute."""
+    waiting, now, tries = queue(pod("doomed")), NOW, []
+    while now < NOW + 3600:
+        entry = waiting.pop(now)
+        if entry is not None:
+            tries.append(now - NOW)
+            waiting.settle(entry.pod.uid)
+            waiting.postpone(entry.pod, entry, now)
+        now += 1
+
+    assert [moment for moment in tries if moment <= 120] == [0, 1, 3, 7, 15, 31, 63]
+    assert {later - earlier for earlier, later in itertools.pairwise(tries[8:])} == {60}
 
 
 def test_a_stale_pause_does_not_cut_a_new_one_short() -> None:
@@ -217,7 +235,7 @@ def test_sizes_are_those_of_kube_schedulers_metric() -> None:
     refuse(waiting)
     entry = take(waiting)
     waiting.settle(entry.pod.uid)
-    waiting.postpone(entry.pod, 0, NOW, NOW)
+    waiting.postpone(entry.pod, entry, NOW)
 
     assert waiting.sizes() == {"active": 1, "backoff": 1, "unschedulable": 1}
 
