@@ -1,0 +1,225 @@
+"""What is said about a decision: codes, advice, numbers, scores, and words told apart again."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from scheduler.decide.explain import Note, Outcome, Refusal, explain, meanings
+from scheduler.decide.ranking import Ranking, Standing, rank
+from scheduler.decide.view import Profile
+from scheduler.model.advice import ADVICE, Part, parts
+from scheduler.model.node import Node
+from scheduler.model.reason import Code, sentence
+from tests.builders import ANYBODY, GPU, Wishes, cluster, node, placed, pod, refused
+from tests.unit.decide.test_codes import EXAMPLES, LABELLED
+
+
+@pytest.mark.parametrize("code", Code, ids=lambda code: code.name)
+def test_every_code_is_told_from_its_words_and_comes_with_advice(code: Code) -> None:
+    """Whoever can read only the condition still learns what to do."""
+    objects, wishes = EXAMPLES[code]
+    name = "solo" if code is Code.INDEX_UNKNOWN else "w-0"
+    profile = LABELLED if code is Code.MAP_NOT_ALLOWED else ANYBODY
+    diagnosis = refused(cluster(*objects), pod(name, **wishes), profile).diagnosis
+
+    told = parts(sentence(diagnosis))
+
+    assert {part.code for part in told} == diagnosis.codes()
+    assert sum(part.count for part in told) == len(
+        [reason for reasons in diagnosis.nodes.values() for reason in reasons]
+    )
+    assert ADVICE[code].next_step
+    assert ADVICE[code].stage
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        pytest.param("", (), id="nothing-said"),
+        pytest.param(
+            "0/3 nodes are available: 1 Too many pods, 2 Insufficient cpu (need 2; best node has"
+            " 1 free).",
+            (
+                Part(1, "Too many pods", Code.TOO_MANY_PODS),
+                Part(2, "Insufficient cpu (need 2; best node has 1 free)", Code.INSUFFICIENT),
+            ),
+            id="two-of-ours",
+        ),
+        pytest.param(
+            "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 No"
+            " preemption victims found for incoming pod.",
+            (Part(2, "Insufficient cpu", Code.INSUFFICIENT),),
+            id="kube-scheduler-adds-its-preemption",
+        ),
+        pytest.param(
+            "0/2 nodes are available: 2 node(s) had volume node affinity conflict.",
+            (Part(2, "node(s) had volume node affinity conflict", None),),
+            id="words-of-somebody-else",
+        ),
+        pytest.param(
+            "binding failed: no, really",
+            (Part(0, "binding failed: no, really", None),),
+            id="no-rejection-at-all",
+        ),
+        pytest.param(
+            "0/1 nodes are available: MapChanged: container a was created with CUDA_VISIBLE_DEVICES"
+            "=0,1 and gpu-scheduling-map now says 2; recreate the pod.",
+            (
+                Part(
+                    0,
+                    "MapChanged: container a was created with CUDA_VISIBLE_DEVICES=0,1 and"
+                    " gpu-scheduling-map now says 2; recreate the pod",
+                    Code.MAP_CHANGED,
+                ),
+            ),
+            id="a-comma-inside-the-pods-own-reason",
+        ),
+    ],
+)
+def test_a_sentence_is_taken_apart_again(message: str, expected: tuple[Part, ...]) -> None:
+    assert parts(message) == expected
+
+
+def lacks(name: str, have: int) -> Refusal:
+    return Refusal(
+        node=name,
+        stage="NodeResourcesFit",
+        code="INSUFFICIENT",
+        text=f"Insufficient nvidia.com/gpu (need 8; {have} free)",
+        resource=GPU,
+        need=8,
+        have=have,
+        is_final=True,
+    )
+
+
+def tainted(name: str) -> Refusal:
+    return Refusal(
+        node=name,
+        stage="TaintToleration",
+        code="TAINT",
+        text="node(s) had untolerated taint {x: y}",
+        is_final=True,
+    )
+
+
+def test_each_node_says_no_with_its_own_numbers() -> None:
+    world = cluster(node("a", gpus=4), node("b", gpus=1, taints=["x=y:NoSchedule"]), node("c"))
+
+    said = explain(refused(world, pod(gpus=8)))
+
+    assert said.message == (
+        "0/3 nodes are available: 1 node(s) had untolerated taint {x: y}, 2 Insufficient"
+        " nvidia.com/gpu (need 8; best node has 4 free)."
+    )
+    assert said.total == 3
+    assert said.refusals == (lacks("a", 4), tainted("b"), lacks("c", 0))
+    assert not said.is_placed
+
+
+def test_what_concerns_the_whole_pod_is_said_of_no_node() -> None:
+    said = explain(refused(cluster(node(), node("b")), pod("w-0", map="0=n9:0")))
+
+    [only] = said.refusals
+    assert (only.node, only.code, said.total) == ("", "MAP_NODE_UNKNOWN", 2)
+
+
+def test_a_placement_says_all_that_the_pod_is_given() -> None:
+    world = cluster(node(gpus=4, numbered=True))
+
+    said = explain(placed(world, pod("w-1", map="1=n1:3,2")))
+
+    assert said == Outcome(
+        node="n1",
+        devices="gpu:3,2",
+        index=1,
+        cuda_visible_devices="3,2",
+        notes=(
+            Note(
+                "EnvironmentNotSet",
+                "CUDA_VISIBLE_DEVICES=3,2 was not set: the pod did not pass the webhook",
+            ),
+        ),
+    )
+    assert said.is_placed
+
+
+def test_what_is_empty_is_not_written() -> None:
+    world = cluster(node(gpus=4))
+
+    written = msgspec.json.encode(explain(placed(world, pod(gpus=1))))
+
+    assert written == b'{"node":"n1","devices":"gpu x 1"}'
+
+
+def test_codes_are_explained_once_and_unknown_ones_are_passed_over() -> None:
+    known = meanings(["TAINT", "TAINT", "OF_A_NEWER_VERSION"])
+
+    assert list(known) == ["TAINT"]
+    assert known["TAINT"].helps == tuple(cause.value for cause in Code.TAINT.causes)
+
+
+ZONES = [{"weight": 7, "preference": {"matchExpressions": [{"key": "z", "operator": "Exists"}]}}]
+LIKES_Z = {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": ZONES}}}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "wishes", "expected"),
+    [
+        pytest.param(
+            [node("a", gpus=2), node("b", gpus=4)],
+            {"gpus": 1},
+            Ranking(
+                Standing("a", 0, 1, 0, 32000), Standing("b", 0, 3, 0, 32000), "requested_left", 2
+            ),
+            id="the-tighter-one",
+        ),
+        pytest.param(
+            [node("a", gpus=2), node("b", gpus=4, labels={"z": "1"})],
+            {"gpus": 1, "spec": LIKES_Z},
+            Ranking(Standing("b", -7, 3, 0, 32000), Standing("a", 0, 1, 0, 32000), "dislike", 7),
+            id="the-liked-one-though-it-is-emptier",
+        ),
+        pytest.param(
+            [node("a", gpus=2), node("b", gpus=2)],
+            {"gpus": 1},
+            Ranking(Standing("a", 0, 1, 0, 32000), Standing("b", 0, 1, 0, 32000), "name"),
+            id="equals-by-name",
+        ),
+        pytest.param(
+            [node("a", gpus=2), node("b", gpus=0)],
+            {"gpus": 1},
+            Ranking(Standing("a", 0, 1, 0, 32000)),
+            id="nobody-else",
+        ),
+        pytest.param(
+            [node("a", gpus=2), node("b", gpus=2, cpu="8")],
+            {"gpus": 1},
+            Ranking(Standing("b", 0, 1, 0, 8000), Standing("a", 0, 1, 0, 32000),
+                    "milli_cpu_left", 24000),
+            id="by-cpu-where-the-rest-is-equal",
+        ),
+    ],
+)  # fmt: skip
+def test_the_winner_and_the_runner_up(nodes: list[Node], wishes: Wishes, expected: Ranking) -> None:
+    world = cluster(*nodes)
+
+    assert rank(world, placed(world, pod(**wishes)), ANYBODY) == expected
+
+
+def test_when_spreading_the_emptiest_node_wins() -> None:
+    world = cluster(node("a", gpus=2), node("b", gpus=4), node("c", gpus=3))
+    spread = Profile(placement="spread")
+
+    ranking = rank(world, placed(world, pod(gpus=1), spread), spread)
+
+    assert ranking is not None
+    assert ranking.runner_up is not None
+    assert (ranking.winner.node, ranking.runner_up.node, ranking.margin) == ("b", "c", -1)
+
+
+def test_a_mapped_pod_has_no_rivals() -> None:
+    world = cluster(node(gpus=2), node("b", gpus=2))
+
+    assert rank(world, placed(world, pod("w-0", map="0=n1:0")), ANYBODY) is None
