@@ -111,7 +111,7 @@ class Journal:
         self._ring: deque[Record] = deque()
         self._detailed: deque[Record] = deque()
         self._admissions: deque[AdmissionRecord] = deque(maxlen=ADMISSIONS_MAX)
-        self._rows = 0
+        self.rows = 0
         self._rank_at = 0.0
         self.awaited = Awaited()
         self.written = 0
@@ -216,9 +216,9 @@ class Journal:
         # One rejection can speak for many pods; it is kept once and counted once.
         shared = last is not None and last.nodes is diagnosis.nodes
         record.rows = 0 if shared else len(diagnosis.nodes)
-        self._rows += record.rows
+        self.rows += record.rows
         self._detailed.append(record)
-        while self._rows > ROWS_MAX and len(self._detailed) > 1:
+        while self.rows > ROWS_MAX and len(self._detailed) > 1:
             self._drop_detail()
 
     def _drop_detail(self) -> None:
@@ -232,5 +232,5 @@ class Journal:
         ):
             heir.rows = old.rows
         else:
-            self._rows -= old.rows
+            self.rows -= old.rows
         old.diagnosis, old.rows = None, 0

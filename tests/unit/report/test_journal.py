@@ -1,0 +1,281 @@
+"""The journal keeps what explains a decision, in bounds, and does nothing nobody asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from scheduler.decide.admit import Admission
+from scheduler.decide.cycle import decide
+from scheduler.decide.decision import Decision, Placement, Rejection
+from scheduler.model.admission import Answer
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Diagnosis
+from scheduler.report import journal as journal_module
+from scheduler.report.awaited import WAITING_MAX, TooManyWait
+from scheduler.report.journal import Journal, Record
+from scheduler.state.cluster import Cluster
+from scheduler.state.promise import Promises
+from scheduler.state.queue import Entry, Queue
+from scheduler.state.snapshot import State, take
+from tests.builders import ANYBODY, cluster, node, pod
+from tests.unit.decide.world import World as Admissions
+from tests.unit.decide.world import seed_nodes, wants_2g
+from tests.unit.loop.stage import Clock
+
+
+class World:
+    """A cluster, and how often somebody wanted all of it."""
+
+    def __init__(self, state: Cluster) -> None:
+        self.cluster = state
+        self.queue = Queue()
+        self.generation = 5
+        self.taken = 0
+
+    def state(self) -> State:
+        self.taken += 1
+        return take(self.cluster, self.queue, Promises(), self.generation, 1000.0)
+
+
+class Desk:
+    """A journal that is told every decision about the pods of one small cluster."""
+
+    def __init__(self, *nodes: Any, entries: int = 10) -> None:
+        self.world = World(cluster(*(nodes or (node(gpus=4),))))
+        self.clock = Clock()
+        self.journal = Journal(ANYBODY, self.clock, "run", entries)
+
+    def decide(self, one: Pod, attempts: int = 0) -> Record:
+        decision = decide(self.world.cluster, one, ANYBODY)
+        return self.keep(one, decision, attempts)
+
+    def keep(self, one: Pod, decision: Decision, attempts: int = 0) -> Record:
+        entry = Entry(one, 990.0, 1, attempts)
+        return self.journal.record(entry, decision, self.world, self.clock.now)
+
+
+def rejection(one: Pod, diagnosis: Diagnosis) -> Rejection:
+    return Rejection(pod=one, diagnosis=diagnosis)
+
+
+def wide(rows: int) -> Diagnosis:
+    """A rejection by so many nodes."""
+    [reasons] = decide(cluster(node()), pod(gpus=1), ANYBODY).diagnosis.nodes.values()  # type: ignore[union-attr]
+    return Diagnosis(total=rows, nodes={f"n{number}": reasons for number in range(rows)})
+
+
+def test_a_record_says_who_when_and_on_which_state() -> None:
+    desk = Desk()
+
+    record = desk.decide(pod("a", gpus=1, annotations={"gpu-scheduler.io/reservation": "r-1"}), 2)
+
+    assert (record.namespace, record.name, record.uid) == ("team", "a", "team-a")
+    assert (record.id, record.at, record.attempt, record.generation) == ("run-1", 1000.0, 3, 5)
+    assert record.reservation == "r-1"
+    assert record.message == ""
+    assert record.placement is not None
+    assert record.placement.node_name == "n1"
+
+
+def test_a_refusal_keeps_its_sentence_and_every_nodes_reasons() -> None:
+    record = Desk().decide(pod("a", gpus=9))
+
+    assert record.placement is None
+    assert record.message.startswith("0/1 nodes are available: 1 Insufficient nvidia.com/gpu")
+    assert record.diagnosis is not None
+    assert list(record.diagnosis.nodes) == ["n1"]
+
+
+def test_no_pod_is_kept_alive() -> None:
+    """Its annotations may be a quarter of a megabyte, and the ring holds thousands."""
+    record = Desk().decide(pod("a", gpus=1, annotations={"gpu-scheduler.io/x": "y" * 1000}))
+
+    assert record.placement is not None
+    assert record.placement.pod.annotations == {}
+
+
+def test_ids_are_never_used_twice_and_the_oldest_are_forgotten() -> None:
+    desk = Desk(entries=3)
+    ids = [desk.decide(pod(f"p{number}", gpus=number % 2 * 9)).id for number in range(7)]
+
+    assert len(set(ids)) == 7
+    assert [record.id for record in desk.journal.newest()] == ids[:3:-1]
+    assert len(desk.journal) == 3
+    assert desk.journal.written == 7
+
+
+def test_one_pods_decisions_are_found_newest_first() -> None:
+    desk = Desk()
+    for name, space in (("a", "team"), ("b", "team"), ("a", "other"), ("a", "team")):
+        desk.decide(pod(name, namespace=space))
+
+    assert [record.number for record in desk.journal.about("team", "a")] == [4, 1]
+    assert desk.journal.about("team", "c") == []
+
+
+@pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        pytest.param(0, [4, 5, 6], id="the-first-ones-are-gone"),
+        pytest.param(4, [5, 6], id="some-are-known"),
+        pytest.param(6, [], id="all-are-known"),
+    ],
+)
+def test_a_reader_goes_on_where_it_stopped(after: int, expected: list[int]) -> None:
+    desk = Desk(entries=3)
+    for number in range(6):
+        desk.decide(pod(f"p{number}"))
+
+    assert [record.number for record in desk.journal.after(after)] == expected
+
+
+def test_refusals_of_nodes_are_bounded_by_their_number_and_the_newest_stays() -> None:
+    desk = Desk()
+    third = journal_module.ROWS_MAX // 3
+    for number in range(4):
+        one = pod(f"p{number}")
+        desk.keep(one, rejection(one, wide(third)))
+    huge = pod("huge")
+    desk.keep(huge, rejection(huge, wide(journal_module.ROWS_MAX + 1)))
+
+    newest, *others = desk.journal.newest()
+    assert newest.diagnosis is not None
+    assert [record.diagnosis for record in others] == [None] * 4
+    assert all(record.message for record in others)
+
+
+def test_a_rejection_that_speaks_for_many_pods_counts_once() -> None:
+    desk = Desk(entries=100)
+    shared = wide(journal_module.ROWS_MAX)
+    for number in range(50):
+        one = pod(f"p{number}")
+        desk.keep(one, rejection(one, shared))
+    assert all(record.diagnosis is shared for record in desk.journal.newest())
+
+    last = pod("last")
+    desk.keep(last, rejection(last, wide(1)))
+
+    newest, *others = desk.journal.newest()
+    assert newest.diagnosis is not None
+    assert [record.diagnosis for record in others] == [None] * 50
+
+
+def test_details_go_with_the_records_that_had_them() -> None:
+    """Or a busy journal would hold the refusals of thousands of forgotten decisions."""
+    desk = Desk(entries=2)
+    for number in range(20):
+        one = pod(f"p{number}")
+        desk.keep(one, rejection(one, wide(10)))
+        desk.decide(pod(f"q{number}"))
+
+    assert desk.journal.rows == 10
+
+
+def test_the_runner_up_is_looked_for_as_long_as_it_costs_one_part_in_a_hundred() -> None:
+    """The clock of this test takes a second for each look, so the next one waits for 99."""
+    desk = Desk(node("a", gpus=4), node("b", gpus=4))
+
+    def ticking() -> float:
+        desk.clock.now += 1.0
+        return desk.clock.now
+
+    desk.journal = Journal(ANYBODY, ticking, "run")
+    ranked = [desk.decide(pod("a", gpus=1)).ranking is not None for _ in range(250)]
+
+    assert ranked[0]
+    assert ranked.count(True) == 3
+
+
+async def test_the_next_decision_about_a_pod_comes_with_the_state_before_it() -> None:
+    desk = Desk()
+    waiting = asyncio.create_task(desk.journal.awaited.next("team/a", 10.0))
+    await asyncio.sleep(0)
+    desk.decide(pod("b", gpus=1))
+    assert desk.world.taken == 0
+
+    record = desk.decide(pod("a", gpus=1))
+    caught = await waiting
+
+    assert caught.id == record.id
+    assert isinstance(caught.decision, Placement)
+    assert caught.state.generation == 5
+    assert desk.world.taken == 1
+    desk.decide(pod("a", gpus=1))
+    assert desk.world.taken == 1
+
+
+async def test_whoever_waits_in_vain_is_told_and_leaves_nothing_behind() -> None:
+    desk = Desk()
+    with pytest.raises(TimeoutError):
+        await desk.journal.awaited.next("team/a", 0.0)
+
+    assert not desk.journal.awaited
+
+
+async def test_only_so_many_may_wait() -> None:
+    desk = Desk()
+    tasks = [
+        asyncio.create_task(desk.journal.awaited.next(f"team/{number}", 10.0))
+        for number in range(WAITING_MAX)
+    ]
+    await asyncio.sleep(0)
+    with pytest.raises(TooManyWait):
+        await desk.journal.awaited.next("team/a", 10.0)
+
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert not desk.journal.awaited
+
+
+class TestAdmissions:
+    """How a decision finds the admission that its pod went through."""
+
+    def kept(self, desk: Desk, one: Pod, admission: Admission, reservation: str = "") -> None:
+        desk.journal.admitted(one, admission, reservation, 1.0)
+
+    def test_the_tiers_that_had_nothing_free_are_kept_with_the_reason(self) -> None:
+        world, desk = Admissions(*seed_nodes()), Desk()
+        for _ in range(12):
+            assert world.admit(wants_2g("web-")) == "2g.20gb"
+
+        self.kept(desk, wants_2g(), world.ask(wants_2g()), "r-13")
+
+        found = desk.journal.admission_of(pod(annotations={"gpu-scheduler.io/reservation": "r-13"}))
+        assert found is not None
+        assert found.result == "degraded"
+        assert found.granted == ("nvidia.com/mig-1g.10gb",)
+        assert [tier for tier, _ in found.tried] == ["2g.20gb", "1g.20gb"]
+        assert "2 Insufficient nvidia.com/mig-2g.20gb" in found.tried[0][1]
+
+    @pytest.mark.parametrize(
+        ("shown", "result"),
+        [
+            pytest.param({"annotations": {"gpu-scheduler.io/reservation": "r-2"}}, "second",
+                         id="by-its-reservation"),
+            pytest.param({"annotations": {"gpu-scheduler.io/reservation": "r-9"}}, None,
+                         id="a-reservation-of-another-process"),
+            pytest.param({}, "first", id="by-its-name"),
+            pytest.param({"name": "web-xyz", "owner": "Deployment/web"}, "third",
+                         id="by-its-owner"),
+            pytest.param({"name": "web-xyz"}, None, id="a-stranger"),
+            pytest.param({"name": "a", "namespace": "other"}, None, id="of-another-namespace"),
+        ],
+    )  # fmt: skip
+    def test_a_pod_meets_its_admission(self, shown: dict[str, Any], result: str | None) -> None:
+        desk = Desk()
+        owner = "Deployment/web"
+        for name, one, tag in (
+            ("first", pod("a", uid=""), ""),
+            ("second", pod("web-", uid="", owner=owner), "r-2"),
+            ("third", pod("web-", uid="", owner=owner), "r-3"),
+        ):
+            self.kept(desk, one, Admission(answer=Answer(), result=name), tag)
+        name = shown.pop("name", "a" if not shown else "web-xyz")
+
+        found = desk.journal.admission_of(pod(name, **shown))
+
+        assert (found.result if found else None) == result
