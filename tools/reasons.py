@@ -6,14 +6,14 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from scheduler.model.reason import Cause, Code
+from scheduler.model.code import Cause, Code
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "reasons.md"
 
 HEAD: Final = """\
 # Why a pod is pending
 
-Written by `python -m tools.reasons` from `scheduler/model/reason.py`; not edited by hand.
+Written by `python -m tools.reasons` from `scheduler/model/code.py`; not edited by hand.
 
 What is wrong stands in the pod's condition `PodScheduled` and in its event `FailedScheduling`, in
 kube-scheduler's words: how many nodes say what. `kubectl describe pod` shows both. The metric

@@ -53,23 +53,15 @@ def _general_problem(pod: Pod) -> Reason | None:
 
 
 def _rejected_everywhere(view: View, pod: Pod, reason: Reason) -> Rejection:
-    total = sum(1 for _ in view.candidates())
-    return Rejection(pod=pod, diagnosis=Diagnosis(total=total, general=reason))
+    return Rejection(pod=pod, diagnosis=Diagnosis(total=len(view.nodes), general=reason))
 
 
 def _decide_mapped(view: View, pod: Pod, profile: Profile) -> Decision:
     found = mapped.target(pod, view, profile)
     if isinstance(found, Reason):
         return _rejected_everywhere(view, pod, found)
-    nodes: dict[str, tuple[Reason, ...]] = {}
-    place: NodeBooks | None = None
-    for books in view.candidates():
-        assert books.node is not None
-        if books.node.name == found.node_name:
-            place = books
-        else:
-            nodes[books.node.name] = (mapped.NOT_NAMED,)
-    assert place is not None, f"{found.node_name} was resolved but is not a candidate"
+    place = view.at(found.node_name)
+    assert place is not None, f"{found.node_name} was resolved and does not exist"
     changed = mapped.literal_problem(pod, found.entry, place)
     if changed is not None:
         return _rejected_everywhere(view, pod, changed)
@@ -82,8 +74,13 @@ def _decide_mapped(view: View, pod: Pod, profile: Profile) -> Decision:
         if isinstance(placement, Placement):
             return placement
         reasons = (placement,)
-    nodes[found.node_name] = reasons
-    return Rejection(pod=pod, diagnosis=Diagnosis(total=len(nodes), nodes=nodes))
+    elsewhere = view.verdicts.of(mapped.NOT_NAMED, lambda _: (mapped.NOT_NAMED,))
+    return _rejected(pod, elsewhere.diagnosis({found.node_name: reasons}))
+
+
+def _rejected(pod: Pod, diagnosis: Diagnosis | None) -> Rejection:
+    assert diagnosis is not None, f"the index missed a node for {pod.key}"
+    return Rejection(pod=pod, diagnosis=diagnosis)
 
 
 def _mapped_placement(pod: Pod, found: mapped.Target, books: NodeBooks) -> Placement | Reason:
@@ -103,15 +100,17 @@ def _mapped_placement(pod: Pod, found: mapped.Target, books: NodeBooks) -> Place
 
 
 def _decide_packed(view: View, pod: Pod, profile: Profile) -> Decision:
-    spread = profile.placement == "spread"
-    books = packed.find(view, pod, spread=spread)
+    if not len(view.nodes):
+        return _rejected_everywhere(view, pod, NO_NODES)
+    # Whoever was refused a moment ago is probably refused again, and few nodes changed since.
+    if view.verdicts.seems_hopeless(pod.kind):
+        diagnosis = packed.diagnosis(view, pod)
+        if diagnosis is not None:
+            return _rejected(pod, diagnosis)
+    books = packed.find(view, pod, spread=profile.placement == "spread")
     if books is not None:
         return _packed_placement(pod, books)
-    unexpected, rejected = packed.scan(view.candidates(), pod, spread=spread)
-    assert unexpected is None, f"the index missed a node for {pod.key}"
-    if not rejected:
-        return _rejected_everywhere(view, pod, NO_NODES)
-    return Rejection(pod=pod, diagnosis=Diagnosis(total=len(rejected), nodes=rejected))
+    return _rejected(pod, packed.diagnosis(view, pod))
 
 
 def _packed_placement(pod: Pod, books: NodeBooks) -> Placement:

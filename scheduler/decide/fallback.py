@@ -19,8 +19,9 @@ from scheduler.decide.filters import first_rejection
 from scheduler.decide.view import Overlay, Profile, stronger
 from scheduler.model import names
 from scheduler.model.ladder import OFF, Ladder
-from scheduler.model.pod import Pod, with_resources
+from scheduler.model.pod import Pod
 from scheduler.model.reason import Diagnosis
+from scheduler.model.swap import with_resources
 from scheduler.state.cluster import Cluster
 from scheduler.state.promise import Promise
 

@@ -31,6 +31,7 @@ KUBELET_PICKS = Reason(
 NOT_NAMED = Reason(
     code=Code.NOT_IN_MAP, text="node(s) not named by gpu-scheduling-map", resolvable=False
 )
+_CUDA_MODES = {mode.value: mode for mode in CudaMode}
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -71,8 +72,7 @@ def wants(pod: Pod) -> tuple[Want, ...]:
 
 def cuda_mode(pod: Pod) -> CudaMode:
     """The pod's mode; an unknown one counts as ``auto`` (the webhook refuses it)."""
-    text = pod.annotations.get(names.CUDA_MODE, "auto")
-    return CudaMode(text) if text in {mode.value for mode in CudaMode} else CudaMode.AUTO
+    return _CUDA_MODES.get(pod.annotations.get(names.CUDA_MODE, ""), CudaMode.AUTO)
 
 
 def device_problem(pod: Pod, entry: MapEntry, books: NodeBooks) -> Reason | None:

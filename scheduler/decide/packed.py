@@ -14,9 +14,10 @@ from scheduler.decide.view import View
 from scheduler.model import names
 from scheduler.model.device import Devices
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Reason
+from scheduler.model.reason import Diagnosis, Reason
 from scheduler.state.index import ANY, Kinds, NodeClass
 from scheduler.state.ledger import NodeBooks
+from scheduler.state.verdicts import Check
 
 #: With up to this many classes each one's own shelf is read; beyond, the shelf of all nodes.
 SHELVES_MAX = 8
@@ -45,6 +46,30 @@ def devices(pod: Pod, books: NodeBooks) -> Devices:
     return Devices(
         numbers, tuple((names.mig_profile(name), n) for name, n in sorted(counts.items()))
     )
+
+
+def diagnosis(view: View, pod: Pod) -> Diagnosis | None:
+    """Why every node says no, or None where one does not."""
+    check = _checker(view, pod)
+    verdict = view.verdicts.of(pod.kind, check)
+    return verdict.diagnosis({name: check(books) for name, books in view.changed.items()})
+
+
+def _checker(view: View, pod: Pod) -> Check:
+    """What any node says to the pod; nodes of one class are asked once about what they share."""
+    if pod.names_nodes or not view.index.covers(pod.label_keys):
+        return lambda books: first_rejection(pod, books)
+    by_class: dict[int, tuple[Reason, ...]] = {}
+
+    def check(books: NodeBooks) -> tuple[Reason, ...]:
+        assert books.node is not None
+        number = view.index.class_of(books.node.name)
+        reasons = by_class.get(number)
+        if reasons is None:
+            reasons = by_class[number] = first_rejection(pod, books, CLASS_FILTERS)
+        return reasons or first_rejection(pod, books, NODE_FILTERS)
+
+    return check
 
 
 def scan(
@@ -99,7 +124,7 @@ def _best_of(view: View, pod: Pod, kinds: Kinds, *, spread: bool) -> NodeBooks |
     cpu = pod.requests.get(names.CPU, 0) or NO_CPU
     for shelves in shelf_sets:
         shelf = shelves.get(resource)
-        for _, (_, name) in shelf.fitting(need, cpu, spread=spread) if shelf else ():
+        for _, (_, name) in shelf.fitting(need, cpu, spread=spread) if shelf is not None else ():
             if name in view.changed or view.index.class_of(name) not in kinds.numbers:
                 continue
             books = view.at(name)

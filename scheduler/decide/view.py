@@ -13,6 +13,8 @@ from scheduler.model.pod import Pod
 from scheduler.state.cluster import Cluster
 from scheduler.state.index import NodeIndex
 from scheduler.state.ledger import NodeBooks, holding_of
+from scheduler.state.nodes import Nodes
+from scheduler.state.verdicts import Verdicts
 
 
 class View(Protocol):
@@ -21,6 +23,14 @@ class View(Protocol):
     @property
     def index(self) -> NodeIndex:
         """Finds nodes in best-fit order."""
+
+    @property
+    def verdicts(self) -> Verdicts:
+        """What nodes said to pods that were refused, without what was tried out."""
+
+    @property
+    def nodes(self) -> Nodes:
+        """All nodes, as many as exist."""
 
     @property
     def changed(self) -> Mapping[str, NodeBooks]:
@@ -60,6 +70,8 @@ class Overlay:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self.index = cluster.index
+        self.nodes = cluster.nodes
+        self.verdicts = cluster.verdicts
         self.changed: dict[str, NodeBooks] = {}
         self.nominated: Mapping[str, Pod] = {}
         self.resolve = cluster.resolve

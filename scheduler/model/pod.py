@@ -7,12 +7,11 @@ is frozen: what happens to it later is a new Pod.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
 from functools import cached_property
 
 import msgspec
 
-from scheduler.model import names, resources
+from scheduler.model import names
 from scheduler.model.selector import PreferredTerm, Term, Toleration
 
 
@@ -61,6 +60,12 @@ class Condition(msgspec.Struct, frozen=True):
     reason: str = ""
     message: str = ""
     since: str = ""
+
+
+class Kind(msgspec.Struct, frozen=True, cache_hash=True):
+    """All that a packed pod asks of a node; see ``Pod.kind``."""
+
+    parts: tuple[object, ...]
 
 
 class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -120,7 +125,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             if count > 0 and names.is_gpu_device(resource)
         }
 
-    @property
+    @cached_property
     def reads_devices(self) -> frozenset[str]:
         """The annotations from which containers read their devices (downward API)."""
         return frozenset(c.cuda_key for c in self.containers if c.cuda_key is not None)
@@ -168,6 +173,24 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
 
     @cached_property
+    def kind(self) -> Kind:
+        """Packed pods of equal kind get the same answer from every node.
+
+        What is not in here, a decision about a packed pod must not read.
+        """
+        requesting = sum(1 for one in self.containers if one.devices.get(names.GPU))
+        reads = (self.reads_devices, self.annotations.get(names.CUDA_MODE), requesting)
+        return Kind(
+            (
+                tuple(sorted(self.requests.items())),
+                self.constraints,
+                self.host_ports,
+                self.unsupported,
+                reads if self.reads_devices else None,
+            )
+        )
+
+    @cached_property
     def label_keys(self) -> frozenset[str]:
         """The node labels that the pod's selector and affinity name."""
         terms = (*(self.required_terms or ()), *(p.preference for p in self.preferred_terms))
@@ -209,33 +232,3 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             self.tolerations,
             self.unsupported,
         )
-
-
-def with_resources(pod: Pod, changes: Mapping[str, str]) -> Pod:
-    """The pod as it would be if every container asked for other resources, 1:1 and at once."""
-    containers = tuple(_swapped(container, changes) for container in pod.containers)
-    requests = {
-        resource: value
-        for resource, value in pod.requests.items()
-        if not names.is_gpu_device(resource)
-    }
-    resources.add(requests, device_requests(containers))
-    return msgspec.structs.replace(pod, containers=containers, requests=requests)
-
-
-def device_requests(containers: tuple[Container, ...]) -> dict[str, int]:
-    """Effective requests for GPUs and MIG instances only."""
-    return resources.effective(
-        (c.devices for c in containers if c.role is Role.APP),
-        [(c.devices, c.role is Role.SIDECAR) for c in containers if c.role is not Role.APP],
-    )
-
-
-def _swapped(container: Container, changes: Mapping[str, str]) -> Container:
-    if changes.keys().isdisjoint(container.devices):
-        return container
-    devices: dict[str, int] = {}
-    for resource, count in container.devices.items():
-        target = changes.get(resource, resource)
-        devices[target] = devices.get(target, 0) + count
-    return msgspec.structs.replace(container, devices=devices)

@@ -1,82 +1,21 @@
 """Why a node, or the whole cluster, says no.
 
-A reason is a value: a stable code, a sentence that can be counted (kube-scheduler's words,
-so that people's greps keep working), numbers, and the causes that could lift it. The
-table of codes below is the only one; ``docs/reasons.md`` is generated from it.
+A reason is a value: a stable code (``model/code``), a sentence that can be counted
+(kube-scheduler's words, so that people's greps keep working), and numbers. A diagnosis holds
+the reasons of every node, and adds them up to the sentence that people read.
 """
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import cached_property
 
 import msgspec
 
+from scheduler.model.code import Cause, Code
 from scheduler.model.quantity import format_value
 
-
-class Cause(enum.Enum):
-    """What would have to change in the cluster before a retry can help."""
-
-    POD = "the pod itself changed"
-    FREED = "a pod that held something on a node went away"
-    NODE = "a node appeared, or its labels, taints or allocatable changed"
-    NAMESPACE = "a namespace's labels or annotations changed"
-    DEVICES = "which devices a pod holds became known"
-    OWNER = "a pod of the same owner went away"
-
-
-class Code(enum.Enum):
-    """Every rejection the scheduler can give: code -> (meaning, causes that lift it)."""
-
-    NODE_UNSCHEDULABLE = ("the node is cordoned", (Cause.NODE, Cause.POD))
-    TAINT = ("the node has a taint that the pod does not tolerate", (Cause.NODE, Cause.POD))
-    AFFINITY = ("node selector or required node affinity", (Cause.NODE, Cause.POD))
-    PORTS = ("a host port of the pod is taken", (Cause.FREED, Cause.NODE))
-    TOO_MANY_PODS = ("the node's pod limit is reached", (Cause.FREED, Cause.NODE))
-    INSUFFICIENT = ("not enough of a resource is free", (Cause.FREED, Cause.NODE))
-    NODE_COUNTS_DEVICES = (
-        "on this node the kubelet picks the GPU, so mapped and counted GPU pods cannot mix",
-        (Cause.FREED, Cause.NODE),
-    )
-    DEVICE_HELD = ("a mapped device is held by a pod that does not share it", (Cause.FREED,))
-    DEVICE_NOT_FOUND = ("the map names a device the node does not have", (Cause.NODE, Cause.POD))
-    DEVICES_UNKNOWN = (
-        "a pod on the node holds GPUs whose numbers are not known yet",
-        (Cause.FREED, Cause.DEVICES, Cause.NODE),
-    )
-    NOT_IN_MAP = ("the map names another node for this pod", (Cause.NODE, Cause.POD))
-    MAP_INVALID = ("the map cannot be read", (Cause.POD,))
-    MAP_NOT_ALLOWED = ("the namespace may not use maps", (Cause.NAMESPACE,))
-    MAP_NODE_UNKNOWN = ("no node has the name or label that the map gives", (Cause.NODE,))
-    MAP_NODE_AMBIGUOUS = ("the map's node name fits several nodes", (Cause.NODE,))
-    MAP_CHANGED = ("the map changed after the devices were written into the pod", (Cause.POD,))
-    INDEX_UNKNOWN = ("the pod's index cannot be told", (Cause.POD,))
-    INDEX_NOT_IN_MAP = ("the map has no line for the pod's index", (Cause.POD,))
-    INDEX_HELD = ("another live pod of the same owner holds the index", (Cause.OWNER,))
-    INDEX_HELD_BY_OLDER_REVISION = (
-        "all indexes are held by pods of an older revision",
-        (Cause.OWNER,),
-    )
-    SHARES_MISMATCH = ("the containers' GPU requests do not add up to the map", (Cause.POD,))
-    NO_VALUE_FOR_ENV = (
-        "a container reads its devices from an annotation that would stay empty",
-        (Cause.POD, Cause.NODE),
-    )
-    UNSUPPORTED = ("the pod uses a field that this scheduler does not implement", (Cause.POD,))
-    NO_NODES = ("the cluster has no nodes", (Cause.NODE,))
-
-    @property
-    def meaning(self) -> str:
-        """One clause for people who read the table."""
-        meaning: str = self.value[0]
-        return meaning
-
-    @property
-    def causes(self) -> tuple[Cause, ...]:
-        """The kinds of change after which a retry may succeed."""
-        causes: tuple[Cause, ...] = self.value[1]
-        return causes
+__all__ = ["Cause", "Code", "Diagnosis", "Digest", "Reason", "Summary", "sentence"]
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +35,18 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
     resolvable: bool = True
 
 
-class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
+class Summary(msgspec.Struct, frozen=True):
+    """What a diagnosis comes to: the sentence, its codes, and the resources there is too little of.
+
+    ``lacking`` are those of which some node that passed all else had too little.
+    """
+
+    message: str
+    codes: frozenset[Code]
+    lacking: frozenset[str]
+
+
+class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Why no node was good enough.
 
     ``nodes`` maps a node name to its reasons. ``general`` is set instead where the pod
@@ -107,11 +57,17 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     nodes: Mapping[str, tuple[Reason, ...]] = {}
     general: Reason | None = None
 
+    @cached_property
+    def summary(self) -> Summary:
+        """Added up once, however many pods share this diagnosis."""
+        digest = Digest()
+        for reasons in self.nodes.values():
+            digest.add(reasons)
+        return digest.summary(self.total, self.general)
+
     def codes(self) -> frozenset[Code]:
         """All codes that took part in the "no"."""
-        if self.general is not None:
-            return frozenset((self.general.code,))
-        return frozenset(reason.code for reasons in self.nodes.values() for reason in reasons)
+        return self.summary.codes
 
     def causes(self) -> frozenset[Cause]:
         """The kinds of change that could make a retry succeed."""
@@ -119,51 +75,99 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
 
     def lacking(self) -> frozenset[str]:
         """The resources of which some node that passed all else had too little."""
-        return frozenset(
-            reason.resource
-            for reasons in self.nodes.values()
-            for reason in reasons
-            if reason.code is Code.INSUFFICIENT
-        )
+        return self.summary.lacking
 
 
-def histogram(reasons: Iterable[str]) -> str:
-    """Count equal sentences and join them as kube-scheduler does: sorted as strings.
+class _Line:
+    """One sentence of the histogram: how many nodes say it, and what each of them has."""
 
-    >>> histogram(["b", "a", "b"])
-    '1 a, 2 b'
+    __slots__ = ("best", "count", "haves", "reason")
+
+    def __init__(self, reason: Reason) -> None:
+        self.reason = reason
+        self.count = 0
+        self.best = reason.have
+        self.haves: dict[int, int] = {}
+
+
+class Digest:
+    """The reasons of many nodes, added up so that one node's can be exchanged at little cost.
+
+    Equal texts have equal codes and needs within one diagnosis; only what nodes have differs.
     """
-    counts: dict[str, int] = {}
-    for text in reasons:
-        counts[text] = counts.get(text, 0) + 1
-    return ", ".join(sorted(f"{count} {text}" for text, count in counts.items()))
+
+    __slots__ = ("_lines",)
+
+    def __init__(self) -> None:
+        self._lines: dict[str, _Line] = {}
+
+    def add(self, reasons: tuple[Reason, ...]) -> None:
+        """Count one node's reasons."""
+        for reason in reasons:
+            line = self._lines.get(reason.text)
+            if line is None:
+                line = self._lines[reason.text] = _Line(reason)
+            line.count += 1
+            if reason.resource:
+                line.haves[reason.have] = line.haves.get(reason.have, 0) + 1
+                line.best = max(line.best, reason.have)
+
+    def take(self, reasons: tuple[Reason, ...]) -> None:
+        """Count one node's reasons no more; they were added before."""
+        for reason in reasons:
+            line = self._lines[reason.text]
+            line.count -= 1
+            if line.count == 0:
+                del self._lines[reason.text]
+            elif reason.resource:
+                self._have_less(line, reason.have)
+
+    def _have_less(self, line: _Line, have: int) -> None:
+        line.haves[have] -= 1
+        if line.haves[have] == 0:
+            del line.haves[have]
+            if have == line.best:
+                line.best = max(line.haves)
+
+    def summary(self, total: int, general: Reason | None = None) -> Summary:
+        """What it comes to.
+
+        The sentence is kube-scheduler's FitError text, with our numbers in brackets behind a
+        reason. Same as ``pkg/scheduler/framework/types.go`` FitError.Error; the numbers never
+        hold a comma, because readers cut the list at commas.
+        """
+        codes = frozenset(line.reason.code for line in self._lines.values())
+        lacking = frozenset(
+            line.reason.resource
+            for line in self._lines.values()
+            if line.reason.code is Code.INSUFFICIENT
+        )
+        if general is not None:
+            codes = frozenset((general.code,))
+        return Summary(self._message(total, general), codes, lacking)
+
+    def _message(self, total: int, general: Reason | None) -> str:
+        head = f"0/{total} nodes are available"
+        if general is not None and general.code is not Code.NO_NODES:
+            return f"{head}: {general.text}."
+        if total == 0:
+            return "no nodes available to schedule pods"
+        # Sorted as strings, as kube-scheduler does.
+        body = ", ".join(
+            sorted(f"{line.count} {_with_numbers(line)}" for line in self._lines.values())
+        )
+        return f"{head}: {body}." if body else f"{head}:"
 
 
 def sentence(diagnosis: Diagnosis) -> str:
-    """kube-scheduler's FitError text, with our numbers in brackets behind a reason.
-
-    Same as ``pkg/scheduler/framework/types.go`` FitError.Error; the numbers never hold a
-    comma, because readers cut the list at commas.
-    """
-    head = f"0/{diagnosis.total} nodes are available"
-    general = diagnosis.general
-    if general is not None and general.code is not Code.NO_NODES:
-        return f"{head}: {general.text}."
-    if diagnosis.total == 0:
-        return "no nodes available to schedule pods"
-    flat = [reason for reasons in diagnosis.nodes.values() for reason in reasons]
-    best: dict[str, Reason] = {}
-    for reason in flat:
-        known = best.get(reason.text)
-        if known is None or reason.have > known.have:
-            best[reason.text] = reason
-    body = histogram(_with_numbers(best[reason.text]) for reason in flat)
-    return f"{head}: {body}." if body else f"{head}:"
+    """The sentence that people read on the pod (see ``Digest.summary``)."""
+    return diagnosis.summary.message
 
 
-def _with_numbers(best: Reason) -> str:
-    if not best.resource or best.need == 0:
-        return best.text
-    need = format_value(best.resource, best.need)
-    have = format_value(best.resource, max(best.have, 0))
-    return f"{best.text} (need {need}; best node has {have} free)"
+def _with_numbers(line: _Line) -> str:
+    reason = line.reason
+    if not reason.resource or reason.need == 0:
+        return reason.text
+    need = format_value(reason.resource, reason.need)
+    have = format_value(reason.resource, max(line.best, 0))
+    return f"{reason.text} (need {need}; best node has {have} free)"

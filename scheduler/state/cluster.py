@@ -41,6 +41,7 @@ class Cluster:
         self.nodes = Nodes(scheduler_name)
         self.books = self.nodes.books
         self.index = self.nodes.index
+        self.verdicts = self.nodes.verdicts
         self.at = self.nodes.at
         self.candidates = self.nodes.candidates
         self.resolve = self.nodes.resolve

@@ -77,11 +77,12 @@ class Tally(msgspec.Struct, frozen=True):
 class NodeBooks:
     """The mutable books of one node; ``node`` is None while only its pods are known."""
 
-    __slots__ = ("_node", "_tally", "pods", "ports", "used")
+    __slots__ = ("_left", "_node", "_tally", "pods", "ports", "used")
 
     def __init__(self, node: Node | None) -> None:
         self._node = node
         self._tally: Tally | None = None
+        self._left: dict[str, int] | None = None
         self.pods: dict[str, tuple[Pod, Holding]] = {}
         self.used: dict[str, int] = {}
         self.ports: dict[HostPort, int] = {}
@@ -94,7 +95,10 @@ class NodeBooks:
     @node.setter
     def node(self, node: Node | None) -> None:
         self._node = node
-        self._tally = None
+        self._changed()
+
+    def _changed(self) -> None:
+        self._tally = self._left = None
 
     def copy(self) -> NodeBooks:
         """An independent copy, for trying things out."""
@@ -109,7 +113,7 @@ class NodeBooks:
         """Enter a pod; entering the same uid again replaces the earlier entry."""
         if pod.uid in self.pods:
             self.remove(pod.uid)
-        self._tally = None
+        self._changed()
         self.pods[pod.uid] = (pod, holding)
         for resource, value in pod.requests.items():
             self.used[resource] = self.used.get(resource, 0) + value
@@ -125,7 +129,7 @@ class NodeBooks:
         entry = self.pods.pop(uid, None)
         if entry is None:
             return None
-        self._tally = None
+        self._changed()
         pod = entry[0]
         for resource, value in pod.requests.items():
             self.used[resource] -= value
@@ -142,19 +146,32 @@ class NodeBooks:
             self._tally = _count(self.pods.values())
         return self._tally
 
-    def free(self, resource: str) -> int:
-        """What is left of a resource; may be negative when allocatable shrank.
+    @property
+    def left(self) -> dict[str, int]:
+        """What is left of every resource that the node offers or somebody holds.
 
-        On a numbered node that advertises GPUs, devices held by pods that were mapped
-        without a request are taken off as well: the plugin's count does not know them.
+        May be negative when allocatable shrank. On a numbered node that advertises GPUs, devices
+        held by pods that were mapped without a request are taken off as well: the plugin's count
+        does not know them.
         """
+        if self._left is None:
+            self._left = self._counted()
+        return self._left
+
+    def _counted(self) -> dict[str, int]:
         node = self._node
         if node is None:
-            return 0
-        left = node.allocatable.get(resource, 0) - self.used.get(resource, 0)
-        if resource == names.GPU and node.is_numbered and resource in node.allocatable:
-            left -= self.tally.past_plugin
+            return {}
+        left = dict(node.allocatable)
+        for resource, used in self.used.items():
+            left[resource] = left.get(resource, 0) - used
+        if names.GPU in node.allocatable and node.is_numbered:
+            left[names.GPU] -= self.tally.past_plugin
         return left
+
+    def free(self, resource: str) -> int:
+        """What is left of a resource; nothing of one that nobody offers."""
+        return self.left.get(resource, 0)
 
     def free_numbers(self) -> tuple[int, ...]:
         """Indexes that nobody holds, ascending; empty where the node has no known count."""

@@ -14,6 +14,7 @@ from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.state.index import NodeIndex
 from scheduler.state.ledger import NodeBooks, holding_of
+from scheduler.state.verdicts import Verdicts
 
 
 class Nodes:
@@ -22,6 +23,7 @@ class Nodes:
     def __init__(self, scheduler_name: str) -> None:
         self.books: dict[str, NodeBooks] = {}
         self.index = NodeIndex()
+        self.verdicts = Verdicts(self.books)
         self._scheduler_name = scheduler_name
         self._aliases: dict[str, set[str]] = {}
         self._count = 0
@@ -53,15 +55,19 @@ class Nodes:
             books = self.books[node.name] = NodeBooks(None)
         if books.node == node:
             return False
+        came = books.node is None
         if books.node is not None:
             self._unalias(books.node)
         else:
             self._count += 1
+            # In the order in which nodes came, whether or not pods were known of them before.
+            self.books[node.name] = self.books.pop(node.name)
         books.node = node
         for alias in _aliases(node):
             self._aliases.setdefault(alias, set()).add(node.name)
         self.index.put(books)
         self.index.tidy(self.books)
+        self.verdicts.touch(node.name, came=came)
         return True
 
     def lose(self, name: str) -> bool:
@@ -71,6 +77,7 @@ class Nodes:
             return False
         self._unalias(books.node)
         self.index.drop(name)
+        self.verdicts.touch(name)
         self._count -= 1
         books.node = None
         if not books.pods:
@@ -85,6 +92,7 @@ class Nodes:
         books.add(pod, holding_of(pod, devices, self._scheduler_name))
         if books.node is not None:
             self.index.put(books)
+            self.verdicts.touch(name)
 
     def strike(self, pod: Pod, name: str) -> bool:
         """Take a pod off its node; False when it was not there."""
@@ -93,6 +101,7 @@ class Nodes:
             return False
         if books.node is not None:
             self.index.put(books)
+            self.verdicts.touch(name)
         elif not books.pods:
             del self.books[name]
         return True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from scheduler.model import names
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Code, Reason
@@ -17,15 +19,15 @@ def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
     reasons: list[Reason] = []
     if len(books.pods) + 1 > node.allocatable.get(names.PODS, 0):
         reasons.append(TOO_MANY_PODS)
+    left = books.left
     for resource, need in pod.requests.items():
-        if need <= 0:
-            continue
-        have = books.free(resource)
-        if need > have:
+        have = left.get(resource, 0)
+        if need > have and need > 0:
             reasons.append(_insufficient(resource, need, have, node.allocatable.get(resource, 0)))
     return tuple(reasons)
 
 
+@lru_cache(maxsize=16384)
 def _insufficient(resource: str, need: int, have: int, allocatable: int) -> Reason:
     return Reason(
         code=Code.INSUFFICIENT,

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from scheduler.model import names
-from scheduler.model.pod import Container, Pod, Role, with_resources
+from scheduler.model.pod import Container, Pod, Role
+from scheduler.model.swap import with_resources
 from tests.builders import GPU, MIG_1G, MIG_2G, Wishes, container, pod, pod_json
 
 MAP = "0=gpu-a:0,1"

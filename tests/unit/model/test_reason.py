@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.model.reason import Cause, Code, Diagnosis, Reason, histogram, sentence
+from scheduler.model.reason import Cause, Code, Diagnosis, Reason, sentence
 from tests.builders import GPU, MIG_1G, MIG_2G
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "fiterror.json").read_text())
@@ -94,8 +94,10 @@ def test_numbers_follow_a_reason_without_a_comma(
 
 
 def test_the_list_is_sorted_as_text_and_not_as_numbers() -> None:
-    assert histogram(["a"] * 10 + ["b"] * 2) == "10 a, 2 b"
-    assert histogram([]) == ""
+    texts = ["a"] * 10 + ["b"] * 2
+    nodes = {f"n{at}": (Reason(code=Code.TAINT, text=text),) for at, text in enumerate(texts)}
+
+    assert sentence(Diagnosis(total=12, nodes=nodes)) == "0/12 nodes are available: 10 a, 2 b."
 
 
 def test_a_diagnosis_knows_its_codes_causes_and_what_was_lacking() -> None:

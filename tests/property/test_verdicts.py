@@ -1,0 +1,128 @@
+"""A remembered refusal is, byte for byte, what a look at every node would say now."""
+
+from __future__ import annotations
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.decide import packed
+from scheduler.decide.cycle import decide
+from scheduler.decide.decision import Rejection
+from scheduler.decide.view import Overlay, View
+from scheduler.model.device import Devices
+from scheduler.model.node import Node
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Diagnosis
+from scheduler.state import verdicts as verdicts_module
+from scheduler.state.cluster import Assumption, Cluster
+from tests.builders import ANYBODY
+from tests.property.worlds import NODE_NAMES, nodes, strangers, wanted
+
+STEPS = st.lists(
+    st.one_of(
+        nodes(),
+        st.sampled_from(NODE_NAMES),
+        st.integers(0, 5).flatmap(strangers),
+        st.integers(10, 15),
+        st.integers(0, 9).flatmap(wanted),
+        st.integers(0, 9).flatmap(wanted),
+    ),
+    min_size=4,
+    max_size=25,
+)
+FEWER = settings(max_examples=settings().max_examples // 2)
+
+
+def ask_twice(view: View, pod: Pod) -> None:
+    """The first answer may be looked up afresh, the second is remembered; both are the truth."""
+    first, second = decide(view, pod, ANYBODY), decide(view, pod, ANYBODY)
+    assert first == second
+    if not isinstance(first, Rejection) or not isinstance(second, Rejection):
+        return
+    for diagnosis in (first.diagnosis, second.diagnosis):
+        again = Diagnosis(
+            total=diagnosis.total, nodes=dict(diagnosis.nodes), general=diagnosis.general
+        )
+        assert diagnosis.summary == again.summary
+    if pod.map_text is None and first.diagnosis.general is None:
+        found, rejected = packed.scan(view.candidates(), pod, spread=False)
+        assert found is None
+        assert list(first.diagnosis.nodes.items()) == list(rejected.items())
+        assert first.diagnosis.total == len(rejected)
+
+
+def twin(pod: Pod, uid: str) -> Pod:
+    """Another pod that asks for the same."""
+    return msgspec.structs.replace(pod, uid=uid, name=uid, namespace="elsewhere", labels={"a": uid})
+
+
+def play(steps: list[Node | Pod | str | int]) -> None:
+    cluster = Cluster()
+    for step in steps:
+        if isinstance(step, Node):
+            cluster.see_node(step)
+        elif isinstance(step, str):
+            cluster.lose_node(step)
+        elif isinstance(step, int):
+            cluster.lose_pod(f"s{step - 10}")
+        elif step.node_name:
+            cluster.see_pod(step)
+        elif step.uid not in cluster.pods:
+            newcomer(cluster, step)
+
+
+def newcomer(cluster: Cluster, pod: Pod) -> None:
+    cluster.see_pod(pod)
+    ask_twice(cluster, pod)
+    if pod.map_text is None:
+        ask_twice(cluster, twin(pod, "twin"))
+    overlay = Overlay(cluster)
+    overlay.place(twin(pod, "tried"), "n1", Devices())
+    ask_twice(overlay, pod)
+    decision = decide(cluster, pod, ANYBODY)
+    if not isinstance(decision, Rejection):
+        cluster.assume(pod, Assumption(decision.node_name, decision.devices, decision.index))
+
+
+@FEWER
+@given(STEPS)
+def test_what_is_remembered_is_what_a_look_at_every_node_says(
+    steps: list[Node | Pod | str | int],
+) -> None:
+    play(steps)
+
+
+@FEWER
+@given(STEPS)
+def test_it_is_so_when_next_to_nothing_can_be_remembered(
+    steps: list[Node | Pod | str | int],
+) -> None:
+    before = (
+        verdicts_module.CHANGES_MAX,
+        verdicts_module.ANSWERS_MAX,
+        verdicts_module.KINDS_MIN,
+    )
+    verdicts_module.CHANGES_MAX, verdicts_module.ANSWERS_MAX, verdicts_module.KINDS_MIN = 3, 1, 2
+    try:
+        play(steps)
+    finally:
+        (
+            verdicts_module.CHANGES_MAX,
+            verdicts_module.ANSWERS_MAX,
+            verdicts_module.KINDS_MIN,
+        ) = before
+
+
+@FEWER
+@given(st.integers(0, 9).flatmap(wanted), st.integers(0, 9).flatmap(wanted), st.lists(nodes()))
+def test_pods_of_one_kind_get_one_answer(one: Pod, other: Pod, offered: list[Node]) -> None:
+    """Whatever else they are: the queue tries one of them for all."""
+    if one.map_text is not None or other.map_text is not None:
+        return
+    cluster = Cluster()
+    for node in offered:
+        cluster.see_node(node)
+    answers = [packed.scan(cluster.candidates(), pod, spread=False)[1] for pod in (one, other)]
+
+    assert one.kind != other.kind or answers[0] == answers[1]
