@@ -110,7 +110,7 @@ class Answerer:
             admission = self._admit(question, pod)
             if admission.granted is None:
                 return admission.answer
-        return self._promise(admission)
+        return self._promise(pod, admission)
 
     def _admit(self, question: Question, pod: Pod) -> Admission:
         self._loop.cluster.refer(pod)
@@ -125,9 +125,11 @@ class Answerer:
         )
         if not question.dry_run and admission.result != "untouched":
             self._metrics.tiers.labels(admission.result).inc()
+            if admission.granted is None:
+                self._loop.journal.admitted(pod, admission, "", self._clock())
         return admission
 
-    def _promise(self, admission: Admission) -> Answer:
+    def _promise(self, pod: Pod, admission: Admission) -> Answer:
         granted = admission.granted
         assert granted is not None
         promise_id = "r-" + secrets.token_hex(8)
@@ -138,6 +140,7 @@ class Answerer:
                 change=f"{names.mig_profile(old)}->{names.mig_profile(new)}",
                 reservation=promise_id,
             )
+        self._loop.journal.admitted(pod, admission, promise_id, self._clock())
         return keep(self._loop.promises, admission, promise_id, self._clock())
 
     async def _room(self, namespace: str) -> bool:

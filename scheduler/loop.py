@@ -70,7 +70,7 @@ class Loop:
         self._metrics = metrics
         self._leadership = leadership
         self._clock = clock
-        self._journal = journal or Journal(profile, clock)
+        self.journal = journal or Journal(profile, clock)
         self._sent: dict[str, tuple[Placement, Entry, Record]] = {}
         self._flushed_at = clock()
 
@@ -192,7 +192,7 @@ class Loop:
         started = self._clock()
         decision = decide(self.cluster, pod, self.profile)
         self._metrics.algorithm_s.observe(self._clock() - started)
-        record = self._journal.record(entry, decision, self, now)
+        record = self.journal.record(entry, decision, self, now)
         if isinstance(decision, Placement):
             self._place(entry, decision, record)
         else:
