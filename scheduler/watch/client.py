@@ -69,13 +69,16 @@ class Client:
         self._base = auth.host.rstrip("/")
 
     @classmethod
-    async def connect(cls, kubeconfig: str | None, user_agent: str) -> Client:
+    async def connect(
+        cls, kubeconfig: str | None, user_agent: str, context: str | None = None
+    ) -> Client:
         """A client from a kubeconfig file, else the pod's ServiceAccount, else the user's file.
 
-        NoCluster says in one line what was missing.
+        ``context`` is one of the file's, its current one by default. NoCluster says in one line
+        what was missing.
         """
-        auth, context = await _configuration(kubeconfig)
-        connector = aiohttp.TCPConnector(ssl=context, limit=0, keepalive_timeout=60)
+        auth, tls = await _configuration(kubeconfig, context)
+        connector = aiohttp.TCPConnector(ssl=tls, limit=0, keepalive_timeout=60)
         session = aiohttp.ClientSession(
             connector=connector,
             headers={"User-Agent": user_agent, "Accept": JSON},
@@ -171,25 +174,40 @@ def _text(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-async def _configuration(kubeconfig: str | None) -> tuple[Auth, ssl.SSLContext]:
+async def _configuration(
+    kubeconfig: str | None, context: str | None
+) -> tuple[Auth, ssl.SSLContext]:
     # Importing the client takes a second: not in the way of anything that runs already.
     config, configuration_type = await asyncio.to_thread(_import_kubernetes)
     configuration = configuration_type()
     try:
-        if kubeconfig is None and IN_CLUSTER in os.environ:
+        if kubeconfig is None and context is None and IN_CLUSTER in os.environ:
             config.load_incluster_config(configuration)
         else:
-            await config.load_kube_config(kubeconfig, client_configuration=configuration)
+            await config.load_kube_config(
+                kubeconfig, context=context, client_configuration=configuration
+            )
     except (config.ConfigException, OSError) as error:
         where = kubeconfig or "this is no pod of a cluster, and the kubeconfig"
         raise NoCluster(f"{where}: {error} (pass --kubeconfig FILE)") from error
-    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+    tls = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
     if configuration.cert_file:
-        context.load_cert_chain(configuration.cert_file, configuration.key_file)
+        tls.load_cert_chain(configuration.cert_file, configuration.key_file)
     if not configuration.verify_ssl:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return configuration, context
+        tls.check_hostname = False
+        tls.verify_mode = ssl.CERT_NONE
+    return configuration, tls
+
+
+async def namespace_of(kubeconfig: str | None, context: str | None) -> str:
+    """The namespace that a context of the kubeconfig names; an empty text where it names none."""
+    config, _ = await asyncio.to_thread(_import_kubernetes)
+    try:
+        contexts, active = config.list_kube_config_contexts(kubeconfig)
+    except (config.ConfigException, OSError):
+        return ""
+    found = [one for one in contexts if one["name"] == context] if context else [active]
+    return str(found[0].get("context", {}).get("namespace") or "") if found else ""
 
 
 def _import_kubernetes() -> tuple[Any, Any]:
