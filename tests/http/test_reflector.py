@@ -217,7 +217,7 @@ async def test_a_watch_that_falls_silent_is_broken(api: FakeApi, client: Client)
         Stream(line("ADDED", at_version(A, "8")), end="hang"),
         Stream(line("ADDED", at_version(B, "9")), end="hang"),
     )
-    async with running(client, Limits(0.01, 0.02, silence_max_s=0.1)) as mirror:
+    async with running(client, Limits(0.01, 0.02, silence_max_s=0.5)) as mirror:
         for expected in (ev.PodsListed(()), ev.PodSeen(pod("a")), ev.PodSeen(pod("b"))):
             assert await mirror.next() == expected
 
@@ -237,7 +237,7 @@ async def test_a_watch_that_is_never_answered_is_given_up_soon(
     """Or a network that heals after a minute would be noticed after the next one."""
     api.script(LIST, reply(listed("7")))
     api.script(WATCH, silent, silent, Stream(line("ADDED", at_version(A, "8")), end="hang"))
-    limits = Limits(pause_first_s=0.2, pause_max_s=0.4, silence_max_s=3600, answer_max_s=0.3)
+    limits = Limits(pause_first_s=0.4, pause_max_s=0.4, silence_max_s=3600, answer_max_s=0.6)
     loop = asyncio.get_running_loop()
     async with running(client, limits) as mirror:
         await mirror.next()
@@ -245,7 +245,7 @@ async def test_a_watch_that_is_never_answered_is_given_up_soon(
         assert await mirror.next() == ev.PodSeen(pod("a"))
 
     assert len(mirror.warnings) == 2
-    assert 0.6 <= loop.time() - started < 1.1, "waiting for an answer is the pause"
+    assert 1.2 <= loop.time() - started < 1.9, "waiting for an answer is the pause"
 
 
 def test_a_server_that_is_gone_is_asked_ten_times_in_forty_seconds_and_found_within_ten() -> None:
