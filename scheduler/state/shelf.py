@@ -5,7 +5,7 @@ A shelf holds nodes by what they have free of one resource::
     (wanted free, other devices free) -> [(cpu free, name), ...] in order
 
 Best fit reads it from the left, starting at what the pod needs; spreading reads it from
-the right. One entry goes in or out in O(log n) comparisons.
+the right, except for pods that need no device: they keep away from devices. One entry goes in or out in O(log n) comparisons.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Shelf:
                 for at in range(bisect_left(slots, (cpu, "")), len(slots)):
                     yield group, slots[at]
             return
-        for group in reversed(order[start:]):
+        for group in reversed(order[start:]) if need else order[start:]:
             for slot in _emptiest_first(self._groups[group], cpu):
                 yield group, slot
 

@@ -99,6 +99,13 @@ def agree(cluster: Cluster | Overlay, pod: Pod) -> str | None:
     return names[0]
 
 
+def spread_to(cluster: Cluster, pod: Pod) -> str:
+    found = packed.find(cluster, pod, spread=True)
+    assert found is not None
+    assert found.node is not None
+    return found.node.name
+
+
 def try_out(cluster: Cluster, pod: Pod) -> None:
     """Place more pods of the kind on top, each on the emptiest node: the order turns over."""
     overlay = Overlay(cluster)
@@ -176,6 +183,16 @@ def test_a_growing_cluster_widens_a_key_that_became_too_diverse() -> None:
 
     assert len(cluster.index.classes) <= index_module.CLASSES_MAX
     assert "host" in cluster.index.wide
+
+
+def test_a_pod_without_devices_keeps_away_from_them_even_when_it_is_spread() -> None:
+    cluster = Cluster()
+    cluster.see_node(Node(name="gpus", allocatable={"cpu": 9000, "pods": 9, "nvidia.com/gpu": 4}))
+    for name, cpu in (("small", 2000), ("large", 8000)):
+        cluster.see_node(Node(name=name, allocatable={"cpu": cpu, "pods": 9}))
+    pod = Pod(uid="1", name="p", namespace="d", requests={"cpu": 1000})
+
+    assert [agree(cluster, pod), spread_to(cluster, pod)] == ["small", "large"]
 
 
 def test_what_was_tried_out_on_a_node_moves_it_in_the_order() -> None:

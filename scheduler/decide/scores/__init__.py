@@ -10,12 +10,15 @@ from scheduler.decide.scores import leftover, preference
 from scheduler.model.pod import Pod
 from scheduler.state.ledger import NodeBooks
 
-Score = tuple[int, tuple[int, ...], str]
+Score = tuple[int, tuple[int, int, int], str]
 
 
 def score(pod: Pod, books: NodeBooks, *, spread: bool) -> Score:
     """The sort key of one feasible node."""
     assert books.node is not None
-    left = leftover.measure(pod, books)
-    ordered = tuple(-value for value in left) if spread else left
+    devices, others, cpu = leftover.measure(pod, books)
+    if spread and pod.gpu_requests:
+        devices, others = -devices, -others
+    # Whoever asks for no device keeps away from devices, packed or spread.
+    ordered = (devices, others, -cpu if spread else cpu)
     return (preference.dislike(pod, books.node), ordered, books.node.name)

@@ -11,7 +11,7 @@ from scheduler.model.pod import Pod
 from scheduler.state.ledger import NodeBooks
 
 
-def measure(pod: Pod, books: NodeBooks) -> tuple[int, ...]:
+def measure(pod: Pod, books: NodeBooks) -> tuple[int, int, int]:
     """Leftovers: of the requested devices, of other devices, of cpu (milli)."""
     node = books.node
     assert node is not None
