@@ -186,5 +186,6 @@ def _json(answer: msgspec.Struct) -> web.Response:
 
 
 def _refused(kind: type[web.HTTPError], text: str) -> web.HTTPError:
-    body = msgspec.json.encode({"error": text}).decode()
-    return kind(text=body, content_type="application/json")
+    """A refusal in the form of the API server's own, so that one client reads both."""
+    status = {"kind": "Status", "status": "Failure", "code": kind.status_code, "message": text}
+    return kind(text=msgspec.json.encode(status).decode(), content_type="application/json")

@@ -1,0 +1,177 @@
+"""Ways to the cluster and to the scheduler's own decisions API.
+
+The API server is asked as whoever the kubeconfig says. The decisions API listens inside the
+leader's pod only, so it is reached by its URL, or through ``kubectl port-forward`` where the
+person's rights allow that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import shlex
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from typing import Final
+
+import aiohttp
+import msgspec
+
+from scheduler.config import LeaderElection
+from scheduler.leader import Lease
+from scheduler.watch.client import ApiError, Client, NoCluster, Unreachable, namespace_of
+
+USER_AGENT: Final = "gpuctl"
+DECISIONS_PORT: Final = 8090
+FORWARD_TIMEOUT_S: Final = 10.0
+END_TIMEOUT_S: Final = 5.0
+#: What kubectl says when it listens (client-go, tools/portforward).
+_FORWARDING: Final = re.compile(rb"Forwarding from (127\.0\.0\.1:\d+) -> \d+")
+_REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+class Access(msgspec.Struct, frozen=True, kw_only=True):
+    """How a person said the cluster is reached; empty means kubectl's defaults."""
+
+    kubeconfig: str | None = None
+    context: str | None = None
+    lease_namespace: str = LeaderElection().resource_namespace
+    lease_name: str = LeaderElection().resource_name
+
+
+class NotReached(Exception):
+    """Somebody who had to answer did not; the text says who, and what to do."""
+
+
+class _Nobody:
+    """No identity: for a server on this machine that asks for none."""
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+
+    async def get_api_key_with_prefix(self, _identifier: str) -> str | None:
+        return None
+
+
+@contextlib.asynccontextmanager
+async def cluster(access: Access) -> AsyncIterator[Client]:
+    """The API server; NotReached when there is no way to it."""
+    try:
+        client = await Client.connect(access.kubeconfig, USER_AGENT, access.context)
+    except NoCluster as error:
+        raise NotReached(str(error)) from error
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+@contextlib.asynccontextmanager
+async def server(url: str) -> AsyncIterator[Client]:
+    """A decisions API."""
+    async with aiohttp.ClientSession() as session:
+        yield Client(_Nobody(url), session)
+
+
+async def default_namespace(access: Access) -> str:
+    """The namespace that kubectl would take."""
+    return await namespace_of(access.kubeconfig, access.context) or "default"
+
+
+async def ask(client: Client, path: str, params: Mapping[str, str], timeout_s: float) -> bytes:
+    """One question to a decisions API; NotReached with the server's own words, or why not."""
+    try:
+        return await client.request("GET", path, params=params, timeout_s=timeout_s)
+    except Unreachable as error:
+        raise NotReached(f"the decisions API does not answer: {error}") from error
+    except ApiError as error:
+        raise NotReached(error.message or f"the decisions API says {error.status}") from error
+
+
+# --- through the leader's pod -----------------------------------------------------------------
+
+
+async def leader_pod(client: Client, access: Access) -> str | None:
+    """The pod that leads by the Lease, or None where it may not be read or nobody leads."""
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{access.lease_namespace}/leases"
+    try:
+        content = await client.request("GET", f"{path}/{access.lease_name}")
+        holder = msgspec.json.decode(content, type=Lease).spec.holder_identity or ""
+    except (ApiError, Unreachable, msgspec.MsgspecError):
+        return None
+    return holder.rpartition("_")[0] or None
+
+
+async def may_forward(client: Client, access: Access) -> bool:
+    """Whether kubectl port-forward to the scheduler's pods would be allowed."""
+    wanted = {
+        "namespace": access.lease_namespace,
+        "verb": "create",
+        "resource": "pods",
+        "subresource": "portforward",
+    }
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": wanted},
+    }
+    try:
+        answer = await client.request("POST", _REVIEWS, msgspec.json.encode(body))
+        return bool(msgspec.json.decode(answer)["status"]["allowed"])
+    except (ApiError, Unreachable, msgspec.MsgspecError, KeyError):
+        return False
+
+
+def forward_command(access: Access, pod: str | None, local: str = str(DECISIONS_PORT)) -> list[str]:
+    """``kubectl port-forward`` to the leader's pod, or to whichever pod the Deployment has."""
+    words = ["kubectl"]
+    if access.kubeconfig:
+        words += ["--kubeconfig", access.kubeconfig]
+    if access.context:
+        words += ["--context", access.context]
+    target = f"pod/{pod}" if pod else f"deployment/{access.lease_name}"
+    ports = f"{local}:{DECISIONS_PORT}"
+    return [*words, "--namespace", access.lease_namespace, "port-forward", target, ports]
+
+
+def advice(access: Access, pod: str | None, command: str) -> str:
+    """What to type to be told more."""
+    forward = shlex.join(forward_command(access, pod))
+    return f"{forward} & {command} --server http://127.0.0.1:{DECISIONS_PORT}"
+
+
+@contextlib.asynccontextmanager
+async def forwarded(access: Access, pod: str) -> AsyncIterator[str]:
+    """The URL of a pod's decisions API while kubectl forwards to it; NotReached if it cannot."""
+    words = forward_command(access, pod, local="")
+    if shutil.which(words[0]) is None:
+        raise NotReached("kubectl is not installed, so nothing can be forwarded")
+    process = await asyncio.create_subprocess_exec(
+        *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        yield f"http://{await _address(process)}"
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        try:
+            async with asyncio.timeout(END_TIMEOUT_S):
+                await process.communicate()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+
+
+async def _address(process: asyncio.subprocess.Process) -> str:
+    assert process.stdout is not None, "its output is a pipe"
+    assert process.stderr is not None, "its errors are a pipe"
+    try:
+        async with asyncio.timeout(FORWARD_TIMEOUT_S):
+            while line := await process.stdout.readline():
+                if found := _FORWARDING.match(line):
+                    return found[1].decode()
+            problem = (await process.stderr.read()).decode(errors="replace").strip()
+    except TimeoutError:
+        problem = f"no answer within {FORWARD_TIMEOUT_S:g} s"
+    raise NotReached(f"kubectl port-forward: {problem.splitlines()[-1] if problem else 'it ended'}")

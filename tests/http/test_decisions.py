@@ -1,0 +1,315 @@
+"""The decisions API over real HTTP, beside a real loop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+import aiohttp
+import msgspec
+import pytest
+from aiohttp import web
+
+from gpuctl.replay import replayed
+from scheduler.config import Config, Maps
+from scheduler.report.capture import Camera
+from scheduler.report.decisions import Desk
+from scheduler.report.explaining import Explaining, serve
+from scheduler.report.retell import Retelling
+from scheduler.report.wire import API_VERSION, Latest, Leader, PodAnswer, Snapshot
+from scheduler.state import event as ev
+from tests.builders import node, pod
+from tests.unit.loop.stage import Stage, playing
+
+NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
+CONFIG = Config(maps=Maps(allow="all"))
+LEADER = Leader(api_version=API_VERSION, identity="host_abc", leads=True, epoch=4)
+
+T = TypeVar("T")
+
+
+class Asking:
+    """A loop with its desk, and a way to ask."""
+
+    def __init__(self, stage: Stage, session: aiohttp.ClientSession, url: str) -> None:
+        self.stage = stage
+        self.url = url
+        self._session = session
+
+    async def get(self, path: str, **headers: str) -> tuple[int, bytes]:
+        """Status and body."""
+        names = {name.replace("_", "-"): value for name, value in headers.items()}
+        async with self._session.get(self.url + path, headers=names) as response:
+            return response.status, await response.read()
+
+    async def ask(self, path: str, kind: type[T]) -> T:
+        """An answer that must be given."""
+        status, body = await self.get(path)
+        assert status == 200, body
+        return msgspec.json.decode(body, type=kind)
+
+    async def error(self, path: str, **headers: str) -> tuple[int, str]:
+        """Status and sentence of a refusal."""
+        status, body = await self.get(path, **headers)
+        return status, msgspec.json.decode(body)["message"]
+
+
+@pytest.fixture
+async def asking() -> AsyncIterator[Asking]:
+    async with playing(Stage()) as stage, aiohttp.ClientSession() as session:
+        journal, clock = stage.loop.journal, stage.clock
+        retelling = Retelling(clock, lambda: NOON)
+        camera = Camera(stage.loop, journal, CONFIG, "gpu-scheduler 0", clock, lambda: NOON)
+        desk = Desk(stage.loop, journal, camera, retelling, CONFIG.profile(), lambda: LEADER)
+        runner = web.AppRunner(desk.application(), shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        stage.see(ev.NodeSeen(node("a", gpus=4)), ev.NodeSeen(node("b", gpus=2)))
+        stage.sync()
+        yield Asking(stage, session, f"http://127.0.0.1:{runner.addresses[0][1]}")
+        await runner.cleanup()
+
+
+async def test_a_waiting_pod_is_explained_by_its_history_and_by_a_look_at_this_moment(
+    asking: Asking,
+) -> None:
+    stage = asking.stage
+    stage.see(ev.PodSeen(pod("big", gpus=8)))
+    await stage.recorder.next()
+    stage.see(ev.NodeVanished("b"))
+    await stage.quiet()
+    stage.clock.now += 0.5
+
+    answer = await asking.ask("/decisions/team/big", PodAnswer)
+
+    assert answer.waiting is not None
+    assert (answer.waiting.place, answer.waiting.attempts) == ("backoff", 1)
+    assert (answer.waiting.waits_s, answer.waiting.next_try_s) == (0.5, 0.5)
+    assert "a pod that held something on a node went away" in answer.waiting.woken_by
+    assert answer.now is not None
+    assert [(one.node, one.code) for one in answer.now.refusals] == [("a", "INSUFFICIENT")]
+    [first] = answer.decisions
+    assert [one.node for one in first.outcome.refusals] == ["a", "b"]
+    assert (first.id, first.attempt, first.time) == ("local-1", 1, "2026-11-27T11:59:59.500000Z")
+    assert answer.leads
+    assert answer.codes["INSUFFICIENT"].stage == "NodeResourcesFit"
+
+
+async def test_a_placed_pod_is_explained_with_its_rival_and_the_end_of_its_binding(
+    asking: Asking,
+) -> None:
+    stage = asking.stage
+    stage.see(ev.PodSeen(pod("one", gpus=1)))
+    stage.confirm(await stage.binder.next())
+    await stage.recorder.next()
+
+    answer = await asking.ask("/decisions/team/one", PodAnswer)
+
+    assert answer.waiting is None
+    assert answer.now is None
+    [decided] = answer.decisions
+    assert (decided.outcome.node, decided.outcome.devices) == ("b", "gpu x 1")
+    assert decided.end == "bound"
+    assert decided.ranking is not None
+    assert decided.ranking.runner_up is not None
+    assert (decided.ranking.winner.node, decided.ranking.runner_up.node) == ("b", "a")
+    assert (decided.ranking.decided_by, decided.ranking.margin) == ("requested_left", 2)
+
+
+async def test_what_the_api_server_said_to_a_binding_is_told(asking: Asking) -> None:
+    stage = asking.stage
+    stage.see(ev.PodSeen(pod("one", gpus=1)))
+    stage.binder.end(await stage.binder.next(), ev.BindOutcome.REFUSED, "denied by a policy")
+    await stage.recorder.next()
+
+    answer = await asking.ask("/decisions/team/one", PodAnswer)
+
+    assert [(one.end, one.problem) for one in answer.decisions] == [
+        ("refused", "denied by a policy")
+    ]
+
+
+async def test_a_pod_that_nobody_decided_about_is_not_found_and_the_answer_says_why(
+    asking: Asking,
+) -> None:
+    status, error = await asking.error("/decisions/team/nobody")
+
+    assert status == 404
+    assert error.startswith("nothing is known about team/nobody")
+    assert "this process leads" in error
+
+
+async def test_the_latest_decisions_come_newest_first_and_no_more_than_asked_for(
+    asking: Asking,
+) -> None:
+    stage = asking.stage
+    for number in range(3):
+        stage.see(ev.PodSeen(pod(f"p{number}", gpus=9, created=number)))
+        await stage.recorder.next()
+
+    latest = await asking.ask("/decisions?limit=2", Latest)
+
+    assert [one.pod for one in latest.decisions] == ["p2", "p1"]
+    assert latest.kept == 3
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        pytest.param("/decisions?limit=0", 400, "limit: expected a number from 1 to 1000", id="0"),
+        pytest.param("/decisions?limit=x", 400, "limit: expected a number", id="no-number"),
+        pytest.param("/snapshot?next=a/b&wait=-1", 400, "wait: expected a number", id="wait"),
+        pytest.param("/", 404, "try /decisions", id="nothing-there"),
+        pytest.param("/snapshot?next=team/x&wait=1", 404, "no decision about team/x", id="in-vain"),
+    ],
+)
+async def test_a_mistake_is_answered_with_what_to_do(
+    asking: Asking, path: str, status: int, said: str
+) -> None:
+    code, error = await asking.error(path)
+
+    assert code == status
+    assert said in error
+
+
+async def test_who_leads_is_told(asking: Asking) -> None:
+    assert await asking.ask("/leader", Leader) == LEADER
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        pytest.param({"Host": "localhost"}, 200, id="by-name"),
+        pytest.param({"Host": "127.0.0.1:31337"}, 200, id="a-forwarded-port"),
+        pytest.param({"Host": "[::1]:8090"}, 200, id="v6"),
+        pytest.param({"Host": "attacker.example"}, 403, id="a-name-that-was-rebound"),
+        pytest.param({"Host": "localhost.attacker.example"}, 403, id="a-longer-name"),
+        pytest.param({"Host": "127.0.0.1.attacker.example:80"}, 403, id="a-longer-address"),
+        pytest.param({"Host": "attacker@localhost"}, 403, id="a-user-in-front"),
+        pytest.param({"Host": "localhost:8090", "Origin": "http://localhost:8090"}, 200, id="own"),
+        pytest.param({"Host": "localhost:8090", "Origin": "http://x.example"}, 403, id="foreign"),
+        pytest.param({"Host": "localhost:8090", "Origin": "null"}, 403, id="a-sandboxed-page"),
+        pytest.param(
+            {"Host": "localhost:8090", "Origin": "http://localhost:3000"}, 403, id="another-port"
+        ),
+        pytest.param({"Sec_Fetch_Site": "cross-site"}, 403, id="an-image-in-a-foreign-page"),
+        pytest.param({"Sec_Fetch_Site": "none"}, 200, id="typed-by-a-person"),
+    ],
+)
+async def test_only_this_machines_own_programs_are_answered(
+    asking: Asking, headers: dict[str, str], status: int
+) -> None:
+    for path in ("/leader", "/decisions", "/snapshot"):
+        assert (await asking.get(path, **headers))[0] == status
+
+
+async def test_a_snapshot_repeats_every_waiting_pods_decision(asking: Asking) -> None:
+    stage = asking.stage
+    stage.see(ev.PodSeen(pod("big", gpus=8)), ev.PodSeen(pod("lost-0", map="0=nowhere:1")))
+    for _ in range(2):
+        await stage.recorder.next()
+    stage.see(ev.PodSeen(pod("one", gpus=1)))
+    await stage.binder.next()
+
+    snapshot = await asking.ask("/snapshot", Snapshot)
+
+    assert {one.pod for one in snapshot.pending} == {"big", "lost-0"}
+    assert (snapshot.left_out, len(snapshot.decisions)) == (0, 3)
+    assert [one.pod.name for one in snapshot.state.assumed] == ["one"]
+    assert [(one.pod, one.is_same) for one in replayed(snapshot)] == [
+        ("team/big", True),
+        ("team/lost-0", True),
+    ]
+    assert msgspec.json.decode(snapshot.configuration, type=Config) == CONFIG
+
+
+async def test_a_snapshot_of_the_next_decision_repeats_that_decision(asking: Asking) -> None:
+    """The pod is on the state that it is going to change: not placed yet."""
+    stage = asking.stage
+    waiting = asyncio.create_task(asking.ask("/snapshot?next=team/one", Snapshot))
+    async with asyncio.timeout(10):
+        while not stage.loop.journal.awaited:  # noqa: ASYNC110 - the server tells nobody
+            await asyncio.sleep(0.001)
+    stage.see(ev.PodSeen(pod("one", gpus=1)))
+    await stage.binder.next()
+
+    snapshot = await waiting
+
+    assert snapshot.caught == "local-1"
+    assert snapshot.state.assumed == ()
+    [again] = replayed(snapshot)
+    assert again.is_same
+    assert again.now.node == "b"
+
+
+def free_address() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+class Term:
+    """Leads in its fourth term."""
+
+    epoch: int | None = 4
+
+    def leads(self) -> bool:
+        return True
+
+
+async def test_the_parts_are_put_together_from_the_configuration(tmp_path: Any) -> None:
+    stage = Stage()
+    address = free_address()
+    config = msgspec.structs.replace(CONFIG, decisions_address=address)
+    config = msgspec.structs.replace(
+        config, journal=msgspec.structs.replace(config.journal, path=str(tmp_path / "j"))
+    )
+    explaining = Explaining(config, "host_0123456789", stage.clock, lambda: NOON)
+    tasks = [asyncio.create_task(work) for _, work in explaining.stages(stage.loop, Term())]
+    url = f"http://{address}/leader"
+    async with aiohttp.ClientSession() as session, asyncio.timeout(10):
+        while True:
+            with contextlib.suppress(aiohttp.ClientConnectionError):
+                async with session.get(url) as response:
+                    leader = msgspec.json.decode(await response.read(), type=Leader)
+                    break
+            await asyncio.sleep(0.001)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+    assert (leader.identity, leader.epoch, leader.leads) == ("host_0123456789", 4, True)
+    assert len(tasks) == 2
+
+
+async def test_what_is_switched_off_does_not_run() -> None:
+    stage = Stage()
+    config = msgspec.structs.replace(CONFIG, decisions_address="")
+    explaining = Explaining(config, "host_0123456789", stage.clock, lambda: NOON)
+
+    assert list(explaining.stages(stage.loop, Term())) == []
+
+
+async def test_a_port_that_somebody_else_has_does_not_end_the_scheduler(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        serving = asyncio.create_task(serve(web.Application(), address))
+        said = ""
+        async with asyncio.timeout(10):
+            while "the decisions API is off" not in said:
+                await asyncio.sleep(0.001)
+                captured = capfd.readouterr()
+                said += captured.err + captured.out
+
+        assert not serving.done()
+        assert address in said
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
