@@ -13,6 +13,9 @@ import click
 #: Command -> its module and what it is for.
 COMMANDS: Final = {
     "simulate": ("gpuctl.simulate", "Say where pods would go, without a cluster."),
+    "why": ("gpuctl.why", "Say why a pod waits, or why it is where it is."),
+    "snapshot": ("gpuctl.snapshot", "Fetch the scheduler's whole state, one instant of it."),
+    "replay": ("gpuctl.replay", "Decide again what a snapshot holds, and compare."),
     "demo": ("gpuctl.demo.command", "Show the product at work on a real API server."),
 }
 
@@ -38,6 +41,11 @@ class _Late(click.Group):
 @click.version_option(package_name="gpu-scheduler")
 def main() -> None:
     """GPU scheduling for Kubernetes: try it, see it, ask why."""
+
+
+def plugin() -> None:
+    """The same as ``kubectl gpu-scheduler``: kubectl calls the program of that name."""
+    main(prog_name="kubectl gpu-scheduler")
 
 
 if __name__ == "__main__":

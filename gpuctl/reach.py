@@ -13,13 +13,14 @@ import re
 import shlex
 import shutil
 from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 from typing import Final
 
 import aiohttp
 import msgspec
 
 from scheduler.config import LeaderElection
-from scheduler.leader import Lease
+from scheduler.model.lease import Lease
 from scheduler.watch.client import ApiError, Client, NoCluster, Unreachable, namespace_of
 
 USER_AGENT: Final = "gpuctl"
@@ -57,6 +58,8 @@ class _Nobody:
 @contextlib.asynccontextmanager
 async def cluster(access: Access) -> AsyncIterator[Client]:
     """The API server; NotReached when there is no way to it."""
+    if access.kubeconfig and not Path(access.kubeconfig).is_file():
+        raise NotReached(f"{access.kubeconfig}: no such kubeconfig file")
     try:
         client = await Client.connect(access.kubeconfig, USER_AGENT, access.context)
     except NoCluster as error:

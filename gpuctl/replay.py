@@ -71,14 +71,14 @@ def replayed(snapshot: Snapshot, only: str | None = None) -> list[Replayed]:
         if pod.key != only if only is not None else pod.uid not in then:
             continue
         decision = decide(cluster, pod, snapshot.profile)
-        placed = isinstance(decision, Placement) and rank(cluster, decision, snapshot.profile)
+        ranked = isinstance(decision, Placement) and rank(cluster, decision, snapshot.profile)
         found.append(
             Replayed(
                 pod=pod.key,
                 uid=pod.uid,
                 then=then.get(pod.uid),
                 now=explain(decision),
-                ranking=placed or None,
+                ranking=ranked or None,
             )
         )
     return found
@@ -90,6 +90,11 @@ def read(file: str) -> Snapshot:
         content = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
     except OSError as error:
         raise Mistake(f"{file}: {error.strerror}") from error
+    return decoded(content, file)
+
+
+def decoded(content: bytes, file: str) -> Snapshot:
+    """A snapshot from its bytes; ``file`` is where they came from."""
     try:
         head = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
         kind = (_text(head, "apiVersion"), _text(head, "kind"))
