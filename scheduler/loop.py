@@ -70,7 +70,7 @@ class Loop:
         self._metrics = metrics
         self._leadership = leadership
         self._clock = clock
-        self.journal = journal or Journal(profile, clock)
+        self.journal = Journal(profile, clock) if journal is None else journal
         self._sent: dict[str, tuple[Placement, Entry, Record]] = {}
         self._flushed_at = clock()
 
