@@ -79,6 +79,7 @@ class Desk:
                 api_version=API_VERSION,
                 leads=self._leader().leads,
                 kept=len(self._journal),
+                awaited=len(self._journal.awaited),
                 decisions=tuple(self._retelling.decided(r, ROWS_IN_LIST_MAX) for r in records),
             )
         )

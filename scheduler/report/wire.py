@@ -98,10 +98,14 @@ class PodAnswer(_Answer, frozen=True, kw_only=True, tag="PodDecisions"):
 
 
 class Latest(_Answer, frozen=True, kw_only=True, tag="Decisions"):
-    """``GET /decisions``: the newest ones, newest first; ``kept`` is how many there are."""
+    """``GET /decisions``: the newest ones, newest first.
+
+    ``kept`` is how many there are, ``awaited`` how many snapshots wait for a next one.
+    """
 
     leads: bool
     kept: int
+    awaited: int = 0
     decisions: tuple[Decided, ...] = ()
 
 

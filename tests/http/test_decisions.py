@@ -61,7 +61,7 @@ class Asking:
 @pytest.fixture
 async def asking() -> AsyncIterator[Asking]:
     async with playing(Stage()) as stage, aiohttp.ClientSession() as session:
-        journal, clock = stage.loop.journal, stage.clock
+        journal, clock = stage.journal, stage.clock
         retelling = Retelling(clock, lambda: NOON)
         camera = Camera(stage.loop, journal, CONFIG, "gpu-scheduler 0", clock, lambda: NOON)
         desk = Desk(stage.loop, journal, camera, retelling, CONFIG.profile(), lambda: LEADER)
@@ -87,14 +87,14 @@ async def test_a_waiting_pod_is_explained_by_its_history_and_by_a_look_at_this_m
     answer = await asking.ask("/decisions/team/big", PodAnswer)
 
     assert answer.waiting is not None
-    assert (answer.waiting.place, answer.waiting.attempts) == ("backoff", 1)
+    assert answer.waiting.attempts == 1
     assert (answer.waiting.waits_s, answer.waiting.next_try_s) == (0.5, 0.5)
     assert "a pod that held something on a node went away" in answer.waiting.woken_by
     assert answer.now is not None
     assert [(one.node, one.code) for one in answer.now.refusals] == [("a", "INSUFFICIENT")]
     [first] = answer.decisions
     assert [one.node for one in first.outcome.refusals] == ["a", "b"]
-    assert (first.id, first.attempt, first.time) == ("local-1", 1, "2026-11-27T11:59:59.500000Z")
+    assert (first.id, first.attempt, first.time) == ("run-1", 1, "2026-11-27T11:59:59.500000Z")
     assert answer.leads
     assert answer.codes["INSUFFICIENT"].stage == "NodeResourcesFit"
 
@@ -232,14 +232,14 @@ async def test_a_snapshot_of_the_next_decision_repeats_that_decision(asking: Ask
     stage = asking.stage
     waiting = asyncio.create_task(asking.ask("/snapshot?next=team/one", Snapshot))
     async with asyncio.timeout(10):
-        while not stage.loop.journal.awaited:  # noqa: ASYNC110 - the server tells nobody
+        while not stage.journal.awaited:  # noqa: ASYNC110 - the server tells nobody
             await asyncio.sleep(0.001)
     stage.see(ev.PodSeen(pod("one", gpus=1)))
     await stage.binder.next()
 
     snapshot = await waiting
 
-    assert snapshot.caught == "local-1"
+    assert snapshot.caught == "run-1"
     assert snapshot.state.assumed == ()
     [again] = replayed(snapshot)
     assert again.is_same

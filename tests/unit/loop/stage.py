@@ -13,6 +13,7 @@ from scheduler.decide.decision import Placement
 from scheduler.decide.view import Profile
 from scheduler.loop import Loop
 from scheduler.model.pod import Pod
+from scheduler.report.journal import Journal
 from scheduler.report.metrics import Metrics
 from scheduler.report.recorder import Recorder
 from scheduler.state import event as ev
@@ -126,7 +127,10 @@ class Stage:
             binders.append(FakeBinder(emit))
             return binders[0]
 
-        self.loop = Loop(profile, make, self.recorder, self.metrics, self.leader, self.clock)
+        self.journal = Journal(profile, self.clock, "run")
+        self.loop = Loop(
+            profile, make, self.recorder, self.metrics, self.leader, self.clock, self.journal
+        )
         [self.binder] = binders
 
     def see(self, *events: ev.Event) -> None:

@@ -1,0 +1,268 @@
+"""A pod explained by the pod itself, and by the leader's decisions API, on a real API server."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuctl.product import NAMESPACE, ROOT, Product
+from tests.controlplane.conftest import MakeNode
+from tests.controlplane.workloads import Json, Watcher, annotation, controlled, fetch, pod
+from tests.unit.gpuctl.cli import Said, gpuctl
+from tools.controlplane import ControlPlane, wait_until
+
+DECISION = "gpu-scheduler.io/decision"
+READ_POD = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
+READ_EVENTS = {"apiGroups": [""], "resources": ["events"], "verbs": ["get", "list"]}
+READ_LEASE = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]}
+RESERVED = {"key": "gpu", "value": "reserved", "effect": "NoSchedule"}
+BIG = {"nvidia.com/gpu": "64"}
+
+
+@pytest.fixture(scope="module")
+def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """Scheduler and webhook with the roles of ``cluster/rbac.yaml``."""
+    with Product(cp, tmp_path_factory.mktemp("product")) as running:
+        yield running
+
+
+Kubeconfig = Callable[..., Path]
+
+
+@pytest.fixture
+def kubeconfig(cp: ControlPlane, namespace: str) -> Kubeconfig:
+    """A kubeconfig of somebody who may do exactly this, here or in another namespace."""
+    rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces"
+
+    def allow(user: str, space: str, *rules: Json) -> None:
+        name = f"{user}-{namespace}"
+        role = {"kind": "Role", "name": name, "apiGroup": "rbac.authorization.k8s.io"}
+        subject = {"kind": "User", "name": name, "apiGroup": "rbac.authorization.k8s.io"}
+        meta = {"name": name}
+        cp.client.create(f"{rbac}/{space}/roles", {"metadata": meta, "rules": list(rules)})
+        binding = {"metadata": meta, "roleRef": role, "subjects": [subject]}
+        cp.client.create(f"{rbac}/{space}/rolebindings", binding)
+
+    def make(user: str, *rules: Json, elsewhere: tuple[str, Json] | None = None) -> Path:
+        allow(user, namespace, *rules)
+        if elsewhere is not None:
+            allow(user, elsewhere[0], elsewhere[1])
+        return cp.kubeconfig_for_user(f"{user}-{namespace}")
+
+    return make
+
+
+def why(namespace: str, name: str, kubeconfig: Path, *options: str) -> Said:
+    """Ask as a person does."""
+    return gpuctl("why", name, "-n", namespace, "--kubeconfig", str(kubeconfig), *options)
+
+
+def server(product: Product) -> tuple[str, str]:
+    """The option by which the decisions API is reached."""
+    return "--server", f"http://127.0.0.1:{product.decisions_port}"
+
+
+@pytest.fixture
+def pending(cp: ControlPlane, product: Product, namespace: str, kwok_node: MakeNode) -> Watcher:
+    """One pod that asks for more GPUs than any node has."""
+    kwok_node("why-small", gpus=2, taints=[RESERVED])
+    kwok_node("why-large", gpus=8)
+    here = Watcher(cp, namespace)
+    here.create(pod("big", limits=BIG))
+    here.wait_explained("big", "Insufficient nvidia.com/gpu")
+    return here
+
+
+def test_who_may_only_read_pods_and_events_is_told_why_and_what_to_do(
+    pending: Watcher, kubeconfig: Kubeconfig
+) -> None:
+    pending.client.wait_for(
+        f"/api/v1/namespaces/{pending.namespace}/events",
+        lambda seen: any(item["reason"] == "FailedScheduling" for item in seen["items"]),
+        what="the event",
+    )
+
+    said = why(pending.namespace, "big", kubeconfig("reader", READ_POD, READ_EVENTS))
+
+    assert said.status == 2, said.err
+    assert f"{pending.namespace}/big waits" in said.out
+    assert "INSUFFICIENT  Insufficient nvidia.com/gpu (need 64; best node has 8 free)" in said.out
+    assert "TAINT         node(s) had untolerated taint {gpu: reserved}" in said.out
+    assert "tolerate the taint" in said.out
+    assert "a pod that held something on a node went away" in said.out
+    assert "FailedScheduling" in said.out.partition("events")[2]
+    assert "port-forward deployment/gpu-scheduler 8090:8090" in said.out
+    assert "cannot be read" not in said.out
+
+
+def test_without_the_right_to_events_the_pod_still_says_why(
+    pending: Watcher, kubeconfig: Kubeconfig
+) -> None:
+    said = why(pending.namespace, "big", kubeconfig("blind", READ_POD))
+
+    assert said.status == 2
+    assert "INSUFFICIENT" in said.out
+    assert "events cannot be read: 403 Forbidden" in said.out
+
+
+def test_the_command_to_be_told_more_names_the_leader_of_the_lease(
+    pending: Watcher, kubeconfig: Kubeconfig
+) -> None:
+    """Who may read the Lease but not forward is told what somebody else can type."""
+    config = kubeconfig("lease", READ_POD, READ_EVENTS, elsewhere=(NAMESPACE, READ_LEASE))
+
+    said = why(pending.namespace, "big", config, "-o", "json")
+
+    more = json.loads(said.out)["more"]
+    assert f"--namespace {NAMESPACE} port-forward pod/{socket.gethostname()} 8090:8090" in more
+    assert f"gpuctl why big -n {pending.namespace} --server http://127.0.0.1:8090" in more
+
+
+def test_with_the_decisions_api_every_node_answers_for_itself(
+    pending: Watcher, product: Product, kubeconfig: Kubeconfig
+) -> None:
+    config = kubeconfig("both", READ_POD, READ_EVENTS)
+
+    said = why(pending.namespace, "big", config, *server(product))
+    told = json.loads(why(pending.namespace, "big", config, *server(product), "-o", "json").out)
+
+    assert said.status == 2
+    assert "why-large  NodeResourcesFit  INSUFFICIENT" in said.out
+    assert "Insufficient nvidia.com/gpu (need 64; 8 free)" in said.out
+    assert "why-small  TaintToleration   TAINT" in said.out
+    assert "in the queue for" in said.out
+    answer = told["answer"]
+    assert answer["leads"]
+    assert {one["node"] for one in answer["now"]["refusals"]} >= {"why-large", "why-small"}
+    assert answer["decisions"][0]["outcome"]["message"] == told["witness"]["message"]
+
+
+def test_one_decision_has_one_id_wherever_it_shows(
+    cp: ControlPlane,
+    product: Product,
+    namespace: str,
+    kwok_node: MakeNode,
+    kubeconfig: Kubeconfig,
+) -> None:
+    """On the pod, in the event, in the log line and in the journal."""
+    kwok_node("why-map", labels={"gpu-node-name": "mapped"})
+    here = Watcher(cp, namespace)
+    here.create(pod("m-0", annotations={"gpu-scheduling-map": "0=mapped:2,3"}))
+    [bound] = here.wait_bound(1)
+    decision = annotation(bound, DECISION)
+    assert decision is not None
+    event = cp.client.wait_for(
+        f"/api/v1/namespaces/{namespace}/events",
+        lambda seen: any(item["reason"] == "Scheduled" for item in seen["items"]),
+        what="the event",
+    )["items"][0]
+
+    said = why(namespace, "m-0", kubeconfig("map", READ_POD, READ_EVENTS), *server(product))
+
+    assert said.status == 0, said.err
+    assert "is on why-map" in said.out
+    assert "devices               gpu:2,3" in said.out
+    assert "CUDA_VISIBLE_DEVICES  2,3" in said.out
+    assert event["metadata"]["annotations"][DECISION] == decision
+    assert f"[decision {decision}]" in said.out
+    assert f"{decision}  1    on why-map (gpu:2,3); Binding bound" in said.out
+    [line] = [line for line in product.log("scheduler").splitlines() if "pod m-0 to" in line]
+    assert f"decision={decision}" in line
+
+
+def test_a_pod_that_stepped_down_shows_the_tier_that_was_not_free(
+    cp: ControlPlane,
+    product: Product,
+    namespace: str,
+    kwok_node: MakeNode,
+    kubeconfig: Kubeconfig,
+) -> None:
+    kwok_node("why-mig", mig={"2g.20gb": 1, "1g.10gb": 4})
+    here = Watcher(cp, namespace)
+    slices = {"nvidia.com/mig-2g.20gb": "1"}
+    here.create(controlled("Deployment", "web", replicas=2, limits=slices))
+    pods = here.wait_bound(2)
+    [stepped] = [one for one in pods if annotation(one, "gpu-webhook.k8s.io/fallback")]
+    name = stepped["metadata"]["name"]
+    config = kubeconfig("mig", READ_POD, READ_EVENTS)
+
+    alone = why(namespace, name, config)
+    told = json.loads(why(namespace, name, config, *server(product), "-o", "json").out)
+
+    assert alone.status == 0
+    assert "stepped down  2g.20gb->1g.10gb" in alone.out
+    admission = told["answer"]["admission"]
+    assert (admission["result"], admission["asked"], admission["granted"]) == (
+        "degraded",
+        "2g.20gb",
+        "1g.10gb",
+    )
+    tried = {one["tier"]: one["message"] for one in admission["tried"]}
+    assert "Insufficient nvidia.com/mig-2g.20gb" in tried["2g.20gb"]
+
+
+def test_a_pod_that_is_not_there_is_one_line_and_no_answer(
+    product: Product, namespace: str, kubeconfig: Kubeconfig
+) -> None:
+    assert product.is_running("scheduler")
+    said = why(namespace, "nobody", kubeconfig("nobody", READ_POD))
+
+    assert said.status == 1
+    assert said.err == 'gpuctl why: pods "nobody" not found\n'
+
+
+def test_who_may_read_nothing_is_told_so(namespace: str, cp: ControlPlane) -> None:
+    said = why(namespace, "big", cp.kubeconfig_for_user(f"nobody-at-all-{namespace}"))
+
+    assert said.status == 1
+    assert 'cannot get resource "pods"' in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_the_live_state_is_fetched_and_decided_again_byte_for_byte(
+    pending: Watcher, product: Product, tmp_path: Path
+) -> None:
+    pending.create(pod("lost-0", annotations={"gpu-scheduling-map": "0=nowhere:0"}))
+    pending.wait_explained("lost-0", "nowhere")
+    file = tmp_path / "snapshot.json"
+
+    fetched = gpuctl("snapshot", "-o", str(file), *server(product))
+    replay = gpuctl("replay", str(file), "--check")
+    one = gpuctl("replay", str(file), "--check", "--pod", f"{pending.namespace}/big")
+
+    assert fetched.status == 0, fetched.err
+    assert "2 of them wait" in fetched.err
+    assert replay.status == 0, replay.out
+    assert "2 of 2 decisions are the same, byte for byte" in replay.out
+    assert "why-large  NodeResourcesFit  INSUFFICIENT" in one.out
+    kept: dict[str, Any] = json.loads(file.read_text())
+    assert kept["kind"] == "Snapshot"
+
+
+def test_the_state_of_the_next_decision_is_waited_for(
+    pending: Watcher, product: Product, kwok_node: MakeNode, tmp_path: Path
+) -> None:
+    """The node that comes is in the state, the placement that it brings is not yet."""
+    file = tmp_path / "snapshot.json"
+    key = f"{pending.namespace}/big"
+    words = ["snapshot", "--next", key, "-o", str(file), *server(product)]
+    with subprocess.Popen([sys.executable, "-m", "gpuctl", *words], cwd=ROOT) as snapshot:
+        wait_until(
+            lambda: json.loads(fetch(product.decisions_port, "/decisions")).get("awaited") == 1,
+            what="the scheduler to be asked for the next decision",
+        )
+        kwok_node("why-huge", gpus=64)
+        assert snapshot.wait(timeout=40) == 0
+    replay = gpuctl("replay", str(file), "--check", "-o", "json")
+
+    assert replay.status == 0
+    [one] = json.loads(replay.out)
+    assert one["now"]["node"] == "why-huge"
+    assert one["then"] == one["now"]
