@@ -115,7 +115,7 @@ class Reflector:
         self._rng = rng
         self._limits = limits
         self._version = ""
-        self._failures = 0
+        self._failures = self._expiries = 0
         self._listed_at = float("-inf")
         self._is_listing = False
         self._is_answered = False
@@ -161,7 +161,8 @@ class Reflector:
                 self._failures += 1
                 if _is_expired(problem):
                     self._version = ""
-                    if self._failures == 1:  # the ordinary case: list at once
+                    self._expiries += 1
+                    if self._expiries == 1:  # the ordinary case: list at once
                         continue
                 self.is_healthy = False
                 self._warn(self._source.kind, str(problem))
@@ -212,7 +213,7 @@ class Reflector:
                 self._take(line)
         if clock() - started < limits.pause_first_s:
             await asyncio.sleep(limits.pause_first_s)  # or a server that hangs up spins us
-        self._failures = 0
+        self._failures = self._expiries = 0
 
     def _take(self, line: bytes) -> None:
         event = _EVENT.decode(line)
@@ -224,7 +225,7 @@ class Reflector:
         if event.type != "BOOKMARK":
             self._emit(self._source.decode(bytes(event.object), event.type == "DELETED"))
         self._version = _VERSION.decode(event.object).metadata.resource_version
-        self._failures = 0
+        self._failures = self._expiries = 0
 
     def _pause(self, problem: Exception, waited_s: float) -> float:
         asked_s = problem.retry_after_s if isinstance(problem, ApiError) else 0.0

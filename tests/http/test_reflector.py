@@ -160,6 +160,23 @@ async def test_an_expired_version_lists_again(api: FakeApi, client: Client, gone
     assert mirror.warnings == []
 
 
+async def test_an_api_server_that_comes_back_without_its_history_is_listed_at_once(
+    api: FakeApi, client: Client
+) -> None:
+    """As after every restart; the failures before it have paused enough."""
+    api.script(LIST, reply(listed("7")), reply(listed("20")))
+    api.script(WATCH, failure(503), failure(503), failure(410, "Expired"), QUIET)
+    loop = asyncio.get_running_loop()
+    async with running(client, Limits(pause_first_s=0.3, pause_max_s=60.0)) as mirror:
+        await mirror.next()
+        for _ in range(3):
+            await api.next(WATCH)
+        expired = loop.time()
+        await mirror.next()
+
+        assert loop.time() - expired < 0.2
+
+
 async def test_a_server_that_always_says_expired_is_asked_at_growing_intervals(
     api: FakeApi, client: Client
 ) -> None:
