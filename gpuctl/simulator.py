@@ -12,6 +12,7 @@ Nothing here decides: it only carries values between the parts, in virtual time.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -25,14 +26,16 @@ from gpuctl.verdict import Verdict, granted_verdict
 from scheduler.config import Config
 from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement, Rejection
+from scheduler.decide.wake import could_help
 from scheduler.model import names
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Cause, sentence
+from scheduler.model.reason import sentence
 from scheduler.state import event as ev
 from scheduler.state.cluster import Assumption, Cluster
 from scheduler.state.fold import fold
 from scheduler.state.queue import PARKED_MAX_S, Entry, Queue
+from scheduler.state.why import why
 
 GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
 FOREIGN: Final = "placed as gpu-scheduler would do it; in a cluster {} decides"
@@ -131,9 +134,10 @@ class Simulator:
                 case ev.Waiting(pod):
                     self._queue.offer(pod, self._now)
                 case ev.Settled(uid):
-                    self._queue.settle(uid)
+                    self._queue.settle(uid, self._now)
                 case ev.Lifted():
-                    self._queue.lift(change)
+                    helps = partial(could_help, self.cluster, self._profile)
+                    self._queue.lift(change, self._now, helps)
 
     def decide_due(self) -> None:
         """Decide about every pod whose turn it is."""
@@ -146,7 +150,7 @@ class Simulator:
 
     def _place(self, placement: Placement) -> None:
         pod = placement.pod
-        self._queue.settle(pod.uid)
+        self._queue.settle(pod.uid, self._now)
         self._promises.end(pod.uid)
         assumption = Assumption(placement.node_name, placement.devices, placement.index)
         self.cluster.assume(pod, assumption)
@@ -154,8 +158,7 @@ class Simulator:
 
     def _park(self, entry: Entry, rejection: Rejection) -> None:
         diagnosis = rejection.diagnosis
-        causes = diagnosis.causes() or frozenset((Cause.NODE, Cause.POD))
-        self._queue.park(entry, causes, diagnosis.lacking(), self._now)
+        self._queue.park(entry, why(diagnosis, rejection.node_name), self._now)
         verdict = self.verdicts[entry.pod.uid]
         self._record(msgspec.structs.replace(verdict, reason=sentence(diagnosis)))
 

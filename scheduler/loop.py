@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 import structlog
@@ -18,8 +19,8 @@ from scheduler.bind.binder import Binder
 from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement, Rejection
 from scheduler.decide.view import Profile
+from scheduler.decide.wake import could_help
 from scheduler.model.device import format_devices
-from scheduler.model.reason import Cause
 from scheduler.report.journal import Journal, Record
 from scheduler.report.metrics import Metrics
 from scheduler.report.recorder import Recorder
@@ -30,6 +31,7 @@ from scheduler.state.ledger import over_committed
 from scheduler.state.promise import Promises
 from scheduler.state.queue import Entry, Queue
 from scheduler.state.snapshot import State, take
+from scheduler.state.why import why
 
 BATCH_MAX = 64
 TICK_S = 1.0
@@ -72,6 +74,7 @@ class Loop:
         self._clock = clock
         self.journal = Journal(profile, clock) if journal is None else journal
         self._sent: dict[str, tuple[Placement, Entry, Record]] = {}
+        self._helps = partial(could_help, self.cluster, profile)
         self._flushed_at = clock()
 
     def emit(self, event: ev.Event) -> None:
@@ -150,12 +153,12 @@ class Loop:
             case ev.Waiting(pod):
                 self.queue.offer(pod, now)
             case ev.Settled(uid):
-                self.queue.settle(uid)
+                self.queue.settle(uid, now)
                 if uid not in self.cluster.pods:
                     self._recorder.forget(uid)
                     self._sent.pop(uid, None)
             case ev.Lifted():
-                self.queue.lift(change)
+                self.queue.lift(change, now, self._helps)
             case ev.Retry(pod, message):
                 sent = self._sent.pop(pod.uid, None)
                 self.queue.postpone(pod, sent[1] if sent else None, now)
@@ -194,14 +197,14 @@ class Loop:
         self._metrics.algorithm_s.observe(self._clock() - started)
         record = self.journal.record(entry, decision, self, now)
         if isinstance(decision, Placement):
-            self._place(entry, decision, record)
+            self._place(entry, decision, record, now)
         else:
             self._refuse(entry, decision, record, now)
 
-    def _place(self, entry: Entry, placement: Placement, record: Record) -> None:
+    def _place(self, entry: Entry, placement: Placement, record: Record, now: float) -> None:
         pod = placement.pod
         self.generation += 1
-        self.queue.settle(pod.uid)
+        self.queue.settle(pod.uid, now)
         self._recorder.forget(pod.uid)
         assumption = Assumption(placement.node_name, placement.devices, placement.index)
         self.cluster.assume(pod, assumption)
@@ -210,8 +213,7 @@ class Loop:
 
     def _refuse(self, entry: Entry, rejection: Rejection, record: Record, now: float) -> None:
         diagnosis = rejection.diagnosis
-        causes = diagnosis.causes() or frozenset((Cause.NODE, Cause.POD))
-        self.queue.park(entry, causes, diagnosis.lacking(), now)
+        self.queue.park(entry, why(diagnosis, rejection.node_name), now)
         # As it is now: the queue keeps a pod as it was when it was offered.
         pod = self.cluster.pods.get(entry.pod.uid, entry.pod)
         self._recorder.failed(pod, record.message, decision_id=record.id)

@@ -75,12 +75,12 @@ def _decide_mapped(view: View, pod: Pod, profile: Profile) -> Decision:
             return placement
         reasons = (placement,)
     elsewhere = view.verdicts.of(mapped.NOT_NAMED, lambda _: (mapped.NOT_NAMED,))
-    return _rejected(pod, elsewhere.diagnosis({found.node_name: reasons}))
+    return _rejected(pod, elsewhere.diagnosis({found.node_name: reasons}), found.node_name)
 
 
-def _rejected(pod: Pod, diagnosis: Diagnosis | None) -> Rejection:
+def _rejected(pod: Pod, diagnosis: Diagnosis | None, node_name: str = "") -> Rejection:
     assert diagnosis is not None, f"the index missed a node for {pod.key}"
-    return Rejection(pod=pod, diagnosis=diagnosis)
+    return Rejection(pod=pod, diagnosis=diagnosis, node_name=node_name)
 
 
 def _mapped_placement(pod: Pod, found: mapped.Target, books: NodeBooks) -> Placement | Reason:

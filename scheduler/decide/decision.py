@@ -28,10 +28,11 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rejection(msgspec.Struct, frozen=True, kw_only=True):
-    """No node will do, and why."""
+    """No node will do, and why. ``node_name`` is the only node that could, where a map names it."""
 
     pod: Pod
     diagnosis: Diagnosis
+    node_name: str = ""
 
 
 Decision = Placement | Rejection

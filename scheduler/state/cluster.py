@@ -146,9 +146,8 @@ class Cluster:
             return []
         self.nodes.enter(pod, pod.node_name, None)
         if known and before is not None:
-            changes.append(Lifted(Cause.DEVICES))
-            if before.requests != pod.requests:
-                changes.append(Lifted(Cause.FREED))
+            changes.append(Lifted(Cause.DEVICES, node_name=at))
+            changes += _freed(at, before.requests, pod.requests)
         return changes
 
     def lose_pod(self, uid: str) -> list[Change]:
@@ -185,17 +184,18 @@ class Cluster:
     def _strike(self, pod: Pod, node_name: str) -> list[Change]:
         if not self.nodes.strike(pod, node_name):
             return []
-        return [Lifted(Cause.FREED), Lifted(Cause.DEVICES)]
+        freed = _freed(node_name, {**pod.requests, names.PODS: 1}, {})
+        return [*freed, Lifted(Cause.DEVICES, node_name=node_name)]
 
     # --- nodes and namespaces --------------------------------------------------------
 
     def see_node(self, node: Node) -> list[Change]:
         """Fold a node's newest state; a heartbeat that changes nothing is no change."""
-        return [Lifted(Cause.NODE)] if self.nodes.see(node) else []
+        return [Lifted(Cause.NODE, node_name=node.name)] if self.nodes.see(node) else []
 
     def lose_node(self, name: str) -> list[Change]:
         """Fold a node's deletion."""
-        return [Lifted(Cause.NODE)] if self.nodes.lose(name) else []
+        return [Lifted(Cause.NODE, node_name=name)] if self.nodes.lose(name) else []
 
     def list_nodes(self, nodes: Iterable[Node]) -> list[Change]:
         """Fold the whole list of nodes."""
@@ -224,6 +224,12 @@ class Cluster:
         listed = {namespace.name: namespace for namespace in namespaces}
         self.namespaces = {n: ns for n, ns in self.namespaces.items() if n in listed}
         return [change for ns in listed.values() for change in self.see_namespace(ns)]
+
+
+def _freed(node_name: str, before: Mapping[str, int], after: Mapping[str, int]) -> list[Change]:
+    """What a pod holds no more of on its node."""
+    what = frozenset(r for r, amount in before.items() if amount > after.get(r, 0))
+    return [Lifted(Cause.FREED, node_name=node_name, what=what)] if what else []
 
 
 def _holds_alike(before: Pod, after: Pod) -> bool:

@@ -125,12 +125,15 @@ class Retry(msgspec.Struct, frozen=True):
 class Lifted(msgspec.Struct, frozen=True):
     """Something changed that may lift rejections of the given cause.
 
-    ``scope`` narrows it: the workload for OWNER, the namespace for NAMESPACE; empty
-    means anybody.
+    ``scope`` narrows it: the workload for OWNER, the namespace for NAMESPACE; so do the node
+    that changed, and the resources that became free there. Empty means anybody, anywhere,
+    anything.
     """
 
     cause: Cause
     scope: str = ""
+    node_name: str = ""
+    what: frozenset[str] = frozenset()
 
 
 Change = Waiting | Settled | Retry | Lifted

@@ -68,6 +68,8 @@ class NodeIndex:
         self.classes: dict[Trait, NodeClass] = {}
         self.shelves: dict[str, Shelf] = {}
         self.epoch = 0
+        #: Whether keys were dropped that some pod may still name.
+        self.has_forgotten = False
         self._places: dict[str, _Place] = {}
         self._numbers = 0
         self._kinds: dict[object, tuple[Kinds, ...]] = {}
@@ -112,6 +114,7 @@ class NodeIndex:
         if not new:
             return
         keep = self.keys if len(self.keys) + len(new) <= KEYS_MAX else ()
+        self.has_forgotten = self.has_forgotten or keep != self.keys
         self._rebuild((*keep, *dict.fromkeys(new)), books)
 
     def kinds(

@@ -6,7 +6,7 @@ candidate, never forgotten, because its pods' deletion may come after its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from scheduler.model import names
 from scheduler.model.device import Devices
@@ -49,15 +49,18 @@ class Nodes:
         return frozenset(found)
 
     def see(self, node: Node) -> bool:
-        """Fold a node's newest state; False when it is no news (a heartbeat)."""
+        """Fold a node's newest state; whether that could help a pod that it refused before.
+
+        A heartbeat is no news, and a label that no pod ever named helps nobody.
+        """
         books = self.books.get(node.name)
         if books is None:
             books = self.books[node.name] = NodeBooks(None)
         if books.node == node:
             return False
-        came = books.node is None
-        if books.node is not None:
-            self._unalias(books.node)
+        before = books.node
+        if before is not None:
+            self._unalias(before)
         else:
             self._count += 1
             # In the order in which nodes came, whether or not pods were known of them before.
@@ -67,8 +70,8 @@ class Nodes:
             self._aliases.setdefault(alias, set()).add(node.name)
         self.index.put(books)
         self.index.tidy(self.books)
-        self.verdicts.touch(node.name, came=came)
-        return True
+        self.verdicts.touch(node.name, came=before is None)
+        return before is None or self._is_better(before, node)
 
     def lose(self, name: str) -> bool:
         """Fold a node's deletion; False when it was not there."""
@@ -105,6 +108,22 @@ class Nodes:
         elif not books.pods:
             del self.books[name]
         return True
+
+    def _is_better(self, before: Node, after: Node) -> bool:
+        more = any(amount > before.allocatable.get(r, 0) for r, amount in after.allocatable.items())
+        return (
+            more
+            or before.devices != after.devices
+            or (before.unschedulable, before.taints) != (after.unschedulable, after.taints)
+            or self._tells_apart(before.labels, after.labels)
+        )
+
+    def _tells_apart(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+        """Whether labels differ in what a pod may have asked for."""
+        if before == after:
+            return False
+        keys = (*self.index.keys, *self.index.wide, *names.NODE_ALIASES, names.NUMBERED)
+        return self.index.has_forgotten or any(before.get(k) != after.get(k) for k in keys)
 
     def _unalias(self, node: Node) -> None:
         for alias in _aliases(node):

@@ -7,10 +7,9 @@
                   |                 '--error--> backoff
                   '---- pause over -----------------------------------------------'
 
-Order: priority first, then age, so that a pod that waited longest is tried first among
-equals. A parked pod wakes only for a cause that could help it, after its pause of
-1, 2, 4, 8, then 10 seconds (``pkg/scheduler/backend/queue``). Whoever's Binding is refused
-pauses by itself, and longer: up to a minute. Time is an argument.
+Order: priority, then namespaces in turn, then age (``state/turns``). Parked pods are woken
+only for a change that could help them, one for all of its kind (``state/cohort``), after its
+pause of 1, 2, 4, 8, then 10 seconds (``pkg/scheduler/backend/queue``). Time is an argument.
 """
 
 from __future__ import annotations
@@ -18,11 +17,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 
-import msgspec
-
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Cause
+from scheduler.state.cohort import Cohort, Entry, Helps, key_of
 from scheduler.state.event import Lifted
+from scheduler.state.turns import Turns
+from scheduler.state.why import Key, Listeners, Why
+
+__all__ = ["Entry", "Queue", "Why", "pause"]
 
 PAUSE_FIRST_S = 1.0
 PAUSE_MAX_S = 10.0
@@ -30,38 +31,15 @@ REFUSED_MAX_S = 60.0
 PARKED_MAX_S = 300.0
 
 
-class Entry(msgspec.Struct):
-    """A waiting pod's place in the queue.
-
-    ``attempts`` counts what came to nothing, ``refusals`` the Bindings among them.
-    """
-
-    pod: Pod
-    since: float
-    sequence: int
-    attempts: int = 0
-    refusals: int = 0
-    ready_at: float = 0.0
-    parked_at: float | None = None
-    causes: frozenset[Cause] = frozenset()
-    lacking: frozenset[str] = frozenset()
-
-    @property
-    def place(self) -> str:
-        """Where it waits, in the words of kube-scheduler's metric."""
-        if self.parked_at is not None:
-            return "unschedulable"
-        return "backoff" if self.ready_at else "active"
-
-
 class Queue:
     """Active, paused and parked pods of this scheduler."""
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
-        self._active: list[tuple[int, str, int, str]] = []
+        self._turns = Turns()
         self._paused: list[tuple[float, int, str]] = []
-        self._parked: dict[Cause, dict[str, None]] = {cause: {} for cause in Cause}
+        self._cohorts: dict[Key, Cohort] = {}
+        self._listeners = Listeners()
         self._sequence = 0
 
     def __len__(self) -> int:
@@ -72,9 +50,12 @@ class Queue:
 
     def sizes(self) -> dict[str, int]:
         """Number of pods per set, named as kube-scheduler's metric names them."""
-        parked = sum(1 for entry in self._entries.values() if entry.parked_at is not None)
+        parked = sum(map(len, self._cohorts.values()))
+        # A pod that is being decided right now counts as active.
         paused = sum(
-            1 for entry in self._entries.values() if entry.parked_at is None and entry.ready_at
+            1
+            for ready_at, sequence, uid in self._paused
+            if self._is_paused(ready_at, sequence, uid)
         )
         return {
             "active": len(self._entries) - parked - paused,
@@ -86,119 +67,174 @@ class Queue:
         """Every waiting pod's place, for whoever writes the state down; not to be changed."""
         return iter(self._entries.values())
 
-    def waiting_for_one(self) -> Iterator[Pod]:
-        """Refused pods that lack exactly one resource, strongest and oldest first.
+    def lacking_one(self) -> Iterator[Iterator[Pod]]:
+        """Refused pods that lack exactly one resource: per cohort, so that one speaks for all.
 
         Woken ones too: a slice that was just freed is theirs before it is a newcomer's.
         """
-        entries = [entry for entry in self._entries.values() if len(entry.lacking) == 1]
-        entries.sort(key=lambda e: (-e.pod.priority, e.pod.created, e.sequence))
-        return (entry.pod for entry in entries)
+        return (cohort.pods() for cohort in self._cohorts.values() if len(cohort.why.lacking) == 1)
+
+    def waiting_for_one(self) -> Iterator[Pod]:
+        """The same pods, strongest and oldest first."""
+        pods = [pod for cohort in self.lacking_one() for pod in cohort]
+        pods.sort(key=lambda pod: (-pod.priority, *self._entries[pod.uid].item))
+        return iter(pods)
+
+    # --- who comes and goes ------------------------------------------------------------------
 
     def offer(self, pod: Pod, now: float) -> None:
         """A pod waits: new, or with changed wishes. It is tried at once."""
         entry = self._entries.get(pod.uid)
         if entry is None:
-            self._sequence += 1
-            entry = self._entries[pod.uid] = Entry(pod, now, self._sequence)
+            entry = self._entries[pod.uid] = Entry(pod, now, self._next())
+        else:
+            self._take_out(entry, now)
         entry.pod = pod
-        entry.lacking = frozenset()
-        self._unpark(entry)
+        entry.causes, entry.lacking = frozenset(), frozenset()
         self._activate(entry)
 
-    def settle(self, uid: str) -> None:
+    def settle(self, uid: str, now: float) -> None:
         """A pod needs no decision any more."""
         entry = self._entries.pop(uid, None)
         if entry is not None:
-            self._unpark(entry)
+            self._take_out(entry, now)
 
     def pop(self, now: float) -> Entry | None:
         """The next pod to decide, or None when nobody is due."""
         self._release(now)
-        while self._active:
-            *_, sequence, uid = heapq.heappop(self._active)
-            entry = self._entries.get(uid)
-            # A pod that was settled and offered again has another sequence number.
-            if entry is not None and entry.sequence == sequence and entry.ready_at == 0.0:
-                return entry
-        return None
+        item = self._turns.pop()
+        if item is None:
+            return None
+        entry = self._entries[item[2]]
+        entry.place = "decided"
+        return entry
 
-    def park(
-        self, entry: Entry, causes: frozenset[Cause], lacking: frozenset[str], now: float
-    ) -> None:
+    def park(self, entry: Entry, why: Why, now: float) -> None:
         """The answer was no: wait until one of the causes is lifted."""
+        pod = entry.pod
         entry.attempts += 1
         entry.ready_at = now + pause(entry.attempts)
         entry.parked_at = now
-        entry.causes = causes
-        entry.lacking = lacking
-        self._entries[entry.pod.uid] = entry
-        for cause in causes:
-            self._parked[cause][entry.pod.uid] = None
+        entry.causes, entry.lacking = why.causes, why.lacking
+        entry.place = "unschedulable"
+        key = key_of(pod, why)
+        if entry.cohort is not None and entry.cohort.key != key:
+            self._follow(entry.cohort, now)  # the answer was not about the others
+        cohort = self._cohorts.get(key)
+        if cohort is None:
+            cohort = self._cohorts[key] = Cohort(key, why, now)
+            self._listeners.add(key, why)
+        elif cohort.leader is entry:
+            cohort.leader = None
+        cohort.join(entry)
+        self._renew(cohort, why, now)
 
     def postpone(self, pod: Pod, before: Entry | None, now: float) -> None:
         """The pod was placed and its Binding failed: pause, then decide anew.
 
         ``before`` is its entry of then; nothing in the cluster's state can be waited for.
         """
-        self._sequence += 1
-        entry = Entry(pod, before.since if before else now, self._sequence)
+        entry = Entry(pod, before.since if before else now, self._next())
         entry.attempts = before.attempts + 1 if before else 1
         entry.refusals = before.refusals + 1 if before else 1
         entry.ready_at = now + pause(entry.refusals, REFUSED_MAX_S)
         self._entries[pod.uid] = entry
-        heapq.heappush(self._paused, (entry.ready_at, entry.sequence, pod.uid))
+        self._pause(entry)
 
-    def lift(self, change: Lifted) -> int:
-        """Wake the parked pods that this change could help; returns how many."""
-        uids = list(self._parked[change.cause])
+    # --- who is woken ------------------------------------------------------------------------
+
+    def lift(self, change: Lifted, now: float, helps: Helps | None = None) -> int:
+        """Wake who could be helped by this change, one for all; returns how many were woken."""
         woken = 0
-        for uid in uids:
-            entry = self._entries[uid]
-            if not change.scope or change.scope in (entry.pod.workload, entry.pod.namespace):
-                self._wake(entry)
+        for key in self._listeners.of(change):
+            cohort = self._cohorts[key]
+            if cohort.leader is None and cohort.concerns(change, helps):
+                self._wake(cohort, now)
                 woken += 1
         return woken
 
     def flush(self, now: float) -> int:
-        """Wake every pod that has been parked for five minutes, cause or no cause."""
+        """Wake who has been parked for five minutes, cause or no cause; one for all."""
         late = [
-            entry
-            for entry in self._entries.values()
-            if entry.parked_at is not None and now - entry.parked_at >= PARKED_MAX_S
+            cohort
+            for cohort in self._cohorts.values()
+            if cohort.leader is None and now - cohort.parked_at >= PARKED_MAX_S
         ]
-        for entry in late:
-            self._wake(entry)
+        for cohort in late:
+            self._wake(cohort, now)
         return len(late)
 
     def next_due(self) -> float | None:
         """When the earliest pause ends, or None."""
         return self._paused[0][0] if self._paused else None
 
-    def _wake(self, entry: Entry) -> None:
-        self._unpark(entry)
-        heapq.heappush(self._paused, (entry.ready_at, entry.sequence, entry.pod.uid))
+    def _renew(self, cohort: Cohort, why: Why, now: float) -> None:
+        """The newest answer is everybody's."""
+        if cohort.why != why:
+            self._listeners.discard(cohort.key, cohort.why)
+            self._listeners.add(cohort.key, why)
+            cohort.why = why
+        cohort.parked_at = now
 
-    def _unpark(self, entry: Entry) -> None:
-        if entry.parked_at is not None:
-            entry.parked_at = None
-            for cause in entry.causes:
-                self._parked[cause].pop(entry.pod.uid, None)
+    def _wake(self, cohort: Cohort, now: float) -> None:
+        entry = cohort.lead(now)
+        entry.parked_at = None
+        self._pause(entry)
+
+    def _follow(self, cohort: Cohort, now: float) -> None:
+        """The leader left without a no: the next one is tried."""
+        if cohort.leader is not None:
+            cohort.leader.cohort = None
+            cohort.leader = None
+        if len(cohort):
+            self._wake(cohort, now)
+        else:
+            self._listeners.discard(cohort.key, cohort.why)
+            del self._cohorts[cohort.key]
+
+    # --- places ------------------------------------------------------------------------------
+
+    def _take_out(self, entry: Entry, now: float) -> None:
+        if entry.place == "active":
+            self._turns.discard(entry.pod.priority, entry.pod.namespace, entry.item)
+        cohort, entry.cohort, entry.parked_at = entry.cohort, None, None
+        entry.place = ""
+        if cohort is None:
+            return
+        if cohort.leader is entry:
+            self._follow(cohort, now)
+        else:
+            cohort.leave(entry)
+            if cohort.leader is None and not len(cohort):
+                self._follow(cohort, now)
 
     def _activate(self, entry: Entry) -> None:
         entry.ready_at = 0.0
-        key = (-entry.pod.priority, entry.pod.created, entry.sequence, entry.pod.uid)
-        heapq.heappush(self._active, key)
+        entry.place = "active"
+        self._turns.add(entry.pod.priority, entry.pod.namespace, entry.item)
+
+    def _pause(self, entry: Entry) -> None:
+        entry.place = "backoff"
+        heapq.heappush(self._paused, (entry.ready_at, entry.sequence, entry.pod.uid))
 
     def _release(self, now: float) -> None:
         while self._paused and self._paused[0][0] <= now:
-            ready_at, sequence, uid = heapq.heappop(self._paused)
-            entry = self._entries.get(uid)
-            if entry is None or entry.parked_at is not None:
-                continue
-            # A pause of an earlier attempt, or of the uid's earlier life, is over long since.
-            if entry.sequence == sequence and entry.ready_at == ready_at:
-                self._activate(entry)
+            paused = heapq.heappop(self._paused)
+            if self._is_paused(*paused):
+                self._activate(self._entries[paused[2]])
+
+    def _is_paused(self, ready_at: float, sequence: int, uid: str) -> bool:
+        """Whether this is the pod's pause, and not one of an earlier attempt or life."""
+        entry = self._entries.get(uid)
+        return (
+            entry is not None
+            and entry.place == "backoff"
+            and (entry.sequence, entry.ready_at) == (sequence, ready_at)
+        )
+
+    def _next(self) -> int:
+        self._sequence += 1
+        return self._sequence
 
 
 def pause(attempts: int, longest_s: float = PAUSE_MAX_S) -> float:

@@ -198,5 +198,9 @@ def test_whatever_frees_something_says_so(history: list[Any]) -> None:
         changes = past.happens(event)
         for name, used in before.items():
             now = past.state.books[name].used if name in past.state.books else {}
-            if any(value > now.get(resource, 0) for resource, value in used.items()):
-                assert ev.Lifted(Cause.FREED) in changes
+            freed = {resource for resource, value in used.items() if value > now.get(resource, 0)}
+            said: set[str] = set()
+            for change in changes:
+                if isinstance(change, ev.Lifted) and change.cause is Cause.FREED:
+                    said |= change.what if change.node_name == name else set()
+            assert freed <= said

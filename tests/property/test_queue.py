@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Cause
 from scheduler.state.event import Lifted
-from scheduler.state.queue import PARKED_MAX_S, REFUSED_MAX_S, Entry, Queue, pause
+from scheduler.state.queue import PARKED_MAX_S, REFUSED_MAX_S, Entry, Queue, Why, pause
 from tests.builders import pod
 
 NUMBERS = st.integers(0, 5)
@@ -61,7 +61,7 @@ class Waiting(RuleBasedStateMachine):
     @precondition(lambda self: self.popped is None)
     def settle(self, number: int) -> None:
         self.waiting.pop(PODS[number, 0].uid, None)
-        self.queue.settle(PODS[number, 0].uid)
+        self.queue.settle(PODS[number, 0].uid, self.now)
 
     @rule()
     @precondition(lambda self: self.popped is None)
@@ -76,14 +76,14 @@ class Waiting(RuleBasedStateMachine):
     @precondition(lambda self: self.popped is not None)
     def park(self, causes: frozenset[Cause]) -> None:
         entry = self._take()
-        self.queue.park(entry, causes, frozenset(), self.now)
+        self.queue.park(entry, Why(causes), self.now)
         self.not_before[entry.pod.uid] = self.now + pause(entry.attempts)
 
     @rule()
     @precondition(lambda self: self.popped is not None)
     def place(self) -> None:
         uid = self._take().pod.uid
-        self.queue.settle(uid)
+        self.queue.settle(uid, self.now)
         del self.waiting[uid]
 
     @rule()
@@ -91,14 +91,14 @@ class Waiting(RuleBasedStateMachine):
     def place_in_vain(self) -> None:
         """Its Binding fails."""
         entry = self._take()
-        self.queue.settle(entry.pod.uid)
+        self.queue.settle(entry.pod.uid, self.now)
         self.queue.postpone(entry.pod, entry, self.now)
         self.not_before[entry.pod.uid] = self.now + pause(entry.refusals + 1, REFUSED_MAX_S)
 
     @rule(change=CHANGES)
     @precondition(lambda self: self.popped is None)
     def lift(self, change: Lifted) -> None:
-        self.queue.lift(change)
+        self.queue.lift(change, self.now)
 
     @rule(seconds=st.sampled_from([0.0, 0.5, 1.0, 3.0, 10.0, 299.0]))
     @precondition(lambda self: self.popped is None)
@@ -129,7 +129,7 @@ class Waiting(RuleBasedStateMachine):
         out = []
         while (entry := self.queue.pop(self.now)) is not None:
             out.append(entry.pod)
-            self.queue.settle(entry.pod.uid)
+            self.queue.settle(entry.pod.uid, self.now)
 
         assert {one.uid for one in out} == set(self.waiting)
         assert len(out) == len(self.waiting)

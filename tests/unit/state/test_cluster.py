@@ -14,7 +14,10 @@ from tests.builders import GPU, Wishes, cluster, namespace, node, pod
 
 GPU_0 = Devices(numbers=(0,))
 NEEDY = pod("a", gpus=1)
-FREED = [ev.Lifted(Cause.FREED), ev.Lifted(Cause.DEVICES)]
+FREED = [
+    ev.Lifted(Cause.FREED, node_name="n1", what=frozenset((GPU, "pods"))),
+    ev.Lifted(Cause.DEVICES, node_name="n1"),
+]
 
 
 def free(state: Cluster, name: str = "n1") -> int:
@@ -164,7 +167,7 @@ def test_a_devices_annotation_that_appears_late_is_heard() -> None:
 
     assert state.books["n1"].tally.unknown == 1
     changes = state.see_pod(pod("a", gpus=1, node="n1", devices="gpu:1"))
-    assert changes[-1:] == [ev.Lifted(Cause.DEVICES)]
+    assert changes[-1:] == [ev.Lifted(Cause.DEVICES, node_name="n1")]
     assert state.books["n1"].free_numbers() == (0,)
 
 
@@ -173,7 +176,7 @@ def test_a_pod_that_was_resized_frees_what_it_gave_up() -> None:
 
     changes = state.see_pod(pod("a", node="n1", requests={"cpu": "1"}))
 
-    assert ev.Lifted(Cause.FREED) in changes
+    assert ev.Lifted(Cause.FREED, node_name="n1", what=frozenset(("cpu",))) in changes
     assert state.books["n1"].free("cpu") == 3000
 
 
@@ -285,20 +288,12 @@ def test_a_placed_pod_that_only_changes_its_status_is_kept_as_it_is_now() -> Non
 # --- nodes ---------------------------------------------------------------------------
 
 
-def test_a_heartbeat_is_no_change_and_anything_else_is() -> None:
-    state = cluster(node(gpus=2))
-
-    assert state.see_node(node(gpus=2)) == []
-    assert state.see_node(node(gpus=2, labels={"a": "b"})) == [ev.Lifted(Cause.NODE)]
-    assert state.see_node(node(gpus=3, labels={"a": "b"})) == [ev.Lifted(Cause.NODE)]
-
-
 def test_a_deleted_node_is_no_candidate_but_its_pods_are_remembered() -> None:
     """Semantics case 15, field case C16 steps 4 to 6."""
     held = pod("k", gpus=1, node="gpu-a", devices="gpu:3")
     state = cluster(node("gpu-a", gpus=4, numbered=True, uid="old"), held)
 
-    assert state.lose_node("gpu-a") == [ev.Lifted(Cause.NODE)]
+    assert state.lose_node("gpu-a") == [ev.Lifted(Cause.NODE, node_name="gpu-a")]
     assert (list(state.candidates()), len(state.nodes)) == ([], 0)
     assert state.lose_node("gpu-a") == []
 
@@ -338,7 +333,8 @@ def test_a_pod_may_be_seen_before_its_node() -> None:
 def test_a_list_of_nodes_takes_the_missing_ones_out() -> None:
     state = cluster(node("n1"), node("n2"))
 
-    assert fold(state, ev.NodesListed((node("n2"),))) == [ev.Lifted(Cause.NODE)]
+    lifted = [ev.Lifted(Cause.NODE, node_name="n1")]
+    assert fold(state, ev.NodesListed((node("n2"),))) == lifted
     assert [books.node for books in state.candidates()] == [node("n2")]
 
 

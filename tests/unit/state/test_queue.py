@@ -9,7 +9,7 @@ import pytest
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Cause
 from scheduler.state.event import Lifted
-from scheduler.state.queue import Entry, Queue, pause
+from scheduler.state.queue import Entry, Queue, Why, pause
 from tests.builders import GPU, MIG_2G, pod
 
 NOW = 1000.0
@@ -47,7 +47,7 @@ def refuse(
 ) -> Entry:
     """Pop one pod and park it."""
     entry = take(waiting, now)
-    waiting.park(entry, causes, lacking, now)
+    waiting.park(entry, Why(causes, lacking), now)
     return entry
 
 
@@ -84,7 +84,7 @@ def test_a_refused_pod_is_tried_again_after_its_pause_once_its_cause_is_lifted()
     refuse(waiting)
 
     assert order(waiting, NOW + 60) == []
-    assert waiting.lift(Lifted(Cause.NODE)) == 1
+    assert waiting.lift(Lifted(Cause.NODE), NOW) == 1
     assert order(waiting, NOW + 0.9) == []
     assert order(waiting, NOW + 1.0) == ["a"]
 
@@ -94,7 +94,7 @@ def test_the_pause_grows_with_each_refusal_and_counts_from_the_refusal() -> None
     waiting, now = queue(pod("a")), NOW
     for seconds in (1, 2, 4, 8, 10, 10):
         refuse(waiting, now)
-        waiting.lift(Lifted(Cause.NODE))
+        waiting.lift(Lifted(Cause.NODE), NOW)
         assert order(waiting, now + seconds - 0.1) == []
         now += seconds
         assert waiting.next_due() == now
@@ -114,12 +114,14 @@ def test_the_pause_grows_with_each_refusal_and_counts_from_the_refusal() -> None
 )
 def test_only_pods_that_a_change_could_help_are_woken(change: Lifted, woken: list[str]) -> None:
     waiting = queue(
-        pod("node"), pod("freed"), pod("owner", owner="Job/j"), pod("namespace", created=9)
+        *(pod(name, requests={"cpu": str(at)}) for at, name in enumerate(("node", "freed"))),
+        pod("owner", requests={"cpu": "3"}, owner="Job/j"),
+        pod("namespace", requests={"cpu": "4"}, created=9),
     )
     for cause in (Cause.NODE, Cause.FREED, Cause.OWNER, Cause.NAMESPACE):
         refuse(waiting, causes=frozenset((cause,)))
 
-    assert waiting.lift(change) == len(woken)
+    assert waiting.lift(change, NOW) == len(woken)
     assert order(waiting, NOW + 60) == woken
 
 
@@ -127,7 +129,7 @@ def test_a_pod_with_two_causes_is_woken_once() -> None:
     waiting = queue(pod("a"))
     refuse(waiting, causes=frozenset((Cause.NODE, Cause.FREED)))
 
-    assert [waiting.lift(Lifted(cause)) for cause in (Cause.NODE, Cause.FREED)] == [1, 0]
+    assert [waiting.lift(Lifted(cause), NOW) for cause in (Cause.NODE, Cause.FREED)] == [1, 0]
     assert order(waiting, NOW + 60) == ["a"]
 
 
@@ -157,7 +159,7 @@ def test_a_pod_offered_again_is_tried_at_once() -> None:
 
     assert list(waiting.waiting_for_one()) == []
     assert take(waiting).pod == changed
-    assert waiting.lift(Lifted(Cause.NODE)) == 0
+    assert waiting.lift(Lifted(Cause.NODE), NOW) == 0
 
 
 def test_a_pod_offered_twice_is_decided_once() -> None:
@@ -172,18 +174,18 @@ def test_a_settled_pod_is_gone_from_wherever_it_was() -> None:
     for prepare in (lambda _: None, refuse, lambda waiting: waiting.flush(NOW + 300)):
         waiting = queue(pod("a"))
         prepare(waiting)
-        waiting.settle("team-a")
+        waiting.settle("team-a", NOW)
 
         assert ("team-a" in waiting, len(waiting)) == (False, 0)
-        assert waiting.lift(Lifted(Cause.NODE)) == 0
+        assert waiting.lift(Lifted(Cause.NODE), NOW) == 0
         assert order(waiting, NOW + 600) == []
-    waiting.settle("nobody")
+    waiting.settle("nobody", NOW)
 
 
 def test_a_pod_settled_and_offered_again_starts_afresh() -> None:
     waiting = queue(pod("a"))
     refuse(waiting)
-    waiting.settle("team-a")
+    waiting.settle("team-a", NOW)
     waiting.offer(pod("a"), NOW + 5)
     entry = take(waiting, NOW + 5)
 
@@ -195,7 +197,7 @@ def test_a_failed_binding_pauses_by_itself() -> None:
     waiting = queue(pod("a"))
     entry = take(waiting)
     entry.attempts, entry.refusals = 5, 2
-    waiting.settle(entry.pod.uid)
+    waiting.settle(entry.pod.uid, NOW)
     waiting.postpone(entry.pod, entry, NOW + 7)
 
     assert order(waiting, NOW + 10.9) == []
@@ -210,7 +212,7 @@ def test_a_pod_that_can_never_be_bound_is_tried_seven_times_in_two_minutes() -> 
         entry = waiting.pop(now)
         if entry is not None:
             tries.append(now - NOW)
-            waiting.settle(entry.pod.uid)
+            waiting.settle(entry.pod.uid, NOW)
             waiting.postpone(entry.pod, entry, now)
         now += 1
 
@@ -221,10 +223,10 @@ def test_a_pod_that_can_never_be_bound_is_tried_seven_times_in_two_minutes() -> 
 def test_a_stale_pause_does_not_cut_a_new_one_short() -> None:
     waiting = queue(pod("a"))
     refuse(waiting)  # pause until NOW + 1
-    waiting.lift(Lifted(Cause.NODE))
+    waiting.lift(Lifted(Cause.NODE), NOW)
     waiting.offer(pod("a", labels={"app": "x"}), NOW)
     refuse(waiting)  # pause until NOW + 2
-    waiting.lift(Lifted(Cause.NODE))
+    waiting.lift(Lifted(Cause.NODE), NOW)
 
     assert order(waiting, NOW + 1.5) == []
     assert order(waiting, NOW + 2) == ["a"]
@@ -234,7 +236,7 @@ def test_sizes_are_those_of_kube_schedulers_metric() -> None:
     waiting = queue(pod("a"), pod("b"), pod("c"))
     refuse(waiting)
     entry = take(waiting)
-    waiting.settle(entry.pod.uid)
+    waiting.settle(entry.pod.uid, NOW)
     waiting.postpone(entry.pod, entry, NOW)
 
     assert waiting.sizes() == {"active": 1, "backoff": 1, "unschedulable": 1}
@@ -245,7 +247,7 @@ def test_nobody_is_due_when_nobody_pauses() -> None:
     assert waiting.next_due() is None
     refuse(waiting)
     assert waiting.next_due() is None
-    waiting.lift(Lifted(Cause.NODE))
+    waiting.lift(Lifted(Cause.NODE), NOW)
     assert waiting.next_due() == NOW + 1
 
 
@@ -258,8 +260,8 @@ def test_who_waits_for_exactly_one_resource_strongest_and_oldest_first() -> None
         (pod("young", created=9), TIER),
         (pod("old", created=1), TIER),
         (pod("strong", created=9, priority=5), TIER),
-        (pod("two"), frozenset((MIG_2G, GPU))),
-        (pod("other-reason"), frozenset[str]()),
+        (pod("two", gpus=1), frozenset((MIG_2G, GPU))),
+        (pod("other-reason", requests={"cpu": "1"}), frozenset[str]()),
     ):
         waiting.offer(one, NOW)
         refuse(waiting, lacking=lacking)
@@ -271,8 +273,8 @@ def test_a_pod_that_was_just_woken_still_waits_for_its_resource() -> None:
     """A slice was freed and wakes it; until its pause is over, a newcomer must not be given it."""
     waiting = queue(pod("a"))
     refuse(waiting, causes=FREED, lacking=TIER)
-    waiting.lift(Lifted(Cause.FREED))
+    waiting.lift(Lifted(Cause.FREED), NOW)
 
     assert [one.name for one in waiting.waiting_for_one()] == ["a"]
-    waiting.settle("team-a")
+    waiting.settle("team-a", NOW)
     assert list(waiting.waiting_for_one()) == []

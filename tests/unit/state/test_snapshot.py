@@ -11,6 +11,7 @@ from scheduler.model.reason import Cause
 from scheduler.state.promise import Promises
 from scheduler.state.queue import Queue
 from scheduler.state.snapshot import State, restore, take
+from scheduler.state.why import Why
 from tests.builders import cluster, container, namespace, node, pod, refused, settle
 
 
@@ -46,7 +47,8 @@ def test_a_waiting_pod_says_where_it_waits_and_for_what(step: str, place: str) -
     if step == "offered":
         queue.offer(pod("a", gpus=1), 90.0)
     else:
-        queue.park(entry, frozenset((Cause.NODE, Cause.FREED)), frozenset(("gpu",)), 95.0)
+        causes = frozenset((Cause.NODE, Cause.FREED))
+        queue.park(entry, Why(causes, frozenset(("gpu",))), 95.0)
     if step == "woken":
         queue.flush(1000.0)
 

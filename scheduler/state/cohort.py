@@ -1,0 +1,116 @@
+"""Parked pods that got the same answer for the same reason: one of them is tried for all.
+
+Pods of one kind, priority and namespace get equal answers. When a change may help them, only
+their leader is woken: if it is placed the next one leads, and its "no" speaks for everybody::
+
+    asleep --a change may help--> its leader is tried --"no"--> asleep
+                                      '--placed, gone, other wishes--> the next one is tried
+
+So ten thousand equal pods cost one decision per change, and none of them is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+import msgspec
+
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Cause
+from scheduler.state.event import Lifted
+from scheduler.state.line import Item, Line
+from scheduler.state.why import Key, Why
+
+#: Oldest first, but whoever's pause is over is tried first among so many.
+LOOKED_AT = 64
+
+
+class Entry(msgspec.Struct):
+    """A waiting pod's place in the queue.
+
+    ``place`` is in the words of kube-scheduler's metric. ``attempts`` counts what came to
+    nothing, ``refusals`` the Bindings among them.
+    """
+
+    pod: Pod
+    since: float
+    sequence: int
+    attempts: int = 0
+    refusals: int = 0
+    ready_at: float = 0.0
+    parked_at: float | None = None
+    causes: frozenset[Cause] = frozenset()
+    lacking: frozenset[str] = frozenset()
+    place: str = "active"
+    cohort: Cohort | None = None
+
+    @property
+    def item(self) -> Item:
+        """Its place in a line."""
+        return self.pod.created, self.sequence, self.pod.uid
+
+
+#: Whether a change of the named node could help the pod.
+Helps = Callable[[Pod, str], bool]
+
+
+def key_of(pod: Pod, why: Why) -> Key:
+    """Who waits together; a mapped or nominated pod is like no other."""
+    is_alone = why.is_alone or pod.map_text is not None or bool(pod.nominated_node)
+    return (pod.uid if is_alone else pod.kind, pod.priority, pod.namespace)
+
+
+class Cohort:
+    """Who waits together. ``leader`` is the one that is being tried, if any: they are awake."""
+
+    __slots__ = ("_line", "_sleepers", "key", "leader", "parked_at", "why")
+
+    def __init__(self, key: Key, why: Why, now: float) -> None:
+        self.key = key
+        self.why = why
+        self.parked_at = now
+        self.leader: Entry | None = None
+        self._line = Line()
+        self._sleepers: dict[str, Entry] = {}
+
+    def __len__(self) -> int:
+        return len(self._sleepers)
+
+    def concerns(self, change: Lifted, helps: Helps | None) -> bool:
+        """Whether the change could help these sleepers, who are alike in what they wait for."""
+        pod = next(iter(self._sleepers.values())).pod
+        if change.scope and change.scope not in (pod.workload, pod.namespace):
+            return False
+        if not change.node_name:
+            return True
+        if self.why.node_name and self.why.node_name != change.node_name:
+            return False
+        return helps is None or helps(pod, change.node_name)
+
+    def pods(self) -> Iterator[Pod]:
+        """Everybody, the leader first and then by age."""
+        if self.leader is not None:
+            yield self.leader.pod
+        for *_, uid in self._line:
+            yield self._sleepers[uid].pod
+
+    def join(self, entry: Entry) -> None:
+        """Sleep here."""
+        entry.cohort = self
+        self._sleepers[entry.pod.uid] = entry
+        self._line.add(entry.item)
+
+    def leave(self, entry: Entry) -> None:
+        """Sleep here no more."""
+        del self._sleepers[entry.pod.uid]
+        self._line.discard(entry.item)
+
+    def lead(self, now: float) -> Entry:
+        """Choose who is tried for all: the oldest whose pause is over, else who is ready first."""
+        oldest = [self._sleepers[uid] for *_, uid in islice(self._line, LOOKED_AT)]
+        ready = (entry for entry in oldest if entry.ready_at <= now)
+        chosen = next(ready, None) or min(oldest, key=lambda entry: entry.ready_at)
+        self.leave(chosen)
+        self.leader = chosen
+        return chosen

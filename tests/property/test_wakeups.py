@@ -1,0 +1,181 @@
+"""No wake-up is lost: whoever sleeps would still be refused, whatever happened meanwhile."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.decide.cycle import decide
+from scheduler.decide.decision import Rejection
+from scheduler.decide.wake import could_help
+from scheduler.model import names
+from scheduler.model.node import Node
+from scheduler.model.pod import Pod
+from scheduler.state import event as ev
+from scheduler.state.cluster import Assumption, Cluster
+from scheduler.state.fold import fold
+from scheduler.state.queue import PAUSE_MAX_S, Queue
+from scheduler.state.why import why
+from tests.builders import ANYBODY, as_bound, node, pod
+from tests.property.worlds import nodes, wanted
+
+NODES = ("n0", "n1")
+
+
+@st.composite
+def small_nodes(draw: st.DrawFn) -> Node:
+    """Nodes that are soon full, of one thing or another."""
+    return node(
+        draw(st.sampled_from(NODES)),
+        gpus=draw(st.sampled_from([None, 0, 1, 2])),
+        mig=draw(st.sampled_from([{}, {"1g.10gb": 1}])),
+        numbered=draw(st.booleans()),
+        labels=draw(st.sampled_from([{}, {}, {"zone": "a"}, {"gpu-node": "alias"}])),
+        taints=draw(st.sampled_from([[], [], [], ["gpu=x:NoSchedule"]])),
+        cpu=draw(st.sampled_from(["2", "8"])),
+        pods=draw(st.sampled_from([110, 2])),
+    )
+
+
+@st.composite
+def small_pods(draw: st.DrawFn) -> Pod:
+    """Pods that get in each other's way; those of strangers are on a node already."""
+    number = draw(st.integers(0, 9))
+    at = draw(st.sampled_from(NODES)) if number < 3 else ""
+    mapped = "" if at else draw(st.sampled_from(["", "", "", *MAPS]))
+    return pod(
+        f"p-{number}",
+        uid=f"u{number}",
+        node=at,
+        scheduler="default-scheduler" if at else "gpu-scheduler",
+        gpus=draw(st.sampled_from([0, 1, 1, 2])),
+        mig=draw(st.sampled_from([{}, {}, {"1g.10gb": 1}])),
+        requests=draw(st.sampled_from([{}, {}, {"cpu": "2"}])),
+        ports=draw(st.sampled_from([[], [], [{"containerPort": 80, "hostPort": 80}]])),
+        annotations={names.MAP: mapped} if mapped else {},
+        owner=draw(st.sampled_from(["", "", "Deployment/web@r1"])),
+        selector=draw(st.sampled_from([{}, {}, {}, {"zone": "a"}])),
+    )
+
+
+MAPS = (
+    "".join(f"{index}=n0:0\n" for index in range(10)),
+    "".join(f"{index}=alias:1\n" for index in range(10)),
+    "0=n0:0\n1=n1:1\n",
+)
+EVENTS = st.lists(
+    st.one_of(
+        small_nodes().map(ev.NodeSeen),
+        st.sampled_from(NODES).map(ev.NodeVanished),
+        small_pods().map(ev.PodSeen),
+        small_pods().map(ev.PodSeen),
+        small_pods().map(ev.PodSeen),
+        st.integers(0, 9).map(lambda number: ev.PodVanished(f"u{number}")),
+        st.integers(0, 9).map(lambda number: ev.PodVanished(f"u{number}")),
+    ),
+    min_size=5,
+    max_size=40,
+)
+
+
+class World:
+    """Cluster and queue, driven as the loop does it; Bindings succeed at once."""
+
+    def __init__(self) -> None:
+        self.cluster = Cluster()
+        self.queue = Queue()
+        self.now = 1000.0
+        self.decisions = 0
+
+    def happens(self, event: ev.Event) -> None:
+        if isinstance(event, ev.PodSeen) and self._is_placed(event.pod):
+            return
+        self._fold(event)
+
+    def _is_placed(self, pod: Pod) -> bool:
+        known = self.cluster.pods.get(pod.uid)
+        return known is not None and bool(known.node_name)
+
+    def _fold(self, event: ev.Event) -> None:
+        for change in fold(self.cluster, event):
+            match change:
+                case ev.Waiting(pod):
+                    self.queue.offer(pod, self.now)
+                case ev.Settled(uid):
+                    self.queue.settle(uid, self.now)
+                case ev.Lifted():
+                    helps = partial(could_help, self.cluster, ANYBODY)
+                    self.queue.lift(change, self.now, helps)
+
+    def decide(self) -> None:
+        """Everybody who is due."""
+        while (entry := self.queue.pop(self.now)) is not None:
+            self.decisions += 1
+            decision = decide(self.cluster, entry.pod, ANYBODY)
+            if isinstance(decision, Rejection):
+                self.queue.park(entry, why(decision.diagnosis, decision.node_name), self.now)
+                continue
+            self.queue.settle(entry.pod.uid, self.now)
+            given_to = Assumption(decision.node_name, decision.devices, decision.index)
+            self.cluster.assume(entry.pod, given_to)
+            self._fold(ev.PodSeen(as_bound(decision)))
+
+    def let_pauses_end(self) -> None:
+        while self.queue.next_due() is not None:
+            self.now += PAUSE_MAX_S
+            self.decide()
+
+
+@given(EVENTS, st.lists(st.integers(0, 3), min_size=1, max_size=10))
+def test_whoever_sleeps_would_still_be_refused(events: list[ev.Event], pauses: list[int]) -> None:
+    world = World()
+    for number, event in enumerate(events):
+        world.happens(event)
+        if pauses[number % len(pauses)]:
+            world.now += pauses[number % len(pauses)]
+            world.decide()
+    world.decide()
+    world.let_pauses_end()
+
+    for entry in world.queue.entries():
+        assert isinstance(decide(world.cluster, entry.pod, ANYBODY), Rejection), entry.pod.key
+
+
+@settings(max_examples=settings().max_examples // 2)
+@given(wanted(0), st.integers(2, 40), nodes("n0"), nodes("n1"))
+def test_equal_pods_cost_one_decision_when_nothing_helps(
+    first: Pod, count: int, one: Node, other: Node
+) -> None:
+    """Ten thousand equal pods that were refused must not be tried ten thousand times."""
+    if first.map_text is not None:
+        return
+    world = World()
+    world.happens(ev.NodeSeen(one))
+    for number in range(count):
+        world.happens(ev.PodSeen(msgspec.structs.replace(first, uid=f"u{number}")))
+    world.decide()
+    waiting = len(world.queue)
+    before = world.decisions
+    world.happens(ev.NodeSeen(other))
+    world.let_pauses_end()
+
+    placed = waiting - len(world.queue)
+    assert world.decisions - before <= placed + 1
+
+
+def test_a_placement_is_what_wakes_the_next_one() -> None:
+    """Not every one of a hundred for one freed GPU, and not only one for a whole new node."""
+    world = World()
+    world.happens(ev.NodeSeen(node(gpus=0, numbered=True)))
+    for number in range(100):
+        world.happens(ev.PodSeen(pod(f"p{number}", gpus=1)))
+    world.decide()
+    assert world.decisions == 100
+
+    world.happens(ev.NodeSeen(node(gpus=3, numbered=True)))
+    world.let_pauses_end()
+    assert len(world.queue) == 97
+    assert world.decisions == 104
