@@ -45,7 +45,8 @@ class Product:
     """One replica: a scheduler and the webhook beside it, in a directory of their own.
 
     ``config`` is merged over the demo's configuration file; ``scope`` is also the webhook's.
-    Programs that are ``detached`` outlive this process.
+    Programs that are ``detached`` outlive this process. ``kubeconfig`` is another way to the
+    API server for the scheduler than the plain one of its ServiceAccount.
     """
 
     def __init__(
@@ -56,8 +57,10 @@ class Product:
         config: Mapping[str, Any] | None = None,
         scope: str = "ours",
         detached: bool = False,
+        kubeconfig: Path | None = None,
     ) -> None:
         self.plane = plane
+        self._kubeconfig = kubeconfig
         self.directory = directory
         self.health_port, self.webhook_port, self.decisions_port = free_ports(3)
         self._scope = scope
@@ -103,7 +106,7 @@ class Product:
         """Start the scheduler as its ServiceAccount; returns when its caches are filled."""
         path = self.directory / "scheduler.yaml"
         path.write_text(yaml.safe_dump(self._config), encoding="utf-8")
-        kubeconfig = self.plane.kubeconfig_for(ACCOUNT)
+        kubeconfig = self._kubeconfig or self.plane.kubeconfig_for(ACCOUNT)
         words = ["scheduler", "--config", str(path), "--kubeconfig", str(kubeconfig)]
         self._start("scheduler", words)
         self._wait("scheduler", "caches filled")
@@ -120,14 +123,17 @@ class Product:
         self._start("webhook", [*words, "--host", LOOPBACK, "--port", str(self.webhook_port)])
         self._wait("webhook", "Webhook server ready")
 
-    def register(self) -> None:
-        """Register the webhook with the API server, and wait until it is really called."""
+    def register(self, port: int | None = None) -> None:
+        """Register the webhook with the API server, and wait until it is really called.
+
+        ``port`` is where the API server reaches it, if something stands in between.
+        """
         scope: Any = self._scope
         body = webhook_configuration(
             ca_bundle=self.plane.ca_certificate.read_bytes(),
             scheduler_name="gpu-scheduler",
             own_namespace=NAMESPACE,
-            url=f"https://{LOOPBACK}:{self.webhook_port}",
+            url=f"https://{LOOPBACK}:{port or self.webhook_port}",
             scope=scope,
         )
         self.plane.kubectl("apply", "-f", "-", input=json.dumps(body))

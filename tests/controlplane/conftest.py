@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import pytest
 
+from gpuctl.product import MANIFESTS, ROOT
 from tools.controlplane import (
     Client,
     ControlPlane,
@@ -64,15 +65,32 @@ def cp(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:
     """The session's control plane; a kube-scheduler can be started by a test that wants one."""
+    with _started(request, tmp_path_factory.mktemp("controlplane")) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def rough(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """Another one, for tests that stop its programs, refuse Bindings and read all of its audit log.
+
+    A file of such tests says so by a fixture ``cp`` of its own that returns this one.
+    """
+    with _started(request, tmp_path_factory.mktemp("rough")) as plane:
+        for name in MANIFESTS:
+            plane.kubectl("apply", "-f", str(ROOT / "cluster" / name))
+        yield plane
+
+
+def _started(request: pytest.FixtureRequest, directory: Path) -> ControlPlane:
     why_not = request.config.stash.get(WHY_NOT, None)
     if why_not is not None:
         pytest.fail(why_not, pytrace=False)
     try:
-        plane = ControlPlane.start(tmp_path_factory.mktemp("controlplane"), audit=True)
+        return ControlPlane.start(directory, audit=True)
     except ControlPlaneError as error:
         pytest.fail(str(error), pytrace=False)
-    with plane:
-        yield plane
 
 
 @pytest.fixture
