@@ -138,14 +138,16 @@ def forward_command(access: Access, pod: str | None, local: str = str(DECISIONS_
     return [*words, "--namespace", access.lease_namespace, "port-forward", target, ports]
 
 
-def advice(access: Access, pod: str | None, command: str) -> str:
-    """What to type to be told more."""
+def by_hand(access: Access, pod: str | None, command: str) -> tuple[str, str]:
+    """What to type to be told more: the first in a terminal of its own."""
     forward = shlex.join(forward_command(access, pod))
-    return f"{forward} & {command} --server http://127.0.0.1:{DECISIONS_PORT}"
+    return forward, f"{command} --server http://127.0.0.1:{DECISIONS_PORT}"
 
 
 @contextlib.asynccontextmanager
-async def forwarded(access: Access, pod: str) -> AsyncIterator[str]:
+async def forwarded(
+    access: Access, pod: str, timeout_s: float = FORWARD_TIMEOUT_S
+) -> AsyncIterator[str]:
     """The URL of a pod's decisions API while kubectl forwards to it; NotReached if it cannot."""
     words = forward_command(access, pod, local="")
     if shutil.which(words[0]) is None:
@@ -154,7 +156,7 @@ async def forwarded(access: Access, pod: str) -> AsyncIterator[str]:
         *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
     try:
-        yield f"http://{await _address(process)}"
+        yield f"http://{await _address(process, timeout_s)}"
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.terminate()
@@ -166,15 +168,15 @@ async def forwarded(access: Access, pod: str) -> AsyncIterator[str]:
             await process.wait()
 
 
-async def _address(process: asyncio.subprocess.Process) -> str:
+async def _address(process: asyncio.subprocess.Process, timeout_s: float) -> str:
     assert process.stdout is not None, "its output is a pipe"
     assert process.stderr is not None, "its errors are a pipe"
     try:
-        async with asyncio.timeout(FORWARD_TIMEOUT_S):
+        async with asyncio.timeout(timeout_s):
             while line := await process.stdout.readline():
                 if found := _FORWARDING.match(line):
                     return found[1].decode()
             problem = (await process.stderr.read()).decode(errors="replace").strip()
     except TimeoutError:
-        problem = f"no answer within {FORWARD_TIMEOUT_S:g} s"
+        problem = f"no answer within {timeout_s:g} s"
     raise NotReached(f"kubectl port-forward: {problem.splitlines()[-1] if problem else 'it ended'}")

@@ -34,13 +34,16 @@ def show_why(found: Why, *, wide: bool) -> None:
     now = datetime.now(UTC)
     parts: list[RenderableType] = [*_head(found, now)]
     if found.answer is not None:
-        parts += _decided(found.answer, now, wide=wide)
+        parts += _decided(found, found.answer, now, wide=wide)
     if found.witness is not None:
         parts += _told(found.witness, now, is_explained=found.answer is not None)
     if found.remarks:
         parts += titled("remarks", Group(*(plain(remark) for remark in found.remarks)))
     if found.more:
-        parts += titled("more (every node's answer, tiers, scores)", plain(found.more))
+        parts += titled(
+            "more: every node's answer, tiers, scores (the first in another terminal)",
+            Group(*(plain(line) for line in found.more)),
+        )
     show(Group(*parts))
 
 
@@ -60,6 +63,8 @@ def _head(found: Why, now: datetime) -> Iterable[RenderableType]:
     if witness.message and found.waits:
         yield ""
         yield plain(witness.message)
+    if witness.standing == GATED:
+        yield plain("whoever set the gates takes them away; nothing is decided before")
 
 
 def _told(witness: Witness, now: datetime, *, is_explained: bool) -> Iterable[RenderableType]:
@@ -107,6 +112,11 @@ def _given(witness: Witness) -> Iterable[RenderableType]:
         yield from titled("given", grid)
 
 
+def _once(text: str, message: str) -> str:
+    """A text, unless it stands at the top already."""
+    return "as above" if text and text == message else text
+
+
 def _events(witness: Witness, now: datetime) -> Table:
     table = headed("AGE", "REASON", "FROM", "MESSAGE")
     for one in witness.events:
@@ -116,20 +126,23 @@ def _events(witness: Witness, now: datetime) -> Table:
             age(one.time, now),
             plain(one.reason),
             plain(one.source),
-            plain(one.text + times + decision),
+            plain(_once(one.text, witness.message) + times + decision),
         )
     return table
 
 
-def _decided(answer: PodAnswer, now: datetime, *, wide: bool) -> Iterable[RenderableType]:
+def _decided(
+    found: Why, answer: PodAnswer, now: datetime, *, wide: bool
+) -> Iterable[RenderableType]:
     """What the decisions API adds."""
+    message = found.witness.message if found.witness else ""
     if answer.waiting is not None:
         yield ""
         yield plain(_queued(answer.waiting))
     last = answer.decisions[0] if answer.decisions else None
     outcome = answer.now or (last.outcome if last else None)
     if outcome is not None and outcome.is_placed:
-        word = "it would now get" if answer.now is not None else "decided"
+        word = "it would now get" if answer.now is not None else "was decided to get"
         yield from titled(word, retold.given(outcome))
         if answer.now is None and last is not None and last.ranking is not None:
             yield from retold.ranking(last.ranking)
@@ -142,7 +155,7 @@ def _decided(answer: PodAnswer, now: datetime, *, wide: bool) -> Iterable[Render
     if answer.admission is not None:
         yield from titled("at admission", _admitted(answer.admission, now))
     if answer.decisions:
-        yield from titled("decisions", _history(answer.decisions, now))
+        yield from titled("decisions", _history(answer.decisions, message, now))
 
 
 def _codes(refusals: Iterable[object], answer: PodAnswer) -> list[str]:
@@ -151,9 +164,8 @@ def _codes(refusals: Iterable[object], answer: PodAnswer) -> list[str]:
 
 
 def _queued(waiting: Waiting) -> str:
-    line = (
-        f"in the queue for {waiting.waits_s:.0f} s ({waiting.place}), {waiting.attempts} attempts"
-    )
+    tried = f"tried {waiting.attempts} time{'' if waiting.attempts == 1 else 's'}"
+    line = f"in the queue for {waiting.waits_s:.0f} s ({waiting.place}), {tried}"
     if waiting.next_try_s is not None and waiting.place == "backoff":
         line += f", the next one in {waiting.next_try_s:.1f} s"
     return line
@@ -167,10 +179,10 @@ def _admitted(found: Admitted, now: datetime) -> RenderableType:
     return Group(*lines)
 
 
-def _history(decisions: Iterable[Decided], now: datetime) -> Table:
+def _history(decisions: Iterable[Decided], message: str, now: datetime) -> Table:
     table = headed("AGE", "DECISION", "TRY", "OUTCOME")
     for one in decisions:
-        text = retold.summary(one.outcome)
+        text = _once(retold.summary(one.outcome), message)
         if one.end:
             text += f"; Binding {one.end}" + (f": {one.problem}" if one.problem else "")
         table.add_row(age(one.time, now), plain(one.id), str(one.attempt), plain(text))

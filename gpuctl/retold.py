@@ -54,7 +54,9 @@ def refusals(outcome: Outcome, *, wide: bool = False) -> Table:
     """Who said no and why: one line per node, or per sentence where there are many nodes."""
     table = headed("NODE", "STAGE", "CODE", "WHY")
     for nodes, one in _lines(outcome.refusals, wide=wide):
-        table.add_row(plain(nodes), plain(one.stage), plain(one.code), plain(one.text))
+        # What asks for more than the node has in all waits for another node, not for room.
+        never = ", even when empty" if one.is_final and one.resource else ""
+        table.add_row(plain(nodes), plain(one.stage), plain(one.code), plain(one.text + never))
     return table
 
 

@@ -90,7 +90,8 @@ async def _fetched(access: Access, server: str | None, awaited: str | None, wait
 
 
 def _by_hand(access: Access, leader: str | None) -> str:
-    return reach.advice(access, leader, "gpuctl snapshot")
+    forward, command = reach.by_hand(access, leader, "gpuctl snapshot")
+    return f"{forward}   and in another terminal   {command}"
 
 
 async def _asked(url: str, awaited: str | None, wait: int) -> bytes:

@@ -22,7 +22,7 @@ import msgspec
 from gpuctl import reach
 from gpuctl.options import Misuse, Strict, reaching
 from gpuctl.reach import Access, NotReached
-from gpuctl.witness import GATED, WAITS, Witness, testify
+from gpuctl.witness import GATED, PLACED, WAITS, Witness, witnessed
 from scheduler.report.wire import PodAnswer
 from scheduler.watch.client import TIMEOUT_S, Client
 
@@ -38,7 +38,7 @@ class Why(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     witness: Witness | None = None
     answer: PodAnswer | None = None
     remarks: tuple[str, ...] = ()
-    more: str = ""
+    more: tuple[str, ...] = ()
 
 
 @click.command(cls=Strict)
@@ -86,7 +86,7 @@ async def _found(
     try:
         async with reach.cluster(access) as client:
             space = namespace or await reach.default_namespace(access)
-            witness = await testify(client, space, name)
+            witness = await witnessed(client, space, name)
             return await _completed(access, client, witness, server, forward)
     except NotReached as error:
         if server is None:
@@ -103,10 +103,12 @@ async def _completed(
 ) -> Why:
     """What the pod says, and what the decisions API adds where it can be reached."""
     remarks = list(witness.remarks)
+    # Of a pod behind a gate the scheduler knows nothing, and of one that ended no longer.
+    is_live = witness.standing in (PLACED, WAITS)
     leader = None if server else await reach.leader_pod(client, access)
     answer: PodAnswer | None = None
     try:
-        async with _way(access, client, leader, server, forward) as url:
+        async with _way(access, client, leader, server, forward and is_live) as url:
             if url is not None:
                 answer = await _asked(url, witness.namespace, witness.pod)
     except NotReached as error:
@@ -121,7 +123,7 @@ async def _completed(
         witness=witness,
         answer=answer,
         remarks=tuple(remarks),
-        more="" if answer is not None else reach.advice(access, leader, command),
+        more=() if answer or not is_live else reach.by_hand(access, leader, command),
     )
 
 

@@ -79,7 +79,7 @@ class Witness(_Shape, frozen=True, kw_only=True):
     remarks: tuple[str, ...] = ()
 
 
-async def testify(client: Client, namespace: str, name: str) -> Witness:
+async def witnessed(client: Client, namespace: str, name: str) -> Witness:
     """Read a pod and its events; NotReached when the pod cannot be read."""
     pod = await _pod(client, namespace, name)
     remarks: tuple[str, ...] = ()

@@ -1,0 +1,348 @@
+"""What ``gpuctl why`` makes of a pod, its events, and the decisions API's answer."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from gpuctl import reach, reasons
+from gpuctl.reach import Access
+from gpuctl.why import Why
+from gpuctl.witness import (
+    ENDED,
+    GATED,
+    GOES,
+    PLACED,
+    WAITS,
+    Given,
+    Happening,
+    Reason,
+    Witness,
+    age,
+    witness_of,
+)
+from scheduler.decide.explain import Meaning, Outcome, Refusal
+from scheduler.decide.ranking import Ranking, Standing
+from scheduler.report.wire import API_VERSION, Admitted, Decided, PodAnswer, Tier, Waiting
+from tests.builders import pod
+from tests.unit.gpuctl.cli import gpuctl
+
+SENTENCE = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu (need 9; best node has 4 free)."
+NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
+ROOM = Meaning(stage="NodeResourcesFit", meaning="m", helps=("room appears",), next_step="ask less")
+
+
+def refused(message: str = SENTENCE) -> dict[str, Any]:
+    """The status of a pod that waits."""
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": message,
+        "lastTransitionTime": "2026-11-27T11:00:00Z",
+    }
+    return {"conditions": [condition]}
+
+
+@pytest.mark.parametrize(
+    ("wishes", "standing"),
+    [
+        pytest.param({}, WAITS, id="nothing-decided-yet"),
+        pytest.param({"status": refused()}, WAITS, id="refused"),
+        pytest.param({"node": "n1"}, PLACED, id="bound"),
+        pytest.param({"gates": ["x.example/hold"]}, GATED, id="gated"),
+        pytest.param({"node": "n1", "phase": "Succeeded"}, ENDED, id="ended"),
+        pytest.param({"node": "n1", "deleting": True}, GOES, id="on-its-way-out"),
+    ],
+)
+def test_how_a_pod_stands(wishes: Any, standing: str) -> None:
+    assert witness_of(pod("a", **wishes)).standing == standing
+
+
+def test_the_condition_is_told_apart_into_reasons_with_advice() -> None:
+    witness = witness_of(pod("a", status=refused()))
+
+    assert witness.message == SENTENCE
+    assert witness.since == "2026-11-27T11:00:00Z"
+    text = "Insufficient nvidia.com/gpu (need 9; best node has 4 free)"
+    assert witness.reasons == (Reason(text=text, count=2, code="INSUFFICIENT"),)
+    assert witness.codes["INSUFFICIENT"].stage == "NodeResourcesFit"
+
+
+def test_a_condition_that_is_true_is_no_reason() -> None:
+    status = {"conditions": [{"type": "PodScheduled", "status": "True", "message": "old"}]}
+
+    assert witness_of(pod("a", node="n1", status=status)).message == ""
+
+
+def test_the_annotations_say_what_was_given() -> None:
+    told = {
+        "gpu-scheduler.io/cuda-visible-devices": "2,3",
+        "gpu-scheduler.io/decision": "ab-1",
+        "gpu-scheduler.io/epoch": "4",
+        "gpu-webhook.k8s.io/fallback": "2g.20gb->1g.10gb",
+        "adapter.gpu.turbonomic.ibm.com/original": "{}",
+    }
+
+    given = witness_of(pod("a", node="n1", devices="gpu:2,3", index=0, annotations=told)).given
+
+    assert given == Given(
+        devices="gpu:2,3",
+        index="0",
+        cuda_visible_devices="2,3",
+        fallback="2g.20gb->1g.10gb",
+        original="{}",
+        decision="ab-1",
+        epoch="4",
+    )
+
+
+@pytest.mark.parametrize(
+    ("moment", "expected"),
+    [
+        ("2026-11-27T11:59:58.123456Z", "1s"),
+        ("2026-11-27T11:55:00Z", "5m"),
+        ("2026-11-27T09:30:00Z", "2h30m"),
+        ("2026-11-27T09:00:00Z", "3h"),
+        ("2026-11-20T12:00:00Z", "7d"),
+        ("2026-11-27T13:00:00Z", "0s"),
+        ("", ""),
+        ("yesterday", ""),
+    ],
+)
+def test_ages_are_as_kubectl_says_them(moment: str, expected: str) -> None:
+    assert age(moment, NOW) == expected
+
+
+# --- the text -----------------------------------------------------------------------------------
+
+
+def waiting_pod(**more: Any) -> Witness:
+    made = witness_of(pod("a", status=refused()))
+    return msgspec.structs.replace(made, **more)
+
+
+def shown(capsys: pytest.CaptureFixture[str], found: Why, *, wide: bool = False) -> str:
+    reasons.show_why(found, wide=wide)
+    return capsys.readouterr().out
+
+
+def told_by(witness: Witness | None, answer: PodAnswer | None = None, **more: Any) -> Why:
+    waits = answer is not None and answer.waiting is not None
+    if witness is not None:
+        waits = witness.standing in (WAITS, GATED)
+    return Why(namespace="team", pod="a", waits=waits, witness=witness, answer=answer, **more)
+
+
+def answered(outcome: Outcome | None = None, **more: Any) -> PodAnswer:
+    return PodAnswer(
+        api_version=API_VERSION,
+        namespace="team",
+        pod="a",
+        leads=True,
+        now=outcome,
+        codes={"INSUFFICIENT": ROOM},
+        **more,
+    )
+
+
+def short(node: str, *, is_final: bool = False) -> Refusal:
+    return Refusal(
+        node=node,
+        stage="NodeResourcesFit",
+        code="INSUFFICIENT",
+        text="Insufficient nvidia.com/gpu (need 9; 4 free)",
+        resource="nvidia.com/gpu",
+        need=9,
+        have=4,
+        is_final=is_final,
+    )
+
+
+def decided(outcome: Outcome, **more: Any) -> Decided:
+    return Decided(
+        id="ab-7",
+        time="2026-11-27T11:00:00Z",
+        namespace="team",
+        pod="a",
+        uid="u",
+        attempt=3,
+        generation=1,
+        outcome=outcome,
+        **more,
+    )
+
+
+def test_the_pod_alone_says_the_sentence_its_parts_and_what_to_do(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    event = Happening(
+        time="2026-11-27T11:00:00Z", kind="Warning", reason="FailedScheduling", text=SENTENCE
+    )
+
+    text = shown(capsys, told_by(waiting_pod(events=(event,)), more=("forward", "again")))
+
+    assert text.startswith("team/a waits (for ")
+    assert text.count(SENTENCE) == 1
+    assert "2      NodeResourcesFit  INSUFFICIENT  Insufficient nvidia.com/gpu" in text
+    assert "what to do\n  INSUFFICIENT  ask for less" in text
+    assert "tried again when\n  INSUFFICIENT  a pod that held something" in text
+    assert "FailedScheduling        as above" in text
+    assert "\n  forward\n  again\n" in text
+
+
+def test_the_api_answers_node_by_node_and_with_what_was_tried(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    outcome = Outcome(message=SENTENCE, total=2, refusals=(short("n1"), short("n2", is_final=True)))
+    answer = answered(
+        outcome,
+        waiting=Waiting(place="backoff", attempts=1, waits_s=61.0, next_try_s=1.5),
+        decisions=(decided(outcome),),
+        admission=Admitted(
+            time="2026-11-27T11:00:00Z",
+            result="degraded",
+            asked="2g.20gb",
+            granted="1g.10gb",
+            tried=(Tier(tier="2g.20gb", message="0/1 nodes"),),
+        ),
+    )
+
+    text = shown(capsys, told_by(waiting_pod(), answer))
+
+    assert "in the queue for 61 s (backoff), tried 1 time, the next one in 1.5 s" in text
+    assert (
+        "n1    NodeResourcesFit  INSUFFICIENT  Insufficient nvidia.com/gpu (need 9; 4 free)\n"
+        in text
+    )
+    assert "need 9; 4 free), even when empty\n" in text
+    assert "INSUFFICIENT  ask less" in text
+    assert "degraded: 2g.20gb->1g.10gb" in text
+    assert "  2g.20gb: 0/1 nodes" in text
+    assert "ab-7      3    as above" in text
+
+
+def test_many_nodes_with_one_answer_share_a_line_unless_all_are_wanted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    nodes = tuple(short(f"node-{number:02}") for number in range(30))
+    answer = answered(Outcome(message=SENTENCE, total=30, refusals=nodes))
+
+    folded = shown(capsys, told_by(waiting_pod(), answer))
+    wide = shown(capsys, told_by(waiting_pod(), answer), wide=True)
+
+    assert "node-00, node-01, node-02 and 27 more" in folded
+    assert "node-29" not in folded
+    assert "node-29" in wide
+
+
+def test_a_placed_pod_says_what_it_got_and_who_came_second(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ranking = Ranking(
+        Standing("n1", 0, 1, 0, 500), Standing("n2", 0, 3, 0, 500), "requested_left", 2
+    )
+    outcome = Outcome(node="n1", devices="gpu x 1")
+    answer = answered(decisions=(decided(outcome, ranking=ranking, end="bound"),))
+    witness = witness_of(pod("a", node="n1", devices="gpu x 1"))
+
+    text = shown(capsys, told_by(witness, answer))
+
+    assert text.startswith("team/a is on n1 (for ")
+    assert "decided by what is left of the requested devices (by 2)" in text
+    assert "n2    0        3               0           0.5" in text
+    assert "ab-7      3    on n1 (gpu x 1); Binding bound" in text
+
+
+@pytest.mark.parametrize(
+    ("witness", "expected"),
+    [
+        pytest.param(
+            witness_of(pod("a")),
+            "nothing is said about it yet; is gpu-scheduler running?",
+            id="nobody-spoke",
+        ),
+        pytest.param(
+            witness_of(pod("a", scheduler="default-scheduler", status=refused())),
+            "its scheduler is default-scheduler, not gpu-scheduler; these are its words",
+            id="of-another-scheduler",
+        ),
+        pytest.param(
+            witness_of(pod("a", gates=["x.example/hold"])),
+            "waits behind its scheduling gates: x.example/hold",
+            id="gated",
+        ),
+        pytest.param(
+            waiting_pod(remarks=("events cannot be read: 403",)),
+            "remarks\n  events cannot be read: 403",
+            id="a-right-that-is-missing",
+        ),
+    ],
+)
+def test_what_else_may_be_said(
+    capsys: pytest.CaptureFixture[str], witness: Witness, expected: str
+) -> None:
+    assert expected in shown(capsys, told_by(witness, remarks=witness.remarks))
+
+
+def test_nothing_in_a_pods_words_reaches_the_terminal_as_a_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Who writes a pod's annotations and events must not move another person's cursor."""
+    evil = "\x1b]0;owned\x07[red]x\u202e"
+    event = Happening(time="", kind="Warning", reason=evil, text=evil)
+    given = Given(devices=evil, original=evil)
+
+    text = shown(capsys, told_by(waiting_pod(message=evil, events=(event,), given=given)))
+
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    assert "\u202e" not in text
+    assert "[red]x" in text
+
+
+def test_misuse_is_no_answer() -> None:
+    """2 would mean that the pod waits."""
+    assert gpuctl("why").status == 1
+    assert gpuctl("why", "a", "--nonsense").status == 1
+    said = gpuctl("why", "other/a", "-n", "team")
+    assert said.status == 1
+    assert "other/a and --namespace team are different namespaces" in said.err
+
+
+def test_a_kubeconfig_that_is_not_there_is_one_line() -> None:
+    said = gpuctl("why", "a", "--kubeconfig", "nowhere.yaml")
+
+    assert (said.status, said.out) == (1, "")
+    assert said.err == "gpuctl why: nowhere.yaml: no such kubeconfig file\n"
+
+
+@pytest.mark.parametrize(
+    ("access", "pod_name", "expected"),
+    [
+        pytest.param(
+            Access(),
+            "gpu-scheduler-7d9-x2",
+            "kubectl --namespace gpu-scheduler-system port-forward pod/gpu-scheduler-7d9-x2"
+            " 8090:8090",
+            id="the-leader-is-known",
+        ),
+        pytest.param(
+            Access(kubeconfig="my file", context="prod", lease_namespace="gpu", lease_name="s"),
+            None,
+            "kubectl --kubeconfig 'my file' --context prod --namespace gpu port-forward"
+            " deployment/s 8090:8090",
+            id="the-leader-is-unknown",
+        ),
+    ],
+)
+def test_the_command_to_forward_is_complete(
+    access: Access, pod_name: str | None, expected: str
+) -> None:
+    forward, again = reach.by_hand(access, pod_name, "gpuctl why a")
+
+    assert forward == expected
+    assert again == "gpuctl why a --server http://127.0.0.1:8090"
