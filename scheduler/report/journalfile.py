@@ -47,12 +47,13 @@ class JournalFile:
                 await asyncio.sleep(WRITE_EVERY_S)
                 await self.catch_up()
         finally:
-            self._write(self._lines(self._journal.after(self._written)))
+            records = self._journal.after(self._written)
+            self._write(self._lines(records), len(records))
 
     async def catch_up(self) -> None:
         """Write every decision that is not written yet."""
         while records := self._journal.after(self._written)[:LINES_MAX]:
-            await asyncio.to_thread(self._write, self._lines(records))
+            await asyncio.to_thread(self._write, self._lines(records), len(records))
 
     def _lines(self, records: list[Record]) -> bytes:
         if not records:
@@ -64,7 +65,7 @@ class JournalFile:
             lines.insert(0, msgspec.json.encode({"lost": self._lost}))
         return b"\n".join(lines) + b"\n"
 
-    def _write(self, lines: bytes) -> None:
+    def _write(self, lines: bytes, count: int) -> None:
         if not lines:
             return
         try:
@@ -73,7 +74,7 @@ class JournalFile:
             with self._path.open("ab") as file:
                 file.write(lines)
         except OSError as error:
-            self._lost += lines.count(b"\n")
+            self._lost += count
             if not self._is_broken:
                 log.error("the journal cannot be written", file=str(self._path), problem=str(error))
             self._is_broken = True
