@@ -72,7 +72,7 @@ class Loop:
         self._metrics = metrics
         self._leadership = leadership
         self._clock = clock
-        self.journal = Journal(profile, clock) if journal is None else journal
+        self.journal = Journal(clock) if journal is None else journal
         self._sent: dict[str, tuple[Placement, Entry, Record]] = {}
         self._helps = partial(could_help, self.cluster, profile)
         self._flushed_at = clock()

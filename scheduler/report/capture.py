@@ -17,7 +17,6 @@ import msgspec
 from scheduler.config import Config
 from scheduler.decide.cycle import decide
 from scheduler.decide.explain import Outcome, explain
-from scheduler.decide.view import Profile
 from scheduler.model.pod import Pod
 from scheduler.report.awaited import Caught
 from scheduler.report.journal import Journal, World
@@ -48,7 +47,6 @@ class Camera:
         self._world = world
         self._journal = journal
         self._configuration = msgspec.Raw(msgspec.json.encode(config))
-        self._profile: Profile = config.profile()
         self._program = program
         self._clock = clock
         self._wall = wall
@@ -62,7 +60,7 @@ class Camera:
         for one in state.queue:
             if pending and self._clock() > deadline:
                 break
-            outcome = explain(decide(self._world.cluster, one.pod, self._profile))
+            outcome = explain(decide(self._world.cluster, one.pod, self._world.profile))
             pending.append(_pending(one.pod, outcome))
         left_out = len(state.queue) - len(pending)
         return self._snapshot(state, tuple(pending), left_out=left_out)
@@ -82,7 +80,7 @@ class Camera:
             version=SNAPSHOT_VERSION,
             program=self._program,
             time=micro_time(self._wall()),
-            profile=self._profile,
+            profile=self._world.profile,
             configuration=self._configuration,
             state=state,
             pending=pending,

@@ -21,7 +21,6 @@ from scheduler.config import LOOPBACK
 from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Decision
 from scheduler.decide.explain import Outcome, explain, meanings
-from scheduler.decide.view import Profile
 from scheduler.report.awaited import TooManyWait
 from scheduler.report.capture import Camera
 from scheduler.report.journal import Journal, World
@@ -52,14 +51,12 @@ class Desk:
         journal: Journal,
         camera: Camera,
         retelling: Retelling,
-        profile: Profile,
         leader: Callable[[], Leader],
     ) -> None:
         self._world = world
         self._journal = journal
         self._camera = camera
         self._retelling = retelling
-        self._profile = profile
         self._leader = leader
 
     def application(self) -> web.Application:
@@ -136,7 +133,7 @@ class Desk:
         return found[-1] if found else None
 
     def _decided_now(self, entry: Entry) -> Decision:
-        return decide(self._world.cluster, entry.pod, self._profile)
+        return decide(self._world.cluster, entry.pod, self._world.profile)
 
     def _nothing(self, key: str) -> str:
         kept = len(self._journal)

@@ -56,7 +56,7 @@ class Explaining:
         self._wall = wall
         self._retelling = Retelling(clock, wall)
         run = identity[-RUN_LENGTH:]
-        self.journal = Journal(config.profile(), clock, run, config.journal.entries)
+        self.journal = Journal(clock, run, config.journal.entries)
 
     def stages(self, world: World, term: Term) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
         """What has to run beside the loop, by name."""
@@ -67,7 +67,6 @@ class Explaining:
                 self.journal,
                 Camera(world, self.journal, config, program(), self._clock, self._wall),
                 self._retelling,
-                config.profile(),
                 lambda: self._leader(term),
             )
             yield "decisions", serve(desk.application(), config.decisions_address)

@@ -83,6 +83,10 @@ class World(Protocol):
         """The state."""
 
     @property
+    def profile(self) -> Profile:
+        """How decisions are made."""
+
+    @property
     def queue(self) -> Queue:
         """Who waits."""
 
@@ -99,12 +103,10 @@ class Journal:
 
     def __init__(
         self,
-        profile: Profile,
         clock: Callable[[], float],
         run: str = "local",
         entries: int = ENTRIES_DEFAULT,
     ) -> None:
-        self._profile = profile
         self._clock = clock
         self._run = run
         self._entries = entries
@@ -138,7 +140,7 @@ class Journal:
         )
         if isinstance(decision, Placement):
             record.placement = msgspec.structs.replace(decision, pod=_NOBODY)
-            record.ranking = self._rank(world.cluster, decision)
+            record.ranking = self._rank(world, decision)
         else:
             record.message = sentence(decision.diagnosis)
             self._detail(record, decision.diagnosis)
@@ -201,11 +203,11 @@ class Journal:
 
     # --- bounds --------------------------------------------------------------------------
 
-    def _rank(self, cluster: Cluster, placement: Placement) -> Ranking | None:
+    def _rank(self, world: World, placement: Placement) -> Ranking | None:
         started = self._clock()
         if started < self._rank_at:
             return None
-        ranking = rank(cluster, placement, self._profile)
+        ranking = rank(world.cluster, placement, world.profile)
         ended = self._clock()
         self._rank_at = ended + (ended - started) * (RANKING_SHARE - 1)
         return ranking

@@ -64,7 +64,7 @@ async def asking() -> AsyncIterator[Asking]:
         journal, clock = stage.journal, stage.clock
         retelling = Retelling(clock, lambda: NOON)
         camera = Camera(stage.loop, journal, CONFIG, "gpu-scheduler 0", clock, lambda: NOON)
-        desk = Desk(stage.loop, journal, camera, retelling, CONFIG.profile(), lambda: LEADER)
+        desk = Desk(stage.loop, journal, camera, retelling, lambda: LEADER)
         runner = web.AppRunner(desk.application(), shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -29,6 +29,7 @@ class World:
 
     def __init__(self, state: Cluster, *waiting: Any) -> None:
         self.cluster, self.queue, self.generation = state, Queue(), 1
+        self.profile = CONFIG.profile()
         for one in waiting:
             state.see_pod(one)
             self.queue.offer(one, 1.0)
@@ -45,9 +46,7 @@ def written(tmp_path: Path, clock: Any = lambda: 2.0) -> Path:
         pod("fits", gpus=1),
         pod("m-0", map="0=a:9"),
     )
-    camera = Camera(
-        world, Journal(CONFIG.profile(), clock), CONFIG, "gpu-scheduler 1", clock, lambda: NOON
-    )
+    camera = Camera(world, Journal(clock), CONFIG, "gpu-scheduler 1", clock, lambda: NOON)
     file = tmp_path / "s.json"
     file.write_bytes(msgspec.json.encode(camera.take()))
     return file

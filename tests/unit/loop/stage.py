@@ -127,7 +127,7 @@ class Stage:
             binders.append(FakeBinder(emit))
             return binders[0]
 
-        self.journal = Journal(profile, self.clock, "run")
+        self.journal = Journal(self.clock, "run")
         self.loop = Loop(
             profile, make, self.recorder, self.metrics, self.leader, self.clock, self.journal
         )

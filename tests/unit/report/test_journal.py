@@ -32,6 +32,7 @@ class World:
     def __init__(self, state: Cluster) -> None:
         self.cluster = state
         self.queue = Queue()
+        self.profile = ANYBODY
         self.generation = 5
         self.taken = 0
 
@@ -46,7 +47,7 @@ class Desk:
     def __init__(self, *nodes: Any, entries: int = 10) -> None:
         self.world = World(cluster(*(nodes or (node(gpus=4),))))
         self.clock = Clock()
-        self.journal = Journal(ANYBODY, self.clock, "run", entries)
+        self.journal = Journal(self.clock, "run", entries)
 
     def decide(self, one: Pod, attempts: int = 0) -> Record:
         decision = decide(self.world.cluster, one, ANYBODY)
@@ -182,7 +183,7 @@ def test_the_runner_up_is_looked_for_as_long_as_it_costs_one_part_in_a_hundred()
         desk.clock.now += 1.0
         return desk.clock.now
 
-    desk.journal = Journal(ANYBODY, ticking, "run")
+    desk.journal = Journal(ticking, "run")
     ranked = [desk.decide(pod("a", gpus=1)).ranking is not None for _ in range(250)]
 
     assert ranked[0]

@@ -14,7 +14,7 @@ from scheduler import config
 from scheduler.report.journal import Journal
 from scheduler.report.journalfile import BYTES_MAX, JournalFile
 from scheduler.report.retell import Retelling
-from tests.builders import ANYBODY, pod
+from tests.builders import pod
 from tests.unit.report.test_journal import Desk
 
 NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
@@ -26,7 +26,7 @@ class Writing:
     def __init__(self, path: Path, entries: int = 100, bytes_max: int = BYTES_MAX) -> None:
         self.path = path
         self.desk = Desk(entries=entries)
-        self.desk.journal = Journal(ANYBODY, self.desk.clock, "run", entries)
+        self.desk.journal = Journal(self.desk.clock, "run", entries)
         retelling = Retelling(self.desk.clock, lambda: NOON)
         self.file = JournalFile(self.desk.journal, retelling, path, bytes_max)
 
