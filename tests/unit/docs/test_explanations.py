@@ -1,0 +1,81 @@
+"""The page about explanations names every path, field, option and setting that there is."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+import msgspec
+import pytest
+
+from gpuctl.replay import replay
+from gpuctl.snapshot import snapshot
+from gpuctl.why import why
+from scheduler import config
+from scheduler.decide.explain import Meaning, Note, Outcome, Refusal
+from scheduler.decide.ranking import Ranking, Standing
+from scheduler.report import capture, decisions, journal, journalfile
+from scheduler.report.wire import Admitted, Decided, Leader, PodAnswer, Tier, Waiting
+
+PAGE = (Path(__file__).parents[3] / "docs" / "explanations.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        Admitted,
+        Decided,
+        Leader,
+        Meaning,
+        Note,
+        Outcome,
+        PodAnswer,
+        Ranking,
+        Refusal,
+        Standing,
+        Tier,
+        Waiting,
+    ],
+    ids=lambda shape: shape.__name__,
+)
+def test_every_field_is_named(shape: type[msgspec.Struct]) -> None:
+    told = set(re.findall(r"`([A-Za-z]+)`", PAGE))
+
+    assert {field.encode_name for field in msgspec.structs.fields(shape)} - told == set()
+
+
+def test_every_path_is_named() -> None:
+    for path in decisions.PATHS.split():
+        assert f"GET {path}" in PAGE
+
+
+@pytest.mark.parametrize("command", [why, snapshot, replay], ids=lambda command: command.name)
+def test_every_option_is_named(command: click.Command) -> None:
+    long = {
+        option
+        for parameter in command.params
+        if isinstance(parameter, click.Option)
+        for option in (*parameter.opts, *parameter.secondary_opts)
+        if option.startswith("--")
+    }
+    spelled = {"--namespace": "-n NS", "--output": "-o ", "--forward": "--no-forward"}
+
+    assert {option for option in long if spelled.get(option, option) not in PAGE} == set()
+
+
+def test_the_bounds_are_the_ones_in_the_code() -> None:
+    bounds = (
+        f"last {config.JournalSettings().entries} decisions",
+        f"{journal.ROWS_MAX:,} nodes",
+        f"last {capture.DECISIONS_MAX} decisions",
+        f"at most {decisions.LATEST_MAX})",
+        f"{decisions.LATEST_DEFAULT} by default, at most",
+        f"`?limit=`, at most {decisions.OF_ONE_POD_MAX}",
+        f"{decisions.WAIT_DEFAULT_S:g} by default), and answers",
+        f"at most {journalfile.ROWS_MAX} refusals per line",
+        f"{journalfile.BYTES_MAX >> 20} MiB",
+        config.Config().decisions_address,
+    )
+
+    assert [bound for bound in bounds if bound not in " ".join(PAGE.split())] == []
