@@ -6,6 +6,7 @@ import json
 import socket
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ DECISION = "gpu-scheduler.io/decision"
 READ_POD = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
 READ_EVENTS = {"apiGroups": [""], "resources": ["events"], "verbs": ["get", "list"]}
 READ_LEASE = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get"]}
+PLUGIN = "kubectl-gpu_scheduler"
 RESERVED = {"key": "gpu", "value": "reserved", "effect": "NoSchedule"}
 BIG = {"nvidia.com/gpu": "64"}
 
@@ -207,6 +209,29 @@ def test_a_pod_that_stepped_down_shows_the_tier_that_was_not_free(
     )
     tried = {one["tier"]: one["message"] for one in admission["tried"]}
     assert "Insufficient nvidia.com/mig-2g.20gb" in tried["2g.20gb"]
+
+
+def test_kubectl_finds_it_as_its_plugin(pending: Watcher, cp: ControlPlane, tmp_path: Path) -> None:
+    """By the name under which the package installs it; options go behind the plugin's name."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        module, function = tomllib.load(file)["project"]["scripts"][PLUGIN].split(":")
+    program = tmp_path / PLUGIN
+    program.write_text(f"#!{sys.executable}\nfrom {module} import {function}\n{function}()\n")
+    program.chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
+    words = ["gpu-scheduler", "why", "big", "-n", pending.namespace, "--no-forward"]
+
+    done = subprocess.run(
+        [cp.program("kubectl"), *words, "--kubeconfig", cp.kubeconfig],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert done.returncode == 2, done.stderr
+    assert f"{pending.namespace}/big waits" in done.stdout
 
 
 def test_a_pod_that_is_not_there_is_one_line_and_no_answer(

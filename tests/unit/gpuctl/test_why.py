@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from gpuctl import reach, reasons
+from gpuctl.__main__ import plugin
 from gpuctl.reach import Access
 from gpuctl.why import Why
 from gpuctl.witness import (
@@ -311,6 +312,17 @@ def test_misuse_is_no_answer() -> None:
     said = gpuctl("why", "other/a", "-n", "team")
     assert said.status == 1
     assert "other/a and --namespace team are different namespaces" in said.err
+
+
+def test_as_a_plugin_it_calls_itself_by_the_plugins_name(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.argv", ["kubectl-gpu_scheduler", "why", "-h"])
+    with pytest.raises(SystemExit) as ended:
+        plugin()
+
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("Usage: kubectl gpu-scheduler why [OPTIONS] POD")
 
 
 def test_a_kubeconfig_that_is_not_there_is_one_line() -> None:
