@@ -5,7 +5,8 @@ A shelf holds nodes by what they have free of one resource::
     (wanted free, other devices free) -> [(cpu free, name), ...] in order
 
 Best fit reads it from the left, starting at what the pod needs; spreading reads it from
-the right, except for pods that need no device: they keep away from devices. One entry goes in or out in O(log n) comparisons.
+the right, except for pods that need no device: they keep away from devices. One entry
+goes in or out in O(log n) comparisons.
 """
 
 from __future__ import annotations
