@@ -51,11 +51,13 @@ class FakeBinder(Binder):
     def __init__(self, emit: Callable[[ev.BindEnded], None]) -> None:
         super().__init__(NOBODY, emit, lambda: 1, lambda: True, asyncio.Event())
         self.sent: list[Placement] = []
+        self.ids: list[str] = []
         self._started: asyncio.Queue[Placement] = asyncio.Queue()
         self._report = emit
 
     def start(self, placement: Placement, decision_id: str) -> None:
         self.sent.append(placement)
+        self.ids.append(decision_id)
         self._started.put_nowait(placement)
 
     async def next(self) -> Placement:
@@ -84,6 +86,7 @@ class Listener(Recorder):
             asyncio.Event(),
         )
         self.said: list[tuple[str, str, str]] = []
+        self.ids: list[str] = []
         self.forgotten: list[str] = []
         self._heard: asyncio.Queue[tuple[str, str, str]] = asyncio.Queue()
 
@@ -92,16 +95,19 @@ class Listener(Recorder):
         self._heard.put_nowait((pod.name, what, text))
 
     def scheduled(self, pod: Pod, node_name: str, decision_id: str = "") -> None:
+        self.ids.append(decision_id)
         self._say(pod, "Scheduled", node_name)
 
     def failed(
         self, pod: Pod, message: str, reason: str = "Unschedulable", decision_id: str = ""
     ) -> None:
+        self.ids.append(decision_id)
         self._say(pod, reason, message)
 
     def note(
         self, pod: Pod, reason: str, text: str, kind: str = "Warning", decision_id: str = ""
     ) -> None:
+        self.ids.append(decision_id)
         self._say(pod, reason, text)
 
     def forget(self, uid: str) -> None:

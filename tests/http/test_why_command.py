@@ -1,0 +1,261 @@
+"""``gpuctl why`` and ``snapshot``, from the first word to the exit status."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from scheduler.decide.explain import Outcome, Refusal
+from scheduler.report.wire import API_VERSION, Decided, PodAnswer, Waiting
+from tests.builders import pod_json
+from tests.http.fakeapi import FakeApi, failure, reply
+from tests.http.test_reach import EVENTS, LEASE, POD, REVIEW
+from tests.unit.gpuctl.cli import Said, gpuctl
+
+DECISIONS = "GET /decisions/team/a"
+HOLDER = {"metadata": {}, "spec": {"holderIdentity": "leader-1_abc"}}
+SENTENCE = "0/1 nodes are available: 1 Too many pods."
+REFUSED = Outcome(
+    message=SENTENCE,
+    total=1,
+    refusals=(
+        Refusal(node="n1", stage="NodeResourcesFit", code="TOO_MANY_PODS", text="Too many pods"),
+    ),
+)
+WAITS = {"type": "PodScheduled", "status": "False", "reason": "U", "message": SENTENCE}
+
+
+def told(outcome: Outcome, *, waits: bool, leads: bool = True) -> Any:
+    """The decisions API's answer."""
+    decided = Decided(
+        id="ab-1",
+        time="2026-11-27T11:00:00Z",
+        namespace="team",
+        pod="a",
+        uid="u",
+        attempt=1,
+        generation=1,
+        outcome=outcome,
+    )
+    answer = PodAnswer(
+        api_version=API_VERSION,
+        namespace="team",
+        pod="a",
+        leads=leads,
+        waiting=Waiting(place="unschedulable", attempts=1, waits_s=5.0) if waits else None,
+        now=outcome if waits else None,
+        decisions=(decided,),
+    )
+    return reply(json.loads(msgspec.json.encode(answer)))
+
+
+class Person:
+    """Somebody with a kubeconfig for the made-up API server."""
+
+    def __init__(self, api: FakeApi, folder: Path) -> None:
+        self.api = api
+        self.kubeconfig = folder / "config"
+        context = {"cluster": "c", "user": "u", "namespace": "team"}
+        self.kubeconfig.write_text(
+            yaml.safe_dump(
+                {
+                    "current-context": "here",
+                    "contexts": [
+                        {"name": "here", "context": context},
+                        {"name": "other", "context": {**context, "namespace": "elsewhere"}},
+                    ],
+                    "clusters": [{"name": "c", "cluster": {"server": api.url}}],
+                    "users": [{"name": "u", "user": {"token": "t"}}],
+                }
+            )
+        )
+
+    async def types(self, *words: str) -> Said:
+        """Run a command while the servers of this test answer."""
+        return await asyncio.to_thread(gpuctl, *words, "--kubeconfig", str(self.kubeconfig))
+
+
+@pytest.fixture
+def person(api: FakeApi, tmp_path: Path) -> Person:
+    api.script(EVENTS, reply({"items": []}))
+    return Person(api, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("pod", "status"),
+    [
+        pytest.param({"node": "n1"}, 0, id="placed"),
+        pytest.param({"node": "n1", "phase": "Failed"}, 0, id="ended"),
+        pytest.param({"status": {"conditions": [WAITS]}}, 2, id="refused"),
+        pytest.param({}, 2, id="not-decided-yet"),
+        pytest.param({"gates": ["x.example/hold"]}, 2, id="gated"),
+    ],
+)
+async def test_the_exit_status_says_whether_it_waits(person: Person, pod: Any, status: int) -> None:
+    person.api.script(POD, reply(pod_json("a", **pod)))
+
+    said = await person.types("why", "a")
+
+    assert said.status == status, said.err
+    assert said.out.startswith("team/a ")
+
+
+@pytest.mark.parametrize(
+    ("words", "space"),
+    [
+        pytest.param((), "team", id="the-current-contexts"),
+        pytest.param(("--context", "other"), "elsewhere", id="another-contexts"),
+        pytest.param(("-n", "named"), "named", id="by-option"),
+    ],
+)
+async def test_the_namespace_is_the_one_that_kubectl_would_take(
+    person: Person, words: tuple[str, ...], space: str
+) -> None:
+    said = await person.types("why", "a", *words)
+
+    assert said.status == 1
+    assert person.api.seen[0].path == f"/api/v1/namespaces/{space}/pods/a"
+
+
+async def test_a_pod_may_be_named_with_its_namespace(person: Person) -> None:
+    await person.types("why", "named/a")
+
+    assert person.api.seen[0].path == "/api/v1/namespaces/named/pods/a"
+
+
+async def test_a_pod_that_is_gone_is_explained_by_whoever_remembers_it(person: Person) -> None:
+    person.api.script(POD, failure(404, "NotFound", 'pods "a" not found'))
+    person.api.script(DECISIONS, told(Outcome(node="n1"), waits=False))
+
+    said = await person.types("why", "a", "-n", "team", "--server", person.api.url)
+
+    assert said.status == 0
+    assert said.out.startswith("team/a does not wait")
+    assert "on n1" in said.out
+    assert 'the pod itself cannot be read: pods "a" not found' in said.out
+
+
+async def test_a_pod_that_nobody_knows_is_said_with_both_answers(person: Person) -> None:
+    person.api.script(POD, failure(404, "NotFound", 'pods "a" not found'))
+    person.api.script(DECISIONS, failure(404, "", "nothing is known about team/a"))
+
+    said = await person.types("why", "a", "-n", "team", "--server", person.api.url)
+
+    assert said.status == 1
+    assert said.err == 'gpuctl why: pods "a" not found; nothing is known about team/a\n'
+
+
+async def test_who_answers_without_leading_is_marked(person: Person) -> None:
+    person.api.script(POD, reply(pod_json("a", status={"conditions": [WAITS]})))
+    person.api.script(DECISIONS, told(REFUSED, waits=True, leads=False))
+
+    said = await person.types("why", "a", "--server", person.api.url)
+
+    assert said.status == 2
+    assert "the process that was asked does not lead" in said.out
+
+
+async def test_a_server_that_is_none_leaves_the_pods_own_words(person: Person) -> None:
+    person.api.script(POD, reply(pod_json("a", status={"conditions": [WAITS]})))
+    person.api.script(DECISIONS, reply({"hello": 1}))
+
+    said = await person.types("why", "a", "--server", person.api.url)
+
+    assert said.status == 2
+    assert "TOO_MANY_PODS" in said.out
+    assert "is no decisions API that gpuctl understands" in said.out
+
+
+def install_kubectl(folder: Path, api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kubectl that forwards to the made-up server."""
+    address = api.url.removeprefix("http://")
+    program = folder / "kubectl"
+    line = f'echo "Forwarding from {address} -> 8090"'
+    program.write_text(f'#!/bin/sh\n{line}\necho "$@" > {folder}/words\nexec sleep 60\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+
+
+async def test_the_leader_is_asked_through_kubectl_by_who_may(
+    person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install_kubectl(tmp_path, person.api, monkeypatch)
+    person.api.script(POD, reply(pod_json("a", status={"conditions": [WAITS]})))
+    person.api.script(LEASE, reply(HOLDER))
+    person.api.script(REVIEW, reply({"status": {"allowed": True}}, 201))
+    person.api.script(DECISIONS, told(REFUSED, waits=True))
+
+    said = await person.types("why", "a", "-o", "wide")
+
+    assert said.status == 2
+    assert "n1    NodeResourcesFit  TOO_MANY_PODS  Too many pods" in said.out
+    assert "more:" not in said.out
+    assert "port-forward pod/leader-1 :8090" in (tmp_path / "words").read_text()
+
+
+@pytest.mark.parametrize("words", [(), ("--no-forward",)], ids=["no-right", "not-wanted"])
+async def test_who_may_not_or_will_not_forward_starts_nothing(
+    person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    install_kubectl(tmp_path, person.api, monkeypatch)
+    person.api.script(POD, reply(pod_json("a", status={"conditions": [WAITS]})))
+    person.api.script(LEASE, reply(HOLDER))
+    person.api.script(REVIEW, reply({"status": {"allowed": bool(words)}}, 201))
+
+    said = await person.types("why", "a", *words)
+
+    assert said.status == 2
+    assert "port-forward pod/leader-1 8090:8090" in said.out
+    assert not (tmp_path / "words").exists()
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+async def test_programs_read_the_same_answer(person: Person, form: str) -> None:
+    person.api.script(POD, reply(pod_json("a", status={"conditions": [WAITS]})))
+    person.api.script(DECISIONS, told(REFUSED, waits=True))
+
+    said = await person.types("why", "a", "--server", person.api.url, "-o", form)
+
+    read: Any = yaml.safe_load(said.out)
+    assert read["waits"] is True
+    assert read["witness"]["reasons"][0]["code"] == "TOO_MANY_PODS"
+    assert read["answer"]["now"]["refusals"][0]["node"] == "n1"
+
+
+@pytest.mark.parametrize(
+    ("lease", "allowed", "said"),
+    [
+        pytest.param(
+            failure(403, "Forbidden"), True, "no leader is named by the Lease", id="lease"
+        ),
+        pytest.param(reply(HOLDER), False, "you may not forward to pod leader-1", id="forward"),
+    ],
+)
+async def test_a_snapshot_that_cannot_be_fetched_says_which_right_is_missing(
+    person: Person, lease: Any, allowed: bool, said: str
+) -> None:
+    person.api.script(LEASE, lease)
+    person.api.script(REVIEW, reply({"status": {"allowed": allowed}}, 201))
+
+    answer = await person.types("snapshot")
+
+    assert (answer.status, answer.out) == (1, "")
+    assert said in answer.err
+    assert "gpuctl snapshot --server http://127.0.0.1:8090" in answer.err
+
+
+async def test_an_answer_that_is_no_snapshot_is_not_written(person: Person, tmp_path: Path) -> None:
+    person.api.script("GET /snapshot", reply({"kind": "Pod"}))
+    file = tmp_path / "s.json"
+
+    said = await person.types("snapshot", "-o", str(file), "--server", person.api.url)
+
+    assert said.status == 1
+    assert said.err.startswith("gpuctl snapshot: the answer: is no snapshot of gpu-scheduler")
+    assert not file.exists()
