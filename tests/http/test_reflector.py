@@ -14,7 +14,7 @@ from aiohttp import web
 
 from scheduler.state import event as ev
 from scheduler.watch.client import Client
-from scheduler.watch.reflector import Limits, Reflector, pause
+from scheduler.watch.reflector import Limits, Reflector
 from scheduler.watch.sources import NODES, PODS
 from tests.builders import pod, pod_json
 from tests.http.fakeapi import (
@@ -263,23 +263,6 @@ async def test_a_watch_that_is_never_answered_is_given_up_soon(
 
     assert len(mirror.warnings) == 2
     assert 1.2 <= loop.time() - started < 1.9, "waiting for an answer is the pause"
-
-
-def test_a_server_that_is_gone_is_asked_ten_times_in_forty_seconds_and_found_within_ten() -> None:
-    """Field case C08 B, for every course that the jitter can take."""
-    for seed in range(300):
-        limits, rng = Limits(), random.Random(seed)
-        pauses = [pause(limits, failures, rng) for failures in range(1, 30)]
-        moments = list(itertools.accumulate(pauses))
-        assert sum(1 for moment in moments if moment < 40) <= 10
-        assert max(pauses) < 9
-
-
-@pytest.mark.parametrize("silence_s", [2.0, 8.0, 70.0])
-def test_a_watch_ends_by_itself_before_it_counts_as_silent(silence_s: float) -> None:
-    shortest, longest = Limits(silence_max_s=silence_s).watch_s
-
-    assert 1 <= shortest <= longest < silence_s
 
 
 async def test_health_follows_the_watch(api: FakeApi, client: Client) -> None:
