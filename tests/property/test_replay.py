@@ -17,6 +17,7 @@ from scheduler.decide.view import Profile
 from scheduler.model.pod import Pod
 from scheduler.state import event as ev
 from scheduler.state.cluster import Cluster
+from scheduler.state.ledger import NodeBooks
 from scheduler.state.promise import Promises
 from scheduler.state.queue import Queue
 from scheduler.state.snapshot import State, restore, take
@@ -115,3 +116,4 @@ def test_every_part_of_the_state_is_in_the_snapshot_or_follows_from_it() -> None
     reading = {"at", "candidates", "resolve", "changed"}
 
     assert set(vars(Cluster())) <= written | follow | reading
+    assert set(NodeBooks.__slots__) <= {"_node", "_tally", "pods", "ports", "used"}

@@ -1,0 +1,54 @@
+"""The decisions API tells what a pod got at admission, and which tiers were not free."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from scheduler.answer import Answerer
+from scheduler.decide.admit import Rules
+from scheduler.model import names
+from scheduler.model.admission import Question
+from scheduler.model.ladder import parse_ladder
+from scheduler.report.wire import PodAnswer
+from scheduler.state import event as ev
+from tests.builders import node, pod, pod_json
+from tests.http.test_decisions import Asking, asking
+
+__all__ = ["asking"]
+
+MIG_2G = {"2g.20gb": 1}
+
+
+@pytest.mark.parametrize(
+    ("room", "result", "granted", "tried"),
+    [
+        pytest.param({"2g.20gb": 1}, "kept", "2g.20gb", [], id="what-was-asked"),
+        pytest.param({"1g.10gb": 1}, "degraded", "1g.10gb", ["2g.20gb"], id="the-next-tier"),
+        pytest.param({}, "waits", "", ["2g.20gb", "1g.10gb"], id="nothing-free"),
+    ],
+)
+async def test_each_tier_that_was_not_free_is_told_with_its_reason(
+    asking: Asking, room: dict[str, int], result: str, granted: str, tried: list[str]
+) -> None:
+    stage = asking.stage
+    stage.see(ev.NodeSeen(node("m", mig=room)))
+    await stage.quiet()
+    rules = Rules(ladders=(parse_ladder("2g.20gb->1g.10gb"),))
+    body = msgspec.Raw(msgspec.json.encode(pod_json("w", uid="", mig=MIG_2G)))
+    answerer = Answerer(stage.loop, rules, stage.metrics, stage.clock)
+    for dry_run in (True, False):
+        question = Question(uid="u", dry_run=dry_run, namespace="team", scope="ours", pod=body)
+        answer = await answerer.answer(question, pod("w", uid="", mig=MIG_2G))
+    tag = {names.RESERVATION: answer.reservation} if answer.reservation else {}
+    stage.see(ev.PodSeen(pod("w", mig=MIG_2G, annotations=tag)))
+    await stage.quiet()
+
+    told = await asking.ask("/decisions/team/w", PodAnswer)
+
+    assert told.admission is not None
+    assert (told.admission.result, told.admission.asked) == (result, "2g.20gb")
+    assert told.admission.granted == granted
+    assert [one.tier for one in told.admission.tried] == tried
+    for one in told.admission.tried:
+        assert f"Insufficient {names.mig_resource(one.tier)}" in one.message
