@@ -4,6 +4,7 @@
 
     webhook beside us --socket--> Answerer --not leading--> Forwarder --TLS--> the leader
     other replicas ------TLS----> Answerer, which then asks nobody else
+    pods that came past the webhook -----> Replacer, once the webhook has served for a while
 """
 
 from __future__ import annotations
@@ -14,10 +15,15 @@ from typing import Any, Protocol
 
 from scheduler import forward
 from scheduler.answer import Answerer
+from scheduler.bind.replace import Replacer, Teller
 from scheduler.config import Config
 from scheduler.decide.admit import Rules
 from scheduler.loop import Loop
+from scheduler.model.code import Cause
+from scheduler.model.pod import Pod
 from scheduler.report.metrics import Metrics
+from scheduler.state.repair import Pulse, Repairs
+from scheduler.watch.client import Client
 
 
 class Election(Protocol):
@@ -42,16 +48,27 @@ class Admitting:
         self._clock = clock
 
     def stages(
-        self, loop: Loop, election: Election
+        self, client: Client, loop: Loop, election: Election, teller: Teller
     ) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
         """What has to run beside the loop, by name."""
         if not self._config.expects_webhook:
             return
+        pulse = Pulse(self._config.webhook.repair_after_s)
         forwarder = self._forwarder(election)
-        answerer = Answerer(loop, self._rules(), self._metrics, self._clock, forwarder)
+        answerer = Answerer(loop, self._rules(), self._metrics, self._clock, forwarder, pulse)
         yield "answer", answerer.serve(Path(self._config.webhook.socket))
         if self._replicas is not None:
             yield "replicas", forward.serve(self._replicas, answerer.reply)
+        replacer = Replacer(
+            client,
+            Repairs(pulse),
+            lambda: waiting_for_admission(loop),
+            loop.may_answer,
+            teller,
+            lambda result: self._metrics.replaced.labels(result).inc(),
+            self._clock,
+        )
+        yield "repair", replacer.run()
 
     def _forwarder(self, election: Election) -> forward.Forwarder | None:
         if self._replicas is None:
@@ -63,3 +80,11 @@ class Admitting:
         return Rules(
             profile=self._config.profile(), scope=fallback.scope, ladders=fallback.parsed()
         )
+
+
+def waiting_for_admission(loop: Loop) -> Iterator[Pod]:
+    """Pods that nothing helps but to be created again, as the watch shows them now."""
+    for entry in loop.queue.entries():
+        pod = loop.cluster.pods.get(entry.pod.uid)
+        if Cause.ADMISSION in entry.causes and pod is not None:
+            yield pod

@@ -130,7 +130,7 @@ class App:
         self._start("loop", loop.run())
         for stage, work in self._explaining.stages(loop, elector):
             self._start(stage, work)
-        for stage, work in self._admitting.stages(loop, elector):
+        for stage, work in self._admitting.stages(client, loop, elector, recorder):
             self._start(stage, work)
         return election
 

@@ -62,11 +62,13 @@ class LeaderElection(_Part, frozen=True):
 class Webhook(_Part, frozen=True):
     """``enabled: false`` is the seed's option A: maps are placed, the environment is not set.
 
-    ``socket`` is the Unix socket on which the webhook beside us asks.
+    ``socket`` is the Unix socket on which the webhook beside us asks. Once it has served for
+    ``repairAfterS``, pods that were created without it are replaced.
     """
 
     enabled: bool = True
     socket: str = ""
+    repair_after_s: Annotated[float, msgspec.Meta(ge=1.0)] = 30.0
 
 
 class JournalSettings(_Part, frozen=True):
@@ -124,6 +126,8 @@ class Config(_Part, frozen=True):
             scheduler_name=self.scheduler_name,
             placement=self.placement,
             maps_allow=self.maps.allow,
+            expects_webhook=self.expects_webhook,
+            own_namespace=self.leader_election.resource_namespace,
         )
 
 

@@ -6,7 +6,7 @@ and the benchmarks.
 
 from __future__ import annotations
 
-from scheduler.decide import mapped, packed
+from scheduler.decide import mapped, packed, repair
 from scheduler.decide.decision import Decision, Placement, Rejection
 from scheduler.decide.filters import first_rejection
 from scheduler.decide.filters.devices import NOTHING_TO_READ
@@ -15,7 +15,6 @@ from scheduler.model import names
 from scheduler.model.device import Devices
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Code, Diagnosis, Reason
-from scheduler.model.shares import CudaMode
 from scheduler.state.ledger import NodeBooks
 
 NO_NODES = Reason(code=Code.NO_NODES, text="no nodes available to schedule pods", resolvable=False)
@@ -72,6 +71,8 @@ def _decide_mapped(view: View, pod: Pod, profile: Profile) -> Decision:
     if not reasons:
         placement = _mapped_placement(pod, found, place)
         if isinstance(placement, Placement):
+            if repair.is_unmutated(pod, placement.cuda_visible_devices, profile, view):
+                return _rejected_everywhere(view, pod, repair.reason(pod))
             return placement
         reasons = (placement,)
     elsewhere = view.verdicts.of(mapped.NOT_NAMED, lambda _: (mapped.NOT_NAMED,))
@@ -135,8 +136,7 @@ def _map_notes(pod: Pod, devices: Devices, value: str | None) -> tuple[tuple[str
                 "gpu-scheduling-map chose the node; which GPU is the kubelet's choice there",
             ),
         )
-    told = any(c.cuda_literal is not None or c.cuda_key is not None for c in pod.containers)
-    if value is not None and not told and mapped.cuda_mode(pod) is not CudaMode.NONE:
+    if repair.is_untold(pod, value):
         return (
             (
                 "EnvironmentNotSet",

@@ -57,11 +57,17 @@ class View(Protocol):
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """How this scheduler decides; made from the configuration once."""
+    """How this scheduler decides; made from the configuration once.
+
+    With ``expects_webhook`` a mapped pod that came past the webhook is not bound; the webhook is
+    never asked about pods in ``own_namespace``.
+    """
 
     scheduler_name: str = "gpu-scheduler"
     placement: str = "pack"
     maps_allow: str = "labelled"
+    expects_webhook: bool = False
+    own_namespace: str = ""
 
 
 class Overlay:

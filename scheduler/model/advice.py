@@ -87,6 +87,11 @@ ADVICE: Final[dict[Code, Advice]] = {
         "give the pod a map or a request for nvidia.com/gpu, or take the entry that reads the"
         " annotation out of its environment",
     ),
+    Code.NOT_MUTATED: Advice(
+        _MAP,
+        "nothing for pods of ReplicaSets and StatefulSets, if the webhook is back; for others run"
+        " the command in the reason",
+    ),
     Code.UNSUPPORTED: Advice(
         "Pod", "take the field out of the pod, or use another scheduler for it"
     ),
@@ -121,6 +126,7 @@ _WORDS: Final[tuple[tuple[Code, re.Pattern[str]], ...]] = tuple(
         (Code.INDEX_HELD, r"all \d+ indexes of gpu-scheduling-map are held by its siblings"),
         (Code.INDEX_HELD_BY_OLDER_REVISION, r"IndexHeldByOlderRevision: "),
         (Code.SHARES_MISMATCH, r"the containers request \d+ GPUs and line"),
+        (Code.NOT_MUTATED, r"NotMutated: "),
         (Code.UNSUPPORTED, r"unsupported: "),
         (Code.NO_NODES, r"no nodes available to schedule pods"),
     )

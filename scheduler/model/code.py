@@ -18,6 +18,7 @@ class Cause(enum.Enum):
     NAMESPACE = "a namespace's labels or annotations changed"
     DEVICES = "which devices a pod holds became known"
     OWNER = "a pod of the same owner went away"
+    ADMISSION = "the pod is created again, and this time the webhook is asked"
 
 
 class Code(enum.Enum):
@@ -56,6 +57,10 @@ class Code(enum.Enum):
     NO_VALUE_FOR_ENV = (
         "a container reads its devices from an annotation that would stay empty",
         (Cause.POD, Cause.NODE),
+    )
+    NOT_MUTATED = (
+        "the pod was created without the webhook, so its containers were not told their GPUs",
+        (Cause.ADMISSION,),
     )
     UNSUPPORTED = ("the pod uses a field that this scheduler does not implement", (Cause.POD,))
     NO_NODES = ("the cluster has no nodes", (Cause.NODE,))

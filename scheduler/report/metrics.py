@@ -42,6 +42,10 @@ COUNTERS: dict[str, tuple[str, tuple[str, ...]]] = {
         "MIG requests seen at admission: kept, degraded, waits or denied.",
         ("result",),
     ),
+    "gpu_scheduler_replaced_pods": (
+        "Pods that came past the webhook: replaced, gone, refused or unreachable.",
+        ("result",),
+    ),
     "gpu_scheduler_forwarded_questions": (
         "A standby's questions to the leader: answered, unanswered or no_leader.",
         ("result",),
@@ -89,6 +93,7 @@ class Metrics:
         self.reports = self._counter("gpu_scheduler_reports")
         self.watch_failures = self._counter("gpu_scheduler_watch_failures")
         self.tiers = self._counter("gpu_scheduler_admissions")
+        self.replaced = self._counter("gpu_scheduler_replaced_pods")
         self.forwarded = self._counter("gpu_scheduler_forwarded_questions")
         self.pending = self._gauge("scheduler_pending_pods")
         self.cache_size = self._gauge("scheduler_cache_size")

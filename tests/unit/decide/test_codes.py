@@ -10,7 +10,10 @@ from scheduler.decide.view import Profile
 from scheduler.model.reason import Code
 from tests.builders import ANYBODY, Wishes, cluster, codes, container, downward, node, pod
 
-LABELLED = Profile()
+PROFILES = {
+    Code.MAP_NOT_ALLOWED: Profile(),
+    Code.NOT_MUTATED: Profile(maps_allow="all", expects_webhook=True),
+}
 FOUR = node(gpus=4, numbered=True)
 WEB = "Deployment/web@r1"
 HOLDER = pod("web-a", owner=WEB, map="0=n1:0", node="n1", index=0, devices="gpu:0")
@@ -53,6 +56,7 @@ EXAMPLES: dict[Code, tuple[list[Any], Wishes]] = {
     ),
     Code.SHARES_MISMATCH: ([FOUR], {"map": "0=n1:0", "gpus": 2}),
     Code.NO_VALUE_FOR_ENV: ([FOUR], {"containers": [container(env=[downward()])]}),
+    Code.NOT_MUTATED: ([FOUR], {"map": "0=n1:0"}),
     Code.UNSUPPORTED: ([FOUR], {"spec": {"resourceClaims": [{"name": "x"}]}}),
     Code.NO_NODES: ([], {"gpus": 1}),
 }
@@ -62,6 +66,6 @@ EXAMPLES: dict[Code, tuple[list[Any], Wishes]] = {
 def test_every_code_has_a_world_that_shows_it(code: Code) -> None:
     objects, wishes = EXAMPLES[code]
     name = "solo" if code is Code.INDEX_UNKNOWN else "w-0"
-    profile = LABELLED if code is Code.MAP_NOT_ALLOWED else ANYBODY
+    profile = PROFILES.get(code, ANYBODY)
 
     assert code in codes(cluster(*objects), pod(name, **wishes), profile)

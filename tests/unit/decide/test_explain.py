@@ -12,7 +12,7 @@ from scheduler.model.advice import ADVICE, Part, parts
 from scheduler.model.node import Node
 from scheduler.model.reason import Code, sentence
 from tests.builders import ANYBODY, GPU, Wishes, cluster, node, placed, pod, refused
-from tests.unit.decide.test_codes import EXAMPLES, LABELLED
+from tests.unit.decide.test_codes import EXAMPLES, PROFILES
 
 
 @pytest.mark.parametrize("code", Code, ids=lambda code: code.name)
@@ -20,7 +20,7 @@ def test_every_code_is_told_from_its_words_and_comes_with_advice(code: Code) -> 
     """Whoever can read only the condition still learns what to do."""
     objects, wishes = EXAMPLES[code]
     name = "solo" if code is Code.INDEX_UNKNOWN else "w-0"
-    profile = LABELLED if code is Code.MAP_NOT_ALLOWED else ANYBODY
+    profile = PROFILES.get(code, ANYBODY)
     diagnosis = refused(cluster(*objects), pod(name, **wishes), profile).diagnosis
 
     told = parts(sentence(diagnosis))

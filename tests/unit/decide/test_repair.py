@@ -1,0 +1,108 @@
+"""Mapped pods that came past the webhook are not bound blind, and their reason says what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler.decide.cycle import decide
+from scheduler.decide.decision import Placement
+from scheduler.decide.view import Profile
+from scheduler.model import names
+from scheduler.model.reason import Code, sentence
+from tests.builders import (
+    Wishes,
+    cluster,
+    codes,
+    container,
+    downward,
+    namespace,
+    node,
+    pod,
+    refused,
+)
+
+EXPECTS = Profile(maps_allow="all", expects_webhook=True, own_namespace="gpu-system")
+TOLD = {"env": [{"name": "CUDA_VISIBLE_DEVICES", "value": "0"}]}
+NUMBERED = node(gpus=4, numbered=True)
+COUNTED = node(gpus=4)
+MAP: Wishes = {"map": "0=n1:0"}
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        pytest.param(Profile(maps_allow="all"), id="seed-002s-option-a"),
+        pytest.param(EXPECTS, id="webhook"),
+    ],
+)
+def test_a_pod_that_was_told_nothing_is_bound_only_where_no_webhook_is_expected(
+    profile: Profile,
+) -> None:
+    decision = decide(cluster(NUMBERED), pod("w-0", **MAP), profile)
+
+    if profile.expects_webhook:
+        assert not isinstance(decision, Placement)
+    else:
+        assert isinstance(decision, Placement)
+        assert [reason for reason, _ in decision.notes] == ["EnvironmentNotSet"]
+
+
+@pytest.mark.parametrize(
+    "wishes",
+    [
+        pytest.param({**MAP, "containers": [container(**TOLD)]}, id="a-literal"),
+        pytest.param({**MAP, "containers": [container(env=[downward()])]}, id="an-annotation"),
+        pytest.param({**MAP, "annotations": {names.CUDA_MODE: "none"}}, id="mode-none"),
+        pytest.param({"gpus": 1}, id="no-map"),
+        pytest.param({**MAP, "namespace": "kube-system"}, id="the-systems-namespace"),
+        pytest.param({**MAP, "namespace": "gpu-system"}, id="our-own-namespace"),
+        pytest.param({**MAP, "namespace": "out"}, id="a-namespace-that-opted-out"),
+    ],
+)
+def test_who_is_bound_as_it_is(wishes: Wishes) -> None:
+    """Told already, nothing to tell, or never seen by any webhook."""
+    world = cluster(NUMBERED, namespace("out", labels={names.WEBHOOK_OPT_OUT: "disabled"}))
+
+    assert isinstance(decide(world, pod("w-0", **wishes), EXPECTS), Placement)
+
+
+def test_where_the_kubelet_picks_there_is_nothing_to_tell() -> None:
+    """The webhook sets no variable there, so that none is missing."""
+    wishes: Wishes = {"map": "0=n1:0", "gpus": 1}
+
+    assert isinstance(decide(cluster(COUNTED), pod("w-0", **wishes), EXPECTS), Placement)
+
+
+def test_another_no_comes_first() -> None:
+    """Nobody is replaced who could not be placed anyway."""
+    assert codes(
+        cluster(node(gpus=4, numbered=True, cordoned=True)), pod("w-0", **MAP), EXPECTS
+    ) == {Code.NODE_UNSCHEDULABLE}
+
+
+OWNERS = [
+    pytest.param("StatefulSet/w", "at most 3 pods per owner", id="statefulset"),
+    pytest.param("Deployment/w@r1", "it is replaced once the webhook", id="deployment"),
+    pytest.param(
+        "Job/w", "recreate it: kubectl -n team delete pod w-0.", id="a-job-makes-it-again"
+    ),
+    pytest.param(
+        "",
+        "recreate it: kubectl -n team get pod w-0 -o yaml | kubectl replace --force -f -.",
+        id="nobody-makes-it-again",
+    ),
+]
+
+
+@pytest.mark.parametrize(("owner", "text"), OWNERS)
+def test_the_reason_says_what_happens_next(owner: str, text: str) -> None:
+    labels = {"batch.kubernetes.io/job-completion-index": "0"}
+    asked = pod("w-0", owner=owner, labels=labels, **MAP)
+
+    told = sentence(refused(cluster(NUMBERED), asked, EXPECTS).diagnosis)
+
+    assert told.startswith(
+        "0/1 nodes are available: NotMutated: CUDA_VISIBLE_DEVICES is not set because the pod was"
+        " created without the webhook; "
+    )
+    assert text in told
