@@ -22,7 +22,7 @@ from tests.builders import (
 )
 
 EXPECTS = Profile(maps_allow="all", expects_webhook=True, own_namespace="gpu-system")
-TOLD = {"env": [{"name": "CUDA_VISIBLE_DEVICES", "value": "0"}]}
+TOLD = [{"name": "CUDA_VISIBLE_DEVICES", "value": "0"}]
 NUMBERED = node(gpus=4, numbered=True)
 COUNTED = node(gpus=4)
 MAP: Wishes = {"map": "0=n1:0"}
@@ -50,7 +50,7 @@ def test_a_pod_that_was_told_nothing_is_bound_only_where_no_webhook_is_expected(
 @pytest.mark.parametrize(
     "wishes",
     [
-        pytest.param({**MAP, "containers": [container(**TOLD)]}, id="a-literal"),
+        pytest.param({**MAP, "containers": [container(env=TOLD)]}, id="a-literal"),
         pytest.param({**MAP, "containers": [container(env=[downward()])]}, id="an-annotation"),
         pytest.param({**MAP, "annotations": {names.CUDA_MODE: "none"}}, id="mode-none"),
         pytest.param({"gpus": 1}, id="no-map"),
@@ -97,7 +97,7 @@ OWNERS = [
 @pytest.mark.parametrize(("owner", "text"), OWNERS)
 def test_the_reason_says_what_happens_next(owner: str, text: str) -> None:
     labels = {"batch.kubernetes.io/job-completion-index": "0"}
-    asked = pod("w-0", owner=owner, labels=labels, **MAP)
+    asked = pod("w-0", owner=owner, labels=labels, map="0=n1:0")
 
     told = sentence(refused(cluster(NUMBERED), asked, EXPECTS).diagnosis)
 
