@@ -26,7 +26,7 @@ from gpuctl.verdict import Verdict, granted_verdict
 from scheduler.config import Config
 from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement, Rejection
-from scheduler.decide.wake import could_help
+from scheduler.decide.wake import still_refuses
 from scheduler.model import names
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Pod
@@ -136,8 +136,8 @@ class Simulator:
                 case ev.Settled(uid):
                     self._queue.settle(uid, self._now)
                 case ev.Lifted():
-                    helps = partial(could_help, self.cluster, self._profile)
-                    self._queue.lift(change, self._now, helps)
+                    asked = partial(still_refuses, self.cluster, self._profile)
+                    self._queue.lift(change, self._now, asked)
 
     def decide_due(self) -> None:
         """Decide about every pod whose turn it is."""

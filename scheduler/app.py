@@ -28,6 +28,7 @@ from scheduler.report.explaining import Explaining
 from scheduler.report.metrics import Metrics
 from scheduler.report.recorder import Recorder
 from scheduler.watch.client import Client
+from scheduler.watch.inquest import Inquest
 from scheduler.watch.reflector import Limits, Reflector
 from scheduler.watch.sources import ALL
 
@@ -85,6 +86,7 @@ class App:
         )
         elector = self._elector(client)
         mandate = Mandate(elector, self._reflectors, lambda: self._on_term())
+        inquest = Inquest(client, lambda event: loop.emit(event))
         loop = Loop(
             self._config.profile(),
             lambda emit: Binder(client, emit, lambda: elector.epoch, elector.leads, calm),
@@ -93,11 +95,12 @@ class App:
             mandate,
             time.monotonic,
             self._explaining.journal,
+            inquest.look_up,
         )
         self._on_lead = lambda leads: self._led(leads, loop)
         self._on_term = loop.nudge
         self._start("mandate", mandate.run())
-        election = self._start_stages(client, recorder, loop, elector)
+        election = self._start_stages(client, recorder, loop, elector, inquest)
         async with self._health():
             failed = await self._until(stop)
             # In this order: decide no more, let what was sent end, give the lease back. The next
@@ -116,10 +119,16 @@ class App:
         return 1 if failed else 0
 
     def _start_stages(
-        self, client: Client, recorder: Recorder, loop: Loop, elector: Elector
+        self,
+        client: Client,
+        recorder: Recorder,
+        loop: Loop,
+        elector: Elector,
+        inquest: Inquest,
     ) -> asyncio.Task[None]:
         """Start every stage; the election's task is returned, it ends first."""
         self._start("recorder", recorder.run())
+        self._start("inquest", inquest.run())
         election = self._start("election", elector.run())
         limits = Limits(silence_max_s=self._config.watch.silence_max_s)
         for source in ALL:

@@ -15,19 +15,21 @@ from typing import Protocol
 
 import structlog
 
+from scheduler.avoidance import Avoidance
 from scheduler.bind.binder import Binder
 from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement, Rejection
 from scheduler.decide.view import Profile
-from scheduler.decide.wake import could_help
+from scheduler.decide.wake import still_refuses
 from scheduler.model.device import format_devices
+from scheduler.model.pod import Pod
+from scheduler.report.gauges import Gauges
 from scheduler.report.journal import Journal, Record
 from scheduler.report.metrics import Metrics
 from scheduler.report.recorder import Recorder
 from scheduler.state import event as ev
 from scheduler.state.cluster import Assumption, Cluster
 from scheduler.state.fold import fold
-from scheduler.state.ledger import over_committed
 from scheduler.state.promise import Promises
 from scheduler.state.queue import Entry, Queue
 from scheduler.state.snapshot import State, take
@@ -58,6 +60,7 @@ class Loop:
         leadership: Leadership,
         clock: Callable[[], float],
         journal: Journal | None = None,
+        look_up: Callable[[Pod], None] = lambda pod: None,
     ) -> None:
         self.cluster = Cluster(profile.scheduler_name)
         self.queue = Queue()
@@ -74,7 +77,9 @@ class Loop:
         self._clock = clock
         self.journal = Journal(clock) if journal is None else journal
         self._sent: dict[str, tuple[Placement, Entry, Record]] = {}
-        self._helps = partial(could_help, self.cluster, profile)
+        self._asked = partial(still_refuses, self.cluster, profile)
+        self._gauges = Gauges(metrics, self.cluster)
+        self._avoidance = Avoidance(self.cluster, recorder, metrics, look_up)
         self._flushed_at = clock()
 
     def emit(self, event: ev.Event) -> None:
@@ -133,8 +138,8 @@ class Loop:
             self.generation += 1
             self._promise_news(event)
             if isinstance(event, ev.BindEnded):
-                self._bind_ended(event)
-            for change in fold(self.cluster, event):
+                self._bind_ended(event, now)
+            for change in (*self._avoidance.hear(event, now), *fold(self.cluster, event)):
                 self._apply(change, now)
 
     def _promise_news(self, event: ev.Event) -> None:
@@ -158,7 +163,7 @@ class Loop:
                     self._recorder.forget(uid)
                     self._sent.pop(uid, None)
             case ev.Lifted():
-                self.queue.lift(change, now, self._helps)
+                self.queue.lift(change, now, self._asked)
             case ev.Retry(pod, message):
                 sent = self._sent.pop(pod.uid, None)
                 self.queue.postpone(pod, sent[1] if sent else None, now)
@@ -172,14 +177,9 @@ class Loop:
         if self.promises.expire(now):
             log.info("a promised tier was given back: its pod never appeared")
         self.queue.flush(now)
-        for name, size in self.queue.sizes().items():
-            self._metrics.pending.labels(name).set(size)
-        self._metrics.cache_size.labels("pods").set(len(self.cluster.pods))
-        self._metrics.cache_size.labels("nodes").set(len(self.cluster.nodes))
-        self._metrics.cache_size.labels("assumed_pods").set(len(self.cluster.assumed))
-        self._metrics.promises.set(len(self.promises))
-        excess = sum(sum(over_committed(b).values()) for b in self.cluster.candidates())
-        self._metrics.over_committed.set(excess)
+        for change in self._avoidance.tick(now):
+            self._apply(change, now)
+        self._gauges.measure(self.queue, self.promises)
 
     def _decide_some(self, now: float) -> bool:
         """Decide up to a batch; whether anything was decided."""
@@ -222,7 +222,7 @@ class Loop:
             self._metrics.rejections.labels(code.name).inc()
         log.info("Unable to schedule pod", pod=pod.key, reason=record.message, decision=record.id)
 
-    def _bind_ended(self, event: ev.BindEnded) -> None:
+    def _bind_ended(self, event: ev.BindEnded, now: float) -> None:
         self._metrics.binds.labels(event.outcome.value).inc()
         if sent := self._sent.get(event.uid):
             sent[2].end, sent[2].problem = event.outcome.value, event.message
@@ -234,6 +234,7 @@ class Loop:
             return
         placement, entry, record = sent
         pod = placement.pod
+        self._avoidance.breaker.bound(pod, placement.node_name, now)
         shown = placement.cuda_visible_devices or format_devices(placement.devices) or "none"
         log.info(
             f"Successfully scheduled pod {pod.name} to node {placement.node_name}"

@@ -20,6 +20,7 @@ from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Code, sentence
 from scheduler.state.cluster import Assumption, Cluster
+from scheduler.state.snapshot import Avoided
 from scheduler.watch import convert
 
 Json = dict[str, Any]
@@ -239,7 +240,7 @@ def namespace(
     )
 
 
-def cluster(*objects: Pod | Node | Namespace) -> Cluster:
+def cluster(*objects: Pod | Node | Namespace | Avoided) -> Cluster:
     """A cluster state that has seen these objects in this order."""
     state = Cluster()
     for one in objects:
@@ -250,6 +251,8 @@ def cluster(*objects: Pod | Node | Namespace) -> Cluster:
                 state.see_node(one)
             case Namespace():
                 state.see_namespace(one)
+            case Avoided():
+                state.avoid(one.node_name, frozenset(one.scopes))
     return state
 
 

@@ -1,6 +1,7 @@
-"""Whether a change of one node could help a pod that was refused: asked before it is woken.
+"""Whether a change of one node helps a pod that was refused: asked before it is woken.
 
-Must never: say no where a decision would now say yes; that pod would sleep on.
+Must never: say no where a decision would now say yes, nor leave a reason out; that pod would
+sleep on.
 """
 
 from __future__ import annotations
@@ -9,12 +10,17 @@ from scheduler.decide import mapped
 from scheduler.decide.filters import first_rejection
 from scheduler.decide.view import Profile, View
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Reason
+from scheduler.model.reason import Code, Reason
+from scheduler.state.why import Why, why_of
+
+GONE = (Reason(code=Code.NO_NODES, text="the node is gone"),)
 
 
-def could_help(view: View, profile: Profile, pod: Pod, node_name: str) -> bool:
-    """Whether the named node, as it is now, takes the pod; or the pod's map leads somewhere."""
+def still_refuses(view: View, profile: Profile, pod: Pod, node_name: str) -> Why | None:
+    """What the pod would wait for at the named node by now; None where it may be taken."""
     if pod.map_text is not None:
-        return not isinstance(mapped.target(pod, view, profile), Reason)
+        found = mapped.target(pod, view, profile)
+        return why_of((found,)) if isinstance(found, Reason) else None
     books = view.at(node_name)
-    return books is not None and not first_rejection(pod, books)
+    reasons = first_rejection(pod, books) if books is not None else GONE
+    return why_of(reasons) if reasons else None

@@ -56,6 +56,11 @@ ADVICE: Final[dict[Code, Advice]] = {
         "nothing, if it passes; else recreate the pods on the node whose annotation"
         " gpu-scheduler.io/devices is missing or unreadable",
     ),
+    Code.NODE_AVOIDED: Advice(
+        "NodeHealth",
+        "look at why the node's kubelet rejects pods (kubectl get pods -A --field-selector"
+        " status.phase=Failed); it is tried again by itself",
+    ),
     Code.NOT_IN_MAP: Advice(_MAP, "nothing for this node: look at the one that the map names"),
     Code.MAP_INVALID: Advice(_MAP, "correct that line of gpu-scheduling-map and recreate the pod"),
     Code.MAP_NOT_ALLOWED: Advice(
@@ -114,6 +119,7 @@ _WORDS: Final[tuple[tuple[Code, re.Pattern[str]], ...]] = tuple(
         (Code.DEVICE_HELD, r"node\(s\) where GPU \d+ is held"),
         (Code.DEVICE_NOT_FOUND, r"node\(s\) without GPU \d+"),
         (Code.DEVICES_UNKNOWN, r"node\(s\) had GPUs held under unknown numbers"),
+        (Code.NODE_AVOIDED, r"node\(s\) were avoided"),
         (Code.NOT_IN_MAP, r"node\(s\) not named by gpu-scheduling-map"),
         (Code.MAP_INVALID, r"gpu-scheduling-map line \d+: "),
         (Code.MAP_NOT_ALLOWED, r"namespace \S+ may not use gpu-scheduling-map"),

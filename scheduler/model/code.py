@@ -18,6 +18,7 @@ class Cause(enum.Enum):
     NAMESPACE = "a namespace's labels or annotations changed"
     DEVICES = "which devices a pod holds became known"
     OWNER = "a pod of the same owner went away"
+    AVOIDED = "the pause of a node that rejected pods is over"
     ADMISSION = "the pod is created again, and this time the webhook is asked"
 
 
@@ -39,6 +40,10 @@ class Code(enum.Enum):
     DEVICES_UNKNOWN = (
         "a pod on the node holds GPUs whose numbers are not known yet",
         (Cause.FREED, Cause.DEVICES, Cause.NODE),
+    )
+    NODE_AVOIDED = (
+        "the node rejected pods that ask for the same again and again, and rests for a while",
+        (Cause.AVOIDED, Cause.NODE),
     )
     NOT_IN_MAP = ("the map names another node for this pod", (Cause.NODE, Cause.POD))
     MAP_INVALID = ("the map cannot be read", (Cause.POD,))

@@ -7,6 +7,7 @@ is frozen: what happens to it later is a new Pod.
 from __future__ import annotations
 
 import enum
+import hashlib
 from functools import cached_property
 
 import msgspec
@@ -179,7 +180,11 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         What is not in here, a decision about a packed pod must not read.
         """
         requesting = sum(1 for one in self.containers if one.devices.get(names.GPU))
-        reads = (self.reads_devices, self.annotations.get(names.CUDA_MODE), requesting)
+        reads = (
+            tuple(sorted(self.reads_devices)),
+            self.annotations.get(names.CUDA_MODE),
+            requesting,
+        )
         return Kind(
             (
                 tuple(sorted(self.requests.items())),
@@ -189,6 +194,12 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 reads if self.reads_devices else None,
             )
         )
+
+    @cached_property
+    def kind_id(self) -> str:
+        """The kind as a short text, to be written down."""
+        content = msgspec.json.encode(self.kind)
+        return "kind/" + hashlib.blake2b(content, digest_size=8).hexdigest()
 
     @cached_property
     def label_keys(self) -> frozenset[str]:

@@ -37,6 +37,10 @@ COUNTERS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Events and conditions by what became of them.",
         ("what", "result"),
     ),
+    "gpu_scheduler_pods_rejected_by_nodes": (
+        "Pods that a kubelet refused after we bound them, by the kubelet's reason.",
+        ("reason",),
+    ),
     "gpu_scheduler_watch_failures": ("Lists and watches that broke, by kind.", ("kind",)),
     "gpu_scheduler_admissions": (
         "MIG requests seen at admission: kept, degraded, waits or denied.",
@@ -65,6 +69,10 @@ GAUGES: dict[str, tuple[str, tuple[str, ...]]] = {
         (),
     ),
     "leader_election_master_status": ("1 while this process leads.", ("name",)),
+    "gpu_scheduler_avoided_nodes": (
+        "Nodes that are avoided for a while because they rejected pods again and again.",
+        (),
+    ),
     "gpu_scheduler_promises": ("Tiers promised to pods not placed yet.", ()),
 }
 HISTOGRAMS: dict[str, tuple[str, tuple[str, ...], tuple[float, ...]]] = {
@@ -99,6 +107,8 @@ class Metrics:
         self.cache_size = self._gauge("scheduler_cache_size")
         self.over_committed = self._gauge("gpu_scheduler_over_committed_devices")
         self.leader = self._gauge("leader_election_master_status")
+        self.rejected_by_nodes = self._counter("gpu_scheduler_pods_rejected_by_nodes")
+        self.avoided = self._gauge("gpu_scheduler_avoided_nodes")
         self.promises = self._gauge("gpu_scheduler_promises")
         self.algorithm_s = self._histogram("scheduler_scheduling_algorithm_duration_seconds")
         self.sli_s = self._histogram("scheduler_pod_scheduling_sli_duration_seconds")

@@ -101,6 +101,12 @@ class Cluster:
         struck = self._strike(pod, assumption.node_name)
         return [*struck, Lifted(Cause.OWNER, pod.workload)]
 
+    def avoid(self, node_name: str, scopes: frozenset[str]) -> list[Change]:
+        """For whom a node is avoided from now on."""
+        if not self.nodes.avoid(node_name, scopes):
+            return []
+        return [Lifted(Cause.AVOIDED, node_name=node_name)]
+
     # --- pods ------------------------------------------------------------------------
 
     def see_pod(self, pod: Pod) -> list[Change]:

@@ -51,8 +51,8 @@ class Entry(msgspec.Struct):
         return self.pod.created, self.sequence, self.pod.uid
 
 
-#: Whether a change of the named node could help the pod.
-Helps = Callable[[Pod, str], bool]
+#: What a pod would wait for at the named node by now; None where the node would take it.
+StillRefuses = Callable[[Pod, str], Why | None]
 
 
 def key_of(pod: Pod, why: Why) -> Key:
@@ -77,16 +77,19 @@ class Cohort:
     def __len__(self) -> int:
         return len(self._sleepers)
 
-    def concerns(self, change: Lifted, helps: Helps | None) -> bool:
-        """Whether the change could help these sleepers, who are alike in what they wait for."""
-        pod = next(iter(self._sleepers.values())).pod
+    @property
+    def sample(self) -> Pod:
+        """One of the sleepers, who are alike in what they wait for."""
+        return next(iter(self._sleepers.values())).pod
+
+    def concerns(self, change: Lifted) -> bool:
+        """Whether these sleepers wait for a change of this owner, namespace or node."""
+        pod = self.sample
         if change.scope and change.scope not in (pod.workload, pod.namespace):
             return False
-        if not change.node_name:
-            return True
-        if self.why.node_name and self.why.node_name != change.node_name:
-            return False
-        return helps is None or helps(pod, change.node_name)
+        return not (self.why.node_name and change.node_name) or (
+            self.why.node_name == change.node_name
+        )
 
     def pods(self) -> Iterator[Pod]:
         """Everybody, the leader first and then by age."""

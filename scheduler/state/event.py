@@ -89,6 +89,14 @@ class BindEnded(msgspec.Struct, frozen=True):
     message: str = ""
 
 
+class PodRejected(msgspec.Struct, frozen=True):
+    """The kubelet refused a pod that was bound to its node; the words are those of its status."""
+
+    uid: str
+    reason: str
+    message: str = ""
+
+
 Event = (
     PodSeen
     | PodVanished
@@ -100,6 +108,7 @@ Event = (
     | NodesListed
     | NamespacesListed
     | BindEnded
+    | PodRejected
 )
 
 

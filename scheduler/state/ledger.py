@@ -77,7 +77,7 @@ class Tally(msgspec.Struct, frozen=True):
 class NodeBooks:
     """The mutable books of one node; ``node`` is None while only its pods are known."""
 
-    __slots__ = ("_left", "_node", "_tally", "pods", "ports", "used")
+    __slots__ = ("_left", "_node", "_tally", "avoided", "pods", "ports", "used")
 
     def __init__(self, node: Node | None) -> None:
         self._node = node
@@ -86,6 +86,8 @@ class NodeBooks:
         self.pods: dict[str, tuple[Pod, Holding]] = {}
         self.used: dict[str, int] = {}
         self.ports: dict[HostPort, int] = {}
+        #: For whom the node is avoided (``state/breaker``).
+        self.avoided: frozenset[str] = frozenset()
 
     @property
     def node(self) -> Node | None:
@@ -107,6 +109,7 @@ class NodeBooks:
         twin.pods = dict(self.pods)
         twin.used = dict(self.used)
         twin.ports = dict(self.ports)
+        twin.avoided = self.avoided
         return twin
 
     def add(self, pod: Pod, holding: Holding) -> None:

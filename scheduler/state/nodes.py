@@ -24,6 +24,8 @@ class Nodes:
         self.books: dict[str, NodeBooks] = {}
         self.index = NodeIndex()
         self.verdicts = Verdicts(self.books)
+        #: Nodes whose books changed since somebody emptied this.
+        self.news: set[str] = set()
         self._scheduler_name = scheduler_name
         self._aliases: dict[str, set[str]] = {}
         self._count = 0
@@ -70,7 +72,7 @@ class Nodes:
             self._aliases.setdefault(alias, set()).add(node.name)
         self.index.put(books)
         self.index.tidy(self.books)
-        self.verdicts.touch(node.name, came=before is None)
+        self._touch(node.name, came=before is None)
         return before is None or self._is_better(before, node)
 
     def lose(self, name: str) -> bool:
@@ -80,9 +82,10 @@ class Nodes:
             return False
         self._unalias(books.node)
         self.index.drop(name)
-        self.verdicts.touch(name)
+        self._touch(name)
         self._count -= 1
         books.node = None
+        books.avoided = frozenset()
         if not books.pods:
             del self.books[name]
         return True
@@ -95,7 +98,17 @@ class Nodes:
         books.add(pod, holding_of(pod, devices, self._scheduler_name))
         if books.node is not None:
             self.index.put(books)
-            self.verdicts.touch(name)
+            self._touch(name)
+
+    def avoid(self, name: str, scopes: frozenset[str]) -> bool:
+        """For whom a node is avoided from now on; whether that could help somebody."""
+        books = self.at(name)
+        if books is None or books.avoided == scopes:
+            return False
+        helps = not books.avoided <= scopes
+        books.avoided = scopes
+        self._touch(name)
+        return helps
 
     def strike(self, pod: Pod, name: str) -> bool:
         """Take a pod off its node; False when it was not there."""
@@ -104,10 +117,14 @@ class Nodes:
             return False
         if books.node is not None:
             self.index.put(books)
-            self.verdicts.touch(name)
+            self._touch(name)
         elif not books.pods:
             del self.books[name]
         return True
+
+    def _touch(self, name: str, *, came: bool = False) -> None:
+        self.verdicts.touch(name, came=came)
+        self.news.add(name)
 
     def _is_better(self, before: Node, after: Node) -> bool:
         more = any(amount > before.allocatable.get(r, 0) for r, amount in after.allocatable.items())

@@ -18,17 +18,20 @@ import heapq
 from collections.abc import Iterator
 
 from scheduler.model.pod import Pod
-from scheduler.state.cohort import Cohort, Entry, Helps, key_of
+from scheduler.state.cohort import Cohort, Entry, StillRefuses, key_of
 from scheduler.state.event import Lifted
+from scheduler.state.pause import PAUSE_MAX_S, pause
 from scheduler.state.turns import Turns
 from scheduler.state.why import Key, Listeners, Why
 
-__all__ = ["Entry", "Queue", "Why", "pause"]
+__all__ = ["PAUSE_MAX_S", "Entry", "Queue", "Why", "pause"]
 
-PAUSE_FIRST_S = 1.0
-PAUSE_MAX_S = 10.0
 REFUSED_MAX_S = 60.0
 PARKED_MAX_S = 300.0
+
+
+def _nobody_asked(_pod: Pod, _node_name: str) -> None:
+    return None
 
 
 class Queue:
@@ -127,7 +130,8 @@ class Queue:
         elif cohort.leader is entry:
             cohort.leader = None
         cohort.join(entry)
-        self._renew(cohort, why, now)
+        cohort.parked_at = now
+        self._wait_for(cohort, why)  # the newest answer is everybody's
 
     def postpone(self, pod: Pod, before: Entry | None, now: float) -> None:
         """The pod was placed and its Binding failed: pause, then decide anew.
@@ -143,14 +147,22 @@ class Queue:
 
     # --- who is woken ------------------------------------------------------------------------
 
-    def lift(self, change: Lifted, now: float, helps: Helps | None = None) -> int:
-        """Wake who could be helped by this change, one for all; returns how many were woken."""
+    def lift(self, change: Lifted, now: float, asked: StillRefuses = _nobody_asked) -> int:
+        """Wake who could be helped by this change, one for all; returns how many were woken.
+
+        Before that the node is ``asked``. If it still refuses, it may be for another reason.
+        """
         woken = 0
         for key in self._listeners.of(change):
             cohort = self._cohorts[key]
-            if cohort.leader is None and cohort.concerns(change, helps):
-                self._wake(cohort, now)
-                woken += 1
+            if cohort.leader is not None or not cohort.concerns(change):
+                continue
+            still = asked(cohort.sample, change.node_name) if change.node_name else None
+            if still is not None:
+                self._wait_for(cohort, cohort.why.beside(still))
+                continue
+            self._wake(cohort, now)
+            woken += 1
         return woken
 
     def flush(self, now: float) -> int:
@@ -168,13 +180,11 @@ class Queue:
         """When the earliest pause ends, or None."""
         return self._paused[0][0] if self._paused else None
 
-    def _renew(self, cohort: Cohort, why: Why, now: float) -> None:
-        """The newest answer is everybody's."""
+    def _wait_for(self, cohort: Cohort, why: Why) -> None:
         if cohort.why != why:
             self._listeners.discard(cohort.key, cohort.why)
             self._listeners.add(cohort.key, why)
             cohort.why = why
-        cohort.parked_at = now
 
     def _wake(self, cohort: Cohort, now: float) -> None:
         entry = cohort.lead(now)
@@ -235,12 +245,3 @@ class Queue:
     def _next(self) -> int:
         self._sequence += 1
         return self._sequence
-
-
-def pause(attempts: int, longest_s: float = PAUSE_MAX_S) -> float:
-    """Seconds until the next try: 1, 2, 4, 8, 10, 10 ...
-
-    >>> [pause(n) for n in (1, 2, 3, 4, 5, 50)]
-    [1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
-    """
-    return float(min(longest_s, PAUSE_FIRST_S * 2 ** min(attempts - 1, 10)))

@@ -48,6 +48,13 @@ class Queued(msgspec.Struct, frozen=True, kw_only=True):
     lacking: tuple[str, ...] = ()
 
 
+class Avoided(msgspec.Struct, frozen=True, kw_only=True):
+    """A node that rests, and for whom (``state/breaker``)."""
+
+    node_name: str
+    scopes: tuple[str, ...]
+
+
 class Promised(msgspec.Struct, frozen=True, kw_only=True):
     """A tier that was given at admission to a pod without a node."""
 
@@ -73,11 +80,13 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     label_keys: tuple[str, ...] = ()
     queue: tuple[Queued, ...] = ()
     promises: tuple[Promised, ...] = ()
+    avoided: tuple[Avoided, ...] = ()
 
 
 def take(cluster: Cluster, queue: Queue, promises: Promises, generation: int, now: float) -> State:
     """The state as it is."""
     nodes = (books.node for books in cluster.candidates())
+    avoided = ((b.node, b.avoided) for b in cluster.candidates() if b.avoided)
     return State(
         scheduler_name=cluster.scheduler_name,
         generation=generation,
@@ -100,6 +109,11 @@ def take(cluster: Cluster, queue: Queue, promises: Promises, generation: int, no
             )
             for one in promises.holders(_EVERY_PRIORITY)
         ),
+        avoided=tuple(
+            Avoided(node_name=node.name, scopes=tuple(sorted(scopes)))
+            for node, scopes in avoided
+            if node is not None
+        ),
     )
 
 
@@ -115,6 +129,8 @@ def restore(state: State) -> Cluster:
         cluster.see_pod(pod)
     for one in state.assumed:
         cluster.assume(one.pod, Assumption(one.node_name, one.devices, one.index))
+    for rest in state.avoided:
+        cluster.avoid(rest.node_name, frozenset(rest.scopes))
     return cluster
 
 

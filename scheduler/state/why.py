@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from scheduler.model import names
-from scheduler.model.reason import Cause, Code, Diagnosis
+from scheduler.model.reason import Cause, Code, Diagnosis, Reason
 from scheduler.state.event import Lifted
 
 ANYTHING = ""
@@ -37,6 +37,15 @@ class Why(msgspec.Struct, frozen=True):
             else:
                 yield cause, ANYTHING
 
+    def beside(self, other: Why) -> Why:
+        """For the same pods: what they wait for when a node has new reasons to say no."""
+        return msgspec.structs.replace(
+            self,
+            causes=self.causes | other.causes,
+            lacking=self.lacking | other.lacking,
+            frees=self.frees | other.frees,
+        )
+
 
 #: Codes that something of one resource lifts; every other one may be lifted by any pod's end.
 _ONE_RESOURCE = {Code.INSUFFICIENT, Code.TOO_MANY_PODS}
@@ -44,19 +53,26 @@ _ONE_RESOURCE = {Code.INSUFFICIENT, Code.TOO_MANY_PODS}
 
 def why(diagnosis: Diagnosis, node_name: str = "") -> Why:
     """What a pod with this diagnosis waits for."""
-    codes = diagnosis.codes()
-    frees = set(diagnosis.lacking())
+    found = _why(diagnosis.codes(), diagnosis.lacking())
+    is_alone = diagnosis.general is not None
+    return msgspec.structs.replace(found, node_name=node_name, is_alone=is_alone)
+
+
+def why_of(reasons: Iterable[Reason]) -> Why:
+    """What a pod waits for at one node with these reasons."""
+    reasons = tuple(reasons)
+    lacking = frozenset(one.resource for one in reasons if one.code is Code.INSUFFICIENT)
+    return _why(frozenset(one.code for one in reasons), lacking)
+
+
+def _why(codes: frozenset[Code], lacking: frozenset[str]) -> Why:
+    frees = set(lacking)
     if Code.TOO_MANY_PODS in codes:
         frees.add(names.PODS)
     if any(Cause.FREED in code.causes for code in codes - _ONE_RESOURCE):
         frees.add(ANYTHING)
-    return Why(
-        diagnosis.causes() or frozenset((Cause.NODE, Cause.POD)),
-        diagnosis.lacking(),
-        frozenset(frees),
-        node_name,
-        diagnosis.general is not None,
-    )
+    causes = frozenset(cause for code in codes for cause in code.causes)
+    return Why(causes or frozenset((Cause.NODE, Cause.POD)), lacking, frozenset(frees))
 
 
 class Listeners:

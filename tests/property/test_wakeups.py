@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Rejection
-from scheduler.decide.wake import could_help
+from scheduler.decide.wake import still_refuses
 from scheduler.model import names
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
@@ -107,8 +107,8 @@ class World:
                 case ev.Settled(uid):
                     self.queue.settle(uid, self.now)
                 case ev.Lifted():
-                    helps = partial(could_help, self.cluster, ANYBODY)
-                    self.queue.lift(change, self.now, helps)
+                    asked = partial(still_refuses, self.cluster, ANYBODY)
+                    self.queue.lift(change, self.now, asked)
 
     def decide(self) -> None:
         """Everybody who is due."""

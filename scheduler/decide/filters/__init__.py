@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from scheduler.decide.filters import affinity, devices, fit, ports, taints, unschedulable
+from scheduler.decide.filters import (
+    affinity,
+    avoided,
+    devices,
+    fit,
+    ports,
+    taints,
+    unschedulable,
+)
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Reason
 from scheduler.state.ledger import NodeBooks
@@ -17,7 +25,7 @@ Filter = Callable[[Pod, NodeBooks], tuple[Reason, ...]]
 
 #: Filters that give all nodes of one class (``state/index``) the same answer.
 CLASS_FILTERS: tuple[Filter, ...] = (unschedulable.check, taints.check, affinity.check)
-NODE_FILTERS: tuple[Filter, ...] = (ports.check, fit.check, devices.check)
+NODE_FILTERS: tuple[Filter, ...] = (ports.check, fit.check, devices.check, avoided.check)
 FILTERS = CLASS_FILTERS + NODE_FILTERS
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from scheduler.decide.view import Profile
 from scheduler.model.reason import Code
+from scheduler.state.snapshot import Avoided
 from tests.builders import ANYBODY, Wishes, cluster, codes, container, downward, node, pod
 
 PROFILES = {
@@ -32,6 +33,7 @@ EXAMPLES: dict[Code, tuple[list[Any], Wishes]] = {
     Code.DEVICE_HELD: ([FOUR, HOLDER], {"map": "0=n1:0"}),
     Code.DEVICE_NOT_FOUND: ([FOUR], {"map": "0=n1:4"}),
     Code.DEVICES_UNKNOWN: ([FOUR, pod("a", gpus=1, node="n1")], {"gpus": 1}),
+    Code.NODE_AVOIDED: ([FOUR, Avoided(node_name="n1", scopes=("",))], {}),
     Code.NOT_IN_MAP: ([FOUR, node("n2")], {"map": "0=n1:4"}),
     Code.MAP_INVALID: ([FOUR], {"map": "0=n1:x"}),
     Code.MAP_NOT_ALLOWED: ([FOUR], {"map": "0=n1:0"}),

@@ -134,8 +134,16 @@ class Stage:
             return binders[0]
 
         self.journal = Journal(self.clock, "run")
+        self.looked_up: list[Pod] = []
         self.loop = Loop(
-            profile, make, self.recorder, self.metrics, self.leader, self.clock, self.journal
+            profile,
+            make,
+            self.recorder,
+            self.metrics,
+            self.leader,
+            self.clock,
+            self.journal,
+            self.looked_up.append,
         )
         [self.binder] = binders
 

@@ -201,14 +201,23 @@ def test_a_change_that_does_not_help_wakes_nobody() -> None:
     waiting = parked(*crowd(2))
     asked: list[tuple[str, str]] = []
 
-    def helps(one: Pod, node_name: str) -> bool:
+    def still_refuses(one: Pod, node_name: str) -> Why | None:
         asked.append((one.name, node_name))
-        return node_name == "n2"
+        return None if node_name == "n2" else TIER
 
-    assert waiting.lift(FREED, NOW, helps) == 0
+    assert waiting.lift(FREED, NOW, still_refuses) == 0
     other = Lifted(Cause.FREED, node_name="n2", what=frozenset((MIG_2G,)))
-    assert waiting.lift(other, NOW, helps) == 1
+    assert waiting.lift(other, NOW, still_refuses) == 1
     assert [node_name for _, node_name in asked] == ["n1", "n2"]
+
+
+def test_a_node_that_refuses_for_a_new_reason_is_listened_to_for_that_reason() -> None:
+    """Its taint went, and now it lacks a slice: the slice must not become free unheard."""
+    waiting = parked(*crowd(2), reason=Why(frozenset((Cause.NODE, Cause.POD))))
+    assert waiting.lift(FREED, NOW) == 0
+    assert waiting.lift(Lifted(Cause.NODE, node_name="n1"), NOW, lambda *_: TIER) == 0
+
+    assert waiting.lift(FREED, NOW) == 1
 
 
 def test_a_pod_with_a_map_hears_of_its_own_node_only() -> None:

@@ -1,0 +1,112 @@
+"""From a pod that vanished to a node that rests, and back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+
+from scheduler.decide.decision import Placement
+from scheduler.state import event as ev
+from scheduler.state.breaker import PAUSE_FIRST_S
+from tests.builders import as_bound, node, pod
+from tests.unit.loop.stage import Stage, playing
+
+TWO = (node("n1", gpus=4, numbered=True), node("n2", gpus=4, numbered=True, cpu="8"))
+WORDS = "node(s) were avoided after they rejected pods like this one"
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    async with playing(Stage()) as playing_stage:
+        playing_stage.sync()
+        yield playing_stage
+
+
+async def bound(stage: Stage, name: str, gpus: int = 1) -> Placement:
+    """A pod wants GPUs and is bound."""
+    stage.see(ev.PodSeen(pod(name, gpus=gpus)))
+    placement = await stage.binder.next()
+    stage.confirm(placement)
+    await stage.quiet()
+    return placement
+
+
+async def rejected(stage: Stage, placement: Placement) -> None:
+    """Its kubelet refuses it: the watch shows it deleted, and the look-up says why."""
+    uid = placement.pod.uid
+    stage.see(ev.PodVanished(uid))
+    await stage.quiet()
+    assert stage.looked_up[-1].uid == uid
+    stage.see(ev.PodRejected(uid, "OutOfnvidia.com/gpu", "no device"))
+    await stage.quiet()
+
+
+async def test_a_node_that_rejects_three_pods_rests_and_is_tried_again(stage: Stage) -> None:
+    stage.see(*(ev.NodeSeen(one) for one in TWO))
+    for number in range(3):
+        placement = await bound(stage, f"p{number}")
+        assert placement.node_name == "n2", "the node with less cpu left fits best"
+        await rejected(stage, placement)
+
+    assert (await bound(stage, "elsewhere")).node_name == "n1"
+    assert stage.sample("gpu_scheduler_avoided_nodes") == 1
+    rejections = stage.sample("gpu_scheduler_pods_rejected_by_nodes_total", reason="OutOf")
+    assert rejections == 3
+    told = [text for _, what, text in stage.recorder.said if what == "NodeAvoided"]
+    assert told == [
+        "node n2 rejected pods again and again, the last one with OutOfnvidia.com/gpu:"
+        " pods with nvidia.com/gpu avoid it for 30 s"
+    ]
+
+    stage.pass_time(PAUSE_FIRST_S)
+    await stage.quiet()
+    assert (await bound(stage, "back", gpus=4)).node_name == "n2"
+    assert stage.sample("gpu_scheduler_avoided_nodes") == 0
+
+
+async def test_who_finds_only_a_resting_node_is_told_and_woken_when_it_is_over(
+    stage: Stage,
+) -> None:
+    stage.see(ev.NodeSeen(TWO[0]))
+    for number in range(3):
+        await rejected(stage, await bound(stage, f"p{number}"))
+    stage.see(ev.PodSeen(pod("waits", gpus=1)))
+    await stage.quiet()
+
+    assert ("waits", "Unschedulable", f"0/1 nodes are available: 1 {WORDS}.") in stage.recorder.said
+    stage.pass_time(PAUSE_FIRST_S)
+    assert (await stage.binder.next()).pod.name == "waits"
+
+
+async def test_pods_that_ask_for_something_else_do_not_avoid_it(stage: Stage) -> None:
+    stage.see(ev.NodeSeen(TWO[0]))
+    for number in range(3):
+        await rejected(stage, await bound(stage, f"p{number}"))
+    stage.see(ev.PodSeen(pod("cpu", requests={"cpu": "1"})))
+
+    assert (await stage.binder.next()).pod.name == "cpu"
+
+
+async def test_a_pod_that_ran_or_was_deleted_is_not_looked_up(stage: Stage) -> None:
+    stage.see(ev.NodeSeen(TWO[0]))
+    ran, deleted = await bound(stage, "ran"), await bound(stage, "deleted")
+    stage.see(
+        ev.PodSeen(msgspec.structs.replace(as_bound(ran), phase="Running")),
+        ev.PodVanished(ran.pod.uid),
+        ev.PodSeen(msgspec.structs.replace(as_bound(deleted), is_deleting=True)),
+        ev.PodVanished(deleted.pod.uid),
+    )
+    await stage.quiet()
+
+    assert stage.looked_up == []
+
+
+async def test_a_node_that_was_replaced_begins_afresh(stage: Stage) -> None:
+    stage.see(ev.NodeSeen(TWO[0]))
+    for number in range(3):
+        await rejected(stage, await bound(stage, f"p{number}"))
+    stage.see(ev.NodeVanished("n1"), ev.NodeSeen(TWO[0]))
+
+    assert (await bound(stage, "fresh")).node_name == "n1"
