@@ -1,0 +1,76 @@
+"""A kubelet that refuses our pods again and again, as the API server shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from gpuctl.product import Product
+from tests.controlplane.conftest import MakeNode
+from tests.controlplane.workloads import Watcher, fetch, node_of, pod
+from tools.controlplane import ControlPlane
+
+NODE = "broken"
+GPU = "nvidia.com/gpu"
+
+
+@pytest.fixture(scope="module")
+def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """The scheduler; no webhook is needed."""
+    running = Product(cp, tmp_path_factory.mktemp("product"))
+    running.start(webhook=False)
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def broken_node(cp: ControlPlane) -> Iterator[str]:
+    """A node that nobody plays: the test says what its kubelet does."""
+    amounts = {"cpu": "8", "memory": "64Gi", "pods": "110", GPU: "2"}
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+    status = {"capacity": amounts, "allocatable": amounts, "conditions": [ready]}
+    meta = {"name": NODE, "labels": {"kubernetes.io/hostname": NODE}}
+    cp.client.create("/api/v1/nodes", {"metadata": meta, "status": status})
+    path = f"/api/v1/nodes/{NODE}"
+    cp.client.wait_for(path, lambda seen: not seen["spec"].get("taints"), what="it to be ready")
+    yield NODE
+    cp.client.delete(path)
+
+
+def refuse(here: Watcher, name: str) -> None:
+    """What a kubelet writes about a pod that it does not admit."""
+    status = {"phase": "Failed", "reason": f"OutOf{GPU}", "message": "no device is healthy"}
+    here.client.patch(f"{here.pods_path}/{name}/status", {"status": status})
+
+
+def test_a_node_that_rejects_three_pods_rests_and_comes_back(
+    cp: ControlPlane, product: Product, namespace: str, kwok_node: MakeNode, broken_node: str
+) -> None:
+    kwok_node("good", gpus=8)
+    here = Watcher(cp, namespace)
+    for number in range(3):
+        name = f"p{number}"
+        here.create(pod(name, limits={GPU: "1"}))
+        [*_, bound] = [item for item in here.wait_bound(number + 1) if name_of(item) == name]
+        assert node_of(bound) == broken_node, "the smaller node fits best"
+        refuse(here, name)
+
+    here.create(pod("p3", limits={GPU: "1"}))
+    assert [node_of(item) for item in here.wait_bound(4) if name_of(item) == "p3"] == ["good"]
+    here.create(pod("stuck", limits={GPU: "2"}, nodeSelector={"kubernetes.io/hostname": NODE}))
+    here.wait_explained("stuck", "1 node(s) were avoided after they rejected pods like this one")
+    page = fetch(product.health_port, "/metrics")
+    assert "gpu_scheduler_avoided_nodes 1.0" in page
+    assert 'gpu_scheduler_pods_rejected_by_nodes_total{reason="OutOf"} 3.0' in page
+    told = [event["reason"] for event in here.events("p2")]
+    assert "NodeAvoided" in told
+
+    here.wait_bound(5, timeout_s=60)
+    assert "gpu_scheduler_avoided_nodes 0.0" in fetch(product.health_port, "/metrics")
+
+
+def name_of(item: dict[str, Any]) -> str:
+    """A pod's name."""
+    return str(item["metadata"]["name"])
