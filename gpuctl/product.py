@@ -193,7 +193,8 @@ class Product:
     def _start(self, name: str, words: list[str]) -> None:
         command = [sys.executable, "-m", *words]
         log = self._log_path(name)
-        log.unlink(missing_ok=True)
+        if log.exists():  # the log of its former life is kept, for whoever asks why it ended
+            log.replace(log.with_suffix(".former.log"))
         self._programs[name] = start(
             name, command, log=log, home=self.directory, leashed=self._leashed
         )

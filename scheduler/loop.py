@@ -136,16 +136,16 @@ class Loop:
         while self._inbox:
             event = self._inbox.popleft()
             self.generation += 1
-            self._promise_news(event)
+            self._promise_news(event, now)
             if isinstance(event, ev.BindEnded):
                 self._bind_ended(event, now)
             for change in (*self._avoidance.hear(event, now), *fold(self.cluster, event)):
                 self._apply(change, now)
 
-    def _promise_news(self, event: ev.Event) -> None:
+    def _promise_news(self, event: ev.Event, now: float) -> None:
         match event:
             case ev.PodSeen(pod):
-                self.promises.see(pod)
+                self.promises.see(pod, now)
             case ev.PodVanished(uid):
                 self.promises.end(uid)
             case ev.PodsListed(pods):

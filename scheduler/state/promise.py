@@ -23,6 +23,9 @@ from scheduler.model.pod import Pod
 
 UNMET_MAX_S = 10.0
 RETRY_AFTER_S = 1.0
+#: A pod that takes this many times longer to appear than others did lately was refused.
+PATIENCE = 4.0
+LATENCY_HALVES_S = 10.0
 UNMET_PER_NAMESPACE_MAX = 64
 UNMET_MAX = 256
 
@@ -45,6 +48,8 @@ class Promises:
     def __init__(self) -> None:
         self._all: dict[str, Promise] = {}
         self._by_uid: dict[str, str] = {}
+        self._slowest_s = 0.0
+        self._slowest_at = 0.0
 
     def __len__(self) -> int:
         return len(self._all)
@@ -89,14 +94,16 @@ class Promises:
         """The owner's oldest unmet promise, when this pod is its controller trying again.
 
         A full quota refuses the pod after its admission; the next attempt must neither pile up
-        promises nor be degraded by the one before it.
+        promises nor be degraded by the one before it. But where the API server is slow, the
+        pod of a promise may yet appear, and its slice must not be promised to a sibling.
         """
         if pod.owner is None:
             return None
-        late = (p for p in self.unmet() if now - p.made_at > RETRY_AFTER_S)
+        patience_s = max(RETRY_AFTER_S, PATIENCE * self._latency_s(now))
+        late = (p for p in self.unmet() if now - p.made_at > patience_s)
         return next((p for p in late if p.pod.workload == pod.workload), None)
 
-    def see(self, pod: Pod) -> None:
+    def see(self, pod: Pod, now: float | None = None) -> None:
         """A pod as the watch shows it: meets its promise, or ends it."""
         pending = not pod.node_name and not pod.is_terminal and not pod.is_deleting
         if not pending:
@@ -107,6 +114,9 @@ class Promises:
             return
         promise = self._promise_of(pod)
         if promise is not None:
+            if now is not None and promise.made_at:
+                self._slowest_s = max(self._latency_s(now), now - promise.made_at)
+                self._slowest_at = now
             promise.is_met = True
             promise.pod = pod
             self._by_uid[pod.uid] = promise.id
@@ -134,6 +144,10 @@ class Promises:
         """Promises that a newcomer of this priority must respect, strongest first."""
         strong = [p for p in self._all.values() if p.pod.priority >= priority]
         return sorted(strong, key=lambda p: (-p.pod.priority, p.made_at))
+
+    def _latency_s(self, now: float) -> float:
+        """How long pods took lately from their promise to their appearance, at most."""
+        return float(self._slowest_s * 0.5 ** ((now - self._slowest_at) / LATENCY_HALVES_S))
 
     def _promise_of(self, pod: Pod) -> Promise | None:
         tag = pod.annotations.get(names.RESERVATION)

@@ -197,6 +197,26 @@ def test_what_is_given_back_is_respected_no_more_when_the_retry_is_decided() -> 
     assert retried.id == "r-1"
 
 
+def test_where_pods_take_long_to_appear_a_sibling_is_no_retry() -> None:
+    """An API server under load: the pod of the first promise appears after the third question."""
+    promises = promised(reviewed(), reviewed())
+    promises.see(tagged("web-a", "r-1"), NOW + 0.9)
+    promises.make("r-3", reviewed(), "n1", NOW + 1.5, is_annotated=True)
+    promises.see(tagged("web-b", "r-2"), NOW + 1.6)
+
+    assert met(promises) == ["r-1", "r-2"]
+    assert len(promises) == 3
+
+
+def test_patience_with_a_slow_api_server_wears_off() -> None:
+    promises = promised(reviewed())
+    promises.see(tagged("web-a", "r-1"), NOW + 2)
+    promises.make("r-2", reviewed(), "n1", NOW + 60, is_annotated=True)
+
+    assert promises.retried(reviewed(), NOW + 61) is None
+    assert promises.retried(reviewed(), NOW + 61.1) is not None
+
+
 @pytest.mark.parametrize(
     ("newcomer", "at"),
     [
