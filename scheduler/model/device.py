@@ -17,7 +17,7 @@ _COUNT = re.compile(r"([a-z0-9.+-]{1,40}) x ([1-9][0-9]{0,5})")
 _NUMBERS = re.compile(r"gpu:((?:0|[1-9][0-9]{0,8})(?:,(?:0|[1-9][0-9]{0,8})){0,255})")
 
 
-class Devices(msgspec.Struct, frozen=True):
+class Devices(msgspec.Struct, frozen=True, gc=False):
     """What was given: GPUs by ``numbers`` (host indexes), the rest by ``counts`` of a profile."""
 
     numbers: tuple[int, ...] = ()

@@ -46,7 +46,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.allocatable.get(names.GPU)
 
 
-class Namespace(msgspec.Struct, frozen=True, kw_only=True):
+class Namespace(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A namespace's labels and annotations: who may use maps, which ladder holds."""
 
     name: str

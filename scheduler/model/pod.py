@@ -15,8 +15,11 @@ import msgspec
 from scheduler.model import names
 from scheduler.model.selector import PreferredTerm, Term, Toleration
 
+#: Empty sets are no singletons, and there are as many pods as there are.
+_NONE: frozenset[str] = frozenset()
 
-class Owner(msgspec.Struct, frozen=True):
+
+class Owner(msgspec.Struct, frozen=True, gc=False):
     """The controlling owner reference."""
 
     kind: str
@@ -32,7 +35,7 @@ class Role(enum.Enum):
     INIT = "init"
 
 
-class Container(msgspec.Struct, frozen=True, kw_only=True):
+class Container(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One container: its device requests and what it was told in CUDA_VISIBLE_DEVICES.
 
     ``cuda_literal`` is the literal value (None: no entry or no literal), ``cuda_key`` the
@@ -46,7 +49,7 @@ class Container(msgspec.Struct, frozen=True, kw_only=True):
     cuda_key: str | None = None
 
 
-class HostPort(msgspec.Struct, frozen=True):
+class HostPort(msgspec.Struct, frozen=True, gc=False):
     """A port on the node; an empty address means every address."""
 
     address: str
@@ -54,7 +57,7 @@ class HostPort(msgspec.Struct, frozen=True):
     port: int
 
 
-class Condition(msgspec.Struct, frozen=True):
+class Condition(msgspec.Struct, frozen=True, gc=False):
     """The PodScheduled condition as the API server has it."""
 
     status: str = ""
@@ -63,7 +66,7 @@ class Condition(msgspec.Struct, frozen=True):
     since: str = ""
 
 
-class Kind(msgspec.Struct, frozen=True, cache_hash=True):
+class Kind(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     """All that a packed pod asks of a node; see ``Pod.kind``."""
 
     parts: tuple[object, ...]
@@ -129,7 +132,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def reads_devices(self) -> frozenset[str]:
         """The annotations from which containers read their devices (downward API)."""
-        return frozenset(c.cuda_key for c in self.containers if c.cuda_key is not None)
+        keys = frozenset(c.cuda_key for c in self.containers if c.cuda_key is not None)
+        return keys or _NONE
 
     @cached_property
     def workload(self) -> str:
@@ -206,7 +210,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The node labels that the pod's selector and affinity name."""
         terms = (*(self.required_terms or ()), *(p.preference for p in self.preferred_terms))
         keys = {requirement.key for term in terms for requirement in term.match_expressions}
-        return frozenset(keys | self.node_selector.keys())
+        return frozenset(keys | self.node_selector.keys()) or _NONE
 
     @property
     def names_nodes(self) -> bool:

@@ -18,7 +18,7 @@ from scheduler.model.quantity import format_value
 __all__ = ["Cause", "Code", "Diagnosis", "Digest", "Reason", "Summary", "sentence"]
 
 
-class Reason(msgspec.Struct, frozen=True, kw_only=True):
+class Reason(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One "no" of one node.
 
     ``text`` is what the histogram counts; ``need`` and ``have`` are its numbers in the

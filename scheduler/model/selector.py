@@ -36,7 +36,7 @@ _INT64: Final = range(-(2**63), 2**63)
 _CACHE_SIZE: Final = 4096
 
 
-class Taint(msgspec.Struct, frozen=True, rename="camel"):
+class Taint(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """A mark on a node that keeps pods away which do not tolerate it."""
 
     key: str = ""
@@ -44,7 +44,7 @@ class Taint(msgspec.Struct, frozen=True, rename="camel"):
     effect: str = ""
 
 
-class Toleration(msgspec.Struct, frozen=True, rename="camel"):
+class Toleration(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """A pod's statement that it accepts some taints."""
 
     key: str = ""
@@ -53,7 +53,7 @@ class Toleration(msgspec.Struct, frozen=True, rename="camel"):
     effect: str = ""
 
 
-class Requirement(msgspec.Struct, frozen=True, rename="camel"):
+class Requirement(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """One comparison of a label, or of a field of the node."""
 
     key: str = ""
@@ -61,14 +61,14 @@ class Requirement(msgspec.Struct, frozen=True, rename="camel"):
     values: tuple[str, ...] = ()
 
 
-class Term(msgspec.Struct, frozen=True, rename="camel"):
+class Term(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """Requirements on one node, all of which must hold."""
 
     match_expressions: tuple[Requirement, ...] = ()
     match_fields: tuple[Requirement, ...] = ()
 
 
-class PreferredTerm(msgspec.Struct, frozen=True, rename="camel"):
+class PreferredTerm(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """A term that adds its weight to the score of the nodes it matches."""
 
     weight: int = 0

@@ -25,7 +25,7 @@ from scheduler.state.ledger import NodeBooks
 from scheduler.state.nodes import Nodes
 
 
-class Assumption(msgspec.Struct, frozen=True):
+class Assumption(msgspec.Struct, frozen=True, gc=False):
     """Where we said a pod goes, before the API server confirmed it."""
 
     node_name: str

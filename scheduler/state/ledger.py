@@ -23,8 +23,10 @@ from scheduler.model.device import Devices, parse_devices
 from scheduler.model.node import Node
 from scheduler.model.pod import HostPort, Pod
 
+_NOBODY: frozenset[str] = frozenset()
 
-class Holding(msgspec.Struct, frozen=True):
+
+class Holding(msgspec.Struct, frozen=True, gc=False):
     """A pod's devices on its node.
 
     ``numbers`` are GPU indexes; ``unknown`` is how many GPUs it holds whose index is not
@@ -87,7 +89,7 @@ class NodeBooks:
         self.used: dict[str, int] = {}
         self.ports: dict[HostPort, int] = {}
         #: For whom the node is avoided (``state/breaker``).
-        self.avoided: frozenset[str] = frozenset()
+        self.avoided = _NOBODY
 
     @property
     def node(self) -> Node | None:
