@@ -43,7 +43,13 @@ class Admission:
         self._selectors = _selectors(config)
 
     def review(
-        self, raw: Raw, pod: Pod, cluster: Cluster, waiting: Iterable[Pod], now: float, number: int
+        self,
+        raw: Raw,
+        pod: Pod,
+        cluster: Cluster,
+        waiting: Iterable[Iterable[Pod]],
+        now: float,
+        number: int,
     ) -> tuple[Raw, mutate.Outcome]:
         """The pod after admission, and what was said about it; ``number`` makes ids."""
         is_ours = pod.scheduler_name == self._name

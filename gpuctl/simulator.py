@@ -81,7 +81,7 @@ class Simulator:
         asked = to_pod(raw, planned.document, planned.prefix)
         name = msgspec.structs.replace(asked, name=planned.name)
         admitted, outcome = self._admission.review(
-            raw, asked, self.cluster, self._queue.waiting_for_one(), self._now, self._count
+            raw, asked, self.cluster, self._queue.lacking_one(), self._now, self._count
         )
         uid = f"pod-{self._count:06d}"
         if outcome.denial is not None:

@@ -117,7 +117,7 @@ class Answerer:
         admission = admit(
             self._loop.cluster,
             self._loop.promises,
-            self._loop.queue.waiting_for_one(),
+            self._loop.queue.lacking_one(),
             pod,
             question.scope,
             self._rules,

@@ -40,14 +40,15 @@ class Admission(msgspec.Struct, frozen=True, kw_only=True):
 def admit(
     cluster: Cluster,
     promises: Promises,
-    waiting: Iterable[Pod],
+    waiting: Iterable[Iterable[Pod]],
     pod: Pod,
     scope: Scope,
     rules: Rules,
     *,
     now: float = 0.0,
 ) -> Admission:
-    """Answer one question; ``waiting`` are refused pods lacking one resource, strongest first.
+    """Answer one question; ``waiting`` are refused pods that lack one resource, in groups that
+    ask for the same.
 
     ``now`` is the promises' clock: it tells a controller's retry from a sibling.
     """
@@ -67,7 +68,6 @@ def admit(
     candidate = pod if ours else msgspec.structs.replace(pod, unsupported=())
     retried = promises.retried(pod, now)
     held = [promise for promise in promises.holders(pod.priority) if promise is not retried]
-    waiting = (other for other in waiting if other.priority >= pod.priority)
     found = choose_tier(cluster, candidate, ladders, held, waiting, rules.profile)
     if isinstance(found, Refused):
         return _refused(pod, found, warnings)

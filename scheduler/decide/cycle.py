@@ -31,6 +31,20 @@ def decide(view: View, pod: Pod, profile: Profile) -> Decision:
     return _decide_packed(view, pod, profile)
 
 
+def place(view: View, pod: Pod, profile: Profile) -> Placement | None:
+    """The same where nobody asks why not: a "no" costs no explanation."""
+    view = beside_nominated(view, pod)
+    if _general_problem(pod) is not None:
+        return None
+    if pod.map_text is not None:
+        decision = _decide_mapped(view, pod, profile)
+        return decision if isinstance(decision, Placement) else None
+    if view.verdicts.seems_hopeless(pod.kind) and packed.is_hopeless(view, pod):
+        return None
+    books = packed.find(view, pod, spread=profile.placement == "spread")
+    return None if books is None else _packed_placement(pod, books)
+
+
 def _general_problem(pod: Pod) -> Reason | None:
     if pod.unsupported:
         fields = " and ".join(pod.unsupported)

@@ -7,13 +7,14 @@ its priority is at least the newcomer's. What holds nothing today cannot degrade
 
 from __future__ import annotations
 
+import heapq
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from scheduler.decide import packed
-from scheduler.decide.cycle import decide
+from scheduler.decide.cycle import decide, place
 from scheduler.decide.decision import Placement
 from scheduler.decide.filters import first_rejection
 from scheduler.decide.view import Overlay, Profile, stronger
@@ -75,12 +76,12 @@ def choose_tier(
     pod: Pod,
     ladders: Sequence[Ladder],
     promises: Iterable[Promise],
-    waiting: Iterable[Pod],
+    waiting: Iterable[Iterable[Pod]],
     profile: Profile,
 ) -> Granted | Refused:
     """The first combination of tiers with which the pod fits beside all stronger holders.
 
-    ``waiting`` are refused pods that lack exactly one resource, strongest first.
+    ``waiting`` are refused pods that lack exactly one resource, in groups that ask for the same.
     """
     held = _Held(Overlay(cluster), profile)
     held.overlay.hold(stronger(cluster.nominated, pod))
@@ -89,9 +90,10 @@ def choose_tier(
         promised.add(promise.pod.uid)
         if promise.pod.uid not in cluster.assumed and promise.pod.uid not in cluster.nominated:
             held.keep(promise)
-    for other in waiting:
-        if other.uid not in promised:
-            held.place(other)
+    held.place_groups(
+        (one for one in group if one.uid not in promised and one.priority >= pod.priority)
+        for group in waiting
+    )
     tried: list[Tried] = []
     for changes in _combinations(pod, ladders):
         candidate = with_resources(pod, dict(changes)) if changes else pod
@@ -129,12 +131,30 @@ class _Held:
         kind = _kind(pod)
         if kind in self._hopeless:
             return None
-        decision = decide(self.overlay, _schedulable(pod), self._profile)
-        if not isinstance(decision, Placement):
+        placement = place(self.overlay, _schedulable(pod), self._profile)
+        if placement is None:
             self._hopeless.add(kind)
             return None
-        self.overlay.place(pod, decision.node_name, decision.devices)
-        return decision.node_name
+        self.overlay.place(pod, placement.node_name, placement.devices)
+        return placement.node_name
+
+    def place_groups(self, groups: Iterable[Iterator[Pod]]) -> None:
+        """Place pods, strongest and oldest first; the first one without a place ends its group."""
+        heads: list[tuple[int, str, int, Pod, Iterator[Pod]]] = []
+        for number, group in enumerate(groups):
+            _push(heads, number, group)
+        while heads:
+            *_, number, pod, group = heapq.heappop(heads)
+            if self.place(pod) is not None:
+                _push(heads, number, group)
+
+
+def _push(
+    heads: list[tuple[int, str, int, Pod, Iterator[Pod]]], number: int, group: Iterator[Pod]
+) -> None:
+    pod = next(group, None)
+    if pod is not None:
+        heapq.heappush(heads, (-pod.priority, pod.created, number, pod, group))
 
 
 def _schedulable(pod: Pod) -> Pod:

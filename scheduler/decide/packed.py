@@ -55,6 +55,11 @@ def diagnosis(view: View, pod: Pod) -> Diagnosis | None:
     return verdict.diagnosis({name: check(books) for name, books in view.changed.items()})
 
 
+def is_hopeless(view: View, pod: Pod) -> bool:
+    """Whether every node says no, even without what was tried out."""
+    return view.verdicts.of(pod.kind, _checker(view, pod)).is_hopeless
+
+
 def _checker(view: View, pod: Pod) -> Check:
     """What any node says to the pod; nodes of one class are asked once about what they share."""
     if pod.names_nodes or not view.index.covers(pod.label_keys):

@@ -77,12 +77,6 @@ class Queue:
         """
         return (cohort.pods() for cohort in self._cohorts.values() if len(cohort.why.lacking) == 1)
 
-    def waiting_for_one(self) -> Iterator[Pod]:
-        """The same pods, strongest and oldest first."""
-        pods = [pod for cohort in self.lacking_one() for pod in cohort]
-        pods.sort(key=lambda pod: (-pod.priority, *self._entries[pod.uid].item))
-        return iter(pods)
-
     # --- who comes and goes ------------------------------------------------------------------
 
     def offer(self, pod: Pod, now: float) -> None:

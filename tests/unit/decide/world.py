@@ -48,7 +48,8 @@ class World:
 
     def ask(self, asked: Pod, scope: Scope = "ours", now: float = NOW) -> Admission:
         """What the pod gets; nothing is kept."""
-        return admit(self.cluster, self.promises, self.waiting, asked, scope, self.rules, now=now)
+        groups = [[one] for one in self.waiting]
+        return admit(self.cluster, self.promises, groups, asked, scope, self.rules, now=now)
 
     def admit(self, asked: Pod, scope: Scope = "ours", now: float = NOW) -> str:
         """What the pod gets, promised: its tier, or the word for why none."""

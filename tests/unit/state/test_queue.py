@@ -39,6 +39,11 @@ def order(waiting: Queue, now: float = NOW) -> list[str]:
     return names
 
 
+def lacking_one(waiting: Queue) -> list[list[str]]:
+    """Who lacks exactly one resource, by group."""
+    return [[one.name for one in group] for group in waiting.lacking_one()]
+
+
 def refuse(
     waiting: Queue,
     now: float = NOW,
@@ -157,7 +162,7 @@ def test_a_pod_offered_again_is_tried_at_once() -> None:
     changed = pod("a", labels={"app": "x"})
     waiting.offer(changed, NOW)
 
-    assert list(waiting.waiting_for_one()) == []
+    assert lacking_one(waiting) == []
     assert take(waiting).pod == changed
     assert waiting.lift(Lifted(Cause.NODE), NOW) == 0
 
@@ -254,7 +259,7 @@ def test_nobody_is_due_when_nobody_pauses() -> None:
 TIER = frozenset((MIG_2G,))
 
 
-def test_who_waits_for_exactly_one_resource_strongest_and_oldest_first() -> None:
+def test_who_waits_for_exactly_one_resource_in_groups_by_age() -> None:
     waiting = Queue()
     for one, lacking in (
         (pod("young", created=9), TIER),
@@ -266,7 +271,7 @@ def test_who_waits_for_exactly_one_resource_strongest_and_oldest_first() -> None
         waiting.offer(one, NOW)
         refuse(waiting, lacking=lacking)
 
-    assert [one.name for one in waiting.waiting_for_one()] == ["strong", "old", "young"]
+    assert lacking_one(waiting) == [["old", "young"], ["strong"]]
 
 
 def test_a_pod_that_was_just_woken_still_waits_for_its_resource() -> None:
@@ -275,6 +280,6 @@ def test_a_pod_that_was_just_woken_still_waits_for_its_resource() -> None:
     refuse(waiting, causes=FREED, lacking=TIER)
     waiting.lift(Lifted(Cause.FREED), NOW)
 
-    assert [one.name for one in waiting.waiting_for_one()] == ["a"]
+    assert lacking_one(waiting) == [["a"]]
     waiting.settle("team-a", NOW)
-    assert list(waiting.waiting_for_one()) == []
+    assert lacking_one(waiting) == []

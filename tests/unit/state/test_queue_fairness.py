@@ -181,7 +181,9 @@ def test_the_newest_answer_is_everybodys() -> None:
     assert refuse_all(waiting, gpu, NOW + 5) == 1
 
     assert waiting.lift(FREED, NOW + 10) == 0
-    assert [one.name for one in waiting.waiting_for_one()] == ["c0", "c1", "late"]
+    assert [[one.name for one in group] for group in waiting.lacking_one()] == [
+        ["c0", "c1", "late"]
+    ]
     assert waiting.lift(Lifted(Cause.FREED, what=frozenset((GPU,))), NOW + 10) == 1
 
 
