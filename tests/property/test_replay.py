@@ -34,7 +34,13 @@ preemptors = st.builds(
     st.sampled_from(NODE_NAMES),
     st.integers(0, 1),
 )
-histories = st.lists(events | events | events | preemptors, max_size=25)
+#: Some nodes rejected pods too often, and rest for everybody or for those who want a GPU.
+rests = st.tuples(
+    st.just("rest"),
+    st.sampled_from(NODE_NAMES),
+    st.sampled_from([frozenset(), frozenset([""]), frozenset(["nvidia.com/gpu", "cpu"])]),
+)
+histories = st.lists(events | events | events | preemptors | rests, max_size=25)
 profiles = st.builds(
     lambda placement, allow: Profile(placement=placement, maps_allow=allow),
     st.sampled_from(["pack", "spread"]),
@@ -45,7 +51,11 @@ profiles = st.builds(
 def lived(history: Iterable[Any], newcomers: Iterable[Pod]) -> tuple[Cluster, Queue]:
     past, queue = History(), Queue()
     for event in history:
-        past.happens(event)
+        match event:
+            case ("rest", name, scopes):
+                past.state.avoid(name, scopes)
+            case _:
+                past.happens(event)
     for one in newcomers:
         past.state.refer(one)
         queue.offer(one, 1.0)
@@ -83,6 +93,9 @@ def test_nothing_that_can_be_asked_of_the_state_is_lost(history: list[Any]) -> N
 
     assert picture(again) == picture(cluster)
     assert again.nominated == cluster.nominated
+    assert {name: books.avoided for name, books in again.books.items()} == {
+        name: books.avoided for name, books in cluster.books.items()
+    }
     assert again.assumed == cluster.assumed
 
 
