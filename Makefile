@@ -70,8 +70,8 @@ test-controlplane: controlplane ## tests on a real Kubernetes API server
 	$(BIN)/pytest --durations=15 tests/controlplane $(PYTEST_ARGS)
 
 .PHONY: nightly
-nightly: controlplane ## the long forms: a hundred kills, minutes of silence (about half an hour)
-	$(BIN)/pytest -m nightly --durations=0 tests/controlplane $(PYTEST_ARGS)
+nightly: controlplane ## the long forms of the fault tests (minutes of silence)
+	$(BIN)/pytest -m nightly --durations=0 --log-cli-level=info tests/controlplane $(PYTEST_ARGS)
 
 .PHONY: demo
 demo: $(STAMP) ## the demo on a real API server; make demo ARGS=--keep leaves it running
