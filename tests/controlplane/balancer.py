@@ -1,0 +1,101 @@
+"""A Service for tests: one port, connections in turn to whichever of several servers listens.
+
+TLS passes through untouched. It runs in a thread with an event loop of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Sequence
+from types import TracebackType
+
+from tools.controlplane.ports import LOOPBACK, free_ports
+
+
+class Balancer:
+    """Passes connections on; ``passed`` counts them by the server's port."""
+
+    def __init__(self, ports: Sequence[int]) -> None:
+        self.port = free_ports(1)[0]
+        self.passed = dict.fromkeys(ports, 0)
+        self._turn = 0
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self._listens = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="balancer", daemon=True)
+
+    def __enter__(self) -> Balancer:
+        self._thread.start()
+        assert self._listens.wait(10), "the balancer does not listen"
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(10)
+
+    def _run(self) -> None:
+        self._loop.run_until_complete(self._serve())
+        self._loop.close()
+
+    async def _serve(self) -> None:
+        connections: set[asyncio.Task[None]] = set()
+
+        async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            connections.add(task)
+            try:
+                await self._pass_on(reader, writer)
+            finally:
+                connections.discard(task)
+                writer.close()
+
+        server = await asyncio.start_server(take, LOOPBACK, self.port, backlog=1024)
+        self._listens.set()
+        await self._stop.wait()
+        server.close()
+        for task in list(connections):
+            task.cancel()
+        await asyncio.gather(*connections, return_exceptions=True)
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        inside = await self._dial()
+        if inside is None:
+            return
+        there, back = inside
+        pumps = [
+            asyncio.create_task(_pump(reader, back)),
+            asyncio.create_task(_pump(there, writer)),
+        ]
+        try:
+            await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for pump in pumps:
+                pump.cancel()
+            await asyncio.gather(*pumps, return_exceptions=True)
+            back.close()
+
+    async def _dial(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+        ports = list(self.passed)
+        for _ in ports:
+            self._turn += 1
+            port = ports[self._turn % len(ports)]
+            with contextlib.suppress(OSError):
+                connection = await asyncio.open_connection(LOOPBACK, port)
+                self.passed[port] += 1
+                return connection
+        return None
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while piece := await reader.read(65536):
+            writer.write(piece)
+            await writer.drain()

@@ -1,0 +1,277 @@
+"""Two replicas behind one Service: only the leader reserves, whoever is asked; and the repair of
+pods that were created while nobody was there to be asked."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from gpuctl.product import ACCOUNT, Product
+from scheduler.model import names
+from tests.controlplane.balancer import Balancer
+from tests.controlplane.conftest import MakeNode
+from tests.controlplane.workloads import (
+    Json,
+    Watcher,
+    annotation,
+    controlled,
+    cuda,
+    fetch,
+    job,
+    node_of,
+    pod,
+    tier,
+    why,
+)
+from tools.controlplane import ApiError, ControlPlane, wait_until
+from tools.controlplane.ports import LOOPBACK, free_ports
+
+BIG = "nvidia.com/mig-2g.20gb"
+SMALL = "nvidia.com/mig-1g.10gb"
+BIG_FREE, SMALL_FREE = 40, 220
+SERVICE = "gpu-scheduler.gpu-scheduler-system.svc"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/gpu-scheduler-system/leases/gpu-scheduler"
+
+MakeReplica = Callable[[str], Product]
+#: Shown by `pytest --log-cli-level=info`, as `make nightly` does.
+figures = logging.getLogger("figures")
+
+
+@pytest.fixture(scope="module")
+def cp(rough: ControlPlane) -> ControlPlane:
+    """A control plane whose whole audit log may be read."""
+    return rough
+
+
+@pytest.fixture
+def make_replica(cp: ControlPlane, tmp_path: Path) -> Iterator[MakeReplica]:
+    """A function that starts one scheduler with a webhook beside it; they know one token."""
+    made: list[Product] = []
+    pair = cp.serving_certificate("forward", [SERVICE])
+    certificates = tmp_path / "forward"
+    certificates.mkdir()
+    (certificates / "tls.crt").write_bytes(pair.certificate.read_bytes())
+    (certificates / "tls.key").write_bytes(pair.key.read_bytes())
+    (tmp_path / "token").write_text("known to our pods only\n")
+
+    def make(name: str) -> Product:
+        config = {
+            "forward": {
+                "address": f"{LOOPBACK}:{free_ports(1)[0]}",
+                "certDir": str(certificates),
+                "caFile": str(cp.ca_certificate),
+                "serverName": SERVICE,
+                "tokenFile": str(tmp_path / "token"),
+            }
+        }
+        replica = Product(cp, tmp_path / name, config=config, scope="all")
+        replica.directory.mkdir()
+        made.append(replica)
+        replica.start_scheduler()
+        replica.start_webhook()
+        return replica
+
+    yield make
+    if made:
+        made[0].unregister()
+    for replica in made:
+        replica.close()
+
+
+def leader_of(cp: ControlPlane, replicas: list[Product]) -> tuple[Product, Product]:
+    """The replica that leads, and the other one."""
+
+    def leads(replica: Product) -> bool:
+        name = 'leader_election_master_status{name="gpu-scheduler"} 1.0'
+        return replica.is_running("scheduler") and name in fetch(replica.health_port, "/metrics")
+
+    wait_until(lambda: any(map(leads, replicas)), what="one of them to lead")
+    first, second = replicas
+    return (first, second) if leads(first) else (second, first)
+
+
+def metric(replica: Product, line: str) -> float:
+    """The value of one series."""
+    for text in fetch(replica.health_port, "/metrics").splitlines():
+        if text.startswith(line):
+            return float(text.rpartition(" ")[2])
+    return 0.0
+
+
+def answered(replica: Product) -> float:
+    return metric(replica, 'gpu_scheduler_forwarded_questions_total{result="answered"}')
+
+
+def many(prefix: str, tens: int) -> list[Json]:
+    """Ten times as many pods of three kinds of controllers, each asking for the big slice."""
+    return [
+        controlled("Deployment", f"{prefix}deploy", replicas=4 * tens, limits={BIG: "1"}),
+        controlled("StatefulSet", f"{prefix}set", replicas=4 * tens, limits={BIG: "1"}),
+        job(f"{prefix}batch", completions=2 * tens, limits={BIG: "1"}),
+    ]
+
+
+def create_all(here: Watcher, bodies: list[Json]) -> None:
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        list(pool.map(here.create, bodies))
+
+
+def promised(items: list[Json], resource: str) -> list[Json]:
+    """Pods that were given a tier at admission, whether they are placed by now or not."""
+    return [
+        item
+        for item in items
+        if tier(item) == {resource: "1"} and annotation(item, names.RESERVATION)
+    ]
+
+
+def promises_in(log: Path) -> int:
+    """How many tiers a scheduler has degraded in its life."""
+    return log.read_text().count("tier degraded")
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.contract("S0-B3", "S2-B12")
+def test_five_hundred_pods_and_a_leader_killed_in_the_middle_promise_no_slice_twice(
+    cp: ControlPlane,
+    make_replica: MakeReplica,
+    namespace: str,
+    kwok_node: MakeNode,
+) -> None:
+    """Whoever was promised a slice gets it, and whoever was not is explained."""
+    for number in range(2):
+        kwok_node(f"big{number}", mig={"2g.20gb": BIG_FREE // 2}, resources={"pods": 500})
+        kwok_node(f"small{number}", mig={"1g.10gb": SMALL_FREE // 2}, resources={"pods": 500})
+    replicas = [make_replica("one"), make_replica("two")]
+    here = Watcher(cp, namespace)
+    with Balancer([replica.webhook_port for replica in replicas]) as service:
+        replicas[0].register(service.port)
+        leader, standby = leader_of(cp, replicas)
+
+        create_all(here, many("a", 25))
+        # Some were promised by now, and more are on their way.
+        here.wait("a hundred pods", lambda items: len(items) >= 100, timeout_s=60)
+        leader.kill("scheduler")
+        create_all(here, many("b", 5))
+        leader.start_scheduler()
+        assert leader_of(cp, replicas)[0] is standby
+        create_all(here, many("c", 20))
+
+        items = here.wait(
+            "500 pods, each placed or explained",
+            lambda found: len(found) == 500 and all(node_of(i) or why(i) for i in found),
+            timeout_s=120,
+        )
+
+    assert min(service.passed.values()) >= 2, service.passed
+    assert answered(standby) + answered(leader) > 0, "somebody was asked for somebody else"
+    kept, degraded = promised(items, BIG), promised(items, SMALL)
+    degraded_by = [promises_in(leader.directory / "scheduler.former.log")]
+    degraded_by.append(promises_in(standby.directory / "scheduler.log"))
+    figures.info(
+        "kept %d, degraded %d (by the leaders %s), forwarded %d, connections %s",
+        len(kept),
+        len(degraded),
+        degraded_by,
+        answered(standby) + answered(leader),
+        service.passed,
+    )
+    assert min(degraded_by) > 0, "both leaders promised something"
+    assert (len(kept) <= BIG_FREE, len(degraded) <= SMALL_FREE) == (True, True)
+    assert [item["metadata"]["name"] for item in kept + degraded if not node_of(item)] == []
+    # Whoever was admitted without a leader waits for what is asked for, or found it free.
+    bound = [tier(item) for item in items if node_of(item)]
+    assert bound.count({BIG: "1"}) == BIG_FREE
+    assert bound.count({SMALL: "1"}) == len(degraded) > 0
+    assert cp.client.get(LEASE)["spec"]["leaseTransitions"] >= 1
+    assert "gpu_scheduler_over_committed_devices 0.0" in fetch(standby.health_port, "/metrics")
+
+
+@pytest.mark.contract("S0-B3")
+def test_a_standbys_webhook_answers_with_the_leaders_word(
+    cp: ControlPlane, make_replica: MakeReplica, namespace: str, kwok_node: MakeNode
+) -> None:
+    """The API server asks only the standby; the leader's address is on the Lease."""
+    kwok_node("ha", mig={"2g.20gb": 2, "1g.10gb": 5})
+    leader, standby = leader_of(cp, [make_replica("one"), make_replica("two")])
+    standby.register()
+    here = Watcher(cp, namespace)
+    lease = cp.client.get(LEASE)
+    assert names.LEADER_ADDRESS in lease["metadata"]["annotations"]
+
+    for number in range(4):
+        here.create(pod(f"p{number}", limits={BIG: "1"}))
+    items = here.wait_bound(4)
+
+    assert [tier(item) for item in items] == [{BIG: "1"}] * 2 + [{SMALL: "1"}] * 2
+    assert answered(standby) >= 4
+    assert answered(leader) == 0
+    wait_until(
+        lambda: metric(leader, "gpu_scheduler_promises ") == 0, what="every promise to be kept"
+    )
+    assert "The scheduler does not answer" not in standby.log("webhook")
+
+
+def test_without_a_leader_pods_are_admitted_as_they_came(
+    cp: ControlPlane, make_replica: MakeReplica, namespace: str, kwok_node: MakeNode
+) -> None:
+    """And the answer does not take longer than the budget."""
+    kwok_node("ha", mig={"2g.20gb": 1, "1g.10gb": 5})
+    leader, standby = leader_of(cp, [make_replica("one"), make_replica("two")])
+    standby.register()
+    here = Watcher(cp, namespace)
+    here.create(pod("p0", limits={BIG: "1"}))
+    here.wait_bound(1)
+    leader.kill("scheduler")
+
+    stored = here.create(pod("p1", limits={BIG: "1"}))
+
+    assert (tier(stored), annotation(stored, names.RESERVATION)) == ({BIG: "1"}, None)
+    # The standby leads by and by, and the next one is answered by itself.
+    wait_until(lambda: dry_run(here) == {SMALL: "1"}, what="the standby to lead")
+
+
+def dry_run(here: Watcher) -> dict[str, str]:
+    """What a newcomer would be given."""
+    body = pod("probe", limits={BIG: "1"})
+    return tier(here.client.create(f"{here.pods_path}?dryRun=All", body))
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.contract("S2-B4", "S2-B6")
+def test_pods_that_were_created_without_the_webhook_are_replaced_or_say_what_to_run(
+    cp: ControlPlane, namespace: str, kwok_node: MakeNode, tmp_path: Path
+) -> None:
+    """Design 5.15; a running pod may not be deleted, whatever the scheduler believes."""
+    kwok_node("worker", labels={"gpu-node-name": "node1"})
+    here = Watcher(cp, namespace)
+    product = Product(cp, tmp_path / "product", config={"webhook": {"repairAfterS": 2}})
+    lines = {names.MAP: "0=node1:0\n1=node1:1\n2=node1:2\n3=node1:3\n"}
+    product.start(webhook=False)
+    try:
+        here.create(controlled("StatefulSet", "set", replicas=1, annotations=lines))
+        here.create(pod("bare-3", annotations=lines))
+        told = here.wait_explained("bare-3", "NotMutated: CUDA_VISIBLE_DEVICES is not set")
+        assert f"kubectl -n {namespace} get pod bare-3 -o yaml | kubectl replace" in why(told)
+        before = here.wait_explained("set-0", "it is replaced once the webhook has answered")
+
+        product.start_webhook()
+        product.register()
+        [after] = [i for i in here.wait_bound(1) if node_of(i)]
+
+        assert (after["metadata"]["name"], cuda(after)) == ("set-0", "0")
+        assert after["metadata"]["uid"] != before["metadata"]["uid"]
+        assert [e["reason"] for e in here.events("set-0")].count("NotMutated") == 1
+        assert not node_of(here.client.get(here.path("Pod", "bare-3")))
+        with pytest.raises(ApiError, match="deletes only pods that no node has"):
+            cp.client_for(ACCOUNT).delete(here.path("Pod", "set-0"))
+        manifest = cp.kubectl("-n", namespace, "get", "pod", "bare-3", "-o", "yaml")
+        cp.kubectl("-n", namespace, "replace", "--force", "-f", "-", input=manifest)
+        here.wait_bound(2)
+        assert cuda(here.client.get(here.path("Pod", "bare-3"))) == "3"
+    finally:
+        product.close()
