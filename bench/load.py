@@ -1,10 +1,11 @@
 """The load generator, in a process of its own: creates pods or nodes as fast as asked.
 
-    python -m bench.load KUBECONFIG pods NAMESPACE SCHEDULER COUNT RATE
+    python -m bench.load KUBECONFIG pods NAMESPACE SCHEDULER COUNT RATE [KIND]
     python -m bench.load KUBECONFIG nodes COUNT GPUS
 
 A generator inside the scheduler's or the observer's process would make both slower and the
-API server drop their watches. RATE is pods per second; 0 is as fast as it goes.
+API server drop their watches. RATE is pods per second; 0 is as fast as it goes. KIND is ``gpu``
+(the default), ``mig``, ``map``, or ``gated``: one GPU, and nobody schedules it.
 """
 
 from __future__ import annotations
@@ -22,12 +23,25 @@ from scheduler.watch.client import Client
 IN_FLIGHT = 48
 
 
-def pod(name: str, scheduler: str) -> dict[str, Any]:
-    """A pod that asks for one GPU."""
+LIMITS: dict[str, dict[str, str]] = {
+    "gpu": {"nvidia.com/gpu": "1"},
+    "mig": {"nvidia.com/mig-2g.20gb": "1"},
+    "map": {},
+    "gated": {"nvidia.com/gpu": "1"},
+}
+
+
+def pod(name: str, scheduler: str, kind: str = "gpu") -> dict[str, Any]:
+    """A pod that asks for one GPU, or one MIG instance, or has a map."""
+    index = int(name.rpartition("-")[2])
+    # A bare pod's index is the end of its name; every one gets a device of its own.
+    line = f"{index}=node-{index % 100:05}:{index // 100 % 8}"
+    annotations = {"gpu-scheduling-map": line} if kind == "map" else {}
     return {
-        "metadata": {"name": name},
+        "metadata": {"name": name, "annotations": annotations},
         "spec": {
             "schedulerName": scheduler,
+            "schedulingGates": [{"name": "example.com/bench"}] if kind == "gated" else [],
             "automountServiceAccountToken": False,
             "containers": [
                 {
@@ -35,7 +49,7 @@ def pod(name: str, scheduler: str) -> dict[str, Any]:
                     "image": "i",
                     "resources": {
                         "requests": {"cpu": "1", "memory": "1Gi"},
-                        "limits": {"nvidia.com/gpu": "1"},
+                        "limits": LIMITS[kind],
                     },
                 }
             ],
@@ -61,6 +75,11 @@ def node(number: int, gpus: int) -> dict[str, Any]:
         "metadata": {"name": name, "labels": labels},
         "status": {"capacity": amounts, "allocatable": amounts},
     }
+
+
+def name_of(number: int) -> str:
+    """A pod's name; it ends in the index that a map needs."""
+    return f"p-{number:05}"
 
 
 async def _paced(count: int, rate: float) -> AsyncIterator[int]:
@@ -98,7 +117,8 @@ async def main(words: list[str]) -> None:
             await create(client, "/api/v1/nodes", [node(n, gpus) for n in range(count)], 0)
         else:
             namespace, scheduler, count, rate = words[2], words[3], int(words[4]), float(words[5])
-            bodies = [pod(f"p-{number:05}", scheduler) for number in range(count)]
+            kind = words[6] if len(words) > 6 else "gpu"
+            bodies = [pod(name_of(number), scheduler, kind) for number in range(count)]
             await create(client, f"/api/v1/namespaces/{namespace}/pods", bodies, rate)
     finally:
         await client.close()

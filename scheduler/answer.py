@@ -8,17 +8,16 @@ leader, if it is told how; what the leader is asked comes in through ``reply``.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import secrets
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import structlog
-from aiohttp import web
 
 from scheduler.decide.admit import Admission, Rules, admit, keep
-from scheduler.forward import NOT_LEADING, Forwarder, Reply
+from scheduler.forward import NOT_LEADING, Forwarder
+from scheduler.localhttp import Reply, Request, Server
 from scheduler.loop import Loop
 from scheduler.model import names
 from scheduler.model.admission import ALIVE_PATH, PATH, Answer, Question
@@ -56,35 +55,24 @@ class Answerer:
         self._clock = clock
 
     async def serve(self, socket: Path) -> None:
-        """Listen until cancelled; a socket file left by a killed process is replaced."""
-        app = web.Application(client_max_size=BODY_MAX)
-        app.router.add_post(PATH, self._handle)
-        app.router.add_get(ALIVE_PATH, self._alive)
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
-        socket.unlink(missing_ok=True)
+        """Listen until cancelled."""
         try:
-            await web.UnixSite(runner, str(socket)).start()
-            socket.chmod(0o660)
-            await asyncio.Event().wait()
+            await Server(self._handle, BODY_MAX).serve(socket)
         finally:
-            await runner.cleanup()
             if self._forward is not None:
                 await self._forward.close()
-            with contextlib.suppress(OSError):
-                socket.unlink()
 
-    async def _alive(self, _: web.Request) -> web.Response:
-        self._pulse.beat(self._clock())
-        return web.Response(status=204)
-
-    async def _handle(self, request: web.Request) -> web.Response:
-        body = await request.read()
-        reply = await self.reply(body)
+    async def _handle(self, request: Request) -> Reply:
+        if (request.method, request.path) == ("GET", ALIVE_PATH):
+            self._pulse.beat(self._clock())
+            return Reply(204)
+        if (request.method, request.path) != ("POST", PATH):
+            return Reply(404, b"there is nothing here")
+        reply = await self.reply(request.body)
         if reply.status == NOT_LEADING and self._forward is not None:
-            reply = await self._forward.ask(body)
+            reply = await self._forward.ask(request.body)
             self._metrics.forwarded.labels(_FORWARDED.get(reply.status, "unanswered")).inc()
-        return reply.response()
+        return reply
 
     async def reply(self, body: bytes) -> Reply:
         """Answer one question here and now; 421 without the lead."""

@@ -27,6 +27,7 @@ import structlog
 from aiohttp import web
 
 from scheduler import config
+from scheduler.localhttp import Reply
 from scheduler.model.admission import PATH
 
 BUDGET_S: Final = 0.3
@@ -57,18 +58,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         """``host:port``, as it stands on the Lease."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
-
-
-class Reply(msgspec.Struct, frozen=True):
-    """An HTTP answer: a status, and its body."""
-
-    status: int
-    content: bytes
-
-    def response(self) -> web.Response:
-        """As the server sends it."""
-        kind = "application/json" if self.status == 200 else "text/plain"
-        return web.Response(status=self.status, body=self.content, content_type=kind)
 
 
 def settings_from(section: config.Forward, pod_ip: str) -> Settings | None:
@@ -102,7 +91,7 @@ async def serve(settings: Settings, answer: Callable[[bytes], Awaitable[Reply]])
     async def handle(request: web.Request) -> web.Response:
         if not _is_known(settings, request.headers.get("Authorization", "")):
             return web.Response(status=401, text="a replica's token is required")
-        return (await answer(await request.read())).response()
+        return _response(await answer(await request.read()))
 
     app = web.Application(client_max_size=BODY_MAX)
     app.router.add_post(PATH, handle)
@@ -128,6 +117,11 @@ async def _follow(settings: Settings, context: ssl.SSLContext) -> None:
                 seen = found
         except (OSError, ssl.SSLError) as error:
             log.warning("the new certificate cannot be used", problem=str(error))
+
+
+def _response(reply: Reply) -> web.Response:
+    kind = "application/json" if reply.status == 200 else "text/plain"
+    return web.Response(status=reply.status, body=reply.content, content_type=kind)
 
 
 class Forwarder:

@@ -12,6 +12,7 @@ import datetime
 import signal
 import socket
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -178,8 +179,8 @@ class Server:
         if needs_answer(pod, request, self._config):
             answer = await self._ask(asked, request)
         outcome = decide(pod, request, answer, self._config)
-        for line in outcome.log:
-            _log.info(line)
+        # Right after the answer, and not before it: the pod's creation waits for that.
+        asyncio.get_running_loop().call_soon(_say, outcome.log)
         return _result(outcome), review.encode(asked, outcome)
 
     def _check_client(self, http: web.Request) -> None:
@@ -205,6 +206,11 @@ class Server:
 
     def _seconds_to_expiry(self) -> float:
         return self._certificate.seconds_to_expiry(datetime.datetime.now(datetime.UTC))
+
+
+def _say(lines: Sequence[str]) -> None:
+    for line in lines:
+        _log.info(line)
 
 
 def _result(outcome: Outcome) -> Result:

@@ -9,27 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import io
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-import aiohttp
 import msgspec
 import structlog
 
 from scheduler.model import admission
 from scheduler.model.admission import Answer
+from webhook.unixhttp import Confused, UnixHttp
 
 BUDGET_S: Final = 1.0
-_CONNECTIONS_MAX: Final = 256
-_ANSWER_BYTES_MAX: Final = 1024 * 1024
 _WARNING_INTERVAL_S: Final = 60.0
 _SHOWN_MAX: Final = 200
-#: A formality: the connector knows one socket and no network.
-_HOST: Final = "http://scheduler"
-_HEADERS: Final = {"Content-Type": "application/json"}
 
 _ANSWER: Final = msgspec.json.Decoder(Answer)
 _log = structlog.get_logger(__name__)
@@ -47,9 +41,9 @@ class Link:
     ) -> None:
         """Nothing is opened yet: the scheduler may start later and end earlier than we."""
         self._socket = socket
+        self._http = UnixHttp(socket)
         self._budget_s = budget_s
         self._now = now
-        self._session: aiohttp.ClientSession | None = None
         self._next_warning = -_WARNING_INTERVAL_S
 
     async def ask(self, question: admission.Question) -> Answer | None:
@@ -59,7 +53,7 @@ class Link:
                 return await self._exchange(question)
         except TimeoutError:
             self._warn(f"no answer within {self._budget_s:g} s")
-        except (aiohttp.ClientError, OSError) as error:
+        except (Confused, OSError) as error:
             self._warn(str(error))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             self._warn(f"an answer that cannot be read: {error}")
@@ -67,41 +61,21 @@ class Link:
 
     async def say_alive(self) -> None:
         """Tell the scheduler that we serve; if it does not hear it, there is nothing to do."""
-        with contextlib.suppress(TimeoutError, aiohttp.ClientError, OSError):
+        with contextlib.suppress(TimeoutError, Confused, OSError):
             async with asyncio.timeout(self._budget_s):
-                async with self._connected().get(f"{_HOST}{admission.ALIVE_PATH}"):
-                    pass
+                await self._http.request("GET", admission.ALIVE_PATH)
 
     async def close(self) -> None:
         """Give the connections back."""
-        if self._session is not None:
-            await self._session.close()
+        self._http.close()
 
     async def _exchange(self, question: admission.Question) -> Answer | None:
-        url = f"{_HOST}{admission.PATH}"
-        content = io.BytesIO(msgspec.json.encode(question))
-        async with self._connected().post(url, data=content, headers=_HEADERS) as response:
-            body = bytearray()
-            async for chunk in response.content.iter_any():
-                body += chunk
-                if len(body) > _ANSWER_BYTES_MAX:
-                    self._warn(f"an answer longer than {_ANSWER_BYTES_MAX} bytes")
-                    return None
-            if response.status != 200:
-                text = body[:_SHOWN_MAX].decode("utf-8", "replace")
-                self._warn(f"status {response.status}: {text}")
-                return None
-            return _ANSWER.decode(body)
-
-    def _connected(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(connector=self._connector())
-        return self._session
-
-    def _connector(self) -> aiohttp.UnixConnector:
-        # A connection kept from before a restart of the scheduler would cost a pod its answer,
-        # and a new one on a Unix socket costs next to nothing.
-        return aiohttp.UnixConnector(str(self._socket), limit=_CONNECTIONS_MAX, force_close=True)
+        content = msgspec.json.encode(question)
+        status, body = await self._http.request("POST", admission.PATH, content)
+        if status != 200:
+            self._warn(f"status {status}: {body[:_SHOWN_MAX].decode('utf-8', 'replace')}")
+            return None
+        return _ANSWER.decode(body)
 
     def _warn(self, problem: str) -> None:
         """At most once a minute: while the scheduler is away every pod ends up here."""

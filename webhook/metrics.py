@@ -12,7 +12,22 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 Result = Literal["patched", "unchanged", "denied", "ignored", "malformed", "error"]
 
 # The scheduler has one second, the API server gives us two.
-_BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0)
+_BUCKETS_S: Final = (
+    0.00025,
+    0.0005,
+    0.00075,
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.0,
+)
 _PREFIX: Final = "gpu_scheduler_webhook_"
 
 

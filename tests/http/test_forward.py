@@ -15,7 +15,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from scheduler import config, forward
-from scheduler.forward import BUDGET_S, Forwarder, Reply, Settings
+from scheduler.forward import BUDGET_S, Forwarder, Settings
+from scheduler.localhttp import Reply
 from scheduler.model.admission import PATH
 from tools.controlplane.ports import free_ports
 from webhook.certs import CertificateBundle, make_certificates

@@ -1,0 +1,250 @@
+"""What the webhook costs a pod's creation, through the real API server.
+
+    python -m bench.webhook [--pairs 400] [--pods 3000] [--rounds 3]
+
+Scheduler and webhook run as in a cluster. *Handler* is the webhook's own time per review, its
+question to the scheduler included: when idle (dry runs, one at a time), and while 3,000 pods are
+being bound. *Added* is the latency of a creation with it minus that of one in a namespace that
+opted out, created in turn. *Creations* is how many per second get through it at once, from a
+process of their own: of pods behind a gate, and of pods that are bound at the same time. *Echo* is
+what a question and an answer between two processes cost on this machine when nothing is decided.
+The last line is JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import re
+import ssl
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench import echo
+from bench.load import name_of, node, pod
+from bench.observer import Observer, dumps, percentile
+from bench.throughput import Namespace, finished, load
+from gpuctl.product import Product
+from tools.controlplane import Client, ControlPlane
+from tools.controlplane.commands import API_SERVER, ETCD
+from tools.controlplane.ports import LOOPBACK
+
+NODES = 1000
+BOUND_S = 180.0
+#: Between creations one at a time: the pod before is placed by then.
+PAUSE_S = 0.02
+ECHOES = 1000
+SCHEDULER = "gpu-scheduler"
+KINDS = ("gpu", "mig", "map")
+_BUCKET = re.compile(
+    r'^gpu_scheduler_webhook_review_duration_seconds_bucket\{le="([^"]+)",path="/mutate"\} (\S+)$',
+    re.MULTILINE,
+)
+
+
+class Handler:
+    """The webhook's histogram: what was added to it since it was read last."""
+
+    def __init__(self, product: Product) -> None:
+        self._port = product.webhook_port
+        self._before = self._read()
+
+    def since(self) -> dict[str, float]:
+        """Number of reviews, p50 and p99 (ms, the upper end of the bucket), share below 1 ms."""
+        now = self._read()
+        grown = {bound: now[bound] - self._before.get(bound, 0.0) for bound in now}
+        self._before = now
+        count = max(grown.values())
+        return {
+            "reviews": count,
+            "p50_ms": _quantile(grown, count, 0.5),
+            "p99_ms": _quantile(grown, count, 0.99),
+            "below_1_ms": round(grown[0.001] / count, 4) if count else 0.0,
+        }
+
+    def _read(self) -> dict[float, float]:
+        context = ssl._create_unverified_context()  # noqa: S323 - our own process, on loopback
+        connection = http.client.HTTPSConnection(LOOPBACK, self._port, context=context, timeout=10)
+        try:
+            connection.request("GET", "/metrics")
+            page = connection.getresponse().read().decode()
+        finally:
+            connection.close()
+        return {float(bound): float(value) for bound, value in _BUCKET.findall(page)}
+
+
+def _quantile(grown: dict[float, float], count: float, share: float) -> float:
+    """Interpolated inside the bucket, as Prometheus does it; milliseconds."""
+    lower = below = 0.0
+    for bound, total in sorted(grown.items()):
+        if total >= share * count and total > below:
+            inside = (share * count - below) / (total - below)
+            upper = bound if bound != float("inf") else lower
+            return round(1000 * (lower + (upper - lower) * inside), 3)
+        lower, below = bound, total
+    return 0.0
+
+
+class Creator:
+    """Creates pods one at a time, over a connection that is kept."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._number = 0
+
+    def create(self, namespace: str, kind: str, *, dry_run: bool = False) -> float:
+        """Create a pod; milliseconds."""
+        self._number += 1
+        body = pod(name_of(self._number), SCHEDULER, kind)
+        path = f"/api/v1/namespaces/{namespace}/pods" + ("?dryRun=All" if dry_run else "")
+        started = time.perf_counter()
+        self._client.create(path, body)
+        return 1000 * (time.perf_counter() - started)
+
+
+def idle(plane: ControlPlane, handler: Handler, namespace: str, reviews: int) -> dict[str, float]:
+    """The handler when nothing else happens."""
+    with plane.client.kept() as client:
+        creator = Creator(client)
+        for number in range(100):
+            creator.create(namespace, KINDS[number % 3], dry_run=True)
+        handler.since()
+        for number in range(reviews):
+            creator.create(namespace, KINDS[number % 3], dry_run=True)
+    return handler.since()
+
+
+def added(plane: ControlPlane, through: str, past: str, pairs: int) -> dict[str, float]:
+    """Creations in turn: through the webhook, and in a namespace that opted out."""
+    with_it: list[float] = []
+    without: list[float] = []
+    with plane.client.kept() as client:
+        creator = Creator(client)
+        for number in range(pairs):
+            kind = KINDS[number % 2]
+            one, other = (with_it, through), (without, past)
+            for times, namespace in (one, other) if number % 4 < 2 else (other, one):
+                times.append(creator.create(namespace, kind))
+                time.sleep(PAUSE_S)
+    gaps = [one - other for one, other in zip(with_it, without, strict=True)]
+    return {
+        "with_p50_ms": statistics.median(with_it),
+        "without_p50_ms": statistics.median(without),
+        "added_p50_ms": statistics.median(with_it) - statistics.median(without),
+        "paired_p50_ms": statistics.median(gaps),
+        "with_p99_ms": percentile(with_it, 0.99),
+        "without_p99_ms": percentile(without, 0.99),
+    }
+
+
+def rate(plane: ControlPlane, namespace: str, pods: int, kind: str) -> float:
+    """Creations per second at once, from first to last as a watch sees them."""
+    with Observer(plane.client, namespace) as seen:
+        finished(load(plane, "pods", namespace, SCHEDULER, str(pods), "0", kind))
+        times = sorted(seen.created.values())
+    return (len(times) - 1) / (times[-1] - times[0])
+
+
+def binding(plane: ControlPlane, product: Product, handler: Handler, pods: int) -> dict[str, float]:
+    """The handler while a backlog is being bound."""
+    with Namespace(plane) as backlog, opted_out(plane) as past, plane.client.kept() as client:
+        creator = Creator(client)
+        product.stop("scheduler")
+        finished(load(plane, "pods", past, SCHEDULER, str(pods), "0", "gpu"))
+        with Observer(plane.client, past) as seen:
+            restart = threading.Thread(target=product.start_scheduler)
+            restart.start()
+            while not seen.bound:
+                time.sleep(0.01)
+            handler.since()
+            while len(seen.bound) < pods:
+                creator.create(backlog, "gpu", dry_run=True)
+            restart.join()
+            figures = handler.since()
+    return figures
+
+
+@contextmanager
+def opted_out(plane: ControlPlane) -> Iterator[str]:
+    """A namespace that the webhook is not called for."""
+    with Namespace(plane) as name:
+        label = {"metadata": {"labels": {"gpu-webhook": "disabled"}}}
+        plane.client.patch(f"/api/v1/namespaces/{name}", label)
+        yield name
+
+
+def one_round(plane: ControlPlane, product: Product, options: argparse.Namespace) -> dict[str, Any]:
+    """Everything once."""
+    handler = Handler(product)
+    with Namespace(plane) as through:
+        figures: dict[str, Any] = {"idle": idle(plane, handler, through, options.reviews)}
+        with opted_out(plane) as past:
+            figures["added"] = added(plane, through, past, options.pairs)
+    for kind, name in (("gated", "creations_per_s"), ("gpu", "creations_per_s_while_bound")):
+        with Namespace(plane) as through:
+            handler.since()
+            figures[name] = rate(plane, through, options.pods, kind)
+            figures[f"handler_{kind}"] = handler.since()
+        with opted_out(plane) as past:
+            figures[f"{name}_without"] = rate(plane, past, options.pods, kind)
+    figures["echo"] = echo.measure(ECHOES, PAUSE_S / 4)
+    figures["binding"] = binding(plane, product, handler, options.pods)
+    return figures
+
+
+def median(rounds: list[Any]) -> Any:
+    """The median of every figure, however deep."""
+    if isinstance(rounds[0], dict):
+        return {key: median([entry[key] for entry in rounds]) for key in rounds[0]}
+    return round(statistics.median(rounds), 3)
+
+
+def make_nodes(plane: ControlPlane) -> None:
+    """GPU nodes and MIG nodes, half and half."""
+    with plane.client.kept() as client:
+        for number in range(NODES):
+            body = node(number, 8)
+            if number % 2:
+                amounts = body["status"]["capacity"]
+                del amounts["nvidia.com/gpu"]
+                amounts |= {"nvidia.com/mig-2g.20gb": "12", "nvidia.com/mig-1g.10gb": "4"}
+                body["status"]["allocatable"] = amounts
+            client.create("/api/v1/nodes", body)
+
+
+def main() -> None:
+    """Start a control plane without kubelets and the product on it, run, print the JSON."""
+    parser = argparse.ArgumentParser(prog="python -m bench.webhook", description=__doc__)
+    parser.add_argument("--reviews", type=int, default=1500)
+    parser.add_argument("--pairs", type=int, default=400)
+    parser.add_argument("--pods", type=int, default=3000)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        plane = ControlPlane.start(
+            Path(folder) / "plane",
+            components={ETCD, API_SERVER},
+            kwok=False,
+            disable_admission=["TaintNodesByCondition"],
+        )
+        with plane:
+            make_nodes(plane)
+            # Nobody makes it here, and the product tries itself out with a pod.
+            accounts = "/api/v1/namespaces/default/serviceaccounts"
+            plane.client.create(accounts, {"metadata": {"name": "default"}})
+            with Product(plane, Path(folder) / "product") as product:
+                rounds = []
+                for _ in range(options.rounds):
+                    rounds.append(median([one_round(plane, product, options)]))
+                    print(dumps(rounds[-1]), flush=True)
+            print(dumps(median(rounds)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
