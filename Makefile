@@ -70,7 +70,7 @@ test-controlplane: controlplane ## tests on a real Kubernetes API server
 	$(BIN)/pytest --durations=15 tests/controlplane $(PYTEST_ARGS)
 
 .PHONY: nightly
-nightly: controlplane ## the long forms of the fault tests (minutes of silence)
+nightly: controlplane ## the long fault tests: a hundred kills, minutes of silence (quarter of an hour)
 	$(BIN)/pytest -m nightly --durations=0 --log-cli-level=info tests/controlplane $(PYTEST_ARGS)
 
 .PHONY: demo

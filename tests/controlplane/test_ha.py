@@ -242,7 +242,7 @@ def dry_run(here: Watcher) -> dict[str, str]:
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.contract("S2-B4", "S2-B6")
+@pytest.mark.contract("S2-B6")
 def test_pods_that_were_created_without_the_webhook_are_replaced_or_say_what_to_run(
     cp: ControlPlane, namespace: str, kwok_node: MakeNode, tmp_path: Path
 ) -> None:
