@@ -205,23 +205,22 @@ KILLS = [
 ]
 
 
-@pytest.mark.contract("S2-B12")
-@pytest.mark.parametrize(("kills", "seed"), KILLS)
-def test_no_device_is_held_twice_and_nobody_is_forgotten_however_often_it_is_killed(
-    cp: ControlPlane,
-    proxy: Proxy,
-    product: Product,
-    namespace: str,
-    kwok_node: MakeNode,
-    kills: int,
-    seed: int,
-) -> None:
+@pytest.fixture
+def here(cp: ControlPlane, namespace: str, kwok_node: MakeNode) -> Watcher:
+    """A namespace, and nodes of every kind."""
     kwok_node("numbered0", gpus=4, labels=NUMBERED)
     kwok_node("numbered1", gpus=4, labels=NUMBERED)
     kwok_node("counted", gpus=4)
     kwok_node("plain")
     kwok_node("mig", mig={"2g.20gb": 4, "1g.10gb": 6})
-    here, rng = Watcher(cp, namespace), random.Random(seed)
+    return Watcher(cp, namespace)
+
+
+@pytest.mark.contract("S2-B12")
+@pytest.mark.parametrize(("kills", "seed"), KILLS)
+def test_no_device_is_held_twice_and_nobody_is_forgotten_however_often_it_is_killed(
+    cp: ControlPlane, proxy: Proxy, product: Product, here: Watcher, kills: int, seed: int
+) -> None:
     axe = Executioner(product, proxy, random.Random(seed + 1))
     ways = {
         "random": axe.at_random,
@@ -231,7 +230,7 @@ def test_no_device_is_held_twice_and_nobody_is_forgotten_however_often_it_is_kil
     }
     plan = course(kills, random.Random(seed + 2))
     started = time.monotonic()
-    with Traffic(here, rng) as traffic:
+    with Traffic(here, random.Random(seed)) as traffic:
         for way in plan:
             ways[way]()
         took_s = time.monotonic() - started
@@ -239,25 +238,27 @@ def test_no_device_is_held_twice_and_nobody_is_forgotten_however_often_it_is_kil
         here.wait("everybody to be bound or explained", is_everybody_answered, timeout_s=60)
         here.wait("everybody to be bound in the end", lambda found: not found, timeout_s=120)
 
-    assert cp.audit_log is not None
-    record = read(cp.audit_log, namespace)
-    figures.info(
-        "%d kills in %.0f s %s: %d pods, %d Bindings, %d refused, %d of them late",
-        kills,
-        took_s,
-        {way: plan.count(way) for way in ways},
-        len(record.created),
-        len(record.stays),
-        len(record.refused),
-        len(axe.late),
-    )
-    assert crimes(record.stays, CAPACITY) == []
+    figures.info("%d kills in %.0f s: %s", kills, took_s, {way: plan.count(way) for way in ways})
     assert set(axe.late) == {403}, "a Binding of an earlier term is refused by the API server"
-    assert {stay.pod for stay in record.stays} == record.created == record.deleted
-    assert len(record.stays) > 3 * kills, "pods were bound all the time"
+    judge(cp, here.namespace, kills)
     wait_until(
         lambda: (
             "gpu_scheduler_over_committed_devices 0.0" in fetch(product.health_port, "/metrics")
         ),
         what="the product's own books to agree",
     )
+
+
+def judge(cp: ControlPlane, namespace: str, kills: int) -> None:
+    """What the API server did, by its own word."""
+    assert cp.audit_log is not None
+    record = read(cp.audit_log, namespace)
+    figures.info(
+        "%d pods created, %d Bindings, %d refused",
+        len(record.created),
+        len(record.stays),
+        len(record.refused),
+    )
+    assert crimes(record.stays, CAPACITY) == []
+    assert {stay.pod for stay in record.stays} == record.created == record.deleted
+    assert len(record.stays) > 3 * kills, "pods were bound all the time"
