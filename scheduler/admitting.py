@@ -58,7 +58,7 @@ class Admitting:
         answerer = Answerer(loop, self._rules(), self._metrics, self._clock, forwarder, pulse)
         yield "answer", answerer.serve(Path(self._config.webhook.socket))
         if self._replicas is not None:
-            yield "replicas", forward.serve(self._replicas, answerer.reply)
+            yield "replicas", forward.serve(self._replicas, answerer.forwarded)
         replacer = Replacer(
             client,
             Repairs(pulse),

@@ -28,6 +28,8 @@ from scheduler.watch.convert import POD, to_pod
 
 BODY_MAX = 4 * 1024 * 1024
 ROOM_WAIT_S = 0.4
+#: For a standby's question: less than it waits, or a promise would be made to nobody.
+ROOM_WAIT_FORWARDED_S = 0.15
 ROOM_POLL_S = 0.02
 
 log = structlog.get_logger("answer")
@@ -74,7 +76,11 @@ class Answerer:
             self._metrics.forwarded.labels(_FORWARDED.get(reply.status, "unanswered")).inc()
         return reply
 
-    async def reply(self, body: bytes) -> Reply:
+    async def forwarded(self, body: bytes) -> Reply:
+        """Answer another replica's question."""
+        return await self.reply(body, ROOM_WAIT_FORWARDED_S)
+
+    async def reply(self, body: bytes, room_wait_s: float = ROOM_WAIT_S) -> Reply:
         """Answer one question here and now; 421 without the lead."""
         self._pulse.asked(self._clock())
         if not self._loop.may_answer():
@@ -84,15 +90,17 @@ class Answerer:
             pod = to_pod(POD.decode(question.pod), question.namespace)
         except (msgspec.MsgspecError, ValueError) as error:
             return Reply(400, f"question cannot be read: {error}".encode())
-        return Reply(200, msgspec.json.encode(await self.answer(question, pod)))
+        return Reply(200, msgspec.json.encode(await self.answer(question, pod, room_wait_s)))
 
-    async def answer(self, question: Question, pod: Pod) -> Answer:
+    async def answer(
+        self, question: Question, pod: Pod, room_wait_s: float = ROOM_WAIT_S
+    ) -> Answer:
         """Decide on one pod and keep the promise that goes with it (unless it is a dry run)."""
         admission = self._admit(question, pod)
         if admission.granted is None or question.dry_run:
             return admission.answer
         if not self._loop.promises.has_room(pod.namespace):
-            if not await self._room(pod.namespace):
+            if not await self._room(pod.namespace, room_wait_s):
                 log.warning("too many promises wait for their pods", namespace=pod.namespace)
                 return Answer(node_kinds=admission.answer.node_kinds)
             admission = self._admit(question, pod)
@@ -131,8 +139,8 @@ class Answerer:
         self._loop.journal.admitted(pod, admission, promise_id, self._clock())
         return keep(self._loop.promises, admission, promise_id, self._clock())
 
-    async def _room(self, namespace: str) -> bool:
-        deadline = self._clock() + ROOM_WAIT_S
+    async def _room(self, namespace: str, wait_s: float) -> bool:
+        deadline = self._clock() + wait_s
         while self._clock() < deadline:
             await asyncio.sleep(ROOM_POLL_S)
             if self._loop.promises.has_room(namespace):

@@ -1,0 +1,85 @@
+"""From a standby's webhook to the leader's state and back: one hop, one promise."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from scheduler import forward
+from scheduler.answer import Answerer
+from scheduler.forward import BUDGET_S, Forwarder, Settings
+from scheduler.model.admission import Answer
+from scheduler.state import event as ev
+from tests.builders import node, pod_json
+from tests.http.test_answer import RULES, question
+from tests.http.test_forward import OURS, listening, write
+from tests.unit.loop.stage import Stage, playing
+
+QUESTION = question(pod_json("web-", mig={"2g.20gb": 1}, uid=""))
+
+
+class Pair:
+    """A leader that answers replicas, and a standby that knows its address."""
+
+    def __init__(self, leader: Stage, standby: Stage, settings: Settings) -> None:
+        self.leader, self.standby = leader, standby
+        standby.leader.is_leading = False
+        self.forwarder = Forwarder(settings, lambda: settings.address, time.monotonic)
+        # Their own clocks, because both wait for real.
+        self.ours = Answerer(standby.loop, RULES, standby.metrics, time.monotonic, self.forwarder)
+        self.theirs = Answerer(leader.loop, RULES, leader.metrics, time.monotonic)
+
+    async def ask(self) -> Answer:
+        reply = await self.forwarder.ask(QUESTION)
+        assert reply.status == 200, reply
+        return msgspec.json.decode(reply.content, type=Answer)
+
+
+@pytest.fixture
+async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
+    settings = write(tmp_path / "leader", OURS)
+    async with playing(Stage()) as leader, playing(Stage()) as standby:
+        for stage in (leader, standby):
+            stage.see(ev.NodeSeen(node("m", mig={"2g.20gb": 1, "1g.10gb": 400})))
+            stage.sync()
+            await stage.quiet()
+        made = Pair(leader, standby, settings)
+        serving = asyncio.create_task(forward.serve(settings, made.theirs.forwarded))
+        await listening(settings)
+        yield made
+        await made.forwarder.close()
+        serving.cancel()
+        await asyncio.gather(serving, return_exceptions=True)
+
+
+@pytest.mark.contract("S0-B3")
+async def test_the_leader_promises_and_the_standby_does_not(pair: Pair) -> None:
+    """Two questions at once for the last slice, through whichever replica."""
+    answers = await asyncio.gather(*(pair.ask() for _ in range(2)))
+
+    assert sorted(len(answer.rewrites) for answer in answers) == [0, 1]
+    assert (len(pair.leader.loop.promises), len(pair.standby.loop.promises)) == (2, 0)
+
+
+async def test_a_standby_that_is_taken_for_the_leader_passes_nothing_on(pair: Pair) -> None:
+    pair.leader.leader.is_leading = False
+
+    assert (await pair.forwarder.ask(QUESTION)).status == 421
+    assert (await pair.ours.forwarded(QUESTION)).status == 421
+
+
+async def test_where_too_many_promises_wait_the_standby_still_hears_in_time(pair: Pair) -> None:
+    """A promise that is made after the standby gave up is one to nobody."""
+    for _ in range(64):
+        await pair.ask()
+    started = time.monotonic()
+    answer = await pair.ask()
+
+    assert (answer.rewrites, answer.reservation) == ((), None)
+    assert time.monotonic() - started < BUDGET_S
+    assert len(pair.leader.loop.promises) == 64
