@@ -160,7 +160,7 @@ class Loop:
             case ev.Settled(uid):
                 self.queue.settle(uid, now)
                 if uid not in self.cluster.pods:
-                    self._recorder.forget(uid)
+                    self._recorder.gone(uid)
                     self._sent.pop(uid, None)
             case ev.Lifted():
                 self.queue.lift(change, now, self._asked)

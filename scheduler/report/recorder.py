@@ -1,15 +1,13 @@
-"""Events and conditions: what people see on the pod.
+"""Events and conditions: what people see on the pod, each only when it is news.
 
-A lane of its own behind the Bindings: bounded, several workers, and whatever cannot be
-sent is counted and dropped. It never delays a decision, and while Bindings are in flight it
-waits for them, but for no longer than ``HOLD_MAX_S``. Texts and reasons are
-kube-scheduler's (``pkg/scheduler/schedule_one.go``, ``client-go/tools/events``).
+Texts and reasons are kube-scheduler's (``pkg/scheduler/schedule_one.go``,
+``client-go/tools/events``). How they travel is the matter of ``report/lane``; a decision is never
+delayed by it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 from collections.abc import Callable
 from datetime import datetime
@@ -18,24 +16,12 @@ import msgspec
 
 from scheduler.model import names
 from scheduler.model.pod import Condition, Pod
-from scheduler.watch.client import JSON, STRATEGIC_PATCH, ApiError, Client, Unreachable
+from scheduler.report.lane import RETRY_FIRST_S, Item, Lane
+from scheduler.watch.client import JSON, STRATEGIC_PATCH, Client
 
-QUEUE_MAX = 20_000
-WORKERS = 16
 NOTE_BYTES_MAX = 1024
-HOLD_MAX_S = 10.0
 REPEAT_AFTER_S = 300.0
 REMEMBERED_MAX = 50_000
-
-
-class _Item(msgspec.Struct, frozen=True):
-    method: str
-    path: str
-    body: bytes
-    content_type: str
-    since: float
-    uid: str
-    condition: Condition | None = None
 
 
 class Recorder:
@@ -50,37 +36,32 @@ class Recorder:
         wall: Callable[[], datetime],
         count: Callable[[str, str], None],
         calm: asyncio.Event,
+        retry_first_s: float = RETRY_FIRST_S,
     ) -> None:
-        self._client = client
         self._name = scheduler_name
         self._instance = instance[:128]
         self._clock = clock
         self._wall = wall
         self._count = count
-        self._calm = calm
-        self._queue: asyncio.Queue[_Item] = asyncio.Queue(QUEUE_MAX)
-        self._said: dict[tuple[str, str], tuple[str, float]] = {}
+        self._lane = Lane(client, clock, count, calm, self, retry_first_s)
+        #: By pod and reason: the last text, and when it was said.
+        self._said: dict[str, dict[str, tuple[str, float]]] = {}
         self._conditions: dict[str, Condition] = {}
 
     async def run(self) -> None:
         """Send for ever; ends by cancellation."""
-        async with asyncio.TaskGroup() as group:
-            for number in range(WORKERS):
-                group.create_task(self._work(), name=f"recorder {number}")
+        await self._lane.run()
 
     async def drain(self, timeout_s: float) -> None:
         """Wait until what was recorded is sent, as long as the timeout allows."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._queue.join()
-        except TimeoutError:
+        if not await self._lane.drain(timeout_s):
             self._count("event", "undelivered")
 
     def scheduled(self, pod: Pod, node_name: str, decision_id: str = "") -> None:
         """The pod was bound."""
         note = f"Successfully assigned {pod.key} to {node_name}"
         self._event(pod, "Normal", "Scheduled", "Binding", note, decision_id)
-        self._conditions.pop(pod.uid, None)
+        self.forget(pod.uid)
 
     def failed(
         self, pod: Pod, message: str, reason: str = "Unschedulable", decision_id: str = ""
@@ -102,19 +83,33 @@ class Recorder:
             self._event(pod, kind, reason, "Scheduling", text, decision_id)
 
     def forget(self, uid: str) -> None:
-        """The pod is placed or gone: what was said of it, and not sent yet, is true no more."""
+        """The pod is placed: its condition, if it was not sent yet, is true no more."""
         self._conditions.pop(uid, None)
+
+    def gone(self, uid: str) -> None:
+        """The pod is gone, and with it everything that was said."""
+        self.forget(uid)
+        self._said.pop(uid, None)
+
+    def is_true(self, item: Item) -> bool:
+        """Whether this is the condition that the pod should have."""
+        return self._conditions.get(item.uid) is item.condition
+
+    def unsaid(self, item: Item) -> None:
+        """It did not arrive: the next attempt says it again."""
+        self.forget(item.uid)
 
     def _is_news(self, pod: Pod, reason: str, text: str) -> bool:
         now = self._clock()
-        key = (pod.uid, reason)
-        said = self._said.get(key)
+        about = self._said.get(pod.uid)
+        said = about.get(reason) if about else None
         if said is not None and said[0] == text and now - said[1] < REPEAT_AFTER_S:
             return False
-        if len(self._said) >= REMEMBERED_MAX:
-            self._said.pop(next(iter(self._said)))
-        self._said.pop(key, None)
-        self._said[key] = (text, now)
+        if about is None:
+            if len(self._said) >= REMEMBERED_MAX:
+                self._said.pop(next(iter(self._said)))
+            about = self._said[pod.uid] = {}
+        about[reason] = (text, now)
         return True
 
     def _event(
@@ -146,9 +141,14 @@ class Recorder:
             "type": kind,
         }
         path = f"/apis/events.k8s.io/v1/namespaces/{pod.namespace}/events"
-        self._put(
-            "event",
-            _Item("POST", path, msgspec.json.encode(body), JSON, self._clock(), pod.uid),
+        self._lane.put(
+            Item(
+                method="POST",
+                path=path,
+                body=msgspec.json.encode(body),
+                content_type=JSON,
+                since=self._clock(),
+            )
         )
 
     def _patch_condition(self, pod: Pod, condition: Condition) -> None:
@@ -163,62 +163,17 @@ class Recorder:
         }
         body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [entry]}}
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
-        content, now = msgspec.json.encode(body), self._clock()
-        item = _Item("PATCH", path, content, STRATEGIC_PATCH, now, pod.uid, condition)
-        self._put("condition", item)
-
-    def _put(self, what: str, item: _Item) -> None:
-        try:
-            self._queue.put_nowait(item)
-        except asyncio.QueueFull:
-            self._unsaid(item)
-            self._count(what, "dropped")
-
-    def _unsaid(self, item: _Item) -> None:
-        """It did not arrive: the next attempt says it again."""
-        if item.condition is not None and self._conditions.get(item.uid) is item.condition:
-            del self._conditions[item.uid]
-
-    async def _hold(self, item: _Item) -> None:
-        """Let Bindings go first: they start pods, this only tells about them."""
-        left_s = item.since + HOLD_MAX_S - self._clock()
-        if not self._calm.is_set() and left_s > 0:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(left_s):
-                    await self._calm.wait()
-
-    async def _work(self) -> None:
-        while True:
-            item = await self._queue.get()
-            try:
-                await self._hold(item)
-                result = await self._send(item)
-            finally:
-                self._queue.task_done()
-            if result != "sent":
-                self._unsaid(item)
-            self._count("event" if item.condition is None else "condition", result)
-
-    async def _send(self, item: _Item) -> str:
-        """Send one item; the word for the metric."""
-        if item.condition is not None and self._conditions.get(item.uid) is not item.condition:
-            return "stale"  # the pod was placed meanwhile, and is not unschedulable any more
-        try:
-            await self._client.request(
-                item.method, item.path, item.body, content_type=item.content_type
+        self._lane.put(
+            Item(
+                method="PATCH",
+                path=path,
+                body=msgspec.json.encode(body),
+                content_type=STRATEGIC_PATCH,
+                since=self._clock(),
+                uid=pod.uid,
+                condition=condition,
             )
-        except ApiError as error:
-            return "gone" if _is_gone(error) else "refused"
-        except Unreachable:
-            return "unreachable"
-        return "sent"
-
-
-def _is_gone(error: ApiError) -> bool:
-    """Whether the pod or its namespace is gone, so that nobody is left to read it."""
-    return error.status in (404, 409) or (
-        error.status == 403 and "being terminated" in error.message
-    )
+        )
 
 
 def event_name(pod_name: str, digest: str) -> str:

@@ -51,6 +51,7 @@ class Recording:
             lambda: start + timedelta(seconds=self.now),
             lambda what, result: self.counts.append((what, result)),
             self.calm,
+            retry_first_s=0.001,
         )
 
     async def sent(self) -> None:
@@ -220,8 +221,6 @@ LOST: list[Any] = [
     ),
     pytest.param(failure(403, "Forbidden", "cannot patch"), "refused", id="no-rights"),
     pytest.param(failure(422, "Invalid"), "refused", id="invalid"),
-    pytest.param(failure(500), "refused", id="broken"),
-    pytest.param(reset, "unreachable", id="reset"),
 ]
 
 
@@ -237,10 +236,10 @@ async def test_what_cannot_be_sent_is_counted_and_ends_nothing(
     assert sorted(recording.counts) == [("condition", result), ("event", result)]
 
 
-async def test_a_condition_that_got_lost_is_said_again_with_the_next_attempt(
+async def test_a_condition_that_was_refused_is_said_again_with_the_next_attempt(
     recording: Recording,
 ) -> None:
-    recording.api.script(PATCH, failure(503), reply({}))
+    recording.api.script(PATCH, failure(422), reply({}))
     recording.recorder.failed(A, SENTENCE)
     await recording.sent()
     recording.recorder.failed(A, SENTENCE)
@@ -248,6 +247,43 @@ async def test_a_condition_that_got_lost_is_said_again_with_the_next_attempt(
 
     assert [c["message"] for c in recording.conditions()] == [SENTENCE, SENTENCE]
     assert ("condition", "sent") in recording.counts
+
+
+NOT_NOW = [
+    pytest.param(failure(429, retry_after="1"), "busy", id="too-many"),
+    pytest.param(failure(503), "busy", id="unavailable"),
+    pytest.param(failure(500), "busy", id="broken"),
+    pytest.param(reset, "unreachable", id="reset"),
+]
+
+
+@pytest.mark.parametrize(("answer", "result"), NOT_NOW)
+async def test_a_condition_that_got_lost_is_sent_again_by_itself_and_an_event_is_not(
+    recording: Recording, answer: Answer, result: str
+) -> None:
+    """Equal pods wait as one: whoever is not tried again himself must not stay without a reason."""
+    recording.api.script(EVENT, answer, reply({}, 201))
+    recording.api.script(PATCH, answer, answer, reply({}))
+    recording.recorder.failed(A, SENTENCE)
+    for _ in range(3):
+        await recording.api.next(PATCH)
+    await recording.sent()
+
+    assert [c["message"] for c in recording.conditions()] == [SENTENCE] * 3
+    conditions = [("condition", result), ("condition", result), ("condition", "sent")]
+    assert sorted(recording.counts) == sorted([*conditions, ("event", result)])
+
+
+async def test_a_condition_that_is_true_no_more_is_not_sent_again(recording: Recording) -> None:
+    recording.api.script(PATCH, failure(503), reply({}))
+    recording.recorder.failed(A, SENTENCE)
+    await recording.api.next(PATCH)
+    recording.recorder.forget(A.uid)
+    await recording.sent()
+    recording.recorder.failed(A, "another")
+    await recording.sent()
+
+    assert [c["message"] for c in recording.conditions()] == [SENTENCE, "another"]
 
 
 @pytest.mark.parametrize("how", ["placed", "scheduled"])
@@ -297,6 +333,31 @@ async def test_a_full_queue_drops_and_counts(api: FakeApi, client: Client) -> No
         idle.recorder.scheduled(Pod(uid=str(number), name="a", namespace="team"), "n1")
 
     assert idle.counts == [("event", "dropped")]
+
+
+async def test_no_condition_is_dropped_and_only_the_newest_of_each_pod_waits(
+    api: FakeApi, client: Client
+) -> None:
+    """Ten thousand pods are told why they wait, however often the reason changes meanwhile."""
+    idle = Recording(api, client)
+    pods = [pod(f"p{number}") for number in range(50)]
+    for text in ("first", "second", "third"):
+        for one in pods:
+            idle.recorder.failed(one, text)
+
+    assert len(idle.recorder._lane._newest) == 50
+    assert idle.recorder._lane._queue.qsize() == 50 + 150
+    assert idle.counts == []
+
+
+async def test_of_a_pod_that_is_gone_nothing_is_remembered(recording: Recording) -> None:
+    recording.recorder.failed(A, SENTENCE)
+    recording.recorder.note(A, "Note", "text")
+    await recording.sent()
+    recording.recorder.gone(A.uid)
+
+    assert (recording.recorder._said, recording.recorder._conditions) == ({}, {})
+    assert recording.recorder._lane._newest == {}
 
 
 async def test_draining_gives_up_in_time(api: FakeApi, client: Client) -> None:
