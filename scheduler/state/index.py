@@ -103,6 +103,8 @@ class NodeIndex:
             value = place.node.labels.get(key)
             if value is not None:
                 values[value].discard(name)
+                if not values[value]:
+                    del values[value]
         place.kind.size -= 1
         if place.kind.size == 0:
             del self.classes[place.kind.trait]
