@@ -132,7 +132,11 @@ class Client:
         try:
             async with asyncio.timeout(answer_s):
                 answer = await self._session.get(
-                    self._base + path, params=params, headers=await self._headers(), timeout=timeout
+                    self._base + path,
+                    params=params,
+                    headers=await self._headers(),
+                    timeout=timeout,
+                    middlewares=(_once,),
                 )
             async with answer as response:
                 if response.status >= 400:
@@ -144,6 +148,16 @@ class Client:
     async def _headers(self) -> dict[str, str]:
         token = await self._auth.get_api_key_with_prefix("BearerToken")
         return {"Authorization": token} if token else {}
+
+
+async def _once(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """A broken connection is one failure: aiohttp would ask again at once, and double a storm."""
+    try:
+        return await handler(request)
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise Unreachable(f"watch {request.url.path}: {_text(error)}") from error
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:

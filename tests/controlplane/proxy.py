@@ -225,8 +225,8 @@ class Proxy:
     # --- what happens ---------------------------------------------------------------------------
 
     def _run(self) -> None:
-        self._loop.run_until_complete(self._serve())
-        self._loop.close()
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
 
     async def _serve(self) -> None:
         inside = ssl.create_default_context(cafile=str(self._plane.ca_certificate))

@@ -113,6 +113,15 @@ async def test_silence_and_a_break_are_unreachable(api: FakeApi, client: Client,
         await lines(client, silence_s=0.1)
 
 
+async def test_a_watch_without_an_answer_is_asked_for_once(api: FakeApi, client: Client) -> None:
+    """A proxy before a server that is away would else see every attempt twice."""
+    api.script("WATCH /w", reset)
+
+    with pytest.raises(Unreachable, match="watch /w: "):
+        await lines(client)
+    assert api.count("WATCH /w") == 1
+
+
 async def test_a_refused_watch_is_an_api_error(api: FakeApi, client: Client) -> None:
     api.script("WATCH /w", failure(410, "Expired"))
 
