@@ -24,7 +24,7 @@ Check = Callable[[NodeBooks], Reasons]
 #: More changes than this are not kept: a kind that is asked for so seldom is asked for afresh.
 CHANGES_MAX = 8192
 #: Answers of nodes that all kinds together may hold; a few kinds are kept in any case.
-ANSWERS_MAX = 400_000
+ANSWERS_MAX = 200_000
 KINDS_MIN = 8
 
 

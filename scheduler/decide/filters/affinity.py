@@ -12,6 +12,7 @@ REASON = Reason(
     text="node(s) didn't match Pod's node affinity/selector",
     resolvable=False,
 )
+NO = (REASON,)
 
 
 def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
@@ -20,9 +21,9 @@ def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
     assert node is not None
     for key, value in pod.node_selector.items():
         if node.labels.get(key) != value:
-            return (REASON,)
+            return NO
     if pod.required_terms is not None and not matches_any(
         pod.required_terms, node.labels, node.name
     ):
-        return (REASON,)
+        return NO
     return ()

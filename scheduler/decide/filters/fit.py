@@ -16,20 +16,21 @@ def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
     """One reason for each resource of which the node has too little."""
     node = books.node
     assert node is not None
-    reasons: list[Reason] = []
+    reasons: tuple[Reason, ...] = ()
     if len(books.pods) + 1 > node.allocatable.get(names.PODS, 0):
-        reasons.append(TOO_MANY_PODS)
+        reasons = (TOO_MANY_PODS,)
     left = books.left
     for resource, need in pod.requests.items():
         have = left.get(resource, 0)
         if need > have and need > 0:
-            reasons.append(_insufficient(resource, need, have, node.allocatable.get(resource, 0)))
-    return tuple(reasons)
+            reasons += _insufficient(resource, need, have, node.allocatable.get(resource, 0))
+    return reasons
 
 
 @lru_cache(maxsize=16384)
-def _insufficient(resource: str, need: int, have: int, allocatable: int) -> Reason:
-    return Reason(
+def _insufficient(resource: str, need: int, have: int, allocatable: int) -> tuple[Reason]:
+    """Most nodes that say no say the same: it is kept once."""
+    reason = Reason(
         code=Code.INSUFFICIENT,
         text=f"Insufficient {resource}",
         resource=resource,
@@ -37,3 +38,4 @@ def _insufficient(resource: str, need: int, have: int, allocatable: int) -> Reas
         have=have,
         resolvable=need <= allocatable,
     )
+    return (reason,)

@@ -5,6 +5,8 @@ Node conditions are not looked at: the node controllers turn them into taints.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Code, Reason
 from scheduler.model.selector import Taint, untolerated
@@ -18,10 +20,11 @@ def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
     if not node.taints:
         return ()
     taint = untolerated(node.taints, pod.tolerations)
-    return () if taint is None else (_reason(taint),)
+    return () if taint is None else _no(taint)
 
 
-def _reason(taint: Taint) -> Reason:
+@lru_cache(maxsize=1024)
+def _no(taint: Taint) -> tuple[Reason, ...]:
     # The form of Kubernetes up to 1.34: later ones leave the taint out, which helps nobody.
     text = f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
-    return Reason(code=Code.TAINT, text=text, resolvable=False)
+    return (Reason(code=Code.TAINT, text=text, resolvable=False),)
