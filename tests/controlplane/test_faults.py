@@ -6,6 +6,7 @@ Between the scheduler and the real API server stands a proxy that breaks things 
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -24,6 +25,7 @@ from tests.controlplane.proxy import (
 from tests.controlplane.workloads import Watcher, fetch, node_of, pod, why
 from tools.controlplane import ApiError, ControlPlane, wait_until
 
+figures = logging.getLogger("figures")
 KINDS = ("pods", "nodes", "namespaces")
 SILENCE_S = 6.0
 #: What the product has by default; the tests' own is much shorter.
@@ -105,6 +107,7 @@ def bound_within(here: Watcher, name: str, seconds: float) -> None:
         lambda items: any(i["metadata"]["name"] == name and node_of(i) for i in items),
         timeout_s=seconds + 20,
     )
+    figures.info("pod %s was bound after %.1f s", name, clock.seconds)
     assert clock.seconds < seconds, f"{name} was bound after {clock.seconds:.1f} s"
 
 
@@ -134,6 +137,7 @@ def test_an_api_server_that_was_away_is_found_at_once_and_was_not_stormed(
 
     bound_within(here, "after", 10)
 
+    figures.info("attempts in %d s: %s", outage_s, calls)
     assert (max(calls.values()) <= 10, lists) == (True, 0), calls
     assert min(calls.values()) >= 1, "it did look"
     assert product.pids["scheduler"] == pid
@@ -153,6 +157,7 @@ def test_a_watch_that_is_swallowed_is_noticed_and_nothing_is_decided_meanwhile(
     proxy.silent.add("nodes")
     wait_until(lambda: readiness(product) != "", what="the silence to be noticed", timeout_s=20)
     assert readiness(product) == "the watch of nodes is broken"
+    figures.info("noticed after %.1f s, the limit being %.0f", hole.seconds, SILENCE_S)
     assert hole.seconds < SILENCE_S + 3
 
     here.create(one_gpu("meanwhile"))
@@ -287,6 +292,7 @@ def test_a_pod_whose_binding_is_refused_for_ever_is_in_nobodys_way(
         wait_until(lambda: begun.seconds >= seconds, what="time to pass", timeout_s=seconds + 5)
 
         tries = [c for c in proxy.calls if c.path.endswith("/doomed/binding")]
+        figures.info("%d tries in %d s", len(tries), seconds)
         assert 3 <= len(tries) <= tries_max
         assert not [c for c in proxy.calls if c.path.endswith("/gated/binding")]
         assert "Scheduled" not in {event["reason"] for event in here.events("doomed")}
