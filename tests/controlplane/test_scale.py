@@ -1,0 +1,87 @@
+"""Hundreds of pods that fit nowhere, on the real API server: the small form of bench/pending."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpuctl.product import Product
+from tests.controlplane.conftest import MakeNode
+from tests.controlplane.workloads import Json, Watcher, fetch, node_of, pod, why
+from tools.controlplane import ControlPlane
+
+TIER = "nvidia.com/mig-2g.20gb"
+PODS = 400
+#: Much less than the figure of the benchmark: here the whole test suite may be running.
+IDLE_SHARE_MAX = 0.25
+
+
+@pytest.fixture(scope="module")
+def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """The scheduler; no webhook is needed."""
+    running = Product(cp, tmp_path_factory.mktemp("product"))
+    running.start(webhook=False)
+    yield running
+    running.close()
+
+
+def decisions(product: Product) -> int:
+    """How many decisions were made so far."""
+    page = fetch(product.health_port, "/metrics")
+    [count] = re.findall(
+        r"^scheduler_scheduling_algorithm_duration_seconds_count (\S+)$", page, re.M
+    )
+    return round(float(count))
+
+
+def processor_s(pid: int) -> float:
+    """Processor time of a process so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+def is_explained(items: list[Json]) -> bool:
+    waiting = [item for item in items if not node_of(item)]
+    return len(waiting) == PODS and all(f"Insufficient {TIER}" in why(item) for item in waiting)
+
+
+def test_many_pods_that_wait_cost_the_others_nothing(
+    cp: ControlPlane, product: Product, namespace: str, kwok_node: MakeNode
+) -> None:
+    """Reasons on every pod, a new one bound at once, idle when nothing happens, one try for all."""
+    kwok_node("tiers", mig={"2g.20gb": 1})
+    kwok_node("gpus", gpus=8)
+    here = Watcher(cp, namespace)
+    here.create(pod("holder", limits={TIER: "1"}))
+    here.wait_bound(1)
+    with cp.client.kept() as client:
+        for number in range(PODS):
+            client.create(here.pods_path, pod(f"w{number}", limits={TIER: "1"}))
+    here.wait("a reason on every pod", is_explained, timeout_s=60)
+
+    started = time.monotonic()
+    here.create(pod("new", limits={"nvidia.com/gpu": "1"}))
+    here.wait_bound(2, timeout_s=10)
+    assert time.monotonic() - started < 5
+
+    before, used, moment = (
+        decisions(product),
+        processor_s(product.pids["scheduler"]),
+        time.monotonic(),
+    )
+    time.sleep(4)  # nothing happens, and that is measured
+    share = (processor_s(product.pids["scheduler"]) - used) / (time.monotonic() - moment)
+    assert (decisions(product) - before, share < IDLE_SHARE_MAX) == (0, True)
+
+    cp.client.delete(f"{here.pods_path}/holder", {"gracePeriodSeconds": 0})
+    here.wait("the slice to be given on", lambda items: sum(map(is_bound, items)) == 2, 30)
+    assert decisions(product) - before <= 10, "one was tried for all"
+
+
+def is_bound(item: Json) -> bool:
+    """Whether a pod has a node."""
+    return bool(node_of(item))
