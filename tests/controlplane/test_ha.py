@@ -154,6 +154,7 @@ def test_five_hundred_pods_and_a_leader_killed_in_the_middle_promise_no_slice_tw
         leader.kill("scheduler")
         create_all(here, many("b", 5))
         leader.start_scheduler()
+        wait_until(lambda: dry_run(here) == {SMALL: "1"}, what="the next leader to answer")
         assert leader_of(cp, replicas)[0] is standby
         create_all(here, many("c", 20))
         items = here.wait(
