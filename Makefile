@@ -73,6 +73,10 @@ test-controlplane: controlplane ## tests on a real Kubernetes API server
 nightly: controlplane ## the long fault tests: a hundred kills, minutes of silence (quarter of an hour)
 	$(BIN)/pytest -m nightly --durations=0 --log-cli-level=info tests/controlplane $(PYTEST_ARGS)
 
+.PHONY: mutants
+mutants: $(STAMP) ## take out each guard of tools/mutants/guards.yaml: a test must notice (2-4 min)
+	$(BIN)/python -m tools.mutants $(ARGS)
+
 .PHONY: demo
 demo: $(STAMP) ## the demo on a real API server; make demo ARGS=--keep leaves it running
 	$(BIN)/gpuctl demo $(ARGS)

@@ -213,6 +213,24 @@ async def test_only_the_holder_gives_the_lease_back(leases: Leases, client: Clie
     assert leases.spec["holderIdentity"] == "third"
 
 
+async def test_a_renewal_counts_from_before_it_was_asked_for(api: FakeApi, client: Client) -> None:
+    """The answer came so late that the lease, as others see it, is all but over."""
+    leases = Leases(api)
+    one = Candidate(client, "one")
+
+    async def slowly(request: web.Request) -> web.StreamResponse:
+        one.shift_s += QUICK.renew_deadline_s
+        return await (leases._create if request.method == "POST" else leases._update)(request)
+
+    api.script(f"POST {LEASES}", slowly)
+    api.script(f"PUT {LEASE}", slowly)
+    async with running(one):
+        for _ in range(3):
+            await leases.written()
+
+    assert one.announced == [False]
+
+
 async def test_a_leader_that_cannot_renew_steps_down_before_its_deadline(
     api: FakeApi, leases: Leases, client: Client
 ) -> None:

@@ -1,0 +1,42 @@
+"""The list of guards, read and checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+LIST: Final = Path(__file__).with_name("guards.yaml")
+
+
+class Guard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One guard, how it is taken out, and who has to notice."""
+
+    guard: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+class Misfit(Exception):
+    """A guard that is not where the list says; the text is one line."""
+
+
+def read(path: Path = LIST) -> list[Guard]:
+    """All guards; names are unique."""
+    guards = msgspec.yaml.decode(path.read_bytes(), type=list[Guard])
+    names = [guard.guard for guard in guards]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise Misfit(f"guards of one name: {', '.join(twice)}")
+    return guards
+
+
+def without(guard: Guard, text: str) -> str:
+    """A file's text with the guard taken out."""
+    found = text.count(guard.old)
+    if found != 1:
+        raise Misfit(f"{guard.file}: its text stands there {found} times instead of once")
+    return text.replace(guard.old, guard.new)
