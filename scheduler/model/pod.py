@@ -76,8 +76,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Identity, wishes and state of one pod.
 
     ``requests`` are the effective requests in base units. ``unsupported`` and ``soft``
-    are field paths (see ``model/podfields``). ``created`` is the API's timestamp text,
-    which sorts as time.
+    are field paths (see ``model/podfields``). ``created`` is the API's timestamp text, which
+    sorts as time; ``crashes`` counts restarts of containers whose last end was a failure.
     """
 
     uid: str
@@ -104,6 +104,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     unsupported: tuple[str, ...] = ()
     soft: tuple[str, ...] = ()
     condition: Condition = Condition()
+    crashes: int = 0
 
     @property
     def key(self) -> str:

@@ -65,6 +65,7 @@ def to_pod(wire: PodWire, namespace: str = "") -> Pod:
         unsupported=podfields.unsupported(spec),
         soft=podfields.soft(spec),
         condition=_scheduled_condition(wire.status.conditions or ()),
+        crashes=wire.status.crashes,
     )
 
 

@@ -108,12 +108,27 @@ class ConditionWire(msgspec.Struct, frozen=True, rename="camel"):
     last_transition_time: str | None = None
 
 
+class Terminated(msgspec.Struct, frozen=True, rename="camel"):
+    """How a container ended."""
+
+    exit_code: int = 0
+
+
+class ContainerState(msgspec.Struct, frozen=True):
+    """A container's state, as far as it has ended."""
+
+    terminated: Terminated | None = None
+
+
 class ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """What the kubelet has given a container: it differs from the spec while it is resized."""
+    """What the kubelet has given a container (it differs from the spec while it is resized),
+    and how it fares."""
 
     name: str = ""
     allocated_resources: Amounts | None = None
     resources: Resources | None = None
+    restart_count: int = 0
+    last_state: ContainerState | None = None
 
 
 class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
@@ -126,6 +141,13 @@ class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
     allocated_resources: Amounts | None = None
     resources: Resources | None = None
+
+    @property
+    def crashes(self) -> int:
+        """Restarts of the containers that failed last time."""
+        states = ((c.restart_count, c.last_state) for c in self.container_statuses or ())
+        ends = ((count, state.terminated) for count, state in states if state is not None)
+        return sum(count for count, end in ends if end is not None and end.exit_code != 0)
 
 
 class PodWire(msgspec.Struct, frozen=True):

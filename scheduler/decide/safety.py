@@ -1,0 +1,133 @@
+"""Whether a pod may be moved at all (design 5.17): every condition is one reason with a text.
+
+Some can be told from the pod alone; the rest needs the owner as the API server has it now, which
+is asked for only when everything else speaks for a move.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scheduler.model import names
+from scheduler.model.moment import epoch
+from scheduler.model.obstacle import GRACE_MAX_S, Facts, Hindrance, Obstacle
+from scheduler.model.pod import Pod
+from scheduler.model.ticket import Move
+from scheduler.state.history import Timings
+
+#: Controllers that make a pod again when it is gone, as the same workload.
+KINDS: Final = frozenset(("ReplicaSet", "StatefulSet", "Job"))
+KUEUE: Final = "kueue.x-k8s.io/"
+
+
+def hindrance(pod: Pod, move: Move, now: float, timings: Timings) -> Hindrance | None:
+    """What the pod itself says against its move."""
+    return _of_owner(pod) or _of_state(pod) or _of_age(pod, move, now, timings)
+
+
+def _of_owner(pod: Pod) -> Hindrance | None:
+    wish = pod.annotations.get(names.RESTORE)
+    if wish == "never":
+        return Hindrance(Obstacle.OPTED_OUT, f"annotation {names.RESTORE} says never")
+    if pod.owner is None:
+        return Hindrance(
+            Obstacle.BARE, "the pod has no controller, so nobody would create it again"
+        )
+    if pod.owner.kind not in KINDS:
+        return Hindrance(
+            Obstacle.CONTROLLER, f"its controller is a {pod.owner.kind}, which is left alone"
+        )
+    if pod.owner.kind == "Job" and wish != "auto":
+        return Hindrance(
+            Obstacle.JOB_NOT_ASKED,
+            f"pods of Jobs are moved only with the annotation {names.RESTORE}: auto",
+        )
+    if any(key.startswith(KUEUE) for key in (*pod.labels, *pod.annotations)):
+        return Hindrance(Obstacle.QUEUED_ELSEWHERE, "Kueue decides when the pod runs")
+    return None
+
+
+def _of_state(pod: Pod) -> Hindrance | None:
+    if pod.gates:
+        return Hindrance(Obstacle.GATED, f"the pod waits for {pod.gates[0]}")
+    if pod.is_deleting or pod.is_terminal:
+        return Hindrance(Obstacle.LEAVING, "the pod ends already")
+    return None
+
+
+def _of_age(pod: Pod, move: Move, now: float, timings: Timings) -> Hindrance | None:
+    """A pod that was placed is as old as its placement, one that waits as its creation."""
+    is_restore = move is Move.RESTORE
+    placed = pod.condition.since if is_restore and pod.condition.status == "True" else ""
+    since = epoch(placed) or epoch(pod.created)
+    enough_s = timings.min_age_s if is_restore else timings.rescue_after_s
+    if since is None or now - since < enough_s:
+        return Hindrance(Obstacle.TOO_YOUNG, f"less than {enough_s:g} s have passed")
+    return None
+
+
+def verdict(pod: Pod, move: Move, facts: Facts) -> Hindrance | None:
+    """What the owner, as it is now, says against the move."""
+    return (
+        gone_wrong(facts)
+        or _of_lifecycle(pod, facts)
+        or (_of_service(pod, facts) if move is Move.RESTORE else None)
+    )
+
+
+def gone_wrong(facts: Facts) -> Hindrance | None:
+    """Why the owner would not make the pod again as it was: also asked while it is awaited."""
+    who = f"{facts.told.kind} {facts.told.name}"
+    if facts.is_owner_gone:
+        return Hindrance(Obstacle.OWNER_GONE, f"{who} is gone")
+    if facts.is_outdated:
+        return Hindrance(Obstacle.OUTDATED, f"the template of {who} changed")
+    if facts.is_over_count:
+        return Hindrance(Obstacle.SCALED_DOWN, f"{who} was scaled down to {facts.replicas}")
+    return None
+
+
+def _of_lifecycle(pod: Pod, facts: Facts) -> Hindrance | None:
+    who = f"{facts.told.kind} {facts.told.name}"
+    if facts.is_suspended:
+        return Hindrance(Obstacle.SUSPENDED, f"{who} is suspended")
+    if facts.manager:
+        return Hindrance(Obstacle.QUEUED_ELSEWHERE, f"{who} is managed by {facts.manager}")
+    if facts.is_rolling_out:
+        return Hindrance(Obstacle.ROLLOUT, f"the rollout of {who} is not finished")
+    if facts.grace_s > GRACE_MAX_S:
+        return Hindrance(
+            Obstacle.GRACE,
+            f"its termination grace of {facts.grace_s:g} s is above {GRACE_MAX_S:g} s",
+        )
+    if not facts.ignores_disruptions:
+        return Hindrance(
+            Obstacle.JOB_WOULD_COUNT,
+            f"{who} would count it as a failure: it needs a podFailurePolicy whose first rule for"
+            " DisruptionTarget is Ignore",
+        )
+    return None
+
+
+def _of_service(pod: Pod, facts: Facts) -> Hindrance | None:
+    """A pod that runs serves somebody; one that waits does not."""
+    who = f"{facts.told.kind} {facts.told.name}"
+    assert pod.owner is not None, "only owned pods come this far"
+    if facts.has_budget and facts.disruptions_allowed < 1:
+        return Hindrance(
+            Obstacle.BUDGET_OF_DISRUPTIONS, "its PodDisruptionBudget allows no disruption now"
+        )
+    if pod.owner.kind == "Job":  # its pods serve nobody, and its author asked for it
+        return None
+    if facts.others_down:
+        return Hindrance(
+            Obstacle.SIBLINGS_DOWN, f"{facts.others_down} other pods of {who} are not ready"
+        )
+    is_asked = pod.annotations.get(names.RESTORE) == "auto"
+    if facts.replicas <= 1 and not facts.has_budget and not is_asked:
+        return Hindrance(
+            Obstacle.ONE_REPLICA,
+            f"it is the only replica of {who}; annotation {names.RESTORE}: auto on the pods allows"
+            " the interruption",
+        )
+    return None

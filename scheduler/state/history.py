@@ -1,0 +1,133 @@
+"""What moves have done to each workload, so that none is moved again and again. Pure.
+
+It is folded from the watches on every replica. After a restart the pods themselves still tell the
+most of it: the name of the ticket that a pod took holds the number of the attempt, and the record
+of its tier whether that came to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from scheduler.model import names
+from scheduler.model.moment import epoch
+from scheduler.model.obstacle import Hindrance, Obstacle
+from scheduler.model.original import is_degraded
+from scheduler.model.pod import Pod
+from scheduler.model.ticket import attempt_of
+
+HOUR_S: Final = 3600.0
+FAILURES_MAX: Final = 3
+WORKLOADS_MAX: Final = 10_000
+
+
+class Timings(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds and counts that keep moves rare; the configuration's ``restore`` section."""
+
+    steady_s: float = 1.0
+    min_age_s: float = 60.0
+    rescue_after_s: float = 60.0
+    cooldown_s: float = 60.0
+    moves_per_hour: int = 20
+
+
+class Past(msgspec.Struct):
+    """One workload: when its moves began, when the last one ended, how many failed in a row."""
+
+    began: list[float]
+    revision: str = ""
+    ended_at: float = 0.0
+    failures: int = 0
+
+
+class History:
+    """The moves of the last hour, and what must not be tried again."""
+
+    def __init__(self, timings: Timings) -> None:
+        self._timings = timings
+        self._past: dict[str, Past] = {}
+        self._crashed: dict[tuple[str, str], frozenset[str]] = {}
+
+    # --- folding -----------------------------------------------------------------------------
+
+    def began(self, workload: str, revision: str, now: float) -> None:
+        """A ticket was written."""
+        past = self._of(workload, revision)
+        past.began = [at for at in past.began if now - at < HOUR_S]
+        past.began.append(now)
+
+    def ended(self, workload: str, revision: str, now: float, *, is_failure: bool | None) -> None:
+        """A ticket is over; ``is_failure`` is None where nobody was evicted for it."""
+        past = self._of(workload, revision)
+        past.ended_at = now
+        if is_failure is not None:
+            past.failures = past.failures + 1 if is_failure else 0
+
+    def recall(self, pod: Pod) -> None:
+        """Learn from a pod that took a ticket before we were there."""
+        name = pod.annotations.get(names.MOVE)
+        at = epoch(pod.created)
+        if name is None or at is None:
+            return
+        past = self._of(pod.workload, pod.revision)
+        past.began.append(at)
+        past.ended_at = max(past.ended_at, at)
+        if is_degraded(pod):
+            past.failures = max(past.failures, attempt_of(name))
+
+    def note_crashes(self, pod: Pod) -> None:
+        """A pod that crashes on another tier than it asked for is not brought there again."""
+        if not pod.crashes or not is_degraded(pod):
+            return
+        key = (pod.workload, pod.revision)
+        known = self._crashed.pop(key, frozenset())
+        if len(self._crashed) >= WORKLOADS_MAX:
+            del self._crashed[next(iter(self._crashed))]
+        self._crashed[key] = known | frozenset(r for r in pod.gpu_requests if names.is_mig(r))
+
+    def _of(self, workload: str, revision: str) -> Past:
+        past = self._past.pop(workload, None) or Past([], revision)
+        if past.revision != revision:  # another template is another chance
+            past.revision, past.failures = revision, 0
+        if len(self._past) >= WORKLOADS_MAX:
+            del self._past[next(iter(self._past))]
+        self._past[workload] = past
+        return past
+
+    # --- asking ------------------------------------------------------------------------------
+
+    def attempt(self, workload: str, revision: str) -> int:
+        """The number of the next move of this workload, counted from its last success."""
+        past = self._past.get(workload)
+        return past.failures + 1 if past is not None and past.revision == revision else 1
+
+    def crashed_on(self, pod: Pod) -> frozenset[str]:
+        """Resources on which pods of this revision crashed when they were brought there."""
+        return self._crashed.get((pod.workload, pod.revision), frozenset())
+
+    def hindrance(self, pod: Pod, now: float) -> Hindrance | None:
+        """Why this pod's workload is not moved yet, or not any more."""
+        past = self._past.get(pod.workload)
+        if past is None:
+            return None
+        timings = self._timings
+        failures = past.failures if past.revision == pod.revision else 0
+        if failures >= FAILURES_MAX:
+            return Hindrance(
+                Obstacle.LEFT_ALONE,
+                f"{failures} moves in a row came back without their tier; the workload is left"
+                " alone until its template changes",
+            )
+        cooldown_s = timings.cooldown_s * 2**failures
+        last = max([past.ended_at, *past.began])
+        if now - last < cooldown_s:
+            return Hindrance(Obstacle.COOLDOWN, f"the last move was {now - last:.0f} s ago")
+        recent = sum(1 for at in past.began if now - at < HOUR_S)
+        if recent >= timings.moves_per_hour:
+            return Hindrance(
+                Obstacle.BUDGET,
+                f"{recent} moves within an hour; at most {timings.moves_per_hour} are allowed",
+            )
+        return None

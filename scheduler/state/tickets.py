@@ -1,0 +1,138 @@
+"""The open tickets, as the watch shows them, and what became of each. Pure.
+
+Where a move stands is derived from API objects, so that a crash at any point leaves nothing to
+remember::
+
+    WRITTEN   its pod lives                                      next: evict it
+    LEAVING   its pod is being deleted                           next: wait
+    AWAITED   its pod is gone, and no pod names the ticket yet   next: wait
+    ADMITTED  a pod that names the ticket waits for its node     next: wait
+    ARRIVED   that pod has a node                                next: end the ticket
+
+A ticket that was just sent counts before the watch shows it, as a placement does (*assumed*), so
+that what it waits for is given to nobody else; it is acted on only once it was seen.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterator, Mapping
+
+from scheduler.model import names
+from scheduler.model.pod import Pod
+from scheduler.model.ticket import Match, Ticket, match_of
+
+
+class Stage(enum.Enum):
+    """Where a move stands."""
+
+    WRITTEN = "written"
+    LEAVING = "leaving"
+    AWAITED = "awaited"
+    ADMITTED = "admitted"
+    ARRIVED = "arrived"
+
+
+class Tickets:
+    """Every ticket that is not over."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Ticket] = {}
+        self._assumed: set[str] = set()
+        self._takers: dict[str, Pod] = {}
+        self._ticket_of: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def __iter__(self) -> Iterator[Ticket]:
+        """Oldest first."""
+        return iter(sorted(self._open.values(), key=lambda one: (one.made_at, one.id)))
+
+    def get(self, ticket_id: str) -> Ticket | None:
+        """One open ticket."""
+        return self._open.get(ticket_id)
+
+    def is_seen(self, ticket_id: str) -> bool:
+        """Whether our own watch has shown it."""
+        return ticket_id in self._open and ticket_id not in self._assumed
+
+    # --- tickets -----------------------------------------------------------------------------
+
+    def assume(self, ticket: Ticket) -> None:
+        """Count a ticket that is being sent."""
+        self._open[ticket.id] = ticket
+        self._assumed.add(ticket.id)
+
+    def see(self, ticket: Ticket) -> bool:
+        """Fold a ticket's newest state; whether it is new to us."""
+        is_new = not self.is_seen(ticket.id)
+        self._open[ticket.id] = ticket
+        self._assumed.discard(ticket.id)
+        return is_new
+
+    def lose(self, ticket_id: str) -> Ticket | None:
+        """The ticket is over, or was never stored."""
+        self._assumed.discard(ticket_id)
+        return self._open.pop(ticket_id, None)
+
+    # --- the pods that take them -------------------------------------------------------------
+
+    def see_pod(self, pod: Pod) -> None:
+        """A pod may name the ticket that it took."""
+        ticket_id = pod.annotations.get(names.MOVE)
+        if ticket_id is None:
+            return
+        self._takers[ticket_id] = pod
+        self._ticket_of[pod.uid] = ticket_id
+
+    def lose_pod(self, uid: str) -> None:
+        """A pod that took a ticket is gone: another one may take it."""
+        ticket_id = self._ticket_of.pop(uid, None)
+        if ticket_id is not None and self._takers[ticket_id].uid == uid:
+            del self._takers[ticket_id]
+
+    def taker(self, ticket: Ticket) -> Pod | None:
+        """The pod that took a ticket. A pod that only claims to is none."""
+        pod = self._takers.get(ticket.id)
+        if pod is None or match_of(pod) != ticket.match or pod.uid == ticket.pod_uid:
+            return None
+        return pod
+
+    # --- reading -----------------------------------------------------------------------------
+
+    def stage(self, ticket: Ticket, pods: Mapping[str, Pod]) -> Stage:
+        """Where a move stands, as far as the watches know."""
+        taker = self.taker(ticket)
+        if taker is not None and not taker.is_deleting:
+            return Stage.ARRIVED if taker.node_name else Stage.ADMITTED
+        pod = pods.get(ticket.pod_uid)
+        if pod is None:
+            return Stage.AWAITED
+        return Stage.LEAVING if pod.is_deleting else Stage.WRITTEN
+
+    def for_newcomer(
+        self, pod: Pod, pods: Mapping[str, Pod], evicted: Collection[str], taken: Collection[str]
+    ) -> Ticket | None:
+        """The oldest ticket that a pod at admission may take: its replacement is due.
+
+        ``evicted`` are tickets whose eviction was sent, which the watch may not show yet;
+        ``taken`` those that were given to pods which have not appeared yet.
+        """
+        match = match_of(pod)
+        for ticket in self:
+            stage = self.stage(ticket, pods)
+            is_due = stage in (Stage.LEAVING, Stage.AWAITED) or (
+                stage is Stage.WRITTEN and ticket.id in evicted
+            )
+            if is_due and ticket.id not in taken and ticket.match == match:
+                return ticket
+        return None
+
+    def of_workload(self, workload: str) -> Ticket | None:
+        """The open ticket of a workload, if there is one."""
+        return next((one for one in self._open.values() if one.workload == workload), None)
+
+    def matches(self, match: Match) -> bool:
+        """Whether any open ticket is good for such pods."""
+        return any(one.match == match for one in self._open.values())
