@@ -106,7 +106,8 @@ def _strip(draft: Draft, request: Request, answer: Answer | None) -> None:
     gone = []
     for key, value in rawpod.annotations_of(draft.pod).items():
         if key in names.ADMISSION_KEYS:
-            is_forged = not is_second_call and not (answer and value == answer.reservation)
+            given = (answer.reservation, answer.move) if answer else ()
+            is_forged = not is_second_call and value not in given
         else:
             is_forged = request.scope == "ours" and names.is_protected(key)
         if is_forged:
@@ -135,3 +136,6 @@ def _reserve(draft: Draft, answer: Answer) -> None:
     if answer.reservation and answer.annotate:
         draft.annotate({names.RESERVATION: answer.reservation})
         draft.audit["reservation"] = answer.reservation
+    if answer.move:
+        draft.annotate({names.MOVE: answer.move})
+        draft.audit["move"] = answer.move

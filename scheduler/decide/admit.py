@@ -46,11 +46,14 @@ def admit(
     rules: Rules,
     *,
     now: float = 0.0,
+    move: str | None = None,
+    shunned: frozenset[str] = frozenset(),
 ) -> Admission:
     """Answer one question; ``waiting`` are refused pods that lack one resource, in groups that
     ask for the same.
 
-    ``now`` is the promises' clock: it tells a controller's retry from a sibling.
+    ``now`` is the promises' clock: it tells a controller's retry from a sibling. ``move`` is the
+    ticket that the pod takes, ``shunned`` are tiers on which pods like it crashed.
     """
     kinds = node_kinds(cluster, pod)
     known = promises.known(pod.namespace, pod.annotations.get(names.RESERVATION, ""))
@@ -65,14 +68,18 @@ def admit(
         ladders, warnings = _ladders(cluster, pod, rules)
     except LadderError as error:
         return Admission(answer=Answer(denied=f"{names.MIG_FALLBACK}: {error}"), result="denied")
-    candidate = pod if ours else msgspec.structs.replace(pod, unsupported=())
+    ladders = tuple(ladder.without(shunned) for ladder in ladders)
+    candidate = _moved(pod if ours else msgspec.structs.replace(pod, unsupported=()), move)
     retried = promises.retried(pod, now)
     held = [promise for promise in promises.holders(pod.priority) if promise is not retried]
     found = choose_tier(cluster, candidate, ladders, held, waiting, rules.profile)
     if isinstance(found, Refused):
-        return _refused(pod, found, warnings)
+        return _refused(found, warnings, move)
     answer = Answer(
-        rewrites=_rewrites(pod, found), annotate=ours or bool(found.changes), warnings=warnings
+        rewrites=_rewrites(pod, found),
+        annotate=ours or bool(found.changes),
+        warnings=warnings,
+        move=move,
     )
     result = "degraded" if found.changes else "kept"
     return Admission(answer=answer, granted=found, result=result, tried=found.tried)
@@ -81,7 +88,11 @@ def admit(
 def _again(known: Promise, kinds: dict[str, NodeKind]) -> Admission:
     """The second call for one admission gets the first one's answer."""
     answer = Answer(
-        rewrites=known.rewrites, reservation=known.id, known_reservation=True, node_kinds=kinds
+        rewrites=known.rewrites,
+        reservation=known.id,
+        known_reservation=True,
+        move=known.pod.annotations.get(names.MOVE),
+        node_kinds=kinds,
     )
     return Admission(answer=answer)
 
@@ -144,11 +155,20 @@ def _ladders(
         return (), (f"namespace {pod.namespace}, {names.MIG_FALLBACK}: {error}",)
 
 
-def _refused(pod: Pod, found: Refused, warnings: tuple[str, ...]) -> Admission:
+def _moved(pod: Pod, move: str | None) -> Pod:
+    """The pod with the ticket that it was really given, whatever it says itself."""
+    annotations = {key: value for key, value in pod.annotations.items() if key != names.MOVE}
+    if move is not None:
+        annotations[names.MOVE] = move
+    return msgspec.structs.replace(pod, annotations=annotations)
+
+
+def _refused(found: Refused, warnings: tuple[str, ...], move: str | None) -> Admission:
     if found.is_strict:
         denied = f"none of {', '.join(found.tiers)} is free and the ladder ends in fail"
         return Admission(answer=Answer(denied=denied), result="denied", tried=found.tried)
-    return Admission(answer=Answer(warnings=warnings), result="waits", tried=found.tried)
+    answer = Answer(warnings=warnings, move=move)
+    return Admission(answer=answer, result="waits", tried=found.tried)
 
 
 def _rewrites(pod: Pod, found: Granted) -> tuple[Rewrite, ...]:

@@ -23,6 +23,7 @@ from scheduler.model.ladder import OFF, Ladder
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Diagnosis
 from scheduler.model.swap import with_resources
+from scheduler.model.ticket import is_for
 from scheduler.state.cluster import Cluster
 from scheduler.state.promise import Promise
 
@@ -85,15 +86,19 @@ def choose_tier(
     """
     held = _Held(Overlay(cluster), profile)
     held.overlay.hold(stronger(cluster.nominated, pod))
+    own = [one for one in cluster.nominated.values() if is_for(one, pod)]
+    held.overlay.hold(own)
     promised: set[str] = set()
     for promise in promises:
         promised.add(promise.pod.uid)
-        if promise.pod.uid not in cluster.assumed and promise.pod.uid not in cluster.nominated:
+        if not _holds_already(cluster, promise.pod):
             held.keep(promise)
     held.place_groups(
         (one for one in group if one.uid not in promised and one.priority >= pod.priority)
         for group in waiting
     )
+    for one in own:  # nobody who waits may have it, and now it is free for the newcomer
+        held.overlay.lift(one)
     tried: list[Tried] = []
     for changes in _combinations(pod, ladders):
         candidate = with_resources(pod, dict(changes)) if changes else pod
@@ -104,6 +109,14 @@ def choose_tier(
         tried.append(Tried(tuple(tiers), decision.diagnosis))
     strict = any(_ladder_of(r, ladders).is_strict for r in pod.gpu_requests)
     return Refused(tuple(tried), strict)
+
+
+def _holds_already(cluster: Cluster, pod: Pod) -> bool:
+    """Whether what a promise is for is on the books, or held by the move that the pod is for."""
+    if pod.uid in cluster.assumed or pod.uid in cluster.nominated:
+        return True
+    move = cluster.nominated.get(pod.annotations.get(names.MOVE, ""))
+    return move is not None and move.gpu_requests == pod.gpu_requests
 
 
 class _Held:

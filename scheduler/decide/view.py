@@ -10,6 +10,7 @@ import msgspec
 from scheduler.model.device import Devices
 from scheduler.model.node import Namespace
 from scheduler.model.pod import Pod
+from scheduler.model.ticket import is_for
 from scheduler.state.cluster import Cluster
 from scheduler.state.index import NodeIndex
 from scheduler.state.ledger import NodeBooks, holding_of
@@ -38,7 +39,8 @@ class View(Protocol):
 
     @property
     def nominated(self) -> Mapping[str, Pod]:
-        """Pods that preempted for a node and are not on the books there yet."""
+        """Pods that preempted for a node and are not on the books there yet, and what open
+        moves hold for their replacements."""
 
     def at(self, name: str) -> NodeBooks | None:
         """Books of one existing node."""
@@ -108,6 +110,12 @@ class Overlay:
             books = self.changed[node_name] = books.copy()
         books.add(pod, holding_of(pod, devices, self._cluster.scheduler_name))
 
+    def lift(self, pod: Pod) -> None:
+        """Take a pod off again that was entered on the node it is nominated for."""
+        books = self.changed.get(pod.nominated_node)
+        if books is not None:
+            books.remove(pod.uid)
+
 
 def beside_nominated(view: View, pod: Pod) -> View:
     """The view that a pod must see: equally strong preemptors hold the nodes they wait for.
@@ -124,9 +132,9 @@ def beside_nominated(view: View, pod: Pod) -> View:
 
 
 def stronger(nominated: Mapping[str, Pod], pod: Pod) -> list[Pod]:
-    """The nominated pods that this one must respect."""
+    """The nominated pods that this one must respect; what a move holds for it is its own."""
     return [
         other
         for other in nominated.values()
-        if other.uid != pod.uid and other.priority >= pod.priority
+        if other.uid != pod.uid and other.priority >= pod.priority and not is_for(other, pod)
     ]

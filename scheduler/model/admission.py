@@ -53,6 +53,7 @@ class Answer(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     ``known_reservation``: the pod carries a reservation that this scheduler gave to its namespace
     moments ago, so this is the API server's second call for one admission, and ``rewrites`` are
     those of the first. ``annotate`` is false where the reservation is met by other means.
+    ``move`` is the ticket that the pod takes (``model/ticket``).
     """
 
     rewrites: tuple[Rewrite, ...] = ()
@@ -62,3 +63,4 @@ class Answer(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     known_reservation: bool = False
     node_kinds: dict[str, NodeKind] = {}
     warnings: tuple[str, ...] = ()
+    move: str | None = None

@@ -39,6 +39,12 @@ class Ladder(msgspec.Struct, frozen=True):
             return ()
         return self.tiers[self.tiers.index(resource) + 1 :]
 
+    def without(self, resources: frozenset[str]) -> Ladder:
+        """The ladder without some of its tiers."""
+        if resources.isdisjoint(self.tiers):
+            return self
+        return Ladder(tuple(tier for tier in self.tiers if tier not in resources), self.is_strict)
+
 
 OFF = Ladder()
 

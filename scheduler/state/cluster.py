@@ -49,7 +49,7 @@ class Cluster:
         self.changed: Mapping[str, NodeBooks] = {}
         self.pods: dict[str, Pod] = {}
         self.assumed: dict[str, Assumption] = {}
-        #: Pods that preempted for a node and wait for it, whoever schedules them.
+        #: Pods that preempted for a node, and what moves hold there for their replacements.
         self.nominated: dict[str, Pod] = {}
         self.namespaces: dict[str, Namespace] = {}
         self._siblings: dict[str, set[str]] = {}
@@ -87,6 +87,7 @@ class Cluster:
         """Enter a placement before its Binding is sent; the next decision sees it."""
         assert pod.uid not in self.assumed, f"{pod.key} is assumed twice"
         self.nominated.pop(pod.uid, None)
+        self.nominated.pop(pod.annotations.get(names.MOVE, ""), None)
         known = self.pods.setdefault(pod.uid, pod)
         self._siblings.setdefault(known.workload, set()).add(pod.uid)
         self.assumed[pod.uid] = assumption

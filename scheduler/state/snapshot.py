@@ -68,7 +68,8 @@ class Promised(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """One instant. ``generation`` counts what was folded into the state until then."""
+    """One instant. ``generation`` counts what was folded into the state until then; ``held`` is
+    what open moves hold for their replacements, as pods that are nominated for a node."""
 
     scheduler_name: str
     generation: int
@@ -81,6 +82,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     queue: tuple[Queued, ...] = ()
     promises: tuple[Promised, ...] = ()
     avoided: tuple[Avoided, ...] = ()
+    held: tuple[Pod, ...] = ()
 
 
 def take(cluster: Cluster, queue: Queue, promises: Promises, generation: int, now: float) -> State:
@@ -114,6 +116,7 @@ def take(cluster: Cluster, queue: Queue, promises: Promises, generation: int, no
             for node, scopes in avoided
             if node is not None
         ),
+        held=tuple(pod for uid, pod in cluster.nominated.items() if uid not in cluster.pods),
     )
 
 
@@ -131,6 +134,7 @@ def restore(state: State) -> Cluster:
         cluster.assume(one.pod, Assumption(one.node_name, one.devices, one.index))
     for rest in state.avoided:
         cluster.avoid(rest.node_name, frozenset(rest.scopes))
+    cluster.nominated.update((pod.uid, pod) for pod in state.held)
     return cluster
 
 
