@@ -27,6 +27,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 NAMESPACE: Final = "gpu-scheduler-system"
 ACCOUNT: Final = f"{NAMESPACE}/gpu-scheduler"
 MANIFESTS: Final = (
+    "crd-migrules.yaml",
     "rbac.yaml",
     "admission-policies.yaml",
     "fencing-policy.yaml",

@@ -31,7 +31,7 @@ from scheduler.report.recorder import Recorder
 from scheduler.watch.client import Client
 from scheduler.watch.inquest import Inquest
 from scheduler.watch.reflector import Limits, Reflector
-from scheduler.watch.sources import ALL
+from scheduler.watch.sources import every
 
 SHUTDOWN_S = 5.0
 
@@ -60,6 +60,7 @@ class App:
         self._metrics = Metrics(config.scheduler_name)
         self._admitting = Admitting(config, replicas, self._metrics, time.monotonic)
         self._rng = random.Random()
+        self._sources = every(config.leader_election.resource_namespace)
         self._reflectors: list[Reflector] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._synced_task: asyncio.Task[None] | None = None
@@ -132,7 +133,7 @@ class App:
         self._start("inquest", inquest.run())
         election = self._start("election", elector.run())
         limits = Limits(silence_max_s=self._config.watch.silence_max_s)
-        for source in ALL:
+        for source in self._sources:
             reflector = Reflector(client, source, loop.emit, self._watch_broke, self._rng, limits)
             self._reflectors.append(reflector)
             self._start(f"watch {source.kind}", self._watch(reflector, elector))
@@ -202,7 +203,7 @@ class App:
         loop.nudge()
 
     def _not_ready(self) -> str | None:
-        for reflector, source in zip(self._reflectors, ALL, strict=True):
+        for reflector, source in zip(self._reflectors, self._sources, strict=True):
             if not reflector.is_synced.is_set():
                 return f"{source.kind} are not listed yet"
             if not reflector.is_healthy:

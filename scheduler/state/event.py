@@ -12,8 +12,10 @@ import enum
 import msgspec
 
 from scheduler.model.node import Namespace, Node
+from scheduler.model.obstacle import Facts
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Cause
+from scheduler.model.ticket import Ticket
 
 
 class PodSeen(msgspec.Struct, frozen=True):
@@ -97,6 +99,58 @@ class PodRejected(msgspec.Struct, frozen=True):
     message: str = ""
 
 
+class TicketSeen(msgspec.Struct, frozen=True):
+    """A move's ticket was written or changed."""
+
+    ticket: Ticket
+
+
+class TicketVanished(msgspec.Struct, frozen=True):
+    """A move's ticket was deleted."""
+
+    ticket_id: str
+
+
+class TicketsListed(msgspec.Struct, frozen=True):
+    """All tickets there are."""
+
+    tickets: tuple[Ticket, ...]
+
+
+class TicketUnwritten(msgspec.Struct, frozen=True):
+    """A ticket could not be written: the API server said no."""
+
+    ticket_id: str
+    message: str
+
+
+class OwnerTold(msgspec.Struct, frozen=True):
+    """What the API server says about a pod's owner; None where it did not answer."""
+
+    pod_uid: str
+    ticket_id: str
+    facts: Facts | None
+
+
+class Eviction(enum.Enum):
+    """How an eviction ended."""
+
+    EVICTED = "evicted"
+    GONE = "gone"  # the pod is not there any more, or not what it was
+    FORBIDDEN = "forbidden"  # a PodDisruptionBudget stands against it
+    FAILED = "failed"  # refused for another reason, or no answer: tried again
+
+
+class EvictionEnded(msgspec.Struct, frozen=True):
+    """The result of our own eviction of a ticket's pod; ``message`` is the API server's."""
+
+    ticket_id: str
+    result: Eviction
+    message: str = ""
+
+
+MoveNews = TicketSeen | TicketVanished | TicketsListed | TicketUnwritten | OwnerTold | EvictionEnded
+
 Event = (
     PodSeen
     | PodVanished
@@ -109,6 +163,7 @@ Event = (
     | NamespacesListed
     | BindEnded
     | PodRejected
+    | MoveNews
 )
 
 

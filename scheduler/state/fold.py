@@ -35,8 +35,9 @@ def _fold_rare(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
             return cluster.lose_namespace(name)
         case ev.NamespacesListed(namespaces):
             return cluster.list_namespaces(namespaces)
-        case ev.PodRejected():  # the pod itself is gone already; see state/breaker
-            return []
+    # Not in the books: the pod itself is gone already (state/breaker), or it is about a move.
+    if isinstance(event, ev.PodRejected | ev.MoveNews):
+        return []
     raise AssertionError(f"an event that nobody folds: {event!r}")
 
 

@@ -22,9 +22,12 @@ import msgspec
 
 from scheduler.state.event import Event
 from scheduler.watch.client import ApiError, Client, Status, Unreachable
+from scheduler.watch.wire import Listed, Versioned, WatchEvent
 
 #: How much a pause may differ from its length, so that many clients do not return as one.
 JITTER = 0.2
+#: How often a kind is asked for that the cluster lacks.
+ABSENT_S = 5.0
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -45,35 +48,11 @@ class Limits(msgspec.Struct, frozen=True):
         return max(1, shortest), max(1, longest)
 
 
-class ListMeta(msgspec.Struct, rename="camel"):
-    """A list's version."""
-
-    resource_version: str = ""
-
-
-class Listed(msgspec.Struct):
-    """A list whose items are decoded by their source."""
-
-    metadata: ListMeta
-    items: list[msgspec.Raw] | None = None
-
-
-class WatchEvent(msgspec.Struct):
-    """One line of a watch."""
-
-    type: str
-    object: msgspec.Raw
-
-
-class _Versioned(msgspec.Struct):
-    metadata: ListMeta
-
-
 class Source(msgspec.Struct, frozen=True):
     """One kind of object: where it is listed, and how its bytes become events.
 
     ``decode`` takes an object's bytes and whether it was deleted; ``decode_list`` takes
-    all items of a list.
+    all items of a list. A cluster may lack an optional kind.
     """
 
     kind: str
@@ -81,6 +60,7 @@ class Source(msgspec.Struct, frozen=True):
     decode: Callable[[bytes, bool], Event]
     decode_list: Callable[[list[msgspec.Raw]], Event]
     selector: str = ""
+    is_optional: bool = False
 
 
 class _Expired(Exception):
@@ -88,8 +68,9 @@ class _Expired(Exception):
 
 
 _LIST = msgspec.json.Decoder(Listed)
+_NOTHING = b'{"metadata": {}, "items": []}'
 _EVENT = msgspec.json.Decoder(WatchEvent)
-_VERSION = msgspec.json.Decoder(_Versioned)
+_VERSION = msgspec.json.Decoder(Versioned)
 _STATUS = msgspec.json.Decoder(Status)
 
 
@@ -156,7 +137,7 @@ class Reflector:
             try:
                 if not self._version:
                     await self._list()
-                await self._watch()
+                await (self._watch() if self._version else self._absent())
             except (_Expired, ApiError, Unreachable) as problem:
                 self._failures += 1
                 if _is_expired(problem):
@@ -175,9 +156,12 @@ class Reflector:
         asked_at = asyncio.get_running_loop().time()
         self._is_listing = True
         try:
-            content = await self._client.request(
-                "GET", self._source.path, params=params, timeout_s=60.0
-            )
+            path = self._source.path
+            content = await self._client.request("GET", path, params=params, timeout_s=60.0)
+        except ApiError as error:
+            if error.status != 404 or not self._source.is_optional:
+                raise
+            content = _NOTHING
         finally:
             self._is_listing = False
         listed = _LIST.decode(content)
@@ -188,6 +172,11 @@ class Reflector:
         self.is_synced.set()
         self._listed.set()
         self._listed = asyncio.Event()
+
+    async def _absent(self) -> None:
+        """The cluster lacks the kind, so that there is nothing to miss."""
+        self.is_healthy = True
+        await asyncio.sleep(ABSENT_S)
 
     async def _watch(self) -> None:
         """One watch until it ends cleanly."""

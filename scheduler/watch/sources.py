@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from scheduler.watch import convert
+from scheduler.model import migrule
+from scheduler.watch import convert, rules
 from scheduler.watch.reflector import Source
 
 #: Every scheduler's pods count; pods that ended leave the selector, which reads as DELETED.
@@ -22,4 +23,19 @@ NAMESPACES = Source(
     decode=convert.namespace_event,
     decode_list=convert.namespaces_listed,
 )
-ALL = (NODES, NAMESPACES, PODS)
+
+
+def tickets(namespace: str) -> Source:
+    """The tickets of moves, in our own namespace; a cluster may lack the kind."""
+    return Source(
+        kind=migrule.PLURAL,
+        path=migrule.path(namespace),
+        decode=rules.ticket_event,
+        decode_list=rules.tickets_listed,
+        is_optional=True,
+    )
+
+
+def every(namespace: str) -> tuple[Source, ...]:
+    """All that is watched; ``namespace`` is our own."""
+    return (NODES, NAMESPACES, tickets(namespace), PODS)

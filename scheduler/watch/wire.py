@@ -184,3 +184,29 @@ class NamespaceWire(msgspec.Struct, frozen=True):
     """A Namespace."""
 
     metadata: Meta
+
+
+class ListMeta(msgspec.Struct, rename="camel"):
+    """A list's version."""
+
+    resource_version: str = ""
+
+
+class Listed(msgspec.Struct):
+    """A list whose items are decoded by their source."""
+
+    metadata: ListMeta
+    items: list[msgspec.Raw] | None = None
+
+
+class WatchEvent(msgspec.Struct):
+    """One line of a watch."""
+
+    type: str
+    object: msgspec.Raw
+
+
+class Versioned(msgspec.Struct):
+    """Any object, as far as it has a version."""
+
+    metadata: ListMeta

@@ -13,7 +13,7 @@ from scheduler.model.pod import Condition, HostPort, Owner
 from scheduler.model.selector import Taint
 from scheduler.state import event as ev
 from scheduler.watch import convert
-from scheduler.watch.sources import ALL, PODS
+from scheduler.watch.sources import PODS, every
 from tests.builders import container, downward, literal, node, pod, pod_json
 
 
@@ -180,8 +180,13 @@ def test_lists_become_one_event() -> None:
 
 def test_every_schedulers_pods_are_watched_until_they_end() -> None:
     assert PODS.selector == "status.phase!=Succeeded,status.phase!=Failed"
-    assert {source.kind for source in ALL} == {"pods", "nodes", "namespaces"}
-    assert [source.selector for source in ALL if source is not PODS] == ["", ""]
+    assert {source.kind for source in every("own")} == {
+        "pods",
+        "nodes",
+        "namespaces",
+        "migrules",
+    }
+    assert [source.selector for source in every("own") if source is not PODS] == ["", "", ""]
 
 
 def test_an_amount_that_is_none_is_an_error_and_not_a_zero() -> None:
