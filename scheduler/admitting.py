@@ -17,7 +17,6 @@ from scheduler import forward
 from scheduler.answer import Answerer
 from scheduler.bind.replace import Replacer, Teller
 from scheduler.config import Config
-from scheduler.decide.admit import Rules
 from scheduler.loop import Loop
 from scheduler.model.code import Cause
 from scheduler.model.pod import Pod
@@ -55,7 +54,9 @@ class Admitting:
             return
         pulse = Pulse(self._config.webhook.repair_after_s)
         forwarder = self._forwarder(election)
-        answerer = Answerer(loop, self._rules(), self._metrics, self._clock, forwarder, pulse)
+        answerer = Answerer(
+            loop, self._config.rules(), self._metrics, self._clock, forwarder, pulse
+        )
         yield "answer", answerer.serve(Path(self._config.webhook.socket))
         if self._replicas is not None:
             yield "replicas", forward.serve(self._replicas, answerer.forwarded)
@@ -74,12 +75,6 @@ class Admitting:
         if self._replicas is None:
             return None
         return forward.Forwarder(self._replicas, lambda: election.leader_address, self._clock)
-
-    def _rules(self) -> Rules:
-        fallback = self._config.fallback
-        return Rules(
-            profile=self._config.profile(), scope=fallback.scope, ladders=fallback.parsed()
-        )
 
 
 def waiting_for_admission(loop: Loop) -> Iterator[Pod]:

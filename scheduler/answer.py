@@ -110,6 +110,7 @@ class Answerer:
 
     def _admit(self, question: Question, pod: Pod) -> Admission:
         self._loop.cluster.refer(pod)
+        ticket = self._loop.moves.ticket_for(pod)
         admission = admit(
             self._loop.cluster,
             self._loop.promises,
@@ -118,6 +119,8 @@ class Answerer:
             question.scope,
             self._rules,
             now=self._clock(),
+            move=ticket.id if ticket is not None else None,
+            shunned=self._loop.moves.shunned(pod),
         )
         if not question.dry_run and admission.result != "untouched":
             self._metrics.tiers.labels(admission.result).inc()

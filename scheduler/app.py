@@ -24,6 +24,7 @@ from scheduler.bind.binder import Binder
 from scheduler.leader import Elector, Timings
 from scheduler.loop import Loop
 from scheduler.mandate import Mandate
+from scheduler.moving import Moving
 from scheduler.report import http
 from scheduler.report.explaining import Explaining
 from scheduler.report.metrics import Metrics
@@ -89,6 +90,15 @@ class App:
         elector = self._elector(client)
         mandate = Mandate(elector, self._reflectors, lambda: self._on_term())
         inquest = Inquest(client, lambda event: loop.emit(event))
+        moving = Moving(
+            self._config,
+            client,
+            recorder,
+            self._metrics,
+            lambda event: loop.emit(event),
+            mandate.leads,
+            utc_now,
+        )
         loop = Loop(
             self._config.profile(),
             lambda emit: Binder(client, emit, lambda: elector.epoch, elector.leads, calm),
@@ -98,10 +108,12 @@ class App:
             time.monotonic,
             self._explaining.journal,
             inquest.look_up,
+            moving.moves,
         )
         self._on_lead = lambda leads: self._led(leads, loop)
         self._on_term = loop.nudge
         self._start("mandate", mandate.run())
+        self._start("errands", moving.run())
         election = self._start_stages(client, recorder, loop, elector, inquest)
         async with self._health():
             failed = await self._until(stop)

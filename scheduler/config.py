@@ -11,9 +11,11 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
+from scheduler.decide.admit import Rules
 from scheduler.decide.view import Profile
 from scheduler.model.ladder import Ladder, LadderError, parse_ladder
 from scheduler.model.names import SCHEDULER_NAME
+from scheduler.state.history import Timings
 
 API_VERSION = "gpu-scheduler.io/v1"
 KIND = "GpuSchedulerConfiguration"
@@ -46,6 +48,39 @@ class Fallback(_Part, frozen=True):
     def parsed(self) -> tuple[Ladder, ...]:
         """The ladders; LadderError names the bad one."""
         return tuple(parse_ladder(text) for text in self.ladders)
+
+
+class Restore(_Part, frozen=True):
+    """Moves of pods to another MIG tier: ``on``, ``report`` (events only) or ``off``.
+
+    Seconds: a better tier must be free without a break for ``steadyS``; a degraded pod must have
+    run for ``minAgeS``, a pending one waited for ``rescueAfterS``; between two moves of a workload
+    pass ``cooldownS``, doubled by each that comes back without its tier.
+    """
+
+    #: YAML reads a bare ``on`` or ``off`` as a boolean.
+    mode: Literal["on", "report", "off"] | bool = "on"
+    steady_s: Annotated[float, msgspec.Meta(ge=0.0)] = 1.0
+    min_age_s: Annotated[float, msgspec.Meta(ge=0.0)] = 60.0
+    rescue_after_s: Annotated[float, msgspec.Meta(ge=1.0)] = 60.0
+    cooldown_s: Annotated[float, msgspec.Meta(ge=1.0)] = 60.0
+    moves_per_hour: Annotated[int, msgspec.Meta(ge=1)] = 20
+
+    def mode_word(self) -> str:
+        """The mode as a word."""
+        if isinstance(self.mode, bool):
+            return "on" if self.mode else "off"
+        return self.mode
+
+    def timings(self) -> Timings:
+        """The rest of it, as decisions take it."""
+        return Timings(
+            steady_s=self.steady_s,
+            min_age_s=self.min_age_s,
+            rescue_after_s=self.rescue_after_s,
+            cooldown_s=self.cooldown_s,
+            moves_per_hour=self.moves_per_hour,
+        )
 
 
 class LeaderElection(_Part, frozen=True):
@@ -107,6 +142,7 @@ class Config(_Part, frozen=True):
     placement: Literal["pack", "spread"] = "pack"
     maps: Maps = Maps()
     fallback: Fallback = Fallback()
+    restore: Restore = Restore()
     leader_election: LeaderElection = LeaderElection()
     webhook: Webhook = Webhook()
     forward: Forward = Forward()
@@ -129,6 +165,11 @@ class Config(_Part, frozen=True):
             expects_webhook=self.expects_webhook,
             own_namespace=self.leader_election.resource_namespace,
         )
+
+    def rules(self) -> Rules:
+        """What admissions need of it."""
+        fallback = self.fallback
+        return Rules(profile=self.profile(), scope=fallback.scope, ladders=fallback.parsed())
 
 
 def load(path: Path | None) -> Config:

@@ -23,6 +23,7 @@ from scheduler.decide.view import Profile
 from scheduler.decide.wake import still_refuses
 from scheduler.model.device import format_devices
 from scheduler.model.pod import Pod
+from scheduler.moves import Companion, Still
 from scheduler.report.gauges import Gauges
 from scheduler.report.journal import Journal, Record
 from scheduler.report.metrics import Metrics
@@ -61,11 +62,13 @@ class Loop:
         clock: Callable[[], float],
         journal: Journal | None = None,
         look_up: Callable[[Pod], None] = lambda pod: None,
+        moves: Callable[[Cluster, Queue, Promises], Companion] = lambda *_: Still(),
     ) -> None:
         self.cluster = Cluster(profile.scheduler_name)
         self.queue = Queue()
         self.promises = Promises()
         self.profile = profile
+        self.moves = moves(self.cluster, self.queue, self.promises)
         self.is_synced = False
         self.generation = 0
         self._inbox: deque[ev.Event] = deque()
@@ -136,22 +139,15 @@ class Loop:
         while self._inbox:
             event = self._inbox.popleft()
             self.generation += 1
-            self._promise_news(event, now)
+            self.promises.hear(event, now)
             if isinstance(event, ev.BindEnded):
                 self._bind_ended(event, now)
-            for change in (*self._avoidance.hear(event, now), *fold(self.cluster, event)):
+            heard = (
+                *self._avoidance.hear(event, now),
+                *self.moves.hear(event, self.may_answer),
+            )
+            for change in (*heard, *fold(self.cluster, event)):
                 self._apply(change, now)
-
-    def _promise_news(self, event: ev.Event, now: float) -> None:
-        match event:
-            case ev.PodSeen(pod):
-                self.promises.see(pod, now)
-            case ev.PodVanished(uid):
-                self.promises.end(uid)
-            case ev.PodsListed(pods):
-                self.promises.keep_only(pod.uid for pod in pods)
-                for pod in pods:
-                    self.promises.see(pod)
 
     def _apply(self, change: ev.Change, now: float) -> None:
         match change:
@@ -177,7 +173,8 @@ class Loop:
         if self.promises.expire(now):
             log.info("a promised tier was given back: its pod never appeared")
         self.queue.flush(now)
-        for change in self._avoidance.tick(now):
+        moved = self.moves.tick() if self.may_answer() else ()
+        for change in (*self._avoidance.tick(now), *moved):
             self._apply(change, now)
         self._gauges.measure(self.queue, self.promises)
 

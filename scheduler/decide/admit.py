@@ -65,7 +65,7 @@ def admit(
     if left_alone or not _in_scope(cluster, pod, scope, rules):
         return Admission(answer=Answer(node_kinds=kinds))
     try:
-        ladders, warnings = _ladders(cluster, pod, rules)
+        ladders, warnings = ladders_of(cluster, pod, rules)
     except LadderError as error:
         return Admission(answer=Answer(denied=f"{names.MIG_FALLBACK}: {error}"), result="denied")
     ladders = tuple(ladder.without(shunned) for ladder in ladders)
@@ -139,7 +139,7 @@ def _in_scope(cluster: Cluster, pod: Pod, scope: Scope, rules: Rules) -> bool:
     return scope == "any" and (rules.scope == "all" or enabled)
 
 
-def _ladders(
+def ladders_of(
     cluster: Cluster, pod: Pod, rules: Rules
 ) -> tuple[tuple[Ladder, ...], tuple[str, ...]]:
     """The pod's ladder, else its namespace's, else the configured ones; and warnings."""

@@ -8,19 +8,23 @@ stopped for a slice that its replacement would not get.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
 from scheduler.decide.fallback import Granted, choose_tier
 from scheduler.decide.view import Profile
 from scheduler.model import names
+from scheduler.model.obstacle import Facts
 from scheduler.model.original import as_asked
 from scheduler.model.pod import Pod
-from scheduler.model.ticket import Move
+from scheduler.model.ticket import Move, Ticket, match_of, name_of, profiles
 from scheduler.state.cluster import Cluster
 from scheduler.state.promise import Promises
 
 Waiting = Iterable[Iterable[Pod]]
+#: For how long after its pod's grace a replacement is waited for.
+HELD_S: Final = 60.0
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -30,6 +34,11 @@ class Wish(msgspec.Struct, frozen=True):
     pod: Pod
     wanted: Pod
     node_name: str
+
+    @property
+    def change(self) -> str:
+        """``1g.10gb->2g.20gb``, for people."""
+        return f"{profiles(self.pod.gpu_requests)}->{profiles(self.wanted.gpu_requests)}"
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -51,6 +60,34 @@ def restorable(
     return Wish(Move.RESTORE, pod, wanted, found.placement.node_name)
 
 
+def ticket_of(wish: Wish, facts: Facts, attempt: int, digest: str, now: float) -> Ticket:
+    """The ticket with which a safe move begins."""
+    pod, match = wish.pod, match_of(wish.pod)
+    assert pod.owner is not None, "only owned pods are moved"
+    assert match is not None, "what is owned can be matched"
+    return Ticket(
+        id=name_of(wish.move, attempt, digest),
+        move=wish.move,
+        namespace=pod.namespace,
+        owner=pod.owner,
+        told=facts.told,
+        workload=pod.workload,
+        revision=match.revision,
+        index=match.index,
+        pod_name=pod.name,
+        pod_uid=pod.uid,
+        source=dict(pod.gpu_requests),
+        target=dict(wish.wanted.gpu_requests),
+        node_name=wish.node_name,
+        requests=dict(wish.wanted.requests),
+        priority=pod.priority,
+        attempt=attempt,
+        replicas=facts.replicas,
+        made_at=now,
+        deadline=now + facts.grace_s + HELD_S,
+    )
+
+
 def candidates(pods: Iterable[Pod], scheduler_name: str) -> list[Pod]:
     """Degraded pods that run, the strongest and longest degraded first."""
     running = (
@@ -63,4 +100,5 @@ def candidates(pods: Iterable[Pod], scheduler_name: str) -> list[Pod]:
 
 def kind_of(pod: Pod) -> object:
     """Of two pods of one kind, the second gets no better answer than the first."""
-    return (pod.priority, pod.kind, pod.annotations.get(names.ORIGINAL))
+    said = (pod.annotations.get(names.ORIGINAL), pod.annotations.get(names.MIG_FALLBACK))
+    return (pod.priority, pod.kind, pod.namespace, pod.map_text is None, *said)

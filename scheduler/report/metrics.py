@@ -50,6 +50,10 @@ COUNTERS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Pods that came past the webhook: replaced, gone, refused or unreachable.",
         ("result",),
     ),
+    "gpu_scheduler_moves": (
+        "Moves to another tier by what became of them; reasons against one count once per pod.",
+        ("move", "result"),
+    ),
     "gpu_scheduler_forwarded_questions": (
         "A standby's questions to the leader: answered, unanswered or no_leader.",
         ("result",),
@@ -102,6 +106,7 @@ class Metrics:
         self.watch_failures = self._counter("gpu_scheduler_watch_failures")
         self.tiers = self._counter("gpu_scheduler_admissions")
         self.replaced = self._counter("gpu_scheduler_replaced_pods")
+        self.moves = self._counter("gpu_scheduler_moves")
         self.forwarded = self._counter("gpu_scheduler_forwarded_questions")
         self.pending = self._gauge("scheduler_pending_pods")
         self.cache_size = self._gauge("scheduler_cache_size")

@@ -15,7 +15,7 @@ from datetime import datetime
 import msgspec
 
 from scheduler.model import names
-from scheduler.model.pod import Condition, Pod
+from scheduler.model.pod import Condition, Owner, Pod
 from scheduler.report.lane import RETRY_FIRST_S, Item, Lane
 from scheduler.watch.client import JSON, STRATEGIC_PATCH, Client
 
@@ -82,6 +82,17 @@ class Recorder:
         if self._is_news(pod, reason, text):
             self._event(pod, kind, reason, "Scheduling", text, decision_id)
 
+    def note_owner(self, namespace: str, owner: Owner, reason: str, text: str) -> None:
+        """Something the author of a pod's owner should know."""
+        about = {
+            "apiVersion": "batch/v1" if owner.kind == "Job" else "apps/v1",
+            "kind": owner.kind,
+            "name": owner.name,
+            "namespace": namespace,
+            "uid": owner.uid,
+        }
+        self._send_event(about, "Warning", reason, "Moving", text, "")
+
     def forget(self, uid: str) -> None:
         """The pod is placed: its condition, if it was not sent yet, is true no more."""
         self._conditions.pop(uid, None)
@@ -115,14 +126,33 @@ class Recorder:
     def _event(
         self, pod: Pod, kind: str, reason: str, action: str, note: str, decision_id: str
     ) -> None:
+        about = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "name": pod.name,
+            "namespace": pod.namespace,
+            "uid": pod.uid,
+        }
+        self._send_event(about, kind, reason, action, note, decision_id)
+
+    def _send_event(
+        self,
+        about: dict[str, str],
+        kind: str,
+        reason: str,
+        action: str,
+        note: str,
+        decision_id: str,
+    ) -> None:
         stamp = micro_time(self._wall())
-        digest = hashlib.blake2b(f"{pod.uid}/{reason}/{note}/{stamp}".encode(), digest_size=8)
+        content = f"{about['uid']}/{reason}/{note}/{stamp}"
+        digest = hashlib.blake2b(content.encode(), digest_size=8)
         body = {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {
-                "name": event_name(pod.name, digest.hexdigest()),
-                "namespace": pod.namespace,
+                "name": event_name(about["name"], digest.hexdigest()),
+                "namespace": about["namespace"],
                 **({"annotations": {names.DECISION: decision_id}} if decision_id else {}),
             },
             "eventTime": stamp,
@@ -130,17 +160,11 @@ class Recorder:
             "reportingInstance": self._instance,
             "action": action,
             "reason": reason,
-            "regarding": {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "name": pod.name,
-                "namespace": pod.namespace,
-                "uid": pod.uid,
-            },
+            "regarding": about,
             "note": cut(note, NOTE_BYTES_MAX),
             "type": kind,
         }
-        path = f"/apis/events.k8s.io/v1/namespaces/{pod.namespace}/events"
+        path = f"/apis/events.k8s.io/v1/namespaces/{about['namespace']}/events"
         self._lane.put(
             Item(
                 method="POST",

@@ -20,6 +20,7 @@ import msgspec
 from scheduler.model import names
 from scheduler.model.admission import Rewrite
 from scheduler.model.pod import Pod
+from scheduler.state import event as ev
 
 UNMET_MAX_S = 10.0
 RETRY_AFTER_S = 1.0
@@ -102,6 +103,18 @@ class Promises:
         patience_s = max(RETRY_AFTER_S, PATIENCE * self._latency_s(now))
         late = (p for p in self.unmet() if now - p.made_at > patience_s)
         return next((p for p in late if p.pod.workload == pod.workload), None)
+
+    def hear(self, event: ev.Event, now: float) -> None:
+        """What happens to pods."""
+        match event:
+            case ev.PodSeen(pod):
+                self.see(pod, now)
+            case ev.PodVanished(uid):
+                self.end(uid)
+            case ev.PodsListed(pods):
+                self.keep_only(pod.uid for pod in pods)
+                for pod in pods:
+                    self.see(pod)
 
     def see(self, pod: Pod, now: float | None = None) -> None:
         """A pod as the watch shows it: meets its promise, or ends it."""

@@ -1,0 +1,178 @@
+"""One scheduler's moves: what it hears, what it does once a second, what admissions ask of it.
+
+Who is chosen is ``scheduler/scout``'s to say, and what becomes of a chosen one is the matter of
+``scheduler/course``. Every replica hears everything; only who leads acts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from scheduler.course import Course
+from scheduler.model import names
+from scheduler.model.errand import Errand
+from scheduler.model.pod import Pod
+from scheduler.model.ticket import Ticket
+from scheduler.report.moved import Moved
+from scheduler.scout import Scout, Settings, State
+from scheduler.state import event as ev
+from scheduler.state.history import History
+
+LOWEST: Final = -(2**63)
+
+
+class Companion(Protocol):
+    """What a loop and its admissions ask of moves."""
+
+    def hear(self, event: ev.Event, acts: Callable[[], bool]) -> list[ev.Change]:
+        """An event that is about to be folded; ``acts`` is whether this process leads."""
+
+    def tick(self) -> list[ev.Change]:
+        """A second has passed; asked only of who leads."""
+
+    def ticket_for(self, pod: Pod) -> Ticket | None:
+        """The ticket that a pod under review takes, if one waits for it."""
+
+    def shunned(self, pod: Pod) -> frozenset[str]:
+        """Tiers on which pods like this one crashed."""
+
+
+class Moves:
+    """One scheduler's moves; ``wall`` is seconds since 1970, ``fresh`` a new random word."""
+
+    def __init__(
+        self,
+        state: State,
+        settings: Settings,
+        moved: Moved,
+        send: Callable[[Errand], None],
+        wall: Callable[[], float],
+        fresh: Callable[[], str],
+    ) -> None:
+        self._state = state
+        self._settings = settings
+        self._moved = moved
+        self._wall = wall
+        self._history = History(settings.timings)
+        self._course = Course(state.cluster, self._history, moved, send, fresh)
+        self.tickets = self._course.tickets
+        self._scout = Scout(state, settings, self._history, self.tickets, moved, send)
+        self._is_recalled = False
+
+    # --- for admissions ----------------------------------------------------------------------
+
+    def ticket_for(self, pod: Pod) -> Ticket | None:
+        """The ticket that a pod under review takes, if one waits for it."""
+        promised = self._state.promises.holders(LOWEST)
+        taken = {one.pod.annotations.get(names.MOVE, "") for one in promised}
+        pods = self._state.cluster.pods
+        return self.tickets.for_newcomer(pod, pods, self._course.evicted(), taken)
+
+    def shunned(self, pod: Pod) -> frozenset[str]:
+        """Tiers on which pods like this one crashed."""
+        return self._history.crashed_on(pod)
+
+    # --- what happens ------------------------------------------------------------------------
+
+    def hear(self, event: ev.Event, acts: Callable[[], bool]) -> list[ev.Change]:
+        """An event that is about to be folded; ``acts`` is whether this process leads."""
+        self._scout.news()
+        now = self._wall()
+        match event:
+            case ev.PodSeen(pod):
+                return self._pod_seen(pod, now, acts)
+            case ev.PodVanished(uid):
+                self._pod_vanished(uid)
+            case ev.PodsListed(pods):
+                self._pods_listed(pods)
+            case ev.OwnerTold(ticket_id=""):
+                wish = self._scout.owner_told(event, now)
+                if wish is not None and event.facts is not None:
+                    self._course.begin(wish, event.facts, now)
+            case _ if isinstance(event, ev.MoveNews):
+                return self._ticket_news(event, now, acts)
+        return []
+
+    def _ticket_news(
+        self, event: ev.MoveNews, now: float, acts: Callable[[], bool]
+    ) -> list[ev.Change]:
+        match event:
+            case ev.TicketSeen(ticket):
+                self._course.seen(ticket, now)
+                return self._course.step(ticket, now) if acts() else []
+            case ev.TicketVanished(ticket_id):
+                return self._course.vanished(ticket_id, now)
+            case ev.TicketsListed(tickets):
+                return self._tickets_listed(tickets, now)
+            case ev.TicketUnwritten(ticket_id, message):
+                return self._course.unwritten(ticket_id, message, now)
+            case ev.OwnerTold():
+                return self._course.told(event, now)
+            case ev.EvictionEnded():
+                return self._course.eviction_ended(event, now)
+
+    def _tickets_listed(self, tickets: tuple[Ticket, ...], now: float) -> list[ev.Change]:
+        listed = {ticket.id for ticket in tickets}
+        gone = [one.id for one in self.tickets if one.id not in listed]
+        changes = [
+            change
+            for ticket_id in gone
+            if self.tickets.is_seen(ticket_id)
+            for change in self._course.vanished(ticket_id, now)
+        ]
+        for ticket in tickets:
+            self._course.seen(ticket, now)
+        return changes
+
+    def _pod_seen(self, pod: Pod, now: float, acts: Callable[[], bool]) -> list[ev.Change]:
+        self._note(pod)
+        ticket = self.tickets.get(pod.annotations.get(names.MOVE, ""))
+        return self._course.step(ticket, now) if ticket is not None and acts() else []
+
+    def _note(self, pod: Pod) -> None:
+        self.tickets.see_pod(pod)
+        self._scout.note(pod)
+
+    def _pod_vanished(self, uid: str) -> None:
+        self.tickets.lose_pod(uid)
+        self._moved.forget(uid)
+        self._scout.forget(uid)
+
+    def _pods_listed(self, pods: tuple[Pod, ...]) -> None:
+        listed = {pod.uid for pod in pods}
+        for uid in [uid for uid in self._state.cluster.pods if uid not in listed]:
+            self._pod_vanished(uid)
+        for pod in pods:
+            self._note(pod)
+            if not self._is_recalled:
+                self._history.recall(pod)
+        self._is_recalled = True
+
+    def tick(self) -> list[ev.Change]:
+        """Take every move further, and look for new ones; asked only of who leads."""
+        now = self._wall()
+        changes = [change for one in self.tickets for change in self._course.step(one, now)]
+        if self._settings.mode != "off":
+            self._scout.look_around(now)
+        return changes
+
+
+class Still:
+    """Moves where there are none: a scheduler without an API server to ask."""
+
+    def hear(self, event: ev.Event, acts: Callable[[], bool]) -> list[ev.Change]:
+        """Nothing follows."""
+        return []
+
+    def tick(self) -> list[ev.Change]:
+        """Nothing is done."""
+        return []
+
+    def ticket_for(self, pod: Pod) -> Ticket | None:
+        """Nobody is waited for."""
+        return None
+
+    def shunned(self, pod: Pod) -> frozenset[str]:
+        """Nothing is known."""
+        return frozenset()
