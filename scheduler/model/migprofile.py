@@ -35,9 +35,10 @@ _TOLERANCE: Final = 0.08
 
 
 class Kind(enum.Enum):
-    """What an instance takes: (label, slices of its boards, starts, size, compute, most, id).
+    """What an instance takes of a GPU; sizes and starts are counted in memory slices.
 
-    ``size`` and ``starts`` count memory slices; ``id`` is the driver's profile id.
+    The columns: label, slices of the boards that have it, starts, size, compute slices, most
+    instances on one GPU, and the driver's profile id where a listing showed it.
     """
 
     ONE = ("1g", 8, (0, 1, 2, 3, 4, 5, 6), 1, 1, 7, 19)
@@ -52,43 +53,26 @@ class Kind(enum.Enum):
     TWO_QUARTERS = ("2g", 4, (0, 2), 2, 2, 2, 5)
     TWO_QUARTERS_MEDIA = ("2g+me", 4, (0, 2), 2, 2, 1, 6)
     FOUR_QUARTERS = ("4g", 4, (0,), 4, 4, 1, 0)
-    HALF = ("1g", 2, (0, 1), 1, 1, 2, -1)
-    TWO_HALVES = ("2g", 2, (0,), 2, 2, 1, -1)
+    HALF = ("1g", 2, (0, 1), 1, 1, 2, None)
+    TWO_HALVES = ("2g", 2, (0,), 2, 2, 1, None)
 
-    @property
-    def label(self) -> str:
-        """The short name: ``1g``, ``1gD`` (twice the memory), ``1g+me`` (media engines)."""
-        return str(self.value[0])
-
-    @property
-    def board_slices(self) -> int:
-        """Memory slices of the boards that have this kind."""
-        return int(self.value[1])
-
-    @property
-    def starts(self) -> tuple[int, ...]:
-        """The memory slices at which an instance may begin."""
-        return self.value[2]
-
-    @property
-    def size(self) -> int:
-        """Memory slices."""
-        return int(self.value[3])
-
-    @property
-    def compute(self) -> int:
-        """Compute slices."""
-        return int(self.value[4])
-
-    @property
-    def max_count(self) -> int:
-        """The most instances of the kind on one GPU."""
-        return int(self.value[5])
-
-    @property
-    def profile_id(self) -> int | None:
-        """The driver's id of the GPU instance profile, where a listing showed it."""
-        return int(self.value[6]) if self.value[6] >= 0 else None
+    def __init__(
+        self,
+        label: str,
+        board_slices: int,
+        starts: tuple[int, ...],
+        size: int,
+        compute: int,
+        max_count: int,
+        profile_id: int | None,
+    ) -> None:
+        self.label = label
+        self.board_slices = board_slices
+        self.starts = starts
+        self.size = size
+        self.compute = compute
+        self.max_count = max_count
+        self.profile_id = profile_id
 
     @property
     def is_media(self) -> bool:
