@@ -1,0 +1,78 @@
+"""What a layout costs a pool later, and so where the next instance does least harm.
+
+A GPU whose free slices no request can take is worse than one with fewer free slices in one
+piece. How much worse is in a fixed table (``layoutcosts``), one entry per layout, solved once
+offline for a uniform mix with arrivals and departures (``tools/layoutcost``). A placement is
+judged by the **rise**: the cost of the layout after it, less that of the layout before. Boards of
+equal shape share a table; nothing is learned while running, so the answer is the same everywhere.
+
+Example: the first 2g goes to slice 4, because there 4g, 3g and three more 1g still fit beside it.
+"""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from typing import Final
+
+from scheduler.model import mig
+from scheduler.model.layoutcosts import TABLES
+from scheduler.model.migprofile import Kind
+
+#: For each number of memory slices, the board whose layouts stand for all others of that shape.
+SHAPES: Final = {8: "A100-80", 4: "A30-24", 2: "RTX-PRO-5000"}
+#: An instance with media engines leaves the same room as one without.
+_PLAIN: Final = {
+    Kind.ONE_MEDIA: Kind.ONE,
+    Kind.QUARTER_MEDIA: Kind.QUARTER,
+    Kind.TWO_QUARTERS_MEDIA: Kind.TWO_QUARTERS,
+}
+
+
+def shape_of(slices: int) -> mig.Board:
+    """The board that stands for all boards with that many memory slices."""
+    return mig.BOARDS[SHAPES[slices]]
+
+
+@lru_cache(maxsize=65536)
+def cost(board: mig.Board, layout: mig.Layout) -> float:
+    """The layout's entry, relative to the empty GPU's 0; 0 for one that cannot exist."""
+    key = _key(board, layout)
+    return _table(board.memory_slices).get(key, 0.0) if key is not None else 0.0
+
+
+@lru_cache(maxsize=65536)
+def best_start(board: mig.Board, layout: mig.Layout, profile: str) -> tuple[int, float] | None:
+    """Where one more instance costs least, and how much; None where it does not fit.
+
+    Equal costs go to the higher start, as the driver itself chooses.
+    """
+    if not mig.is_legal(board, layout):
+        return None
+    before = cost(board, layout)
+    rises = [
+        (round(cost(board, mig.with_slot(layout, profile, start)) - before, 6), -start)
+        for start in mig.fits(board, layout, profile)
+    ]
+    if not rises:
+        return None
+    rise, start = min(rises)
+    return -start, rise
+
+
+@cache
+def _table(slices: int) -> dict[tuple[tuple[int, Kind], ...], float]:
+    board = shape_of(slices)
+    keys = (_key(board, layout) for layout in mig.layouts(board))
+    entries = zip(keys, TABLES[slices], strict=True)
+    return {key: entry for key, entry in entries if key is not None}
+
+
+def _key(board: mig.Board, layout: mig.Layout) -> tuple[tuple[int, Kind], ...] | None:
+    slots: list[tuple[int, Kind]] = []
+    for name, start in layout:
+        profile = mig.profile_of(board, name)
+        if profile is None:
+            return None
+        slots.append((start, _PLAIN.get(profile.kind, profile.kind)))
+    # Starts are unique in a layout that can exist, and kinds have no order.
+    return tuple(sorted(slots, key=lambda slot: slot[0]))
