@@ -110,7 +110,7 @@ class Answerer:
 
     def _admit(self, question: Question, pod: Pod) -> Admission:
         self._loop.cluster.refer(pod)
-        ticket = self._loop.moves.ticket_for(pod)
+        ticket = self._loop.moves.ticket_for(pod, self._clock())
         admission = admit(
             self._loop.cluster,
             self._loop.promises,

@@ -21,6 +21,7 @@ from scheduler import config as configuration
 from scheduler import forward
 from scheduler.admitting import Admitting
 from scheduler.bind.binder import Binder
+from scheduler.bind.errands import Errands
 from scheduler.leader import Elector, Timings
 from scheduler.loop import Loop
 from scheduler.mandate import Mandate
@@ -90,15 +91,9 @@ class App:
         elector = self._elector(client)
         mandate = Mandate(elector, self._reflectors, lambda: self._on_term())
         inquest = Inquest(client, lambda event: loop.emit(event))
-        moving = Moving(
-            self._config,
-            client,
-            recorder,
-            self._metrics,
-            lambda event: loop.emit(event),
-            mandate.leads,
-            utc_now,
-        )
+        own = self._config.leader_election.resource_namespace
+        errands = Errands(client, own, lambda event: loop.emit(event), mandate.leads)
+        moving = Moving(self._config, recorder, self._metrics, errands.send, utc_now)
         loop = Loop(
             self._config.profile(),
             lambda emit: Binder(client, emit, lambda: elector.epoch, elector.leads, calm),
@@ -113,24 +108,29 @@ class App:
         self._on_lead = lambda leads: self._led(leads, loop)
         self._on_term = loop.nudge
         self._start("mandate", mandate.run())
-        self._start("errands", moving.run())
+        self._start("errands", errands.run())
         election = self._start_stages(client, recorder, loop, elector, inquest)
         async with self._health():
             failed = await self._until(stop)
-            # In this order: decide no more, let what was sent end, give the lease back. The next
-            # leader must not decide before it can see what we did.
-            elector.retire()
-            is_settled = await loop.settle(SHUTDOWN_S)
-            election.cancel()
-            await asyncio.gather(election, return_exceptions=True)
-            if is_settled:
-                await elector.release()
-            await recorder.drain(SHUTDOWN_S)
-            for task in self._tasks:
-                task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self._stop(loop, elector, election, recorder)
         logger.info("gpu-scheduler stopped")
         return 1 if failed else 0
+
+    async def _stop(
+        self, loop: Loop, elector: Elector, election: asyncio.Task[None], recorder: Recorder
+    ) -> None:
+        # In this order: decide no more, let what was sent end, give the lease back. The next
+        # leader must not decide before it can see what we did.
+        elector.retire()
+        is_settled = await loop.settle(SHUTDOWN_S)
+        election.cancel()
+        await asyncio.gather(election, return_exceptions=True)
+        if is_settled:
+            await elector.release()
+        await recorder.drain(SHUTDOWN_S)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _start_stages(
         self,

@@ -31,8 +31,8 @@ class Companion(Protocol):
     def tick(self) -> list[ev.Change]:
         """A second has passed; asked only of who leads."""
 
-    def ticket_for(self, pod: Pod) -> Ticket | None:
-        """The ticket that a pod under review takes, if one waits for it."""
+    def ticket_for(self, pod: Pod, now: float) -> Ticket | None:
+        """The ticket that a pod under review takes; ``now`` is the promises' clock."""
 
     def shunned(self, pod: Pod) -> frozenset[str]:
         """Tiers on which pods like this one crashed."""
@@ -62,9 +62,12 @@ class Moves:
 
     # --- for admissions ----------------------------------------------------------------------
 
-    def ticket_for(self, pod: Pod) -> Ticket | None:
-        """The ticket that a pod under review takes, if one waits for it."""
-        promised = self._state.promises.holders(LOWEST)
+    def ticket_for(self, pod: Pod, now: float) -> Ticket | None:
+        """The ticket that a pod under review takes; a controller that tries again keeps its own."""
+        promises = self._state.promises
+        promised = [
+            one for one in promises.holders(LOWEST) if one is not promises.retried(pod, now)
+        ]
         taken = {one.pod.annotations.get(names.MOVE, "") for one in promised}
         pods = self._state.cluster.pods
         return self.tickets.for_newcomer(pod, pods, self._course.evicted(), taken)
@@ -169,7 +172,7 @@ class Still:
         """Nothing is done."""
         return []
 
-    def ticket_for(self, pod: Pod) -> Ticket | None:
+    def ticket_for(self, pod: Pod, now: float) -> Ticket | None:
         """Nobody is waited for."""
         return None
 

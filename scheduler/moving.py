@@ -1,4 +1,4 @@
-"""One process's moves, put together: what looks for them, and what runs their errands.
+"""A loop's moves, put together of configuration, people to tell, and who runs errands.
 
 ::
 
@@ -9,39 +9,34 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any
 
-from scheduler.bind.errands import Errands
 from scheduler.config import Config
+from scheduler.model.errand import Errand
 from scheduler.moves import Moves
 from scheduler.report.metrics import Metrics
 from scheduler.report.moved import Moved, Teller
 from scheduler.scout import Settings, State
-from scheduler.state import event as ev
 from scheduler.state.cluster import Cluster
 from scheduler.state.promise import Promises
 from scheduler.state.queue import Queue
-from scheduler.watch.client import Client
 
 
 class Moving:
-    """Makes a loop's moves; ``run`` does what they ask for."""
+    """Makes a loop's moves; ``send`` does what they ask for."""
 
     def __init__(
         self,
         config: Config,
-        client: Client,
         teller: Teller,
         metrics: Metrics,
-        emit: Callable[[ev.MoveNews], None],
-        leads: Callable[[], bool],
+        send: Callable[[Errand], None],
         wall: Callable[[], datetime],
     ) -> None:
         self._config = config
         self._moved = Moved(teller, lambda move, result: metrics.moves.labels(move, result).inc())
-        self._errands = Errands(client, config.leader_election.resource_namespace, emit, leads)
+        self._send = send
         self._wall = wall
 
     def moves(self, cluster: Cluster, queue: Queue, promises: Promises) -> Moves:
@@ -55,11 +50,7 @@ class Moving:
                 rules=self._config.rules(),
             ),
             self._moved,
-            self._errands.send,
+            self._send,
             lambda: self._wall().timestamp(),
             lambda: secrets.token_hex(4),
         )
-
-    def run(self) -> Coroutine[Any, Any, None]:
-        """Run errands for ever; ends by cancellation."""
-        return self._errands.run()

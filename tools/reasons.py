@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from scheduler.model.code import Cause, Code
+from scheduler.model.obstacle import Obstacle
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "reasons.md"
 
@@ -24,6 +25,13 @@ that grows from 1 s to 10 s, and every five minutes in any case.
 
 """
 
+MOVES: Final = """\
+## Why a pod is not moved to a better MIG tier
+
+From `scheduler/model/obstacle.py`; what a move is stands in [moves.md](moves.md). The metric
+`gpu_scheduler_moves_total` counts what was told by the code in lower case.
+"""
+
 
 def render() -> str:
     """The page's text."""
@@ -33,7 +41,16 @@ def render() -> str:
         lines.append(f"| `{code.name}` | {code.meaning} | {causes} |")
     unused = [cause.value for cause in Cause if not any(cause in code.causes for code in Code)]
     assert not unused, f"nothing waits for: {', '.join(unused)}"
-    return HEAD + "\n".join(lines) + "\n"
+    return HEAD + "\n".join([*lines, *_of_moves()]) + "\n"
+
+
+def _of_moves() -> list[str]:
+    """Why a pod stays where it is although it could have a better tier."""
+    lines = ["", MOVES, "| code | what it means | told |", "|---|---|---|"]
+    for one in Obstacle:
+        told = "event `NotMoved` on the pod" if one.is_told else "no: it passes, or was chosen"
+        lines.append(f"| `{one.name}` | {one.meaning} | {told} |")
+    return lines
 
 
 def main() -> int:

@@ -49,11 +49,10 @@ def admit(
     move: str | None = None,
     shunned: frozenset[str] = frozenset(),
 ) -> Admission:
-    """Answer one question; ``waiting`` are refused pods that lack one resource, in groups that
-    ask for the same.
+    """Answer one question; ``waiting`` are refused pods that lack one resource, by what they ask.
 
-    ``now`` is the promises' clock: it tells a controller's retry from a sibling. ``move`` is the
-    ticket that the pod takes, ``shunned`` are tiers on which pods like it crashed.
+    ``now`` is the promises' clock; ``move`` the ticket that the pod takes, ``shunned`` are tiers
+    on which pods like it crashed.
     """
     kinds = node_kinds(cluster, pod)
     known = promises.known(pod.namespace, pod.annotations.get(names.RESERVATION, ""))
@@ -70,17 +69,12 @@ def admit(
         return Admission(answer=Answer(denied=f"{names.MIG_FALLBACK}: {error}"), result="denied")
     ladders = tuple(ladder.without(shunned) for ladder in ladders)
     candidate = _moved(pod if ours else msgspec.structs.replace(pod, unsupported=()), move)
-    retried = promises.retried(pod, now)
-    held = [promise for promise in promises.holders(pod.priority) if promise is not retried]
+    held = promises.others(pod, now)
     found = choose_tier(cluster, candidate, ladders, held, waiting, rules.profile)
     if isinstance(found, Refused):
         return _refused(found, warnings, move)
-    answer = Answer(
-        rewrites=_rewrites(pod, found),
-        annotate=ours or bool(found.changes),
-        warnings=warnings,
-        move=move,
-    )
+    rewrites, annotate = _rewrites(pod, found), ours or bool(found.changes)
+    answer = Answer(rewrites=rewrites, annotate=annotate, warnings=warnings, move=move)
     result = "degraded" if found.changes else "kept"
     return Admission(answer=answer, granted=found, result=result, tried=found.tried)
 

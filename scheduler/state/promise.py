@@ -158,6 +158,11 @@ class Promises:
         strong = [p for p in self._all.values() if p.pod.priority >= priority]
         return sorted(strong, key=lambda p: (-p.pod.priority, p.made_at))
 
+    def others(self, pod: Pod, now: float) -> list[Promise]:
+        """The holders for a newcomer, without the promise of its own earlier attempt."""
+        retried = self.retried(pod, now)
+        return [promise for promise in self.holders(pod.priority) if promise is not retried]
+
     def _latency_s(self, now: float) -> float:
         """How long pods took lately from their promise to their appearance, at most."""
         return float(self._slowest_s * 0.5 ** ((now - self._slowest_at) / LATENCY_HALVES_S))
