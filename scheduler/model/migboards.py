@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from scheduler.model.migprofile import Board, Kind, Profile, canonical, profile_of
+from scheduler.model.migprofile import Board, Kind, Profile, canonical
 
 _SEVENTHS: Final = (Kind.ONE, Kind.ONE_DOUBLE, Kind.TWO, Kind.THREE, Kind.FOUR, Kind.SEVEN)
 _QUARTERS: Final = (Kind.QUARTER, Kind.TWO_QUARTERS, Kind.FOUR_QUARTERS)
@@ -174,10 +174,11 @@ def board_of(product: str, memory_mib: int = 0, profiles: Iterable[str] = ()) ->
 
 
 def _nearest(boards: list[Board], memory_mib: int, profiles: tuple[str, ...]) -> Board:
-    """The board that knows most of the profiles; then the nearest memory; then the first."""
+    """The board that has most of the names as they are; then the nearest memory; then the first."""
+    wanted = set(map(canonical, profiles))
 
     def misfit(board: Board) -> tuple[int, float]:
-        unknown = sum(profile_of(board, canonical(name)) is None for name in profiles)
+        unknown = len(wanted - board.profiles.keys() - board.aliases.keys())
         return unknown, abs(board.memory_gb - memory_mib / 1024) if memory_mib else 0.0
 
     return min(boards, key=misfit)

@@ -1,0 +1,91 @@
+"""The layout-cost table: that the data is what the generator solves, and what it prefers."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler.model import layoutcost, mig
+from scheduler.model.layoutcosts import TABLES
+from tools.layoutcost import PAGE, Chain, render
+
+A100 = mig.BOARDS["A100-80"]
+
+
+def test_the_data_is_what_the_generator_writes() -> None:
+    assert PAGE.read_text(encoding="utf-8") == render()
+
+
+@pytest.mark.parametrize("slices", sorted(layoutcost.SHAPES))
+def test_the_table_solves_the_equation_it_is_meant_to_solve(slices: int) -> None:
+    """One more sweep adds the same amount (the average cost) to every entry, but for rounding."""
+    chain = Chain(layoutcost.shape_of(slices))
+    table = list(TABLES[slices])
+    gains = [new - old for new, old in zip(chain.step(table), table, strict=True)]
+    assert max(gains) - min(gains) < 2e-4
+    assert 0 < max(gains) * chain.uniform < slices
+
+
+def test_boards_of_one_shape_share_their_costs() -> None:
+    for board in mig.BOARDS.values():
+        shape = layoutcost.shape_of(board.memory_slices)
+        for mine, theirs in zip(mig.layouts(board), mig.layouts(shape), strict=True):
+            assert layoutcost.cost(board, mine) == layoutcost.cost(shape, theirs)
+
+
+FIRST = [
+    pytest.param("1g.10gb", 5, id="1g-leaves-the-last-slices-to-a-double"),
+    pytest.param("1g.20gb", 6, id="a-double-takes-the-slice-no-1g-can-have"),
+    pytest.param("2g.20gb", 4, id="2g-leaves-the-place-of-the-4g"),
+    pytest.param("3g.40gb", 4, id="3g-leaves-the-place-of-the-4g"),
+    pytest.param("4g.40gb", 0, id="4g"),
+    pytest.param("7g.80gb", 0, id="7g"),
+]
+
+
+@pytest.mark.parametrize(("profile", "start"), FIRST)
+def test_the_first_instance_goes_where_it_harms_least(profile: str, start: int) -> None:
+    best = layoutcost.best_start(A100, (), profile)
+    assert best is not None
+    assert best[0] == start
+
+
+def test_of_two_gpus_the_one_that_is_broken_already_takes_the_small_instance() -> None:
+    broken = layoutcost.best_start(A100, (("2g.20gb", 2),), "1g.10gb")
+    empty = layoutcost.best_start(A100, (), "1g.10gb")
+    assert broken is not None
+    assert empty is not None
+    assert broken[1] < empty[1]
+
+
+def test_the_rise_is_the_difference_of_two_entries_and_the_least_of_all_starts() -> None:
+    for layout in list(mig.layouts(A100))[::5]:
+        for profile in A100.plain:
+            rises = {
+                start: layoutcost.cost(A100, mig.with_slot(layout, profile.name, start))
+                - layoutcost.cost(A100, layout)
+                for start in mig.fits(A100, layout, profile.name)
+            }
+            best = layoutcost.best_start(A100, layout, profile.name)
+            if not rises:
+                assert best is None
+                continue
+            assert best is not None
+            assert best[1] == pytest.approx(min(rises.values()), abs=1e-6)
+            assert rises[best[0]] == pytest.approx(best[1], abs=1e-6)
+
+
+def test_an_instance_with_media_engines_costs_what_one_without_costs() -> None:
+    assert layoutcost.cost(A100, (("1g.10gb+me", 3),)) == layoutcost.cost(A100, (("1g.10gb", 3),))
+    assert layoutcost.best_start(A100, (("1g.10gb+me", 3),), "1g.10gb+me") is None
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        pytest.param((("9g.99gb", 0),), id="unknown"),
+        pytest.param((("3g.40gb", 0), ("2g.20gb", 2)), id="overlapping"),
+    ],
+)
+def test_beside_a_layout_that_cannot_exist_nothing_is_placed(layout: mig.Layout) -> None:
+    assert layoutcost.best_start(A100, layout, "1g.10gb") is None
+    assert layoutcost.cost(A100, layout) == 0.0
