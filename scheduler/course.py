@@ -147,6 +147,7 @@ class Course:
                     return self._end(ticket, Result.POD_CHANGED, "the pod changed meanwhile", now)
             case ev.Eviction.FAILED:
                 log.warning("eviction failed", ticket=ticket.id, problem=news.message)
+                progress.facts = None  # by the next try they are old
                 if progress.tries >= TRIES_MAX:
                     return self._end(ticket, Result.REFUSED, news.message, now)
         return []
