@@ -131,7 +131,6 @@ def test_the_seeds_h200_is_told_from_the_real_one_by_its_memory_or_its_profiles(
     assert mig.board_of("NVIDIA-H200", 71680, ["1g.18gb"]) is mig.BOARDS["H200-141"]
 
 
-@pytest.mark.contract("S1-62")
 def test_profile_ids_are_the_drivers() -> None:
     forty = {
         "1g.5gb": 19,
