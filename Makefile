@@ -9,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOCKED := $(VENV)/.locked
 STAMP := $(VENV)/.installed
-CODE := scheduler webhook gpucheck gpuctl tools bench tests
+CODE := scheduler webhook fakegpu gpucheck gpuctl tools bench tests
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 ARGS ?=
@@ -47,7 +47,7 @@ lint: $(STAMP) ## formatting, ruff, mypy --strict, import rules, unused dependen
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/deptry scheduler webhook gpucheck gpuctl
+	$(BIN)/deptry scheduler webhook fakegpu gpucheck gpuctl
 
 .PHONY: format
 format: $(STAMP) ## let ruff format and sort imports

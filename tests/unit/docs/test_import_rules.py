@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-PACKAGES = ("scheduler", "webhook", "gpucheck", "gpuctl", "tools")
+PACKAGES = ("scheduler", "webhook", "fakegpu", "gpucheck", "gpuctl", "tools")
 
 # file that breaks a rule, what it says, and the line by which import-linter must report it
 STRAYS = [
@@ -59,6 +59,24 @@ STRAYS = [
         "import scheduler.state",
         "webhook.stray -> scheduler.state",
         id="the-webhook-looks-for-itself",
+    ),
+    pytest.param(
+        "fakegpu/node/stray.py",
+        "import uuid",
+        "fakegpu.node.stray -> uuid",
+        id="a-fake-nodes-face-takes-chances",
+    ),
+    pytest.param(
+        "fakegpu/topology/stray.py",
+        "import fakegpu.node",
+        "fakegpu.topology.stray -> fakegpu.node",
+        id="what-there-is-looks-up-to-the-nodes-face",
+    ),
+    pytest.param(
+        "fakegpu/stray.py",
+        "import scheduler.decide",
+        "fakegpu.stray -> scheduler.decide",
+        id="the-fake-gpus-know-how-it-is-decided",
     ),
     pytest.param(
         "gpuctl/stray.py",

@@ -14,6 +14,7 @@ FUNCTION_LINES_MAX = 40
 FILE_LINES_MAX = {
     "scheduler": 250,
     "webhook": 250,
+    "fakegpu": 250,
     "gpucheck": 250,
     "gpuctl": 250,
     "tools": 250,
