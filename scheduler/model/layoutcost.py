@@ -11,6 +11,7 @@ Example: the first 2g goes to slice 4, because there 4g, 3g and three more 1g st
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import Final
 
@@ -76,3 +77,34 @@ def _key(board: mig.Board, layout: mig.Layout) -> tuple[tuple[int, Kind], ...] |
         slots.append((start, _PLAIN.get(profile.kind, profile.kind)))
     # Starts are unique in a layout that can exist, and kinds have no order.
     return tuple(sorted(slots, key=lambda slot: slot[0]))
+
+
+@lru_cache(maxsize=4096)
+def arrange(board: mig.Board, profiles: tuple[str, ...]) -> mig.Layout | None:
+    """The cheapest legal layout of these instances on one empty GPU; None where there is none.
+
+    Found by trying all, so that a set that fits in one order only is never refused.
+    """
+    known = [mig.profile_of(board, name) for name in profiles]
+    if any(profile is None for profile in known):
+        return None
+    # Instances with the fewest places first: the search then ends early.
+    rigid = sorted(profiles, key=lambda name: (len(mig.fits(board, (), name)), name))
+    found = set(_arranged(board, (), tuple(rigid), -1))
+    if not found:
+        return None
+    return min(found, key=lambda layout: (cost(board, layout), [-start for _, start in layout]))
+
+
+def _arranged(
+    board: mig.Board, layout: mig.Layout, left: tuple[str, ...], after: int
+) -> Iterator[mig.Layout]:
+    """Every layout with the rest cut as well; equal profiles only in rising order."""
+    if not left:
+        yield layout
+        return
+    name, rest = left[0], left[1:]
+    for start in mig.fits(board, layout, name):
+        if start > after:
+            same = start if rest and rest[0] == name else -1
+            yield from _arranged(board, mig.with_slot(layout, name, start), rest, same)

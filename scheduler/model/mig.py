@@ -23,6 +23,7 @@ from scheduler.model.migprofile import (
     Profile,
     canonical,
     compute_instances,
+    is_profile,
     profile_of,
 )
 
@@ -41,6 +42,7 @@ __all__ = [
     "flaw",
     "is_legal",
     "is_maximal",
+    "is_profile",
     "layout_of",
     "layouts",
     "occupancy",

@@ -175,6 +175,11 @@ def canonical(text: str) -> str:
     return f"{compute}{found[2]}g.{found[3]}gb{variants}"
 
 
+def is_profile(text: str) -> bool:
+    """Whether a text has a profile's form, whatever board it may be of."""
+    return _PROFILE.fullmatch(canonical(text)) is not None
+
+
 def compute_instances(text: str) -> int | None:
     """Compute slices of a compute instance: ``1c.3g.20gb`` -> 1; None for a GPU instance."""
     found = _PROFILE.fullmatch(canonical(text))

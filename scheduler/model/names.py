@@ -40,10 +40,19 @@ ADMISSION_KEYS: Final = (RESERVATION, MOVE)
 # --- the seeds' annotations ---------------------------------------------------------------
 FALLBACK: Final = "gpu-webhook.k8s.io/fallback"
 ORIGINAL: Final = "adapter.gpu.turbonomic.ibm.com/original"
+MIG_CONFIG: Final = "run.ai/mig.config"  # on nodes: a document that says how GPUs are cut
 
 # --- labels -------------------------------------------------------------------------------
 NODE_ALIASES: Final = ("gpu-node-name", "gpu-node")  # in the order in which they are asked
 NUMBERED: Final = PREFIX + "devices"  # node label; value "numbered"
+MIG_DYNAMIC: Final = PREFIX + "mig-dynamic"  # node label; value "true"
+GPU_PRODUCT: Final = "nvidia.com/gpu.product"
+GPU_COUNT: Final = "nvidia.com/gpu.count"
+GPU_MEMORY: Final = "nvidia.com/gpu.memory"  # MiB of one GPU
+MIG_STRATEGY: Final = "nvidia.com/mig.strategy"  # node label; none, single or mixed
+MIG_STATE: Final = "nvidia.com/mig.config.state"  # node label; how far the cutting is
+MIG_WANTED: Final = "nvidia.com/mig.config"  # node label; the configuration to cut
+MIG_MANAGER: Final = "nvidia.com/gpu.deploy.mig-manager"  # node label; "true" where one works
 MAPS_ALLOWED: Final = PREFIX + "maps"  # namespace label; value "allowed"
 FALLBACK_NAMESPACE: Final = PREFIX + "mig-fallback"  # namespace label; value "enabled"
 WEBHOOK_OPT_OUT: Final = "gpu-webhook"  # namespace label; value "disabled"

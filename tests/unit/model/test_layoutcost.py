@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations_with_replacement
+
 import pytest
 
 from scheduler.model import layoutcost, mig
@@ -89,3 +91,28 @@ def test_an_instance_with_media_engines_costs_what_one_without_costs() -> None:
 def test_beside_a_layout_that_cannot_exist_nothing_is_placed(layout: mig.Layout) -> None:
     assert layoutcost.best_start(A100, layout, "1g.10gb") is None
     assert layoutcost.cost(A100, layout) == 0.0
+
+
+def test_a_set_of_instances_is_arranged_exactly_when_some_layout_holds_it() -> None:
+    """Never refused for the order in which it is written, never cut illegally, and the cheapest."""
+    cheapest: dict[tuple[str, ...], float] = {}
+    for layout in mig.layouts(A100):
+        key = tuple(sorted(name for name, _ in layout))
+        cost = layoutcost.cost(A100, layout)
+        cheapest[key] = min(cost, cheapest.get(key, cost))
+    plain = sorted(profile.name for profile in A100.plain)
+    for count in range(4):
+        for key in combinations_with_replacement(plain, count):
+            found = layoutcost.arrange(A100, key)
+            assert (found is not None) == (key in cheapest), key
+    for key, least in cheapest.items():
+        found = layoutcost.arrange(A100, key[::-1])
+        assert found is not None
+        assert mig.is_legal(A100, found)
+        assert tuple(sorted(name for name, _ in found)) == key
+        assert layoutcost.cost(A100, found) == least
+
+
+def test_a_three_never_takes_the_place_that_a_four_needs() -> None:
+    assert layoutcost.arrange(A100, ("3g.40gb", "4g.40gb")) == (("4g.40gb", 0), ("3g.40gb", 4))
+    assert layoutcost.arrange(A100, ("3g.40gb", "9g.99gb")) is None

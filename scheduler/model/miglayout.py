@@ -1,0 +1,228 @@
+"""What is cut on each GPU of a node, from what the node says of itself.
+
+How many instances there are is what the device plugin advertises. Where they lie, and which GPUs
+are whole, stands in the annotation ``run.ai/mig.config`` of nodes that have one::
+
+    strategy mixed     nvidia.com/gpu counts whole GPUs, nvidia.com/mig-<profile> instances
+    strategy single    nvidia.com/gpu counts instances of the one profile that the product label
+                       ends in (NVIDIA-A100-SXM4-40GB-MIG-1g.5gb)
+
+A GPU that cannot be cut as the annotation says has a line in ``flaws``: its instances are counted,
+not positioned. Nothing here is an error, because a node's annotation must not stop a scheduler.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from scheduler.model import layoutcost, mig, names
+from scheduler.model.migconfig import Cut, Entry, MigConfigError, parse_config
+
+GPUS_MAX: Final = 64
+_INFIX: Final = "-MIG-"
+
+
+class Gpu(msgspec.Struct, frozen=True):
+    """One GPU of which the annotation speaks.
+
+    ``layout`` is None where the instances cannot be positioned; ``names`` are all of them.
+    """
+
+    index: int
+    is_cut: bool
+    names: tuple[str, ...] = ()
+    layout: mig.Layout | None = ()
+
+
+class Geometry(msgspec.Struct, frozen=True):
+    """A node's GPUs; ``single`` is the profile that ``nvidia.com/gpu`` counts there, if any.
+
+    ``instances`` is what the node advertises, ``gpus`` what its annotation says, ``cards`` how many
+    GPUs there are, None where nobody says.
+    """
+
+    board: str = ""
+    single: str = ""
+    instances: tuple[tuple[str, int], ...] = ()
+    gpus: tuple[Gpu, ...] = ()
+    cards: int | None = None
+    flaws: tuple[str, ...] = ()
+
+    @property
+    def cut_count(self) -> int:
+        """How many GPUs are cut for certain: by the annotation, else by what they carry."""
+        if self.gpus:
+            return sum(gpu.is_cut for gpu in self.gpus)
+        board = mig.BOARDS.get(self.board)
+        return 0 if board is None or self.single else least_cards(board, self.instances)
+
+    @property
+    def whole_max(self) -> int | None:
+        """The most GPUs that can be whole; None where nothing limits it."""
+        return None if self.cards is None or self.single else max(0, self.cards - self.cut_count)
+
+
+def geometry(
+    labels: Mapping[str, str], annotations: Mapping[str, str], allocatable: Mapping[str, int]
+) -> Geometry:
+    """Everything that a node says of its MIG instances."""
+    product = labels.get(names.GPU_PRODUCT, "")
+    single = single_profile(labels)
+    advertised = {
+        mig.canonical(resource): -(-count // replicas(labels, resource))
+        for resource, count in allocatable.items()
+        if names.is_mig(resource) and count > 0
+    }
+    if single:
+        advertised = {single: allocatable.get(names.GPU, 0) // replicas(labels, names.GPU)}
+    text = annotations.get(names.MIG_CONFIG, "")
+    entries, flaw = _entries(text)
+    said = [*advertised, *(cut.profile for entry in entries for cut in entry.cuts)]
+    board = mig.board_of(product, _number(labels.get(names.GPU_MEMORY, "")), said)
+    instances = tuple(sorted((name, count) for name, count in advertised.items() if count > 0))
+    cards = _cards(labels, bool(single))
+    gpus, flaws = _gpus(board, entries, cards or _cards_by(entries, instances))
+    if not cards and any(entry.devices is None for entry in entries):
+        cards = len(gpus) or None
+    return Geometry(
+        board=board.name if board is not None else "",
+        single=single,
+        instances=instances,
+        gpus=gpus,
+        cards=cards,
+        flaws=tuple(f"{names.MIG_CONFIG} {one}" for one in (*flaw, *flaws)),
+    )
+
+
+def sound(
+    labels: Mapping[str, str], annotations: Mapping[str, str], allocatable: dict[str, int]
+) -> dict[str, int]:
+    """The allocatable without whole GPUs that cannot exist, because they are cut.
+
+    A plugin that was started before its node was cut keeps on advertising them for a while.
+    """
+    offered = allocatable.get(names.GPU, 0)
+    if not offered or not (names.MIG_CONFIG in annotations or any(map(names.is_mig, allocatable))):
+        return allocatable
+    most = geometry(labels, annotations, allocatable).whole_max
+    if most is None or offered <= most * replicas(labels, names.GPU):
+        return allocatable
+    return {**allocatable, names.GPU: most * replicas(labels, names.GPU)}
+
+
+def single_profile(labels: Mapping[str, str]) -> str:
+    """The profile of which ``nvidia.com/gpu`` counts instances here; empty where it counts GPUs."""
+    _, infix, profile = labels.get(names.GPU_PRODUCT, "").partition(_INFIX)
+    if not infix or labels.get(names.MIG_STRATEGY, "single") != "single":
+        return ""
+    profile = profile.removesuffix("-SHARED")
+    return mig.canonical(profile) if mig.is_profile(profile) else ""
+
+
+def replicas(labels: Mapping[str, str], resource: str) -> int:
+    """How many times a time-sliced resource is advertised for each that there is."""
+    return max(1, _number(labels.get(resource + ".replicas", "")))
+
+
+def least_cards(board: mig.Board, instances: tuple[tuple[str, int], ...]) -> int:
+    """The fewest GPUs that can carry these instances."""
+    slices, fewest = 0, 0
+    for name, count in instances:
+        profile = mig.profile_of(board, name)
+        if profile is not None and mig.compute_instances(name) is None:
+            slices += profile.size * count
+            fewest = max(fewest, -(-count // profile.max_count))
+    return max(fewest, -(-slices // board.memory_slices))
+
+
+def _entries(text: str) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
+    if not text.strip():
+        return (), ()
+    try:
+        return parse_config(text), ()
+    except MigConfigError as problem:
+        return (), (str(problem),)
+
+
+def _cards(labels: Mapping[str, str], is_single: bool) -> int | None:
+    # With strategy single the label counts instances.
+    count = 0 if is_single else _number(labels.get(names.GPU_COUNT, ""))
+    return count if 0 < count <= GPUS_MAX else None
+
+
+def _cards_by(entries: tuple[Entry, ...], instances: tuple[tuple[str, int], ...]) -> int:
+    """How many GPUs "all" are, where no label says it: as many as carry what is advertised."""
+    fewest = 0
+    for entry in entries:
+        if entry.devices is None:
+            per_card = Counter(cut.profile for cut in entry.cuts)
+            for name, count in instances:
+                if per_card[name]:
+                    fewest = max(fewest, -(-count // per_card[name]))
+        else:
+            fewest = max(fewest, *(index + 1 for index in entry.devices))
+    return min(fewest, GPUS_MAX)
+
+
+def _gpus(
+    board: mig.Board | None, entries: tuple[Entry, ...], cards: int
+) -> tuple[tuple[Gpu, ...], tuple[str, ...]]:
+    found: dict[int, Gpu] = {}
+    flaws: list[str] = []
+    for entry in entries:
+        if not _is_for(entry, board):
+            continue
+        layout, flaw = _layout(board, entry.cuts)
+        if flaw:
+            flaws.append(f"{entry.where}: {flaw}")
+        cut_names = tuple(cut.profile for cut in entry.cuts)
+        for index in range(cards) if entry.devices is None else entry.devices:
+            found[index] = Gpu(index, entry.is_enabled, cut_names, layout)
+    return tuple(found[index] for index in sorted(found)), tuple(flaws)
+
+
+def _is_for(entry: Entry, board: mig.Board | None) -> bool:
+    """Whether an entry is for such a board; an id that nobody knows is no match."""
+    return not entry.boards or (
+        board is not None and any(mig.board_of(pci) is board for pci in entry.boards)
+    )
+
+
+@lru_cache(maxsize=4096)
+def _layout(board: mig.Board | None, cuts: tuple[Cut, ...]) -> tuple[mig.Layout | None, str | None]:
+    """Where the instances lie, or why that cannot be said."""
+    if not cuts:
+        return (), None
+    if board is None:
+        return None, f"the label {names.GPU_PRODUCT} names no board that can be cut"
+    misfit = next((text for cut in cuts if (text := _misfit(board, cut))), None)
+    if misfit is not None:
+        return None, misfit
+    placed = mig.layout_of((cut.profile, cut.start) for cut in cuts if cut.start is not None)
+    if len(placed) not in (0, len(cuts)):
+        return None, "some instances have a position and some have none"
+    if placed:
+        flaw = mig.flaw(board, placed)
+        return (None, flaw) if flaw else (placed, None)
+    layout = layoutcost.arrange(board, tuple(sorted(cut.profile for cut in cuts)))
+    counts = Counter(cut.profile for cut in cuts)
+    text = " and ".join(f"{count} x {name}" for name, count in counts.items())
+    return layout, None if layout is not None else f"{text} do not fit on one {board.name}"
+
+
+def _misfit(board: mig.Board, cut: Cut) -> str | None:
+    profile = mig.profile_of(board, cut.profile)
+    if profile is None:
+        return f"{cut.profile} is no profile of {board.name}"
+    if cut.size is not None and cut.size != profile.size:
+        return f"{cut.profile} has {profile.size} memory slices and not {cut.size}"
+    return None
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else 0
