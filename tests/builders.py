@@ -16,6 +16,8 @@ from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement, Rejection
 from scheduler.decide.view import Profile, View
 from scheduler.model import names
+from scheduler.model.cut import Instance, NodeCuts
+from scheduler.model.device import Devices, parse_devices
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Code, sentence
@@ -219,6 +221,24 @@ def node(
     return convert.to_node(convert.NODE.decode(msgspec.json.encode(wire)))
 
 
+def dynamic(
+    name: str = "n1",
+    *,
+    gpus: int = 1,
+    product: str = "NVIDIA-A100-SXM4-80GB",
+    labels: Mapping[str, str] | None = None,
+    **others: Any,
+) -> Node:
+    """A node whose GPUs are cut to order; ``mig`` is what it advertises of what was cut."""
+    told = {
+        names.MIG_DYNAMIC: "true",
+        names.GPU_PRODUCT: product,
+        names.GPU_COUNT: str(gpus),
+        **(labels or {}),
+    }
+    return node(name, labels=told, **others)
+
+
 def _taint(text: str) -> Json:
     pair, _, effect = text.rpartition(":")
     key, _, value = pair.partition("=")
@@ -240,7 +260,14 @@ def namespace(
     )
 
 
-def cluster(*objects: Pod | Node | Namespace | Avoided) -> Cluster:
+def cut(node_name: str, *spots: str) -> NodeCuts:
+    """What a node's operator says there is, as ``2g.20gb@0/4``."""
+    devices = parse_devices("; ".join(spots)) if spots else Devices()
+    assert devices is not None
+    return NodeCuts(node_name, instances=tuple(Instance(spot) for spot in devices.spots))
+
+
+def cluster(*objects: Pod | Node | Namespace | Avoided | NodeCuts) -> Cluster:
     """A cluster state that has seen these objects in this order."""
     state = Cluster()
     for one in objects:
@@ -251,6 +278,8 @@ def cluster(*objects: Pod | Node | Namespace | Avoided) -> Cluster:
                 state.see_node(one)
             case Namespace():
                 state.see_namespace(one)
+            case NodeCuts():
+                state.nodes.see_cuts(one)
             case Avoided():
                 state.avoid(one.node_name, frozenset(one.scopes))
     return state

@@ -6,7 +6,7 @@ and the benchmarks.
 
 from __future__ import annotations
 
-from scheduler.decide import mapped, packed, repair
+from scheduler.decide import cutting, mapped, packed, repair
 from scheduler.decide.decision import Decision, Placement, Rejection
 from scheduler.decide.filters import first_rejection
 from scheduler.decide.filters.devices import NOTHING_TO_READ
@@ -99,11 +99,11 @@ def _rejected(pod: Pod, diagnosis: Diagnosis | None, node_name: str = "") -> Rej
 
 
 def _mapped_placement(pod: Pod, found: mapped.Target, books: NodeBooks) -> Placement | Reason:
-    devices = mapped.assignment(pod, found.entry, books)
+    devices = cutting.positioned(pod, books, mapped.assignment(pod, found.entry, books))
     value, shares = mapped.environment(pod, devices, found.entry)
     if pod.reads_devices and value is None:
         return NOTHING_TO_READ
-    return Placement(
+    placement = Placement(
         pod=pod,
         node_name=found.node_name,
         devices=devices,
@@ -112,6 +112,7 @@ def _mapped_placement(pod: Pod, found: mapped.Target, books: NodeBooks) -> Place
         shares=shares,
         notes=_map_notes(pod, devices, value) + _soft_notes(pod),
     )
+    return cutting.carved(placement, books)
 
 
 def _decide_packed(view: View, pod: Pod, profile: Profile) -> Decision:
@@ -132,7 +133,7 @@ def _packed_placement(pod: Pod, books: NodeBooks) -> Placement:
     assert books.node is not None
     devices = packed.devices(pod, books)
     value, shares = mapped.environment(pod, devices)
-    return Placement(
+    placement = Placement(
         pod=pod,
         node_name=books.node.name,
         devices=devices,
@@ -140,6 +141,7 @@ def _packed_placement(pod: Pod, books: NodeBooks) -> Placement:
         shares=shares,
         notes=_soft_notes(pod),
     )
+    return cutting.carved(placement, books)
 
 
 def _map_notes(pod: Pod, devices: Devices, value: str | None) -> tuple[tuple[str, str], ...]:

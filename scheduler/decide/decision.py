@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from scheduler.model.device import Devices
+from scheduler.model.device import Devices, Spot
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Diagnosis
 
@@ -27,6 +27,15 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[tuple[str, str], ...] = ()
 
 
+class Carve(Placement, frozen=True, kw_only=True):
+    """A placement that has to wait for its MIG instances: ``fresh`` of them do not exist yet.
+
+    Whoever binds asks for them first; for everybody else it holds what a placement holds.
+    """
+
+    fresh: tuple[Spot, ...] = ()
+
+
 class Rejection(msgspec.Struct, frozen=True, kw_only=True):
     """No node will do, and why. ``node_name`` is the only node that could, where a map names it."""
 
@@ -35,4 +44,4 @@ class Rejection(msgspec.Struct, frozen=True, kw_only=True):
     node_name: str = ""
 
 
-Decision = Placement | Rejection
+Decision = Placement | Carve | Rejection

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from scheduler.decide import cutsearch
+from scheduler.decide.cutting import positioned
 from scheduler.decide.filters import CLASS_FILTERS, NODE_FILTERS, first_rejection
 from scheduler.decide.scores import Score, preference, score
 from scheduler.decide.view import View
@@ -26,7 +28,8 @@ NO_CPU = -(2**62)
 
 def find(view: View, pod: Pod, *, spread: bool) -> NodeBooks | None:
     """The best node for the pod, or None."""
-    if len(pod.gpu_requests) > 1 or pod.names_nodes or not view.index.covers(pod.label_keys):
+    is_mixed = len(pod.gpu_requests) > 1
+    if is_mixed or pod.names_nodes or not view.index.covers(pod.label_keys):
         return scan(_narrowed(view, pod), pod, spread=spread)[0]
     for kinds in view.index.kinds(pod.constraints, lambda classes: _sort(pod, classes)):
         found = _best_of(view, pod, kinds, spread=spread)
@@ -43,9 +46,8 @@ def devices(pod: Pod, books: NodeBooks) -> Devices:
     if books.node.is_numbered and names.GPU in counts:
         numbers = books.free_numbers()[: counts.pop(names.GPU)]
         assert len(numbers) == pod.requests[names.GPU], "free count and free numbers disagree"
-    return Devices(
-        numbers, tuple((names.mig_profile(name), n) for name, n in sorted(counts.items()))
-    )
+    given = tuple((names.mig_profile(name), n) for name, n in sorted(counts.items()))
+    return positioned(pod, books, Devices(numbers, given))
 
 
 def diagnosis(view: View, pod: Pod) -> Diagnosis | None:
@@ -119,24 +121,29 @@ def _sort(pod: Pod, classes: Iterable[NodeClass]) -> tuple[Kinds, ...]:
 
 def _best_of(view: View, pod: Pod, kinds: Kinds, *, spread: bool) -> NodeBooks | None:
     found = _tried_out(view, pod, kinds, spread=spread)
-    shelf_sets = (
-        [kind.shelves for kind in kinds.classes]
-        if len(kinds.classes) <= SHELVES_MAX
-        else [view.index.shelves]
-    )
     resource, need = next(iter(pod.gpu_requests.items()), (ANY, 0))
     # A node may be over its cpu; whoever asks for none may go there all the same.
     cpu = pod.requests.get(names.CPU, 0) or NO_CPU
-    for shelves in shelf_sets:
+
+    def judge(name: str) -> tuple[Score, NodeBooks] | None:
+        if name in view.changed or view.index.class_of(name) not in kinds.numbers:
+            return None
+        books = view.at(name)
+        assert books is not None, f"{name} is on a shelf and does not exist"
+        if first_rejection(pod, books, NODE_FILTERS):
+            return None
+        return score(pod, books, spread=spread), books
+
+    is_few = len(kinds.classes) <= SHELVES_MAX
+    for shelves in [kind.shelves for kind in kinds.classes] if is_few else [view.index.shelves]:
         shelf = shelves.get(resource)
         for _, (_, name) in shelf.fitting(need, cpu, spread=spread) if shelf is not None else ():
-            if name in view.changed or view.index.class_of(name) not in kinds.numbers:
-                continue
-            books = view.at(name)
-            assert books is not None, f"{name} is on a shelf and does not exist"
-            if not first_rejection(pod, books, NODE_FILTERS):
-                found.append((score(pod, books, spread=spread), books))
+            if (mark := judge(name)) is not None:
+                found.append(mark)
                 break
+    if view.index.cuts.signatures:
+        sets = [kind.cuts for kind in kinds.classes] if is_few else [view.index.cuts]
+        found += cutsearch.best(sets, pod, judge, spread=spread)
     return min(found, key=lambda mark: mark[0])[1] if found else None
 
 

@@ -7,13 +7,15 @@ from typing import Protocol
 
 import msgspec
 
+from scheduler.decide import cutting
 from scheduler.model.device import Devices
 from scheduler.model.node import Namespace
 from scheduler.model.pod import Pod
 from scheduler.model.ticket import is_for
 from scheduler.state.cluster import Cluster
+from scheduler.state.holding import holding_of
 from scheduler.state.index import NodeIndex
-from scheduler.state.ledger import NodeBooks, holding_of
+from scheduler.state.ledger import NodeBooks
 from scheduler.state.nodes import Nodes
 from scheduler.state.verdicts import Verdicts
 
@@ -108,6 +110,9 @@ class Overlay:
             return
         if node_name not in self.changed:
             books = self.changed[node_name] = books.copy()
+        if devices is None and (chosen := cutting.spots(pod, books)):
+            # It stands for somebody who is not placed yet: some place that it could have.
+            devices = Devices(spots=chosen)
         books.add(pod, holding_of(pod, devices, self._cluster.scheduler_name))
 
     def lift(self, pod: Pod) -> None:

@@ -44,6 +44,19 @@ ADVICE: Final[dict[Code, Advice]] = {
         "ask for less or end pods that hold it; an nvidia.com/mig profile may also step down by"
         " a ladder (gpu-scheduler.io/mig-fallback)",
     ),
+    Code.NO_ROOM_TOGETHER: Advice(
+        "NodeResourcesFit", "ask for fewer instances in one pod, or spread them over several pods"
+    ),
+    Code.MIG_NOT_READY: Advice(
+        _DEVICES,
+        "wait until mig-manager is done; where the state is failed read its log, and set the"
+        " node's label nvidia.com/mig.config again",
+    ),
+    Code.GPUS_ARE_SLICES: Advice(
+        _DEVICES,
+        "ask for one nvidia.com/gpu in each container, or send the pod to nodes with whole GPUs"
+        " by their label nvidia.com/gpu.product",
+    ),
     Code.NODE_COUNTS_DEVICES: Advice(
         _DEVICES,
         "keep mapped pods and pods that request nvidia.com/gpu on different nodes, or use a"
@@ -113,8 +126,11 @@ _WORDS: Final[tuple[tuple[Code, re.Pattern[str]], ...]] = tuple(
         (Code.PORTS, r"node\(s\) didn't have free ports"),
         (Code.TOO_MANY_PODS, r"Too many pods"),
         (Code.INSUFFICIENT, r"Insufficient \S"),
+        (Code.NO_ROOM_TOGETHER, r"node\(s\) where the pod's MIG instances fit one by one"),
         (Code.NO_VALUE_FOR_ENV, r"node\(s\) where the kubelet picks GPUs for a container"),
         (Code.NO_VALUE_FOR_ENV, r"a container reads its devices from the annotation"),
+        (Code.MIG_NOT_READY, r"node\(s\) had nvidia\.com/mig\.config\.state \S+"),
+        (Code.GPUS_ARE_SLICES, r"node\(s\) where nvidia\.com/gpu counts slices"),
         (Code.NODE_COUNTS_DEVICES, r"node\(s\) where the kubelet picks GPUs run"),
         (Code.DEVICE_HELD, r"node\(s\) where GPU \d+ is held"),
         (Code.DEVICE_NOT_FOUND, r"node\(s\) without GPU \d+"),

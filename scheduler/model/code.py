@@ -31,6 +31,15 @@ class Code(enum.Enum):
     PORTS = ("a host port of the pod is taken", (Cause.FREED, Cause.NODE))
     TOO_MANY_PODS = ("the node's pod limit is reached", (Cause.FREED, Cause.NODE))
     INSUFFICIENT = ("not enough of a resource is free", (Cause.FREED, Cause.NODE))
+    NO_ROOM_TOGETHER = (
+        "on GPUs that are cut to order, the pod's MIG instances fit one by one but not together",
+        (Cause.FREED, Cause.NODE),
+    )
+    MIG_NOT_READY = ("the node's GPUs are being cut, or cutting them failed", (Cause.NODE,))
+    GPUS_ARE_SLICES = (
+        "on this node nvidia.com/gpu counts MIG slices, and one container asked for several",
+        (Cause.NODE, Cause.POD),
+    )
     NODE_COUNTS_DEVICES = (
         "on this node the kubelet picks the GPU, so mapped and counted GPU pods cannot mix",
         (Cause.FREED, Cause.NODE),

@@ -5,6 +5,8 @@ The annotation ``gpu-scheduler.io/devices`` is a list joined by ``"; "``::
     gpu:0,1          these GPUs, by index (numbered nodes)
     gpu x 2          two GPUs, the kubelet picks which (counted nodes)
     2g.20gb x 1      one MIG instance, the kubelet picks which
+    2g.20gb@0/4      the MIG instance that begins at memory slice 4 of GPU 0 (nodes where
+                     instances are cut to order)
 """
 
 from __future__ import annotations
@@ -14,17 +16,31 @@ import re
 import msgspec
 
 _COUNT = re.compile(r"([a-z0-9.+-]{1,40}) x ([1-9][0-9]{0,5})")
+_SPOT = re.compile(r"([a-z0-9.+-]{1,40})@(0|[1-9][0-9]{0,3})/(0|[1-9][0-9]?)")
 _NUMBERS = re.compile(r"gpu:((?:0|[1-9][0-9]{0,8})(?:,(?:0|[1-9][0-9]{0,8})){0,255})")
 
 
-class Devices(msgspec.Struct, frozen=True, gc=False):
-    """What was given: GPUs by ``numbers`` (host indexes), the rest by ``counts`` of a profile."""
+class Spot(msgspec.Struct, frozen=True, gc=False, order=True):
+    """One MIG instance: where it begins, and its profile."""
+
+    gpu: int
+    start: int
+    profile: str
+
+    def __str__(self) -> str:
+        return f"{self.profile}@{self.gpu}/{self.start}"
+
+
+class Devices(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """What was given: GPUs by ``numbers`` (host indexes), MIG instances by ``spots`` where we
+    choose them, the rest by ``counts`` of a profile."""
 
     numbers: tuple[int, ...] = ()
     counts: tuple[tuple[str, int], ...] = ()
+    spots: tuple[Spot, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.numbers or self.counts)
+        return bool(self.numbers or self.counts or self.spots)
 
 
 def format_devices(devices: Devices) -> str:
@@ -32,8 +48,11 @@ def format_devices(devices: Devices) -> str:
 
     >>> format_devices(Devices(numbers=(0, 1), counts=(("1g.10gb", 2),)))
     'gpu:0,1; 1g.10gb x 2'
+    >>> format_devices(Devices(spots=(Spot(0, 4, "2g.20gb"), Spot(1, 6, "1g.10gb"))))
+    '2g.20gb@0/4; 1g.10gb@1/6'
     """
     parts = [f"gpu:{join_numbers(devices.numbers)}"] if devices.numbers else []
+    parts += [str(spot) for spot in devices.spots]
     parts += [f"{profile} x {count}" for profile, count in devices.counts]
     return "; ".join(parts)
 
@@ -42,6 +61,7 @@ def parse_devices(text: str) -> Devices | None:
     """The inverse; None for anything else, which the ledger reads as "unknown devices"."""
     numbers: tuple[int, ...] = ()
     counts: list[tuple[str, int]] = []
+    spots: list[Spot] = []
     for part in text.split("; "):
         if found := _NUMBERS.fullmatch(part):
             if numbers:
@@ -49,11 +69,13 @@ def parse_devices(text: str) -> Devices | None:
             numbers = tuple(int(number) for number in found[1].split(","))
         elif found := _COUNT.fullmatch(part):
             counts.append((found[1], int(found[2])))
+        elif found := _SPOT.fullmatch(part):
+            spots.append(Spot(int(found[2]), int(found[3]), found[1]))
         else:
             return None
-    if len(set(numbers)) != len(numbers):
+    if len(set(numbers)) != len(numbers) or len(set(spots)) != len(spots):
         return None
-    return Devices(numbers, tuple(counts))
+    return Devices(numbers, tuple(counts), tuple(spots))
 
 
 def join_numbers(numbers: tuple[int, ...]) -> str:

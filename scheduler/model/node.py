@@ -7,11 +7,27 @@ from functools import cached_property
 import msgspec
 
 from scheduler.model import names
+from scheduler.model.migboards import board_of
+from scheduler.model.miglayout import Geometry, geometry, hold, single_profile
+from scheduler.model.migprofile import Board, profile_of
 from scheduler.model.selector import Taint
+
+#: No machine has more GPUs; a label may say anything.
+GPUS_MAX = 64
+
+
+class Cuttable(msgspec.Struct, frozen=True, gc=False):
+    """GPUs of one board that are cut to order: their indexes are 0 to ``count`` - 1."""
+
+    board: Board
+    count: int
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """A node of the cluster; ``allocatable`` in base units (milli cpu, whole units)."""
+    """A node of the cluster; ``allocatable`` in base units (milli cpu, whole units).
+
+    ``annotations`` are only those that say how its GPUs are cut.
+    """
 
     name: str
     uid: str = ""
@@ -19,16 +35,55 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
     allocatable: dict[str, int] = {}
+    annotations: dict[str, str] = {}
 
     @cached_property
     def devices(self) -> tuple[str, ...]:
-        """The GPU and MIG resources that the node offers, even with a count of 0."""
-        return tuple(resource for resource in self.allocatable if names.is_gpu_device(resource))
+        """The GPU and MIG resources that the node offers.
 
-    @property
+        A MIG resource with a count of 0 is left over from another geometry, and offers nothing.
+        Where GPUs are cut to order these are all the profiles that can be cut.
+        """
+        found = tuple(
+            resource
+            for resource, amount in self.allocatable.items()
+            if resource == names.GPU or (names.is_mig(resource) and amount > 0)
+        )
+        if self.cuttable is None:
+            return found
+        plain = (profile.resource for profile in self.cuttable.board.plain)
+        return tuple(dict.fromkeys((*plain, *found)))
+
+    @cached_property
+    def cuttable(self) -> Cuttable | None:
+        """The GPUs that an operator cuts when we ask for it (design 6), or None.
+
+        Only where labels tell board and number, and no GPU is offered whole: nothing says
+        which one of them that is.
+        """
+        labels = self.labels
+        if labels.get(names.MIG_DYNAMIC) != "true" or self.allocatable.get(names.GPU, 0):
+            return None
+        advertised = (names.mig_profile(r) for r in self.allocatable if names.is_mig(r))
+        memory = _number(labels.get(names.GPU_MEMORY, ""))
+        board = board_of(labels.get(names.GPU_PRODUCT, ""), memory, advertised)
+        count = _number(labels.get(names.GPU_COUNT, ""))
+        return Cuttable(board, count) if board is not None and 0 < count <= GPUS_MAX else None
+
+    def most(self, resource: str) -> int:
+        """How much of a resource an empty node has."""
+        if self.cuttable is not None and names.is_mig(resource):
+            profile = profile_of(self.cuttable.board, resource)
+            return profile.max_count * self.cuttable.count if profile else 0
+        return self.allocatable.get(resource, 0)
+
+    @cached_property
     def advertises_gpus(self) -> bool:
-        """Whether the node offers any GPU resource, whole or MIG."""
-        return bool(self.devices)
+        """Whether the node names any GPU resource, whole or MIG, even with a count of 0.
+
+        A device plugin that restarts offers nothing for a while, and still hands out devices.
+        """
+        return bool(self.devices) or any(map(names.is_gpu_device, self.allocatable))
 
     @cached_property
     def is_numbered(self) -> bool:
@@ -39,6 +94,21 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         kubelet picks and we can only count.
         """
         return self.labels.get(names.NUMBERED) == "numbered" or not self.advertises_gpus
+
+    @cached_property
+    def geometry(self) -> Geometry:
+        """What the node says of its MIG instances."""
+        return geometry(self.labels, self.annotations, self.allocatable)
+
+    @cached_property
+    def mig_hold(self) -> str:
+        """How far the cutting of its GPUs is, where that keeps pods away; else empty."""
+        return hold(self.labels)
+
+    @cached_property
+    def single_profile(self) -> str:
+        """The profile whose slices ``nvidia.com/gpu`` counts here; empty where it counts GPUs."""
+        return single_profile(self.labels)
 
     @property
     def gpu_count(self) -> int | None:
@@ -52,3 +122,7 @@ class Namespace(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     name: str
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else 0

@@ -11,6 +11,7 @@ import enum
 
 import msgspec
 
+from scheduler.model.cut import NodeCuts
 from scheduler.model.node import Namespace, Node
 from scheduler.model.obstacle import Facts
 from scheduler.model.pod import Pod
@@ -149,6 +150,33 @@ class EvictionEnded(msgspec.Struct, frozen=True):
     message: str = ""
 
 
+class CutsSeen(msgspec.Struct, frozen=True):
+    """What a node's operator says about the instances that it cuts for us was changed."""
+
+    cuts: NodeCuts
+
+
+class CutsVanished(msgspec.Struct, frozen=True):
+    """A node's object for cuts was deleted."""
+
+    node_name: str
+
+
+class CutsListed(msgspec.Struct, frozen=True):
+    """All such objects there are."""
+
+    cuts: tuple[NodeCuts, ...]
+
+
+class CutsUnwritten(msgspec.Struct, frozen=True):
+    """Instances could not be asked for: the API server said no."""
+
+    node_name: str
+    message: str
+
+
+CutNews = CutsSeen | CutsVanished | CutsListed | CutsUnwritten
+
 MoveNews = TicketSeen | TicketVanished | TicketsListed | TicketUnwritten | OwnerTold | EvictionEnded
 
 Event = (
@@ -164,6 +192,7 @@ Event = (
     | BindEnded
     | PodRejected
     | MoveNews
+    | CutNews
 )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from scheduler.model.cut import NodeCuts
+from scheduler.model.reason import Cause
 from scheduler.state import event as ev
 from scheduler.state.cluster import Cluster
 
@@ -35,10 +37,34 @@ def _fold_rare(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
             return cluster.lose_namespace(name)
         case ev.NamespacesListed(namespaces):
             return cluster.list_namespaces(namespaces)
+    return _fold_elsewhere(cluster, event)
+
+
+def _fold_elsewhere(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
+    if isinstance(event, ev.CutNews):
+        return _cut_news(cluster, event)
     # Not in the books: the pod itself is gone already (state/breaker), or it is about a move.
     if isinstance(event, ev.PodRejected | ev.MoveNews):
         return []
     raise AssertionError(f"an event that nobody folds: {event!r}")
+
+
+def _cut_news(cluster: Cluster, event: ev.CutNews) -> list[ev.Change]:
+    match event:
+        case ev.CutsSeen(cuts):
+            return _see_cuts(cluster, cuts)
+        case ev.CutsVanished(name):
+            return _see_cuts(cluster, NodeCuts(name))
+        case ev.CutsListed(listed):
+            every = (*cluster.nodes.cuts.gone(listed), *listed)
+            return [change for cuts in every for change in _see_cuts(cluster, cuts)]
+        case ev.CutsUnwritten():
+            return []  # the books know nothing of what was only asked for
+
+
+def _see_cuts(cluster: Cluster, cuts: NodeCuts) -> list[ev.Change]:
+    is_news = cluster.nodes.see_cuts(cuts)
+    return [ev.Lifted(Cause.NODE, node_name=cuts.node_name)] if is_news else []
 
 
 def _bind_ended(cluster: Cluster, event: ev.BindEnded) -> list[ev.Change]:

@@ -18,6 +18,8 @@ import msgspec
 from scheduler.model import names
 from scheduler.model.node import Node
 from scheduler.model.selector import Taint
+from scheduler.state import cutindex
+from scheduler.state.cutindex import CutShelves
 from scheduler.state.ledger import NodeBooks
 from scheduler.state.shelf import Group, Shelf, Slot
 
@@ -41,6 +43,7 @@ class NodeClass(msgspec.Struct, kw_only=True):
     sample: Node
     size: int = 0
     shelves: dict[str, Shelf] = {}
+    cuts: CutShelves = msgspec.field(default_factory=CutShelves)
 
 
 class Kinds(msgspec.Struct, frozen=True):
@@ -57,6 +60,7 @@ class _Place(msgspec.Struct):
     node: Node
     kind: NodeClass
     entries: tuple[tuple[str, Group, Slot], ...] = ()
+    cuts: tuple[cutindex.Entry, ...] = ()
 
 
 class NodeIndex:
@@ -67,6 +71,7 @@ class NodeIndex:
         self.wide: dict[str, dict[str, set[str]]] = {}
         self.classes: dict[Trait, NodeClass] = {}
         self.shelves: dict[str, Shelf] = {}
+        self.cuts = CutShelves()
         self.epoch = 0
         #: Whether keys were dropped that some pod may still name.
         self.has_forgotten = False
@@ -161,6 +166,7 @@ class NodeIndex:
                 narrow.append(key)
         self.keys = tuple(narrow)
         self.classes, self.shelves, self._places = {}, {}, {}
+        self.cuts = CutShelves()
         self.wide = {key: {} for key in self.wide}
         self.epoch += 1
         for entry in books.values():
@@ -186,10 +192,15 @@ class NodeIndex:
 
     def _shelve(self, place: _Place, books: NodeBooks) -> None:
         entries = tuple(_entries(place.node, books))
-        if entries == place.entries:
+        slot = (books.free(names.CPU), place.node.name)
+        cuts = () if books.gpus is None else tuple(cutindex.entries(books.gpus, slot))
+        if (entries, cuts) == (place.entries, place.cuts):
             return
         self._unshelve(place)
-        place.entries = entries
+        place.entries, place.cuts = entries, cuts
+        for entry in cuts:
+            self.cuts.put(entry)
+            place.kind.cuts.put(entry)
         for resource, group, slot in entries:
             for shelves in (self.shelves, place.kind.shelves):
                 shelf = shelves.get(resource)
@@ -201,7 +212,10 @@ class NodeIndex:
         for resource, group, slot in place.entries:
             self.shelves[resource].take(group, slot)
             place.kind.shelves[resource].take(group, slot)
-        place.entries = ()
+        for entry in place.cuts:
+            self.cuts.take(entry)
+            place.kind.cuts.take(entry)
+        place.entries = place.cuts = ()
 
 
 def _entries(node: Node, books: NodeBooks) -> Iterator[tuple[str, Group, Slot]]:
@@ -209,5 +223,7 @@ def _entries(node: Node, books: NodeBooks) -> Iterator[tuple[str, Group, Slot]]:
     total = sum(free.values())
     slot = (books.free(names.CPU), node.name)
     yield ANY, (0, total), slot
+    if books.gpus is not None:
+        return  # found by the room on its GPUs
     for resource, left in free.items():
         yield resource, (left, total - left), slot

@@ -6,6 +6,7 @@ requests and, where devices have numbers, its devices::
     numbered node   every GPU has an index; a holder whose numbers cannot be read takes
                     units of unknown number, and nothing is handed out by number until
                     they are known
+    dynamic node    MIG instances are cut to order: see ``state/cutting``
     counted node    the kubelet picks; holders of the plugin's resource hold a count and no
                     numbers, and pods mapped without a request cannot mix with them
 
@@ -19,45 +20,13 @@ from collections.abc import Iterable
 import msgspec
 
 from scheduler.model import names
-from scheduler.model.device import Devices, parse_devices
+from scheduler.model.cut import Instance
 from scheduler.model.node import Node
 from scheduler.model.pod import HostPort, Pod
+from scheduler.state import cutting
+from scheduler.state.holding import Holding
 
 _NOBODY: frozenset[str] = frozenset()
-
-
-class Holding(msgspec.Struct, frozen=True, gc=False):
-    """A pod's devices on its node.
-
-    ``numbers`` are GPU indexes; ``unknown`` is how many GPUs it holds whose index is not
-    known; ``is_mapped`` and ``sharing`` tell with whom it may hold a device together;
-    ``has_request`` is whether the plugin's resource accounts for them already.
-    """
-
-    numbers: tuple[int, ...] = ()
-    unknown: int = 0
-    is_mapped: bool = False
-    has_request: bool = False
-    sharing: str = ""
-
-
-def holding_of(pod: Pod, devices: Devices | None, scheduler_name: str) -> Holding:
-    """What a placed pod holds; ``devices`` is our own choice while it is only assumed.
-
-    Numbers are believed only from pods of our scheduler: anybody could write the
-    annotation on another pod. Unreadable means unknown, never free.
-    """
-    requested = pod.requests.get(names.GPU, 0)
-    is_ours = pod.scheduler_name == scheduler_name
-    is_mapped = is_ours and pod.map_text is not None
-    text = pod.annotations.get(names.DEVICES) if is_ours else None
-    if devices is None and text is not None:
-        devices = parse_devices(text)
-    # Numbers that do not match the request are no answer: the plugin gave something else.
-    if devices is not None and (not requested or len(devices.numbers) == requested):
-        return Holding(devices.numbers, 0, is_mapped, requested > 0, pod.sharing)
-    is_past_plugin = (is_mapped or text is not None) and not pod.gpu_requests
-    return Holding((), requested or int(is_past_plugin), is_mapped, requested > 0, pod.sharing)
 
 
 class Tally(msgspec.Struct, frozen=True):
@@ -79,17 +48,24 @@ class Tally(msgspec.Struct, frozen=True):
 class NodeBooks:
     """The mutable books of one node; ``node`` is None while only its pods are known."""
 
-    __slots__ = ("_left", "_node", "_tally", "avoided", "pods", "ports", "used")
+    __slots__ = (
+        *("_cuts", "_gpus", "_left", "_node", "_tally", "avoided"),
+        *("pods", "ports", "resting", "used"),
+    )
 
     def __init__(self, node: Node | None) -> None:
         self._node = node
         self._tally: Tally | None = None
         self._left: dict[str, int] | None = None
+        self._gpus: cutting.Gpus | None = None
+        self._cuts: tuple[Instance, ...] = ()
         self.pods: dict[str, tuple[Pod, Holding]] = {}
         self.used: dict[str, int] = {}
         self.ports: dict[HostPort, int] = {}
         #: For whom the node is avoided (``state/breaker``).
         self.avoided = _NOBODY
+        #: GPUs of which nothing is cut for now, because that failed.
+        self.resting: frozenset[int] = frozenset()
 
     @property
     def node(self) -> Node | None:
@@ -102,12 +78,34 @@ class NodeBooks:
         self._changed()
 
     def _changed(self) -> None:
-        self._tally = self._left = None
+        self._tally = self._left = self._gpus = None
+
+    def see_cuts(self, cuts: tuple[Instance, ...], resting: frozenset[int]) -> bool:
+        """What the node's operator says there is, and what rests; whether that is news."""
+        if (cuts, resting) == (self._cuts, self.resting):
+            return False
+        self._cuts, self.resting = cuts, resting
+        self._changed()
+        return True
+
+    @property
+    def cuts(self) -> tuple[Instance, ...]:
+        """What the node's operator says there is."""
+        return self._cuts
+
+    @property
+    def gpus(self) -> cutting.Gpus | None:
+        """The GPUs that are cut to order, counted again only after a change; else None."""
+        if self._gpus is None and self._node is not None and self._node.cuttable is not None:
+            held = self.pods.values()
+            self._gpus = cutting.count(self._node.cuttable, held, self._cuts, self.resting)
+        return self._gpus
 
     def copy(self) -> NodeBooks:
         """An independent copy, for trying things out."""
         twin = NodeBooks(self._node)
         twin._tally = self._tally
+        twin._cuts, twin.resting = self._cuts, self.resting
         twin.pods = dict(self.pods)
         twin.used = dict(self.used)
         twin.ports = dict(self.ports)
@@ -170,6 +168,8 @@ class NodeBooks:
         left = dict(node.allocatable)
         for resource, used in self.used.items():
             left[resource] = left.get(resource, 0) - used
+        if (gpus := self.gpus) is not None:
+            left.update(gpus.left)
         if names.GPU in node.allocatable and node.is_numbered:
             left[names.GPU] -= self.tally.past_plugin
         return left

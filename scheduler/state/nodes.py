@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from scheduler.model import names
+from scheduler.model.cut import NodeCuts
 from scheduler.model.device import Devices
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
+from scheduler.state.cuts import Cuts
+from scheduler.state.holding import holding_of
 from scheduler.state.index import NodeIndex
-from scheduler.state.ledger import NodeBooks, holding_of
+from scheduler.state.ledger import NodeBooks
 from scheduler.state.verdicts import Verdicts
 
 
@@ -28,6 +31,7 @@ class Nodes:
         self.news: set[str] = set()
         self._scheduler_name = scheduler_name
         self._aliases: dict[str, set[str]] = {}
+        self.cuts = Cuts()
         self._count = 0
 
     def __len__(self) -> int:
@@ -68,6 +72,8 @@ class Nodes:
             # In the order in which nodes came, whether or not pods were known of them before.
             self.books[node.name] = self.books.pop(node.name)
         books.node = node
+        if node.cuttable is not None:
+            books.see_cuts(*self.cuts.of(node.name))
         for alias in _aliases(node):
             self._aliases.setdefault(alias, set()).add(node.name)
         self.index.put(books)
@@ -110,6 +116,24 @@ class Nodes:
         self._touch(name)
         return helps
 
+    def see_cuts(self, cuts: NodeCuts) -> bool:
+        """What a node's operator says; whether that is news."""
+        self.cuts.see(cuts)
+        return self._recut(cuts.node_name)
+
+    def rest(self, name: str, gpus: frozenset[int]) -> bool:
+        """Of which GPUs of a node nothing is cut from now on; whether that is news."""
+        self.cuts.rest(name, gpus)
+        return self._recut(name)
+
+    def _recut(self, name: str) -> bool:
+        books = self.at(name)
+        if books is None or not books.see_cuts(*self.cuts.of(name)):
+            return False
+        self.index.put(books)
+        self._touch(name)
+        return True
+
     def strike(self, pod: Pod, name: str) -> bool:
         """Take a pod off its node; False when it was not there."""
         books = self.books.get(name)
@@ -130,7 +154,7 @@ class Nodes:
         more = any(amount > before.allocatable.get(r, 0) for r, amount in after.allocatable.items())
         return (
             more
-            or before.devices != after.devices
+            or (before.devices, before.cuttable) != (after.devices, after.cuttable)
             or (before.unschedulable, before.taints) != (after.unschedulable, after.taints)
             or self._tells_apart(before.labels, after.labels)
         )
@@ -139,7 +163,7 @@ class Nodes:
         """Whether labels differ in what a pod may have asked for."""
         if before == after:
             return False
-        keys = (*self.index.keys, *self.index.wide, *names.NODE_ALIASES, names.NUMBERED)
+        keys = (*self.index.keys, *self.index.wide, *names.FILTER_LABELS)
         return self.index.has_forgotten or any(before.get(k) != after.get(k) for k in keys)
 
     def _unalias(self, node: Node) -> None:

@@ -30,6 +30,11 @@ class Shelf:
     def __len__(self) -> int:
         return sum(len(slots) for slots in self._groups.values())
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no node is on it."""
+        return not self._order
+
     def put(self, group: Group, slot: Slot) -> None:
         """Enter a node."""
         slots = self._groups.get(group)

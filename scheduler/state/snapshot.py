@@ -13,6 +13,7 @@ from __future__ import annotations
 import msgspec
 
 from scheduler.model.admission import Rewrite
+from scheduler.model.cut import NodeCuts
 from scheduler.model.device import Devices
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Pod
@@ -55,6 +56,13 @@ class Avoided(msgspec.Struct, frozen=True, kw_only=True):
     scopes: tuple[str, ...]
 
 
+class Resting(msgspec.Struct, frozen=True, kw_only=True):
+    """GPUs of a node of which nothing is cut for a while, because that failed."""
+
+    node_name: str
+    gpus: tuple[int, ...]
+
+
 class Promised(msgspec.Struct, frozen=True, kw_only=True):
     """A tier that was given at admission to a pod without a node."""
 
@@ -83,6 +91,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     promises: tuple[Promised, ...] = ()
     avoided: tuple[Avoided, ...] = ()
     held: tuple[Pod, ...] = ()
+    cuts: tuple[NodeCuts, ...] = ()
+    resting: tuple[Resting, ...] = ()
 
 
 def take(cluster: Cluster, queue: Queue, promises: Promises, generation: int, now: float) -> State:
@@ -116,6 +126,11 @@ def take(cluster: Cluster, queue: Queue, promises: Promises, generation: int, no
             for node, scopes in avoided
             if node is not None
         ),
+        cuts=tuple(cluster.nodes.cuts.known.values()),
+        resting=tuple(
+            Resting(node_name=name, gpus=tuple(sorted(gpus)))
+            for name, gpus in cluster.nodes.cuts.resting.items()
+        ),
         held=tuple(pod for uid, pod in cluster.nominated.items() if uid not in cluster.pods),
     )
 
@@ -134,6 +149,10 @@ def restore(state: State) -> Cluster:
         cluster.assume(one.pod, Assumption(one.node_name, one.devices, one.index))
     for rest in state.avoided:
         cluster.avoid(rest.node_name, frozenset(rest.scopes))
+    for cuts in state.cuts:
+        cluster.nodes.see_cuts(cuts)
+    for tired in state.resting:
+        cluster.nodes.rest(tired.node_name, frozenset(tired.gpus))
     cluster.nominated.update((pod.uid, pod) for pod in state.held)
     return cluster
 

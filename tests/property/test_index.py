@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from scheduler.decide import packed
 from scheduler.decide.view import Overlay
-from scheduler.model.device import Devices
+from scheduler.model import names
+from scheduler.model.cut import Instance, NodeCuts
+from scheduler.model.device import Devices, Spot
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.model.selector import PreferredTerm, Requirement, Taint, Term, Toleration
@@ -17,6 +19,7 @@ from scheduler.state.cluster import Assumption, Cluster
 from scheduler.state.index import NodeIndex
 
 NAMES = tuple(f"n{number}" for number in range(6))
+PROFILES = ("1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb")
 ZONES = st.sampled_from(("a", "b", "c"))
 TAINTS = (
     Taint(key="gpu", value="x", effect="NoSchedule"),
@@ -32,6 +35,10 @@ def nodes(draw: st.DrawFn) -> Node:
         if draw(st.integers(0, 3)):
             allocatable[resource] = draw(st.sampled_from((4, 4, 4, 2, 0)))
     labels = {"zone": draw(ZONES), "host": name}
+    if draw(st.integers(0, 2)) == 0:
+        labels |= {names.MIG_DYNAMIC: "true", names.GPU_COUNT: draw(st.sampled_from("112"))}
+        labels[names.GPU_PRODUCT] = draw(st.sampled_from(("A100-SXM4-80GB", "H100-80GB-HBM3")))
+        allocatable.pop(names.GPU, None)
     if draw(st.booleans()):
         labels["gpu-scheduler.io/devices"] = "numbered"
     return Node(
@@ -46,13 +53,17 @@ def nodes(draw: st.DrawFn) -> Node:
 @st.composite
 def pods(draw: st.DrawFn) -> Pod:
     resource = draw(
-        st.sampled_from(("", "nvidia.com/gpu", "nvidia.com/mig-1g.10gb", "nvidia.com/mig-2g.20gb"))
+        st.sampled_from(
+            ("", "nvidia.com/gpu", *(names.MIG_PREFIX + p for p in ("1g.10gb", *PROFILES)))
+        )
     )
     requests = {"cpu": draw(st.integers(0, 3)) * 1000, "memory": draw(st.sampled_from((1, 60)))}
     if resource:
         requests[resource] = draw(st.integers(0, 3))
     if draw(st.integers(0, 9)) == 0:
         requests["nvidia.com/gpu"] = 1
+    if draw(st.integers(0, 5)) == 0:
+        requests[names.MIG_PREFIX + draw(st.sampled_from(PROFILES))] = 1
     selector = draw(
         st.sampled_from(
             ({}, {"zone": "a"}, {"host": "n1"}, {"zone": "b", "host": "n2"}, {"z": "q"})
@@ -75,6 +86,14 @@ def pods(draw: st.DrawFn) -> Pod:
     )
 
 
+@st.composite
+def cuts(draw: st.DrawFn) -> NodeCuts:
+    """Instances that an operator tells of, true or not."""
+    spots = st.builds(Spot, st.integers(0, 1), st.integers(0, 6), st.sampled_from(PROFILES))
+    found = draw(st.lists(st.builds(Instance, spots), max_size=3))
+    return NodeCuts(draw(st.sampled_from(NAMES)), instances=tuple(found))
+
+
 STEPS = st.lists(
     st.one_of(
         nodes().map(lambda node: ("node", node)),
@@ -82,6 +101,7 @@ STEPS = st.lists(
         pods().map(lambda pod: ("pod", pod)),
         pods().map(lambda pod: ("pod", pod)),
         st.integers(0, 5).map(lambda number: ("end", number)),
+        cuts().map(lambda seen: ("cuts", seen)),
     ),
     min_size=5,
     max_size=30,
@@ -90,13 +110,13 @@ STEPS = st.lists(
 
 def agree(cluster: Cluster | Overlay, pod: Pod) -> str | None:
     """Check both directions of placement; returns the name of the best-fitting node."""
-    names: list[str | None] = []
+    found_names: list[str | None] = []
     for spread in (False, True):
         found = packed.find(cluster, pod, spread=spread)
         scanned, _ = packed.scan(cluster.candidates(), pod, spread=spread)
         assert (found and found.node) == (scanned and scanned.node), f"spread={spread}"
-        names.append(found.node.name if found and found.node else None)
-    return names[0]
+        found_names.append(found.node.name if found and found.node else None)
+    return found_names[0]
 
 
 def spread_to(cluster: Cluster, pod: Pod) -> str:
@@ -114,7 +134,7 @@ def try_out(cluster: Cluster, pod: Pod) -> None:
         if found is None or found.node is None:
             return
         clone = msgspec.structs.replace(pod, uid=f"{pod.uid}/{number}")
-        overlay.place(clone, found.node.name, Devices())
+        overlay.place(clone, found.node.name, packed.devices(clone, found))
         agree(overlay, pod)
 
 
@@ -131,8 +151,11 @@ def play(steps: list[tuple[str, object]]) -> None:
             name = agree(cluster, value)
             if name is not None:
                 try_out(cluster, value)
-                cluster.assume(value, Assumption(name, Devices()))
+                given = packed.devices(value, cluster.books[name])
+                cluster.assume(value, Assumption(name, given))
                 placed.append(value.uid)
+        elif isinstance(value, NodeCuts):
+            cluster.nodes.see_cuts(value)
         elif isinstance(value, int) and value < len(placed):
             cluster.lose_pod(placed.pop(value))
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from scheduler.model import names
 from scheduler.model.pod import Pod
-from scheduler.state.ledger import NodeBooks, holding_of, over_committed
+from scheduler.state.holding import holding_of
+from scheduler.state.ledger import NodeBooks, over_committed
 from tests.builders import GPU, node, pod
 
 NODE = node(gpus=4, numbered=True, mig={"1g.10gb": 3})

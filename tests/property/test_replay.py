@@ -129,5 +129,6 @@ def test_every_part_of_the_state_is_in_the_snapshot_or_follows_from_it() -> None
     reading = {"at", "candidates", "resolve", "changed"}
 
     assert set(vars(Cluster())) <= written | follow | reading
-    books = {"_node", "avoided", "pods"} | {"_left", "_tally", "ports", "used"}
+    books = {"_node", "avoided", "pods", "_cuts", "resting"}
+    books |= {"_left", "_tally", "_gpus", "ports", "used"}
     assert set(NodeBooks.__slots__) <= books

@@ -13,6 +13,8 @@ from scheduler.decide.filters import (
     avoided,
     devices,
     fit,
+    geometry,
+    migstate,
     ports,
     taints,
     unschedulable,
@@ -25,7 +27,10 @@ Filter = Callable[[Pod, NodeBooks], tuple[Reason, ...]]
 
 #: Filters that give all nodes of one class (``state/index``) the same answer.
 CLASS_FILTERS: tuple[Filter, ...] = (unschedulable.check, taints.check, affinity.check)
-NODE_FILTERS: tuple[Filter, ...] = (ports.check, fit.check, devices.check, avoided.check)
+NODE_FILTERS: tuple[Filter, ...] = (
+    *(ports.check, migstate.check, fit.check, geometry.check),
+    *(devices.check, avoided.check),
+)
 FILTERS = CLASS_FILTERS + NODE_FILTERS
 
 

@@ -23,12 +23,12 @@ def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
     for resource, need in pod.requests.items():
         have = left.get(resource, 0)
         if need > have and need > 0:
-            reasons += _insufficient(resource, need, have, node.allocatable.get(resource, 0))
+            reasons += _insufficient(resource, need, have, node.most(resource))
     return reasons
 
 
 @lru_cache(maxsize=16384)
-def _insufficient(resource: str, need: int, have: int, allocatable: int) -> tuple[Reason]:
+def _insufficient(resource: str, need: int, have: int, most: int) -> tuple[Reason]:
     """Most nodes that say no say the same: it is kept once."""
     reason = Reason(
         code=Code.INSUFFICIENT,
@@ -36,6 +36,6 @@ def _insufficient(resource: str, need: int, have: int, allocatable: int) -> tupl
         resource=resource,
         need=need,
         have=have,
-        resolvable=need <= allocatable,
+        resolvable=need <= most,
     )
     return (reason,)

@@ -1,16 +1,18 @@
 """Scores: which of the feasible nodes is best; smaller is better, compared as a tuple.
 
-In this order (design 6): the pod's soft preferences, then the fewest leftovers on the
-node, then the node's name, so that equal inputs always give the same node.
+In this order (design 6): the pod's soft preferences, then what its MIG instances cost later
+(nothing where they are there already), then the fewest leftovers on the node, then the node's
+name, so that equal inputs always give the same node.
 """
 
 from __future__ import annotations
 
+from scheduler.decide.cutting import NONE, Effort, effort
 from scheduler.decide.scores import leftover, preference
 from scheduler.model.pod import Pod
 from scheduler.state.ledger import NodeBooks
 
-Score = tuple[int, tuple[int, int, int], str]
+Score = tuple[int, Effort, tuple[int, int, int], str]
 
 
 def score(pod: Pod, books: NodeBooks, *, spread: bool) -> Score:
@@ -21,4 +23,5 @@ def score(pod: Pod, books: NodeBooks, *, spread: bool) -> Score:
         devices, others = -devices, -others
     # Whoever asks for no device keeps away from devices, packed or spread.
     ordered = (devices, others, -cpu if spread else cpu)
-    return (preference.dislike(pod, books.node), ordered, books.node.name)
+    cut = NONE if books.gpus is None else effort(pod, books)
+    return (preference.dislike(pod, books.node), cut, ordered, books.node.name)

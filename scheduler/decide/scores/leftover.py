@@ -24,4 +24,7 @@ def measure(pod: Pod, books: NodeBooks) -> tuple[int, int, int]:
         else:
             others += left
     cpu = books.free(names.CPU) - pod.requests.get(names.CPU, 0)
+    if requested and books.gpus is not None:
+        # Instances to order are no fixed number: what is left is memory slices.
+        return (books.gpus.free_slices, 0, cpu)
     return (wanted, others, cpu)

@@ -9,7 +9,7 @@ import pytest
 from scheduler.decide.view import Profile
 from scheduler.model.reason import Code
 from scheduler.state.snapshot import Avoided
-from tests.builders import ANYBODY, Wishes, cluster, codes, container, downward, node, pod
+from tests.builders import ANYBODY, Wishes, cluster, codes, container, downward, dynamic, node, pod
 
 PROFILES = {
     Code.MAP_NOT_ALLOWED: Profile(),
@@ -29,6 +29,7 @@ EXAMPLES: dict[Code, tuple[list[Any], Wishes]] = {
     ),
     Code.TOO_MANY_PODS: ([node(pods=1), pod("a", node="n1")], {}),
     Code.INSUFFICIENT: ([FOUR], {"gpus": 5}),
+    Code.NO_ROOM_TOGETHER: ([dynamic()], {"mig": {"2g.20gb": 2, "3g.40gb": 1, "1g.20gb": 1}}),
     Code.NODE_COUNTS_DEVICES: ([node(gpus=4), pod("a", gpus=1, node="n1")], {"map": "0=n1:1"}),
     Code.DEVICE_HELD: ([FOUR, HOLDER], {"map": "0=n1:0"}),
     Code.DEVICE_NOT_FOUND: ([FOUR], {"map": "0=n1:4"}),

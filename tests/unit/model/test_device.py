@@ -36,7 +36,10 @@ UNREADABLE = [
     pytest.param("2g.20gbx1", id="no-blanks"),
     pytest.param("gpu:0;1g.10gb x 1", id="no-blank-after-the-semicolon"),
     pytest.param("gpu:0; ", id="semicolon-at-the-end"),
-    pytest.param("2g.20gb@0/0", id="a-form-of-a-later-version"),
+    pytest.param("2g.20gb@0/0:1c", id="a-form-of-a-later-version"),
+    pytest.param("2g.20gb@0/4; 2g.20gb@0/4", id="one-instance-twice"),
+    pytest.param("2g.20gb@-1/4", id="a-negative-gpu"),
+    pytest.param("2g.20gb@0", id="no-start"),
     pytest.param("gpu:" + ",".join(map(str, range(257))), id="more-than-256-numbers"),
 ]
 

@@ -8,7 +8,8 @@ from scheduler.model import names
 from scheduler.model.device import Devices
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
-from scheduler.state.ledger import NodeBooks, holding_of, over_committed
+from scheduler.state.holding import holding_of
+from scheduler.state.ledger import NodeBooks, over_committed
 from tests.builders import GPU, MIG_1G, MIG_2G, Wishes, container, node, pod
 
 OTHER = "default-scheduler"

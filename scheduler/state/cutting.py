@@ -1,0 +1,161 @@
+"""GPUs that are cut to order: what is held on each, what lies idle, what is left.
+
+Counted afresh from API objects whenever they change: the pods' annotations say what is held, the
+operator's answer says what exists. Nothing is free because we failed to read who holds it::
+
+    an instance whose place cannot be read    every idle instance of its profile counts as held;
+                                              the whole node does, where too few are known
+    places that contradict each other         the whole GPU is held
+    a GPU that rests after a failed cut       the same
+
+An instance that exists and that nobody holds is *idle*. It is in nobody's way: whoever gets its
+slices has it destroyed first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final, Protocol
+
+import msgspec
+
+from scheduler.model import mig, names
+from scheduler.model.cut import CutState, Instance
+from scheduler.model.device import Spot
+from scheduler.model.node import Cuttable
+from scheduler.model.pod import Pod
+
+#: A GPU of which nothing can be had: no profile has this name, so it takes every slice.
+BLOCKED: Final[mig.Layout] = (("?", 0),)
+
+
+class Held(Protocol):
+    """What a pod holds (``ledger.Holding``)."""
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Whole GPUs by index."""
+
+    @property
+    def unknown(self) -> int:
+        """Whole GPUs of unknown index."""
+
+    @property
+    def spots(self) -> tuple[Spot, ...]:
+        """Instances whose place is known."""
+
+
+class Gpus(msgspec.Struct, frozen=True):
+    """The GPUs of one node: the layout that is held on each, and the idle instances beside it."""
+
+    board: mig.Board
+    held: tuple[mig.Layout, ...]
+    idle: tuple[frozenset[mig.Slot], ...]
+
+    @property
+    def signature(self) -> tuple[mig.Layout, ...]:
+        """The layouts without the GPUs' numbers: nodes of one signature have the same room."""
+        return tuple(sorted(self.held))
+
+    @property
+    def left(self) -> Mapping[str, int]:
+        """For each resource, how many more instances of it alone could be held."""
+        return _left(self.board, self.signature)
+
+    @property
+    def free_slices(self) -> int:
+        """Memory slices that nobody holds."""
+        return sum(_free(self.board, layout) for layout in self.held)
+
+
+def count(
+    cuttable: Cuttable,
+    pods: Iterable[tuple[Pod, Held]],
+    instances: Iterable[Instance],
+    resting: frozenset[int],
+) -> Gpus:
+    """What the node's GPUs come to."""
+    slots: list[list[mig.Slot]] = [[] for _ in range(cuttable.count)]
+    blocked = set(resting)
+    lost: dict[str, int] = {}
+    for pod, holding in pods:
+        blocked.update(range(cuttable.count) if holding.unknown else holding.numbers)
+        for resource, amount in pod.gpu_requests.items():
+            if names.is_mig(resource):
+                profile = _canonical(resource)
+                lost[profile] = lost.get(profile, 0) + amount
+        for spot in holding.spots:
+            profile = _canonical(spot.profile)
+            if spot.gpu < cuttable.count:
+                slots[spot.gpu].append((profile, spot.start))
+                lost[profile] = lost.get(profile, 0) - 1
+    idle = _idle(cuttable.count, slots, instances)
+    for profile in [profile for profile, missing in lost.items() if missing > 0]:
+        if not _hold_all(profile, lost[profile], slots, idle):
+            blocked.update(range(cuttable.count))
+    held = tuple(
+        BLOCKED if gpu in blocked else _checked(cuttable.board, mig.layout_of(layout))
+        for gpu, layout in enumerate(slots)
+    )
+    return Gpus(cuttable.board, held, _beside(cuttable.board, held, idle))
+
+
+def _idle(
+    gpus: int, slots: list[list[mig.Slot]], instances: Iterable[Instance]
+) -> list[set[mig.Slot]]:
+    idle: list[set[mig.Slot]] = [set() for _ in range(gpus)]
+    for one in instances:
+        slot = (_canonical(one.spot.profile), one.spot.start)
+        is_there = one.state is CutState.READY and one.spot.gpu < gpus
+        if is_there and slot not in slots[one.spot.gpu]:
+            idle[one.spot.gpu].add(slot)
+    return idle
+
+
+def _hold_all(
+    profile: str, missing: int, slots: list[list[mig.Slot]], idle: list[set[mig.Slot]]
+) -> bool:
+    """Count every idle instance of a profile as held; whether there are enough of them."""
+    found = 0
+    for gpu, there in enumerate(idle):
+        same = [slot for slot in there if slot[0] == profile]
+        there.difference_update(same)
+        slots[gpu] += same
+        found += len(same)
+    return found >= missing
+
+
+@lru_cache(maxsize=65536)
+def _checked(board: mig.Board, layout: mig.Layout) -> mig.Layout:
+    return layout if mig.is_legal(board, layout) else BLOCKED
+
+
+def _beside(
+    board: mig.Board, held: tuple[mig.Layout, ...], idle: list[set[mig.Slot]]
+) -> tuple[frozenset[mig.Slot], ...]:
+    """The idle instances that can be had: the ones that what is held leaves room for."""
+    return tuple(
+        frozenset(slot for slot in there if slot[1] in mig.fits(board, layout, slot[0]))
+        for layout, there in zip(held, idle, strict=True)
+    )
+
+
+@lru_cache(maxsize=65536)
+def _free(board: mig.Board, layout: mig.Layout) -> int:
+    return board.memory_slices - mig.occupancy(board, layout).bit_count()
+
+
+@lru_cache(maxsize=65536)
+def _left(board: mig.Board, signature: tuple[mig.Layout, ...]) -> Mapping[str, int]:
+    by_name: Counter[str] = Counter()
+    for layout in signature:
+        by_name.update(mig.capacity(board, layout))
+    by_kind = {profile.kind: by_name[name] for name, profile in board.profiles.items()}
+    every = (*board.profiles.values(), *board.aliases.values())
+    return MappingProxyType({profile.resource: by_kind[profile.kind] for profile in every})
+
+
+_canonical = lru_cache(maxsize=1024)(mig.canonical)

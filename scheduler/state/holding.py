@@ -1,0 +1,57 @@
+"""What one placed pod holds of its node's devices, read from what the Binding wrote on it.
+
+Must never: believe a number or a place on a pod that is not ours; anybody could write those.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from scheduler.model import names
+from scheduler.model.device import Devices, Spot, parse_devices
+from scheduler.model.pod import Pod
+
+
+class Holding(msgspec.Struct, frozen=True, gc=False):
+    """A pod's devices on its node.
+
+    ``numbers`` are GPU indexes; ``unknown`` is how many GPUs it holds whose index is not
+    known; ``is_mapped`` and ``sharing`` tell with whom it may hold a device together;
+    ``has_request`` is whether the plugin's resource accounts for them already. ``spots`` are
+    MIG instances where we chose them.
+    """
+
+    numbers: tuple[int, ...] = ()
+    unknown: int = 0
+    is_mapped: bool = False
+    has_request: bool = False
+    sharing: str = ""
+    spots: tuple[Spot, ...] = ()
+
+
+def holding_of(pod: Pod, devices: Devices | None, scheduler_name: str) -> Holding:
+    """What a placed pod holds; ``devices`` is our own choice while it is only assumed.
+
+    Numbers are believed only from pods of our scheduler: anybody could write the
+    annotation on another pod. Unreadable means unknown, never free.
+    """
+    requested = pod.requests.get(names.GPU, 0)
+    is_ours = pod.scheduler_name == scheduler_name
+    is_mapped = is_ours and pod.map_text is not None
+    text = pod.annotations.get(names.DEVICES) if is_ours else None
+    if devices is None and text is not None:
+        devices = _credible(pod, parse_devices(text))
+    spots = devices.spots if devices is not None else ()
+    # Numbers that do not match the request are no answer: the plugin gave something else.
+    if devices is not None and (not requested or len(devices.numbers) == requested):
+        return Holding(devices.numbers, 0, is_mapped, requested > 0, pod.sharing, spots)
+    is_past_plugin = (is_mapped or text is not None) and not pod.gpu_requests
+    unknown = requested or int(is_past_plugin)
+    return Holding((), unknown, is_mapped, requested > 0, pod.sharing, spots)
+
+
+def _credible(pod: Pod, devices: Devices | None) -> Devices | None:
+    """What is written, unless it is about instances that the pod never asked for."""
+    if devices is None or not devices.spots or any(map(names.is_mig, pod.gpu_requests)):
+        return devices
+    return None
