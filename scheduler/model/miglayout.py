@@ -24,6 +24,9 @@ from scheduler.model import layoutcost, mig, names
 from scheduler.model.migconfig import Cut, Entry, MigConfigError, parse_config
 
 GPUS_MAX: Final = 64
+#: Values of the label ``nvidia.com/mig.config.state`` with which no pod may take a GPU.
+HOLDING: Final = frozenset(("pending", "rebooting", "failed"))
+UNSET: Final = "unset"
 _INFIX: Final = "-MIG-"
 
 
@@ -122,6 +125,19 @@ def single_profile(labels: Mapping[str, str]) -> str:
         return ""
     profile = profile.removesuffix("-SHARED")
     return mig.canonical(profile) if mig.is_profile(profile) else ""
+
+
+def hold(labels: Mapping[str, str]) -> str:
+    """How far the cutting of a node's GPUs is, where pods that want GPUs must wait; else empty.
+
+    A node on which a mig-manager will work, and has not begun yet, offers GPUs that are about to
+    be cut: a cluster autoscaler's new node would give its first pod a whole one.
+    """
+    state = labels.get(names.MIG_STATE, "")
+    if state in HOLDING:
+        return state
+    is_to_begin = labels.get(names.MIG_WANTED) and labels.get(names.MIG_MANAGER) == "true"
+    return UNSET if is_to_begin and not state else ""
 
 
 def replicas(labels: Mapping[str, str], resource: str) -> int:

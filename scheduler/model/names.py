@@ -53,6 +53,11 @@ MIG_STRATEGY: Final = "nvidia.com/mig.strategy"  # node label; none, single or m
 MIG_STATE: Final = "nvidia.com/mig.config.state"  # node label; how far the cutting is
 MIG_WANTED: Final = "nvidia.com/mig.config"  # node label; the configuration to cut
 MIG_MANAGER: Final = "nvidia.com/gpu.deploy.mig-manager"  # node label; "true" where one works
+#: Labels of nodes that filters read by themselves, for every pod.
+FILTER_LABELS: Final = (
+    *(*NODE_ALIASES, NUMBERED, MIG_DYNAMIC),
+    *(MIG_STATE, MIG_WANTED, MIG_MANAGER, GPU_PRODUCT, MIG_STRATEGY),
+)
 MAPS_ALLOWED: Final = PREFIX + "maps"  # namespace label; value "allowed"
 FALLBACK_NAMESPACE: Final = PREFIX + "mig-fallback"  # namespace label; value "enabled"
 WEBHOOK_OPT_OUT: Final = "gpu-webhook"  # namespace label; value "disabled"

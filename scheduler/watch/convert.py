@@ -9,22 +9,20 @@ from collections.abc import Iterable
 
 import msgspec
 
-from scheduler.model import names, podfields, resources
+from scheduler.model import miglayout, names, podfields, resources
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Condition, Container, HostPort, Owner, Pod, Role
 from scheduler.state import event as ev
+from scheduler.watch.requests import is_sidecar, requested, requests
 from scheduler.watch.wire import (
     ConditionWire,
-    ContainerStatus,
     ContainerWire,
     EnvVar,
     NamespaceWire,
     NodeWire,
     OwnerReference,
     PodSpec,
-    PodStatus,
     PodWire,
-    Resources,
 )
 
 POD = msgspec.json.Decoder(PodWire)
@@ -55,7 +53,7 @@ def to_pod(wire: PodWire, namespace: str = "") -> Pod:
         is_deleting=meta.deletion_timestamp is not None,
         gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
         priority=spec.priority or 0,
-        requests=_requests(spec, wire.status),
+        requests=requests(spec, wire.status),
         containers=containers,
         node_selector=spec.node_selector or {},
         required_terms=required.node_selector_terms if required else None,
@@ -72,13 +70,18 @@ def to_pod(wire: PodWire, namespace: str = "") -> Pod:
 def to_node(wire: NodeWire) -> Node:
     """A Node of the model."""
     meta = wire.metadata
+    labels = meta.labels or {}
+    config = (meta.annotations or {}).get(names.MIG_CONFIG)
+    annotations = {names.MIG_CONFIG: config} if config else {}
+    amounts = resources.amounts(wire.status.allocatable)
     return Node(
         name=meta.name,
         uid=meta.uid,
-        labels=meta.labels or {},
+        labels=labels,
         unschedulable=wire.spec.unschedulable,
         taints=wire.spec.taints or (),
-        allocatable=resources.amounts(wire.status.allocatable),
+        allocatable=miglayout.sound(labels, annotations, amounts),
+        annotations=annotations,
     )
 
 
@@ -148,68 +151,9 @@ def _scheduled_condition(conditions: tuple[ConditionWire, ...]) -> Condition:
     return Condition()
 
 
-def _is_sidecar(container: ContainerWire) -> bool:
-    return container.restart_policy == "Always"
-
-
-def _requested(wanted: Resources | None) -> resources.Amounts:
-    """Requests, with limits where a request is missing, as the API server defaults them."""
-    if wanted is None:
-        return {}
-    return resources.amounts({**(wanted.limits or {}), **(wanted.requests or {})})
-
-
-def _requests(spec: PodSpec, status: PodStatus) -> resources.Amounts:
-    held = _Holdings(status) if spec.node_name else None
-    return resources.effective(
-        (_container_requests(container, held) for container in spec.containers),
-        [(_container_requests(c, held), _is_sidecar(c)) for c in spec.init_containers],
-        held.of_pod(_requested(spec.resources)) if held else _requested(spec.resources),
-        resources.amounts(spec.overhead),
-    )
-
-
-def _container_requests(container: ContainerWire, held: _Holdings | None) -> resources.Amounts:
-    requested = _requested(container.resources)
-    return held.of(container.name, requested) if held else requested
-
-
-class _Holdings:
-    """What a placed pod's containers hold by their status (see ``resources.held``)."""
-
-    def __init__(self, status: PodStatus) -> None:
-        self._pod = status
-        self._is_infeasible = any(
-            c.type == "PodResizePending" and c.status == "True" and c.reason == "Infeasible"
-            for c in status.conditions or ()
-        )
-        both = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-        self._of = {one.name: one for one in both if one.allocated_resources or one.resources}
-
-    def of(self, name: str, requested: resources.Amounts) -> resources.Amounts:
-        """One container's holding."""
-        status = self._of.get(name)
-        return requested if status is None else self._held(status, requested)
-
-    def of_pod(self, requested: resources.Amounts) -> resources.Amounts:
-        """The pod-level holding; empty where the pod has no requests of its own."""
-        return self._held(self._pod, requested) if requested else requested
-
-    def _held(
-        self, status: ContainerStatus | PodStatus, requested: resources.Amounts
-    ) -> resources.Amounts:
-        actual = status.resources.requests if status.resources else None
-        return resources.held(
-            requested,
-            resources.amounts(status.allocated_resources),
-            resources.amounts(actual),
-            is_infeasible=self._is_infeasible,
-        )
-
-
 def _containers(spec: PodSpec) -> tuple[Container, ...]:
     init = (
-        _container(c, Role.SIDECAR if _is_sidecar(c) else Role.INIT) for c in spec.init_containers
+        _container(c, Role.SIDECAR if is_sidecar(c) else Role.INIT) for c in spec.init_containers
     )
     return (*init, *(_container(c, Role.APP) for c in spec.containers))
 
@@ -217,7 +161,7 @@ def _containers(spec: PodSpec) -> tuple[Container, ...]:
 def _container(wire: ContainerWire, role: Role) -> Container:
     devices = {
         resource: value
-        for resource, value in _requested(wire.resources).items()
+        for resource, value in requested(wire.resources).items()
         if names.is_gpu_device(resource) and value > 0
     }
     literal = key = None
@@ -237,7 +181,7 @@ def _annotation_read(entry: EnvVar) -> str | None:
 
 
 def _host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
-    sidecars = (c for c in spec.init_containers if _is_sidecar(c))
+    sidecars = (c for c in spec.init_containers if is_sidecar(c))
     found = []
     for container in (*spec.containers, *sidecars):
         for port in container.ports or ():

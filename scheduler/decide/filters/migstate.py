@@ -1,0 +1,41 @@
+"""Nodes whose GPUs are being cut, and nodes where a "GPU" is a slice.
+
+While mig-manager works, what a node advertises is about to change, and a client on a GPU would
+stop it; after a failure nobody knows what is cut. With strategy ``single`` ``nvidia.com/gpu``
+counts slices, of which one process can use only one: several in one container are never what
+their author meant.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from scheduler.model import names
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Code, Reason
+from scheduler.state.ledger import NodeBooks
+
+
+def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
+    """Reject pods that want GPUs where these are being cut, and GPUs that are slices here."""
+    node = books.node
+    assert node is not None
+    if not pod.gpu_requests and pod.map_text is None:
+        return ()
+    if node.mig_hold:
+        return _no(node.mig_hold)
+    if node.single_profile and any(c.devices.get(names.GPU, 0) > 1 for c in pod.containers):
+        return _slices(node.single_profile)
+    return ()
+
+
+@lru_cache(maxsize=64)
+def _no(state: str) -> tuple[Reason, ...]:
+    text = f"node(s) had {names.MIG_STATE} {state}"
+    return (Reason(code=Code.MIG_NOT_READY, text=text, resolvable=False),)
+
+
+@lru_cache(maxsize=64)
+def _slices(profile: str) -> tuple[Reason, ...]:
+    text = f"node(s) where {names.GPU} counts slices of {profile} and one container asked for more"
+    return (Reason(code=Code.GPUS_ARE_SLICES, text=text, resolvable=False),)
