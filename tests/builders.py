@@ -201,6 +201,7 @@ def node(
     pods: int | None = 110,
     offers: Mapping[str, str] | None = None,
     uid: str = "",
+    annotations: Mapping[str, str] | None = None,
 ) -> Node:
     """A node; a taint reads ``key=value:Effect``. No count means that it advertises no GPUs."""
     allocatable: dict[str, str] = {"cpu": cpu, "memory": memory, **(offers or {})}
@@ -214,6 +215,7 @@ def node(
             "name": name,
             "uid": uid or f"node-{name}",
             "labels": {**({names.NUMBERED: "numbered"} if numbered else {}), **(labels or {})},
+            "annotations": dict(annotations or {}),
         },
         "spec": {"unschedulable": cordoned, "taints": [_taint(text) for text in taints]},
         "status": {"allocatable": allocatable},

@@ -20,7 +20,7 @@ from scheduler.state.fold import fold
 from scheduler.state.queue import PAUSE_MAX_S, Queue
 from scheduler.state.why import why
 from tests.builders import ANYBODY, as_bound, node, pod
-from tests.property.worlds import nodes, wanted
+from tests.property.worlds import MIG_LABELS, nodes, wanted
 
 NODES = ("n0", "n1")
 
@@ -33,7 +33,7 @@ def small_nodes(draw: st.DrawFn) -> Node:
         gpus=draw(st.sampled_from([None, 0, 1, 2])),
         mig=draw(st.sampled_from([{}, {"1g.10gb": 1}])),
         numbered=draw(st.booleans()),
-        labels=draw(st.sampled_from([{}, {}, {"zone": "a"}, {"gpu-node": "alias"}])),
+        labels=draw(st.sampled_from([{}, {}, {"zone": "a"}, {"gpu-node": "alias"}, *MIG_LABELS])),
         taints=draw(st.sampled_from([[], [], [], ["gpu=x:NoSchedule"]])),
         cpu=draw(st.sampled_from(["2", "8"])),
         pods=draw(st.sampled_from([110, 2])),

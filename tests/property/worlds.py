@@ -16,6 +16,14 @@ MAPS = tuple(
     for nodes, devices in ((("n0",), 4), (("n0", "n1"), 2), (("n1", "alias"), 3), (("n0",), 1))
 )
 
+#: Nodes whose GPUs are being cut, will be, were; and one whose "GPUs" are slices.
+MIG_LABELS = (
+    {"nvidia.com/mig.config.state": "pending"},
+    {"nvidia.com/mig.config": "all-1g.10gb", "nvidia.com/gpu.deploy.mig-manager": "true"},
+    {"nvidia.com/mig.config": "all-1g.10gb", "nvidia.com/mig.config.state": "success"},
+    {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"},
+)
+
 
 @st.composite
 def nodes(draw: st.DrawFn, name: str | None = None) -> Node:
@@ -23,10 +31,11 @@ def nodes(draw: st.DrawFn, name: str | None = None) -> Node:
     labels = {"zone": draw(st.sampled_from("ab"))}
     if draw(st.integers(0, 3)) == 0:
         labels["gpu-node-name"] = "alias"
+    labels |= draw(st.sampled_from([{}, {}, {}, *MIG_LABELS]))
     return node(
         name or draw(st.sampled_from(NODE_NAMES)),
         gpus=draw(st.none() | st.integers(0, 4)),
-        mig=draw(st.sampled_from([{}, {}, {"1g.10gb": 3, "2g.20gb": 2}])),
+        mig=draw(st.sampled_from([{}, {"3g.40gb": 0}, {"1g.10gb": 3, "2g.20gb": 2}])),
         numbered=draw(st.booleans()),
         labels=labels,
         taints=draw(st.sampled_from([[], [], [], ["slow:PreferNoSchedule"], ["gpu=x:NoSchedule"]])),

@@ -30,6 +30,14 @@ EXAMPLES: dict[Code, tuple[list[Any], Wishes]] = {
     Code.TOO_MANY_PODS: ([node(pods=1), pod("a", node="n1")], {}),
     Code.INSUFFICIENT: ([FOUR], {"gpus": 5}),
     Code.NO_ROOM_TOGETHER: ([dynamic()], {"mig": {"2g.20gb": 2, "3g.40gb": 1, "1g.20gb": 1}}),
+    Code.MIG_NOT_READY: (
+        [node(gpus=4, labels={"nvidia.com/mig.config.state": "pending"})],
+        {"gpus": 1},
+    ),
+    Code.GPUS_ARE_SLICES: (
+        [node(gpus=7, labels={"nvidia.com/gpu.product": "NVIDIA-A30-MIG-1g.6gb"})],
+        {"gpus": 2},
+    ),
     Code.NODE_COUNTS_DEVICES: ([node(gpus=4), pod("a", gpus=1, node="n1")], {"map": "0=n1:1"}),
     Code.DEVICE_HELD: ([FOUR, HOLDER], {"map": "0=n1:0"}),
     Code.DEVICE_NOT_FOUND: ([FOUR], {"map": "0=n1:4"}),

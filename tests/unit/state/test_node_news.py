@@ -21,6 +21,16 @@ BETTER = [
     pytest.param(node(gpus=2, numbered=True, labels={"stamp": "9"}), False, id="a-label"),
     pytest.param(node(gpus=2, numbered=True, labels={"zone": "b"}), True, id="a-named-label"),
     pytest.param(node(gpus=2, numbered=True, labels={"gpu-node": "n"}), True, id="an-alias"),
+    pytest.param(
+        node(gpus=2, numbered=True, labels={"nvidia.com/mig.config.state": "success"}),
+        True,
+        id="its-gpus-are-cut-now",
+    ),
+    pytest.param(
+        node(gpus=2, numbered=True, labels={"nvidia.com/gpu.product": "A30"}),
+        True,
+        id="its-gpus-are-slices-no-more",
+    ),
 ]
 
 

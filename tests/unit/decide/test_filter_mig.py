@@ -1,0 +1,137 @@
+"""Nodes whose GPUs are cut, being cut, or slices: who may go there, and who is told what."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scheduler.decide.filters import migstate
+from scheduler.model.node import Node
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Code, sentence
+from scheduler.state.ledger import NodeBooks
+from tests.builders import GPU, cluster, codes, container, node, placed, pod, refused, settle
+
+STATE = "nvidia.com/mig.config.state"
+WANTED = {"nvidia.com/mig.config": "all-1g.10gb"}
+MANAGED = {**WANTED, "nvidia.com/gpu.deploy.mig-manager": "true"}
+SLICE = pod(mig={"1g.10gb": 1})
+
+STATES = [
+    pytest.param({STATE: "pending"}, "pending", id="pending"),
+    pytest.param({STATE: "rebooting"}, "rebooting", id="rebooting"),
+    pytest.param({STATE: "failed"}, "failed", id="failed"),
+    pytest.param({STATE: "success"}, None, id="success"),
+    pytest.param({}, None, id="nobody-cuts-here"),
+    pytest.param(MANAGED, "unset", id="a-new-node-that-will-be-cut"),
+    pytest.param({**MANAGED, STATE: "success"}, None, id="and-was"),
+    pytest.param(WANTED, None, id="a-wish-that-nobody-will-fulfil"),
+]
+
+
+def at(labels: dict[str, str]) -> NodeBooks:
+    return NodeBooks(node(gpus=1, mig={"1g.10gb": 7}, labels=labels))
+
+
+@pytest.mark.parametrize(("labels", "state"), STATES)
+@pytest.mark.parametrize(
+    "newcomer", [pod(gpus=1), SLICE, pod(map="0=n1:0")], ids=["gpu", "slice", "mapped"]
+)
+def test_while_gpus_are_cut_whoever_wants_one_waits(
+    labels: dict[str, str], state: str | None, newcomer: Pod
+) -> None:
+    said = [(reason.code, reason.text) for reason in migstate.check(newcomer, at(labels))]
+    text = f"node(s) had nvidia.com/mig.config.state {state}"
+    assert said == ([(Code.MIG_NOT_READY, text)] if state else [])
+
+
+def test_a_pod_without_a_gpu_goes_to_a_node_that_is_being_cut() -> None:
+    assert migstate.check(pod(requests={"cpu": "1"}), at({STATE: "pending"})) == ()
+
+
+def test_the_state_is_heard_before_the_counts_that_are_about_to_change() -> None:
+    """While mig-manager works the plugin advertises nothing; that is not what is wrong."""
+    state = cluster(node(gpus=0, mig={"1g.10gb": 0}, labels={STATE: "pending"}))
+    text = sentence(refused(state, SLICE).diagnosis)
+    assert text == ("0/1 nodes are available: 1 node(s) had nvidia.com/mig.config.state pending.")
+
+
+SINGLE = node(
+    "single",
+    gpus=7,
+    labels={
+        "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb",
+        "nvidia.com/mig.strategy": "single",
+        "class": "single",
+    },
+)
+ASKED: list[Any] = [
+    pytest.param(pod(gpus=1), False, id="one-slice"),
+    pytest.param(pod(gpus=2), True, id="two-in-one-container"),
+    pytest.param(
+        pod(containers=[container("a", gpus=1), container("b", gpus=1)]), False, id="one-each"
+    ),
+    pytest.param(
+        pod(containers=[container("a")], init=[container("i", gpus=2)]), True, id="two-at-the-start"
+    ),
+]
+
+
+@pytest.mark.parametrize(("newcomer", "is_refused"), ASKED)
+def test_with_strategy_single_a_container_gets_one_slice_and_never_two_for_two_gpus(
+    newcomer: Pod, is_refused: bool
+) -> None:
+    found = [reason.code for reason in migstate.check(newcomer, NodeBooks(SINGLE))]
+    assert found == ([Code.GPUS_ARE_SLICES] if is_refused else [])
+
+
+def config(devices: str) -> dict[str, str]:
+    text = (
+        f"mig-configs:\n  selected:\n  - devices: {devices}\n    mig-enabled: true\n"
+        "    mig-devices: {1g.10gb: 3}\n"
+    )
+    return {"run.ai/mig.config": text}
+
+
+def mixed(name: str, gpus: int, mig: dict[str, int], cut: str) -> Node:
+    labels = {
+        "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
+        "nvidia.com/gpu.count": "2",
+        "nvidia.com/mig.strategy": "mixed",
+        "class": "whole",
+    }
+    return node(name, gpus=gpus, mig=mig, labels=labels, annotations=config(cut))
+
+
+def test_cut_and_whole_cards_and_a_stale_count_as_in_field_case_24() -> None:
+    n1 = mixed("n1", 2, {"1g.10gb": 6}, "all")  # its two whole GPUs are stale
+    n2 = mixed("n2", 1, {"2g.20gb": 3, "1g.10gb": 1}, "[0]")
+    state = cluster(n1, n2, SINGLE)
+
+    assert settle(state, pod("whole", gpus=1, selector={"class": "whole"})).node_name == "n2"
+    assert codes(state, pod("next", gpus=1, selector={"class": "whole"})) == {
+        Code.INSUFFICIENT,
+        Code.AFFINITY,
+    }
+    for number in range(3):
+        assert settle(state, pod(f"m{number}", mig={"2g.20gb": 1})).node_name == "n2"
+    assert codes(state, pod("m4", mig={"2g.20gb": 1})) == {Code.INSUFFICIENT}
+    two = pod("s1", gpus=2, selector={"class": "single"})
+    assert Code.GPUS_ARE_SLICES in codes(state, two)
+    assert placed(state, pod("s2", gpus=1, selector={"class": "single"})).node_name == "single"
+
+
+def test_a_count_of_zero_is_left_over_and_offers_nothing() -> None:
+    """After MIG was switched off the keys stay: they neither offer nor block anything."""
+    left_over = node(gpus=8, mig={"1g.5gb": 0, "2g.10gb": 0})
+    assert left_over.devices == (GPU,)
+    assert placed(cluster(left_over), pod(gpus=8)).node_name == "n1"
+    assert codes(cluster(left_over), pod(mig={"1g.5gb": 1})) == {Code.INSUFFICIENT}
+
+
+def test_a_plugin_that_offers_nothing_for_a_while_still_hands_out_the_devices() -> None:
+    restarting = node(mig={"1g.10gb": 0})
+    assert restarting.devices == ()
+    assert restarting.advertises_gpus
+    assert not restarting.is_numbered
