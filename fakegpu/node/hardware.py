@@ -1,0 +1,94 @@
+"""What a node has: its pool's GPUs with their ids, what is cut on them, what failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import UNSET, UnsetType
+
+from fakegpu.topology.migconfig import Layouts
+from fakegpu.topology.nodetopology import (
+    Failure,
+    Gpu,
+    MigDevice,
+    MigStrategy,
+    NodeTopology,
+    Sharing,
+    gpu_id,
+    mig_id,
+)
+from fakegpu.topology.pools import GpuKind, Pool
+from scheduler.model import mig
+
+
+def hardware(
+    node: str,
+    pool: Pool,
+    layouts: Layouts | None,
+    *,
+    strategy: MigStrategy,
+    sharing: Sharing,
+    failures: Mapping[int, Failure],
+) -> NodeTopology:
+    """The node's topology while nobody uses it."""
+    cut = layouts or (None,) * len(pool.gpus)
+    first = pool.gpus[0] if pool.gpus else GpuKind("", 0)
+    gpus = tuple(
+        _gpu(node, index, kind, first, cut[index] if index < len(cut) else None, failures)
+        for index, kind in enumerate(pool.gpus)
+    )
+    return NodeTopology(
+        gpu_memory=first.memory_mib,
+        gpu_product=first.product,
+        driver_version=pool.driver or UNSET,
+        cuda_version=pool.cuda or UNSET,
+        gpus=gpus,
+        mig_strategy=strategy,
+        other_devices=pool.others or UNSET,
+        sharing=sharing if sharing.resources else UNSET,
+    )
+
+
+def _gpu(
+    node: str,
+    index: int,
+    kind: GpuKind,
+    first: GpuKind,
+    layout: mig.Layout | None,
+    failures: Mapping[int, Failure],
+) -> Gpu:
+    devices: tuple[MigDevice, ...] | UnsetType = UNSET
+    if layout is not None and kind.board is not None:
+        board = kind.board
+        devices = tuple(_device(node, index, board, profile, at) for profile, at in layout)
+    return Gpu(
+        id=gpu_id(node, index),
+        product=UNSET if kind.product == first.product else kind.product,
+        memory=UNSET if kind.memory_mib == first.memory_mib else kind.memory_mib,
+        mig_devices=devices,
+        failure=failures.get(index, UNSET),
+    )
+
+
+def _device(node: str, index: int, board: mig.Board, name: str, position: int) -> MigDevice:
+    profile = mig.profile_of(board, name)
+    assert profile is not None, f"{name} was checked when the layout was made"
+    number = profile.kind.profile_id
+    return MigDevice(
+        id=mig_id(node, index, name, position),
+        profile=name,
+        position=position,
+        size=profile.size,
+        memory=profile.memory_mib or profile.nominal_mib,
+        gpu_instance_id=number or 0,
+    )
+
+
+def layouts_of(topology: NodeTopology) -> Layouts:
+    """What is cut, as it was written down: the inverse of :func:`hardware` for layouts."""
+    return tuple(
+        mig.layout_of((device.profile, device.position) for device in gpu.instances)
+        if gpu.is_cut
+        else None
+        for gpu in topology.gpus
+    )

@@ -1,0 +1,65 @@
+"""What a pool of nodes has, whichever way it was written."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fakegpu.topology.migconfig import Layouts
+from fakegpu.topology.nodetopology import MigStrategy, OtherDevice, Sharing
+from scheduler.model import mig
+
+
+class GpuKind(msgspec.Struct, frozen=True):
+    """One GPU: the product as it is shown, and its memory."""
+
+    product: str
+    memory_mib: int
+
+    @property
+    def board(self) -> mig.Board | None:
+        """Its MIG geometry; None where it has none."""
+        return mig.board_of(self.product.replace("NVIDIA ", ""), self.memory_mib)
+
+
+class Numa(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """How the machine is divided; kept for the exporter of NodeResourceTopology."""
+
+    zones: int = 1
+    gpus_per_zone: tuple[int, ...] = ()
+    topology_manager_policy: str = "single-numa-node"
+    topology_manager_scope: str = "container"
+    cpu_per_zone: str = ""
+    mem_per_zone: str = ""
+    distances: dict[str, int] = {}
+
+
+class Pool(msgspec.Struct, frozen=True, kw_only=True):
+    """The hardware of each node of a pool, and how it begins.
+
+    ``layouts`` are cut where a node does not say otherwise; None leaves all GPUs whole.
+    """
+
+    name: str
+    gpus: tuple[GpuKind, ...]
+    driver: str = ""
+    cuda: str = ""
+    backend: str = "fake"
+    mig_strategy: MigStrategy | None = None
+    layouts: Layouts | None = None
+    sharing: Sharing | None = None
+    others: tuple[OtherDevice, ...] = ()
+    numa: Numa | None = None
+
+    @property
+    def boards(self) -> tuple[mig.Board | None, ...]:
+        """The MIG geometry of each GPU."""
+        return tuple(gpu.board for gpu in self.gpus)
+
+
+class Topology(msgspec.Struct, frozen=True, kw_only=True):
+    """The cluster's pools. ``problems`` are those that cannot be used, with the reason."""
+
+    label_key: str
+    mig_strategy: MigStrategy = "mixed"
+    pools: dict[str, Pool] = {}
+    problems: dict[str, str] = {}
