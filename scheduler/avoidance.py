@@ -13,6 +13,7 @@ import structlog
 
 from scheduler.model.pod import Pod
 from scheduler.report.metrics import Metrics
+from scheduler.report.nodenotes import NodeNotes
 from scheduler.report.recorder import Recorder
 from scheduler.state import event as ev
 from scheduler.state.breaker import OUT_OF, Breaker
@@ -36,9 +37,11 @@ class Avoidance:
         self._recorder = recorder
         self._metrics = metrics
         self._look_up = look_up
+        self._notes = NodeNotes(recorder)
 
     def hear(self, event: ev.Event, now: float) -> list[ev.Change]:
         """An event that is about to be folded."""
+        self._notes.hear(event)
         match event:
             case ev.PodSeen(pod):
                 if pod.phase == "Running":
@@ -53,8 +56,10 @@ class Avoidance:
                 return self._rejected(event, now)
         return []
 
-    def tick(self, now: float) -> list[ev.Change]:
-        """Let time pass: pauses end."""
+    def tick(self, now: float, leads: bool) -> list[ev.Change]:
+        """Let time pass: pauses end, and who leads tells what is wrong with nodes."""
+        if leads:
+            self._notes.tell()
         changes: list[ev.Change] = []
         for node_name in self.breaker.tick(now):
             log.info("node is tried again", node=node_name)

@@ -174,7 +174,7 @@ class Loop:
             log.info("a promised tier was given back: its pod never appeared")
         self.queue.flush(now)
         moved = self.moves.tick() if self.may_answer() else ()
-        for change in (*self._avoidance.tick(now), *moved):
+        for change in (*self._avoidance.tick(now, self.may_answer()), *moved):
             self._apply(change, now)
         self._gauges.measure(self.queue, self.promises)
 

@@ -15,12 +15,15 @@ from datetime import datetime
 import msgspec
 
 from scheduler.model import names
+from scheduler.model.node import Node
 from scheduler.model.pod import Condition, Owner, Pod
 from scheduler.report.lane import RETRY_FIRST_S, Item, Lane
 from scheduler.watch.client import JSON, STRATEGIC_PATCH, Client
 
 NOTE_BYTES_MAX = 1024
 REPEAT_AFTER_S = 300.0
+#: Where the API server wants events about objects that have no namespace.
+NAMESPACE_OF_NODES = "default"
 REMEMBERED_MAX = 50_000
 
 
@@ -93,6 +96,11 @@ class Recorder:
         }
         self._send_event(about, "Warning", reason, "Moving", text, "")
 
+    def note_node(self, node: Node, reason: str, text: str) -> None:
+        """Something the owner of a node should know."""
+        about = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid}
+        self._send_event(about, "Warning", reason, "Scheduling", text, "")
+
     def forget(self, uid: str) -> None:
         """The pod is placed: its condition, if it was not sent yet, is true no more."""
         self._conditions.pop(uid, None)
@@ -145,6 +153,7 @@ class Recorder:
         decision_id: str,
     ) -> None:
         stamp = micro_time(self._wall())
+        namespace = about.get("namespace", NAMESPACE_OF_NODES)
         content = f"{about['uid']}/{reason}/{note}/{stamp}"
         digest = hashlib.blake2b(content.encode(), digest_size=8)
         body = {
@@ -152,7 +161,7 @@ class Recorder:
             "kind": "Event",
             "metadata": {
                 "name": event_name(about["name"], digest.hexdigest()),
-                "namespace": about["namespace"],
+                "namespace": namespace,
                 **({"annotations": {names.DECISION: decision_id}} if decision_id else {}),
             },
             "eventTime": stamp,
@@ -164,7 +173,7 @@ class Recorder:
             "note": cut(note, NOTE_BYTES_MAX),
             "type": kind,
         }
-        path = f"/apis/events.k8s.io/v1/namespaces/{about['namespace']}/events"
+        path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
         self._lane.put(
             Item(
                 method="POST",

@@ -12,7 +12,7 @@ import pytest
 from scheduler.model.pod import Pod
 from scheduler.report.recorder import Recorder
 from scheduler.watch.client import Client
-from tests.builders import pod
+from tests.builders import node, pod
 from tests.http.fakeapi import Answer, FakeApi, failure, reply, reset
 
 EVENT = "POST /apis/events.k8s.io/v1/namespaces/team/events"
@@ -366,3 +366,17 @@ async def test_draining_gives_up_in_time(api: FakeApi, client: Client) -> None:
     await idle.recorder.drain(0.01)
 
     assert idle.counts == [("event", "undelivered")]
+
+
+async def test_what_is_wrong_with_a_node_is_an_event_on_the_node(recording: Recording) -> None:
+    """An object without a namespace has its events in ``default``; the API server insists."""
+    path = "POST /apis/events.k8s.io/v1/namespaces/default/events"
+    recording.api.script(path, reply({}, 201))
+    recording.recorder.note_node(node("n1"), "MigConfigInvalid", "4 x 2g.20gb do not fit")
+    await recording.sent()
+
+    [event] = recording.bodies(path)
+    assert event["metadata"]["namespace"] == "default"
+    about = {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "node-n1"}
+    assert event["regarding"] == about
+    assert event["note"] == "4 x 2g.20gb do not fit"

@@ -1,0 +1,70 @@
+"""What is wrong with a node is told once, by the leader, until the node says another thing."""
+
+from __future__ import annotations
+
+from scheduler.model.node import Node
+from scheduler.report.nodenotes import NodeNotes
+from scheduler.state import event as ev
+from tests.builders import node
+
+LABELS = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
+FOUR = "mig-configs.selected[0]: 4 x 2g.20gb do not fit on one A100-80"
+FIVE = "mig-configs.selected[0]: 5 x 2g.20gb do not fit on one A100-80"
+
+
+class Listener:
+    """Remembers what would be said to the nodes' owners."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[str, str, str]] = []
+
+    def note_node(self, node: Node, reason: str, text: str) -> None:
+        self.said.append((node.name, reason, text))
+
+
+def cut_into(count: int, name: str = "n1", cpu: str = "8") -> Node:
+    text = (
+        "mig-configs: {selected: [{devices: [0], mig-enabled: true,"
+        f" mig-devices: {{2g.20gb: {count}}}}}]}}"
+    )
+    return node(name, labels=LABELS, annotations={"run.ai/mig.config": text}, cpu=cpu)
+
+
+def told(*events: ev.Event | None) -> list[tuple[str, str, str]]:
+    """What was said after these events; None is the leader's turn to tell."""
+    listener = Listener()
+    notes = NodeNotes(listener)
+    for event in events:
+        if event is None:
+            notes.tell()
+        else:
+            notes.hear(event)
+    return listener.said
+
+
+def line(text: str, name: str = "n1") -> tuple[str, str, str]:
+    return (name, "MigConfigInvalid", f"run.ai/mig.config {text}")
+
+
+def test_a_flaw_is_told_once_however_often_the_node_is_seen() -> None:
+    again = ev.NodeSeen(cut_into(4, cpu="9"))
+    assert told(ev.NodeSeen(cut_into(4)), None, again, None) == [line(FOUR)]
+
+
+def test_nothing_is_told_before_somebody_leads_and_nothing_is_lost_until_then() -> None:
+    listed = ev.NodesListed((cut_into(4), cut_into(3, "n2"), cut_into(5, "n3")))
+    assert told(listed) == []
+    assert told(listed, None) == [line(FOUR), line(FIVE, "n3")]
+
+
+def test_another_flaw_is_news_and_so_is_the_same_one_after_it_was_mended() -> None:
+    flawed, mended = ev.NodeSeen(cut_into(4)), ev.NodeSeen(cut_into(3))
+    assert told(flawed, None, ev.NodeSeen(cut_into(5)), None) == [line(FOUR), line(FIVE)]
+    assert told(flawed, None, mended, None, flawed, None) == [line(FOUR), line(FOUR)]
+    assert told(flawed, mended, None) == []
+
+
+def test_a_node_that_is_gone_is_not_told_of_and_comes_back_as_a_new_one() -> None:
+    flawed, gone = ev.NodeSeen(cut_into(4)), ev.NodeVanished("n1")
+    assert told(flawed, gone, None) == []
+    assert told(flawed, None, gone, flawed, None) == [line(FOUR), line(FOUR)]
