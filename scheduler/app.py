@@ -30,6 +30,7 @@ from scheduler.report import http
 from scheduler.report.explaining import Explaining
 from scheduler.report.metrics import Metrics
 from scheduler.report.recorder import Recorder
+from scheduler.state.event import Event
 from scheduler.watch.client import Client
 from scheduler.watch.inquest import Inquest
 from scheduler.watch.reflector import Limits, Reflector
@@ -63,7 +64,7 @@ class App:
         self._admitting = Admitting(config, replicas, self._metrics, time.monotonic)
         self._rng = random.Random()
         self._sources = every(config.leader_election.resource_namespace)
-        self._reflectors: list[Reflector] = []
+        self._reflectors: list[Reflector[Event]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._synced_task: asyncio.Task[None] | None = None
         self._on_lead: Callable[[bool], None] = lambda leads: None
@@ -157,7 +158,7 @@ class App:
             self._start(stage, work)
         return election
 
-    async def _watch(self, reflector: Reflector, elector: Elector) -> None:
+    async def _watch(self, reflector: Reflector[Event], elector: Elector) -> None:
         # The first lists wait for the first look at the lease: whoever takes it needs lists
         # that are newer than the lease, and would have to make them twice.
         if elector.is_enabled:

@@ -17,10 +17,10 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 import msgspec
 
-from scheduler.state.event import Event
 from scheduler.watch.client import ApiError, Client, Status, Unreachable
 from scheduler.watch.wire import Listed, Versioned, WatchEvent
 
@@ -48,8 +48,11 @@ class Limits(msgspec.Struct, frozen=True):
         return max(1, shortest), max(1, longest)
 
 
-class Source(msgspec.Struct, frozen=True):
-    """One kind of object: where it is listed, and how its bytes become events.
+E = TypeVar("E")
+
+
+class Source(msgspec.Struct, Generic[E], frozen=True):
+    """One kind of object: where it is listed, and how its bytes become events (of type E).
 
     ``decode`` takes an object's bytes and whether it was deleted; ``decode_list`` takes
     all items of a list. A cluster may lack an optional kind.
@@ -57,8 +60,8 @@ class Source(msgspec.Struct, frozen=True):
 
     kind: str
     path: str
-    decode: Callable[[bytes, bool], Event]
-    decode_list: Callable[[list[msgspec.Raw]], Event]
+    decode: Callable[[bytes, bool], E]
+    decode_list: Callable[[list[msgspec.Raw]], E]
     selector: str = ""
     is_optional: bool = False
 
@@ -74,7 +77,7 @@ _VERSION = msgspec.json.Decoder(Versioned)
 _STATUS = msgspec.json.Decoder(Status)
 
 
-class Reflector:
+class Reflector(Generic[E]):
     """Mirrors one source into the inbox.
 
     ``is_synced`` once the first list was delivered; ``is_healthy`` while the watch is open.
@@ -83,8 +86,8 @@ class Reflector:
     def __init__(
         self,
         client: Client,
-        source: Source,
-        emit: Callable[[Event], None],
+        source: Source[E],
+        emit: Callable[[E], None],
         warn: Callable[[str, str], None],
         rng: random.Random,
         limits: Limits = Limits(),  # noqa: B008 - frozen

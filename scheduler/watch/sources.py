@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from scheduler.model import migrule
+from scheduler.state.event import Event
 from scheduler.watch import convert, rules
 from scheduler.watch.reflector import Source
 
 #: Every scheduler's pods count; pods that ended leave the selector, which reads as DELETED.
-PODS = Source(
+PODS: Source[Event] = Source(
     kind="pods",
     path="/api/v1/pods",
     decode=convert.pod_event,
     decode_list=convert.pods_listed,
     selector="status.phase!=Succeeded,status.phase!=Failed",
 )
-NODES = Source(
+NODES: Source[Event] = Source(
     kind="nodes", path="/api/v1/nodes", decode=convert.node_event, decode_list=convert.nodes_listed
 )
-NAMESPACES = Source(
+NAMESPACES: Source[Event] = Source(
     kind="namespaces",
     path="/api/v1/namespaces",
     decode=convert.namespace_event,
@@ -25,7 +26,7 @@ NAMESPACES = Source(
 )
 
 
-def tickets(namespace: str) -> Source:
+def tickets(namespace: str) -> Source[Event]:
     """The tickets of moves, in our own namespace; a cluster may lack the kind."""
     return Source(
         kind=migrule.PLURAL,
@@ -36,6 +37,6 @@ def tickets(namespace: str) -> Source:
     )
 
 
-def every(namespace: str) -> tuple[Source, ...]:
+def every(namespace: str) -> tuple[Source[Event], ...]:
     """All that is watched; ``namespace`` is our own."""
     return (NODES, NAMESPACES, tickets(namespace), PODS)
