@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from scheduler.decide import joint
 from scheduler.decide.decision import Carve, Placement
-from scheduler.model import mig, names
+from scheduler.model import names
 from scheduler.model.device import Devices, Spot
 from scheduler.model.pod import Pod
+from scheduler.state.cutting import canonical
 from scheduler.state.ledger import NodeBooks
 
 #: Whether anything is cut, what that costs later, how many instances do not exist yet.
@@ -42,7 +43,7 @@ def positioned(pod: Pod, books: NodeBooks, devices: Devices) -> Devices:
     if not chosen:
         return devices
     mine = {spot.profile for spot in chosen}
-    counts = tuple(one for one in devices.counts if mig.canonical(one[0]) not in mine)
+    counts = tuple(one for one in devices.counts if canonical(one[0]) not in mine)
     return Devices(devices.numbers, counts, chosen)
 
 

@@ -17,7 +17,7 @@ from scheduler.model import mig, names
 from scheduler.model.device import Spot
 from scheduler.model.layoutcost import best_start, cost
 from scheduler.model.pod import Pod
-from scheduler.state.cutting import BLOCKED, Gpus
+from scheduler.state.cutting import BLOCKED, Gpus, canonical
 
 #: Layouts that a search may look at.
 STEPS_MAX: Final = 4000
@@ -41,12 +41,11 @@ class Joint(msgspec.Struct, frozen=True, gc=False):
 
 def wanted(pod: Pod) -> tuple[str, ...]:
     """The profiles that a pod asks for, each as often as it does, in the order of names."""
-    return tuple(
-        mig.canonical(resource)
-        for resource, count in sorted(pod.gpu_requests.items())
-        if names.is_mig(resource)
-        for _ in range(count)
-    )
+    found: list[str] = []
+    for resource, count in sorted(pod.gpu_requests.items()):
+        if names.is_mig(resource):
+            found += [canonical(resource)] * count
+    return tuple(found)
 
 
 def choose(gpus: Gpus, profiles: tuple[str, ...]) -> Joint | None:

@@ -85,9 +85,10 @@ class CutShelves:
         """The layouts that occur and have room for the profile, least rise first."""
         found = self._ranked.get(profile)
         if found is None:
-            cuts = (key for key in self._shelves if isinstance(key, Cut))
+            cuts = [key for key in self._shelves if isinstance(key, Cut)]
             found = sorted(entry for cut in cuts for entry in _rises(profile, cut))
-            if found:  # any text may be asked for; only real profiles are remembered
+            # Any text may be asked for; only real profiles are remembered.
+            if any(mig.profile_of(mig.BOARDS[cut.board], profile) for cut in cuts):
                 self._ranked[profile] = found
         return found
 

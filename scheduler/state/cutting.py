@@ -85,10 +85,10 @@ def count(
         blocked.update(range(cuttable.count) if holding.unknown else holding.numbers)
         for resource, amount in pod.gpu_requests.items():
             if names.is_mig(resource):
-                profile = _canonical(resource)
+                profile = canonical(resource)
                 lost[profile] = lost.get(profile, 0) + amount
         for spot in holding.spots:
-            profile = _canonical(spot.profile)
+            profile = canonical(spot.profile)
             if spot.gpu < cuttable.count:
                 slots[spot.gpu].append((profile, spot.start))
                 lost[profile] = lost.get(profile, 0) - 1
@@ -108,7 +108,7 @@ def _idle(
 ) -> list[set[mig.Slot]]:
     idle: list[set[mig.Slot]] = [set() for _ in range(gpus)]
     for one in instances:
-        slot = (_canonical(one.spot.profile), one.spot.start)
+        slot = (canonical(one.spot.profile), one.spot.start)
         is_there = one.state is CutState.READY and one.spot.gpu < gpus
         if is_there and slot not in slots[one.spot.gpu]:
             idle[one.spot.gpu].add(slot)
@@ -158,4 +158,5 @@ def _left(board: mig.Board, signature: tuple[mig.Layout, ...]) -> Mapping[str, i
     return MappingProxyType({profile.resource: by_kind[profile.kind] for profile in every})
 
 
-_canonical = lru_cache(maxsize=1024)(mig.canonical)
+#: The same names come again and again.
+canonical = lru_cache(maxsize=1024)(mig.canonical)

@@ -219,9 +219,10 @@ class NodeIndex:
 
 
 def _entries(node: Node, books: NodeBooks) -> Iterator[tuple[str, Group, Slot]]:
-    free = {resource: books.free(resource) for resource in node.devices}
+    every = books.left
+    free = {resource: every.get(resource, 0) for resource in node.devices}
     total = sum(free.values())
-    slot = (books.free(names.CPU), node.name)
+    slot = (every.get(names.CPU, 0), node.name)
     yield ANY, (0, total), slot
     if books.gpus is not None:
         return  # found by the room on its GPUs

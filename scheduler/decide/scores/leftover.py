@@ -15,16 +15,16 @@ def measure(pod: Pod, books: NodeBooks) -> tuple[int, int, int]:
     """Leftovers: of the requested devices, of other devices, of cpu (milli)."""
     node = books.node
     assert node is not None
+    cpu = books.free(names.CPU) - pod.requests.get(names.CPU, 0)
     wanted = others = 0
     requested = pod.gpu_requests
+    if requested and books.gpus is not None:
+        # Instances to order are no fixed number: what is left is memory slices.
+        return (books.gpus.free_slices, 0, cpu)
     for resource in node.devices:
         left = books.free(resource) - requested.get(resource, 0)
         if resource in requested:
             wanted += left
         else:
             others += left
-    cpu = books.free(names.CPU) - pod.requests.get(names.CPU, 0)
-    if requested and books.gpus is not None:
-        # Instances to order are no fixed number: what is left is memory slices.
-        return (books.gpus.free_slices, 0, cpu)
     return (wanted, others, cpu)
