@@ -21,12 +21,12 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench import echo
+from bench import echo, floor
 from bench.load import name_of, node, pod
 from bench.observer import Observer, dumps, percentile
 from bench.throughput import Namespace, finished, load
@@ -121,25 +121,24 @@ def idle(plane: ControlPlane, handler: Handler, namespace: str, reviews: int) ->
 
 
 def added(plane: ControlPlane, through: str, past: str, pairs: int) -> dict[str, float]:
-    """Creations in turn: through the webhook, and in a namespace that opted out."""
-    with_it: list[float] = []
-    without: list[float] = []
-    with plane.client.kept() as client:
-        creator = Creator(client)
-        for number in range(pairs):
-            kind = KINDS[number % 2]
-            one, other = (with_it, through), (without, past)
-            for times, namespace in (one, other) if number % 4 < 2 else (other, one):
-                times.append(creator.create(namespace, kind))
-                time.sleep(PAUSE_S)
-    gaps = [one - other for one, other in zip(with_it, without, strict=True)]
+    """Creations in turn: through the webhook, in a namespace that opted out, through the floor."""
+    with floor.registered(plane), opted_out(plane, floor.LABEL) as lowest:
+        ways = {"with": through, "without": past, "floor": lowest}
+        times: dict[str, list[float]] = {way: [] for way in ways}
+        with plane.client.kept() as client:
+            creator = Creator(client)
+            for number in range(pairs):
+                kind = KINDS[number % 2]
+                turn = list(ways)[number % 3 :] + list(ways)[: number % 3]
+                for way in turn if number % 6 < 3 else reversed(turn):
+                    times[way].append(creator.create(ways[way], kind))
+                    time.sleep(PAUSE_S)
+    p50 = {way: statistics.median(entry) for way, entry in times.items()}
     return {
-        "with_p50_ms": statistics.median(with_it),
-        "without_p50_ms": statistics.median(without),
-        "added_p50_ms": statistics.median(with_it) - statistics.median(without),
-        "paired_p50_ms": statistics.median(gaps),
-        "with_p99_ms": percentile(with_it, 0.99),
-        "without_p99_ms": percentile(without, 0.99),
+        **{f"{way}_p50_ms": value for way, value in p50.items()},
+        **{f"{way}_p99_ms": percentile(entry, 0.99) for way, entry in times.items()},
+        "added_p50_ms": p50["with"] - p50["without"],
+        "floor_added_p50_ms": p50["floor"] - p50["without"],
     }
 
 
@@ -171,10 +170,10 @@ def binding(plane: ControlPlane, product: Product, handler: Handler, pods: int) 
 
 
 @contextmanager
-def opted_out(plane: ControlPlane) -> Iterator[str]:
+def opted_out(plane: ControlPlane, labels: Mapping[str, str] | None = None) -> Iterator[str]:
     """A namespace that the webhook is not called for."""
     with Namespace(plane) as name:
-        label = {"metadata": {"labels": {"gpu-webhook": "disabled"}}}
+        label = {"metadata": {"labels": {"gpu-webhook": "disabled", **(labels or {})}}}
         plane.client.patch(f"/api/v1/namespaces/{name}", label)
         yield name
 
