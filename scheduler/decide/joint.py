@@ -53,7 +53,7 @@ def choose(gpus: Gpus, profiles: tuple[str, ...]) -> Joint | None:
     if len(profiles) == 1:
         return _one(gpus, profiles[0])
     found = _together(gpus.board, gpus.signature, tuple(sorted(profiles)))
-    return None if found is None else _numbered(gpus, *found)
+    return None if found is None else numbered(gpus, *found)
 
 
 def rise_of(
@@ -78,7 +78,7 @@ def _one(gpus: Gpus, profile: str) -> Joint | None:
     return Joint(rise, fresh, (Spot(gpu, start, profile),))
 
 
-def _numbered(gpus: Gpus, rise: float, steps: Sequence[Step]) -> Joint:
+def numbered(gpus: Gpus, rise: float, steps: Sequence[Step]) -> Joint:
     """The steps on GPUs by number: of equal ones the lowest that is in the layout by then."""
     held = list(gpus.held)
     spots: list[Spot] = []
@@ -157,7 +157,7 @@ def first(
     ) -> tuple[Step, ...] | None:
         if not profiles:
             return ()
-        state = (_room(board, layouts), len(profiles))
+        state = (room(board, layouts), len(profiles))
         if state in dead or len(dead) >= FIRST_MAX:
             return None
         ways = moves(board, layouts, profiles[0])
@@ -171,7 +171,7 @@ def first(
     return place(tuple(sorted(layouts)), profiles)
 
 
-def _room(board: mig.Board, layouts: Iterable[mig.Layout]) -> object:
+def room(board: mig.Board, layouts: Iterable[mig.Layout]) -> object:
     """All that matters to what still fits: the slices and the media engines that are taken."""
     return tuple(
         sorted(

@@ -7,9 +7,12 @@ asks only as often as it can afford.
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from scheduler.decide import packed
+from scheduler.decide.cutting import effort
 from scheduler.decide.decision import Placement
 from scheduler.decide.scores import leftover, preference
 from scheduler.decide.view import Overlay, Profile, beside_nominated
@@ -17,12 +20,19 @@ from scheduler.model.pod import Pod
 from scheduler.state.cluster import Cluster
 from scheduler.state.ledger import NodeBooks
 
+PARTS: Final = (
+    *("dislike", "cut", "rise", "fresh"),
+    *("requested_left", "others_left", "milli_cpu_left"),
+)
 
-class Standing(msgspec.Struct, frozen=True, rename="camel"):
+
+class Standing(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """One node's score, in the order in which scores are compared (``decide/scores``).
 
-    ``dislike`` is the pod's soft preferences; the others are what would be left on the node:
-    devices of the requested kinds, other devices, and milli cpu.
+    ``dislike`` is the pod's soft preferences; the next three are about instances that are cut to
+    order: whether the node's are, what that costs later, and how many do not exist yet. The others
+    are what would be left on the node: devices of the requested kinds (memory slices where they
+    are cut to order), other devices, and milli cpu.
     """
 
     node: str
@@ -30,6 +40,9 @@ class Standing(msgspec.Struct, frozen=True, rename="camel"):
     requested_left: int
     others_left: int
     milli_cpu_left: int
+    cut: int = 0
+    rise: float = 0.0
+    fresh: int = 0
 
 
 class Ranking(msgspec.Struct, frozen=True, rename="camel"):
@@ -41,7 +54,7 @@ class Ranking(msgspec.Struct, frozen=True, rename="camel"):
     winner: Standing
     runner_up: Standing | None = None
     decided_by: str = ""
-    margin: int = 0
+    margin: float = 0
 
 
 def rank(cluster: Cluster, placement: Placement, profile: Profile) -> Ranking | None:
@@ -61,7 +74,7 @@ def rank(cluster: Cluster, placement: Placement, profile: Profile) -> Ranking | 
     if second is None:
         return Ranking(winner)
     runner_up = _standing(pod, second)
-    for part in ("dislike", "requested_left", "others_left", "milli_cpu_left"):
+    for part in PARTS:
         margin = getattr(runner_up, part) - getattr(winner, part)
         if margin:
             return Ranking(winner, runner_up, part, margin)
@@ -71,4 +84,6 @@ def rank(cluster: Cluster, placement: Placement, profile: Profile) -> Ranking | 
 def _standing(pod: Pod, books: NodeBooks) -> Standing:
     assert books.node is not None
     left = leftover.measure(pod, books)
-    return Standing(books.node.name, preference.dislike(pod, books.node), *left)
+    return Standing(
+        books.node.name, preference.dislike(pod, books.node), *left, *effort(pod, books)
+    )

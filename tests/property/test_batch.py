@@ -1,0 +1,125 @@
+"""A batch that fits as a whole is placed as a whole; an oracle of its own tells which ones do.
+
+The oracle knows nothing of the product's tables: it draws every way to fill eight slices.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from itertools import combinations_with_replacement, product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler.decide.batch import Packing, pack, together
+from scheduler.model import mig
+from scheduler.model.device import Spot
+from scheduler.state.cutting import Gpus
+
+BOARD = mig.BOARDS["A100-80"]
+SIZES = {"7g.80gb": 8, "4g.40gb": 4, "3g.40gb": 4, "2g.20gb": 2, "1g.20gb": 2, "1g.10gb": 1}
+STARTS = {
+    "7g.80gb": (0,),
+    "4g.40gb": (0,),
+    "3g.40gb": (0, 4),
+    "2g.20gb": (0, 2, 4),
+    "1g.20gb": (0, 2, 4, 6),
+    "1g.10gb": (0, 1, 2, 3, 4, 5, 6),
+}
+PROFILES = tuple(SIZES)
+Counts = tuple[int, ...]
+
+
+@cache
+def on_one_gpu(taken: int = 0) -> frozenset[Counts]:
+    """Every collection of instances that fits beside the slices that are taken."""
+    found = {(0,) * len(PROFILES)}
+    for at, name in enumerate(PROFILES):
+        for start in STARTS[name]:
+            bits = ((1 << SIZES[name]) - 1) << start
+            if not taken & bits:
+                for counts in on_one_gpu(taken | bits):
+                    found.add(tuple(n + (at == i) for i, n in enumerate(counts)))
+    return frozenset(found)
+
+
+@cache
+def possible(taken: tuple[int, ...]) -> frozenset[Counts]:
+    """The same on several GPUs."""
+    each = (on_one_gpu(bits) for bits in taken)
+    return frozenset(tuple(map(sum, zip(*one, strict=True))) for one in product(*each))
+
+
+def counted(batch: tuple[str, ...]) -> Counts:
+    found = Counter(batch)
+    return tuple(found[name] for name in PROFILES)
+
+
+def pool(*layouts: mig.Layout) -> Gpus:
+    return Gpus(BOARD, layouts, tuple(frozenset() for _ in layouts))
+
+
+def check_spots(gpus: Gpus, batch: tuple[str, ...], spots: tuple[Spot | None, ...]) -> None:
+    """Each request has what it asked for, and nothing overlaps."""
+    held = list(gpus.held)
+    for name, spot in zip(batch, spots, strict=True):
+        if spot is not None:
+            assert spot.profile == name
+            held[spot.gpu] = mig.with_slot(held[spot.gpu], spot.profile, spot.start)
+    assert all(mig.is_legal(BOARD, layout) for layout in held)
+
+
+@pytest.mark.parametrize("gpus", [1, 2])
+def test_every_batch_of_up_to_seven_that_fits_is_placed_as_a_whole(gpus: int) -> None:
+    """1,715 batches on empty GPUs; those that do not fit are not placed as a whole."""
+    empty = pool(*((),) * gpus)
+    fitting = possible((0,) * gpus)
+    for size in range(1, 8):
+        for batch in combinations_with_replacement(PROFILES, size):
+            spots = together(empty, batch)
+            assert (spots is not None) == (counted(batch) in fitting), batch
+            if spots is not None:
+                check_spots(empty, batch, spots)
+
+
+def layouts() -> Iterator[mig.Layout]:
+    return mig.layouts(BOARD)
+
+
+@given(
+    st.lists(st.sampled_from(sorted(layouts())), min_size=1, max_size=2),
+    st.lists(st.sampled_from(PROFILES), min_size=1, max_size=7),
+)
+def test_beside_what_is_held_the_batch_is_whole_or_its_packing_is_compared(
+    held: list[mig.Layout], batch: list[str]
+) -> None:
+    """Where it is not whole: one after the other, and never better than the optimum told."""
+    gpus, asked = pool(*held), tuple(batch)
+    fitting = possible(tuple(mig.occupancy(BOARD, layout) for layout in held))
+
+    packing = pack(gpus, asked)
+
+    assert packing.is_whole == (counted(asked) in fitting)
+    check_spots(gpus, asked, packing.spots)
+    assert packing.slices == sum(SIZES[spot.profile] for spot in packing.spots if spot is not None)
+    assert packing.is_exact
+    assert packing.optimum == optimum(fitting, counted(asked))
+
+
+def optimum(fitting: frozenset[Counts], asked: Counts) -> int:
+    sizes = tuple(SIZES.values())
+    return max(
+        sum(n * size for n, size in zip(counts, sizes, strict=True))
+        for counts in fitting
+        if all(n <= most for n, most in zip(counts, asked, strict=True))
+    )
+
+
+def test_a_batch_that_does_not_fit_is_taken_in_order() -> None:
+    """The first one is never passed over for a larger one, and the loss is told in slices."""
+    assert pack(pool(()), ("1g.10gb", "7g.80gb")) == Packing(
+        spots=(Spot(0, 5, "1g.10gb"), None), slices=1, optimum=8
+    )
