@@ -37,12 +37,15 @@ def mig_resource(profile: str) -> str:
     return words.mig_resource(profile.replace("+", "."))
 
 
-def supply(topology: NodeTopology) -> Supply:
-    """Devices by resource. Every resource of the strategy is there, if need be with none."""
+def supply(topology: NodeTopology, *, with_lost: bool = False) -> Supply:
+    """Devices by resource. Whole GPUs are always among them, if need be none.
+
+    ``with_lost`` also those that fell off the bus, unhealthy.
+    """
     found: dict[str, list[Device]] = {words.GPU: []} if topology.gpus else {}
     single = single_profile(topology)
     for index, gpu in enumerate(topology.gpus):
-        if gpu.failure is not UNSET and gpu.failure.off_bus:
+        if gpu.failure is not UNSET and gpu.failure.off_bus and not with_lost:
             continue
         for resource, device in _devices(topology, single, index, gpu):
             found.setdefault(resource, []).append(device)

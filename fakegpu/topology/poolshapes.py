@@ -85,7 +85,7 @@ def read_pool(
         cuda=cuda,
         backend=wire.gpu.backend if wire.gpu is not UNSET else "fake",
         mig_strategy=wire.mig_strategy,
-        layouts=migconfig.from_document(wire.mig, boards, path=at) if wire.mig else None,
+        layouts=migconfig.from_document(wire.mig, boards, at) if wire.mig else None,
         sharing=wire.sharing.read(f"{path}.sharing") if wire.sharing else None,
         others=_others(wire),
         numa=_checked_numa(wire.numa, len(gpus), f"{path}.numa"),

@@ -191,9 +191,9 @@ def _gpus(
     found: dict[int, Gpu] = {}
     flaws: list[str] = []
     for entry in entries:
-        if not _is_for(entry, board):
+        if not is_for(entry, board):
             continue
-        layout, flaw = _layout(board, entry.cuts)
+        layout, flaw = layout_for(board, entry.cuts)
         if flaw:
             flaws.append(f"{entry.where}: {flaw}")
         cut_names = tuple(cut.profile for cut in entry.cuts)
@@ -202,7 +202,7 @@ def _gpus(
     return tuple(found[index] for index in sorted(found)), tuple(flaws)
 
 
-def _is_for(entry: Entry, board: mig.Board | None) -> bool:
+def is_for(entry: Entry, board: mig.Board | None) -> bool:
     """Whether an entry is for such a board; an id that nobody knows is no match."""
     return not entry.boards or (
         board is not None and any(mig.board_of(pci) is board for pci in entry.boards)
@@ -210,7 +210,9 @@ def _is_for(entry: Entry, board: mig.Board | None) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _layout(board: mig.Board | None, cuts: tuple[Cut, ...]) -> tuple[mig.Layout | None, str | None]:
+def layout_for(
+    board: mig.Board | None, cuts: tuple[Cut, ...]
+) -> tuple[mig.Layout | None, str | None]:
     """Where the instances lie, or why that cannot be said."""
     if not cuts:
         return (), None

@@ -1,0 +1,46 @@
+"""``python -m fakegpu controller``: the cluster's part of the fake GPU operator."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from fakegpu import config as configuration
+from scheduler.report import log
+from scheduler.watch.client import NoCluster
+
+
+def parse_arguments(arguments: list[str]) -> argparse.Namespace:
+    """The few flags; everything else is in the configuration file and the environment."""
+    parser = argparse.ArgumentParser(prog="python -m fakegpu", description="Fake GPUs.")
+    programs = parser.add_subparsers(dest="program", required=True)
+    controller = programs.add_parser("controller", help="pools, topologies, KWOK nodes; one leads")
+    controller.add_argument("--config", type=Path, help="FakeGpuConfiguration (YAML)")
+    controller.add_argument("--kubeconfig", default=os.environ.get("KUBECONFIG"))
+    controller.add_argument("--log-json", action="store_true", help="one JSON object per line")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run until a signal; the exit status is 0 after a clean stop, 1 after a failure."""
+    options = parse_arguments(sys.argv[1:] if arguments is None else arguments)
+    log.configure(as_json=options.log_json)
+    try:
+        return _controller(options)
+    except (configuration.ConfigError, NoCluster) as error:
+        sys.stderr.write(f"fakegpu: {error}\n")
+        return 1
+
+
+def _controller(options: argparse.Namespace) -> int:
+    from fakegpu.controller.app import App
+
+    config = configuration.load(options.config, os.environ)
+    return asyncio.run(App(config, options.kubeconfig).run())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

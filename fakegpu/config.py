@@ -1,0 +1,154 @@
+"""Settings of the fake GPU operator: a file, and over it the seed operator's environment.
+
+Strict: an unknown key is refused with its path. The environment wins, as it did there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from fakegpu import names
+from scheduler.leader import Timings
+
+API_VERSION: Final = "gpu-scheduler.io/v1"
+KIND: Final = "FakeGpuConfiguration"
+Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=3600.0)]
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be used; one line saying where and what."""
+
+
+class _Part(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A section of the file."""
+
+
+class TopologyMap(_Part, frozen=True):
+    """The ConfigMap with the pools; nodes' own are called ``<name>-<node>`` beside it."""
+
+    name: str = names.TOPOLOGY_CM
+    namespace: str = names.NAMESPACE
+
+
+class NodeLabels(_Part, frozen=True):
+    """Which labels nodes get: all or none; ``numbered`` also says, on KWOK nodes whose GPUs are
+    whole, that the scheduler may choose GPUs by number."""
+
+    enabled: bool = True
+    numbered: bool = True
+
+
+class PluginConfigMap(_Part, frozen=True):
+    """The ConfigMap with the device plugin's configuration files; without a name: none."""
+
+    name: str = "device-plugin-config"
+    namespace: str = "kube-system"
+
+
+class Mig(_Part, frozen=True):
+    """How long a repartition takes (seconds), and which part of them fails (0 to 1)."""
+
+    latency_s: Seconds = 1.0
+    failure_rate: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.0
+
+
+class Server(_Part, frozen=True):
+    """The topology server. With a ``tokenFile``, who asks has to bear the token in it."""
+
+    host: str = "0.0.0.0"  # noqa: S104 - pods ask it, through its Service
+    port: Port = 8080
+    token_file: str = ""
+
+
+class LeaderElection(_Part, frozen=True):
+    """As kube-scheduler's."""
+
+    leader_elect: bool = True
+    resource_name: str = names.OPERATOR
+    lease_duration_s: float = 15.0
+    renew_deadline_s: float = 10.0
+    retry_period_s: float = 2.0
+
+    def timings(self) -> Timings:
+        """As the election takes them."""
+        return Timings(self.lease_duration_s, self.renew_deadline_s, self.retry_period_s)
+
+
+class Config(_Part, frozen=True):
+    """The whole file."""
+
+    api_version: str = API_VERSION
+    kind: str = KIND
+    topology: TopologyMap = TopologyMap()
+    reservation_namespace: str = names.RESERVATION_NAMESPACE
+    node_labels: NodeLabels = NodeLabels()
+    device_plugin_config: PluginConfigMap = PluginConfigMap()
+    mig: Mig = Mig()
+    server: Server = Server()
+    leader_election: LeaderElection = LeaderElection()
+    #: At once, so that one slow answer holds up nobody else's node.
+    workers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 12
+
+
+def load(path: Path | None, environment: Mapping[str, str]) -> Config:
+    """The file, if there is one, and the environment over it; or ConfigError."""
+    if path is None:
+        return with_environment(Config(), environment)
+    try:
+        return with_environment(parse(path.read_bytes()), environment)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from error
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def parse(content: bytes) -> Config:
+    """A file's bytes (YAML)."""
+    try:
+        config: Config = msgspec.yaml.decode(content, type=Config, strict=True)
+    except msgspec.MsgspecError as error:
+        raise ConfigError(str(error)) from error
+    if (config.api_version, config.kind) != (API_VERSION, KIND):
+        raise ConfigError(
+            f"expected apiVersion {API_VERSION} and kind {KIND},"
+            f" got {config.api_version} {config.kind}"
+        )
+    election = config.leader_election
+    if not election.lease_duration_s > election.renew_deadline_s > election.retry_period_s > 0:
+        raise ConfigError(
+            "$.leaderElection: need leaseDurationS > renewDeadlineS > retryPeriodS > 0"
+        )
+    return config
+
+
+def with_environment(config: Config, environment: Mapping[str, str]) -> Config:
+    """The variables of the seed operator, where they are set."""
+
+    def changed(part: Any, **variables: str) -> Any:
+        found = {key: environment[name] for key, name in variables.items() if environment.get(name)}
+        return msgspec.structs.replace(part, **found)
+
+    topology = changed(config.topology, namespace="FAKE_GPU_OPERATOR_NAMESPACE")
+    topology = changed(topology, name="TOPOLOGY_CM_NAME", namespace="TOPOLOGY_CM_NAMESPACE")
+    config = changed(config, reservation_namespace="RESOURCE_RESERVATION_NAMESPACE")
+    labels, election = config.node_labels, config.leader_election
+    if _is_true(environment, "DISABLE_NODE_LABELING"):
+        labels = msgspec.structs.replace(labels, enabled=False)
+    if environment.get("LEADER_ELECT"):
+        leads = _is_true(environment, "LEADER_ELECT")
+        election = msgspec.structs.replace(election, leader_elect=leads)
+    return msgspec.structs.replace(
+        config, topology=topology, node_labels=labels, leader_election=election
+    )
+
+
+def _is_true(environment: Mapping[str, str], name: str) -> bool:
+    text = environment.get(name, "").lower()
+    if text not in ("", "true", "false", "1", "0"):
+        raise ConfigError(f"environment {name}: expected true or false, got {text!r}")
+    return text in ("true", "1")

@@ -1,0 +1,202 @@
+"""Wires the controller: watches, world, reconciler, election and the topology server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import signal
+import socket
+import time
+import uuid
+from collections.abc import Coroutine
+from datetime import UTC, datetime
+from typing import Any
+
+import structlog
+from aiohttp import web
+
+from fakegpu import names, server
+from fakegpu.config import Config
+from fakegpu.controller import podwire, wire, world
+from fakegpu.controller.apply import Writer
+from fakegpu.controller.planned import Settings
+from fakegpu.controller.reconcile import Reconciler
+from scheduler.leader import Elector
+from scheduler.watch.client import Client
+from scheduler.watch.reflector import Reflector, Source
+
+log = structlog.get_logger("fakegpu")
+
+PROGRAM = "Controller"
+
+
+def utc_now() -> datetime:
+    """The wall clock, for what people read."""
+    return datetime.now(UTC)
+
+
+class App:
+    """One controller process."""
+
+    def __init__(self, config: Config, kubeconfig: str | None) -> None:
+        self._config = config
+        self._kubeconfig = kubeconfig
+        self._rng = random.Random()
+        self._world = world.World(config.topology.name)
+        self._leads = False
+        self._reflectors: list[Reflector[Any]] = []
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def run(self) -> int:
+        """Work until a signal; 1 where a part ended by itself."""
+        client = await Client.connect(self._kubeconfig, names.OPERATOR)
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
+            loop.add_signal_handler(number, self._signalled, number, stop)
+        try:
+            return await self._serve(client, stop)
+        finally:
+            await client.close()
+
+    def _signalled(self, number: signal.Signals, stop: asyncio.Event) -> None:
+        log.info(f"Received signal {number.name}")
+        stop.set()
+
+    async def _serve(self, client: Client, stop: asyncio.Event) -> int:
+        config, host = self._config, socket.gethostname()
+        elector = self._elector(client, f"{host}_{uuid.uuid4()}")
+        writer = Writer(client, config.topology.namespace, f"{names.OPERATOR}-{host}", utc_now)
+        reconciler = Reconciler(
+            self._world,
+            writer,
+            self._settings(),
+            elector.leads,
+            time.monotonic,
+            self._rng,
+            config.workers,
+        )
+        self._start("reconciler", reconciler.run())
+        election = self._start("election", self._elect(elector, reconciler))
+        for source in self._sources():
+            reflector = Reflector(client, source, reconciler.emit, self._broke, self._rng)
+            self._reflectors.append(reflector)
+            self._start(f"watch {source.kind}", reflector.run())
+        self._start("sync", self._synced(reconciler))
+        async with self._serving():
+            log.info(f"{PROGRAM} was Started")
+            failed = await self._until(stop)
+        elector.retire()
+        election.cancel()
+        await asyncio.gather(election, return_exceptions=True)
+        await elector.release()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        log.info(f"{PROGRAM} was Stopped")
+        return 1 if failed else 0
+
+    def _settings(self) -> Settings:
+        config = self._config
+        return Settings(
+            namespace=config.topology.namespace,
+            map_prefix=f"{config.topology.name}-",
+            latency_s=config.mig.latency_s,
+            failure_rate=config.mig.failure_rate,
+            labels=config.node_labels.enabled,
+            numbered=config.node_labels.numbered,
+        )
+
+    def _sources(self) -> list[Source[Any]]:
+        config = self._config
+        maps = f"/api/v1/namespaces/{config.topology.namespace}/configmaps"
+        pod = podwire.pod(config.reservation_namespace)
+        # Pods without a node hold nothing, and pods that ended leave the selector.
+        placed = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+        found = [
+            wire.source("nodes", "/api/v1/nodes", wire.node, world.OfNodes),
+            wire.source("configmaps", maps, wire.config_map, world.OfMaps),
+            wire.source("pods", "/api/v1/pods", pod, world.OfPods, placed),
+        ]
+        plugin = config.device_plugin_config
+        if plugin.name:
+            path = f"/api/v1/namespaces/{plugin.namespace}/configmaps"
+            one = f"metadata.name={plugin.name}"
+            found.append(wire.source("plugin", path, wire.config_map, world.OfPlugin, one))
+        return found
+
+    def _elector(self, client: Client, identity: str) -> Elector:
+        election = self._config.leader_election
+        return Elector(
+            client,
+            name=election.resource_name,
+            namespace=self._config.topology.namespace,
+            identity=identity,
+            timings=election.timings(),
+            clock=time.monotonic,
+            wall=utc_now,
+            rng=self._rng,
+            on_change=lambda leads: self._on_lead(leads),
+            enabled=election.leader_elect,
+        )
+
+    def _on_lead(self, leads: bool) -> None:
+        """Replaced once there is somebody to tell."""
+
+    async def _elect(self, elector: Elector, reconciler: Reconciler) -> None:
+        def changed(leads: bool) -> None:
+            if leads != self._leads:
+                self._leads = leads
+                log.info("leading" if leads else "standing by")
+                reconciler.led()
+
+        self._on_lead = changed  # type: ignore[method-assign]
+        await elector.run()
+
+    async def _synced(self, reconciler: Reconciler) -> None:
+        for reflector in self._reflectors:
+            await reflector.is_synced.wait()
+        reconciler.synced()
+        log.info("caches filled")
+        await asyncio.Event().wait()
+
+    @contextlib.asynccontextmanager
+    async def _serving(self) -> Any:
+        settings = self._config.server
+        answers = server.Answers(lambda: self._world.topology, self._node_text, self._not_ready)
+        app = server.application(settings, answers)
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        await web.TCPSite(runner, settings.host, settings.port).start()
+        log.info(f"Serving on port {settings.port}")
+        try:
+            yield
+        finally:
+            await runner.cleanup()
+
+    def _node_text(self, node: str) -> str | None:
+        record = self._world.map_of(node)
+        return record.data.get(names.TOPOLOGY_KEY) if record else None
+
+    def _not_ready(self) -> str | None:
+        waiting = [one for one in self._reflectors if not one.is_synced.is_set()]
+        return f"{len(waiting)} kinds are not listed yet" if waiting else None
+
+    def _start(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.append(task)
+        return task
+
+    async def _until(self, stop: asyncio.Event) -> bool:
+        waiting = asyncio.create_task(stop.wait(), name="signal")
+        await asyncio.wait([waiting, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
+        ended = [task for task in self._tasks if task.done()]
+        for task in ended:
+            problem = task.exception() if not task.cancelled() else None
+            log.error("a part ended", part=task.get_name(), exc_info=problem)
+        waiting.cancel()
+        return bool(ended)
+
+    def _broke(self, kind: str, problem: str) -> None:
+        log.warning("watch broke", kind=kind, problem=problem)

@@ -1,0 +1,126 @@
+"""Writes to the API server: server-side apply by one field manager, events, marks.
+
+Applied under the uid of the node that was looked at: without it, an apply would create a node that
+was deleted meanwhile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from fakegpu import names
+from fakegpu.controller.planned import Mark, Note
+from fakegpu.controller.wire import NodeFacts
+from fakegpu.node.supply import Amounts
+from scheduler.watch.client import MERGE_PATCH, ApiError, Client, Unreachable
+
+APPLY: Final = "application/apply-patch+yaml"
+PARAMS: Final = {"fieldManager": names.OPERATOR, "force": "true"}
+NOTE_MAX: Final = 1024
+
+log = structlog.get_logger("fakegpu")
+
+
+class Writer:
+    """One client, one namespace for ConfigMaps."""
+
+    def __init__(
+        self, client: Client, namespace: str, instance: str, wall: Callable[[], datetime]
+    ) -> None:
+        self._client = client
+        self._maps = f"/api/v1/namespaces/{namespace}/configmaps"
+        self._instance = instance[:128]
+        self._wall = wall
+
+    async def config_map(self, name: str, body: bytes) -> None:
+        """Create a ConfigMap, or make it what it should be."""
+        await self._apply(f"{self._maps}/{name}", body)
+
+    async def remove_map(self, name: str) -> None:
+        """Delete a ConfigMap."""
+        await self._unless_gone("DELETE", f"{self._maps}/{name}", None)
+
+    async def node(
+        self, node: NodeFacts, labels: Mapping[str, str], annotations: Mapping[str, str]
+    ) -> None:
+        """Make these the labels and annotations that are ours."""
+        meta = {"labels": labels, "annotations": annotations}
+        await self._apply(f"/api/v1/nodes/{node.name}", _node_body(node, meta))
+
+    async def status(self, node: NodeFacts, amounts: Amounts) -> None:
+        """Make these the resources that are ours."""
+        status = {
+            "capacity": {name: str(n) for name, n in amounts.capacity.items()},
+            "allocatable": {name: str(n) for name, n in amounts.allocatable.items()},
+        }
+        await self._apply(f"/api/v1/nodes/{node.name}/status", _node_body(node, {}, status))
+
+    async def mark(self, mark: Mark) -> None:
+        """Tell a reservation pod which device it holds."""
+        path = f"/api/v1/namespaces/{mark.namespace}/pods/{mark.pod}"
+        meta = {"uid": mark.uid, "annotations": {names.RESERVED_INDEX: mark.device}}
+        body = msgspec.json.encode({"metadata": meta})
+        await self._unless_gone("PATCH", path, body, MERGE_PATCH)
+
+    async def event(self, node: NodeFacts, note: Note) -> None:
+        """Send an event; one that is lost is lost."""
+        namespace, body = self._event(node, note)
+        path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+        try:
+            await self._client.request("POST", path, msgspec.json.encode(body))
+        except (ApiError, Unreachable) as error:
+            log.warning("an event was lost", node=node.name, problem=str(error))
+
+    def _event(self, node: NodeFacts, note: Note) -> tuple[str, dict[str, Any]]:
+        # The kubelet's own events are about a node by its name, and `kubectl describe` asks so.
+        about = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.name}
+        namespace = "default"
+        if note.pod is not None:
+            pod, namespace = note.pod, note.pod.namespace
+            about = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.uid}
+            about["namespace"] = namespace
+        stamp = self._wall().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        content = f"{about['uid']}/{note.reason}/{note.text}/{stamp}"
+        digest = hashlib.blake2b(content.encode(), digest_size=8).hexdigest()
+        return namespace, {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": f"{about['name'][:200]}.{digest}", "namespace": namespace},
+            "eventTime": stamp,
+            "reportingController": names.OPERATOR,
+            "reportingInstance": self._instance,
+            "action": "Simulating",
+            "reason": note.reason,
+            "regarding": about,
+            "note": note.text[:NOTE_MAX],
+            "type": "Warning" if note.is_warning else "Normal",
+        }
+
+    async def _apply(self, path: str, body: bytes) -> None:
+        await self._client.request("PATCH", path, body, params=PARAMS, content_type=APPLY)
+
+    async def _unless_gone(
+        self, method: str, path: str, body: bytes | None, content_type: str = "application/json"
+    ) -> None:
+        try:
+            await self._client.request(method, path, body, content_type=content_type)
+        except ApiError as error:
+            if error.status not in (404, 409):
+                raise
+
+
+def _node_body(node: NodeFacts, meta: Mapping[str, Any], status: Any = None) -> bytes:
+    body = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": node.name, "uid": node.uid, **meta},
+    }
+    if status is not None:
+        body["status"] = status
+    return msgspec.json.encode(body)

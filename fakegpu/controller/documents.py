@@ -1,0 +1,114 @@
+"""The documents of a plan, and whether what is there says the same."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from fakegpu import names
+from fakegpu.controller.planned import Plan, Settings, View
+from fakegpu.controller.wire import MapFacts, NodeFacts
+from fakegpu.node import faults, repartition
+from fakegpu.node import labels as face
+from fakegpu.topology.nodetopology import NodeTopology, encode_yaml
+
+
+def config_map(
+    view: View, topology: NodeTopology, applied: repartition.Applied, settings: Settings
+) -> bytes:
+    """The node's ConfigMap."""
+    annotations = {}
+    if names.KWOK_ANNOTATION in view.node.annotations:
+        annotations[names.KWOK_ANNOTATION] = view.node.annotations[names.KWOK_ANNOTATION]
+    if applied.state:
+        annotations[names.MIG_APPLIED] = str(applied)
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": settings.map_prefix + view.node.name,
+            "namespace": settings.namespace,
+            "labels": {
+                names.NODE_TOPOLOGY_LABEL: "true",
+                names.NODE_NAME_LABEL: view.node.name[:63].rstrip("-."),
+            },
+            "annotations": annotations,
+        },
+        "data": {names.TOPOLOGY_KEY: encode_yaml(topology)},
+    }
+    return msgspec.json.encode(body)
+
+
+def node_labels(
+    node: NodeFacts,
+    topology: NodeTopology,
+    step: repartition.Step,
+    known: faults.Faults,
+    settings: Settings,
+) -> dict[str, str]:
+    """The node's labels."""
+    found: dict[str, str] = {}
+    if settings.labels:
+        # Numbers are only right while every index can be used.
+        numbered = settings.numbered and node.is_kwok and not known.unusable
+        found = face.labels(topology, is_kwok=node.is_kwok, is_numbered=numbered)
+    if step.state:
+        found[names.MIG_STATE] = step.state
+    return found
+
+
+def node_annotations(
+    topology: NodeTopology, step: repartition.Step, unusable: Iterable[int]
+) -> dict[str, str]:
+    """The node's annotations."""
+    found = {}
+    if step.state:
+        mapping = {
+            str(index): [
+                {
+                    "position": one.position,
+                    "device_uuid": one.id,
+                    "gpu_instance_id": one.gpu_instance_id,
+                }
+                for one in gpu.instances
+            ]
+            for index, gpu in enumerate(topology.gpus)
+            if gpu.is_cut
+        }
+        found[names.MIG_MAPPING] = base64.b64encode(msgspec.json.encode(mapping)).decode()
+    if bad := ",".join(map(str, unusable)):
+        found[names.UNUSABLE] = bad
+    return found
+
+
+def is_recorded(plan_: Plan, record: MapFacts | None) -> bool:
+    """Whether the ConfigMap says what it should."""
+    if record is None:
+        return False
+    wanted = msgspec.json.decode(plan_.config_map)
+    meta = wanted["metadata"]
+    return bool(
+        record.data.get(names.TOPOLOGY_KEY) == wanted["data"][names.TOPOLOGY_KEY]
+        and _has(record.labels, meta["labels"])
+        and _has(record.annotations, meta["annotations"])
+    )
+
+
+def is_labelled(plan_: Plan, node: NodeFacts) -> bool:
+    """Whether the node carries what it should."""
+    return _has(node.labels, plan_.labels) and _has(node.annotations, plan_.annotations)
+
+
+def is_counted(plan_: Plan, node: NodeFacts) -> bool:
+    """Whether the node's status says what it should."""
+    return plan_.amounts is None or (
+        _has(node.capacity, plan_.amounts.capacity)
+        and _has(node.allocatable, plan_.amounts.allocatable)
+    )
+
+
+def _has(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    return all(there.get(key) == value for key, value in wanted.items())

@@ -1,0 +1,50 @@
+"""What a plan has to tell: events of the node and of pods on it, and marks on reservation pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import UNSET
+
+from fakegpu.controller.planned import Mark, Memory, Note, View
+from fakegpu.node import faults, repartition
+from fakegpu.node.usage import PodUse, holders_of
+from fakegpu.topology.nodetopology import NodeTopology
+
+
+def notes(
+    view: View,
+    topology: NodeTopology,
+    step: repartition.Step,
+    known: faults.Faults,
+    memory: Memory,
+) -> Iterable[Note]:
+    """What the node's events should say now; each is sent when it is new."""
+    if step.note:
+        yield Note("MigConfigFailed", f"MIG configuration {step.note}")
+    elif step.state == "success" and memory.ready_at is not None:
+        yield Note("MigConfigApplied", "MIG configuration carried out", is_warning=False)
+    for problem in known.problems:
+        yield Note("AnnotationIgnored", problem)
+    by_name = {(pod.namespace, pod.name): pod for pod in view.pods}
+    for index, gpu in enumerate(topology.gpus):
+        if gpu.failure is UNSET or not faults.is_fatal(gpu.failure):
+            continue
+        text = f"GPU {index} ({gpu.id}) of node {view.node.name} {gpu.failure}"
+        yield Note("GpuFailed", text)
+        holders = {(one.namespace, one.pod) for one in holders_of(gpu)}
+        for key in sorted(holders & by_name.keys()):
+            yield Note("GpuFailed", f"{text}; this pod holds it", pod=by_name[key])
+
+
+def marks(topology: NodeTopology, pods: Iterable[PodUse]) -> Iterable[Mark]:
+    """Reservation pods that hold a device and do not carry its id yet."""
+    held = {
+        (holder.namespace, holder.pod): gpu.id
+        for gpu in topology.gpus
+        for holder in gpu.status.held_by
+    }
+    for pod in pods:
+        device = held.get((pod.namespace, pod.name))
+        if pod.reservation and device and not pod.marked:
+            yield Mark(pod.namespace, pod.name, pod.uid, device)

@@ -1,0 +1,74 @@
+"""The words of planning: what is known of one node, and what comes out."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fakegpu.controller.wire import MapFacts, NodeFacts
+from fakegpu.node.repartition import Applied
+from fakegpu.node.supply import Amounts
+from fakegpu.node.usage import PodUse
+from fakegpu.topology.nodetopology import NodeTopology
+from fakegpu.topology.pools import Pool, Topology
+from fakegpu.topology.sharing import PluginConfig
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the configuration says about plans."""
+
+    namespace: str
+    map_prefix: str
+    latency_s: float = 1.0
+    failure_rate: float = 0.0
+    labels: bool = True
+    numbered: bool = True
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """One node and all that bears on it; ``record`` is its ConfigMap."""
+
+    node: NodeFacts
+    topology: Topology
+    pool: Pool
+    plugin: PluginConfig | None
+    pods: tuple[PodUse, ...]
+    record: MapFacts | None
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """What is kept of a node from one look to the next."""
+
+    topology: NodeTopology | None = None
+    applied: Applied = Applied()
+    fingerprint: str = ""
+    ready_at: float | None = None
+
+
+class Note(msgspec.Struct, frozen=True):
+    """Something for the events of the node, or of a pod on it."""
+
+    reason: str
+    text: str
+    is_warning: bool = True
+    pod: PodUse | None = None
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """A reservation pod that has to be told which device it holds."""
+
+    namespace: str
+    pod: str
+    uid: str
+    device: str
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """The documents, and what else there is to do; ``amounts`` is None where a kubelet writes."""
+
+    config_map: bytes
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    amounts: Amounts | None
+    memory: Memory
+    notes: tuple[Note, ...] = ()
+    marks: tuple[Mark, ...] = ()

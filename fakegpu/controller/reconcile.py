@@ -1,0 +1,210 @@
+"""Looks at nodes one by one and writes what differs from the plan; the controller's only loop.
+
+    watches -> world.fold -> dirty nodes -> look (plan, compare) -> writes
+                   ^                                                  |
+                   +------------- what was written comes back --------+
+
+A node is looked at by one worker at a time. What fails is tried again after a pause that grows.
+What is there already is not written again, so a cluster at rest costs nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+import msgspec
+import structlog
+
+from fakegpu import names
+from fakegpu.controller import documents
+from fakegpu.controller.apply import Writer
+from fakegpu.controller.plan import plan
+from fakegpu.controller.planned import Memory, Note, Plan, Settings, View
+from fakegpu.controller.wire import NodeFacts
+from fakegpu.controller.world import Event, World
+from fakegpu.node.supply import Amounts
+from scheduler.watch.client import ApiError, Unreachable
+
+RETRY_FIRST_S = 0.2
+RETRY_MAX_S = 15.0
+NOTHING = Amounts({}, {})
+
+log = structlog.get_logger("fakegpu")
+
+
+class _Desk(msgspec.Struct):
+    """What is kept of one node: its memory, what was written, what was said."""
+
+    memory: Memory = Memory()
+    written: tuple[bytes, dict[str, str], dict[str, str], Amounts | None] | None = None
+    said: frozenset[Note] = frozenset()
+    failures: int = 0
+
+
+class Reconciler:
+    """Works on the world's dirty nodes while ``leads``."""
+
+    def __init__(
+        self,
+        world: World,
+        writer: Writer,
+        settings: Settings,
+        leads: Callable[[], bool],
+        clock: Callable[[], float],
+        rng: random.Random,
+        workers: int,
+    ) -> None:
+        self._world = world
+        self._writer = writer
+        self._settings = settings
+        self._leads = leads
+        self._clock = clock
+        self._rng = rng
+        self._workers = workers
+        self._desks: dict[str, _Desk] = {}
+        self._busy: set[str] = set()
+        self._wake = asyncio.Event()
+        self.is_synced = False
+
+    def emit(self, event: Event) -> None:
+        """Something happened."""
+        self._world.fold(event)
+        for problem in self._world.problems:
+            log.error("topology", problem=problem)
+        self._world.problems.clear()
+        self._wake.set()
+
+    def led(self) -> None:
+        """The lead was taken or lost: what others wrote meanwhile is not known."""
+        self._desks.clear()
+        self._world.touch_all()
+        self._wake.set()
+
+    def synced(self) -> None:
+        """Everything was listed once."""
+        self.is_synced = True
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Work for ever; ends by cancellation."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(self._workers):
+                group.create_task(self._work(), name=f"worker {number}")
+
+    async def _work(self) -> None:
+        while True:
+            name = self._next()
+            if name is None:
+                self._wake.clear()
+                await self._wake.wait()
+                continue
+            self._busy.add(name)
+            try:
+                await self._look(name)
+            except (ApiError, Unreachable) as error:
+                self._later(name, error)
+            finally:
+                self._busy.discard(name)
+                # Whoever found this node busy has put it back and waits.
+                self._wake.set()
+
+    def _next(self) -> str | None:
+        if not (self.is_synced and self._leads()):
+            return None
+        for name in self._world.dirty:
+            if name not in self._busy:
+                del self._world.dirty[name]
+                return name
+        return None
+
+    def _later(self, name: str, error: ApiError | Unreachable) -> None:
+        desk = self._desks.setdefault(name, _Desk())
+        desk.failures += 1
+        desk.written = None
+        pause_s = min(RETRY_MAX_S, RETRY_FIRST_S * 2 ** min(desk.failures, 10))
+        log.warning("not written yet", node=name, problem=str(error), again_in_s=pause_s)
+        self._again_in(pause_s, name)
+
+    def _again_in(self, pause_s: float, name: str) -> None:
+        asyncio.get_running_loop().call_later(pause_s, self._touch, name)
+
+    def _touch(self, name: str) -> None:
+        self._world.dirty[name] = None
+        self._wake.set()
+
+    async def _look(self, name: str) -> None:
+        node = self._world.nodes.get(name)
+        pool_name = self._world.pool_name(node) if node else ""
+        pool = self._world.pool(pool_name) if pool_name else None
+        topology = self._world.topology
+        if topology is None:
+            return  # nothing is known, so nothing is taken away either
+        if node is None or pool is None:
+            if pool_name in topology.problems:
+                await self._tell(node, (Note("PoolInvalid", topology.problems[pool_name]),))
+                return
+            await self._leave(name, node, pool_name)
+            return
+        desk = self._desks.setdefault(name, _Desk())
+        view = View(
+            node=node,
+            topology=topology,
+            pool=pool,
+            plugin=self._world.plugin_config(node),
+            pods=tuple(self._world.pods_on(name)),
+            record=self._world.map_of(name),
+        )
+        now = self._clock()
+        made = plan(view, desk.memory, self._settings, now=now, draw=self._rng.uniform(0, 1))
+        desk.memory = made.memory
+        await self._write(node, made, desk)
+        await self._tell(node, made.notes)
+        for mark in made.marks:
+            await self._writer.mark(mark)
+        desk.failures = 0
+        if made.memory.ready_at is not None:
+            self._again_in(max(0.0, made.memory.ready_at - now), name)
+
+    async def _write(self, node: NodeFacts, made: Plan, desk: _Desk) -> None:
+        """First what devices there are, then the labels that bring the agent, then the status."""
+        now = (made.config_map, made.labels, made.annotations, made.amounts)
+        before, desk.written = desk.written, None
+        record = self._world.map_of(node.name)
+        if before is None or before[0] != now[0] or not documents.is_recorded(made, record):
+            await self._writer.config_map(self._world.map_name(node.name), made.config_map)
+        if before is None or before[1:3] != now[1:3] or not documents.is_labelled(made, node):
+            await self._writer.node(node, made.labels, made.annotations)
+        if made.amounts is not None and (
+            before is None or before[3] != now[3] or not documents.is_counted(made, node)
+        ):
+            await self._writer.status(node, made.amounts)
+        desk.written = now
+
+    async def _leave(self, name: str, node: NodeFacts | None, pool_name: str) -> None:
+        """A node that is in no pool: what we gave it goes, the ConfigMap last, as the marker."""
+        desk = self._desks.pop(name, None)
+        if node is not None and pool_name:
+            self._desks[name] = _Desk(said=desk.said if desk else frozenset())
+            note = Note("PoolUnknown", f"there is no pool {pool_name} in the topology")
+            await self._tell(node, (note,))
+        record = self._world.map_of(name)
+        if record is None or record.labels.get(names.NODE_TOPOLOGY_LABEL) != "true":
+            return
+        if node is not None:
+            await self._writer.node(node, {}, {})
+            if node.is_kwok:
+                await self._writer.status(node, NOTHING)
+        await self._writer.remove_map(record.name)
+
+    async def _tell(self, node: NodeFacts | None, notes: tuple[Note, ...]) -> None:
+        """Send what is news; what is not said any more may be said again later."""
+        if node is None:
+            return
+        desk = self._desks.setdefault(node.name, _Desk())
+        said, desk.said = desk.said, frozenset(notes)
+        for note in notes:
+            if note not in said:
+                log.info(note.text, node=node.name, reason=note.reason)
+                await self._writer.event(node, note)

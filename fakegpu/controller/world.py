@@ -1,0 +1,213 @@
+"""What the controller knows of the cluster, folded from watches, and which nodes to look at again.
+
+Pure: news come in, names of nodes come out. What a node should be is ``plan``'s to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import msgspec
+
+from fakegpu import names
+from fakegpu.catalog.profiles import Document
+from fakegpu.controller.podwire import PodFacts
+from fakegpu.controller.wire import Listed, MapFacts, News, NodeFacts
+from fakegpu.node.usage import PodUse
+from fakegpu.topology.document import read_config_map, read_profile
+from fakegpu.topology.invalid import Invalid
+from fakegpu.topology.pools import Pool, Topology
+from fakegpu.topology.sharing import PluginConfig, chosen, read_plugin_config
+
+T = TypeVar("T")
+
+
+class OfNodes(msgspec.Struct, frozen=True):
+    """News of nodes."""
+
+    news: News[NodeFacts]
+
+
+class OfPods(msgspec.Struct, frozen=True):
+    """News of pods."""
+
+    news: News[PodFacts]
+
+
+class OfMaps(msgspec.Struct, frozen=True):
+    """News of the ConfigMaps beside the topology."""
+
+    news: News[MapFacts]
+
+
+class OfPlugin(msgspec.Struct, frozen=True):
+    """News of the device plugin's configuration."""
+
+    news: News[MapFacts]
+
+
+Event = OfNodes | OfPods | OfMaps | OfPlugin
+
+
+class World:
+    """One cluster; ``dirty`` are nodes to look at, ``problems`` what to log, each once."""
+
+    def __init__(self, topology_name: str) -> None:
+        self._topology_name = topology_name
+        self.nodes: dict[str, NodeFacts] = {}
+        self.maps: dict[str, MapFacts] = {}
+        self._plugin: dict[str, MapFacts] = {}
+        self._pods: dict[str, PodFacts] = {}
+        self._on_node: dict[str, dict[str, PodUse]] = {}
+        #: None until one could be read; then the last one that could.
+        self.topology: Topology | None = None
+        self._read_from: tuple[object, ...] = ()
+        self._pools: dict[str, Pool] = {}
+        self._configs: dict[str, PluginConfig] = {}
+        self.dirty: dict[str, None] = {}
+        self.problems: list[str] = []
+
+    def fold(self, event: Event) -> None:
+        """Take in what happened."""
+        match event:
+            case OfNodes(news):
+                self._touch(*_apply(self.nodes, news))
+            case OfPods(news):
+                self._fold_pods(news)
+            case OfMaps(news):
+                changed = _apply(self.maps, news)
+                self._touch(*filter(None, map(self._node_of, changed)))
+                if any(self._node_of(name) is None for name in changed):
+                    self._read_topology()
+            case OfPlugin(news):
+                _apply(self._plugin, news)
+                self._read_plugin()
+
+    def touch_all(self) -> None:
+        """Look at every node, and at what is left of nodes that are gone."""
+        self._touch(*self.nodes, *filter(None, map(self._node_of, self.maps)))
+
+    def take(self) -> str | None:
+        """The next node to look at."""
+        name = next(iter(self.dirty), None)
+        if name is not None:
+            del self.dirty[name]
+        return name
+
+    def map_name(self, node: str) -> str:
+        """The name of a node's ConfigMap."""
+        return f"{self._topology_name}-{node}"
+
+    def map_of(self, node: str) -> MapFacts | None:
+        """A node's ConfigMap."""
+        return self.maps.get(self.map_name(node))
+
+    def pods_on(self, node: str) -> list[PodUse]:
+        """The pods on a node."""
+        return list(self._on_node.get(node, {}).values())
+
+    def pool_name(self, node: NodeFacts) -> str:
+        """The pool that a node's label names; an empty text: none."""
+        return node.labels.get(self.topology.label_key, "") if self.topology else ""
+
+    def pool(self, name: str) -> Pool | None:
+        """A pool; one that cannot be read any more stays as it was."""
+        return self._pools.get(name)
+
+    def plugin_config(self, node: NodeFacts) -> PluginConfig | None:
+        """The device plugin's configuration of a node."""
+        files = {key: key for key in self._configs}
+        return self._configs.get(chosen(files, node.labels.get(names.PLUGIN_CONFIG_LABEL, "")))
+
+    def _touch(self, *nodes: str) -> None:
+        for node in nodes:
+            self.dirty[node] = None
+
+    def _node_of(self, map_name: str) -> str | None:
+        """The node of a ConfigMap; None for the other ones."""
+        prefix = f"{self._topology_name}-"
+        return map_name.removeprefix(prefix) if map_name.startswith(prefix) else None
+
+    def _fold_pods(self, news: News[PodFacts]) -> None:
+        uids = {*self._pods, *news.values} if isinstance(news, Listed) else {news.key}
+        former = {uid: self._pods.get(uid) for uid in uids}
+        for uid in _apply(self._pods, news):
+            self._place(uid, former[uid], self._pods.get(uid))
+
+    def _place(self, uid: str, former: PodFacts | None, now: PodFacts | None) -> None:
+        if former is not None:
+            self._touch(former.node)
+            there = self._on_node.get(former.node, {})
+            there.pop(uid, None)
+            if not there:
+                self._on_node.pop(former.node, None)
+        if now is not None:
+            self._touch(now.node)
+            self._on_node.setdefault(now.node, {})[uid] = now.use
+
+    def _read_topology(self) -> None:
+        """Read pools and profiles again if they changed; what cannot be read changes nothing."""
+        profiles = {
+            name.removeprefix(names.PROFILE_CM_PREFIX): one.data.get(names.PROFILE_KEY, "")
+            for name, one in self.maps.items()
+            if name.startswith(names.PROFILE_CM_PREFIX)
+        }
+        source = self.maps.get(self._topology_name)
+        read_from = (source.data if source else None, profiles)
+        if read_from == self._read_from:
+            return
+        self._read_from = read_from
+        if source is None:
+            self.problems.append(f"there is no ConfigMap {self._topology_name} with the pools")
+            return
+        try:
+            self.topology = read_config_map(source.data, self._documents(profiles))
+        except Invalid as problem:
+            self.problems.append(str(problem))
+            return
+        self.problems += self.topology.problems.values()
+        kept = {n: p for n, p in self._pools.items() if n in self.topology.problems}
+        self._pools = kept | self.topology.pools
+        self.touch_all()
+
+    def _documents(self, profiles: Mapping[str, str]) -> dict[str, Document]:
+        found = {}
+        for name, text in profiles.items():
+            try:
+                found[name] = read_profile(text)
+            except Invalid as problem:
+                self.problems.append(f"profile {name}: {problem}")
+        return found
+
+    def _read_plugin(self) -> None:
+        configs: dict[str, PluginConfig] = {}
+        for one in self._plugin.values():
+            for key, text in one.data.items():
+                try:
+                    configs[key] = read_plugin_config(text)
+                except Invalid as problem:
+                    self.problems.append(f"device plugin configuration {one.name}/{key}: {problem}")
+                    if key in self._configs:
+                        configs[key] = self._configs[key]
+        if configs != self._configs:
+            self._configs = configs
+            self.touch_all()
+
+
+def _apply(known: dict[str, T], news: News[T]) -> list[str]:
+    """Take over what is new; the keys that changed."""
+    if isinstance(news, Listed):
+        changed = [
+            key for key in {**known, **news.values} if known.get(key) != news.values.get(key)
+        ]
+        known.clear()
+        known.update(news.values)
+        return changed
+    if known.get(news.key) == news.value:
+        return []
+    if news.value is None:
+        known.pop(news.key, None)
+    else:
+        known[news.key] = news.value
+    return [news.key]

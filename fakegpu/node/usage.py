@@ -1,0 +1,225 @@
+"""Who holds which device of a node, and what the metrics shall show of it.
+
+In this order: what the node's agent saw the kubelet hand out; what the scheduler chose and wrote on
+the pod; what was held before; and else the first free device, in the order of pods' creation. So a
+pod keeps its device for its life, whatever is asked again, and nothing is lost by asking late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+from msgspec import UNSET
+
+from fakegpu.node.supply import Device, physical, supply
+from fakegpu.topology.nodetopology import (
+    AllocatedBy,
+    Gpu,
+    NodeTopology,
+    Status,
+    Usage,
+    Utilization,
+)
+from scheduler.model.device import Devices
+from scheduler.model.names import GPU
+
+
+class Need(msgspec.Struct, frozen=True):
+    """So many of a resource, for one container."""
+
+    container: str
+    resource: str
+    count: int
+
+
+class PodUse(msgspec.Struct, frozen=True, kw_only=True):
+    """A pod on the node, as far as devices are concerned.
+
+    ``load`` is None where requests have to be asked for (Knative). ``shares`` name reservation
+    pods with which it shares a device; a ``reservation`` holds one for others, and ``marked`` is
+    the device's id that it already carries.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    created: str = ""
+    is_running: bool = True
+    needs: tuple[Need, ...] = ()
+    chosen: Devices = Devices()
+    load: Utilization | None = Utilization(min=100, max=100)
+    fraction: float = 1.0
+    shares: tuple[str, ...] = ()
+    reservation: tuple[str, ...] = ()
+    marked: str = ""
+
+
+#: (namespace, pod, container) -> ids as they were handed out.
+Assigned = Mapping[tuple[str, str, str], Sequence[str]]
+NOTHING: Final[Assigned] = MappingProxyType({})
+
+
+class _Desk:
+    """Devices on their way to their holders."""
+
+    def __init__(self, topology: NodeTopology) -> None:
+        # Who held a GPU that fell off the bus shall still be told of it.
+        there = supply(topology, with_lost=True)
+        self.free: dict[str, list[Device]] = {k: list(v) for k, v in there.items()}
+        #: By the physical device: who holds it, how often.
+        self.held: dict[str, list[tuple[PodUse, AllocatedBy]]] = {}
+
+    def take(self, need: Need, pod: PodUse, wanted: Iterable[str], *, exact: bool) -> int:
+        """Hand out devices with these ids (of which a shared one has several); how many."""
+        taken = 0
+        for device_id in wanted:
+            if taken == need.count:
+                break
+            for device in self.free.get(need.resource, ()):
+                name = device.id if exact else physical(device.id)
+                if name == device_id:
+                    self._give(need, pod, device)
+                    taken += 1
+                    break
+        return taken
+
+    def take_first(self, need: Need, pod: PodUse, count: int) -> None:
+        """Hand out the first free healthy devices; fewer where there are no more."""
+        healthy = [device for device in self.free.get(need.resource, ()) if device.is_healthy]
+        for device in healthy[:count]:
+            self._give(need, pod, device)
+
+    def _give(self, need: Need, pod: PodUse, device: Device) -> None:
+        self.free[need.resource].remove(device)
+        holder = AllocatedBy(namespace=pod.namespace, pod=pod.name, container=need.container)
+        self.held.setdefault(physical(device.id), []).append((pod, holder))
+
+
+def assign(
+    topology: NodeTopology,
+    pods: Iterable[PodUse],
+    *,
+    before: NodeTopology | None = None,
+    assigned: Assigned = NOTHING,
+) -> NodeTopology:
+    """The topology with its holders and their usage."""
+    desk = _Desk(topology)
+    in_order = sorted(pods, key=lambda pod: (pod.created, pod.uid))
+    former = _former(before)
+    open_needs: list[tuple[PodUse, Need, int]] = []
+    for pod in in_order:
+        numbers = _chosen(topology, pod)
+        for need in pod.needs:
+            key = (pod.namespace, pod.name, need.container)
+            exact = assigned.get(key)
+            taken = desk.take(need, pod, exact, exact=True) if exact else 0
+            wanted = numbers.get(need.resource, [])
+            took = desk.take(_less(need, taken), pod, wanted, exact=False)
+            del wanted[:took]
+            taken += took
+            taken += desk.take(_less(need, taken), pod, former.get(key, ()), exact=False)
+            if taken < need.count:
+                open_needs.append((pod, need, need.count - taken))
+    for pod, need, missing in open_needs:
+        desk.take_first(need, pod, missing)
+    return _written(topology, desk, [pod for pod in in_order if pod.shares])
+
+
+def _less(need: Need, taken: int) -> Need:
+    return msgspec.structs.replace(need, count=need.count - taken) if taken else need
+
+
+def _former(before: NodeTopology | None) -> dict[tuple[str, str, str], list[str]]:
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for gpu in before.gpus if before else ():
+        for device_id, status in ((gpu.id, gpu.status), *((d.id, d.status) for d in gpu.instances)):
+            for holder in status.held_by:
+                key = (holder.namespace, holder.pod, holder.container)
+                found.setdefault(key, []).append(device_id)
+    return found
+
+
+def _chosen(topology: NodeTopology, pod: PodUse) -> dict[str, list[str]]:
+    """What the scheduler chose by number or place: ids by resource, in its order."""
+    found: dict[str, list[str]] = {}
+    for number in pod.chosen.numbers:
+        if number < len(topology.gpus):
+            found.setdefault(GPU, []).append(topology.gpus[number].id)
+    for spot in pod.chosen.spots:
+        gpu = topology.gpus[spot.gpu] if spot.gpu < len(topology.gpus) else None
+        for device in gpu.instances if gpu else ():
+            if (device.profile, device.position) == (spot.profile, spot.start):
+                resource = f"nvidia.com/mig-{spot.profile.replace('+', '.')}"
+                found.setdefault(resource, []).append(device.id)
+    return found
+
+
+def _written(topology: NodeTopology, desk: _Desk, sharers: list[PodUse]) -> NodeTopology:
+    gpus = []
+    for gpu in topology.gpus:
+        memory = topology.memory_of(gpu)
+        instances = gpu.mig_devices
+        if instances is not UNSET:
+            instances = tuple(
+                msgspec.structs.replace(
+                    one, status=_status(topology, desk.held.get(one.id, []), one.memory, sharers)
+                )
+                for one in instances
+            )
+        status = _status(topology, desk.held.get(gpu.id, []), memory, sharers)
+        gpus.append(msgspec.structs.replace(gpu, status=status, mig_devices=instances))
+    return msgspec.structs.replace(topology, gpus=tuple(gpus))
+
+
+def _status(
+    topology: NodeTopology,
+    held: list[tuple[PodUse, AllocatedBy]],
+    memory_mib: int,
+    sharers: list[PodUse],
+) -> Status:
+    if not held:
+        return Status()
+    replicas = _replicas(topology, held[0][0], held[0][1])
+    usage: dict[str, Usage] = {}
+    for pod, _ in held:
+        if not pod.reservation:
+            parts = sum(other.uid == pod.uid for other, _ in held)
+            usage[pod.uid] = _usage(pod, memory_mib * min(parts, replicas) // replicas)
+    reserved = {name for pod, _ in held for name in pod.reservation}
+    for pod in sharers:
+        if reserved.intersection(pod.shares):
+            usage[pod.uid] = _usage(pod, memory_mib)
+    holders = tuple(holder for _, holder in held)
+    return Status(
+        allocated_by=holders[0],
+        pod_gpu_usage_status=usage,
+        holders=holders if len(holders) > 1 else UNSET,
+    )
+
+
+def _replicas(topology: NodeTopology, pod: PodUse, holder: AllocatedBy) -> int:
+    """Into how many parts the device is shared that this container holds."""
+    if topology.sharing is UNSET:
+        return 1
+    for need in pod.needs:
+        for shared in topology.sharing.resources:
+            name = shared.name if shared.rename is UNSET else shared.rename
+            if need.container == holder.container and need.resource == name:
+                return shared.replicas
+    return 1
+
+
+def _usage(pod: PodUse, memory_mib: int) -> Usage:
+    return Usage(
+        utilization=pod.load or Utilization(),
+        fb_used=int(memory_mib * pod.fraction) if pod.is_running else 0,
+        use_knative_utilization=pod.load is None,
+    )
+
+
+def holders_of(gpu: Gpu) -> tuple[AllocatedBy, ...]:
+    """Every container that holds a GPU or an instance of it."""
+    return (*gpu.status.held_by, *(h for one in gpu.instances for h in one.status.held_by))
