@@ -66,7 +66,7 @@ class Product:
         self.health_port, self.webhook_port, self.decisions_port = free_ports(3)
         self._scope = scope
         self._leashed = not detached
-        self._config = _merged(
+        self._config = merged(
             {
                 "apiVersion": "gpu-scheduler.io/v1",
                 "kind": "GpuSchedulerConfiguration",
@@ -209,10 +209,11 @@ class Product:
         wait_until(is_ready, what=f"{name} to say {line!r}", timeout_s=START_S)
 
 
-def _merged(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def merged(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration with another one over it, section by section."""
     result = dict(base)
     for key, value in over.items():
         old = result.get(key)
         both = isinstance(old, dict) and isinstance(value, Mapping)
-        result[key] = _merged(old, value) if both and isinstance(old, dict) else value
+        result[key] = merged(old, value) if both and isinstance(old, dict) else value
     return result

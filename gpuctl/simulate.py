@@ -23,7 +23,11 @@ from scheduler import config as configuration
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option(
-    "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json", "picture", "svg"]),
+    default="table",
+    show_default=True,
 )
 @click.option("-n", "--namespace", default="default", show_default=True, help="of objects without")
 @click.option("--config", type=click.Path(path_type=Path), help="the scheduler's configuration")
@@ -50,6 +54,8 @@ def simulate(
     FILE is YAML or JSON with Nodes, Namespaces, PriorityClasses, Pods, StatefulSets, Deployments,
     ReplicaSets and Jobs; "-" is the standard input. Pods that have a uid or a node already count
     as running. A node that does not say gets 64 CPUs, 512Gi of memory and room for 110 pods.
+
+    "picture" and "svg" draw every GPU afterwards, slice by slice where the places are known.
 
     Unlike the scheduler, whose default is "labelled", this lets every namespace use maps.
     """
@@ -91,8 +97,15 @@ def _write(report: Report, output: str) -> None:
         text = msgspec.json.format(msgspec.json.encode(report.rows), indent=2).decode()
         click.echo(text)
         return
-    from gpuctl import table
+    from gpuctl import picture, slots, table
 
+    strips = slots.strips(report.cluster)
+    if output == "svg":
+        click.echo(picture.svg(strips))
+        return
+    if output == "picture":
+        table.show(picture.pictures(strips))
+        return
     if not report.rows:
         click.echo("there is no pod to place in the input", err=True)
         return
