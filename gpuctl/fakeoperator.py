@@ -1,0 +1,108 @@
+"""The fake GPU operator's controller on a control plane, as it runs in a cluster: as its
+ServiceAccount, with exactly the roles of ``cluster/fakegpu-rbac.yaml``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+
+import yaml
+
+from gpuctl.product import LEASE, ROOT, START_S, ProductError, merged
+from tools.controlplane import ControlPlane, wait_until
+from tools.controlplane.ports import LOOPBACK, free_ports
+from tools.controlplane.process import Running, start, tail
+
+NAMESPACE: Final = "gpu-operator"
+ACCOUNT: Final = f"{NAMESPACE}/fake-gpu-operator"
+
+
+class FakeOperator:
+    """One controller in a directory of its own; ``config`` is merged over what tests need."""
+
+    def __init__(
+        self, plane: ControlPlane, directory: Path, *, config: Mapping[str, Any] | None = None
+    ) -> None:
+        self._plane = plane
+        self._directory = directory
+        (self.port,) = free_ports(1)
+        self._config = merged(
+            {
+                "apiVersion": "gpu-scheduler.io/v1",
+                "kind": "FakeGpuConfiguration",
+                "leaderElection": LEASE,
+                "server": {"host": LOOPBACK, "port": self.port},
+            },
+            config or {},
+        )
+        self._program: Running | None = None
+
+    def __enter__(self) -> FakeOperator:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def configure(self, topology: Mapping[str, Any]) -> None:
+        """Write the pools, as the chart would."""
+        self._plane.kubectl("apply", "-f", str(ROOT / "cluster" / "fakegpu-rbac.yaml"))
+        body = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "topology", "namespace": NAMESPACE},
+            "data": {"topology.yml": yaml.safe_dump(dict(topology))},
+        }
+        self._plane.kubectl("apply", "-f", "-", input=json.dumps(body))
+
+    def start(self) -> None:
+        """Start it; returns when its caches are filled and it leads, or stands by."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        path = self._directory / "fakegpu.yaml"
+        path.write_text(yaml.safe_dump(self._config), encoding="utf-8")
+        kubeconfig = self._plane.kubeconfig_for(ACCOUNT)
+        words = ["fakegpu", "controller", "--config", str(path), "--kubeconfig", str(kubeconfig)]
+        self._program = start(
+            "fakegpu", [sys.executable, "-m", *words], log=self._log, home=self._directory
+        )
+        wait_until(self._is_ready, what="fakegpu to fill its caches", timeout_s=START_S)
+
+    def stop(self) -> None:
+        """End it as the kubelet would."""
+        if self._program is not None:
+            self._program.stop()
+            self._program = None
+
+    def kill(self) -> None:
+        """End it as a crash would."""
+        if self._program is not None:
+            self._program.kill()
+            self._program = None
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self._program is not None, "it was started"
+        return self._program.pid
+
+    def log(self) -> str:
+        """All that it has said."""
+        return self._log.read_text(errors="replace")
+
+    @property
+    def _log(self) -> Path:
+        return self._directory / "fakegpu.log"
+
+    def _is_ready(self) -> bool:
+        if self._program is None or not self._program.is_alive():
+            raise ProductError(f"fakegpu ended:\n{tail(self._log)}")
+        return "caches filled" in self.log()
