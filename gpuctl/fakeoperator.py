@@ -3,7 +3,6 @@ ServiceAccount, with exactly the roles of ``cluster/fakegpu-rbac.yaml``."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from tools.controlplane.ports import LOOPBACK, free_ports
 from tools.controlplane.process import Running, start, tail
 
 NAMESPACE: Final = "gpu-operator"
+APPLY: Final = "application/apply-patch+yaml"
 ACCOUNT: Final = f"{NAMESPACE}/fake-gpu-operator"
 
 
@@ -53,16 +53,20 @@ class FakeOperator:
     ) -> None:
         self.stop()
 
+    def install(self) -> None:
+        """Apply the roles that we ship."""
+        self._plane.kubectl("apply", "-f", str(ROOT / "cluster" / "fakegpu-rbac.yaml"))
+
     def configure(self, topology: Mapping[str, Any]) -> None:
         """Write the pools, as the chart would."""
-        self._plane.kubectl("apply", "-f", str(ROOT / "cluster" / "fakegpu-rbac.yaml"))
         body = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {"name": "topology", "namespace": NAMESPACE},
             "data": {"topology.yml": yaml.safe_dump(dict(topology))},
         }
-        self._plane.kubectl("apply", "-f", "-", input=json.dumps(body))
+        path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/topology?fieldManager=helm&force=true"
+        self._plane.client.patch(path, body, content_type=APPLY)
 
     def start(self) -> None:
         """Start it; returns when its caches are filled and it leads, or stands by."""

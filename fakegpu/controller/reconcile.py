@@ -141,11 +141,13 @@ class Reconciler:
         topology = self._world.topology
         if topology is None:
             return  # nothing is known, so nothing is taken away either
+        problem = topology.problems.get(pool_name)
+        invalid = (Note("PoolInvalid", problem),) if problem else ()
         if node is None or pool is None:
-            if pool_name in topology.problems:
-                await self._tell(node, (Note("PoolInvalid", topology.problems[pool_name]),))
-                return
-            await self._leave(name, node, pool_name)
+            if problem:  # what the pool was like is not known, and a typo takes nothing away
+                await self._tell(node, invalid)
+            else:
+                await self._leave(name, node, pool_name)
             return
         desk = self._desks.setdefault(name, _Desk())
         view = View(
@@ -160,7 +162,7 @@ class Reconciler:
         made = plan(view, desk.memory, self._settings, now=now, draw=self._rng.uniform(0, 1))
         desk.memory = made.memory
         await self._write(node, made, desk)
-        await self._tell(node, made.notes)
+        await self._tell(node, (*invalid, *made.notes))
         for mark in made.marks:
             await self._writer.mark(mark)
         desk.failures = 0
