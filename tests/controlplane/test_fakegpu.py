@@ -9,7 +9,6 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,12 +77,8 @@ class Nodes:
         )
         return node
 
-    def wait_amounts(self, name: str, **amounts: int) -> Json:
-        """Capacity and allocatable are exactly these of NVIDIA's resources."""
-        wanted = {word.replace("__", "/"): str(n) for word, n in amounts.items()}
-        return self.wait_offer(name, wanted)
-
     def wait_offer(self, name: str, wanted: dict[str, str], usable: Any = None) -> Json:
+        """Capacity and allocatable are exactly these of NVIDIA's resources."""
         return self.wait(
             name,
             f"{wanted} (usable {usable or wanted})",
@@ -93,11 +88,14 @@ class Nodes:
             ),
         )
 
-    def topology(self, name: str) -> str | None:
+    def topology(self, name: str) -> str:
+        """The text of a node's ConfigMap."""
         path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/topology-{name}"
-        found = self.client.get(f"/api/v1/namespaces/{NAMESPACE}/configmaps")["items"]
-        texts = {one["metadata"]["name"]: one["data"] for one in found}
-        return texts.get(path.rpartition("/")[2], {}).get("topology.yml")
+        return str(self.client.get(path)["data"]["topology.yml"])
+
+    def wait_no_map(self, name: str) -> None:
+        path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/topology-{name}"
+        self.client.wait_for(path, lambda seen: seen is None, what=f"the map of {name} to go")
 
     def notes(self, name: str) -> list[Json]:
         items = self.client.get("/apis/events.k8s.io/v1/namespaces/default/events")["items"]
@@ -173,7 +171,7 @@ def test_a_node_that_leaves_its_pool_is_as_it_was(
         }
         == there["metadata"]["labels"]
     )
-    assert "gpuMemory: 40960" in (nodes.topology("fg-leaves") or "")
+    assert "gpuMemory: 40960" in nodes.topology("fg-leaves")
 
     nodes.change("fg-leaves", labels={POOL: "whole"})
     nodes.wait_offer("fg-leaves", {GPU: "2"})
@@ -182,13 +180,13 @@ def test_a_node_that_leaves_its_pool_is_as_it_was(
 
     assert after["metadata"]["labels"] == before["metadata"]["labels"]
     assert after["status"]["capacity"] == before["status"]["capacity"]
-    assert nodes.topology("fg-leaves") is None
+    nodes.wait_no_map("fg-leaves")
 
 
 def test_nodes_that_go_while_nobody_looks_leave_nothing_behind(
     operator: FakeOperator, nodes: Nodes, kwok_node: MakeNode, cp: ControlPlane
 ) -> None:
-    """The next process cleans up after the last: of a deleted node, and of one without its label."""
+    """The next process cleans up: after a deleted node, and after one without its label."""
     add_nodes(cp.client, [FakeNode(name="fg-gone", labels={POOL: "whole"})])
     kwok_node("fg-unlabelled", labels={POOL: "whole"})
     nodes.wait_offer("fg-gone", {GPU: "2"})
@@ -201,9 +199,8 @@ def test_nodes_that_go_while_nobody_looks_leave_nothing_behind(
 
     node = nodes.wait_offer("fg-unlabelled", {})
     assert "run.ai/fake.gpu" not in node["metadata"]["labels"]
-    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/topology-"
-    for name in ("fg-gone", "fg-unlabelled"):
-        cp.client.wait_for(path + name, lambda seen: seen is None, what=f"{name}'s map to go")
+    nodes.wait_no_map("fg-gone")
+    nodes.wait_no_map("fg-unlabelled")
     assert {one["metadata"]["name"] for one in cp.client.get("/api/v1/nodes")["items"]} == {
         "fg-unlabelled"
     }
@@ -300,7 +297,7 @@ def test_who_holds_a_gpu_stands_in_the_topology_and_is_told_when_it_fails(
     here.wait_bound(2)
 
     def held() -> list[str]:
-        return [line.strip() for line in (nodes.topology("fg-pods") or "").splitlines()]
+        return [line.strip() for line in nodes.topology("fg-pods").splitlines()]
 
     nodes.wait("fg-pods", "both pods", lambda _: {"pod: chosen", "pod: first"} <= set(held()))
     assert held().index("pod: first") < held().index("pod: chosen")
