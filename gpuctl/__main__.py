@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "why": ("gpuctl.why", "Say why a pod waits, or why it is where it is."),
     "snapshot": ("gpuctl.snapshot", "Fetch the scheduler's whole state, one instant of it."),
     "replay": ("gpuctl.replay", "Decide again what a snapshot holds, and compare."),
+    "defrag": ("gpuctl.defrag", "Find the cheapest moves that make a MIG instance fit."),
     "demo": ("gpuctl.demo.command", "Show the product at work on a real API server."),
 }
 

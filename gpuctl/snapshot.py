@@ -50,7 +50,7 @@ def snapshot(
     It holds pods, nodes and namespaces as the scheduler sees them, no secrets and no environment.
     """
     try:
-        content = asyncio.run(_fetched(access, server, awaited, wait))
+        content = asyncio.run(fetched(access, server, awaited, wait))
         taken = decoded(content, "the answer")
         if output == STDIN:
             sys.stdout.buffer.write(content + b"\n")
@@ -70,7 +70,10 @@ def snapshot(
     )
 
 
-async def _fetched(access: Access, server: str | None, awaited: str | None, wait: int) -> bytes:
+async def fetched(
+    access: Access, server: str | None, awaited: str | None = None, wait: int = WAIT_DEFAULT_S
+) -> bytes:
+    """The leader's snapshot, as it was sent; NotReached says who did not answer."""
     if server is not None:
         return await _asked(server, awaited, wait)
     async with reach.cluster(access) as client:

@@ -20,27 +20,37 @@ BUDGET = "disruption budget"
 async def evict(client: Client, errand: Evict) -> EvictionEnded:
     """Send one eviction and say how it ended."""
     ticket = errand.ticket
-    preconditions = {"uid": ticket.pod_uid}
-    if errand.version:
-        preconditions["resourceVersion"] = errand.version
+    result, message = await request_eviction(
+        client, ticket.namespace, ticket.pod_name, ticket.pod_uid, errand.version
+    )
+    return EvictionEnded(ticket.id, result, message)
+
+
+async def request_eviction(
+    client: Client, namespace: str, name: str, uid: str, version: str = ""
+) -> tuple[Eviction, str]:
+    """Evict exactly the pod with this uid (and version, where one is given)."""
+    preconditions = {"uid": uid}
+    if version:
+        preconditions["resourceVersion"] = version
     body = {
         "apiVersion": "policy/v1",
         "kind": "Eviction",
-        "metadata": {"name": ticket.pod_name, "namespace": ticket.namespace},
+        "metadata": {"name": name, "namespace": namespace},
         "deleteOptions": {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "preconditions": preconditions,
         },
     }
-    path = f"/api/v1/namespaces/{ticket.namespace}/pods/{ticket.pod_name}/eviction"
+    path = f"/api/v1/namespaces/{namespace}/pods/{name}/eviction"
     try:
         await client.request("POST", path, msgspec.json.encode(body))
     except ApiError as error:
-        return EvictionEnded(ticket.id, _result(error), error.message)
+        return _result(error), error.message
     except Unreachable as error:
-        return EvictionEnded(ticket.id, Eviction.FAILED, str(error))
-    return EvictionEnded(ticket.id, Eviction.EVICTED)
+        return Eviction.FAILED, str(error)
+    return Eviction.EVICTED, ""
 
 
 def _result(error: ApiError) -> Eviction:

@@ -1,0 +1,161 @@
+"""``gpuctl defrag`` on snapshots: the plan, its cost, and why there is none."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from scheduler.config import Config
+from scheduler.report.capture import Camera
+from scheduler.report.journal import Journal
+from tests.builders import cluster, dynamic, node, pod
+from tests.unit.gpuctl.cli import Said, gpuctl
+from tests.unit.gpuctl.test_replay import World
+
+NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
+SMALL = "Deployment/small@1"
+
+
+def snapshot(tmp_path: Path, *things: Any, waiting: Any) -> Path:
+    """A snapshot in a file."""
+    world = World(cluster(*things), waiting)
+    camera = Camera(world, Journal(lambda: 2.0), Config(), "p", lambda: 2.0, lambda: NOON)
+    file = tmp_path / "s.json"
+    file.write_bytes(msgspec.json.encode(camera.take()))
+    return file
+
+
+def holder(name: str, devices: str, node_name: str = "a", **wishes: Any) -> Any:
+    """A pod of a Deployment that holds one instance."""
+    profile = devices.partition("@")[0]
+    wishes = {"owner": SMALL, **wishes}
+    return pod(name, mig={profile: 1}, node=node_name, devices=devices, **wishes)
+
+
+def defrag(file: Path, *options: str) -> Said:
+    return gpuctl("defrag", "team/big", "--from", str(file), *options)
+
+
+def fragmented(tmp_path: Path, **wishes: Any) -> Path:
+    """Two GPUs with eight free slices, and nowhere four in one piece."""
+    return snapshot(
+        tmp_path,
+        dynamic("a"),
+        dynamic("b"),
+        holder("low", "2g.20gb@0/0", **wishes),
+        holder("high", "1g.10gb@0/4", **wishes),
+        holder("left", "2g.20gb@0/2", "b", **wishes),
+        holder("right", "2g.20gb@0/4", "b", **wishes),
+        waiting=pod("big", mig={"3g.40gb": 1}),
+    )
+
+
+def test_the_pod_with_the_fewest_slices_moves(tmp_path: Path) -> None:
+    said = defrag(fragmented(tmp_path), "-o", "json")
+
+    found = json.loads(said.out)
+    assert (found["node"], found["devices"], found["restarts"]) == ("a", "3g.40gb@0/4", 1)
+    (move,) = found["moves"]
+    assert (move["pod"], move["source"]) == ("team/high", "a 1g.10gb@0/4")
+    assert move["gpuMinutes"] > 0
+
+
+def test_a_plan_names_its_cost_and_the_command_that_carries_it_out(tmp_path: Path) -> None:
+    said = defrag(fragmented(tmp_path))
+
+    assert said.status == 0
+    assert "team/big: 3g.40gb fits on a, GPU 0, from slice 4, after 1 restart:" in said.out
+    assert "team/high  a 1g.10gb@0/4" in said.out
+    assert "GPU-minutes of work are lost" in said.out
+    assert "gpuctl defrag team/big --moves 1 --execute" in said.out
+
+
+def test_what_fits_already_moves_nobody(tmp_path: Path) -> None:
+    file = snapshot(tmp_path, dynamic("a"), waiting=pod("big", mig={"3g.40gb": 1}))
+
+    said = defrag(file)
+
+    assert said.status == 0
+    assert "fits already: 3g.40gb on a" in said.out
+
+
+@pytest.mark.parametrize(
+    ("owner", "scheduler"),
+    [
+        pytest.param("", "gpu-scheduler", id="nobody makes it again"),
+        pytest.param("Job/j", "gpu-scheduler", id="a job would count it as a failure"),
+        pytest.param(SMALL, "default-scheduler", id="another scheduler's"),
+    ],
+)
+def test_nobody_is_moved_who_would_not_come_back(
+    tmp_path: Path, owner: str, scheduler: str
+) -> None:
+    said = defrag(fragmented(tmp_path, owner=owner, scheduler=scheduler))
+
+    assert said.status == 2
+    assert "no plan for team/big" in said.err
+
+
+def test_no_plan_says_why_with_numbers(tmp_path: Path) -> None:
+    file = snapshot(
+        tmp_path,
+        dynamic("a"),
+        holder("low", "3g.40gb@0/0"),
+        holder("high", "3g.40gb@0/4"),
+        waiting=pod("big", mig={"3g.40gb": 1}),
+    )
+
+    said = defrag(file)
+
+    assert said.status == 2
+    assert said.err.strip() == (
+        "gpuctl defrag: no plan for team/big with at most 1 restart: it needs 4 slices in one"
+        " piece, 0 are free on 1 GPUs"
+    )
+
+
+@pytest.mark.parametrize(
+    ("things", "wish", "line"),
+    [
+        pytest.param(
+            (node("a", mig={"3g.40gb": 1}),), {"3g.40gb": 1}, "cut to order", id="fixed slices"
+        ),
+        pytest.param((dynamic("a"),), {"3g.40gb": 2}, "exactly one MIG instance", id="two at once"),
+        pytest.param((dynamic("a"),), {"9g.90gb": 1}, "has the profile", id="unknown profile"),
+    ],
+)
+def test_what_cannot_be_planned_says_so(
+    tmp_path: Path, things: tuple[Any, ...], wish: dict[str, int], line: str
+) -> None:
+    said = defrag(snapshot(tmp_path, *things, waiting=pod("big", mig=wish)))
+
+    assert said.status == 2
+    assert line in said.err
+
+
+def test_a_pod_that_does_not_wait_is_a_mistake(tmp_path: Path) -> None:
+    file = snapshot(tmp_path, dynamic("a"), waiting=pod("other", mig={"3g.40gb": 1}))
+
+    said = defrag(file)
+
+    assert said.status == 1
+    assert "no pod team/big waits (who does: team/other)" in said.err
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(["--dry-run"], id="a dry run"),
+        pytest.param(["--from", "s.json"], id="a file"),
+    ],
+)
+def test_a_dry_run_and_a_file_execute_nothing(other: list[str]) -> None:
+    said = gpuctl("defrag", "team/big", "--execute", *other)
+
+    assert said.status == 1
+    assert "exclude each other" in said.err
