@@ -1,0 +1,98 @@
+"""Nodes whose GPUs are being cut, on the real API server: mig-manager's label protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from gpuctl.product import Product
+from tests.controlplane.conftest import MakeNode
+from tests.controlplane.workloads import Json, Watcher, node_of, pod
+from tools.controlplane import ControlPlane
+
+SLICE = "nvidia.com/mig-1g.10gb"
+STATE = "nvidia.com/mig.config.state"
+PRODUCT = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
+
+
+@pytest.fixture(scope="module")
+def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    with Product(cp, tmp_path_factory.mktemp("product")) as running:
+        yield running
+
+
+@pytest.fixture
+def here(cp: ControlPlane, product: Product, namespace: str) -> Watcher:
+    assert product.is_running("scheduler")
+    return Watcher(cp, namespace)
+
+
+def wants(name: str, resource: str) -> Json:
+    return pod(name, limits={resource: "1"})
+
+
+@pytest.mark.parametrize("state", ["pending", "failed"])
+def test_a_pod_waits_while_its_gpus_are_cut_and_starts_when_they_are(
+    cp: ControlPlane, here: Watcher, kwok_node: MakeNode, state: str
+) -> None:
+    name = f"cut-{state}"
+    kwok_node(name, mig={"1g.10gb": 7}, labels={**PRODUCT, STATE: state})
+    here.create(wants("slice", SLICE))
+    here.create(pod("plain"))
+    here.wait_explained("slice", f"1 node(s) had nvidia.com/mig.config.state {state}.")
+    assert [node_of(one) for one in here.wait_bound(1) if node_of(one)] == [name]
+
+    cp.kubectl("label", "node", name, f"{STATE}=success", "--overwrite")
+
+    assert {node_of(one) for one in here.wait_bound(2, timeout_s=5)} == {name}
+
+
+def test_a_new_node_gives_no_gpu_away_before_its_mig_manager_has_begun(
+    cp: ControlPlane, here: Watcher, kwok_node: MakeNode
+) -> None:
+    """From zero nodes up: the first pod would get a whole GPU that is about to be cut."""
+    wanted = {"nvidia.com/mig.config": "all-1g.10gb", "nvidia.com/gpu.deploy.mig-manager": "true"}
+    kwok_node("new", gpus=1, labels={**PRODUCT, **wanted})
+    here.create(wants("whole", "nvidia.com/gpu"))
+    here.create(wants("slice", SLICE))
+    here.wait_explained("whole", "nvidia.com/mig.config.state unset")
+    here.wait_explained("slice", "nvidia.com/mig.config.state unset")
+
+    sizes = {"nvidia.com/gpu": "0", SLICE: "7"}
+    status = {"status": {"capacity": sizes, "allocatable": sizes}}
+    cp.client.patch("/api/v1/nodes/new/status", status)
+    cp.kubectl("label", "node", "new", f"{STATE}=success")
+
+    assert [one["metadata"]["name"] for one in here.wait_bound(1) if node_of(one)] == ["slice"]
+
+
+@pytest.mark.contract("S0-5", "S0-10")
+def test_whole_gpus_that_are_cut_are_not_given_away_and_a_wrong_geometry_is_told(
+    cp: ControlPlane, here: Watcher, kwok_node: MakeNode
+) -> None:
+    """The plugin still says that two GPUs are whole; the annotation says that both are cut."""
+    text = (
+        "version: v1\nmig-configs:\n  selected:\n  - devices: [0, 1]\n    mig-enabled: true\n"
+        "    mig-devices:\n      0: 2g.20gb\n      6: 2g.20gb\n"
+    )
+    labels = {**PRODUCT, "nvidia.com/gpu.count": "2"}
+    annotations = {"run.ai/mig.config": text}
+    kwok_node("stale", gpus=2, mig={"2g.20gb": 4}, labels=labels, annotations=annotations)
+    here.create(wants("whole", "nvidia.com/gpu"))
+    here.create(wants("slice", "nvidia.com/mig-2g.20gb"))
+
+    assert [one["metadata"]["name"] for one in here.wait_bound(1) if node_of(one)] == ["slice"]
+    here.wait_explained("whole", "Insufficient nvidia.com/gpu (need 1; best node has 0 free)")
+    seen = cp.client.wait_for(
+        "/apis/events.k8s.io/v1/namespaces/default/events",
+        lambda answer: any(one["reason"] == "MigConfigInvalid" for one in answer["items"]),
+        what="the event on the node",
+        timeout_s=10,
+    )
+    [event] = [one for one in seen["items"] if one["reason"] == "MigConfigInvalid"]
+    assert (event["regarding"]["kind"], event["regarding"]["name"]) == ("Node", "stale")
+    assert event["note"] == (
+        "run.ai/mig.config mig-configs.selected[0]:"
+        " 2g.20gb cannot begin at slice 6 of A100-80, only at 0, 2, 4"
+    )
