@@ -28,6 +28,7 @@ NAMESPACE: Final = "gpu-scheduler-system"
 ACCOUNT: Final = f"{NAMESPACE}/gpu-scheduler"
 MANIFESTS: Final = (
     "crd-migrules.yaml",
+    "crd-migcuts.yaml",
     "rbac.yaml",
     "admission-policies.yaml",
     "fencing-policy.yaml",

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import random
 import signal
 import socket
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any
 
 import structlog
-from aiohttp import web
 
 from scheduler import config as configuration
 from scheduler import forward
 from scheduler.admitting import Admitting
 from scheduler.bind.binder import Binder
+from scheduler.bind.cutter import Cutter
 from scheduler.bind.errands import Errands
+from scheduler.carving import Carving
 from scheduler.leader import Elector, Timings
 from scheduler.loop import Loop
 from scheduler.mandate import Mandate
@@ -95,6 +95,9 @@ class App:
         own = self._config.leader_election.resource_namespace
         errands = Errands(client, own, lambda event: loop.emit(event), mandate.leads)
         moving = Moving(self._config, recorder, self._metrics, errands.send, utc_now)
+        cutter = Cutter(
+            client, own, lambda event: loop.emit(event), mandate.leads, lambda: elector.epoch
+        )
         loop = Loop(
             self._config.profile(),
             lambda emit: Binder(client, emit, lambda: elector.epoch, elector.leads, calm),
@@ -105,13 +108,25 @@ class App:
             self._explaining.journal,
             inquest.look_up,
             moving.moves,
+            lambda cluster: Carving(
+                cluster,
+                recorder,
+                cutter.send,
+                lambda: utc_now().timestamp(),
+                lambda result: self._metrics.cuts.labels(result).inc(),
+                self._config.mig.cut_timeout_s,
+            ),
         )
         self._on_lead = lambda leads: self._led(leads, loop)
         self._on_term = loop.nudge
         self._start("mandate", mandate.run())
         self._start("errands", errands.run())
+        self._start("cutter", cutter.run())
         election = self._start_stages(client, recorder, loop, elector, inquest)
-        async with self._health():
+        health = http.application(
+            self._config.scheduler_name, self._metrics, self._is_alive, self._not_ready
+        )
+        async with http.serving(health, self._config.health_address):
             failed = await self._until(stop)
             await self._stop(loop, elector, election, recorder)
         logger.info("gpu-scheduler stopped")
@@ -225,20 +240,6 @@ class App:
 
     def _is_alive(self) -> bool:
         return not any(task.done() for task in self._tasks)
-
-    @contextlib.asynccontextmanager
-    async def _health(self) -> AsyncIterator[None]:
-        host, _, port = self._config.health_address.rpartition(":")
-        app = http.application(
-            self._config.scheduler_name, self._metrics, self._is_alive, self._not_ready
-        )
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
-        await web.TCPSite(runner, host, int(port)).start()
-        try:
-            yield
-        finally:
-            await runner.cleanup()
 
     def _watch_broke(self, kind: str, problem: str) -> None:
         self._metrics.watch_failures.labels(kind).inc()

@@ -83,6 +83,12 @@ class Restore(_Part, frozen=True):
         )
 
 
+class Mig(_Part, frozen=True):
+    """Nodes whose GPUs are cut to order: an instance that was asked for is waited for so long."""
+
+    cut_timeout_s: Annotated[float, msgspec.Meta(ge=1.0)] = 60.0
+
+
 class LeaderElection(_Part, frozen=True):
     """Lease name and timings in seconds; kube-scheduler's defaults."""
 
@@ -127,6 +133,21 @@ class Forward(_Part, frozen=True):
     token_file: str = ""
 
 
+class Certificates(_Part, frozen=True):
+    """What the scheduler keeps for the pod by itself (keeper.py); off without a ``secret``.
+
+    ``directory`` is where the Secret's content is laid for the webhook beside us. Without
+    ``names`` only the replicas' token is made, and the certificate is somebody else's.
+    ``registration`` is the MutatingWebhookConfiguration that must trust it.
+    """
+
+    secret: str = ""
+    directory: str = ""
+    names: tuple[str, ...] = ()
+    registration: str = ""
+    days: Annotated[int, msgspec.Meta(ge=1, le=3650)] = 90
+
+
 class Watch(_Part, frozen=True):
     """A watch that is silent for longer than this (seconds) is broken."""
 
@@ -143,9 +164,11 @@ class Config(_Part, frozen=True):
     maps: Maps = Maps()
     fallback: Fallback = Fallback()
     restore: Restore = Restore()
+    mig: Mig = Mig()
     leader_election: LeaderElection = LeaderElection()
     webhook: Webhook = Webhook()
     forward: Forward = Forward()
+    certificates: Certificates = Certificates()
     watch: Watch = Watch()
     journal: JournalSettings = JournalSettings()
     health_address: str = "0.0.0.0:8080"

@@ -17,13 +17,14 @@ import structlog
 
 from scheduler.avoidance import Avoidance
 from scheduler.bind.binder import Binder
+from scheduler.carving import Carving, Steps
 from scheduler.decide.cycle import decide
-from scheduler.decide.decision import Placement, Rejection
+from scheduler.decide.decision import Carve, Placement, Rejection
 from scheduler.decide.view import Profile
 from scheduler.decide.wake import still_refuses
-from scheduler.model.device import format_devices
 from scheduler.model.pod import Pod
 from scheduler.moves import Companion, Still
+from scheduler.report import outcome
 from scheduler.report.gauges import Gauges
 from scheduler.report.journal import Journal, Record
 from scheduler.report.metrics import Metrics
@@ -63,6 +64,7 @@ class Loop:
         journal: Journal | None = None,
         look_up: Callable[[Pod], None] = lambda pod: None,
         moves: Callable[[Cluster, Queue, Promises], Companion] = lambda *_: Still(),
+        carving: Callable[[Cluster], Carving] | None = None,
     ) -> None:
         self.cluster = Cluster(profile.scheduler_name)
         self.queue = Queue()
@@ -82,6 +84,7 @@ class Loop:
         self._sent: dict[str, tuple[Placement, Entry, Record]] = {}
         self._asked = partial(still_refuses, self.cluster, profile)
         self._gauges = Gauges(metrics, self.cluster)
+        self._carving = carving(self.cluster) if carving else None
         self._avoidance = Avoidance(self.cluster, recorder, metrics, look_up)
         self._flushed_at = clock()
 
@@ -148,6 +151,8 @@ class Loop:
             )
             for change in (*heard, *fold(self.cluster, event)):
                 self._apply(change, now)
+            if self._carving is not None:
+                self._carry_on(self._carving.after(event, now), now)
 
     def _apply(self, change: ev.Change, now: float) -> None:
         match change:
@@ -160,10 +165,10 @@ class Loop:
                     self._sent.pop(uid, None)
             case ev.Lifted():
                 self.queue.lift(change, now, self._asked)
-            case ev.Retry(pod, message):
+            case ev.Retry(pod, message, what):
                 sent = self._sent.pop(pod.uid, None)
                 self.queue.postpone(pod, sent[1] if sent else None, now)
-                self._recorder.failed(pod, f"binding failed: {message}", "SchedulerError")
+                self._recorder.failed(pod, f"{what}: {message}", "SchedulerError")
                 self._metrics.attempts.labels("error", self._metrics.profile).inc()
 
     def _tick(self, now: float) -> None:
@@ -176,6 +181,8 @@ class Loop:
         moved = self.moves.tick() if self.may_answer() else ()
         for change in (*self._avoidance.tick(now, self.may_answer()), *moved):
             self._apply(change, now)
+        if self._carving is not None:
+            self._carry_on(self._carving.tick(now, leads=self.may_answer()), now)
         self._gauges.measure(self.queue, self.promises)
 
     def _decide_some(self, now: float) -> bool:
@@ -206,18 +213,27 @@ class Loop:
         assumption = Assumption(placement.node_name, placement.devices, placement.index)
         self.cluster.assume(pod, assumption)
         self._sent[pod.uid] = (placement, entry, record)
-        self._binder.start(placement, record.id)
+        if isinstance(placement, Carve) and self._carving is not None:
+            self._carry_on(self._carving.begin(placement, now), now)
+        else:
+            self._binder.start(placement, record.id)
+
+    def _carry_on(self, steps: Steps, now: float) -> None:
+        """Placements that waited for their instances are bound, or wait no more."""
+        for uid in steps.ready:
+            placement, _, record = self._sent[uid]
+            self._binder.start(placement, record.id)
+        for change in steps.changes:
+            self._apply(change, now)
+        for uid in steps.dropped:
+            self._sent.pop(uid, None)
 
     def _refuse(self, entry: Entry, rejection: Rejection, record: Record, now: float) -> None:
         diagnosis = rejection.diagnosis
         self.queue.park(entry, why(diagnosis, rejection.node_name), now)
         # As it is now: the queue keeps a pod as it was when it was offered.
         pod = self.cluster.pods.get(entry.pod.uid, entry.pod)
-        self._recorder.failed(pod, record.message, decision_id=record.id)
-        self._metrics.attempts.labels("unschedulable", self._metrics.profile).inc()
-        for code in diagnosis.codes():
-            self._metrics.rejections.labels(code.name).inc()
-        log.info("Unable to schedule pod", pod=pod.key, reason=record.message, decision=record.id)
+        outcome.refused(self._recorder, self._metrics, pod, record, diagnosis.codes())
 
     def _bind_ended(self, event: ev.BindEnded, now: float) -> None:
         self._metrics.binds.labels(event.outcome.value).inc()
@@ -229,19 +245,5 @@ class Loop:
         sent = self._sent.pop(event.uid, None)
         if sent is None:
             return
-        placement, entry, record = sent
-        pod = placement.pod
-        self._avoidance.breaker.bound(pod, placement.node_name, now)
-        shown = placement.cuda_visible_devices or format_devices(placement.devices) or "none"
-        log.info(
-            f"Successfully scheduled pod {pod.name} to node {placement.node_name}"
-            f" (GPU devices: {shown})",
-            namespace=pod.namespace,
-            decision=record.id,
-        )
-        self._metrics.attempts.labels("scheduled", self._metrics.profile).inc()
-        label = str(entry.attempts + 1) if entry.attempts < 14 else "15+"
-        self._metrics.sli_s.labels(label).observe(self._clock() - entry.since)
-        self._recorder.scheduled(pod, placement.node_name, decision_id=record.id)
-        for reason, text in placement.notes:
-            self._recorder.note(pod, reason, text, decision_id=record.id)
+        self._avoidance.breaker.bound(sent[0].pod, sent[0].node_name, now)
+        outcome.bound(self._recorder, self._metrics, sent, self._clock())

@@ -22,7 +22,7 @@ from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Code, sentence
 from scheduler.state.cluster import Assumption, Cluster
-from scheduler.state.snapshot import Avoided
+from scheduler.state.snapshot import Avoided, Resting
 from scheduler.watch import convert
 
 Json = dict[str, Any]
@@ -269,7 +269,7 @@ def cut(node_name: str, *spots: str) -> NodeCuts:
     return NodeCuts(node_name, instances=tuple(Instance(spot) for spot in devices.spots))
 
 
-def cluster(*objects: Pod | Node | Namespace | Avoided | NodeCuts) -> Cluster:
+def cluster(*objects: Pod | Node | Namespace | Avoided | NodeCuts | Resting) -> Cluster:
     """A cluster state that has seen these objects in this order."""
     state = Cluster()
     for one in objects:
@@ -282,6 +282,8 @@ def cluster(*objects: Pod | Node | Namespace | Avoided | NodeCuts) -> Cluster:
                 state.see_namespace(one)
             case NodeCuts():
                 state.nodes.see_cuts(one)
+            case Resting():
+                state.nodes.rest(one.node_name, frozenset(one.gpus))
             case Avoided():
                 state.avoid(one.node_name, frozenset(one.scopes))
     return state

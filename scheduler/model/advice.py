@@ -57,6 +57,11 @@ ADVICE: Final[dict[Code, Advice]] = {
         "ask for one nvidia.com/gpu in each container, or send the pod to nodes with whole GPUs"
         " by their label nvidia.com/gpu.product",
     ),
+    Code.GPU_RESTS: Advice(
+        "NodeHealth",
+        "read what the node's operator says: kubectl -n gpu-scheduler-system get migcuts NODE -o"
+        " yaml; it is asked again by itself",
+    ),
     Code.NODE_COUNTS_DEVICES: Advice(
         _DEVICES,
         "keep mapped pods and pods that request nvidia.com/gpu on different nodes, or use a"
@@ -126,6 +131,7 @@ _WORDS: Final[tuple[tuple[Code, re.Pattern[str]], ...]] = tuple(
         (Code.PORTS, r"node\(s\) didn't have free ports"),
         (Code.TOO_MANY_PODS, r"Too many pods"),
         (Code.INSUFFICIENT, r"Insufficient \S"),
+        (Code.GPU_RESTS, r"node\(s\) where GPUs with room rest"),
         (Code.NO_ROOM_TOGETHER, r"node\(s\) where the pod's MIG instances fit one by one"),
         (Code.NO_VALUE_FOR_ENV, r"node\(s\) where the kubelet picks GPUs for a container"),
         (Code.NO_VALUE_FOR_ENV, r"a container reads its devices from the annotation"),

@@ -40,6 +40,10 @@ class Code(enum.Enum):
         "on this node nvidia.com/gpu counts MIG slices, and one container asked for several",
         (Cause.NODE, Cause.POD),
     )
+    GPU_RESTS = (
+        "a MIG instance that was asked for was not cut, and the GPU rests for a while",
+        (Cause.AVOIDED, Cause.FREED, Cause.NODE),
+    )
     NODE_COUNTS_DEVICES = (
         "on this node the kubelet picks the GPU, so mapped and counted GPU pods cannot mix",
         (Cause.FREED, Cause.NODE),

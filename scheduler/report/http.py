@@ -6,7 +6,8 @@ filled and its watch is alive; a standby is ready too. Dead means that the loop 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import AsyncIterator, Callable
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -46,3 +47,16 @@ def application(
         app.router.add_get(path, ready)
     app.router.add_get("/metrics", scrape)
     return app
+
+
+@contextlib.asynccontextmanager
+async def serving(app: web.Application, address: str) -> AsyncIterator[None]:
+    """Serve it on ``host:port`` for as long as the block lasts."""
+    host, _, port = address.rpartition(":")
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, host, int(port)).start()
+    try:
+        yield
+    finally:
+        await runner.cleanup()

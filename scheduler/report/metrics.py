@@ -54,6 +54,10 @@ COUNTERS: dict[str, tuple[str, tuple[str, ...]]] = {
         "Moves to another tier by what became of them; reasons against one count once per pod.",
         ("move", "result"),
     ),
+    "gpu_scheduler_mig_cuts": (
+        "MIG instances that were asked for, by pod: ready, failed or timeout.",
+        ("result",),
+    ),
     "gpu_scheduler_forwarded_questions": (
         "A standby's questions to the leader: answered, unanswered or no_leader.",
         ("result",),
@@ -107,6 +111,7 @@ class Metrics:
         self.tiers = self._counter("gpu_scheduler_admissions")
         self.replaced = self._counter("gpu_scheduler_replaced_pods")
         self.moves = self._counter("gpu_scheduler_moves")
+        self.cuts = self._counter("gpu_scheduler_mig_cuts")
         self.forwarded = self._counter("gpu_scheduler_forwarded_questions")
         self.pending = self._gauge("scheduler_pending_pods")
         self.cache_size = self._gauge("scheduler_cache_size")

@@ -15,6 +15,7 @@ from scheduler.model.cut import NodeCuts
 from scheduler.model.node import Namespace, Node
 from scheduler.model.obstacle import Facts
 from scheduler.model.pod import Pod
+from scheduler.model.quota import Quota
 from scheduler.model.reason import Cause
 from scheduler.model.ticket import Ticket
 
@@ -53,6 +54,18 @@ class NamespaceVanished(msgspec.Struct, frozen=True):
     """A namespace was deleted."""
 
     name: str
+
+
+class QuotaSeen(msgspec.Struct, frozen=True):
+    """A ResourceQuota changed; one that is gone limits nothing."""
+
+    quota: Quota
+
+
+class QuotasListed(msgspec.Struct, frozen=True):
+    """All ResourceQuotas that limit GPUs."""
+
+    quotas: tuple[Quota, ...]
 
 
 class PodsListed(msgspec.Struct, frozen=True):
@@ -189,6 +202,8 @@ Event = (
     | PodsListed
     | NodesListed
     | NamespacesListed
+    | QuotaSeen
+    | QuotasListed
     | BindEnded
     | PodRejected
     | MoveNews
@@ -209,10 +224,11 @@ class Settled(msgspec.Struct, frozen=True):
 
 
 class Retry(msgspec.Struct, frozen=True):
-    """A Binding failed in a way that deserves another attempt, after a pause."""
+    """``what`` failed in a way that deserves another attempt, after a pause."""
 
     pod: Pod
     message: str
+    what: str = "binding failed"
 
 
 class Lifted(msgspec.Struct, frozen=True):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from scheduler.model import migrule
+from scheduler.model import migcut, migrule
 from scheduler.state.event import Event
-from scheduler.watch import convert, rules
+from scheduler.watch import convert, cuts, quotas, rules
 from scheduler.watch.reflector import Source
 
 #: Every scheduler's pods count; pods that ended leave the selector, which reads as DELETED.
@@ -24,6 +24,13 @@ NAMESPACES: Source[Event] = Source(
     decode=convert.namespace_event,
     decode_list=convert.namespaces_listed,
 )
+#: Those that limit GPUs; the rest is dropped as it comes in.
+QUOTAS: Source[Event] = Source(
+    kind="resourcequotas",
+    path="/api/v1/resourcequotas",
+    decode=quotas.quota_event,
+    decode_list=quotas.quotas_listed,
+)
 
 
 def tickets(namespace: str) -> Source[Event]:
@@ -37,6 +44,17 @@ def tickets(namespace: str) -> Source[Event]:
     )
 
 
+def cut_instances(namespace: str) -> Source[Event]:
+    """What the operators of dynamic nodes cut, in our own namespace; likewise."""
+    return Source(
+        kind=migcut.PLURAL,
+        path=migcut.path(namespace),
+        decode=cuts.cuts_event,
+        decode_list=cuts.cuts_listed,
+        is_optional=True,
+    )
+
+
 def every(namespace: str) -> tuple[Source[Event], ...]:
     """All that is watched; ``namespace`` is our own."""
-    return (NODES, NAMESPACES, tickets(namespace), PODS)
+    return (NODES, NAMESPACES, QUOTAS, tickets(namespace), cut_instances(namespace), PODS)

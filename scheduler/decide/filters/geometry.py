@@ -1,6 +1,7 @@
-"""Instances that are cut to order: one pod's must all find room at once.
+"""Instances that are cut to order: one pod's must all find room at once, on GPUs that do not rest.
 
-That each of them alone does is ``fit``'s to say: what a node has left counts room there.
+That each profile alone has room is ``fit``'s to say, which is asked afterwards: what a node has
+left counts room there.
 """
 
 from __future__ import annotations
@@ -8,11 +9,15 @@ from __future__ import annotations
 from scheduler.decide import joint
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Code, Reason
+from scheduler.state import cutting
 from scheduler.state.ledger import NodeBooks
 
 NOT_TOGETHER = Reason(
     code=Code.NO_ROOM_TOGETHER,
     text="node(s) where the pod's MIG instances fit one by one but not together",
+)
+RESTS = Reason(
+    code=Code.GPU_RESTS, text="node(s) where GPUs with room rest after a MIG instance was not cut"
 )
 
 
@@ -22,6 +27,16 @@ def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
     if gpus is None or not pod.gpu_requests:
         return ()
     profiles = joint.wanted(pod)
-    if len(profiles) < 2 or joint.choose(gpus, profiles) is not None:
+    if not profiles or joint.choose(gpus, profiles) is not None:
         return ()
-    return (NOT_TOGETHER,)
+    if books.resting and _fits_without_rest(books, profiles):
+        return (RESTS,)
+    is_each = all(books.free(resource) >= n for resource, n in pod.gpu_requests.items())
+    return (NOT_TOGETHER,) if is_each else ()
+
+
+def _fits_without_rest(books: NodeBooks, profiles: tuple[str, ...]) -> bool:
+    assert books.node is not None
+    assert books.node.cuttable is not None
+    awake = cutting.count(books.node.cuttable, books.pods.values(), books.cuts, frozenset())
+    return joint.choose(awake, profiles) is not None

@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.decide.view import Profile
 from scheduler.model.reason import Code
-from scheduler.state.snapshot import Avoided
+from scheduler.state.snapshot import Avoided, Resting
 from tests.builders import ANYBODY, Wishes, cluster, codes, container, downward, dynamic, node, pod
 
 PROFILES = {
@@ -38,6 +38,7 @@ EXAMPLES: dict[Code, tuple[list[Any], Wishes]] = {
         [node(gpus=7, labels={"nvidia.com/gpu.product": "NVIDIA-A30-MIG-1g.6gb"})],
         {"gpus": 2},
     ),
+    Code.GPU_RESTS: ([dynamic(), Resting(node_name="n1", gpus=(0,))], {"mig": {"2g.20gb": 1}}),
     Code.NODE_COUNTS_DEVICES: ([node(gpus=4), pod("a", gpus=1, node="n1")], {"map": "0=n1:1"}),
     Code.DEVICE_HELD: ([FOUR, HOLDER], {"map": "0=n1:0"}),
     Code.DEVICE_NOT_FOUND: ([FOUR], {"map": "0=n1:4"}),

@@ -1,0 +1,53 @@
+"""What is said and counted about a pod in the end: it is bound, or it waits and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import structlog
+
+from scheduler.decide.decision import Placement
+from scheduler.model.device import format_devices
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Code
+from scheduler.report.journal import Record
+from scheduler.report.metrics import Metrics
+from scheduler.report.recorder import Recorder
+from scheduler.state.queue import Entry
+
+#: Longer series would say nothing more.
+ATTEMPTS_MAX = 14
+
+log = structlog.get_logger("scheduler")
+
+
+def bound(
+    recorder: Recorder, metrics: Metrics, sent: tuple[Placement, Entry, Record], now: float
+) -> None:
+    """Say to the log, the metrics and the pod where it is."""
+    placement, entry, record = sent
+    pod, decision_id = placement.pod, record.id
+    shown = placement.cuda_visible_devices or format_devices(placement.devices) or "none"
+    log.info(
+        f"Successfully scheduled pod {pod.name} to node {placement.node_name}"
+        f" (GPU devices: {shown})",
+        namespace=pod.namespace,
+        decision=decision_id,
+    )
+    metrics.attempts.labels("scheduled", metrics.profile).inc()
+    label = str(entry.attempts + 1) if entry.attempts < ATTEMPTS_MAX else "15+"
+    metrics.sli_s.labels(label).observe(now - entry.since)
+    recorder.scheduled(pod, placement.node_name, decision_id=decision_id)
+    for reason, text in placement.notes:
+        recorder.note(pod, reason, text, decision_id=decision_id)
+
+
+def refused(
+    recorder: Recorder, metrics: Metrics, pod: Pod, record: Record, codes: Iterable[Code]
+) -> None:
+    """Say to the log, the metrics and the pod why it waits."""
+    recorder.failed(pod, record.message, decision_id=record.id)
+    metrics.attempts.labels("unschedulable", metrics.profile).inc()
+    for code in codes:
+        metrics.rejections.labels(code.name).inc()
+    log.info("Unable to schedule pod", pod=pod.key, reason=record.message, decision=record.id)
