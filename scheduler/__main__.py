@@ -12,7 +12,7 @@ import structlog
 
 from scheduler import config as configuration
 from scheduler import forward
-from scheduler.app import App
+from scheduler.app import App, utc_now
 from scheduler.report import log
 from scheduler.watch.client import NoCluster
 
@@ -33,15 +33,30 @@ def main(arguments: list[str] | None = None) -> int:
     log.configure(as_json=options.log_json, verbose=options.verbose)
     try:
         config = configuration.load(options.config)
-        replicas = forward.settings_from(config.forward, os.environ.get("POD_IP", ""))
+        return asyncio.run(_run(config, options.kubeconfig))
     except configuration.ConfigError as error:
         sys.stderr.write(f"gpu-scheduler: {error}\n")
         return 1
-    try:
-        return asyncio.run(App(config, options.kubeconfig, replicas).run())
     except NoCluster as error:
         structlog.get_logger("scheduler").error("no cluster", problem=str(error))
         return 1
+
+
+async def _run(config: configuration.Config, kubeconfig: str | None) -> int:
+    """The scheduler, with the keeper beside it where it keeps its own certificate."""
+    if not config.certificates.secret:
+        return await _serve(config, kubeconfig)
+    # Late, because `cryptography` is an extra: who brings a certificate needs none of it.
+    from scheduler.keeper import keeping
+
+    namespace = config.leader_election.resource_namespace
+    async with keeping(config.certificates, namespace, kubeconfig, utc_now):
+        return await _serve(config, kubeconfig)
+
+
+async def _serve(config: configuration.Config, kubeconfig: str | None) -> int:
+    replicas = forward.settings_from(config.forward, os.environ.get("POD_IP", ""))
+    return await App(config, kubeconfig, replicas).run()
 
 
 if __name__ == "__main__":

@@ -134,12 +134,8 @@ class Forward(_Part, frozen=True):
 
 
 class Certificates(_Part, frozen=True):
-    """What the scheduler keeps for the pod by itself (keeper.py); off without a ``secret``.
-
-    ``directory`` is where the Secret's content is laid for the webhook beside us. Without
-    ``names`` only the replicas' token is made, and the certificate is somebody else's.
-    ``registration`` is the MutatingWebhookConfiguration that must trust it.
-    """
+    """What the scheduler keeps by itself in ``secret`` (see keeper.py) and lays in ``directory``:
+    without ``names`` only a token; ``registration`` is the webhook's, which must trust it."""
 
     secret: str = ""
     directory: str = ""

@@ -37,6 +37,9 @@ def parse(words: Sequence[str], environment: dict[str, str]) -> argparse.Namespa
     parser.add_argument(
         "--drain-s", type=float, default=0.0, help="seconds to answer on after SIGTERM"
     )
+    parser.add_argument(
+        "--wait-s", type=float, default=0.0, help="seconds that a certificate may take to appear"
+    )
     parser.add_argument("--log-format", choices=log.FORMATS, default=log.FORMATS[0])
     return parser.parse_args(words)
 
@@ -53,6 +56,7 @@ def main(words: Sequence[str] | None = None) -> int:
         scheduler_name=arguments.scheduler_name,
         client_ca=arguments.client_ca,
         drain_s=arguments.drain_s,
+        wait_s=arguments.wait_s,
     )
     try:
         asyncio.run(serve(settings))

@@ -8,6 +8,7 @@ Everything runs on one event loop, so a client that connects and says nothing ho
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import datetime
 import signal
 import socket
@@ -22,7 +23,7 @@ from aiohttp import web
 from scheduler.model import admission
 from scheduler.model.admission import Answer, Scope
 from webhook import review
-from webhook.certs import LiveCertificate
+from webhook.certs import CERTIFICATE, KEY, LiveCertificate
 from webhook.link import Link
 from webhook.metrics import Metrics, Result
 from webhook.mutate import Config, Outcome, Request, needs_answer
@@ -35,6 +36,7 @@ _BACKLOG: Final = 1024
 # The API server drops its idle connections after 90 s; if we were first, a review could be lost.
 _KEEPALIVE_S: Final = 180.0
 _SHUTDOWN_S: Final = 10.0
+_LOOK_S: Final = 0.2
 _JSON: Final = "application/json"
 
 _log = structlog.get_logger(__name__)
@@ -51,6 +53,8 @@ class Settings(NamedTuple):
     client_ca: Path | None = None
     #: After SIGTERM: how long to answer on, until no API server sends reviews here any more.
     drain_s: float = 0.0
+    #: How long a certificate may take to appear, where the scheduler beside us makes it.
+    wait_s: float = 0.0
 
 
 class Refusal(Exception):
@@ -228,8 +232,19 @@ def _listen(host: str, port: int) -> socket.socket:
 
 async def serve(settings: Settings) -> None:
     """Run a server until the process is told to end."""
+    await _certificate_there(settings)
     server = Server(settings)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, server.stop)
     await server.run()
+
+
+async def _certificate_there(settings: Settings) -> None:
+    """Wait for the files; without them in time the server says itself what is wrong."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(settings.wait_s):
+            while True:
+                if all((settings.cert_dir / name).exists() for name in (CERTIFICATE, KEY)):
+                    return
+                await asyncio.sleep(_LOOK_S)

@@ -21,10 +21,6 @@ from typing import Final, NamedTuple
 import structlog
 from cryptography import x509
 
-from webhook.issue import CertificateBundle, make_certificates
-
-__all__ = ["CertificateBundle", "CertificateError", "LiveCertificate", "make_certificates"]
-
 CERTIFICATE: Final = "tls.crt"
 KEY: Final = "tls.key"
 POLL_S: Final = 1.0

@@ -19,7 +19,7 @@ from scheduler.forward import BUDGET_S, Forwarder, Settings
 from scheduler.localhttp import Reply
 from scheduler.model.admission import PATH
 from tools.controlplane.ports import free_ports
-from webhook.certs import CertificateBundle, make_certificates
+from scheduler.issue import CertificateBundle, make_certificates
 
 SERVICE = "gpu-scheduler.gpu-scheduler-system.svc"
 NOW = datetime.datetime.now(datetime.UTC)

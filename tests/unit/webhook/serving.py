@@ -18,7 +18,7 @@ import aiohttp
 
 from tests.unit.webhook.pods import MIG_2G, container, pod
 from webhook.app import Server, Settings
-from webhook.certs import CertificateBundle, make_certificates
+from scheduler.issue import CertificateBundle, make_certificates
 
 NOW = datetime.datetime.now(datetime.UTC)
 BUNDLE = make_certificates(["localhost"], ["127.0.0.1"], 1, now=NOW)

@@ -28,7 +28,7 @@ from tests.unit.webhook.serving import (
     write,
 )
 from webhook.app import Server
-from webhook.certs import CertificateBundle, make_certificates
+from scheduler.issue import CertificateBundle, make_certificates
 
 
 async def test_an_expired_certificate_is_not_ready(folder: Path) -> None:

@@ -14,12 +14,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from structlog.testing import capture_logs
 
-from webhook.certs import (
-    CertificateBundle,
-    CertificateError,
-    LiveCertificate,
-    make_certificates,
-)
+from scheduler.issue import CertificateBundle, make_certificates
+from webhook.certs import CertificateError, LiveCertificate
 
 NOW = datetime.datetime.now(datetime.UTC)
 

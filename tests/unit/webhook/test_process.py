@@ -19,7 +19,7 @@ import aiohttp
 import pytest
 
 from webhook.__main__ import parse
-from webhook.certs import make_certificates
+from scheduler.issue import make_certificates
 
 ROOT = Path(__file__).parents[3]
 START_LINE = "Starting GPU allocation webhook server on port "

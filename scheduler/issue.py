@@ -1,4 +1,4 @@
-"""Making a serving certificate on the spot, for the demo and for tests.
+"""Making a serving certificate on the spot: for a cluster (keeper.py), the demo and tests.
 
 An authority is founded for one certificate, and its key is forgotten at once: what is never
 written cannot leak, and a renewal founds the next authority. Elliptic keys, because they are made
