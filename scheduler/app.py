@@ -21,7 +21,7 @@ from scheduler.admitting import Admitting
 from scheduler.bind.binder import Binder
 from scheduler.bind.cutter import Cutter
 from scheduler.bind.errands import Errands
-from scheduler.carving import Carving
+from scheduler.carving import maker
 from scheduler.leader import Elector, Timings
 from scheduler.loop import Loop
 from scheduler.mandate import Mandate
@@ -108,14 +108,7 @@ class App:
             self._explaining.journal,
             inquest.look_up,
             moving.moves,
-            lambda cluster: Carving(
-                cluster,
-                recorder,
-                cutter.send,
-                lambda: utc_now().timestamp(),
-                lambda result: self._metrics.cuts.labels(result).inc(),
-                self._config.mig.cut_timeout_s,
-            ),
+            maker(recorder, cutter.send, utc_now, self._metrics, self._config.mig.cut_timeout_s),
         )
         self._on_lead = lambda leads: self._led(leads, loop)
         self._on_term = loop.nudge

@@ -13,6 +13,7 @@ new one finds nothing open: it decides again, and what was cut meanwhile lies id
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 from typing import Final, Protocol
 
 import msgspec
@@ -24,6 +25,7 @@ from scheduler.model.cut import Order
 from scheduler.model.moment import rfc3339
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Cause
+from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev
 from scheduler.state.cluster import Cluster
 from scheduler.state.rests import Rests
@@ -199,6 +201,23 @@ class Carving:
             for spot in holding.spots
         ]
         self._send(node_name, tuple(sorted(orders, key=lambda one: one.spot)))
+
+
+def maker(
+    teller: Teller,
+    send: Callable[[str, tuple[Order, ...]], None],
+    wall: Callable[[], datetime],
+    metrics: Metrics,
+    timeout_s: float,
+) -> Callable[[Cluster], Carving]:
+    """What makes a loop's open cuts, once there is a cluster."""
+
+    def count(result: str) -> None:
+        metrics.cuts.labels(result).inc()
+
+    return lambda cluster: Carving(
+        cluster, teller, send, lambda: wall().timestamp(), count, timeout_s
+    )
 
 
 def _both(
