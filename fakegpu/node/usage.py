@@ -7,7 +7,7 @@ pod keeps its device for its life, whatever is asked again, and nothing is lost 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -109,27 +109,33 @@ def assign(
     desk = _Desk(topology)
     in_order = sorted(pods, key=lambda pod: (pod.created, pod.uid))
     former = _former(before)
-    open_needs: list[tuple[PodUse, Need, int]] = []
+    # Each wish of all pods before the next weaker one, or the first pod would take what the
+    # kubelet has given to another.
+    left = {(pod.uid, need): need.count for pod in in_order for need in pod.needs}
+    for pod, need in _needs(in_order):
+        seen = assigned.get((pod.namespace, pod.name, need.container), ())
+        left[pod.uid, need] -= desk.take(need, pod, seen, exact=True)
     for pod in in_order:
         numbers = _chosen(topology, pod)
         for need in pod.needs:
-            key = (pod.namespace, pod.name, need.container)
-            exact = assigned.get(key)
-            taken = desk.take(need, pod, exact, exact=True) if exact else 0
             wanted = numbers.get(need.resource, [])
-            took = desk.take(_less(need, taken), pod, wanted, exact=False)
-            del wanted[:took]
-            taken += took
-            taken += desk.take(_less(need, taken), pod, former.get(key, ()), exact=False)
-            if taken < need.count:
-                open_needs.append((pod, need, need.count - taken))
-    for pod, need, missing in open_needs:
-        desk.take_first(need, pod, missing)
+            taken = desk.take(_less(need, left[pod.uid, need]), pod, wanted, exact=False)
+            left[pod.uid, need] -= taken
+            del wanted[:taken]
+    for pod, need in _needs(in_order):
+        held = former.get((pod.namespace, pod.name, need.container), ())
+        left[pod.uid, need] -= desk.take(_less(need, left[pod.uid, need]), pod, held, exact=False)
+    for pod, need in _needs(in_order):
+        desk.take_first(need, pod, left[pod.uid, need])
     return _written(topology, desk, [pod for pod in in_order if pod.shares])
 
 
-def _less(need: Need, taken: int) -> Need:
-    return msgspec.structs.replace(need, count=need.count - taken) if taken else need
+def _needs(pods: Sequence[PodUse]) -> Iterator[tuple[PodUse, Need]]:
+    return ((pod, need) for pod in pods for need in pod.needs)
+
+
+def _less(need: Need, count: int) -> Need:
+    return need if need.count == count else msgspec.structs.replace(need, count=count)
 
 
 def _former(before: NodeTopology | None) -> dict[tuple[str, str, str], list[str]]:

@@ -27,7 +27,7 @@ def convert(document: object, kind: type[T], path: str) -> T:
     except msgspec.ValidationError as error:
         found = _AT.fullmatch(str(error))
         where, problem = (found["where"] or "", found["problem"]) if found else ("", str(error))
-        raise Invalid(path + where, problem[:1].lower() + problem[1:]) from error
+        raise Invalid((path + where).lstrip("."), problem[:1].lower() + problem[1:]) from error
 
 
 def read_yaml(text: str, path: str) -> object:

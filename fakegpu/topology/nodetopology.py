@@ -13,6 +13,8 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from fakegpu.topology import plainyaml
+
 MigStrategy = Literal["none", "single", "mixed"]
 
 
@@ -165,7 +167,7 @@ class TopologyError(ValueError):
 
 def encode_yaml(topology: NodeTopology) -> str:
     """The text of the node's ConfigMap."""
-    return msgspec.yaml.encode(topology).decode()
+    return plainyaml.dump(msgspec.to_builtins(topology))
 
 
 def decode_yaml(text: str) -> NodeTopology:
