@@ -133,8 +133,8 @@ def name_in(content: bytes) -> str:
     return _NAMED.decode(content).metadata.name
 
 
-def _spec(orders: Iterable[Order], epoch: int | None) -> _Spec:
-    wanted = (
+def _spec(orders: Iterable[Order], epoch: int | None) -> dict[str, Any]:
+    wanted = [
         _Wanted(
             gpu=one.spot.gpu,
             profile=one.spot.profile,
@@ -143,5 +143,6 @@ def _spec(orders: Iterable[Order], epoch: int | None) -> _Spec:
             deadline=one.deadline,
         )
         for one in orders
-    )
-    return _Spec(epoch=epoch, instances=tuple(wanted))
+    ]
+    # The list is there even if it is empty: a patch changes only what it names.
+    return {"instances": wanted} | ({} if epoch is None else {"epoch": epoch})

@@ -1,0 +1,54 @@
+"""What is read of ``migcuts``, and what is made of one that cannot be read."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler.model import migcut
+from scheduler.model.cut import CutState, Instance, NodeCuts, Order
+from scheduler.model.device import Spot
+from scheduler.state import event as ev
+from scheduler.watch.cuts import cuts_event, cuts_listed
+
+spots = st.builds(
+    Spot, st.integers(0, 63), st.integers(0, 7), st.sampled_from(("1g.10gb", "2g.20gb+me"))
+)
+orders = st.lists(st.builds(Order, spots, st.text(max_size=9), st.text(max_size=9)), max_size=4)
+instances = st.lists(
+    st.builds(Instance, spots, st.sampled_from(CutState), *[st.text(max_size=9)] * 3), max_size=4
+)
+
+
+@given(orders, instances, st.none() | st.integers(0, 9))
+def test_what_is_written_is_what_is_read(
+    asked: list[Order], there: list[Instance], epoch: int | None
+) -> None:
+    body = msgspec.json.decode(migcut.encode("n1", asked, epoch, "own"))
+    body |= msgspec.json.decode(migcut.encode_status(there))
+
+    found = cuts_event(msgspec.json.encode(body), is_gone=False)
+
+    assert found == ev.CutsSeen(NodeCuts("n1", tuple(asked), tuple(there), epoch))
+
+
+UNREADABLE = [
+    pytest.param(b'{"metadata":{"name":"n1"},"spec":{"instances":[{"gpu":0}]}}', id="half-a-place"),
+    pytest.param(
+        b'{"metadata":{"name":"n1"},"status":{"instances":[{"gpu":0,"profile":"1g.10gb",'
+        b'"start":0,"state":"Maybe"}]}}',
+        id="a-state-of-a-later-version",
+    ),
+]
+
+
+@pytest.mark.parametrize("content", UNREADABLE)
+def test_one_that_cannot_be_read_says_nothing(content: bytes) -> None:
+    assert cuts_event(content, is_gone=False) == ev.CutsSeen(NodeCuts("n1"))
+    assert cuts_listed([msgspec.Raw(content)]) == ev.CutsListed((NodeCuts("n1"),))
+
+
+def test_one_that_is_gone_is_named() -> None:
+    assert cuts_event(b'{"metadata":{"name":"n1"}}', is_gone=True) == ev.CutsVanished("n1")
