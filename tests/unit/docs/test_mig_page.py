@@ -1,0 +1,29 @@
+"""docs/mig.md prints the product's own tables, and says of every board how far to trust them."""
+
+from __future__ import annotations
+
+import re
+
+from scheduler.model import mig
+from scheduler.model.miglayout import geometry
+from tools.boards import BEGIN, END, PAGE, SOURCES, render
+
+TEXT = PAGE.read_text(encoding="utf-8")
+
+
+def test_the_tables_are_what_the_generator_writes() -> None:
+    written = TEXT.partition(BEGIN)[2].partition(END)[0]
+    assert written == render(), "stale: run python -m tools.boards"
+
+
+def test_every_board_says_where_its_numbers_come_from() -> None:
+    assert SOURCES.keys() == mig.BOARDS.keys()
+
+
+def test_the_pages_example_is_one_that_the_product_reads() -> None:
+    [example] = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
+    labels = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu.count": "5"}
+    found = geometry(labels, {"run.ai/mig.config": example}, {})
+    assert found.flaws == ()
+    assert len({gpu.layout for gpu in found.gpus[:3]}) == 1
+    assert [gpu.is_cut for gpu in found.gpus] == [True, True, True, True, False]
