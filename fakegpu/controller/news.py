@@ -8,7 +8,8 @@ from msgspec import UNSET
 
 from fakegpu.controller.planned import Mark, Memory, Note, View
 from fakegpu.node import faults, repartition
-from fakegpu.node.usage import PodUse, holders_of
+from fakegpu.node.poduse import PodUse
+from fakegpu.node.statuses import holders_of
 from fakegpu.topology.nodetopology import NodeTopology
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from fakegpu.controller.wire import MapFacts, NodeFacts
+from fakegpu.node.poduse import PodUse
 from fakegpu.node.repartition import Applied
 from fakegpu.node.supply import Amounts
-from fakegpu.node.usage import PodUse
 from fakegpu.topology.nodetopology import NodeTopology
 from fakegpu.topology.pools import Pool, Topology
 from fakegpu.topology.sharing import PluginConfig

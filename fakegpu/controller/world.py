@@ -14,7 +14,7 @@ from fakegpu import names
 from fakegpu.catalog.profiles import Document
 from fakegpu.controller.podwire import PodFacts
 from fakegpu.controller.wire import Listed, MapFacts, News, NodeFacts
-from fakegpu.node.usage import PodUse
+from fakegpu.node.poduse import PodUse
 from fakegpu.topology.document import read_config_map, read_profile
 from fakegpu.topology.invalid import Invalid
 from fakegpu.topology.pools import Pool, Topology

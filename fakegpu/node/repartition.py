@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from fakegpu.node.usage import holders_of
+from fakegpu.node.statuses import holders_of
 from fakegpu.topology import migconfig
 from fakegpu.topology.invalid import Invalid
 from fakegpu.topology.migconfig import Layouts

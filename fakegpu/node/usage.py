@@ -12,50 +12,15 @@ from types import MappingProxyType
 from typing import Final
 
 import msgspec
-from msgspec import UNSET
 
+from fakegpu.node.poduse import Need, PodUse
+from fakegpu.node.statuses import written
 from fakegpu.node.supply import Device, physical, supply
 from fakegpu.topology.nodetopology import (
     AllocatedBy,
-    Gpu,
     NodeTopology,
-    Status,
-    Usage,
-    Utilization,
 )
-from scheduler.model.device import Devices
 from scheduler.model.names import GPU
-
-
-class Need(msgspec.Struct, frozen=True):
-    """So many of a resource, for one container."""
-
-    container: str
-    resource: str
-    count: int
-
-
-class PodUse(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod on the node, as far as devices are concerned.
-
-    ``load`` is None where requests have to be asked for (Knative). ``shares`` name reservation
-    pods with which it shares a device; a ``reservation`` holds one for others, and ``marked`` is
-    the device's id that it already carries.
-    """
-
-    uid: str
-    namespace: str
-    name: str
-    created: str = ""
-    is_running: bool = True
-    needs: tuple[Need, ...] = ()
-    chosen: Devices = Devices()
-    load: Utilization | None = Utilization(min=100, max=100)
-    fraction: float = 1.0
-    shares: tuple[str, ...] = ()
-    reservation: tuple[str, ...] = ()
-    marked: str = ""
-
 
 #: (namespace, pod, container) -> ids as they were handed out.
 Assigned = Mapping[tuple[str, str, str], Sequence[str]]
@@ -92,6 +57,15 @@ class _Desk:
         for device in healthy[:count]:
             self._give(need, pod, device)
 
+    def given(self, pod: PodUse, need: Need) -> list[str]:
+        """What the container got so far, by physical device."""
+        return [
+            device
+            for device, holders in self.held.items()
+            for other, holder in holders
+            if other.uid == pod.uid and holder.container == need.container
+        ]
+
     def _give(self, need: Need, pod: PodUse, device: Device) -> None:
         self.free[need.resource].remove(device)
         holder = AllocatedBy(namespace=pod.namespace, pod=pod.name, container=need.container)
@@ -123,15 +97,27 @@ def assign(
             left[pod.uid, need] -= taken
             del wanted[:taken]
     for pod, need in _needs(in_order):
-        held = former.get((pod.namespace, pod.name, need.container), ())
+        had = former.get((pod.namespace, pod.name, need.container), ())
+        held = _without(had, desk.given(pod, need))
         left[pod.uid, need] -= desk.take(_less(need, left[pod.uid, need]), pod, held, exact=False)
     for pod, need in _needs(in_order):
         desk.take_first(need, pod, left[pod.uid, need])
-    return _written(topology, desk, [pod for pod in in_order if pod.shares])
+    return written(topology, desk.held, [pod for pod in in_order if pod.shares])
 
 
 def _needs(pods: Sequence[PodUse]) -> Iterator[tuple[PodUse, Need]]:
     return ((pod, need) for pod in pods for need in pod.needs)
+
+
+def _without(ids: Iterable[str], less: list[str]) -> list[str]:
+    """A shared device may be held several times, so each one counts."""
+    rest = []
+    for one in ids:
+        if one in less:
+            less.remove(one)
+        else:
+            rest.append(one)
+    return rest
 
 
 def _less(need: Need, count: int) -> Need:
@@ -161,71 +147,3 @@ def _chosen(topology: NodeTopology, pod: PodUse) -> dict[str, list[str]]:
                 resource = f"nvidia.com/mig-{spot.profile.replace('+', '.')}"
                 found.setdefault(resource, []).append(device.id)
     return found
-
-
-def _written(topology: NodeTopology, desk: _Desk, sharers: list[PodUse]) -> NodeTopology:
-    gpus = []
-    for gpu in topology.gpus:
-        memory = topology.memory_of(gpu)
-        instances = gpu.mig_devices
-        if instances is not UNSET:
-            instances = tuple(
-                msgspec.structs.replace(
-                    one, status=_status(topology, desk.held.get(one.id, []), one.memory, sharers)
-                )
-                for one in instances
-            )
-        status = _status(topology, desk.held.get(gpu.id, []), memory, sharers)
-        gpus.append(msgspec.structs.replace(gpu, status=status, mig_devices=instances))
-    return msgspec.structs.replace(topology, gpus=tuple(gpus))
-
-
-def _status(
-    topology: NodeTopology,
-    held: list[tuple[PodUse, AllocatedBy]],
-    memory_mib: int,
-    sharers: list[PodUse],
-) -> Status:
-    if not held:
-        return Status()
-    replicas = _replicas(topology, held[0][0], held[0][1])
-    usage: dict[str, Usage] = {}
-    for pod, _ in held:
-        if not pod.reservation:
-            parts = sum(other.uid == pod.uid for other, _ in held)
-            usage[pod.uid] = _usage(pod, memory_mib * min(parts, replicas) // replicas)
-    reserved = {name for pod, _ in held for name in pod.reservation}
-    for pod in sharers:
-        if reserved.intersection(pod.shares):
-            usage[pod.uid] = _usage(pod, memory_mib)
-    holders = tuple(holder for _, holder in held)
-    return Status(
-        allocated_by=holders[0],
-        pod_gpu_usage_status=usage,
-        holders=holders if len(holders) > 1 else UNSET,
-    )
-
-
-def _replicas(topology: NodeTopology, pod: PodUse, holder: AllocatedBy) -> int:
-    """Into how many parts the device is shared that this container holds."""
-    if topology.sharing is UNSET:
-        return 1
-    for need in pod.needs:
-        for shared in topology.sharing.resources:
-            name = shared.name if shared.rename is UNSET else shared.rename
-            if need.container == holder.container and need.resource == name:
-                return shared.replicas
-    return 1
-
-
-def _usage(pod: PodUse, memory_mib: int) -> Usage:
-    return Usage(
-        utilization=pod.load or Utilization(),
-        fb_used=int(memory_mib * pod.fraction) if pod.is_running else 0,
-        use_knative_utilization=pod.load is None,
-    )
-
-
-def holders_of(gpu: Gpu) -> tuple[AllocatedBy, ...]:
-    """Every container that holds a GPU or an instance of it."""
-    return (*gpu.status.held_by, *(h for one in gpu.instances for h in one.status.held_by))

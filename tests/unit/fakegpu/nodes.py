@@ -8,7 +8,7 @@ from fakegpu.controller.plan import plan
 from fakegpu.controller.planned import Memory, Plan, Settings, View
 from fakegpu.controller.wire import MapFacts, NodeFacts
 from fakegpu.node.hardware import hardware
-from fakegpu.node.usage import Need, PodUse
+from fakegpu.node.poduse import Need, PodUse
 from fakegpu.topology.document import read_topology
 from fakegpu.topology.nodetopology import MigStrategy, NodeTopology, Sharing
 from fakegpu.topology.pools import Topology

@@ -8,7 +8,8 @@ import pytest
 
 from fakegpu.controller import podwire
 from fakegpu.node.load import parse_fraction, parse_utilization, utilization
-from fakegpu.node.usage import Need, PodUse, assign
+from fakegpu.node.poduse import Need, PodUse
+from fakegpu.node.usage import assign
 from fakegpu.topology.nodetopology import Failure, Utilization
 from scheduler.model.device import Devices, Spot
 from tests.unit.fakegpu.nodes import GPU, H200, fake, holders, slicing, use
