@@ -24,6 +24,7 @@ from gpuctl.templates import Planned
 from gpuctl.typed import to_pod
 from gpuctl.verdict import Verdict, granted_verdict
 from scheduler.config import Config
+from scheduler.decide.batch import decide_together
 from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement, Rejection
 from scheduler.decide.wake import still_refuses
@@ -40,6 +41,8 @@ from scheduler.state.why import why
 GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
 FOREIGN: Final = "placed as gpu-scheduler would do it; in a cluster {} decides"
 STEP_S: Final = 1.0
+#: Pods that are looked at together.
+BATCH_MAX: Final = 16
 
 
 class Simulator:
@@ -141,12 +144,27 @@ class Simulator:
 
     def decide_due(self) -> None:
         """Decide about every pod whose turn it is."""
-        while (entry := self._queue.pop(self._now)) is not None:
-            decision = decide(self.cluster, entry.pod, self._profile)
-            if isinstance(decision, Placement):
-                self._place(decision)
-            else:
-                self._park(entry, decision)
+        while entries := self._due_together():
+            decisions = decide_together(
+                self.cluster, [entry.pod for entry in entries], self._profile
+            )
+            for entry, decision in zip(entries, decisions, strict=True):
+                if isinstance(decision, Placement):
+                    self._place(decision)
+                else:
+                    self._park(entry, decision)
+
+    def _due_together(self) -> list[Entry]:
+        """The next pod, and those of its priority behind it where GPUs are cut to order."""
+        found: list[Entry] = []
+        while len(found) < BATCH_MAX and (entry := self._queue.pop(self._now)) is not None:
+            if found and entry.pod.priority != found[0].pod.priority:
+                self._queue.offer(entry.pod, self._now)
+                break
+            found.append(entry)
+            if not self.cluster.index.cuts.signatures:
+                break
+        return found
 
     def _place(self, placement: Placement) -> None:
         pod = placement.pod
