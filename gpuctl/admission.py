@@ -58,9 +58,11 @@ class Admission:
             return raw, mutate.Outcome()
         answer: Answer | None = None
         if mutate.needs_answer(raw, request, self._webhook):
-            decided = admit(cluster, self.promises, waiting, pod, request.scope, self._rules)
+            decided = admit(
+                cluster, self.promises, waiting, pod, request.scope, self._rules, now=now
+            )
             answer = decided.answer
-            if decided.granted is not None:
+            if decided.is_promised:
                 answer = keep(self.promises, decided, f"r-{number:06d}", now)
         outcome = mutate.review(raw, request, answer, self._webhook)
         return apply(raw, outcome.patch), outcome

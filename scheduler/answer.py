@@ -23,6 +23,7 @@ from scheduler.model import names
 from scheduler.model.admission import ALIVE_PATH, PATH, Answer, Question
 from scheduler.model.pod import Pod
 from scheduler.report.metrics import Metrics
+from scheduler.report.tiers import tell_tiers
 from scheduler.state.repair import Pulse
 from scheduler.watch.convert import POD, to_pod
 
@@ -97,14 +98,14 @@ class Answerer:
     ) -> Answer:
         """Decide on one pod and keep the promise that goes with it (unless it is a dry run)."""
         admission = self._admit(question, pod)
-        if admission.granted is None or question.dry_run:
+        if not admission.is_promised or question.dry_run:
             return admission.answer
         if not self._loop.promises.has_room(pod.namespace):
             if not await self._room(pod.namespace, room_wait_s):
                 log.warning("too many promises wait for their pods", namespace=pod.namespace)
                 return Answer(node_kinds=admission.answer.node_kinds)
             admission = self._admit(question, pod)
-            if admission.granted is None:
+            if not admission.is_promised:
                 return admission.answer
         return self._promise(pod, admission)
 
@@ -124,7 +125,8 @@ class Answerer:
         )
         if not question.dry_run and admission.result != "untouched":
             self._metrics.tiers.labels(admission.result).inc()
-            if admission.granted is None:
+            tell_tiers(self._metrics.tier_tries, admission)
+            if not admission.is_promised:
                 self._loop.journal.admitted(pod, admission, "", self._clock())
         return admission
 
@@ -132,7 +134,7 @@ class Answerer:
         granted = admission.granted
         assert granted is not None
         promise_id = "r-" + secrets.token_hex(8)
-        for old, new in granted.changes:
+        for old, new in granted.option.changes:
             log.info(
                 "tier degraded",
                 pod=granted.pod.key,

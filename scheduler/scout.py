@@ -14,11 +14,11 @@ from typing import Final
 import msgspec
 
 from scheduler.decide import rescue, restore, safety
-from scheduler.decide.admit import Rules, ladders_of
+from scheduler.decide.admit import Rules
+from scheduler.decide.fallback import is_degradable
 from scheduler.decide.restore import Wish
-from scheduler.model import names
+from scheduler.decide.terms import TermsError, terms_of
 from scheduler.model.errand import Errand, ask_about
-from scheduler.model.ladder import LadderError
 from scheduler.model.obstacle import Hindrance, Obstacle
 from scheduler.model.original import is_degraded
 from scheduler.model.pod import Pod
@@ -136,7 +136,7 @@ class Scout:
             yield Move.RESTORE, pod
         for pod in rescue.candidates(self._state.queue.lacking_one(), OF_A_GROUP):
             newest = self._state.cluster.pods.get(pod.uid)
-            if newest is not None and any(map(names.is_mig, newest.gpu_requests)):
+            if newest is not None and is_degradable(newest):
                 yield Move.RESCUE, newest
 
     def _consider(self, move: Move, pod: Pod, now: float) -> int:
@@ -177,13 +177,12 @@ class Scout:
         profile = self._settings.rules.profile
         if move is Move.RESTORE:
             return restore.restorable(cluster, promises, queue.lacking_one(), pod, profile)
+        shunned, ladders = self._history.crashed_on(pod), self._settings.rules.ladders
         try:
-            ladders, _ = ladders_of(cluster, pod, self._settings.rules)
-        except LadderError:
+            terms, _ = terms_of(cluster, rescue.asked(pod), ladders, promises.unmet(), shunned)
+        except TermsError:
             return None
-        shunned = self._history.crashed_on(pod)
-        below = tuple(ladder.without(shunned) for ladder in ladders)
-        return rescue.rescuable(cluster, promises, queue.lacking_one(), pod, below, profile)
+        return rescue.rescuable(cluster, promises, queue.lacking_one(), pod, terms, profile)
 
     def _is_steady(self, wish: Wish, now: float) -> bool:
         """Whether the move has been possible without a break for long enough."""

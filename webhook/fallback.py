@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from scheduler.model import names
-from scheduler.model.admission import Answer, Rewrite
+from scheduler.model.admission import NOTHING, Answer, Rewrite
 from webhook import rawpod
 from webhook.outcome import Draft
 from webhook.rawpod import RawContainer, Slot
@@ -44,6 +44,7 @@ def degrade(draft: Draft, answer: Answer | None) -> None:
 
 
 def _rewrite(draft: Draft, rewrites: Sequence[Rewrite]) -> None:
+    _add(draft, [rewrite for rewrite in rewrites if rewrite.source == NOTHING])
     done: list[tuple[Slot, Rewrite]] = []
     for slot in rawpod.slots(draft.pod):
         possible = [rewrite for rewrite in _of(slot, rewrites) if _is_possible(slot, rewrite)]
@@ -53,6 +54,27 @@ def _rewrite(draft: Draft, rewrites: Sequence[Rewrite]) -> None:
             done += [(slot, rewrite) for rewrite in possible]
     if done:
         _record(draft, done)
+
+
+def _add(draft: Draft, rewrites: Sequence[Rewrite]) -> None:
+    """One device for each container that only said how much GPU memory it wants."""
+    given: dict[str, str] = {}
+    for slot in rawpod.slots(draft.pod):
+        for rewrite in _of(slot, rewrites):
+            if not rawpod.uses_devices(slot.container):
+                container = _with_one(slot.container, rewrite.target)
+                draft.pod = rawpod.with_container(draft.pod, slot, container)
+                given[slot.name] = names.mig_profile(rewrite.target)
+    if given:
+        record = ",".join(f"{name}={profile}" for name, profile in given.items())
+        draft.annotate({names.MEMORY_GIVEN: record})
+        draft.log.append(f"Gave {record} for the GPU memory that pod {draft.key} wants")
+        draft.audit["gpu-memory"] = record
+
+
+def _with_one(container: RawContainer, resource: str) -> RawContainer:
+    sides = {side: {**rawpod.resources(container, side), resource: "1"} for side in _SIDES}
+    return {**container, "resources": {**rawpod.mapping(container.get("resources")), **sides}}
 
 
 def _of(slot: Slot, rewrites: Iterable[Rewrite]) -> list[Rewrite]:

@@ -15,7 +15,7 @@ import msgspec
 from scheduler.model import names
 from scheduler.model.admission import Answer, Scope
 from scheduler.model.gpumap import shown
-from webhook import environment, fallback, mapped, rawpod
+from webhook import environment, fallback, mapped, rawpod, tiernodes
 from webhook.outcome import FORBIDDEN, Denial, Draft, Outcome, Refused
 from webhook.patch import difference
 from webhook.rawpod import RawPod
@@ -47,7 +47,12 @@ def needs_answer(pod: RawPod, request: Request, config: Config) -> bool:
         has_map = _checked(Draft(pod, request.namespace)) is not None
     except Refused:
         return False
-    return has_map or any(rawpod.uses_devices(slot.container) for slot in rawpod.slots(pod))
+    wants_memory = names.WANTED_MEMORY in rawpod.annotations_of(pod)
+    return (
+        has_map
+        or wants_memory
+        or any(rawpod.uses_devices(slot.container) for slot in rawpod.slots(pod))
+    )
 
 
 def review(pod: RawPod, request: Request, answer: Answer | None, config: Config) -> Outcome:
@@ -89,6 +94,7 @@ def _decide(draft: Draft, request: Request, answer: Answer | None) -> None:
         environment.inject(draft, pod_map, answer)
     fallback.degrade(draft, answer)
     if answer:
+        tiernodes.bind(draft, answer.where)
         draft.warnings += answer.warnings
         _reserve(draft, answer)
     if request.scope == "ours":

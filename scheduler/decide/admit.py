@@ -9,12 +9,22 @@ from collections.abc import Iterable
 
 import msgspec
 
-from scheduler.decide.fallback import Granted, Refused, Tried, choose_tier, is_degradable
+from scheduler.decide.fallback import (
+    Granted,
+    Refused,
+    Tried,
+    choose_tier,
+    is_changeable,
+    is_degradable,
+)
+from scheduler.decide.options import Option, Terms, options
+from scheduler.decide.terms import TermsError, terms_of
 from scheduler.decide.view import Profile
 from scheduler.model import names
-from scheduler.model.admission import Answer, NodeKind, Rewrite, Scope
+from scheduler.model.admission import NOTHING, Answer, NodeKind, Rewrite, Scope
 from scheduler.model.gpumap import MapError, parse
-from scheduler.model.ladder import Ladder, LadderError, parse_ladder
+from scheduler.model.ladder import Ladder
+from scheduler.model.original import memory_given
 from scheduler.model.pod import Pod, Role
 from scheduler.state.cluster import Cluster
 from scheduler.state.promise import Promise, Promises
@@ -29,10 +39,15 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer, the tier it promises, the word for the metric, and the tiers it is not."""
+    """An answer, the tier that is free, the word for the metric, and the tiers it is not.
+
+    ``is_promised``: the tier is kept for the pod. Without that it is only written into it, and
+    whoever comes first has it.
+    """
 
     answer: Answer
     granted: Granted | None = None
+    is_promised: bool = False
     result: str = "untouched"
     tried: tuple[Tried, ...] = ()
 
@@ -58,25 +73,59 @@ def admit(
     known = promises.known(pod.namespace, pod.annotations.get(names.RESERVATION, ""))
     if known is not None:
         return _again(known, kinds)
+    if not _is_concerned(cluster, pod, scope, rules):
+        return Admission(answer=Answer(node_kinds=kinds))
+    retried = promises.retried(pod, now)
+    unmet = [one for one in promises.unmet() if one is not retried]
+    try:
+        terms, warnings = terms_of(cluster, pod, rules.ladders, unmet, shunned)
+    except TermsError as error:
+        return Admission(answer=Answer(denied=str(error)), result="denied")
+    ours = pod.scheduler_name == rules.profile.scheduler_name
+    asked = _moved(pod, move, ours=ours)
+    admitted = [one.pod for one in unmet]
+    problem = cluster.quotas.refusal(asked, admitted)
+    if problem is not None:  # the API server refuses it, and says so better than we can
+        return _over_quota(asked, problem, kinds)
+    tries, held = options(cluster, asked, terms, admitted), promises.others(pod, now)
+    found = choose_tier(cluster, asked, tries, held, waiting, rules.profile)
+    answer = Answer(warnings=warnings, move=move)
+    if isinstance(found, Refused):
+        return _refused(pod, found, terms, answer)
+    return _granted(pod, found, answer, ours=ours)
+
+
+def _granted(pod: Pod, found: Granted, answer: Answer, *, ours: bool) -> Admission:
+    option = found.option
+    return Admission(
+        answer=msgspec.structs.replace(
+            answer,
+            rewrites=_rewrites(pod, option),
+            where=option.where,
+            annotate=ours or bool(option.changes),
+        ),
+        granted=found,
+        is_promised=is_changeable(pod),
+        result="degraded" if option.changes else "kept",
+        tried=found.tried,
+    )
+
+
+def _over_quota(pod: Pod, problem: str, kinds: dict[str, NodeKind]) -> Admission:
+    tiers = tuple(sorted(map(names.mig_profile, pod.gpu_requests)))
+    tried = (Tried(tiers, "quota", text=f"not tried: {problem}"),)
+    return Admission(answer=Answer(node_kinds=kinds), result="quota", tried=tried)
+
+
+def _is_concerned(cluster: Cluster, pod: Pod, scope: Scope, rules: Rules) -> bool:
+    """Whether anything of the pod may be changed or promised."""
     ours = pod.scheduler_name == rules.profile.scheduler_name
     # A pod of ours that we cannot place anyway is neither degraded nor promised anything.
-    left_alone = not is_degradable(pod) or (ours and pod.unsupported)
-    if left_alone or not _in_scope(cluster, pod, scope, rules):
-        return Admission(answer=Answer(node_kinds=kinds))
-    try:
-        ladders, warnings = ladders_of(cluster, pod, rules)
-    except LadderError as error:
-        return Admission(answer=Answer(denied=f"{names.MIG_FALLBACK}: {error}"), result="denied")
-    ladders = tuple(ladder.without(shunned) for ladder in ladders)
-    candidate = _moved(pod if ours else msgspec.structs.replace(pod, unsupported=()), move)
-    held = promises.others(pod, now)
-    found = choose_tier(cluster, candidate, ladders, held, waiting, rules.profile)
-    if isinstance(found, Refused):
-        return _refused(found, warnings, move)
-    rewrites, annotate = _rewrites(pod, found), ours or bool(found.changes)
-    answer = Answer(rewrites=rewrites, annotate=annotate, warnings=warnings, move=move)
-    result = "degraded" if found.changes else "kept"
-    return Admission(answer=answer, granted=found, result=result, tried=found.tried)
+    if (ours and pod.unsupported) or not _in_scope(cluster, pod, scope, rules):
+        return False
+    if names.WANTED_MEMORY in pod.annotations and ours:
+        return not memory_given(pod)  # an earlier call for this admission did it already
+    return is_degradable(pod)
 
 
 def _again(known: Promise, kinds: dict[str, NodeKind]) -> Admission:
@@ -94,7 +143,7 @@ def _again(known: Promise, kinds: dict[str, NodeKind]) -> Admission:
 def keep(promises: Promises, admission: Admission, promise_id: str, now: float) -> Answer:
     """Make the promise that goes with an admission; the answer then carries its id."""
     granted, answer = admission.granted, admission.answer
-    assert granted is not None, "this admission promises nothing"
+    assert granted is not None, "nothing is free, so nothing can be promised"
     promises.make(
         promise_id,
         granted.pod,
@@ -133,39 +182,30 @@ def _in_scope(cluster: Cluster, pod: Pod, scope: Scope, rules: Rules) -> bool:
     return scope == "any" and (rules.scope == "all" or enabled)
 
 
-def ladders_of(
-    cluster: Cluster, pod: Pod, rules: Rules
-) -> tuple[tuple[Ladder, ...], tuple[str, ...]]:
-    """The pod's ladder, else its namespace's, else the configured ones; and warnings."""
-    text = pod.annotations.get(names.MIG_FALLBACK)
-    if text is not None:
-        return (parse_ladder(text),), ()
-    text = cluster.namespace(pod.namespace).annotations.get(names.MIG_FALLBACK)
-    if text is None:
-        return rules.ladders, ()
-    try:
-        return (parse_ladder(text),), ()
-    except LadderError as error:
-        return (), (f"namespace {pod.namespace}, {names.MIG_FALLBACK}: {error}",)
+def _moved(pod: Pod, move: str | None, *, ours: bool) -> Pod:
+    """The pod with the ticket that it was really given, whatever it says itself.
 
-
-def _moved(pod: Pod, move: str | None) -> Pod:
-    """The pod with the ticket that it was really given, whatever it says itself."""
+    Another scheduler may well implement what we do not; only the devices matter here.
+    """
     annotations = {key: value for key, value in pod.annotations.items() if key != names.MOVE}
     if move is not None:
         annotations[names.MOVE] = move
-    return msgspec.structs.replace(pod, annotations=annotations)
+    unsupported = pod.unsupported if ours else ()
+    return msgspec.structs.replace(pod, annotations=annotations, unsupported=unsupported)
 
 
-def _refused(found: Refused, warnings: tuple[str, ...], move: str | None) -> Admission:
-    if found.is_strict:
+def _refused(pod: Pod, found: Refused, terms: Terms, answer: Answer) -> Admission:
+    if terms.is_strict(pod):
         denied = f"none of {', '.join(found.tiers)} is free and the ladder ends in fail"
         return Admission(answer=Answer(denied=denied), result="denied", tried=found.tried)
-    answer = Answer(warnings=warnings, move=move)
+    if terms.memory and found.option is not None:  # without a request it would wait for nothing
+        rewrites, where = _rewrites(pod, found.option), found.option.where
+        answer = msgspec.structs.replace(answer, rewrites=rewrites, where=where)
     return Admission(answer=answer, result="waits", tried=found.tried)
 
 
-def _rewrites(pod: Pod, found: Granted) -> tuple[Rewrite, ...]:
+def _rewrites(pod: Pod, option: Option) -> tuple[Rewrite, ...]:
+    added = dict(option.added)
     return tuple(
         Rewrite(
             container=container.name,
@@ -174,6 +214,6 @@ def _rewrites(pod: Pod, found: Granted) -> tuple[Rewrite, ...]:
             init=container.role is not Role.APP,
         )
         for container in pod.containers
-        for old, new in found.changes
-        if container.devices.get(old, 0) > 0
+        for old, new in (*option.changes, (NOTHING, added.get(container.name, "")))
+        if new and (container.devices.get(old, 0) > 0 or old == NOTHING)
     )

@@ -53,6 +53,8 @@ def _general_problem(pod: Pod) -> Reason | None:
             text=f"unsupported: {fields} (gpu-scheduler does not implement this yet)",
             resolvable=False,
         )
+    if pod.lacks_request:
+        return repair.without_request(pod)
     given = pod.map_text is not None or pod.requests.get(names.GPU, 0) > 0
     unread = pod.reads_devices - (mapped.keys_offered(pod) if given else frozenset())
     if unread:

@@ -8,8 +8,7 @@ its priority is at least the newcomer's. What holds nothing today cannot degrade
 from __future__ import annotations
 
 import heapq
-import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -17,54 +16,64 @@ from scheduler.decide import packed
 from scheduler.decide.cycle import decide, place
 from scheduler.decide.decision import Placement
 from scheduler.decide.filters import first_rejection
+from scheduler.decide.options import Option, Passed
 from scheduler.decide.view import Overlay, Profile, stronger
 from scheduler.model import names
-from scheduler.model.ladder import OFF, Ladder
+from scheduler.model.original import memory_given
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Diagnosis
-from scheduler.model.swap import with_resources
+from scheduler.model.reason import Diagnosis, sentence
 from scheduler.model.ticket import is_for
 from scheduler.state.cluster import Cluster
 from scheduler.state.promise import Promise
 
-COMBINATIONS_MAX = 64
-
 
 class Tried(msgspec.Struct, frozen=True):
-    """Profiles with which the newcomer did not fit, and why."""
+    """What the newcomer did not get, and why: ``result`` is the word for the metric.
+
+    ``diagnosis`` where it was tried and did not fit, ``text`` where it was not tried.
+    """
 
     tiers: tuple[str, ...]
-    diagnosis: Diagnosis
+    result: str = "full"
+    diagnosis: Diagnosis | None = None
+    text: str = ""
+
+    @property
+    def message(self) -> str:
+        """The reason as a sentence."""
+        return self.text if self.diagnosis is None else sentence(self.diagnosis)
 
 
 class Granted(msgspec.Struct, frozen=True):
-    """A tier for the newcomer: ``pod`` as rewritten, ``changes`` as (from, to) resources."""
+    """A tier for the newcomer: ``option`` says how its pod is rewritten."""
 
-    pod: Pod
-    changes: tuple[tuple[str, str], ...]
+    option: Option
     placement: Placement
     tried: tuple[Tried, ...] = ()
 
+    @property
+    def pod(self) -> Pod:
+        """The pod as rewritten."""
+        return self.option.pod
+
 
 class Refused(msgspec.Struct, frozen=True):
-    """No tier has anything free; ``is_strict`` when the ladder ends in ``fail``."""
+    """Nothing is free; ``option`` is the first of what could be waited for."""
 
     tried: tuple[Tried, ...]
-    is_strict: bool
+    option: Option | None = None
 
     @property
     def tiers(self) -> tuple[str, ...]:
-        """Every profile that was tried, once, in order."""
+        """Every tier that was looked at, once, in order."""
         return tuple(dict.fromkeys(tier for one in self.tried for tier in one.tiers))
 
 
-def is_degradable(pod: Pod) -> bool:
-    """Whether the pod takes part in fallback and promises at all (design 5.10)."""
-    mig = any(names.is_mig(resource) for resource in pod.gpu_requests)
+def is_changeable(pod: Pod) -> bool:
+    """Whether a tier may be promised to the pod at all (design 5.10)."""
     owner = pod.owner.kind if pod.owner else ""
     return (
-        mig
-        and pod.map_text is None
+        pod.map_text is None
         and not pod.gates
         and not pod.node_name
         and owner not in ("DaemonSet", "Node")
@@ -72,15 +81,21 @@ def is_degradable(pod: Pod) -> bool:
     )
 
 
+def is_degradable(pod: Pod) -> bool:
+    """Whether the pod takes part in fallback: it asks for MIG, or got its tier for its memory."""
+    mig = any(names.is_mig(resource) for resource in pod.gpu_requests)
+    return (mig or bool(memory_given(pod))) and is_changeable(pod)
+
+
 def choose_tier(
     cluster: Cluster,
     pod: Pod,
-    ladders: Sequence[Ladder],
+    options: Iterable[Option | Passed],
     promises: Iterable[Promise],
     waiting: Iterable[Iterable[Pod]],
     profile: Profile,
 ) -> Granted | Refused:
-    """The first combination of tiers with which the pod fits beside all stronger holders.
+    """The first option with which the pod fits beside all stronger holders.
 
     ``waiting`` are refused pods that lack exactly one resource, in groups that ask for the same.
     """
@@ -99,16 +114,27 @@ def choose_tier(
     )
     for one in own:  # nobody who waits may have it, and now it is free for the newcomer
         held.overlay.lift(one)
+    return _first_fit(cluster, held.overlay, options, profile)
+
+
+def _first_fit(
+    cluster: Cluster, view: Overlay, options: Iterable[Option | Passed], profile: Profile
+) -> Granted | Refused:
     tried: list[Tried] = []
-    for changes in _combinations(pod, ladders):
-        candidate = with_resources(pod, dict(changes)) if changes else pod
-        decision = decide(held.overlay, candidate, profile)
+    waitable: list[Option] = []
+    barred: list[Option] = []
+    for option in options:
+        if isinstance(option, Passed):
+            tried.append(Tried(option.tiers, option.result, text=option.text))
+            barred += [option.option] if option.option is not None else []
+            continue
+        cluster.refer(option.pod)  # a tier may name labels that no pod has named before
+        decision = decide(view, option.pod, profile)
         if isinstance(decision, Placement):
-            return Granted(candidate, changes, decision, tuple(tried))
-        tiers = sorted(names.mig_profile(resource) for resource in candidate.gpu_requests)
-        tried.append(Tried(tuple(tiers), decision.diagnosis))
-    strict = any(_ladder_of(r, ladders).is_strict for r in pod.gpu_requests)
-    return Refused(tuple(tried), strict)
+            return Granted(option, decision, tuple(tried))
+        tried.append(Tried(option.tiers, diagnosis=decision.diagnosis))
+        waitable.append(option)
+    return Refused(tuple(tried), next(iter(waitable + barred), None))
 
 
 def _holds_already(cluster: Cluster, pod: Pod) -> bool:
@@ -185,16 +211,3 @@ def _kind(pod: Pod) -> object:
         pod.host_ports,
         pod.uid if pod.map_text is not None else "",
     )
-
-
-def _ladder_of(resource: str, ladders: Sequence[Ladder]) -> Ladder:
-    """The first ladder that has something to say about a resource."""
-    speaking = (ladder for ladder in ladders if resource in ladder.tiers)
-    return next((one for one in speaking if one.below(resource) or one.is_strict), OFF)
-
-
-def _combinations(pod: Pod, ladders: Sequence[Ladder]) -> Iterator[tuple[tuple[str, str], ...]]:
-    asked = [resource for resource in pod.gpu_requests if names.is_mig(resource)]
-    options = [(resource, *_ladder_of(resource, ladders).below(resource)) for resource in asked]
-    for tiers in itertools.islice(itertools.product(*options), COMBINATIONS_MAX):
-        yield tuple((old, new) for old, new in zip(asked, tiers, strict=True) if old != new)

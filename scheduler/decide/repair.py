@@ -1,4 +1,4 @@
-"""Mapped pods that came past the webhook: they are not bound blind (design 5.15).
+"""Pods that came past the webhook: they are not bound blind (design 5.15).
 
 Where a webhook is expected, a pod whose containers were told nothing about their devices was
 created while it was away. Bound as it is, it would see every GPU of its node. So it waits;
@@ -43,6 +43,15 @@ def is_unmutated(pod: Pod, value: str | None, profile: Profile, view: View) -> b
 
 def reason(pod: Pod) -> Reason:
     """Why such a pod waits, and what ends it."""
+    return _not_mutated(pod, f"{names.CUDA_ENV} is not set")
+
+
+def without_request(pod: Pod) -> Reason:
+    """Why a pod waits whose wish for GPU memory was not made a request: it would get none."""
+    return _not_mutated(pod, f"{names.WANTED_MEMORY} was not made a request")
+
+
+def _not_mutated(pod: Pod, what: str) -> Reason:
     remedy = f"recreate it: {command(pod)}"
     if is_replaceable(pod):
         remedy = (
@@ -51,8 +60,7 @@ def reason(pod: Pod) -> Reason:
         )
     return Reason(
         code=Code.NOT_MUTATED,
-        text=f"NotMutated: {names.CUDA_ENV} is not set because the pod was created without the"
-        f" webhook; {remedy}",
+        text=f"NotMutated: {what} because the pod was created without the webhook; {remedy}",
         resolvable=False,
     )
 

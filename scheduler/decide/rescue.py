@@ -7,12 +7,12 @@ pod has, a replacement of it would run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from scheduler.decide.fallback import Granted, choose_tier, is_degradable
+from scheduler.decide.options import Terms, options
 from scheduler.decide.restore import Waiting, Wish
 from scheduler.decide.view import Profile
-from scheduler.model.ladder import Ladder
 from scheduler.model.original import as_asked, unplaced
 from scheduler.model.pod import Pod
 from scheduler.model.ticket import Move
@@ -25,19 +25,30 @@ def rescuable(
     promises: Promises,
     waiting: Waiting,
     pod: Pod,
-    ladders: Sequence[Ladder],
+    terms: Terms,
     profile: Profile,
 ) -> Wish | None:
-    """The rescue of a pending pod that could be done now."""
+    """The rescue of a pending pod that could be done now; ``terms`` are those of ``asked(pod)``."""
     if not is_degradable(pod):
         return None
-    asked = as_asked(pod) or unplaced(pod)
+    wanted = asked(pod)
     held = [one for one in promises.holders(pod.priority) if one.pod.uid != pod.uid]
     others = ((one for one in group if one.uid != pod.uid) for group in waiting)
-    found = choose_tier(cluster, asked, ladders, held, others, profile)
-    if not isinstance(found, Granted) or found.pod.gpu_requests == pod.gpu_requests:
+    admitted = [one.pod for one in promises.unmet()]
+    tries = options(cluster, wanted, terms, admitted)
+    found = choose_tier(cluster, wanted, tries, held, others, profile)
+    if not isinstance(found, Granted) or _is_same(found.pod, pod):
         return None
     return Wish(Move.RESCUE, pod, found.pod, found.placement.node_name)
+
+
+def asked(pod: Pod) -> Pod:
+    """The pod as its owner would make it again, and as its next admission would see it."""
+    return as_asked(pod) or unplaced(pod)
+
+
+def _is_same(wanted: Pod, pod: Pod) -> bool:
+    return wanted.gpu_requests == pod.gpu_requests and wanted.node_selector == pod.node_selector
 
 
 def candidates(groups: Waiting, each: int) -> Iterable[Pod]:

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from scheduler.decide.fallback import Granted, choose_tier
+from scheduler.decide.options import Option
 from scheduler.decide.view import Profile
 from scheduler.model import names
 from scheduler.model.obstacle import Facts
@@ -25,6 +26,11 @@ from scheduler.state.promise import Promises
 Waiting = Iterable[Iterable[Pod]]
 #: For how long after its pod's grace a replacement is waited for.
 HELD_S: Final = 60.0
+#: Annotations on which it depends what a pod would get if it came again.
+_SAID: Final = (
+    *(names.ORIGINAL, names.TIER_NODES, names.MEMORY_GIVEN),
+    *(names.MIG_FALLBACK, names.MEMORY_FLOOR, names.WANTED_MEMORY),
+)
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -54,7 +60,7 @@ def restorable(
     if wanted is None or wanted.gpu_requests == pod.gpu_requests:
         return None
     held = promises.holders(pod.priority)
-    found = choose_tier(cluster, wanted, (), held, waiting, profile)
+    found = choose_tier(cluster, wanted, [Option(pod=wanted)], held, waiting, profile)
     if not isinstance(found, Granted):
         return None
     return Wish(Move.RESTORE, pod, wanted, found.placement.node_name)
@@ -100,5 +106,5 @@ def candidates(pods: Iterable[Pod], scheduler_name: str) -> list[Pod]:
 
 def kind_of(pod: Pod) -> object:
     """Of two pods of one kind, the second gets no better answer than the first."""
-    said = (pod.annotations.get(names.ORIGINAL), pod.annotations.get(names.MIG_FALLBACK))
-    return (pod.priority, pod.kind, pod.namespace, pod.map_text is None, *said)
+    said = tuple(map(pod.annotations.get, _SAID))
+    return (pod.priority, pod.kind, pod.namespace, pod.group, pod.map_text is None, *said)

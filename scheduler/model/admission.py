@@ -11,11 +11,16 @@ from typing import Literal
 
 import msgspec
 
+from scheduler.model.where import ANYWHERE, Where
+
 #: Where a question is posted; the number changes when the meaning of a field does.
 PATH = "/place/v1"
 #: Where the webhook says every ``ALIVE_S`` seconds that it serves (GET, no body).
 ALIVE_PATH = "/alive/v1"
 ALIVE_S = 5.0
+
+#: A rewrite from nothing adds one device to a container (``gpu-scheduler.io/gpu-memory``).
+NOTHING = ""
 
 Scope = Literal["ours", "any"]
 Numbering = Literal["numbered", "counted", "unknown"]
@@ -32,7 +37,7 @@ class Question(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class Rewrite(msgspec.Struct, frozen=True, kw_only=True):
-    """One container's resource that becomes another tier, 1:1."""
+    """One container's resource that becomes another tier, 1:1; from ``NOTHING`` it is one."""
 
     container: str
     source: str = msgspec.field(name="from")
@@ -53,7 +58,8 @@ class Answer(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     ``known_reservation``: the pod carries a reservation that this scheduler gave to its namespace
     moments ago, so this is the API server's second call for one admission, and ``rewrites`` are
     those of the first. ``annotate`` is false where the reservation is met by other means.
-    ``move`` is the ticket that the pod takes (``model/ticket``).
+    ``move`` is the ticket that the pod takes (``model/ticket``); ``where`` are the nodes on which
+    it was given its tier, and to which it is therefore bound.
     """
 
     rewrites: tuple[Rewrite, ...] = ()
@@ -64,3 +70,4 @@ class Answer(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     node_kinds: dict[str, NodeKind] = {}
     warnings: tuple[str, ...] = ()
     move: str | None = None
+    where: Where = ANYWHERE

@@ -77,7 +77,8 @@ class Code(enum.Enum):
         (Cause.POD, Cause.NODE),
     )
     NOT_MUTATED = (
-        "the pod was created without the webhook, so its containers were not told their GPUs",
+        "the pod was created without the webhook, so its containers were not told their GPUs, or"
+        " got no request for them",
         (Cause.ADMISSION,),
     )
     UNSUPPORTED = ("the pod uses a field that this scheduler does not implement", (Cause.POD,))

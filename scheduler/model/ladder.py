@@ -1,52 +1,72 @@
 """MIG ladders: which tier a request may become when its own has nothing free.
 
-Grammar: tiers joined by ``->``, largest wish first: ``2g.20gb->1g.20gb->1g.10gb``.
-``gpu`` names a whole GPU. The last word may be ``fail``: then a request that finds no
-tier is refused at admission instead of waiting. ``off`` alone forbids any change.
+Grammar: tiers joined by ``->``, in the order in which they are tried, smaller or larger than the
+one before: ``2g.20gb->1g.20gb->1g.10gb``. ``gpu`` names a whole GPU. Behind every tier but the
+first may stand labels of the nodes on which it counts: ``2g.20gb->1g.10gb[gpu-type=a100]``. The
+last word may be ``fail``: then a request that finds no tier is refused at admission instead of
+waiting. ``off`` alone forbids any change.
 """
 
 from __future__ import annotations
 
 import re
+from typing import Final
 
 import msgspec
 
 from scheduler.model import names
+from scheduler.model.selector import is_label_key, is_label_value
 
-_TIER = re.compile(
+_PROFILE: Final = re.compile(
     r"gpu|(?:[1-9][0-9]?c\.)?[1-9][0-9]?g\.[1-9][0-9]{0,3}gb(?:[+.-](?:me(?:\.all)?|gfx))*"
 )
-TIERS_MAX = 8
+_TIER: Final = re.compile(r"([^\[\]]*?)\s*(?:\[([^\[\]]*)\])?")
+TIERS_MAX: Final = 8
+_SHOWN_MAX: Final = 40
+
+Labels = tuple[tuple[str, str], ...]
 
 
 class LadderError(ValueError):
     """A ladder that cannot be read; the text says which part and what to write instead."""
 
 
-class Ladder(msgspec.Struct, frozen=True):
-    """Tiers as resource names, in the order in which they are tried; ``is_strict`` = ``fail``."""
+class Tier(msgspec.Struct, frozen=True, gc=False):
+    """One step: a resource, and the labels of the nodes on which it counts (none: on all)."""
 
-    tiers: tuple[str, ...] = ()
+    resource: str
+    labels: Labels = ()
+
+    @property
+    def text(self) -> str:
+        """As it is written in a ladder."""
+        profile = names.mig_profile(self.resource)
+        if not self.labels:
+            return profile
+        return f"{profile}[{','.join(f'{key}={value}' for key, value in self.labels)}]"
+
+
+class Ladder(msgspec.Struct, frozen=True):
+    """Tiers in the order in which they are tried; ``is_strict`` where the last word is ``fail``."""
+
+    tiers: tuple[Tier, ...] = ()
     is_strict: bool = False
 
-    def below(self, resource: str) -> tuple[str, ...]:
+    def mentions(self, resource: str) -> bool:
+        """Whether the ladder speaks of a resource at all."""
+        return any(tier.resource == resource for tier in self.tiers)
+
+    def below(self, resource: str) -> tuple[Tier, ...]:
         """The tiers that a request for ``resource`` may become, in order.
 
-        >>> parse_ladder("2g.20gb->1g.10gb").below("nvidia.com/mig-2g.20gb")
-        ('nvidia.com/mig-1g.10gb',)
+        >>> [tier.text for tier in parse_ladder("2g.20gb->1g.10gb").below("nvidia.com/mig-2g.20gb")]
+        ['1g.10gb']
         """
-        if resource not in self.tiers:
-            return ()
-        return self.tiers[self.tiers.index(resource) + 1 :]
-
-    def without(self, resources: frozenset[str]) -> Ladder:
-        """The ladder without some of its tiers."""
-        if resources.isdisjoint(self.tiers):
-            return self
-        return Ladder(tuple(tier for tier in self.tiers if tier not in resources), self.is_strict)
+        places = [at for at, tier in enumerate(self.tiers) if tier.resource == resource]
+        return self.tiers[places[-1] + 1 :] if places else ()
 
 
-OFF = Ladder()
+OFF: Final = Ladder()
 
 
 def parse_ladder(text: str) -> Ladder:
@@ -56,19 +76,52 @@ def parse_ladder(text: str) -> Ladder:
         return OFF
     words = [word.strip() for word in stripped.split("->")]
     is_strict = words[-1] == "fail"
-    tiers = words[:-1] if is_strict else words
-    if len(tiers) > TIERS_MAX:
-        raise LadderError(f"ladder has {len(tiers)} tiers; at most {TIERS_MAX} are allowed")
-    for tier in tiers:
-        if not _TIER.fullmatch(tier):
-            raise LadderError(
-                f"ladder tier {tier[:40]!r} is not a MIG profile such as 1g.10gb"
-                ' (or "gpu", "off" alone, "fail" last)'
-            )
+    tiers = tuple(map(_tier, _checked(words[:-1] if is_strict else words)))
+    shown = repr(stripped[: 2 * _SHOWN_MAX])
     if len(set(tiers)) != len(tiers):
-        raise LadderError(f"ladder {stripped[:80]!r} names a tier twice")
+        raise LadderError(f"ladder {shown} names a tier twice")
     if not tiers:
-        raise LadderError(f"ladder {stripped!r} names no tier; write FROM->TO->fail")
+        raise LadderError(f"ladder {shown} names no tier; write FROM->TO->fail")
     if len(tiers) < 2 and not is_strict:
-        raise LadderError(f"ladder {stripped[:80]!r} has one tier; write FROM->TO, or off")
-    return Ladder(tuple(names.mig_resource(tier) for tier in tiers), is_strict)
+        raise LadderError(f"ladder {shown} has one tier; write FROM->TO, or off")
+    if tiers[0].labels:
+        raise LadderError(
+            f"ladder tier {tiers[0].text[:_SHOWN_MAX]!r}: the first tier is what pods ask for, and"
+            " takes no labels; give the pod a nodeSelector"
+        )
+    return Ladder(tiers, is_strict)
+
+
+def _checked(words: list[str]) -> list[str]:
+    if len(words) > TIERS_MAX:
+        raise LadderError(f"ladder has {len(words)} tiers; at most {TIERS_MAX} are allowed")
+    return words
+
+
+def _tier(word: str) -> Tier:
+    found = _TIER.fullmatch(word)
+    if found is None or not _PROFILE.fullmatch(found[1]):
+        raise LadderError(
+            f"ladder tier {word[:_SHOWN_MAX]!r} is not a MIG profile such as 1g.10gb"
+            ' (or "gpu", "off" alone, "fail" last)'
+        )
+    # In a resource name a plus is written as a dot.
+    resource = names.mig_resource(found[1].replace("+", "."))
+    return Tier(resource, () if found[2] is None else _labels(found[2], word))
+
+
+def _labels(text: str, word: str) -> Labels:
+    pairs: dict[str, str] = {}
+    for part in text.split(","):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not is_label_key(key) or not is_label_value(value):
+            raise LadderError(
+                f"ladder tier {word[:_SHOWN_MAX]!r}: {part[:_SHOWN_MAX]!r} is not a label; write"
+                " PROFILE[key=value] or PROFILE[key=value,key=value]"
+            )
+        if pairs.setdefault(key, value) != value:
+            raise LadderError(
+                f"ladder tier {word[:_SHOWN_MAX]!r} asks for two values of"
+                f" {key[:_SHOWN_MAX]!r}; no node has both"
+            )
+    return tuple(sorted(pairs.items()))

@@ -119,8 +119,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def nominal_mib(self) -> int:
         """The gigabytes of the name; an instance has a little less (``memory_mib``)."""
-        found = _PROFILE.fullmatch(self.name)
-        return int(found[3]) * 1024 if found else 0
+        return nominal_mib(self.name)
 
 
 class Board(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -178,6 +177,22 @@ def canonical(text: str) -> str:
 def is_profile(text: str) -> bool:
     """Whether a text has a profile's form, whatever board it may be of."""
     return _PROFILE.fullmatch(canonical(text)) is not None
+
+
+def nominal_mib(text: str) -> int:
+    """The gigabytes of a profile's name, in MiB; 0 where it is no profile's name.
+
+    >>> nominal_mib("nvidia.com/mig-2g.20gb"), nominal_mib("gpu")
+    (20480, 0)
+    """
+    found = _PROFILE.fullmatch(canonical(text))
+    return int(found[3]) * 1024 if found else 0
+
+
+def size_key(text: str) -> tuple[int, int, bool, str]:
+    """Orders profiles by memory, then by compute, those with extras behind the plain ones."""
+    found = _PROFILE.fullmatch(canonical(text))
+    return (int(found[3]), int(found[2]), bool(found[4]), text) if found else (0, 0, False, text)
 
 
 def compute_instances(text: str) -> int | None:

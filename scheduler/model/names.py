@@ -16,6 +16,7 @@ MAP: Final = "gpu-scheduling-map"
 CUDA_MODE: Final = PREFIX + "cuda-mode"
 MIG_FALLBACK: Final = PREFIX + "mig-fallback"
 MEMORY_FLOOR: Final = PREFIX + "memory-floor"
+WANTED_MEMORY: Final = PREFIX + "gpu-memory"
 RESTORE: Final = PREFIX + "restore"
 PREFER: Final = PREFIX + "prefer"
 
@@ -28,6 +29,9 @@ EPOCH: Final = PREFIX + "epoch"
 # --- what the webhook writes (protected) --------------------------------------------------
 RESERVATION: Final = PREFIX + "reservation"
 MOVE: Final = PREFIX + "move"
+# --- what the webhook leaves as a record (anybody may write it; it says what a pod may lose) ---
+TIER_NODES: Final = PREFIX + "tier-nodes"
+MEMORY_GIVEN: Final = PREFIX + "gpu-memory-given"
 
 # --- on the Lease -------------------------------------------------------------------------
 LEADER_ADDRESS: Final = PREFIX + "leader-address"

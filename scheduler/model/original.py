@@ -13,9 +13,10 @@ import msgspec
 from scheduler.model import names, resources
 from scheduler.model.pod import Container, Pod
 from scheduler.model.quantity import QuantityError
-from scheduler.model.swap import device_requests
+from scheduler.model.swap import with_containers
+from scheduler.model.where import parse_where
 
-_OURS: Final = (names.FALLBACK, names.ORIGINAL)
+_OURS: Final = (names.FALLBACK, names.ORIGINAL, names.TIER_NODES, names.MEMORY_GIVEN)
 _SIDES: Final = ("limits", "requests")
 
 
@@ -35,19 +36,37 @@ def as_asked(pod: Pod) -> Pod | None:
     if not record or record.keys().isdisjoint(c.name for c in pod.containers):
         return None
     containers = tuple(_asked(container, record) for container in pod.containers)
-    requests = {r: n for r, n in pod.requests.items() if not names.is_gpu_device(r)}
-    resources.add(requests, device_requests(containers))
-    return msgspec.structs.replace(unplaced(pod), containers=containers, requests=requests)
+    return with_containers(unplaced(pod), containers)
 
 
 def unplaced(pod: Pod) -> Pod:
-    """The pod as its owner would make it again: no node, and nothing that we wrote on it."""
+    """The pod as its owner would make it again: no node, and nothing that we wrote on it.
+
+    Its tier is left: ``as_asked`` takes that back as well.
+    """
+    given = memory_given(pod)
+    bare = parse_where(pod.annotations.get(names.TIER_NODES, "")).off(pod)
+    if given:
+        bare = with_containers(bare, tuple(_ungiven(one, given) for one in bare.containers))
     kept = {
         key: value
         for key, value in pod.annotations.items()
         if key not in _OURS and not names.is_protected(key)
     }
-    return msgspec.structs.replace(pod, node_name="", nominated_node="", annotations=kept)
+    return msgspec.structs.replace(bare, node_name="", nominated_node="", annotations=kept)
+
+
+def memory_given(pod: Pod) -> dict[str, str]:
+    """Container -> the one device that it got for the memory that it wants (see the webhook)."""
+    text = pod.annotations.get(names.MEMORY_GIVEN, "")
+    parts = (part.partition("=") for part in text.split(",") if "=" in part)
+    given = {name: names.mig_resource(profile) for name, _, profile in parts}
+    by_name = {one.name: one.devices for one in pod.containers}
+    return {name: device for name, device in given.items() if by_name.get(name) == {device: 1}}
+
+
+def _ungiven(container: Container, given: dict[str, str]) -> Container:
+    return msgspec.structs.replace(container, devices={}) if container.name in given else container
 
 
 def _asked(container: Container, record: dict[str, dict[str, int]]) -> Container:

@@ -6,64 +6,19 @@ is frozen: what happens to it later is a new Pod.
 
 from __future__ import annotations
 
-import enum
 import hashlib
 from functools import cached_property
 
 import msgspec
 
 from scheduler.model import names
+from scheduler.model.podparts import Condition, Container, HostPort, Owner, Role
 from scheduler.model.selector import PreferredTerm, Term, Toleration
+
+__all__ = ["Condition", "Container", "HostPort", "Kind", "Owner", "Pod", "Role"]
 
 #: Empty sets are no singletons, and there are as many pods as there are.
 _NONE: frozenset[str] = frozenset()
-
-
-class Owner(msgspec.Struct, frozen=True, gc=False):
-    """The controlling owner reference."""
-
-    kind: str
-    name: str
-    uid: str
-
-
-class Role(enum.Enum):
-    """How a container counts towards the pod's effective request."""
-
-    APP = "app"
-    SIDECAR = "sidecar"
-    INIT = "init"
-
-
-class Container(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """One container: its device requests and what it was told in CUDA_VISIBLE_DEVICES.
-
-    ``cuda_literal`` is the literal value (None: no entry or no literal), ``cuda_key`` the
-    annotation that the value is read from through the downward API.
-    """
-
-    name: str
-    role: Role = Role.APP
-    devices: dict[str, int] = {}
-    cuda_literal: str | None = None
-    cuda_key: str | None = None
-
-
-class HostPort(msgspec.Struct, frozen=True, gc=False):
-    """A port on the node; an empty address means every address."""
-
-    address: str
-    protocol: str
-    port: int
-
-
-class Condition(msgspec.Struct, frozen=True, gc=False):
-    """The PodScheduled condition as the API server has it."""
-
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-    since: str = ""
 
 
 class Kind(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
@@ -78,6 +33,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ``requests`` are the effective requests in base units. ``unsupported`` and ``soft``
     are field paths (see ``model/podfields``). ``created`` is the API's timestamp text, which
     sorts as time; ``crashes`` counts restarts of containers whose last end was a failure.
+    ``group`` is the gang that it belongs to, whoever schedules that; ``priority_class`` and
+    ``has_deadline`` are what ResourceQuotas can tell pods apart by.
     """
 
     uid: str
@@ -94,6 +51,9 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     is_deleting: bool = False
     gates: tuple[str, ...] = ()
     priority: int = 0
+    priority_class: str = ""
+    has_deadline: bool = False
+    group: str = ""
     requests: dict[str, int] = {}
     containers: tuple[Container, ...] = ()
     node_selector: dict[str, str] = {}
@@ -129,6 +89,11 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             for resource, count in self.requests.items()
             if count > 0 and names.is_gpu_device(resource)
         }
+
+    @property
+    def lacks_request(self) -> bool:
+        """Whether it wants GPU memory by annotation, and nobody made a request of that."""
+        return names.WANTED_MEMORY in self.annotations and not self.gpu_requests
 
     @cached_property
     def reads_devices(self) -> frozenset[str]:
@@ -197,6 +162,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 self.host_ports,
                 self.unsupported,
                 reads if self.reads_devices else None,
+                self.lacks_request,
             )
         )
 

@@ -15,7 +15,24 @@ from scheduler.model.pod import Container, Pod, Role
 
 def with_resources(pod: Pod, changes: Mapping[str, str]) -> Pod:
     """The pod as it would be if every container asked for other resources, 1:1 and at once."""
-    containers = tuple(_swapped(container, changes) for container in pod.containers)
+    return with_containers(pod, tuple(_swapped(one, changes) for one in pod.containers))
+
+
+def with_added(pod: Pod, added: Mapping[str, str]) -> Pod:
+    """The pod as it would be if these containers asked for one device more each."""
+    containers = tuple(
+        msgspec.structs.replace(
+            one, devices={**one.devices, added[one.name]: one.devices.get(added[one.name], 0) + 1}
+        )
+        if one.name in added
+        else one
+        for one in pod.containers
+    )
+    return with_containers(pod, containers)
+
+
+def with_containers(pod: Pod, containers: tuple[Container, ...]) -> Pod:
+    """The pod with these containers' devices instead of its own."""
     requests = {
         resource: value
         for resource, value in pod.requests.items()

@@ -164,9 +164,7 @@ class Journal:
                 result=admission.result,
                 asked=tuple(pod.gpu_requests),
                 granted=tuple(granted.pod.gpu_requests) if granted else (),
-                tried=tuple(
-                    (" ".join(one.tiers), sentence(one.diagnosis)) for one in admission.tried
-                ),
+                tried=tuple((" ".join(one.tiers), one.message) for one in admission.tried),
             )
         )
 

@@ -43,8 +43,13 @@ COUNTERS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "gpu_scheduler_watch_failures": ("Lists and watches that broke, by kind.", ("kind",)),
     "gpu_scheduler_admissions": (
-        "MIG requests seen at admission: kept, degraded, waits or denied.",
+        "MIG requests seen at admission: kept, degraded, waits, denied, or quota (left to it).",
         ("result",),
+    ),
+    "gpu_scheduler_admission_tiers": (
+        "Tiers looked at for pods at admission: granted, full, or why they were not tried:"
+        " absent, quota, floor, crashed, labels or group.",
+        ("tier", "result"),
     ),
     "gpu_scheduler_replaced_pods": (
         "Pods that came past the webhook: replaced, gone, refused or unreachable.",
@@ -109,6 +114,7 @@ class Metrics:
         self.reports = self._counter("gpu_scheduler_reports")
         self.watch_failures = self._counter("gpu_scheduler_watch_failures")
         self.tiers = self._counter("gpu_scheduler_admissions")
+        self.tier_tries = self._counter("gpu_scheduler_admission_tiers")
         self.replaced = self._counter("gpu_scheduler_replaced_pods")
         self.moves = self._counter("gpu_scheduler_moves")
         self.cuts = self._counter("gpu_scheduler_mig_cuts")

@@ -17,12 +17,15 @@ import msgspec
 
 from scheduler.model import names
 from scheduler.model.device import Devices
-from scheduler.model.node import Namespace, Node
+from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Cause
 from scheduler.state.event import Change, Lifted, Settled, Waiting
+from scheduler.state.groups import Groups
 from scheduler.state.ledger import NodeBooks
 from scheduler.state.nodes import Nodes
+from scheduler.state.quotas import Quotas
+from scheduler.state.spaces import Spaces
 
 
 class Assumption(msgspec.Struct, frozen=True, gc=False):
@@ -51,14 +54,18 @@ class Cluster:
         self.assumed: dict[str, Assumption] = {}
         #: Pods that preempted for a node, and what moves hold there for their replacements.
         self.nominated: dict[str, Pod] = {}
-        self.namespaces: dict[str, Namespace] = {}
+        spaces = Spaces()
+        self.namespaces = spaces.known
+        self.namespace = spaces.of
+        self.see_namespace = spaces.see
+        self.lose_namespace = spaces.lose
+        self.list_namespaces = spaces.keep_only
+        #: What admissions look at, and decisions never.
+        self.quotas = Quotas()
+        self.groups = Groups(self.pods)
         self._siblings: dict[str, set[str]] = {}
 
     # --- reading ---------------------------------------------------------------------
-
-    def namespace(self, name: str) -> Namespace:
-        """A namespace; one that is not known yet has no labels."""
-        return self.namespaces.get(name) or Namespace(name=name)
 
     def indexes_held(self, workload: str) -> Mapping[int, Pod]:
         """Map index -> the live, placed pod of this workload that holds it."""
@@ -116,6 +123,7 @@ class Cluster:
             return self.lose_pod(pod.uid)
         before = self.pods.get(pod.uid)
         self.pods[pod.uid] = pod
+        self.groups.see(pod, before)
         if before is None and pod.scheduler_name == self.scheduler_name:
             self.refer(pod)
         self._note_nomination(pod)
@@ -163,6 +171,7 @@ class Cluster:
         pod = self.pods.pop(uid, None)
         if pod is None:
             return []
+        self.groups.lose(pod)
         changes: list[Change] = [Settled(uid)]
         assumption = self.assumed.pop(uid, None)
         at = assumption.node_name if assumption else pod.node_name
@@ -194,7 +203,7 @@ class Cluster:
         freed = _freed(node_name, {**pod.requests, names.PODS: 1}, {})
         return [*freed, Lifted(Cause.DEVICES, node_name=node_name)]
 
-    # --- nodes and namespaces --------------------------------------------------------
+    # --- nodes -----------------------------------------------------------------------
 
     def see_node(self, node: Node) -> list[Change]:
         """Fold a node's newest state; a heartbeat that changes nothing is no change."""
@@ -213,24 +222,6 @@ class Cluster:
         for node in listed.values():
             changes += self.see_node(node)
         return changes
-
-    def see_namespace(self, namespace: Namespace) -> list[Change]:
-        """Fold a namespace's newest state."""
-        if self.namespaces.get(namespace.name) == namespace:
-            return []
-        self.namespaces[namespace.name] = namespace
-        return [Lifted(Cause.NAMESPACE, namespace.name)]
-
-    def lose_namespace(self, name: str) -> list[Change]:
-        """Fold a namespace's deletion."""
-        self.namespaces.pop(name, None)
-        return []
-
-    def list_namespaces(self, namespaces: Iterable[Namespace]) -> list[Change]:
-        """Fold the whole list of namespaces."""
-        listed = {namespace.name: namespace for namespace in namespaces}
-        self.namespaces = {n: ns for n, ns in self.namespaces.items() if n in listed}
-        return [change for ns in listed.values() for change in self.see_namespace(ns)]
 
 
 def _freed(node_name: str, before: Mapping[str, int], after: Mapping[str, int]) -> list[Change]:

@@ -43,6 +43,13 @@ def _fold_rare(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
 def _fold_elsewhere(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
     if isinstance(event, ev.CutNews):
         return _cut_news(cluster, event)
+    match event:
+        case ev.QuotaSeen(quota):
+            cluster.quotas.see(quota)
+            return []
+        case ev.QuotasListed(quotas):
+            cluster.quotas.keep_only(quotas)
+            return []
     # Not in the books: the pod itself is gone already (state/breaker), or it is about a move.
     if isinstance(event, ev.PodRejected | ev.MoveNews):
         return []

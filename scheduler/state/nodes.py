@@ -17,6 +17,7 @@ from scheduler.state.cuts import Cuts
 from scheduler.state.holding import holding_of
 from scheduler.state.index import NodeIndex
 from scheduler.state.ledger import NodeBooks
+from scheduler.state.offers import Offers
 from scheduler.state.verdicts import Verdicts
 
 
@@ -32,6 +33,7 @@ class Nodes:
         self._scheduler_name = scheduler_name
         self._aliases: dict[str, set[str]] = {}
         self.cuts = Cuts()
+        self.offers = Offers()
         self._count = 0
 
     def __len__(self) -> int:
@@ -71,6 +73,7 @@ class Nodes:
             self._count += 1
             # In the order in which nodes came, whether or not pods were known of them before.
             self.books[node.name] = self.books.pop(node.name)
+        self.offers.change(before, node)
         books.node = node
         if node.cuttable is not None:
             books.see_cuts(*self.cuts.of(node.name))
@@ -87,6 +90,7 @@ class Nodes:
         if books is None or books.node is None:
             return False
         self._unalias(books.node)
+        self.offers.change(books.node, None)
         self.index.drop(name)
         self._touch(name)
         self._count -= 1

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import msgspec
 
 from scheduler.model import miglayout, names, podfields, resources
+from scheduler.model.group import group_of
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Condition, Container, HostPort, Owner, Pod, Role
 from scheduler.state import event as ev
@@ -53,6 +54,9 @@ def to_pod(wire: PodWire, namespace: str = "") -> Pod:
         is_deleting=meta.deletion_timestamp is not None,
         gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
         priority=spec.priority or 0,
+        priority_class=spec.priority_class_name,
+        has_deadline=spec.active_deadline_seconds is not None,
+        group=group_of(meta.labels or {}, meta.annotations or {}, _named_group(spec)),
         requests=requests(spec, wire.status),
         containers=containers,
         node_selector=spec.node_selector or {},
@@ -135,6 +139,13 @@ def _kept(annotations: dict[str, str] | None) -> dict[str, str]:
         for key, value in annotations.items()
         if key.startswith(names.PREFIX) or key in (names.MAP, names.FALLBACK, names.ORIGINAL)
     }
+
+
+def _named_group(spec: PodSpec) -> str | None:
+    """The group that the spec names; None where it is in none."""
+    if spec.scheduling_group is not None:
+        return spec.scheduling_group.pod_group_name
+    return None if spec.workload_ref is None else ""
 
 
 def _controller(references: tuple[OwnerReference, ...]) -> Owner | None:

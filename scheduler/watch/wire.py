@@ -84,6 +84,12 @@ class ContainerWire(podfields.ContainerFields, frozen=True, rename="camel", kw_o
     restart_policy: str | None = None
 
 
+class SchedulingGroup(podfields.Present, frozen=True, rename="camel"):
+    """The gang that a pod belongs to."""
+
+    pod_group_name: str = ""
+
+
 class PodSpec(podfields.SpecFields, frozen=True, rename="camel", kw_only=True):
     """PodSpec as far as it is read."""
 
@@ -92,10 +98,13 @@ class PodSpec(podfields.SpecFields, frozen=True, rename="camel", kw_only=True):
     node_name: str = ""
     node_selector: dict[str, str] | None = None
     overhead: Amounts | None = None
+    active_deadline_seconds: int | None = None
     priority: int | None = None
+    priority_class_name: str = ""
     resources: Resources | None = None
     scheduler_name: str = "default-scheduler"
     scheduling_gates: tuple[Meta, ...] | None = None
+    scheduling_group: SchedulingGroup | None = None
 
 
 class ConditionWire(msgspec.Struct, frozen=True, rename="camel"):

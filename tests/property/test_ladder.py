@@ -22,7 +22,7 @@ def test_a_written_ladder_reads_back(written: list[str], strict: bool, blank: st
     words = [*written, "fail"] if strict else written
     found = parse_ladder(f"{blank}->{blank}".join(words))
 
-    assert found.tiers == tuple(names.mig_resource(one) for one in written)
+    assert [tier.resource for tier in found.tiers] == [names.mig_resource(one) for one in written]
     assert found.is_strict is strict
 
 
@@ -30,7 +30,7 @@ def test_a_written_ladder_reads_back(written: list[str], strict: bool, blank: st
 def test_what_stands_below_a_tier_gets_shorter_towards_the_end(written: list[str]) -> None:
     found = parse_ladder("->".join(written))
 
-    below = [found.below(one) for one in found.tiers]
+    below = [found.below(one.resource) for one in found.tiers]
     assert below == [found.tiers[place + 1 :] for place in range(len(written))]
 
 

@@ -8,6 +8,7 @@ import pytest
 from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement
 from scheduler.decide.fallback import Granted, choose_tier
+from scheduler.decide.options import Terms, options
 from scheduler.decide.view import Profile
 from scheduler.model.device import Devices
 from scheduler.model.ladder import parse_ladder
@@ -88,9 +89,9 @@ def test_a_nominated_pod_is_not_in_its_own_way() -> None:
 def test_a_newcomer_degrades_beside_a_preemptor_that_waits_for_the_higher_tier() -> None:
     cluster = world(**{BIG: 1, SMALL: 1})
     cluster.see_pod(pod("preemptor", BIG, priority=5, nominated="n1"))
-    ladder = parse_ladder("2g.20gb->1g.10gb")
+    new, terms = pod("new", BIG), Terms(ladders=[parse_ladder("2g.20gb->1g.10gb")])
 
-    found = choose_tier(cluster, pod("new", BIG), [ladder], [], [], Profile())
+    found = choose_tier(cluster, new, options(cluster, new, terms, []), [], [], Profile())
 
     assert isinstance(found, Granted)
-    assert found.changes == ((BIG, SMALL),)
+    assert found.option.changes == ((BIG, SMALL),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.model.ladder import OFF, Ladder, LadderError, parse_ladder
+from scheduler.model.ladder import OFF, Ladder, LadderError, Tier, parse_ladder
 from tests.builders import GPU, MIG_1G, MIG_2G, MIG_3G
 
 MIG_1G20 = "nvidia.com/mig-1g.20gb"
@@ -50,7 +50,7 @@ BAD = [
 def test_a_ladder_lists_its_tiers_in_order(
     text: str, tiers: tuple[str, ...], is_strict: bool
 ) -> None:
-    assert parse_ladder(text) == Ladder(tiers, is_strict)
+    assert parse_ladder(text) == Ladder(tuple(map(Tier, tiers)), is_strict)
 
 
 @pytest.mark.parametrize(("text", "part"), BAD)
@@ -75,7 +75,7 @@ BELOW = [
 def test_a_request_may_become_what_stands_after_it(
     text: str, resource: str, lower: tuple[str, ...]
 ) -> None:
-    assert parse_ladder(text).below(resource) == lower
+    assert parse_ladder(text).below(resource) == tuple(map(Tier, lower))
 
 
 def test_off_offers_nothing() -> None:

@@ -186,6 +186,7 @@ def test_every_schedulers_pods_are_watched_until_they_end() -> None:
         "namespaces",
         "migrules",
         "migcuts",
+        "resourcequotas",
     }
     assert {source.selector for source in every("own") if source is not PODS} == {""}
 

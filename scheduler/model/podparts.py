@@ -1,0 +1,54 @@
+"""What a pod is made of, as far as decisions read it: owner, containers, ports, condition."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+
+class Owner(msgspec.Struct, frozen=True, gc=False):
+    """The controlling owner reference."""
+
+    kind: str
+    name: str
+    uid: str
+
+
+class Role(enum.Enum):
+    """How a container counts towards the pod's effective request."""
+
+    APP = "app"
+    SIDECAR = "sidecar"
+    INIT = "init"
+
+
+class Container(msgspec.Struct, frozen=True, gc=False, kw_only=True):
+    """One container: its device requests and what it was told in CUDA_VISIBLE_DEVICES.
+
+    ``cuda_literal`` is the literal value (None: no entry or no literal), ``cuda_key`` the
+    annotation that the value is read from through the downward API.
+    """
+
+    name: str
+    role: Role = Role.APP
+    devices: dict[str, int] = {}
+    cuda_literal: str | None = None
+    cuda_key: str | None = None
+
+
+class HostPort(msgspec.Struct, frozen=True, gc=False):
+    """A port on the node; an empty address means every address."""
+
+    address: str
+    protocol: str
+    port: int
+
+
+class Condition(msgspec.Struct, frozen=True, gc=False):
+    """The PodScheduled condition as the API server has it."""
+
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    since: str = ""

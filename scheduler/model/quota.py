@@ -1,0 +1,84 @@
+"""A ResourceQuota as far as it limits GPUs, and whether it lets one more pod in.
+
+Mirrors ``k8s.io/apiserver/pkg/quota/v1`` and ``pkg/quota/v1/evaluator/core/pods.go``: a quota
+counts a pod if all its scopes fit the pod, and then refuses it as soon as one resource that the
+pod asks for would be above its limit. A quota without GPU limits is of no interest here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from scheduler.model import names
+from scheduler.model.pod import Pod
+from scheduler.model.selector import Requirement
+
+#: What stands before an extended resource's name in a quota.
+REQUESTS: Final = "requests."
+
+
+class Quota(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """``hard`` and ``used`` by the resource's own name; ``scopes`` as comparisons.
+
+    A scope that is only named is one with the operator Exists.
+    """
+
+    namespace: str
+    name: str
+    hard: dict[str, int] = {}
+    used: dict[str, int] = {}
+    scopes: tuple[Requirement, ...] = ()
+
+    def counts(self, pod: Pod) -> bool:
+        """Whether the quota is about this pod at all."""
+        return pod.namespace == self.namespace and all(_fits(one, pod) for one in self.scopes)
+
+    def refusal(self, pod: Pod, pending: Mapping[str, int]) -> str | None:
+        """Why the pod would be above the quota, in one clause; None where it would not.
+
+        ``pending`` is what was let in and does not show in ``used`` yet.
+        """
+        for resource, hard in self.hard.items():
+            need = pod.requests.get(resource, 0)
+            used = self.used.get(resource, 0) + pending.get(resource, 0)
+            if need > 0 and used + need > hard:
+                return (
+                    f"ResourceQuota {self.name} allows {hard} x {names.mig_profile(resource)}"
+                    f" and {used} are used"
+                )
+        return None
+
+
+def _fits(scope: Requirement, pod: Pod) -> bool:
+    match scope.key:
+        case "Terminating":
+            return pod.has_deadline
+        case "NotTerminating":
+            return not pod.has_deadline
+        case "BestEffort":
+            return _is_best_effort(pod)
+        case "NotBestEffort":
+            return not _is_best_effort(pod)
+        case "PriorityClass":
+            return _has_class(scope, pod.priority_class)
+    return False
+
+
+def _is_best_effort(pod: Pod) -> bool:
+    return not pod.requests.get(names.CPU) and not pod.requests.get(names.MEMORY)
+
+
+def _has_class(scope: Requirement, name: str) -> bool:
+    match scope.operator:
+        case "In":
+            return name in scope.values
+        case "NotIn":
+            return name not in scope.values
+        case "Exists":
+            return bool(name)
+        case "DoesNotExist":
+            return not name
+    return False
