@@ -6,7 +6,7 @@ Called or not is read off the very configuration that is registered with API ser
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -25,6 +25,14 @@ from webhook.patch import apply
 OWN_NAMESPACE: Final = "gpu-scheduler-system"
 #: The API server gives every namespace its name as a label.
 NAME_LABEL: Final = "kubernetes.io/metadata.name"
+
+
+class Reviewed(NamedTuple):
+    """The pod after its review; ``passed`` are tiers that were not tried, and why."""
+
+    raw: Raw
+    outcome: mutate.Outcome
+    passed: tuple[str, ...] = ()
 
 
 class Admission:
@@ -50,22 +58,29 @@ class Admission:
         waiting: Iterable[Iterable[Pod]],
         now: float,
         number: int,
-    ) -> tuple[Raw, mutate.Outcome]:
+    ) -> Reviewed:
         """The pod after admission, and what was said about it; ``number`` makes ids."""
         is_ours = pod.scheduler_name == self._name
         request = mutate.Request(namespace=pod.namespace, scope="ours" if is_ours else "any")
         if not self._is_called(pod, cluster, ENVIRONMENT_ENTRY if is_ours else FALLBACK_ENTRY):
-            return raw, mutate.Outcome()
+            return Reviewed(raw, mutate.Outcome())
+        passed: tuple[str, ...] = ()
         answer: Answer | None = None
         if mutate.needs_answer(raw, request, self._webhook):
             decided = admit(
                 cluster, self.promises, waiting, pod, request.scope, self._rules, now=now
             )
             answer = decided.answer
+            # A tier of the configured ladder that nobody has is no news to anybody.
+            passed = tuple(
+                f"{' '.join(one.tiers)} {one.text}"
+                for one in decided.tried
+                if one.text and one.result != "absent"
+            )
             if decided.is_promised:
                 answer = keep(self.promises, decided, f"r-{number:06d}", now)
         outcome = mutate.review(raw, request, answer, self._webhook)
-        return apply(raw, outcome.patch), outcome
+        return Reviewed(apply(raw, outcome.patch), outcome, passed)
 
     def _is_called(self, pod: Pod, cluster: Cluster, entry: str) -> bool:
         labels = {**cluster.namespace(pod.namespace).labels, NAME_LABEL: pod.namespace}

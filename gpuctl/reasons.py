@@ -102,6 +102,8 @@ def _given(witness: Witness) -> Iterable[RenderableType]:
         "CUDA_VISIBLE_DEVICES": given.cuda_visible_devices,
         "stepped down": given.fallback,
         "asked for": given.original,
+        "for its GPU memory": given.memory,
+        "its tier is on nodes with": given.tier_nodes,
         "decision": given.decision + (f" (term {given.epoch})" if given.epoch else ""),
     }
     grid = Table.grid(padding=(0, 2))

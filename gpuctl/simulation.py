@@ -1,6 +1,6 @@
 """Objects from files, put into the simulator in the order in which a cluster would see them.
 
-    nodes, namespaces, priority classes    what is there
+    nodes, namespaces, quotas, classes     what is there
     pods with a uid or a node              they passed admission before: they hold, or wait
     pods and workloads                     created in the order of the input
 
@@ -18,7 +18,7 @@ from gpuctl.creation import Priorities, node_with_status
 from gpuctl.documents import Document, object_of, text_of
 from gpuctl.simulator import Simulator
 from gpuctl.templates import EXPANDERS, Planned, bare, expand
-from gpuctl.typed import to_namespace, to_node, to_pod
+from gpuctl.typed import to_namespace, to_node, to_pod, to_quota
 from gpuctl.verdict import Row, Verdict, to_row
 from scheduler.config import Config
 from scheduler.state.cluster import Cluster
@@ -26,6 +26,7 @@ from scheduler.state.cluster import Cluster
 KINDS: Final = {
     "Node": "v1",
     "Namespace": "v1",
+    "ResourceQuota": "v1",
     "Pod": "v1",
     "PriorityClass": "scheduling.k8s.io/v1",
     "StatefulSet": "apps/v1",
@@ -58,6 +59,10 @@ def simulate(
         simulator.add_node(to_node(node_with_status(_named(document))))
     for document in known["Namespace"]:
         simulator.add_namespace(to_namespace(_named(document)))
+    for document in known["ResourceQuota"]:
+        quota = to_quota(_named(document))
+        at = _namespace(document, namespace)
+        simulator.add_quota(msgspec.structs.replace(quota, namespace=at))
     there = [document for document in known["Pod"] if _is_there(document)]
     for document in sorted(there, key=lambda pod: not pod.spec.get("nodeName")):
         simulator.add_existing(to_pod(_with_identity(document, namespace), document))

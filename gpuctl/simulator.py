@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from gpuctl import limits
 from gpuctl.admission import Admission
 from gpuctl.creation import with_requests
 from gpuctl.documents import Raw
@@ -31,6 +32,7 @@ from scheduler.decide.wake import still_refuses
 from scheduler.model import names
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Pod
+from scheduler.model.quota import Quota
 from scheduler.model.reason import sentence
 from scheduler.state import event as ev
 from scheduler.state.cluster import Assumption, Cluster
@@ -70,6 +72,10 @@ class Simulator:
         """A namespace with its labels and annotations."""
         self._fold(ev.NamespaceSeen(namespace))
 
+    def add_quota(self, quota: Quota) -> None:
+        """A ResourceQuota; one that limits no GPUs is not kept."""
+        self._fold(ev.QuotaSeen(quota))
+
     def add_existing(self, pod: Pod) -> None:
         """A pod that passed admission before: it holds what it has, or waits."""
         self._see(pod)
@@ -83,15 +89,18 @@ class Simulator:
         raw = _created(planned.raw, namespace, priority)
         asked = to_pod(raw, planned.document, planned.prefix)
         name = msgspec.structs.replace(asked, name=planned.name)
-        admitted, outcome = self._admission.review(
+        limits.count(self.cluster, namespace)
+        reviewed = self._admission.review(
             raw, asked, self.cluster, self._queue.lacking_one(), self._now, self._count
         )
         uid = f"pod-{self._count:06d}"
-        if outcome.denial is not None:
-            reason = f"refused at admission: {outcome.denial.message}"
+        born, denial = self._born(planned, reviewed.raw, uid), reviewed.outcome.denial
+        problem = denial.message if denial else limits.refusal(self.cluster, born)
+        if problem is not None:
+            reason = f"refused at admission: {problem}"
             self.verdicts[uid] = Verdict(pod=name, asked=asked.gpu_requests, reason=reason)
             return
-        self._see(self._born(planned, admitted, uid), asked, outcome.warnings)
+        self._see(born, asked, (*reviewed.outcome.warnings, *reviewed.passed))
         self.decide_due()
 
     def retry(self) -> bool:

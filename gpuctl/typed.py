@@ -17,7 +17,8 @@ from scheduler.model import names, resources
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Pod
 from scheduler.model.quantity import QuantityError
-from scheduler.watch import convert
+from scheduler.model.quota import Quota
+from scheduler.watch import convert, quotas
 
 T = TypeVar("T")
 
@@ -48,6 +49,14 @@ def to_namespace(document: Document) -> Namespace:
     """The model's namespace."""
     _check_texts(document, object_of(document.raw.get("metadata")), "metadata")
     return convert.to_namespace(_decoded(convert.NAMESPACE, document.raw, document, ""))
+
+
+def to_quota(document: Document) -> Quota:
+    """The model's quota."""
+    try:
+        return quotas.to_quota(_decoded(quotas.QUOTA, document.raw, document, ""))
+    except QuantityError as error:
+        raise _misread(document, document.spec, "spec.", ("hard",), error) from None
 
 
 def to_pod(raw: Raw, document: Document, prefix: str = "") -> Pod:

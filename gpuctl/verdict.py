@@ -49,6 +49,9 @@ def granted_verdict(verdict: Verdict, placement: Placement, *notes: str) -> Verd
     if fallback is not None:
         asked, _, given = fallback.partition("->")
         told.insert(0, f"{asked} not available, fell back to {given}")
+    memory = pod.annotations.get(names.MEMORY_GIVEN)
+    if memory is not None:
+        told.insert(0, f"for its GPU memory: {memory}")
     return msgspec.structs.replace(
         verdict,
         node=placement.node_name,

@@ -56,6 +56,8 @@ class Given(_Shape, frozen=True, kw_only=True):
     cuda_visible_devices: str = ""
     fallback: str = ""
     original: str = ""
+    memory: str = ""
+    tier_nodes: str = ""
     decision: str = ""
     epoch: str = ""
 
@@ -117,6 +119,8 @@ def witness_of(pod: Pod) -> Witness:
             cuda_visible_devices=told(names.CUDA_VISIBLE_DEVICES, ""),
             fallback=told(names.FALLBACK, ""),
             original=told(names.ORIGINAL, ""),
+            memory=told(names.MEMORY_GIVEN, ""),
+            tier_nodes=told(names.TIER_NODES, ""),
             decision=told(names.DECISION, ""),
             epoch=told(names.EPOCH, ""),
         ),

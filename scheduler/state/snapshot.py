@@ -17,6 +17,7 @@ from scheduler.model.cut import NodeCuts
 from scheduler.model.device import Devices
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Pod
+from scheduler.model.quota import Quota
 from scheduler.state.cluster import Assumption, Cluster
 from scheduler.state.promise import Promises
 from scheduler.state.queue import Entry, Queue
@@ -93,6 +94,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     held: tuple[Pod, ...] = ()
     cuts: tuple[NodeCuts, ...] = ()
     resting: tuple[Resting, ...] = ()
+    quotas: tuple[Quota, ...] = ()
 
 
 def take(cluster: Cluster, queue: Queue, promises: Promises, generation: int, now: float) -> State:
@@ -131,6 +133,7 @@ def take(cluster: Cluster, queue: Queue, promises: Promises, generation: int, no
             Resting(node_name=name, gpus=tuple(sorted(gpus)))
             for name, gpus in cluster.nodes.cuts.resting.items()
         ),
+        quotas=tuple(cluster.quotas.every()),
         held=tuple(pod for uid, pod in cluster.nominated.items() if uid not in cluster.pods),
     )
 
@@ -153,6 +156,7 @@ def restore(state: State) -> Cluster:
         cluster.nodes.see_cuts(cuts)
     for tired in state.resting:
         cluster.nodes.rest(tired.node_name, frozenset(tired.gpus))
+    cluster.quotas.keep_only(state.quotas)
     cluster.nominated.update((pod.uid, pod) for pod in state.held)
     return cluster
 
