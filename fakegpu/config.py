@@ -51,10 +51,15 @@ class PluginConfigMap(_Part, frozen=True):
 
 
 class Mig(_Part, frozen=True):
-    """How long a repartition takes (seconds), and which part of them fails (0 to 1)."""
+    """How long a repartition takes (seconds), and which part of them fails (0 to 1).
+
+    ``cutsNamespace`` is the scheduler's, where it asks for instances on nodes that are labelled
+    ``gpu-scheduler.io/mig-dynamic=true``; empty: nobody asks.
+    """
 
     latency_s: Seconds = 1.0
     failure_rate: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.0
+    cuts_namespace: str = ""
 
 
 class Server(_Part, frozen=True):

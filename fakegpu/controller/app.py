@@ -23,6 +23,7 @@ from fakegpu.controller.apply import Writer
 from fakegpu.controller.planned import Settings
 from fakegpu.controller.reconcile import Reconciler
 from scheduler.leader import Elector
+from scheduler.model import migcut
 from scheduler.watch.client import Client
 from scheduler.watch.reflector import Reflector, Source
 
@@ -67,13 +68,20 @@ class App:
     async def _serve(self, client: Client, stop: asyncio.Event) -> int:
         config, host = self._config, socket.gethostname()
         elector = self._elector(client, f"{host}_{uuid.uuid4()}")
-        writer = Writer(client, config.topology.namespace, f"{names.OPERATOR}-{host}", utc_now)
+        writer = Writer(
+            client,
+            config.topology.namespace,
+            config.mig.cuts_namespace,
+            f"{names.OPERATOR}-{host}",
+            utc_now,
+        )
         reconciler = Reconciler(
             self._world,
             writer,
             self._settings(),
             elector.leads,
             time.monotonic,
+            time.time,
             self._rng,
             config.workers,
         )
@@ -106,6 +114,7 @@ class App:
             failure_rate=config.mig.failure_rate,
             labels=config.node_labels.enabled,
             numbered=config.node_labels.numbered,
+            cuts=bool(config.mig.cuts_namespace),
         )
 
     def _sources(self) -> list[Source[Any]]:
@@ -124,6 +133,9 @@ class App:
             path = f"/api/v1/namespaces/{plugin.namespace}/configmaps"
             one = f"metadata.name={plugin.name}"
             found.append(wire.source("plugin", path, wire.config_map, world.OfPlugin, one))
+        if config.mig.cuts_namespace:
+            path = migcut.path(config.mig.cuts_namespace)
+            found.append(wire.source("cuts", path, wire.cuts, world.OfCuts, is_optional=True))
         return found
 
     def _elector(self, client: Client, identity: str) -> Elector:

@@ -7,7 +7,7 @@ was deleted meanwhile.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -18,6 +18,8 @@ from fakegpu import names
 from fakegpu.controller.planned import Mark, Note
 from fakegpu.controller.wire import NodeFacts
 from fakegpu.node.supply import Amounts
+from scheduler.model import migcut
+from scheduler.model.cut import Instance
 from scheduler.watch.client import MERGE_PATCH, ApiError, Client, Unreachable
 
 APPLY: Final = "application/apply-patch+yaml"
@@ -28,13 +30,19 @@ log = structlog.get_logger("fakegpu")
 
 
 class Writer:
-    """One client, one namespace for ConfigMaps."""
+    """One client, one namespace for ConfigMaps, and that of the scheduler for answers to it."""
 
     def __init__(
-        self, client: Client, namespace: str, instance: str, wall: Callable[[], datetime]
+        self,
+        client: Client,
+        namespace: str,
+        cuts_namespace: str,
+        instance: str,
+        wall: Callable[[], datetime],
     ) -> None:
         self._client = client
         self._maps = f"/api/v1/namespaces/{namespace}/configmaps"
+        self._cuts_namespace = cuts_namespace
         self._instance = instance[:128]
         self._wall = wall
 
@@ -60,6 +68,11 @@ class Writer:
             "allocatable": {name: str(n) for name, n in amounts.allocatable.items()},
         }
         await self._apply(f"/api/v1/nodes/{node.name}/status", _node_body(node, {}, status))
+
+    async def answer(self, node: str, instances: Iterable[Instance]) -> None:
+        """Tell the scheduler which instances there are."""
+        path = f"{migcut.path(self._cuts_namespace, node)}/status"
+        await self._unless_gone("PATCH", path, migcut.encode_status(instances), MERGE_PATCH)
 
     async def mark(self, mark: Mark) -> None:
         """Tell a reservation pod which device it holds."""

@@ -11,6 +11,8 @@ from fakegpu.node.supply import Amounts
 from fakegpu.topology.nodetopology import NodeTopology
 from fakegpu.topology.pools import Pool, Topology
 from fakegpu.topology.sharing import PluginConfig
+from scheduler.model.cut import Instance, NodeCuts
+from scheduler.model.device import Spot
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,10 +24,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     failure_rate: float = 0.0
     labels: bool = True
     numbered: bool = True
+    cuts: bool = False
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """One node and all that bears on it; ``record`` is its ConfigMap."""
+    """One node and all that bears on it; ``record`` is its ConfigMap, ``cuts`` what the scheduler
+    asks for where instances are cut to order."""
 
     node: NodeFacts
     topology: Topology
@@ -33,6 +37,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     plugin: PluginConfig | None
     pods: tuple[PodUse, ...]
     record: MapFacts | None
+    cuts: NodeCuts | None = None
+    is_dynamic: bool = False
 
 
 class Memory(msgspec.Struct, frozen=True):
@@ -42,6 +48,7 @@ class Memory(msgspec.Struct, frozen=True):
     applied: Applied = Applied()
     fingerprint: str = ""
     ready_at: float | None = None
+    begun: dict[tuple[Spot, str], float] = {}
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -63,12 +70,16 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """The documents, and what else there is to do; ``amounts`` is None where a kubelet writes."""
+    """The documents, and what else there is to do; ``amounts`` is None where a kubelet writes.
+
+    ``cut_answer`` is what to answer the scheduler, where that is news.
+    """
 
     config_map: bytes
     labels: dict[str, str]
     annotations: dict[str, str]
     amounts: Amounts | None
     memory: Memory
+    cut_answer: tuple[Instance, ...] | None = None
     notes: tuple[Note, ...] = ()
     marks: tuple[Mark, ...] = ()

@@ -25,6 +25,7 @@ from fakegpu.controller.planned import Memory, Note, Plan, Settings, View
 from fakegpu.controller.wire import NodeFacts
 from fakegpu.controller.world import Event, World
 from fakegpu.node.supply import Amounts
+from scheduler.model.names import MIG_DYNAMIC
 from scheduler.watch.client import ApiError, Unreachable
 
 RETRY_FIRST_S = 0.2
@@ -53,6 +54,7 @@ class Reconciler:
         settings: Settings,
         leads: Callable[[], bool],
         clock: Callable[[], float],
+        wall: Callable[[], float],
         rng: random.Random,
         workers: int,
     ) -> None:
@@ -61,6 +63,7 @@ class Reconciler:
         self._settings = settings
         self._leads = leads
         self._clock = clock
+        self._wall = wall
         self._rng = rng
         self._workers = workers
         self._desks: dict[str, _Desk] = {}
@@ -157,12 +160,16 @@ class Reconciler:
             plugin=self._world.plugin_config(node),
             pods=tuple(self._world.pods_on(name)),
             record=self._world.map_of(name),
+            cuts=self._world.cuts.get(name),
+            is_dynamic=self._settings.cuts and node.labels.get(MIG_DYNAMIC) == "true",
         )
-        now = self._clock()
-        made = plan(view, desk.memory, self._settings, now=now, draw=self._rng.uniform(0, 1))
+        now, wall, draw = self._clock(), self._wall(), self._rng.uniform(0, 1)
+        made = plan(view, desk.memory, self._settings, now=now, wall=wall, draw=draw)
         desk.memory = made.memory
         await self._write(node, made, desk)
         await self._tell(node, (*invalid, *made.notes))
+        if made.cut_answer is not None:
+            await self._writer.answer(name, made.cut_answer)
         for mark in made.marks:
             await self._writer.mark(mark)
         desk.failures = 0

@@ -8,8 +8,9 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from fakegpu import names
+from scheduler.model import migcut, quantity
 from scheduler.model import names as words
-from scheduler.model import quantity
+from scheduler.model.cut import NodeCuts
 from scheduler.watch.reflector import Source
 
 Amounts = dict[str, str | int | float]
@@ -130,12 +131,23 @@ def config_map(content: bytes) -> tuple[str, MapFacts | None]:
     )
 
 
+def cuts(content: bytes) -> tuple[str, NodeCuts | None]:
+    """What the scheduler asks of a node; one that cannot be read asks for nothing."""
+    try:
+        found = migcut.decode(content)
+    except msgspec.ValidationError:
+        return migcut.name_in(content), None
+    return found.node_name, found
+
+
 def source(
     kind: str,
     path: str,
     read: Callable[[bytes], tuple[str, T | None]],
     wrap: Callable[[News[T]], Any],
     selector: str = "",
+    *,
+    is_optional: bool = False,
 ) -> Source[Any]:
     """A kind that is watched; ``wrap`` says which part of the world its news are of."""
 
@@ -147,4 +159,4 @@ def source(
         pairs = (read(bytes(item)) for item in items)
         return wrap(Listed({key: value for key, value in pairs if value is not None}))
 
-    return Source(kind, path, decode, decode_list, selector)
+    return Source(kind, path, decode, decode_list, selector, is_optional)

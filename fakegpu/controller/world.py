@@ -19,6 +19,7 @@ from fakegpu.topology.document import read_config_map, read_profile
 from fakegpu.topology.invalid import Invalid
 from fakegpu.topology.pools import Pool, Topology
 from fakegpu.topology.sharing import PluginConfig, chosen, read_plugin_config
+from scheduler.model.cut import NodeCuts
 
 T = TypeVar("T")
 
@@ -47,7 +48,13 @@ class OfPlugin(msgspec.Struct, frozen=True):
     news: News[MapFacts]
 
 
-Event = OfNodes | OfPods | OfMaps | OfPlugin
+class OfCuts(msgspec.Struct, frozen=True):
+    """News of the instances that the scheduler asks for."""
+
+    news: News[NodeCuts]
+
+
+Event = OfNodes | OfPods | OfMaps | OfPlugin | OfCuts
 
 
 class World:
@@ -57,6 +64,7 @@ class World:
         self._topology_name = topology_name
         self.nodes: dict[str, NodeFacts] = {}
         self.maps: dict[str, MapFacts] = {}
+        self.cuts: dict[str, NodeCuts] = {}
         self._plugin: dict[str, MapFacts] = {}
         self._pods: dict[str, PodFacts] = {}
         self._on_node: dict[str, dict[str, PodUse]] = {}
@@ -80,6 +88,8 @@ class World:
                 self._touch(*filter(None, map(self._node_of, changed)))
                 if any(self._node_of(name) is None for name in changed):
                     self._read_topology()
+            case OfCuts(news):
+                self._touch(*_apply(self.cuts, news))
             case OfPlugin(news):
                 _apply(self._plugin, news)
                 self._read_plugin()

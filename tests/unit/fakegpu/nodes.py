@@ -13,6 +13,7 @@ from fakegpu.topology.document import read_topology
 from fakegpu.topology.nodetopology import MigStrategy, NodeTopology, Sharing
 from fakegpu.topology.pools import Topology
 from fakegpu.topology.sharing import PluginConfig, read_plugin_config
+from scheduler.model.cut import NodeCuts
 
 GPU = "nvidia.com/gpu"
 H200 = "gpuProduct: NVIDIA-H200, gpuMemory: 71680"
@@ -85,6 +86,8 @@ def planned(
     record: MapFacts | None = None,
     plugin: PluginConfig | None = None,
     now: float = 0.0,
+    wall: float = 0.0,
+    cuts: NodeCuts | None = None,
     draw: float = 0.5,
     settings: Settings | None = None,
 ) -> Plan:
@@ -97,6 +100,8 @@ def planned(
         plugin=plugin,
         pods=pods,
         record=record,
+        cuts=cuts,
+        is_dynamic=cuts is not None,
     )
     settings = settings or Settings(namespace="gpu-operator", map_prefix="topology-")
-    return plan(view, memory or Memory(), settings, now=now, draw=draw)
+    return plan(view, memory or Memory(), settings, now=now, wall=wall, draw=draw)
