@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from scheduler.model import mig
+from scheduler.model.migconfig import MigConfigError, parse_config
 from scheduler.model.miglayout import Geometry, geometry, single_profile, sound
 
 SEED = {"nvidia.com/gpu.product": "NVIDIA-H200", "nvidia.com/gpu.memory": "71680"}
@@ -261,3 +262,25 @@ def test_time_sliced_gpus_are_counted_once_for_each_slice() -> None:
     assert geometry(labels, {}, allocatable).instances == (("1g.10gb", 7),)
     full = {**allocatable, "nvidia.com/gpu": 8}
     assert sound(labels, {}, full)["nvidia.com/gpu"] == 4
+
+
+MIG_PARTED = """
+version: v1
+mig-configs:
+  all-disabled:
+    - {devices: all, mig-enabled: false}
+  all-1g.10gb:
+    - {devices: all, mig-enabled: true, mig-devices: {"1g.10gb": 7}}
+  custom:
+    - {devices: [0], mig-enabled: true, mig-devices: {"1g.10gb+me": 1, "2g.20gb": 3}}
+    - {devices: [1, 2], mig-enabled: false}
+"""
+
+
+def test_of_a_mig_parted_file_the_named_configuration_counts() -> None:
+    assert [entry.is_enabled for entry in parse_config(MIG_PARTED, "all-disabled")] == [False]
+    first, second = parse_config(MIG_PARTED, "custom")
+    assert sorted(cut.profile for cut in first.cuts) == ["1g.10gb+me", *["2g.20gb"] * 3]
+    assert (second.devices, second.cuts) == ((1, 2), ())
+    with pytest.raises(MigConfigError, match="no configuration 'all-2g'"):
+        parse_config(MIG_PARTED, "all-2g")
