@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from scheduler.model.migprofile import Board, Kind, Profile, canonical
@@ -162,6 +163,11 @@ def board_of(product: str, memory_mib: int = 0, profiles: Iterable[str] = ()) ->
 
     Some labels fit two boards; the profiles that the node names decide, then its memory.
     """
+    return _board_of(product, memory_mib, tuple(profiles))
+
+
+@lru_cache(maxsize=4096)
+def _board_of(product: str, memory_mib: int, profiles: tuple[str, ...]) -> Board | None:
     text = product.strip().lower().replace(" ", "-").replace("_", "-")
     if found := _PCI_FORM.fullmatch(text):
         name = _PCI.get(found[1])
@@ -169,7 +175,7 @@ def board_of(product: str, memory_mib: int = 0, profiles: Iterable[str] = ()) ->
     text = _SUFFIX.sub("", text).removeprefix("nvidia-").removeprefix("tesla-")
     for pattern, candidates in _PRODUCTS:
         if pattern.match(text):
-            return _nearest([BOARDS[name] for name in candidates], memory_mib, tuple(profiles))
+            return _nearest([BOARDS[name] for name in candidates], memory_mib, profiles)
     return None
 
 
