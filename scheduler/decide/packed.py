@@ -121,30 +121,40 @@ def _sort(pod: Pod, classes: Iterable[NodeClass]) -> tuple[Kinds, ...]:
 
 def _best_of(view: View, pod: Pod, kinds: Kinds, *, spread: bool) -> NodeBooks | None:
     found = _tried_out(view, pod, kinds, spread=spread)
+    is_few = len(kinds.classes) <= SHELVES_MAX
     resource, need = next(iter(pod.gpu_requests.items()), (ANY, 0))
     # A node may be over its cpu; whoever asks for none may go there all the same.
     cpu = pod.requests.get(names.CPU, 0) or NO_CPU
-
-    def judge(name: str) -> tuple[Score, NodeBooks] | None:
-        if name in view.changed or view.index.class_of(name) not in kinds.numbers:
-            return None
-        books = view.at(name)
-        assert books is not None, f"{name} is on a shelf and does not exist"
-        if first_rejection(pod, books, NODE_FILTERS):
-            return None
-        return score(pod, books, spread=spread), books
-
-    is_few = len(kinds.classes) <= SHELVES_MAX
     for shelves in [kind.shelves for kind in kinds.classes] if is_few else [view.index.shelves]:
         shelf = shelves.get(resource)
         for _, (_, name) in shelf.fitting(need, cpu, spread=spread) if shelf is not None else ():
-            if (mark := judge(name)) is not None:
-                found.append(mark)
+            books = _willing(view, pod, kinds, name)
+            if books is not None:
+                found.append((score(pod, books, spread=spread), books))
                 break
     if view.index.cuts.signatures:
-        sets = [kind.cuts for kind in kinds.classes] if is_few else [view.index.cuts]
-        found += cutsearch.best(sets, pod, judge, spread=spread)
+        found += _cut_to_order(view, pod, kinds, is_few=is_few, spread=spread)
     return min(found, key=lambda mark: mark[0])[1] if found else None
+
+
+def _willing(view: View, pod: Pod, kinds: Kinds, name: str) -> NodeBooks | None:
+    """A node that the index names, if it will do and nothing was tried out on it."""
+    if name in view.changed or view.index.class_of(name) not in kinds.numbers:
+        return None
+    books = view.at(name)
+    assert books is not None, f"{name} is on a shelf and does not exist"
+    return None if first_rejection(pod, books, NODE_FILTERS) else books
+
+
+def _cut_to_order(
+    view: View, pod: Pod, kinds: Kinds, *, is_few: bool, spread: bool
+) -> list[tuple[Score, NodeBooks]]:
+    def judge(name: str) -> tuple[Score, NodeBooks] | None:
+        books = _willing(view, pod, kinds, name)
+        return None if books is None else (score(pod, books, spread=spread), books)
+
+    sets = [kind.cuts for kind in kinds.classes] if is_few else [view.index.cuts]
+    return cutsearch.best(sets, pod, judge, spread=spread)
 
 
 def _tried_out(

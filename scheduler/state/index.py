@@ -192,9 +192,8 @@ class NodeIndex:
 
     def _shelve(self, place: _Place, books: NodeBooks) -> None:
         entries = tuple(_entries(place.node, books))
-        slot = (books.free(names.CPU), place.node.name)
-        cuts = () if books.gpus is None else tuple(cutindex.entries(books.gpus, slot))
-        if (entries, cuts) == (place.entries, place.cuts):
+        cuts = tuple(_cut_entries(place.node, books)) if books.is_dynamic else ()
+        if entries == place.entries and cuts == place.cuts:
             return
         self._unshelve(place)
         place.entries, place.cuts = entries, cuts
@@ -224,7 +223,12 @@ def _entries(node: Node, books: NodeBooks) -> Iterator[tuple[str, Group, Slot]]:
     total = sum(free.values())
     slot = (every.get(names.CPU, 0), node.name)
     yield ANY, (0, total), slot
-    if books.gpus is not None:
+    if books.is_dynamic:
         return  # found by the room on its GPUs
     for resource, left in free.items():
         yield resource, (left, total - left), slot
+
+
+def _cut_entries(node: Node, books: NodeBooks) -> Iterable[cutindex.Entry]:
+    assert books.gpus is not None
+    return cutindex.entries(books.gpus, (books.free(names.CPU), node.name))

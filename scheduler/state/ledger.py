@@ -50,11 +50,13 @@ class NodeBooks:
 
     __slots__ = (
         *("_cuts", "_gpus", "_left", "_node", "_tally", "avoided"),
-        *("pods", "ports", "resting", "used"),
+        *("is_dynamic", "pods", "ports", "resting", "used"),
     )
 
     def __init__(self, node: Node | None) -> None:
         self._node = node
+        #: Whether the node's GPUs are cut to order; most are not, and that is asked very often.
+        self.is_dynamic = node is not None and node.cuttable is not None
         self._tally: Tally | None = None
         self._left: dict[str, int] | None = None
         self._gpus: cutting.Gpus | None = None
@@ -75,6 +77,7 @@ class NodeBooks:
     @node.setter
     def node(self, node: Node | None) -> None:
         self._node = node
+        self.is_dynamic = node is not None and node.cuttable is not None
         self._changed()
 
     def _changed(self) -> None:
@@ -96,7 +99,9 @@ class NodeBooks:
     @property
     def gpus(self) -> cutting.Gpus | None:
         """The GPUs that are cut to order, counted again only after a change; else None."""
-        if self._gpus is None and self._node is not None and self._node.cuttable is not None:
+        if self.is_dynamic and self._gpus is None:
+            assert self._node is not None
+            assert self._node.cuttable is not None
             held = self.pods.values()
             self._gpus = cutting.count(self._node.cuttable, held, self._cuts, self.resting)
         return self._gpus
@@ -168,7 +173,7 @@ class NodeBooks:
         left = dict(node.allocatable)
         for resource, used in self.used.items():
             left[resource] = left.get(resource, 0) - used
-        if (gpus := self.gpus) is not None:
+        if self.is_dynamic and (gpus := self.gpus) is not None:
             left.update(gpus.left)
         if names.GPU in node.allocatable and node.is_numbered:
             left[names.GPU] -= self.tally.past_plugin

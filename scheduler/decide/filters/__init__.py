@@ -13,7 +13,6 @@ from scheduler.decide.filters import (
     avoided,
     devices,
     fit,
-    geometry,
     migstate,
     ports,
     taints,
@@ -28,7 +27,7 @@ Filter = Callable[[Pod, NodeBooks], tuple[Reason, ...]]
 #: Filters that give all nodes of one class (``state/index``) the same answer.
 CLASS_FILTERS: tuple[Filter, ...] = (unschedulable.check, taints.check, affinity.check)
 NODE_FILTERS: tuple[Filter, ...] = (
-    *(ports.check, migstate.check, geometry.check, fit.check),
+    *(ports.check, migstate.check, fit.check),
     *(devices.check, avoided.check),
 )
 FILTERS = CLASS_FILTERS + NODE_FILTERS

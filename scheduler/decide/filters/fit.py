@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from scheduler.decide.filters import geometry
 from scheduler.model import names
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Code, Reason
@@ -16,14 +17,18 @@ def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
     """One reason for each resource of which the node has too little."""
     node = books.node
     assert node is not None
-    reasons: tuple[Reason, ...] = ()
+    if books.is_dynamic and (reasons := geometry.check(pod, books)):
+        return reasons
+    reasons = ()
     if len(books.pods) + 1 > node.allocatable.get(names.PODS, 0):
         reasons = (TOO_MANY_PODS,)
     left = books.left
     for resource, need in pod.requests.items():
         have = left.get(resource, 0)
         if need > have and need > 0:
-            reasons += _insufficient(resource, need, have, node.most(resource))
+            is_plain = not books.is_dynamic
+            most = node.allocatable.get(resource, 0) if is_plain else node.most(resource)
+            reasons += _insufficient(resource, need, have, most)
     return reasons
 
 

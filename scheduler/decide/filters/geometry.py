@@ -1,7 +1,6 @@
 """Instances that are cut to order: one pod's must all find room at once, on GPUs that do not rest.
 
-That each profile alone has room is ``fit``'s to say, which is asked afterwards: what a node has
-left counts room there.
+A part of ``fit``, which then says whether each profile alone has room.
 """
 
 from __future__ import annotations

@@ -23,5 +23,5 @@ def score(pod: Pod, books: NodeBooks, *, spread: bool) -> Score:
         devices, others = -devices, -others
     # Whoever asks for no device keeps away from devices, packed or spread.
     ordered = (devices, others, -cpu if spread else cpu)
-    cut = NONE if books.gpus is None else effort(pod, books)
+    cut = effort(pod, books) if books.is_dynamic else NONE
     return (preference.dislike(pod, books.node), cut, ordered, books.node.name)

@@ -15,10 +15,10 @@ def measure(pod: Pod, books: NodeBooks) -> tuple[int, int, int]:
     """Leftovers: of the requested devices, of other devices, of cpu (milli)."""
     node = books.node
     assert node is not None
-    cpu = books.free(names.CPU) - pod.requests.get(names.CPU, 0)
     wanted = others = 0
     requested = pod.gpu_requests
-    if requested and books.gpus is not None:
+    cpu = books.free(names.CPU) - pod.requests.get(names.CPU, 0)
+    if books.is_dynamic and requested and books.gpus is not None:
         # Instances to order are no fixed number: what is left is memory slices.
         return (books.gpus.free_slices, 0, cpu)
     for resource in node.devices:
