@@ -85,6 +85,10 @@ demo: $(STAMP) ## the demo on a real API server; make demo ARGS=--keep leaves it
 contracts: $(STAMP) ## write docs/contracts.md from the tests' contract markers
 	$(BIN)/python -m tools.contracts
 
+.PHONY: charts
+charts: $(STAMP) ## write the charts' copies, schemas and tables, and webhook/deploy/ (after cluster/ changed)
+	$(BIN)/python -m tools.charts
+
 .PHONY: lock
 lock: ## renew requirements/*.txt with the newest versions that pyproject.toml allows
 	@[ -n "$(PYTHON)" ] || { echo "make lock: no Python 3.11 or newer found" >&2; exit 1; }

@@ -1,0 +1,55 @@
+{{/*
+The objects of a file below files/cluster, which are copies of the repository's cluster/ (`make
+charts` renews them), with the names of this release instead of those of the default one.
+Arguments: the root, the file's name, and annotations.
+*/}}
+{{- define "gpu-scheduler.cluster" -}}
+{{- $root := index . 0 -}}
+{{- $annotations := index . 2 -}}
+{{- $s := include "gpu-scheduler.settings" $root | fromYaml -}}
+{{- $user := printf "system:serviceaccount:%s:%s" $s.namespace $s.account -}}
+{{- range regexSplit "(?m)^---\\s*$" ($root.Files.Get (printf "files/cluster/%s" (index $ 1))) -1 }}
+{{- $object := . | replace "system:serviceaccount:gpu-scheduler-system:gpu-scheduler" $user | fromYaml -}}
+{{- $meta := $object.metadata -}}
+{{- if hasPrefix "gpu-scheduler" $meta.name }}
+{{- $_ := set $meta "name" (printf "%s%s" $s.fullname (trimPrefix "gpu-scheduler" $meta.name)) -}}
+{{- end }}
+{{- $_ := set $meta "labels" (include "gpu-scheduler.labels" $root | fromYaml) -}}
+{{- with $annotations }}{{ $_ := set $meta "annotations" . }}{{ end -}}
+{{- with $object.spec.policyName }}
+{{- $_ := set $object.spec "policyName" (printf "%s%s" $s.fullname (trimPrefix "gpu-scheduler" .)) -}}
+{{- end }}
+{{- with $object.spec.paramRef }}
+{{- $_ := set . "name" $s.lease -}}
+{{- $_ := set . "namespace" $s.namespace -}}
+{{- end }}
+{{- if eq $object.kind "FlowSchema" }}
+{{- range $rule := $object.spec.rules }}
+{{- range $rule.subjects }}
+{{- $_ := set . "serviceAccount" (dict "name" $s.account "namespace" $s.namespace) -}}
+{{- end }}
+{{- range $rule.resourceRules }}
+{{- if has "gpu-scheduler-system" .namespaces }}{{ $_ := set . "namespaces" (list $s.namespace) }}{{ end -}}
+{{- end }}
+{{- end }}
+{{- end }}
+---
+{{ toYaml $object }}
+{{- end }}
+{{- end -}}
+
+{{/* The rules of a role in files/cluster/rbac.yaml, by its kind. */}}
+{{- define "gpu-scheduler.rules" -}}
+{{- $root := index . 0 -}}
+{{- $kind := index . 1 -}}
+{{- $s := include "gpu-scheduler.settings" $root | fromYaml -}}
+{{- range regexSplit "(?m)^---\\s*$" ($root.Files.Get "files/cluster/rbac.yaml") -1 }}
+{{- $object := fromYaml . -}}
+{{- if eq $object.kind $kind }}
+{{- range $object.rules }}
+{{- if has "gpu-scheduler" .resourceNames }}{{ $_ := set . "resourceNames" (list $s.lease) }}{{ end -}}
+{{- end }}
+{{- toYaml $object.rules }}
+{{- end }}
+{{- end }}
+{{- end -}}

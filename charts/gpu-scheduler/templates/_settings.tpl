@@ -1,0 +1,71 @@
+{{/*
+Everything that templates decide by, worked out once, as YAML. Sections may be null and keys may be
+missing: values of an older release come without what is new here.
+*/}}
+{{- define "gpu-scheduler.settings" -}}
+{{- $values := .Values -}}
+{{- $fullname := include "gpu-scheduler.fullname" . -}}
+{{- $webhook := $values.webhook | default dict -}}
+{{- $certificates := $webhook.certificates | default dict -}}
+{{- $enabled := include "gpu-scheduler.on" (list $webhook.enabled true) -}}
+{{- $mode := $certificates.mode | default "self" -}}
+{{- if and $webhook.caBundle (eq $mode "self") }}{{ $mode = "existingSecret" }}{{ end -}}
+{{- $secret := $certificates.secretName | default (printf "%s-webhook-tls" $fullname) -}}
+{{- $service := $webhook.serviceName | default (printf "%s-webhook" $fullname) -}}
+{{- $image := $values.image | default dict -}}
+{{- $reference := printf "%s:%s" ($image.repository | default "gpu-scheduler") ($image.tag | default "latest" | toString) -}}
+{{- $autoscaling := $values.autoscaling | default dict -}}
+{{- $replicas := ternary 2 $values.replicaCount (kindIs "invalid" $values.replicaCount) | int -}}
+{{- $least := ternary (int ($autoscaling.minReplicas | default 1)) $replicas (not (empty $autoscaling.enabled)) -}}
+{{- $pdb := $values.podDisruptionBudget | default dict -}}
+{{- $account := $values.serviceAccount | default dict -}}
+{{- $metrics := $values.metrics | default dict -}}
+{{- $admission := $values.admissionPolicies | default dict -}}
+{{- $forwarding := $values.forwarding | default dict -}}
+{{- $health := $values.service | default dict -}}
+fullname: {{ $fullname }}
+namespace: {{ .Release.Namespace }}
+schedulerName: {{ ($values.scheduler | default dict).name | default "gpu-scheduler" }}
+lease: {{ $fullname }}
+account: {{ $account.name | default (ternary $fullname "default" (eq (include "gpu-scheduler.on" (list $account.create true)) "true")) }}
+makesAccount: {{ include "gpu-scheduler.on" (list $account.create true) | default "false" }}
+makesRoles: {{ include "gpu-scheduler.on" (list ($values.rbac | default dict).create true) | default "false" }}
+image: {{ ternary $reference (printf "%s@%s" ($image.repository | default "gpu-scheduler") ($image.digest | default "")) (empty $image.digest) | quote }}
+pullPolicy: {{ $image.pullPolicy | default "IfNotPresent" }}
+replicas: {{ $replicas }}
+scales: {{ not (empty $autoscaling.enabled) }}
+disruptionBudget: {{ and (gt $least 1) (eq (include "gpu-scheduler.on" (list $pdb.enabled true)) "true") }}
+healthService: {{ $health.name | default $fullname }}
+healthPort: {{ $health.targetPort | default 8080 }}
+networkPolicy: {{ include "gpu-scheduler.on" (list ($values.networkPolicy | default dict).enabled true) | default "false" }}
+serviceMonitor: {{ not (empty (($metrics.serviceMonitor | default dict).enabled)) }}
+prometheusRule: {{ not (empty (($metrics.prometheusRule | default dict).enabled)) }}
+dashboards: {{ not (empty (($metrics.dashboards | default dict).enabled)) }}
+protectedAnnotations: {{ include "gpu-scheduler.on" (list $admission.protectedAnnotations true) | default "false" }}
+fencing: {{ include "gpu-scheduler.on" (list $admission.fencing true) | default "false" }}
+flowSchemas: {{ include "gpu-scheduler.on" (list ($values.flowSchemas | default dict).enabled true) | default "false" }}
+tests: {{ include "gpu-scheduler.on" (list ($values.tests | default dict).enabled true) | default "false" }}
+forwards: {{ and (eq $enabled "true") (eq (include "gpu-scheduler.on" (list $forwarding.enabled true)) "true") }}
+forwardPort: {{ $forwarding.port | default 8444 }}
+webhook:
+  enabled: {{ $enabled | default "false" }}
+  mode: {{ $mode }}
+  service: {{ $service }}
+  serverName: {{ printf "%s.%s.svc" $service .Release.Namespace }}
+  configuration: {{ $webhook.configurationName | default (printf "%s-webhook" $fullname) }}
+  secret: {{ $secret }}
+  # The Secret that the scheduler keeps: all of it, or only the replicas' token.
+  keptSecret: {{ ternary $secret (printf "%s-replicas" $fullname) (eq $mode "self") }}
+  certificates: {{ ternary "/run/gpu-scheduler/certs" "/certs" (eq $mode "self") }}
+  port: {{ $webhook.port | default 8443 }}
+  days: {{ $certificates.days | default 90 }}
+{{- end -}}
+
+{{/* The names of the webhook's Service, as a certificate must carry them. */}}
+{{- define "gpu-scheduler.serverNames" -}}
+{{- $s := include "gpu-scheduler.settings" . | fromYaml -}}
+- {{ $s.webhook.service }}
+- {{ $s.webhook.service }}.{{ $s.namespace }}
+- {{ $s.webhook.serverName }}
+- {{ $s.webhook.serverName }}.cluster.local
+{{- end -}}

@@ -1,0 +1,9 @@
+"""What is written from something else, so that there is one truth of each thing.
+
+    cluster/*.yaml        ──> charts/gpu-scheduler/files/cluster/   (roles, policies, API kinds)
+    charts/*/values.yaml  ──> its values.schema.json, and the table in its README.md
+    webhook metrics etc.  ──> charts/gpu-scheduler/files/dashboards/
+    the seed-000 preset   ──> webhook/deploy/                       (needs helm)
+
+``make charts`` writes all of it; tests/unit/charts says when that was forgotten.
+"""

@@ -1,0 +1,44 @@
+"""``python -m tools.charts``: write what comes from something else; ``--no-helm`` leaves out
+webhook/deploy/, the one part that has to be rendered."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from tools.charts import copies, deploy
+from tools.charts.values import BadValues
+from tools.controlplane.errors import ControlPlaneError
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Write every file that differs, and say which."""
+    parser = argparse.ArgumentParser(prog="python -m tools.charts", description=__doc__)
+    parser.add_argument("--no-helm", action="store_true", help="do not render webhook/deploy/")
+    options = parser.parse_args(words)
+    try:
+        wanted = copies.everything()
+        for path in copies.stray():
+            print(f"removed {path.relative_to(copies.ROOT)}")
+            path.unlink()
+        _write(wanted)
+        if not options.no_helm:
+            _write(deploy.everything())
+    except (BadValues, ControlPlaneError, deploy.HelmFailed) as error:
+        print(f"charts: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _write(wanted: dict[copies.Path, str]) -> None:
+    for path, text in wanted.items():
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        print(f"wrote {path.relative_to(copies.ROOT)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+"""Everything that ``make charts`` writes without helm: what it must be, by path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+from tools.charts import dashboard, readme, schema
+from tools.charts.values import read
+
+ROOT: Final = Path(__file__).parents[2]
+CHARTS: Final = ROOT / "charts"
+SCHEDULER: Final = CHARTS / "gpu-scheduler"
+#: Of cluster/, what the chart installs.
+INSTALLED: Final = (
+    "crd-*.yaml",
+    "rbac.yaml",
+    "admission-policies.yaml",
+    "fencing-policy.yaml",
+    "flow-schemas.yaml",
+)
+
+
+def charts() -> list[Path]:
+    """The folders of our charts."""
+    return sorted(path.parent for path in CHARTS.glob("*/Chart.yaml"))
+
+
+def everything() -> dict[Path, str]:
+    """Path and text of each written file."""
+    result: dict[Path, str] = {}
+    for pattern in INSTALLED:
+        for source in sorted((ROOT / "cluster").glob(pattern)):
+            result[SCHEDULER / "files/cluster" / source.name] = source.read_text(encoding="utf-8")
+    result[SCHEDULER / "files/dashboards/gpu-scheduler.json"] = dashboard.render()
+    for chart in charts():
+        values = read(chart / "values.yaml")
+        name = yaml.safe_load((chart / "Chart.yaml").read_text(encoding="utf-8"))["name"]
+        result[chart / "values.schema.json"] = schema.render(f"Values of {name}", values)
+        page = chart / "README.md"
+        result[page] = readme.render(page.read_text(encoding="utf-8"), values)
+    return result
+
+
+def stray() -> list[Path]:
+    """Copies whose source is gone."""
+    wanted = everything()
+    return [path for path in (SCHEDULER / "files").rglob("*.*") if path not in wanted]

@@ -1,0 +1,126 @@
+"""The Grafana dashboard, from a short table: title, expression, unit.
+
+A test reads every metric's name out of the expressions and looks for it in the programs' own
+tables, so that no panel stays empty because a metric was renamed.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+#: Title, the expression of each line with its legend, and Grafana's unit.
+PANELS: Final[tuple[tuple[str, tuple[tuple[str, str], ...], str], ...]] = (
+    (
+        "Pods placed and refused",
+        (("sum by (result) (rate(scheduler_schedule_attempts_total[5m]))", "{{result}}"),),
+        "ops",
+    ),
+    ("Pods that wait", (("sum by (queue) (scheduler_pending_pods)", "{{queue}}"),), "short"),
+    (
+        "Why pods are refused",
+        (("sum by (code) (rate(gpu_scheduler_rejections_total[5m]))", "{{code}}"),),
+        "ops",
+    ),
+    (
+        "From the first sight of a pod to its Binding",
+        tuple(
+            (
+                f"histogram_quantile({q}, sum by (le) "
+                "(rate(scheduler_pod_scheduling_sli_duration_seconds_bucket[5m])))",
+                f"quantile {q}",
+            )
+            for q in ("0.5", "0.99")
+        ),
+        "s",
+    ),
+    (
+        "Time of one decision",
+        (
+            (
+                "histogram_quantile(0.99, sum by (le) "
+                "(rate(scheduler_scheduling_algorithm_duration_seconds_bucket[5m])))",
+                "quantile 0.99",
+            ),
+        ),
+        "s",
+    ),
+    (
+        "MIG requests at admission",
+        (("sum by (result) (rate(gpu_scheduler_admissions_total[5m]))", "{{result}}"),),
+        "ops",
+    ),
+    (
+        "Moves to another tier",
+        (("sum by (move, result) (increase(gpu_scheduler_moves_total[1h]))", "{{move}} {{result}}"),),
+        "short",
+    ),
+    (
+        "Reviews by the webhook",
+        (("sum by (outcome) (rate(gpu_scheduler_webhook_reviews_total[5m]))", "{{outcome}}"),),
+        "ops",
+    ),
+    (
+        "Bindings by how they ended",
+        (("sum by (outcome) (rate(gpu_scheduler_binds_total[5m]))", "{{outcome}}"),),
+        "ops",
+    ),
+    (
+        "Devices held beyond what nodes offer (0 is sound)",
+        (("max(gpu_scheduler_over_committed_devices)", "devices"),),
+        "short",
+    ),
+    ("Who leads", (("leader_election_master_status", "{{pod}}"),), "short"),
+    (
+        "Until the webhook's certificate expires",
+        (("min(gpu_scheduler_webhook_certificate_expiry_seconds)", "certificate"),),
+        "s",
+    ),
+)
+_WIDTH: Final = 12
+_HEIGHT: Final = 8
+_SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
+
+
+def render() -> str:
+    """The dashboard's JSON."""
+    return json.dumps(_dashboard(), indent=2) + "\n"
+
+
+def _dashboard() -> dict[str, Any]:
+    return {
+        "uid": "gpu-scheduler",
+        "title": "gpu-scheduler",
+        "tags": ["gpu", "scheduler"],
+        "schemaVersion": 39,
+        "editable": True,
+        "refresh": "30s",
+        "time": {"from": "now-3h", "to": "now"},
+        "templating": {
+            "list": [{"name": "datasource", "type": "datasource", "query": "prometheus"}]
+        },
+        "panels": [_panel(number, *panel) for number, panel in enumerate(PANELS)],
+    }
+
+
+def _panel(
+    number: int, title: str, lines: tuple[tuple[str, str], ...], unit: str
+) -> dict[str, Any]:
+    return {
+        "id": number + 1,
+        "title": title,
+        "type": "timeseries",
+        "datasource": _SOURCE,
+        "gridPos": {
+            "h": _HEIGHT,
+            "w": _WIDTH,
+            "x": number % 2 * _WIDTH,
+            "y": number // 2 * _HEIGHT,
+        },
+        "fieldConfig": {"defaults": {"unit": unit, "min": 0}, "overrides": []},
+        "options": {"legend": {"displayMode": "list", "placement": "bottom"}},
+        "targets": [
+            {"refId": chr(ord("A") + at), "expr": expression, "legendFormat": legend}
+            for at, (expression, legend) in enumerate(lines)
+        ],
+    }
