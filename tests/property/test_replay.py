@@ -125,10 +125,12 @@ def test_deciding_for_a_snapshot_changes_nothing(
 def test_every_part_of_the_state_is_in_the_snapshot_or_follows_from_it() -> None:
     """Who adds to the state decides here whether a decision can see it (and ``restore`` must)."""
     written = {"scheduler_name", "pods", "assumed", "namespaces", "nodes", "index"}
-    follow = {"books", "nominated", "_siblings", "verdicts"}
-    reading = {"at", "candidates", "resolve", "changed"}
+    written |= {"quotas"}
+    follow = {"books", "nominated", "_siblings", "verdicts", "groups"}
+    reading = {"at", "candidates", "resolve", "changed", "namespace"}
+    reading |= {"see_namespace", "lose_namespace", "list_namespaces"}
 
     assert set(vars(Cluster())) <= written | follow | reading
     books = {"_node", "avoided", "pods", "_cuts", "resting"}
-    books |= {"_left", "_tally", "_gpus", "ports", "used"}
+    books |= {"_left", "_tally", "_gpus", "is_dynamic", "ports", "used"}
     assert set(NodeBooks.__slots__) <= books

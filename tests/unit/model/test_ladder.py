@@ -44,6 +44,54 @@ BAD = [
     pytest.param("2g.20gb->" + "x" * 500, "x" * 40, id="long-nonsense-is-cut"),
 ]
 
+A100 = (("gpu-type", "a100"),)
+LABELLED = [
+    pytest.param("2g.20gb->1g.10gb[gpu-type=a100]", Tier(MIG_1G, A100), id="one-label"),
+    pytest.param("2g.20gb -> 1g.10gb [ gpu-type = a100 ]", Tier(MIG_1G, A100), id="blanks"),
+    pytest.param(
+        "2g.20gb->gpu[zone=b,x.example/gpu-type=a100]->fail",
+        Tier(GPU, (("x.example/gpu-type", "a100"), ("zone", "b"))),
+        id="several-in-any-order",
+    ),
+    pytest.param("2g.20gb->1g.10gb[fast=]", Tier(MIG_1G, (("fast", ""),)), id="an-empty-value"),
+]
+UNLABELLED = [
+    pytest.param("2g.20gb->1g.10gb[a100]", "'a100' is not a label", id="no-value"),
+    pytest.param("2g.20gb->1g.10gb[]", "'' is not a label", id="nothing"),
+    pytest.param("2g.20gb->1g.10gb[a=b", "is not a MIG profile", id="not-closed"),
+    pytest.param("2g.20gb->1g.10gb[a=b]c", "is not a MIG profile", id="something-behind"),
+    pytest.param("2g.20gb->1g.10gb[-=b]", "is not a label", id="a-bad-key"),
+    pytest.param("2g.20gb->1g.10gb[a=ö]", "is not a label", id="a-bad-value"),
+    pytest.param("2g.20gb->1g.10gb[a=b,a=c]", "asks for two values of 'a'", id="two-values"),
+    pytest.param("2g.20gb[a=b]->1g.10gb", "give the pod a nodeSelector", id="the-first-tier"),
+    pytest.param("2g.20gb->1g.10gb[a=b]->1g.10gb[a=b]", "names a tier twice", id="twice"),
+]
+
+
+@pytest.mark.parametrize(("text", "last"), LABELLED)
+def test_a_tier_may_count_on_some_nodes_only(text: str, last: Tier) -> None:
+    assert parse_ladder(text).tiers == (Tier(MIG_2G), last)
+    assert parse_ladder("2g.20gb->" + last.text).tiers[1] == last
+
+
+@pytest.mark.parametrize(("text", "part"), UNLABELLED)
+def test_labels_that_cannot_be_read_are_refused(text: str, part: str) -> None:
+    with pytest.raises(LadderError) as refused:
+        parse_ladder(text)
+
+    assert part in str(refused.value)
+    assert len(str(refused.value)) < 200
+
+
+def test_one_profile_may_be_two_tiers_on_different_nodes() -> None:
+    ladder = parse_ladder("2g.20gb->1g.10gb[gpu-type=h100]->1g.10gb[gpu-type=a100]")
+
+    assert [tier.text for tier in ladder.below(MIG_2G)] == [
+        "1g.10gb[gpu-type=h100]",
+        "1g.10gb[gpu-type=a100]",
+    ]
+    assert ladder.below(MIG_1G) == ()
+
 
 @pytest.mark.contract("S0-25", "S0-26")
 @pytest.mark.parametrize(("text", "tiers", "is_strict"), GOOD)
