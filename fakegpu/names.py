@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from scheduler.model.names import PREFIX
+from scheduler.model.names import PREFIX, UNUSABLE_DEVICES
 
 OPERATOR: Final = "fake-gpu-operator"
 NAMESPACE: Final = "gpu-operator"
@@ -39,7 +39,7 @@ MIG_FAULTS: Final = PREFIX + "fake-mig"  # annotation: "latency=5s,fail=0.5"
 # --- what the operator writes on nodes ----------------------------------------------------
 MIG_STATE: Final = "nvidia.com/mig.config.state"
 MIG_MAPPING: Final = "run.ai/mig-mapping"  # annotation
-UNUSABLE: Final = PREFIX + "unusable-devices"  # annotation: indexes of failed GPUs, "1,3"
+UNUSABLE: Final = UNUSABLE_DEVICES  # annotation
 DEPLOY_EXPORTER: Final = "nvidia.com/gpu.deploy.dcgm-exporter"
 DEPLOY_ON_NODE: Final = (
     "nvidia.com/gpu.deploy.device-plugin",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from scheduler.decide.filters.devices import absence
 from scheduler.decide.view import Profile, View
 from scheduler.model import names
 from scheduler.model.device import Devices
@@ -79,11 +80,8 @@ def device_problem(pod: Pod, entry: MapEntry, books: NodeBooks) -> Reason | None
     """Why the line's devices cannot be had on the node, or None."""
     node = books.node
     assert node is not None
-    if node.gpu_count is not None and max(entry.devices) >= node.gpu_count:
-        return _refused(
-            Code.DEVICE_NOT_FOUND,
-            f"node(s) without GPU {max(entry.devices)} (the node has {node.gpu_count})",
-        )
+    if (problem := absence(node, entry.devices)) is not None:
+        return problem
     if not _is_by_number(pod, node):
         return None  # the kubelet picks: nothing is held by number
     if not node.is_numbered and books.tally.holds_plugin_devices:

@@ -69,6 +69,9 @@ ADVICE: Final[dict[Code, Advice]] = {
     ),
     Code.DEVICE_HELD: Advice(_MAP, "name other devices in the map, or end the pod that holds them"),
     Code.DEVICE_NOT_FOUND: Advice(_MAP, "name only devices that the node has, counted from 0"),
+    Code.DEVICE_FAILED: Advice(
+        _MAP, "name another device in the map, or wait until the node's GPU is repaired"
+    ),
     Code.DEVICES_UNKNOWN: Advice(
         _DEVICES,
         "nothing, if it passes; else recreate the pods on the node whose annotation"
@@ -140,6 +143,7 @@ _WORDS: Final[tuple[tuple[Code, re.Pattern[str]], ...]] = tuple(
         (Code.NODE_COUNTS_DEVICES, r"node\(s\) where the kubelet picks GPUs run"),
         (Code.DEVICE_HELD, r"node\(s\) where GPU \d+ is held"),
         (Code.DEVICE_NOT_FOUND, r"node\(s\) without GPU \d+"),
+        (Code.DEVICE_FAILED, r"node\(s\) whose GPU \d+ failed"),
         (Code.DEVICES_UNKNOWN, r"node\(s\) had GPUs held under unknown numbers"),
         (Code.NODE_AVOIDED, r"node\(s\) were avoided"),
         (Code.NOT_IN_MAP, r"node\(s\) not named by gpu-scheduling-map"),

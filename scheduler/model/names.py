@@ -49,6 +49,8 @@ MIG_CONFIG: Final = "run.ai/mig.config"  # on nodes: a document that says how GP
 # --- labels -------------------------------------------------------------------------------
 NODE_ALIASES: Final = ("gpu-node-name", "gpu-node")  # in the order in which they are asked
 NUMBERED: Final = PREFIX + "devices"  # node label; value "numbered"
+#: Node annotation: indexes of GPUs that failed, such as ``1,3``.
+UNUSABLE_DEVICES: Final = PREFIX + "unusable-devices"
 MIG_DYNAMIC: Final = PREFIX + "mig-dynamic"  # node label; value "true"
 GPU_PRODUCT: Final = "nvidia.com/gpu.product"
 GPU_COUNT: Final = "nvidia.com/gpu.count"
@@ -62,6 +64,8 @@ FILTER_LABELS: Final = (
     *(*NODE_ALIASES, NUMBERED, MIG_DYNAMIC),
     *(MIG_STATE, MIG_WANTED, MIG_MANAGER, GPU_PRODUCT, MIG_STRATEGY),
 )
+#: What is kept of a node's annotations.
+NODE_ANNOTATIONS: Final = (MIG_CONFIG, UNUSABLE_DEVICES)
 MAPS_ALLOWED: Final = PREFIX + "maps"  # namespace label; value "allowed"
 FALLBACK_NAMESPACE: Final = PREFIX + "mig-fallback"  # namespace label; value "enabled"
 WEBHOOK_OPT_OUT: Final = "gpu-webhook"  # namespace label; value "disabled"

@@ -26,7 +26,7 @@ class Cuttable(msgspec.Struct, frozen=True, gc=False):
 class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A node of the cluster; ``allocatable`` in base units (milli cpu, whole units).
 
-    ``annotations`` are only those that say how its GPUs are cut.
+    ``annotations`` are only those that say how its GPUs are cut, and which of them failed.
     """
 
     name: str
@@ -93,6 +93,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         device plugin honours our choice and says so by a label. Everywhere else the
         kubelet picks and we can only count.
         """
+        if self.failed_gpus:  # what is offered are no longer the indexes from 0 on
+            return not self.advertises_gpus
         return self.labels.get(names.NUMBERED) == "numbered" or not self.advertises_gpus
 
     @cached_property
@@ -109,6 +111,12 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def single_profile(self) -> str:
         """The profile whose slices ``nvidia.com/gpu`` counts here; empty where it counts GPUs."""
         return single_profile(self.labels)
+
+    @cached_property
+    def failed_gpus(self) -> frozenset[int]:
+        """Indexes of GPUs that exist and must not be used."""
+        words = self.annotations.get(names.UNUSABLE_DEVICES, "").split(",")
+        return frozenset(int(word) for word in words if word.isascii() and word.isdigit())
 
     @property
     def gpu_count(self) -> int | None:

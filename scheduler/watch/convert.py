@@ -75,8 +75,8 @@ def to_node(wire: NodeWire) -> Node:
     """A Node of the model."""
     meta = wire.metadata
     labels = meta.labels or {}
-    config = (meta.annotations or {}).get(names.MIG_CONFIG)
-    annotations = {names.MIG_CONFIG: config} if config else {}
+    said = meta.annotations or {}
+    annotations = {key: said[key] for key in names.NODE_ANNOTATIONS if said.get(key)}
     amounts = resources.amounts(wire.status.allocatable)
     return Node(
         name=meta.name,

@@ -1,11 +1,14 @@
 """GPUs one by one (design 5.5): who picks the device on this node, and is it known.
 
-For packed pods here; a mapped pod's own devices are checked by ``decide/mapped``.
+For packed pods here; whether a mapped pod's own devices are free is for ``decide/mapped``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from scheduler.model import names
+from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Code, Reason
 from scheduler.state.ledger import NodeBooks
@@ -22,6 +25,21 @@ NOTHING_TO_READ = Reason(
     text="node(s) where the kubelet picks GPUs for a container that reads its devices",
     resolvable=False,
 )
+
+
+def absence(node: Node, devices: Sequence[int]) -> Reason | None:
+    """Why a node cannot give these devices to anybody: it has no such GPU, or one failed.
+
+    While a GPU is failed the node offers fewer than it has, so its count says nothing then.
+    """
+    if failed := node.failed_gpus.intersection(devices):
+        text = f"node(s) whose GPU {min(failed)} failed"
+        return Reason(code=Code.DEVICE_FAILED, text=text, resolvable=False)
+    count = node.gpu_count
+    if count is None or node.failed_gpus or max(devices) < count:
+        return None
+    text = f"node(s) without GPU {max(devices)} (the node has {count})"
+    return Reason(code=Code.DEVICE_NOT_FOUND, text=text, resolvable=False)
 
 
 def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:

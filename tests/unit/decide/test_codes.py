@@ -16,6 +16,7 @@ PROFILES = {
     Code.NOT_MUTATED: Profile(maps_allow="all", expects_webhook=True),
 }
 FOUR = node(gpus=4, numbered=True)
+FAILED = node(gpus=3, annotations={"gpu-scheduler.io/unusable-devices": "1"})
 WEB = "Deployment/web@r1"
 HOLDER = pod("web-a", owner=WEB, map="0=n1:0", node="n1", index=0, devices="gpu:0")
 
@@ -41,6 +42,7 @@ EXAMPLES: dict[Code, tuple[list[Any], Wishes]] = {
     Code.GPU_RESTS: ([dynamic(), Resting(node_name="n1", gpus=(0,))], {"mig": {"2g.20gb": 1}}),
     Code.NODE_COUNTS_DEVICES: ([node(gpus=4), pod("a", gpus=1, node="n1")], {"map": "0=n1:1"}),
     Code.DEVICE_HELD: ([FOUR, HOLDER], {"map": "0=n1:0"}),
+    Code.DEVICE_FAILED: ([FAILED], {"map": "0=n1:1"}),
     Code.DEVICE_NOT_FOUND: ([FOUR], {"map": "0=n1:4"}),
     Code.DEVICES_UNKNOWN: ([FOUR, pod("a", gpus=1, node="n1")], {"gpus": 1}),
     Code.NODE_AVOIDED: ([FOUR, Avoided(node_name="n1", scopes=("",))], {}),

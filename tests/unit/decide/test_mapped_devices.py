@@ -46,6 +46,17 @@ KINDS: list[Any] = [
 ]
 
 
+def test_a_gpu_that_failed_is_given_to_nobody_and_the_others_are() -> None:
+    """The node's own count is one less meanwhile, and its last GPU is there all the same."""
+    broken = node(gpus=3, numbered=True, annotations={"gpu-scheduler.io/unusable-devices": "1"})
+    state = cluster(broken)
+
+    assert codes(state, pod("m-0", map="0=n1:0,1")) == {Code.DEVICE_FAILED}
+    assert placed(state, pod("m-0", map="0=n1:0,3")).devices.numbers == (0, 3)
+    assert placed(state, pod("p", gpus=3)).devices.numbers == ()
+    assert codes(state, pod("p", gpus=4)) == {Code.INSUFFICIENT}
+
+
 @pytest.mark.parametrize(("at", "wishes", "given", "value"), KINDS)
 def test_how_a_map_reaches_the_hardware(
     at: Node, wishes: Any, given: Devices, value: str | None
