@@ -11,8 +11,8 @@ import msgspec
 from fakegpu import names
 from fakegpu.controller.planned import Plan, Settings, View
 from fakegpu.controller.wire import MapFacts, NodeFacts
-from fakegpu.node import faults, repartition
 from fakegpu.node import labels as face
+from fakegpu.node import repartition
 from fakegpu.topology.nodetopology import NodeTopology, encode_yaml
 
 
@@ -46,14 +46,12 @@ def node_labels(
     node: NodeFacts,
     topology: NodeTopology,
     step: repartition.Step,
-    known: faults.Faults,
     settings: Settings,
 ) -> dict[str, str]:
     """The node's labels."""
     found: dict[str, str] = {}
     if settings.labels:
-        # Numbers are only right while every index can be used.
-        numbered = settings.numbered and node.is_kwok and not known.unusable
+        numbered = settings.numbered and node.is_kwok
         found = face.labels(topology, is_kwok=node.is_kwok, is_numbered=numbered)
     if step.state:
         found[names.MIG_STATE] = step.state

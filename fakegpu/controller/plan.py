@@ -33,7 +33,13 @@ def plan(
     before = memory.topology or partition.recorded(view.record)
     rate = settings.failure_rate if known.mig.fail_rate is None else known.mig.fail_rate
     latency_s = settings.latency_s if known.mig.latency_s is None else known.mig.latency_s
-    at = Moment(now=now, wall=wall, latency_s=latency_s, fails=draw < rate)
+    at = Moment(
+        now=now,
+        wall=wall,
+        latency_s=latency_s,
+        fails=draw < rate,
+        broken=frozenset(known.unusable),
+    )
     step, kept, answer = partition.partition(view, memory, before, at)
     bare = hardware(
         node.name,
@@ -46,7 +52,7 @@ def plan(
     topology = assign(bare, view.pods, before=before, assigned=assigned(view.record))
     return Plan(
         config_map=documents.config_map(view, topology, step.applied, settings),
-        labels=documents.node_labels(node, topology, step, known, settings),
+        labels=documents.node_labels(node, topology, step, settings),
         annotations=documents.node_annotations(topology, step, known.unusable),
         amounts=amounts(topology, known.allocatable) if _is_ours(node) else None,
         memory=msgspec.structs.replace(kept, topology=topology),

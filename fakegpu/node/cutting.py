@@ -26,12 +26,13 @@ Begun = Mapping[tuple[Spot, str], float]
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
-    """When it is, on both clocks, and what chance and configuration say."""
+    """When it is, on both clocks, what chance and configuration say, and which GPUs are broken."""
 
     now: float
     wall: float
     latency_s: float
     fails: bool
+    broken: frozenset[int] = frozenset()
 
 
 class Cutting(msgspec.Struct, frozen=True):
@@ -151,7 +152,10 @@ def _answer(
     until = epoch(order.deadline) if order.deadline else None
     if ready_at is None and until is not None and until <= at.wall:
         return None  # nobody waits for it any more
-    if problem := there.obstacle(order.spot):
+    problem = there.obstacle(order.spot)
+    if order.spot.gpu in at.broken:
+        problem = f"GPU {order.spot.gpu} failed"
+    if problem:
         return Instance(order.spot, CutState.FAILED, "", problem, order.deadline)
     if not order.deadline:
         ready_at = at.now  # a pod runs on it: it was there before

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import msgspec
 
-from scheduler.model import names
+from scheduler.model import failed, names
 from scheduler.model.migboards import board_of
 from scheduler.model.miglayout import Geometry, geometry, hold, single_profile
 from scheduler.model.migprofile import Board, profile_of
@@ -93,8 +93,6 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         device plugin honours our choice and says so by a label. Everywhere else the
         kubelet picks and we can only count.
         """
-        if self.failed_gpus:  # what is offered are no longer the indexes from 0 on
-            return not self.advertises_gpus
         return self.labels.get(names.NUMBERED) == "numbered" or not self.advertises_gpus
 
     @cached_property
@@ -115,8 +113,15 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def failed_gpus(self) -> frozenset[int]:
         """Indexes of GPUs that exist and must not be used."""
-        words = self.annotations.get(names.UNUSABLE_DEVICES, "").split(",")
-        return frozenset(int(word) for word in words if word.isascii() and word.isdigit())
+        return failed.failed_gpus(self.annotations)
+
+    @cached_property
+    def indexes(self) -> tuple[int, ...]:
+        """The GPUs that can be used, by index, where they have numbers."""
+        if not self.gpu_count:
+            return ()
+        count = failed.index_count(self.labels, self.annotations, self.gpu_count)
+        return tuple(index for index in range(count) if index not in self.failed_gpus)
 
     @property
     def gpu_count(self) -> int | None:

@@ -185,9 +185,8 @@ class NodeBooks:
 
     def free_numbers(self) -> tuple[int, ...]:
         """Indexes that nobody holds, ascending; empty where the node has no known count."""
-        count = self._node.gpu_count if self._node else None
-        held = self.tally.holders
-        return tuple(number for number in range(count or 0) if number not in held)
+        there = self._node.indexes if self._node else ()
+        return tuple(number for number in there if number not in self.tally.holders)
 
 
 def _count(entries: Iterable[tuple[Pod, Holding]]) -> Tally:

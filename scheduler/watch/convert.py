@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from scheduler.model import miglayout, names, podfields, resources
+from scheduler.model import failed, miglayout, names, podfields, resources
 from scheduler.model.group import group_of
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Condition, Container, HostPort, Owner, Pod, Role
@@ -78,13 +78,14 @@ def to_node(wire: NodeWire) -> Node:
     said = meta.annotations or {}
     annotations = {key: said[key] for key in names.NODE_ANNOTATIONS if said.get(key)}
     amounts = resources.amounts(wire.status.allocatable)
+    amounts = miglayout.sound(labels, annotations, amounts)
     return Node(
         name=meta.name,
         uid=meta.uid,
         labels=labels,
         unschedulable=wire.spec.unschedulable,
         taints=wire.spec.taints or (),
-        allocatable=miglayout.sound(labels, annotations, amounts),
+        allocatable=failed.usable(labels, annotations, amounts),
         annotations=annotations,
     )
 

@@ -53,7 +53,7 @@ def test_a_gpu_that_failed_is_given_to_nobody_and_the_others_are() -> None:
 
     assert codes(state, pod("m-0", map="0=n1:0,1")) == {Code.DEVICE_FAILED}
     assert placed(state, pod("m-0", map="0=n1:0,3")).devices.numbers == (0, 3)
-    assert placed(state, pod("p", gpus=3)).devices.numbers == ()
+    assert placed(state, pod("p", gpus=3)).devices.numbers == (0, 2, 3)
     assert codes(state, pod("p", gpus=4)) == {Code.INSUFFICIENT}
 
 

@@ -101,6 +101,14 @@ def test_an_impossible_order_fails_with_its_deadline_and_stays_answered() -> Non
     assert asked(*impossible, told=answers, memory=plan.memory).cut_answer is None
 
 
+def test_nothing_is_cut_on_a_gpu_that_failed() -> None:
+    broken = facts(annotations={"gpu-scheduler.io/fake-failures": "0:xid-79"})
+
+    plan = asked(order(), order(Spot(1, 0, "2g.20gb")), node=broken)
+
+    assert states(plan) == {"2g.20gb@0/0": "Failed", "2g.20gb@1/0": "Pending"}
+
+
 def test_a_failure_by_configuration_is_an_answer_to_that_request_only() -> None:
     settings = Settings(namespace="n", map_prefix="t-", latency_s=0.0, failure_rate=1.0)
     failed = asked(order(), settings=settings)

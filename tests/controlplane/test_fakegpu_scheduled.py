@@ -1,0 +1,130 @@
+"""The scheduler and the fake GPU operator together: what one breaks or cuts, the other sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from gpuctl.fakeoperator import NAMESPACE, FakeOperator
+from gpuctl.product import ROOT, Product
+from tests.controlplane.conftest import MakeNode
+from tests.controlplane.workloads import Json, Watcher, annotation, node_of, pod
+from tools.controlplane import ControlPlane
+
+POOL = "run.ai/simulated-gpu-node-pool"
+GPU = "nvidia.com/gpu"
+DEVICES = "gpu-scheduler.io/devices"
+FAILURES = "gpu-scheduler.io/fake-failures"
+POOLS: Json = {
+    "nodePools": {
+        "pair": {"gpus": [{"type": "l40s", "count": 2}]},
+        "dynamic": {"gpus": [{"type": "NVIDIA-A100-SXM4-80GB", "count": 2}]},
+    }
+}
+
+
+@pytest.fixture(scope="module")
+def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    config = {"mig": {"cutTimeoutS": 5}}
+    with Product(cp, tmp_path_factory.mktemp("product"), config=config) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def operator(
+    cp: ControlPlane, product: Product, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[FakeOperator]:
+    assert product.is_running("scheduler")
+    mig = {"latencyS": 0.2, "cutsNamespace": "gpu-scheduler-system"}
+    running = FakeOperator(cp, tmp_path_factory.mktemp("fakegpu"), config={"mig": mig})
+    running.install()
+    cp.kubectl("apply", "-f", str(ROOT / "cluster" / "fakegpu-migcuts-rbac.yaml"))
+    running.configure(POOLS)
+    with running:
+        yield running
+
+
+@pytest.fixture
+def here(cp: ControlPlane, operator: FakeOperator, namespace: str) -> Watcher:
+    assert operator.pid
+    return Watcher(cp, namespace)
+
+
+def wait_usable(here: Watcher, name: str, resource: str, count: int) -> None:
+    def offers(node: Any) -> bool:
+        return bool(node["status"]["allocatable"].get(resource) == str(count))
+
+    here.client.wait_for(f"/api/v1/nodes/{name}", offers, what=f"{count} {resource} on {name}")
+
+
+def set_failures(here: Watcher, node: str, text: str | None) -> None:
+    here.client.patch(f"/api/v1/nodes/{node}", {"metadata": {"annotations": {FAILURES: text}}})
+
+
+def topology(here: Watcher, node: str) -> str:
+    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/topology-{node}"
+    return str(here.client.get(path)["data"]["topology.yml"])
+
+
+def test_no_pod_goes_to_a_failed_gpu_and_the_next_starts_when_it_recovers(
+    here: Watcher, kwok_node: MakeNode
+) -> None:
+    kwok_node("fs-pair", labels={POOL: "pair"})
+    wait_usable(here, "fs-pair", GPU, 2)
+    set_failures(here, "fs-pair", "0:xid-79")
+    wait_usable(here, "fs-pair", GPU, 1)
+
+    here.create(pod("first", limits={GPU: "1"}))
+    here.wait_bound(1)
+    here.create(pod("second", limits={GPU: "1"}))
+    here.wait_explained("second", "Insufficient nvidia.com/gpu")
+    here.create(pod("m-0", annotations={"gpu-scheduling-map": "0=fs-pair:0"}))
+    here.wait_explained("m-0", "whose GPU 0 failed")
+    here.client.delete(here.path("Pod", "m-0"))
+    here.client.wait_for(
+        f"/api/v1/namespaces/{NAMESPACE}/configmaps/topology-fs-pair",
+        lambda seen: "pod: first" in seen["data"]["topology.yml"],
+        what="the pod in the topology",
+    )
+    _, _, second_gpu = topology(here, "fs-pair").partition("- id: ")[2].partition("- id: ")
+    assert "pod: first" in second_gpu
+
+    set_failures(here, "fs-pair", None)
+    here.wait_bound(2)
+
+
+def test_instances_are_cut_to_order_for_pods_and_show_who_holds_them(
+    here: Watcher, kwok_node: MakeNode
+) -> None:
+    kwok_node("fs-cut", labels={POOL: "dynamic", "gpu-scheduler.io/mig-dynamic": "true"})
+    wait_usable(here, "fs-cut", GPU, 0)
+    here.create(pod("small", limits={"nvidia.com/mig-2g.20gb": "1"}))
+    here.create(pod("large", limits={"nvidia.com/mig-7g.80gb": "1"}))
+
+    large, small = here.wait_bound(2)
+
+    assert node_of(large) == node_of(small) == "fs-cut"
+    wait_usable(here, "fs-cut", "nvidia.com/mig-7g.80gb", 1)
+    wait_usable(here, "fs-cut", "nvidia.com/mig-2g.20gb", 1)
+    place = str(annotation(small, DEVICES))
+    here.client.wait_for(
+        f"/api/v1/namespaces/{NAMESPACE}/configmaps/topology-fs-cut",
+        lambda seen: "pod: small" in seen["data"]["topology.yml"],
+        what=f"the pod at {place} in the topology",
+    )
+
+
+def test_where_cutting_fails_the_pod_says_so_and_another_gpu_is_taken(
+    here: Watcher, kwok_node: MakeNode
+) -> None:
+    labels = {POOL: "dynamic", "gpu-scheduler.io/mig-dynamic": "true"}
+    kwok_node("fs-broken", labels=labels, annotations={FAILURES: "0:xid-48"})
+    wait_usable(here, "fs-broken", GPU, 0)
+
+    here.create(pod("p", limits={"nvidia.com/mig-2g.20gb": "1"}))
+    (bound,) = here.wait_bound(1)
+
+    assert "@1/" in str(annotation(bound, DEVICES))
+    here.wait("the event", lambda _: "CutFailed" in {one["reason"] for one in here.events("p")})
