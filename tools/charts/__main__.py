@@ -6,8 +6,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from tools.charts import copies, deploy
+from tools.charts import copies
+from tools.charts.deploy import everything as plain_manifests
+from tools.charts.helm import HelmFailed
 from tools.charts.values import BadValues
 from tools.controlplane.errors import ControlPlaneError
 
@@ -24,14 +27,14 @@ def main(words: Sequence[str] | None = None) -> int:
             path.unlink()
         _write(wanted)
         if not options.no_helm:
-            _write(deploy.everything())
-    except (BadValues, ControlPlaneError, deploy.HelmFailed) as error:
+            _write(plain_manifests())
+    except (BadValues, ControlPlaneError, HelmFailed) as error:
         print(f"charts: {error}", file=sys.stderr)
         return 1
     return 0
 
 
-def _write(wanted: dict[copies.Path, str]) -> None:
+def _write(wanted: dict[Path, str]) -> None:
     for path, text in wanted.items():
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue

@@ -52,7 +52,12 @@ PANELS: Final[tuple[tuple[str, tuple[tuple[str, str], ...], str], ...]] = (
     ),
     (
         "Moves to another tier",
-        (("sum by (move, result) (increase(gpu_scheduler_moves_total[1h]))", "{{move}} {{result}}"),),
+        (
+            (
+                "sum by (move, result) (increase(gpu_scheduler_moves_total[1h]))",
+                "{{move}} {{result}}",
+            ),
+        ),
         "short",
     ),
     (

@@ -15,14 +15,14 @@ from typing import Any, Final
 import yaml
 
 from tools.charts.copies import ROOT, SCHEDULER
-from tools.charts.helm import HelmFailed, template
-
-__all__ = ["FOLDER", "NAMESPACE", "PLACEHOLDER", "HelmFailed", "everything"]
+from tools.charts.helm import template
 
 FOLDER: Final = ROOT / "webhook" / "deploy"
 NAMESPACE: Final = "gpu-webhook"
 PLACEHOLDER: Final = "CA_BUNDLE_PLACEHOLDER"
-HEAD: Final = "# Written by `make charts` from charts/gpu-scheduler, preset ci/seed-000-values.yaml.\n"
+HEAD: Final = (
+    "# Written by `make charts` from charts/gpu-scheduler, preset ci/seed-000-values.yaml.\n"
+)
 FILES: Final = {
     "00-namespace.yaml": ("Namespace", "CustomResourceDefinition"),
     "01-rbac.yaml": (
@@ -49,7 +49,12 @@ VALUES: Final = (
 
 def everything() -> dict[Path, str]:
     """Path and text of each manifest."""
-    words = ["--values", SCHEDULER / "ci/seed-000-values.yaml", "--set", ",".join(VALUES)]
+    words: list[str | Path] = [
+        "--values",
+        SCHEDULER / "ci/seed-000-values.yaml",
+        "--set",
+        ",".join(VALUES),
+    ]
     text = template(SCHEDULER, release="gpu-webhook", namespace=NAMESPACE, words=words)
     objects = [_plain(one) for one in yaml.safe_load_all(text) if one]
     result = {}

@@ -41,8 +41,6 @@ def helm(*words: str | Path, kubeconfig: Path | None = None) -> str:
     return ended.stdout
 
 
-def template(
-    chart: Path, *, release: str, namespace: str, words: Sequence[str | Path] = ()
-) -> str:
+def template(chart: Path, *, release: str, namespace: str, words: Sequence[str | Path] = ()) -> str:
     """The chart's objects as YAML."""
     return helm("template", release, chart, "--namespace", namespace, *words)

@@ -40,7 +40,7 @@ def render(title: str, values: list[Value]) -> str:
             section = section["properties"].setdefault(key, _section())
         section["properties"][value.path[-1]] = _one(value)
     used = json.dumps(root)
-    head = {"$schema": "http://json-schema.org/draft-07/schema#", "title": title}
+    head: dict[str, Any] = {"$schema": "http://json-schema.org/draft-07/schema#", "title": title}
     if "#/$defs/" in used:
         head["$defs"] = _configuration()
     return json.dumps(head | root, indent=2) + "\n"

@@ -92,5 +92,7 @@ def _check(tree: Any, documented: set[Path_], at: Path_) -> None:
         if where in documented:
             continue
         if not isinstance(below, dict) or not below:
-            raise BadValues(f"{'.'.join(where)}: describe it with a comment that begins with `# --`")
+            raise BadValues(
+                f"{'.'.join(where)}: describe it with a comment that begins with `# --`"
+            )
         _check(below, documented, where)

@@ -1,0 +1,113 @@
+"""Each thing is said once: what the charts repeat is written by a tool, or compared here.
+
+cluster/ is where roles, policies and API kinds are changed; the chart must install the same.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+import yaml
+
+from tests.unit.charts.rendering import SCHEDULER, Json, objects, one, settings
+from tools.charts import copies, deploy
+from webhook.configuration import webhook_configuration
+
+REMEDY = (
+    "run `make charts` and commit what it writes below charts/ and webhook/deploy/"
+    " (cluster/ and values.yaml are the places to edit; without helm:"
+    " `python -m tools.charts --no-helm` and then `make charts` once it is built)"
+)
+SHIPPED = [
+    path.name for pattern in copies.INSTALLED for path in (copies.ROOT / "cluster").glob(pattern)
+]
+#: Files of cluster/ that belong to something else than the scheduler.
+ELSEWHERE = {"kwok-stages.yaml"}
+
+
+def stale(wanted: dict[Path, str]) -> list[str]:
+    """Files that are not as they must be."""
+    return [
+        str(path.relative_to(copies.ROOT))
+        for path, text in wanted.items()
+        if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]
+
+
+def test_copies_schemas_and_tables_are_fresh() -> None:
+    assert not stale(copies.everything()), f"not fresh: {stale(copies.everything())}; {REMEDY}"
+    left = [str(path.relative_to(copies.ROOT)) for path in copies.stray()]
+    assert not left, f"their source is gone: {left}; {REMEDY}"
+
+
+@pytest.mark.contract("S0-16")
+def test_the_plain_manifests_are_those_of_the_chart() -> None:
+    wanted = deploy.everything()
+    assert not stale(wanted), f"not fresh: {stale(wanted)}; {REMEDY}"
+    there = {path.name for path in deploy.FOLDER.glob("*.yaml")}
+    extra = there - {path.name for path in wanted} - {"04-webhook-config-patched.yaml"}
+    assert not extra, f"nobody writes webhook/deploy/{', '.join(sorted(extra))}"
+
+
+def key(manifest: Json) -> tuple[str, str]:
+    """Kind and name."""
+    return manifest["kind"], manifest["metadata"]["name"]
+
+
+def bare(manifest: Json) -> Json:
+    """Without labels and annotations, which are each side's own."""
+    meta = {k: v for k, v in manifest["metadata"].items() if k not in ("labels", "annotations")}
+    return manifest | {"metadata": meta}
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.contract("S2-B14", "S2-21")
+def test_the_default_release_installs_exactly_what_cluster_says(name: str) -> None:
+    """The same objects under the same names, byte for byte but for labels."""
+    rendered = {key(each): bare(each) for each in objects()}
+    for source in yaml.safe_load_all((copies.ROOT / "cluster" / name).read_text("utf-8")):
+        if source["kind"] == "Namespace":
+            continue
+        assert key(source) in rendered, f"{key(source)} of cluster/{name} is missing; {REMEDY}"
+        assert rendered[key(source)] == bare(source), f"cluster/{name} differs; {REMEDY}"
+
+
+def test_every_file_of_cluster_is_installed_or_known_to_belong_elsewhere() -> None:
+    files = {
+        path.name
+        for path in (copies.ROOT / "cluster").glob("*.yaml")
+        if not path.name.startswith(("kind-", "fakegpu-"))
+    }
+    unknown = files - set(SHIPPED) - ELSEWHERE
+    assert not unknown, (
+        f"cluster/{', '.join(sorted(unknown))}: if the chart shall install it, name it in"
+        " tools/charts/copies.py (INSTALLED) and include it in a template;"
+        " otherwise name it here (ELSEWHERE)"
+    )
+
+
+@pytest.mark.parametrize("scope", ["ours", "all"])
+@pytest.mark.parametrize("policy", ["Ignore", "Fail"])
+@pytest.mark.contract("S2-16", "S2-B4")
+def test_the_registration_is_the_one_that_the_code_writes(
+    scope: Literal["ours", "all"], policy: Literal["Ignore", "Fail"]
+) -> None:
+    """webhook/configuration.py is what the demo and the tests register; only who trusts whom
+    differs."""
+    words = settings(f"config.fallback.scope={scope}", f"webhook.failurePolicy={policy}")
+    rendered = one(objects(SCHEDULER, *words), "MutatingWebhookConfiguration")
+    expected = webhook_configuration(
+        ca_bundle=b"",
+        scheduler_name="gpu-scheduler",
+        own_namespace="gpu-scheduler-system",
+        service=("gpu-scheduler-system", "gpu-scheduler-webhook"),
+        scope=scope,
+        failure_policy=policy,
+    )
+    for entry in expected["webhooks"]:
+        client: dict[str, Any] = entry["clientConfig"]
+        del client["caBundle"]
+        client["service"]["port"] = 443
+    assert bare(rendered) == expected

@@ -1,0 +1,177 @@
+"""Values: every variant renders, the same twice; null and missing ones survive; typos do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.unit.charts.rendering import (
+    CHECK,
+    PLACES,
+    SCHEDULER,
+    kinds,
+    objects,
+    of,
+    one,
+    settings,
+    text,
+    variants,
+)
+from tools.charts.helm import HelmFailed, helm, template
+from tools.charts.values import read
+
+CHARTS = [SCHEDULER, CHECK]
+EVERY = [(chart, value.name) for chart in CHARTS for value in read(chart / "values.yaml")]
+#: Nulls in one rendering: it takes a quarter of a second.
+BATCH = 12
+SECTIONS = sorted({(chart, name.split(".")[0]) for chart, name in EVERY if "." in name})
+
+
+@pytest.mark.parametrize("values", variants(), ids=lambda path: f"{of(path).name}-{path.stem}")
+@pytest.mark.contract("S2-28")
+def test_every_variant_passes_helm_lint_and_renders_the_same_bytes_twice(values: Path) -> None:
+    release, namespace = PLACES[of(values).name]
+    helm("lint", "--strict", of(values), "--values", values, "--namespace", namespace)
+    words: list[str | Path] = ["--values", values]
+    first = template(of(values), release=release, namespace=namespace, words=words)
+    assert first == template(of(values), release=release, namespace=namespace, words=words)
+    assert all(each["kind"] for each in yaml.safe_load_all(first) if each)
+
+
+@pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart.name)
+def test_templates_ask_neither_the_cluster_nor_chance_nor_the_clock(chart: Path) -> None:
+    """ArgoCD renders without a cluster, and again and again."""
+    banned = ("lookup ", "genCA", "genSigned", "genSelf", "rand", " now ", "uuidv4", "genPrivate")
+    for path in chart.glob("templates/**/*"):
+        if path.is_file():
+            found = [word for word in banned if word in path.read_text(encoding="utf-8")]
+            assert not found, f"{path.name}: {found}"
+
+
+@pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart.name)
+def test_each_value_may_be_null(chart: Path) -> None:
+    """A dozen at a time, and each section as a whole."""
+    names = [name for where, name in EVERY if where == chart]
+    assert len(names) > 15
+    batches = [names[at : at + BATCH] for at in range(0, len(names), BATCH)]
+    for batch in [*batches, *([name] for where, name in SECTIONS if where == chart)]:
+        assert objects(chart, *settings(*(f"{name}=null" for name in batch))), batch
+
+
+@pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart.name)
+def test_values_of_a_release_that_knew_none_of_them_give_the_same_objects(chart: Path) -> None:
+    """``helm upgrade --reuse-values`` brings no value that is new here; with none at all the same
+    kinds of objects under the same names come out."""
+    names = {name.split(".")[0] for where, name in EVERY if where == chart}
+    words = settings(*(f"{name}=null" for name in sorted(names)))
+    assert [(each["kind"], each["metadata"]["name"]) for each in objects(chart, *words)] == [
+        (each["kind"], each["metadata"]["name"]) for each in objects(chart)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("chart", "setting", "said"),
+    [
+        pytest.param(SCHEDULER, "replicas=3", "replicas", id="unknown-key"),
+        pytest.param(SCHEDULER, "webhook.failurepolicy=Fail", "failurepolicy", id="wrong-case"),
+        pytest.param(SCHEDULER, "webhook.failurePolicy=Maybe", "failurePolicy", id="no-choice"),
+        pytest.param(SCHEDULER, "config.fallbak.scope=all", "fallbak", id="configuration-key"),
+        pytest.param(SCHEDULER, "config.fallback.scope=some", "scope", id="configuration-value"),
+        pytest.param(SCHEDULER, "config.schedulerName=x", "schedulerName", id="the-charts-own"),
+        pytest.param(SCHEDULER, "replicaCount=two", "replicaCount", id="wrong-type"),
+        pytest.param(
+            SCHEDULER,
+            "webhook.certificates.mode=existingSecret",
+            "set webhook.caBundle",
+            id="no-bundle",
+        ),
+        pytest.param(
+            SCHEDULER, "service.name=gpu-scheduler-webhook", "another name", id="services"
+        ),
+        pytest.param(SCHEDULER, "forwarding.port=8443", "must differ", id="ports"),
+        pytest.param(CHECK, "testService.logInterval=0", "logInterval", id="interval"),
+        pytest.param(
+            CHECK, "gpuScheduling.schedulingMap[0].podIndex=0", "nodeName", id="half-a-line"
+        ),
+        pytest.param(
+            CHECK,
+            "gpuScheduling.schedulingMap[1].podIndex=0,gpuScheduling.schedulingMap[1].nodeName=a,"
+            "gpuScheduling.schedulingMap[1].gpuDevices=0,gpuScheduling.schedulingMap[0].podIndex=0,"
+            "gpuScheduling.schedulingMap[0].nodeName=b,gpuScheduling.schedulingMap[0].gpuDevices=1",
+            "named twice",
+            id="index-twice",
+        ),
+    ],
+)
+@pytest.mark.contract("S2-B16")
+def test_what_means_nothing_is_refused_and_named(chart: Path, setting: str, said: str) -> None:
+    with pytest.raises(HelmFailed, match=said):
+        text(chart, *settings(setting))
+
+
+@pytest.mark.contract("S2-B16")
+def test_no_value_of_the_scheduler_is_without_effect() -> None:
+    """Each named one changes what is rendered."""
+    plain = text(SCHEDULER)
+    for setting in (
+        "livenessProbe.periodSeconds=77",
+        "env[0].name=A,env[0].value=b",
+        "volumes[0].name=v,volumes[0].emptyDir.medium=Memory",
+        "volumeMounts[0].name=v,volumeMounts[0].mountPath=/v",
+        "priorityClassName=system-cluster-critical",
+        "autoscaling.enabled=true",
+        "podDisruptionBudget.maxUnavailable=2",
+        "service.name=other",
+        "webhook.timeoutSeconds=9",
+        "webhook.drainSeconds=0",
+        "serviceAccount.create=false",
+        "rbac.create=false",
+        "scheduler.logJson=true",
+        "scheduler.verbose=true",
+        "terminationGracePeriodSeconds=99",
+        "imagePullSecrets[0].name=x",
+        "networkPolicy.enabled=false",
+        "flowSchemas.enabled=false",
+        "admissionPolicies.fencing=false",
+        "admissionPolicies.protectedAnnotations=false",
+        "crd.install=false",
+        "crd.keep=false",
+        "tests.enabled=false",
+        "forwarding.enabled=false",
+        "nameOverride=n",
+        "fullnameOverride=f",
+    ):
+        assert text(SCHEDULER, *settings(setting)) != plain, setting
+
+
+@pytest.mark.contract("S2-B16", "S2-B18")
+def test_two_releases_share_no_object() -> None:
+    """Nor does either select the other's pods; names of certificates follow the release."""
+    first = objects(SCHEDULER, *settings("crd.install=false"))
+    second = objects(
+        SCHEDULER,
+        *settings("crd.install=false", "scheduler.name=other"),
+        release="second",
+        namespace="elsewhere",
+    )
+    ids = [
+        {(each["kind"], each["metadata"]["name"]) for each in found} for found in (first, second)
+    ]
+    assert not ids[0] & ids[1]
+    selectors = [
+        one(found, "Deployment")["spec"]["selector"]["matchLabels"] for found in (first, second)
+    ]
+    assert selectors[0] != selectors[1]
+    config = yaml.safe_load(one(second, "ConfigMap")["data"]["config.yaml"])
+    service = "second-gpu-scheduler-webhook"
+    assert config["certificates"]["secret"] == f"{service}-tls"
+    assert f"{service}.elsewhere.svc" in config["certificates"]["names"]
+    assert config["forward"]["serverName"] == f"{service}.elsewhere.svc"
+
+
+@pytest.mark.contract("S2-B18")
+def test_a_bundle_without_the_webhook_registers_nothing() -> None:
+    words = settings("webhook.enabled=false", "webhook.caBundle=QQ==")
+    assert kinds(objects(SCHEDULER, *words)).isdisjoint({"MutatingWebhookConfiguration", "Secret"})
