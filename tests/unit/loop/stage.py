@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import cast
 
 from scheduler.bind.binder import Binder
+from scheduler.carving import Carving
 from scheduler.decide.decision import Placement
 from scheduler.decide.view import Profile
 from scheduler.loop import Loop
@@ -17,6 +18,7 @@ from scheduler.report.journal import Journal
 from scheduler.report.metrics import Metrics
 from scheduler.report.recorder import Recorder
 from scheduler.state import event as ev
+from scheduler.state.cluster import Cluster
 from scheduler.watch.client import Client
 from tests.builders import ANYBODY, as_bound
 
@@ -122,7 +124,11 @@ class Listener(Recorder):
 class Stage:
     """A loop and its neighbours."""
 
-    def __init__(self, profile: Profile = ANYBODY) -> None:
+    def __init__(
+        self,
+        profile: Profile = ANYBODY,
+        carving: Callable[[Cluster], Carving] | None = None,
+    ) -> None:
         self.clock = Clock()
         self.leader = Leader()
         self.recorder = Listener(self.clock)
@@ -144,6 +150,7 @@ class Stage:
             self.clock,
             self.journal,
             self.looked_up.append,
+            carving=carving,
         )
         [self.binder] = binders
 

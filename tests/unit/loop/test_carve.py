@@ -1,0 +1,80 @@
+"""A placement that has to be cut first is bound when it is there, or tried again."""
+
+from __future__ import annotations
+
+from scheduler.carving import Carving
+from scheduler.decide.decision import Carve
+from scheduler.model.cut import CutState, Instance, NodeCuts, Order
+from scheduler.model.device import Spot
+from scheduler.state import event as ev
+from scheduler.state.cluster import Cluster
+from tests.builders import dynamic, pod
+from tests.unit.loop.stage import Stage, playing
+
+TWO = Spot(0, 4, "2g.20gb")
+
+
+class CutStage(Stage):
+    """A loop with an operator that a test plays; ``asked`` is the newest word for each node."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, tuple[Order, ...]] = {}
+        super().__init__(carving=self._carving)
+
+    def _carving(self, cluster: Cluster) -> Carving:
+        return Carving(cluster, self.recorder, self.asked.__setitem__, lambda: 1_800_000_000.0)
+
+
+async def test_it_is_bound_once_the_instance_is_ready_and_advertised() -> None:
+    async with playing(CutStage()) as stage:
+        stage.see(ev.NodeSeen(dynamic()), ev.PodSeen(pod("a", mig={"2g.20gb": 1})))
+        stage.sync()
+        assert (await stage.recorder.next())[1] == "CutRequested"
+        assert stage.binder.sent == []
+
+        stage.see(ev.CutsSeen(NodeCuts("n1", instances=(Instance(TWO),))))
+        stage.see(ev.NodeSeen(dynamic(mig={"2g.20gb": 1})))
+        placement = await stage.binder.next()
+
+        assert isinstance(placement, Carve)
+        assert placement.devices.spots == (TWO,)
+        stage.confirm(placement)
+        assert (await stage.recorder.next())[1] == "Scheduled"
+
+
+async def test_it_is_tried_again_elsewhere_when_it_cannot_be_cut() -> None:
+    async with playing(CutStage()) as stage:
+        stage.see(ev.NodeSeen(dynamic(gpus=2)), ev.PodSeen(pod("a", mig={"2g.20gb": 1})))
+        stage.sync()
+        await stage.recorder.next()
+        [order] = stage.asked["n1"]
+
+        no = Instance(TWO, CutState.FAILED, message="no", deadline=order.deadline)
+        stage.see(ev.CutsSeen(NodeCuts("n1", instances=(no,))))
+        said = [(await stage.recorder.next())[1:] for _ in range(2)]
+        stage.pass_time(5)
+        assert (await stage.recorder.next())[1] == "CutRequested"
+
+        text = "n1: no; GPU 0 rests for 30 s"
+        assert said == [
+            ("CutFailed", text),
+            ("SchedulerError", f"cutting MIG instances failed: {text}"),
+        ]
+        assert [one.spot for one in stage.asked["n1"]] == [Spot(1, 4, "2g.20gb")]
+
+
+async def test_who_leads_no_more_binds_nothing_that_was_asked_for() -> None:
+    async with playing(CutStage()) as stage:
+        stage.see(ev.NodeSeen(dynamic()), ev.PodSeen(pod("a", mig={"2g.20gb": 1})))
+        stage.sync()
+        await stage.recorder.next()
+        stage.leader.is_leading = False
+        stage.pass_time(2)
+        await stage.quiet()
+
+        stage.see(ev.CutsSeen(NodeCuts("n1", instances=(Instance(TWO),))))
+        stage.see(ev.NodeSeen(dynamic(mig={"2g.20gb": 1})))
+        await stage.quiet()
+
+        assert stage.binder.sent == []
+        assert stage.loop.cluster.assumed == {}
