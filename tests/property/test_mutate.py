@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.model import names
-from scheduler.model.admission import Answer, NodeKind, Rewrite
+from scheduler.model.admission import NOTHING, Answer, NodeKind, Rewrite
+from scheduler.model.where import Where
 from webhook.mutate import Config, Outcome, Request, review
 from webhook.patch import apply, difference
 
@@ -76,6 +77,18 @@ given_annotations: st.SearchStrategy[Any] = st.none() | st.fixed_dictionaries(
 owners = st.sampled_from(
     [None, [], *([{"kind": k, "controller": True}] for k in ("Job", "StatefulSet", "ReplicaSet"))]
 )
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+terms = st.none() | st.lists(
+    st.sampled_from([None, {}, {"matchExpressions": None}, {"matchExpressions": [{"key": "x"}]}]),
+    max_size=2,
+)
+
+
+def affinity(listed: Any) -> Any:
+    """Node affinity with these terms, null where there are none."""
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": listed}}}
+
+
 pods = st.fixed_dictionaries(
     {
         "metadata": st.fixed_dictionaries(
@@ -94,6 +107,8 @@ pods = st.fixed_dictionaries(
                 "containers": containers(["c0", "c1", "c2"]),
                 "initContainers": containers(["i0", "i1"]),
                 "nodeName": st.sampled_from(["a", "b"]),
+                "nodeSelector": st.none() | st.just({"zone": "a"}),
+                "affinity": st.none() | st.just({}) | st.builds(affinity, terms),
                 "future": st.just({"y": None}),
             },
         ),
@@ -103,7 +118,7 @@ rewrites = st.lists(
     st.builds(
         Rewrite,
         container=st.sampled_from(["c0", "c1", "i0"]),
-        source=st.sampled_from(TIERS[:2]),
+        source=st.sampled_from([*TIERS[:2], NOTHING]),
         target=st.sampled_from(TIERS[2:]),
         init=st.booleans(),
     ),
@@ -126,6 +141,11 @@ answers = st.none() | st.builds(
     known_reservation=st.booleans(),
     node_kinds=kinds,
     denied=st.sampled_from([None, None, None, "no"]),
+    where=st.builds(
+        Where,
+        labels=st.sampled_from([(), (("zone", "a"),), (("zone", "a"), ("kind", "b"))]),
+        memory_mib=st.sampled_from([0, 15000]),
+    ),
 )
 requests = st.builds(Request, namespace=st.just("n"), scope=st.sampled_from(["ours", "any"]))
 
@@ -165,7 +185,9 @@ def without_ours(body: Any) -> Any:
     """The pod without every part that the webhook may write."""
     body = copy.deepcopy(body)
     meta, spec = body["metadata"], body["spec"]
-    ours = {names.FALLBACK, names.ORIGINAL}
+    ours = {names.FALLBACK, names.ORIGINAL, names.TIER_NODES, names.MEMORY_GIVEN}
+    for field in ("nodeSelector", "affinity"):
+        spec.pop(field, None)
     meta["annotations"] = {
         key: value
         for key, value in (meta.get("annotations") or {}).items()
