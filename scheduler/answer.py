@@ -111,7 +111,7 @@ class Answerer:
 
     def _admit(self, question: Question, pod: Pod) -> Admission:
         self._loop.cluster.refer(pod)
-        ticket = self._loop.moves.ticket_for(pod, self._clock())
+        ticket = self._loop.moves.ticket_for(pod)
         admission = admit(
             self._loop.cluster,
             self._loop.promises,

@@ -92,8 +92,7 @@ class Course:
 
     def vanished(self, ticket_id: str, now: float) -> list[ev.Change]:
         """The ticket is gone: what came of it is remembered on every replica."""
-        ticket = self.tickets.get(ticket_id)
-        if ticket is None:
+        if (ticket := self.tickets.get(ticket_id)) is None:
             return []
         progress = self._progress.pop(ticket_id, None) or Progress()
         failure = progress.result.is_failure if progress.result else self._is_failure(ticket)
@@ -244,7 +243,7 @@ class Course:
 
 
 def _fewer(ticket: Ticket, facts: Facts) -> Hindrance | None:
-    """Replicas are interchangeable: with fewer of them, this one may not come back."""
+    """Of fewer interchangeable replicas, this one may not come back."""
     if ticket.index is not None or facts.replicas >= ticket.replicas:
         return None
     who = f"{facts.told.kind} {facts.told.name}"

@@ -7,7 +7,7 @@ Who is chosen is ``scheduler/scout``'s to say, and what becomes of a chosen one 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Protocol
 
 from scheduler.course import Course
 from scheduler.model import names
@@ -19,8 +19,6 @@ from scheduler.scout import Scout, Settings, State
 from scheduler.state import event as ev
 from scheduler.state.history import History
 
-LOWEST: Final = -(2**63)
-
 
 class Companion(Protocol):
     """What a loop and its admissions ask of moves."""
@@ -31,8 +29,8 @@ class Companion(Protocol):
     def tick(self) -> list[ev.Change]:
         """A second has passed; asked only of who leads."""
 
-    def ticket_for(self, pod: Pod, now: float) -> Ticket | None:
-        """The ticket that a pod under review takes; ``now`` is the promises' clock."""
+    def ticket_for(self, pod: Pod) -> Ticket | None:
+        """The ticket that a pod under review takes, if one waits for it."""
 
     def shunned(self, pod: Pod) -> frozenset[str]:
         """Tiers on which pods like this one crashed."""
@@ -62,15 +60,9 @@ class Moves:
 
     # --- for admissions ----------------------------------------------------------------------
 
-    def ticket_for(self, pod: Pod, now: float) -> Ticket | None:
-        """The ticket that a pod under review takes; a controller that tries again keeps its own."""
-        promises = self._state.promises
-        promised = [
-            one for one in promises.holders(LOWEST) if one is not promises.retried(pod, now)
-        ]
-        taken = {one.pod.annotations.get(names.MOVE, "") for one in promised}
-        pods = self._state.cluster.pods
-        return self.tickets.for_newcomer(pod, pods, self._course.evicted(), taken)
+    def ticket_for(self, pod: Pod) -> Ticket | None:
+        """The ticket that a pod under review takes, if one waits for it."""
+        return self.tickets.for_newcomer(pod, self._state.cluster.pods, self._course.evicted())
 
     def shunned(self, pod: Pod) -> frozenset[str]:
         """Tiers on which pods like this one crashed."""
@@ -105,6 +97,7 @@ class Moves:
                 self._course.seen(ticket, now)
                 return self._course.step(ticket, now) if acts() else []
             case ev.TicketVanished(ticket_id):
+                self._state.promises.void(ticket_id)
                 return self._course.vanished(ticket_id, now)
             case ev.TicketsListed(tickets):
                 return self._tickets_listed(tickets, now)
@@ -172,7 +165,7 @@ class Still:
         """Nothing is done."""
         return []
 
-    def ticket_for(self, pod: Pod, now: float) -> Ticket | None:
+    def ticket_for(self, pod: Pod) -> Ticket | None:
         """Nobody is waited for."""
         return None
 

@@ -147,6 +147,12 @@ class Promises:
             del self._all[promise_id]
         return len(late)
 
+    def void(self, ticket_id: str) -> None:
+        """A move is over: whoever was admitted for it and did not appear will not."""
+        for promise in self.unmet():
+            if promise.pod.annotations.get(names.MOVE) == ticket_id:
+                del self._all[promise.id]
+
     def keep_only(self, uids: Iterable[str]) -> None:
         """After a relist: end the promises of pods that are not there any more."""
         alive = set(uids)

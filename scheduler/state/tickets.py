@@ -79,9 +79,12 @@ class Tickets:
     # --- the pods that take them -------------------------------------------------------------
 
     def see_pod(self, pod: Pod) -> None:
-        """A pod may name the ticket that it took."""
+        """A pod may name the ticket that it took; of two pods that do, the first one counts."""
         ticket_id = pod.annotations.get(names.MOVE)
         if ticket_id is None:
+            return
+        first = self._takers.setdefault(ticket_id, pod)
+        if first.uid != pod.uid:
             return
         self._takers[ticket_id] = pod
         self._ticket_of[pod.uid] = ticket_id
@@ -112,12 +115,13 @@ class Tickets:
         return Stage.LEAVING if pod.is_deleting else Stage.WRITTEN
 
     def for_newcomer(
-        self, pod: Pod, pods: Mapping[str, Pod], evicted: Collection[str], taken: Collection[str]
+        self, pod: Pod, pods: Mapping[str, Pod], evicted: Collection[str]
     ) -> Ticket | None:
         """The oldest ticket that a pod at admission may take: its replacement is due.
 
-        ``evicted`` are tickets whose eviction was sent, which the watch may not show yet;
-        ``taken`` those that were given to pods which have not appeared yet.
+        ``evicted`` are tickets whose eviction was sent, which the watch may not show yet. A ticket
+        is taken once its pod has appeared: until then a quota may have refused that pod, and its
+        controller tries again within milliseconds.
         """
         match = match_of(pod)
         for ticket in self:
@@ -125,7 +129,7 @@ class Tickets:
             is_due = stage in (Stage.LEAVING, Stage.AWAITED) or (
                 stage is Stage.WRITTEN and ticket.id in evicted
             )
-            if is_due and ticket.id not in taken and ticket.match == match:
+            if is_due and ticket.match == match:
                 return ticket
         return None
 
