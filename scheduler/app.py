@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import structlog
+from aiohttp import web
 
 from scheduler import config as configuration
 from scheduler import forward
@@ -116,10 +117,7 @@ class App:
         self._start("errands", errands.run())
         self._start("cutter", cutter.run())
         election = self._start_stages(client, recorder, loop, elector, inquest)
-        health = http.application(
-            self._config.scheduler_name, self._metrics, self._is_alive, self._not_ready
-        )
-        async with http.serving(health, self._config.health_address):
+        async with http.serving(self._health(), self._config.health_address):
             failed = await self._until(stop)
             await self._stop(loop, elector, election, recorder)
         logger.info("gpu-scheduler stopped")
@@ -233,6 +231,10 @@ class App:
 
     def _is_alive(self) -> bool:
         return not any(task.done() for task in self._tasks)
+
+    def _health(self) -> web.Application:
+        name = self._config.scheduler_name
+        return http.application(name, self._metrics, self._is_alive, self._not_ready)
 
     def _watch_broke(self, kind: str, problem: str) -> None:
         self._metrics.watch_failures.labels(kind).inc()
