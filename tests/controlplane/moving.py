@@ -1,0 +1,110 @@
+"""Moves on the real API server: one cut node, whose big slice a bare pod holds."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+from gpuctl.product import NAMESPACE
+from scheduler.model import migrule, names
+from tests.controlplane.conftest import MakeNode
+from tests.controlplane.workloads import Json, Watcher, controlled, node_of, pod, tier
+from tools.controlplane import ControlPlane, wait_until
+
+BIG = "nvidia.com/mig-2g.20gb"
+SMALL = "nvidia.com/mig-1g.10gb"
+AUTO = {names.RESTORE: "auto"}
+TICKETS = migrule.path(NAMESPACE)
+QUICK = {"restore": {"minAgeS": 0, "cooldownS": 1, "rescueAfterS": 1}}
+#: Shown by `pytest --log-cli-level=info`.
+figures = logging.getLogger("figures")
+
+
+def cut_node(cp: ControlPlane, namespace: str, kwok_node: MakeNode) -> Watcher:
+    """A node with one big slice, which a bare pod holds, and two small ones."""
+    kwok_node("cut", mig={"2g.20gb": 1, "1g.10gb": 2}, labels={"here": namespace})
+    watcher = Watcher(cp, namespace)
+    watcher.create(wants(watcher, "holder"))
+    watcher.wait_bound(1)
+    return watcher
+
+
+def wants(here: Watcher, name: str, slice_: str = BIG, **more: Any) -> Json:
+    """A bare pod."""
+    return pod(name, limits={slice_: "1"}, **near(here), **more)
+
+
+def deployment(here: Watcher, name: str, replicas: int = 2, **more: Any) -> Json:
+    """A Deployment whose pods want the big slice."""
+    return controlled(
+        "Deployment", name, replicas=replicas, limits={BIG: "1"}, **near(here), **more
+    )
+
+
+def near(here: Watcher) -> Json:
+    """This test's node: what another one left promised shall not matter here."""
+    return {"nodeSelector": {"here": here.namespace.removesuffix("-b")}}
+
+
+def of(items: list[Json], owner: str) -> list[Json]:
+    """The pods of an owner that are not on their way out."""
+    return [
+        item
+        for item in items
+        if item["metadata"]["name"].startswith(owner + "-")
+        and "deletionTimestamp" not in item["metadata"]
+    ]
+
+
+def degraded(here: Watcher, body: Json, count: int) -> list[Json]:
+    """Create a workload whose pods all get the small slice."""
+    here.create(body)
+    name = body["metadata"]["name"]
+    return of(
+        here.wait(
+            f"{count} degraded pods",
+            lambda items: (
+                sum(tier(i) == {SMALL: "1"} and bool(node_of(i)) for i in of(items, name)) == count
+            ),
+        ),
+        name,
+    )
+
+
+def free_the_slice(here: Watcher) -> float:
+    here.client.delete(here.path("Pod", "holder"), {"gracePeriodSeconds": 0})
+    return time.monotonic()
+
+
+def restored(here: Watcher, name: str, timeout_s: float = 40.0) -> Json:
+    """The pod of a workload that has the big slice, once it is bound and its ticket is gone."""
+
+    def check(items: list[Json]) -> bool:
+        return any(tier(item) == {BIG: "1"} and node_of(item) for item in of(items, name))
+
+    items = here.wait(f"{name} with the big slice", check, timeout_s)
+    (found,) = [item for item in of(items, name) if tier(item) == {BIG: "1"} and node_of(item)]
+    return found
+
+
+def no_ticket(here: Watcher) -> None:
+    here.client.wait_for(TICKETS, lambda seen: not seen["items"], what="every ticket to be gone")
+
+
+def said(here: Watcher, name: str, reason: str) -> list[str]:
+    """What events with this reason say about an object."""
+    return [event["note"] for event in here.events(name) if event["reason"] == reason]
+
+
+def hears(here: Watcher, name: str, reason: str, text: str) -> None:
+    """Wait for an event."""
+    wait_until(
+        lambda: any(text in note for note in said(here, name, reason)),
+        what=f"event {reason} on {name} with {text!r}",
+        last=lambda: here.events(name),
+    )
+
+
+def uids(items: list[Json]) -> set[str]:
+    return {item["metadata"]["uid"] for item in items}

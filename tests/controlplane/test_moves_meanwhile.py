@@ -1,0 +1,219 @@
+"""What may happen while a move is under way: to its owner, to the scheduler, and with its slice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from gpuctl.product import Product
+from scheduler.model import names
+from tests.controlplane.conftest import MakeNode
+from tests.controlplane.moving import (
+    QUICK,
+    SMALL,
+    TICKETS,
+    cut_node,
+    degraded,
+    deployment,
+    free_the_slice,
+    hears,
+    no_ticket,
+    of,
+    restored,
+    uids,
+    wants,
+)
+from tests.controlplane.workloads import Json, Watcher, annotation, node_of, tier
+from tools.controlplane import ControlPlane, wait_until
+
+
+@pytest.fixture(scope="module")
+def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """Scheduler and webhook with short times."""
+    with Product(cp, tmp_path_factory.mktemp("product"), config=QUICK) as running:
+        yield running
+
+
+@pytest.fixture
+def here(product: Product, cp: ControlPlane, namespace: str, kwok_node: MakeNode) -> Watcher:
+    """A namespace, and a node whose big slice is held."""
+    assert product.is_running("webhook")
+    return cut_node(cp, namespace, kwok_node)
+
+
+# --- between eviction and replacement ----------------------------------------------------------
+
+
+@pytest.fixture
+def shut(here: Watcher) -> Callable[[bool], None]:
+    """A function that lets no new pod into the namespace, or lets them in again."""
+    path = f"/api/v1/namespaces/{here.namespace}/resourcequotas"
+
+    def turn(closed: bool) -> None:
+        if not closed:
+            here.client.delete(f"{path}/shut")
+            return
+        here.client.create(path, {"metadata": {"name": "shut"}, "spec": {"hard": {"pods": "0"}}})
+        here.client.wait_for(
+            f"{path}/shut",
+            lambda seen: "hard" in seen.get("status", {}),
+            what="the quota to hold",
+        )
+
+    return turn
+
+
+def evicted(here: Watcher, before: list[Json]) -> Json:
+    """Wait until one of the pods was evicted for a ticket that is open; returns the ticket."""
+    wait_until(lambda: len(here.pods()) < len(before), what="a pod to be evicted")
+    (ticket,) = here.client.get(TICKETS)["items"]
+    assert ticket["spec"]["pod"]["uid"] in uids(before)
+    return dict(ticket)
+
+
+def test_a_move_ends_when_the_owner_was_scaled_down_meanwhile(
+    here: Watcher, shut: Callable[[bool], None]
+) -> None:
+    """As an autoscaler may do at any time."""
+    before = degraded(here, deployment(here, "web"), 2)
+    shut(True)
+    free_the_slice(here)
+    evicted(here, before)
+
+    here.client.patch(here.path("Deployment", "web"), {"spec": {"replicas": 1}})
+
+    hears(here, "web", "MoveEnded", "scaled down to 1")
+    no_ticket(here)
+    assert len(of(here.pods(), "web")) == 1
+
+
+@pytest.mark.contract("S3-B13")
+def test_a_move_ends_when_the_template_was_edited_meanwhile(
+    here: Watcher, shut: Callable[[bool], None]
+) -> None:
+    """The pods of the new template come as it says, and nothing of the ticket is put on them."""
+    before = degraded(here, deployment(here, "web"), 2)
+    shut(True)
+    free_the_slice(here)
+    evicted(here, before)
+
+    container = {"name": "app", "env": [{"name": "NEW", "value": "1"}]}
+    template = {"spec": {"template": {"spec": {"containers": [container]}}}}
+    path = here.path("Deployment", "web")
+    strategic = "application/strategic-merge-patch+json"
+    here.client.patch(path, template, content_type=strategic)
+
+    hears(here, "web", "MoveEnded", "the template of Deployment web changed")
+    no_ticket(here)
+    shut(False)
+    items = here.wait(
+        "pods of the new template",
+        lambda found: (
+            len([i for i in of(found, "web") if "env" in i["spec"]["containers"][0]]) == 2
+        ),
+    )
+    assert {annotation(item, names.MOVE) for item in of(items, "web")} == {None}
+
+
+@pytest.mark.contract("S3-B6")
+def test_a_newcomer_does_not_steal_the_slice_that_a_move_waits_for(
+    here: Watcher, cp: ControlPlane, shut: Callable[[bool], None]
+) -> None:
+    other = f"{here.namespace}-b"
+    cp.client.create("/api/v1/namespaces", {"metadata": {"name": other}})
+    cp.wait_for_service_account(other)
+    thief = Watcher(cp, other)
+    try:
+        before = degraded(here, deployment(here, "web"), 2)
+        shut(True)
+        free_the_slice(here)
+        ticket = evicted(here, before)
+        assert ticket["spec"]["change"] == "1g.10gb->2g.20gb"
+
+        thief.create(wants(thief, "thief", annotations={names.MIG_FALLBACK: "off"}))
+        thief.wait_explained(
+            "thief", "Insufficient nvidia.com/mig-2g.20gb (need 1; best node has 0"
+        )
+        assert tier(thief.client.create(f"{thief.pods_path}?dryRun=All", wants(thief, "late"))) == {
+            SMALL: "1"
+        }
+        shut(False)
+
+        restored(here, "web")
+        no_ticket(here)
+        (item,) = thief.pods()
+        assert node_of(item) == ""
+    finally:
+        cp.client.delete(f"/api/v1/namespaces/{other}")
+        cp.client.delete(thief.pods_path, {"gracePeriodSeconds": 0})
+
+
+# --- between ticket and eviction ---------------------------------------------------------------
+
+POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+NO_EVICTIONS = {
+    "metadata": {"name": "no-evictions"},
+    "spec": {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "resourceRules": [
+                {
+                    "apiGroups": [""],
+                    "apiVersions": ["v1"],
+                    "operations": ["CREATE"],
+                    "resources": ["pods/eviction"],
+                }
+            ]
+        },
+        "validations": [{"expression": "false", "message": "not now"}],
+    },
+}
+
+
+@pytest.fixture
+def no_evictions(cp: ControlPlane) -> Iterator[Callable[[], None]]:
+    """Nobody can evict, until the function is called."""
+    binding = {
+        "metadata": {"name": "no-evictions"},
+        "spec": {"policyName": "no-evictions", "validationActions": ["Deny"]},
+    }
+    cp.client.create(POLICIES, NO_EVICTIONS)
+    cp.client.create(f"{POLICIES[:-3]}ybindings", binding)
+
+    def lift() -> None:
+        cp.client.delete(f"{POLICIES[:-3]}ybindings/no-evictions")
+
+    yield lift
+    cp.client.delete(f"{POLICIES}/no-evictions")
+
+
+@pytest.mark.contract("S3-B12")
+def test_who_is_killed_between_ticket_and_eviction_goes_on_where_it_was(
+    here: Watcher, product: Product, no_evictions: Callable[[], None]
+) -> None:
+    before = degraded(here, deployment(here, "web"), 2)
+    probe = {"metadata": {"name": before[0]["metadata"]["name"], "namespace": here.namespace}}
+    path = f"{here.pods_path}/{probe['metadata']['name']}/eviction?dryRun=All"
+
+    def is_refused() -> bool:
+        try:
+            here.client.create(path, {"apiVersion": "policy/v1", "kind": "Eviction", **probe})
+        except Exception as error:  # noqa: BLE001 - whatever the API server says
+            return "not now" in str(error)
+        return False
+
+    wait_until(is_refused, what="evictions to be refused")
+    free_the_slice(here)
+    here.client.wait_for(TICKETS, lambda seen: bool(seen["items"]), what="a ticket")
+    (ticket,) = here.client.get(TICKETS)["items"]
+
+    product.kill("scheduler")
+    no_evictions()
+    assert uids(here.pods()) == uids(before)
+    product.start_scheduler()
+
+    found = restored(here, "web")
+    assert annotation(found, names.MOVE) == ticket["metadata"]["name"]
+    no_ticket(here)
+    assert len(of(here.pods(), "web")) == 2
