@@ -36,7 +36,7 @@ FILES: Final = {
         "ValidatingAdmissionPolicyBinding",
     ),
     "02-service.yaml": ("Service", "NetworkPolicy"),
-    "03-deployment.yaml": ("ConfigMap", "Secret", "Deployment"),
+    "03-deployment.yaml": ("ConfigMap", "Secret", "Lease", "Deployment"),
     "04-webhook-config.yaml": ("MutatingWebhookConfiguration",),
 }
 VALUES: Final = (

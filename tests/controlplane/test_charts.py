@@ -1,0 +1,214 @@
+"""The charts on the real API server: every manifest is accepted, and a release lives its life.
+
+A control plane of its own, because a release must own its objects and take them along in the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.controlplane.conftest import MakeNode, _started
+from tests.controlplane.release import NAMESPACE, SECRET, Release
+from tests.controlplane.workloads import pod
+from tools.charts import deploy
+from tools.charts.copies import CHARTS, SCHEDULER
+from tools.charts.helm import template
+from tools.controlplane import ControlPlane, ControlPlaneError, wait_until
+
+VARIANTS = sorted(CHARTS.glob("*/ci/*-values.yaml"))
+#: Kinds of other people's operators, which this API server does not have.
+FOREIGN = ("monitoring.coreos.com", "cert-manager.io", "argoproj.io")
+#: What a release can consist of.
+KINDS = (
+    "deployments,statefulsets,services,configmaps,secrets,serviceaccounts,leases,networkpolicies,"
+    "poddisruptionbudgets,roles,rolebindings,clusterroles,clusterrolebindings,flowschemas,"
+    "mutatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings,"
+    "mutatingadmissionpolicies,mutatingadmissionpolicybindings,priorityclasses,"
+    "customresourcedefinitions,horizontalpodautoscalers"
+)
+MAPPED = {"gpu-scheduling-map": "0=worker-1:0,1"}
+
+
+@pytest.fixture(scope="module")
+def cp(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """Nothing is installed here."""
+    with _started(request, tmp_path_factory.mktemp("charts")) as plane:
+        yield plane
+
+
+def dry_run(cp: ControlPlane, objects: list[dict[str, Any]]) -> None:
+    """Every object is accepted, with the strict validation of its fields."""
+    known = [each for each in objects if not each["apiVersion"].startswith(FOREIGN)]
+    cp.kubectl(
+        "apply",
+        "--server-side",
+        "--dry-run=server",
+        "--validate=strict",
+        "-f",
+        "-",
+        input=yaml.safe_dump_all(known),
+    )
+
+
+def make_namespaces(cp: ControlPlane, *names: str) -> None:
+    """A dry run creates none, and namespaced objects need theirs."""
+    for name in names:
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+        cp.kubectl("apply", "-f", "-", input=yaml.safe_dump(body))
+
+
+@pytest.mark.contract("S2-28")
+def test_the_api_server_accepts_every_manifest_of_every_variant(cp: ControlPlane) -> None:
+    """Those that variants have in common are sent once."""
+    make_namespaces(cp, "dry-run")
+    objects: dict[str, dict[str, Any]] = {}
+    for values in VARIANTS:
+        words: list[str | Path] = ["--values", values]
+        text = template(values.parents[1], release="dry", namespace="dry-run", words=words)
+        objects |= {str(each): each for each in yaml.safe_load_all(text) if each}
+    assert len(objects) > len(VARIANTS) * 3
+    dry_run(cp, list(objects.values()))
+
+
+@pytest.mark.contract("S0-16", "S0-17")
+def test_the_api_server_accepts_the_plain_manifests_in_the_order_of_their_numbers(
+    cp: ControlPlane,
+) -> None:
+    """And deleting the folder finds an object in every document."""
+    make_namespaces(cp, deploy.NAMESPACE)
+    for path in sorted(deploy.FOLDER.glob("0*.yaml")):
+        text = path.read_text(encoding="utf-8").replace(deploy.PLACEHOLDER, "QUFB")
+        dry_run(cp, [each for each in yaml.safe_load_all(text) if each])
+    cp.kubectl("delete", "--dry-run=client", "--ignore-not-found", "-f", str(deploy.FOLDER))
+
+
+def test_a_toleration_is_given_to_our_pods_where_nodes_are_partitioned(cp: ControlPlane) -> None:
+    make_namespaces(cp, "partition")
+    cp.wait_for_service_account("partition")
+    words = ["--set", "nodePartition.enabled=true", "--show-only", "templates/nodepartition.yaml"]
+    text = template(SCHEDULER, release="p", namespace="partition", words=words)
+    cp.kubectl("apply", "-f", "-", input=text)
+    path = "/api/v1/namespaces/partition/pods?dryRun=All"
+
+    def tolerations(scheduler: str) -> list[Any]:
+        made = cp.client.create(path, pod("one", scheduler=scheduler))
+        found: list[Any] = made["spec"]["tolerations"]
+        return [each for each in found if each["key"] == "nvidia.com/gpu"]
+
+    wait_until(lambda: bool(tolerations("gpu-scheduler")), what="the policy to be in force")
+    assert tolerations("gpu-scheduler") == [
+        {
+            "key": "nvidia.com/gpu",
+            "operator": "Equal",
+            "value": "gpu-scheduler",
+            "effect": "NoSchedule",
+        }
+    ]
+    assert tolerations("default-scheduler") == []
+    cp.kubectl("delete", "-f", "-", input=text)
+
+
+def everything(cp: ControlPlane) -> set[str]:
+    """All objects that a release could leave behind, as kind/name."""
+    found = cp.kubectl("get", KINDS, "--all-namespaces", "-o", "name").split()
+    return {name for name in found if "/sh.helm.release" not in name}
+
+
+@pytest.mark.contract("S2-B5", "S2-B14", "S2-29", "S0-14")
+def test_a_release_from_installation_to_its_end(
+    cp: ControlPlane, kwok_node: MakeNode, tmp_path: Path
+) -> None:
+    """Install, a mapped pod with its environment, a new certificate, upgrade, rollback, uninstall:
+    the scheduler runs with the release's rights alone, and only the API kinds are left."""
+    before = everything(cp)
+    kwok_node("worker-1", gpus=4)
+    with Release(cp, tmp_path) as release:
+        release.install("--set", "config.maps.allow=all")
+        release.start()
+        release.reach()
+        first = release.bundles()
+        assert len(first) == 1
+        assert "" not in first
+        _a_mapped_pod_runs(cp, "first-0")
+        _rights_are_the_documented_ones(cp)
+        _a_new_certificate_is_taken_over(cp, release)
+        release.reach_no_more()
+        trusted, secret = release.bundles(), cp.client.get(SECRET)["data"]
+        release.upgrade("--reuse-values", "--set", "config.placement=spread")
+        assert "placement: spread" in release.helm("get", "manifest", "gpu-scheduler")
+        release.helm("rollback", "gpu-scheduler", "1")
+        assert release.bundles() == trusted, "an upgrade takes nothing away"
+        assert cp.client.get(SECRET)["data"] == secret
+        cp.client.delete("/api/v1/namespaces/default/pods/first-0")
+    release.helm("uninstall", "gpu-scheduler", "--wait")
+    left = {name for name in everything(cp) - before if "gpu-scheduler" in name}
+    assert left == {
+        "customresourcedefinition.apiextensions.k8s.io/migrules.gpu-scheduler.io",
+        "customresourcedefinition.apiextensions.k8s.io/migcuts.gpu-scheduler.io",
+    }
+
+
+def test_where_the_api_kinds_are_not_kept_nothing_is_left(cp: ControlPlane, tmp_path: Path) -> None:
+    before = {name for name in everything(cp) if "gpu-scheduler.io" not in name}
+    release = Release(cp, tmp_path)
+    release.install("--set", "crd.keep=false", "--take-ownership")
+    release.helm("uninstall", "gpu-scheduler", "--wait")
+
+    def is_gone() -> bool:
+        return not {name for name in everything(cp) - before if "gpu-scheduler" in name}
+
+    wait_until(is_gone, what="everything to be gone")
+
+
+def _a_mapped_pod_runs(cp: ControlPlane, name: str) -> None:
+    """It is placed by its map and got its environment at admission."""
+    path = f"/api/v1/namespaces/default/pods/{name}"
+
+    def is_called() -> bool:
+        probe = pod(name, annotations=MAPPED)
+        made = cp.client.create("/api/v1/namespaces/default/pods?dryRun=All", probe)
+        return any(
+            entry["name"] == "CUDA_VISIBLE_DEVICES"
+            for entry in made["spec"]["containers"][0].get("env", [])
+        )
+
+    cp.wait_for_service_account("default")
+    wait_until(is_called, what="the API server to call the webhook", timeout_s=30)
+    cp.client.create("/api/v1/namespaces/default/pods", pod(name, annotations=MAPPED))
+    cp.client.wait_for(path, lambda seen: bool(seen["spec"].get("nodeName")), what="its node")
+    seen = cp.client.get(path)
+    assert seen["spec"]["nodeName"] == "worker-1"
+    assert seen["spec"]["containers"][0]["env"][0]["value"] == "0,1"
+
+
+def _rights_are_the_documented_ones(cp: ControlPlane) -> None:
+    """What the troubleshooting page asks, and the two things that must not be."""
+    user = f"--as=system:serviceaccount:{NAMESPACE}:gpu-scheduler"
+    assert cp.kubectl("auth", "can-i", "create", "bindings", user).strip() == "yes"
+    for words in (("list", "secrets"), ("get", "secret/other"), ("create", "pods")):
+        with pytest.raises(ControlPlaneError):
+            cp.kubectl("auth", "can-i", *words, "-n", NAMESPACE, user)
+
+
+def _a_new_certificate_is_taken_over(cp: ControlPlane, release: Release) -> None:
+    """The pair is lost: a replica that starts makes the next one, and reviews go on with it."""
+    old = release.bundles()
+    cp.client.patch(SECRET, {"data": {"tls.crt": None, "tls.key": None}})
+    release.stop_scheduler()
+    release.start_scheduler()
+    assert release.bundles() != old
+    wait_until(
+        lambda: "New certificate in use" in release.log("webhook"),
+        what="the webhook to serve the new certificate",
+    )
+    made = cp.client.create(
+        "/api/v1/namespaces/default/pods?dryRun=All", pod("second-0", annotations=MAPPED)
+    )
+    assert made["spec"]["containers"][0]["env"][0]["value"] == "0,1"
