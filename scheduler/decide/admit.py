@@ -114,7 +114,9 @@ def _granted(pod: Pod, found: Granted, answer: Answer, *, ours: bool) -> Admissi
 def _over_quota(pod: Pod, problem: str, kinds: dict[str, NodeKind]) -> Admission:
     tiers = tuple(sorted(map(names.mig_profile, pod.gpu_requests)))
     tried = (Tried(tiers, "quota", text=f"not tried: {problem}"),)
-    return Admission(answer=Answer(node_kinds=kinds), result="quota", tried=tried)
+    # Whoever is replaced may count to this moment: if the API server lets it in, it has its ticket.
+    answer = Answer(node_kinds=kinds, move=pod.annotations.get(names.MOVE))
+    return Admission(answer=answer, result="quota", tried=tried)
 
 
 def _is_concerned(cluster: Cluster, pod: Pod, scope: Scope, rules: Rules) -> bool:

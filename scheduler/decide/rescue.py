@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from scheduler.decide.fallback import Granted, choose_tier, is_degradable
 from scheduler.decide.options import Terms, options
-from scheduler.decide.restore import Waiting, Wish
+from scheduler.decide.restore import Waiting, Wish, let_in
 from scheduler.decide.view import Profile
 from scheduler.model.original import as_asked, unplaced
 from scheduler.model.pod import Pod
@@ -34,7 +34,9 @@ def rescuable(
     wanted = asked(pod)
     held = [one for one in promises.holders(pod.priority) if one.pod.uid != pod.uid]
     others = ((one for one in group if one.uid != pod.uid) for group in waiting)
-    admitted = [one.pod for one in promises.unmet()]
+    admitted = let_in(promises, pod)
+    if cluster.quotas.refusal(wanted, admitted) is not None:
+        return None  # nobody would let the replacement in
     tries = options(cluster, wanted, terms, admitted)
     found = choose_tier(cluster, wanted, tries, held, others, profile)
     if not isinstance(found, Granted) or _is_same(found.pod, pod):

@@ -59,11 +59,20 @@ def restorable(
     wanted = as_asked(pod)
     if wanted is None or wanted.gpu_requests == pod.gpu_requests:
         return None
+    if cluster.quotas.refusal(wanted, let_in(promises, pod)) is not None:
+        return None  # nobody would let the replacement in
     held = promises.holders(pod.priority)
     found = choose_tier(cluster, wanted, [Option(pod=wanted)], held, waiting, profile)
     if not isinstance(found, Granted):
         return None
     return Wish(Move.RESTORE, pod, wanted, found.placement.node_name)
+
+
+def let_in(promises: Promises, pod: Pod) -> list[Pod]:
+    """What quotas do not show: pods that were let in just now, and that this one will be gone."""
+    less = {resource: -amount for resource, amount in pod.requests.items()}
+    gone = msgspec.structs.replace(pod, requests=less)
+    return [*(one.pod for one in promises.unmet()), gone]
 
 
 def ticket_of(wish: Wish, facts: Facts, attempt: int, digest: str, now: float) -> Ticket:
