@@ -176,6 +176,7 @@ def main() -> None:
         with operator:
             bench = Bench(plane, operator, options.nodes)
             result: dict[str, Any] = {"nodes": options.nodes, "ready_s": bench.ready()}
+            result["ready_cpu_s"] = usage(Running("fakegpu", operator.pid, "fakegpu"))["cpu_s"]
             result["pool_edit_s"] = bench.pool_edit(6)
             bench.pool_edit(8)
             times = bench.edits(options.edits, rng)
