@@ -35,6 +35,8 @@ OPEN_MAX: Final = 8
 LOOKS_MAX: Final = 16
 OF_A_GROUP: Final = 4
 REST_S: Final = 30.0
+REST_MAX_S: Final = 600.0
+RESTING_MAX: Final = 10_000
 SILENCE_S: Final = 30.0
 
 
@@ -75,7 +77,7 @@ class Scout:
         self._degraded: dict[str, Pod] = {}
         self._asking: dict[str, tuple[Wish, float]] = {}
         self._steady: dict[str, tuple[object, float]] = {}
-        self._resting: dict[str, float] = {}
+        self._resting: dict[str, tuple[float, float]] = {}
         self._hopeless: set[object] = set()
 
     def news(self) -> None:
@@ -97,7 +99,6 @@ class Scout:
 
     def look_around(self, now: float) -> None:
         """Look for moves, within limits."""
-        self._resting = {who: until for who, until in self._resting.items() if until > now}
         for uid in [u for u, (_, at) in self._asking.items() if now - at >= SILENCE_S]:
             del self._asking[uid]
         looks = LOOKS_MAX
@@ -123,12 +124,18 @@ class Scout:
             self._moved.possible(pod, wish.move, wish.change)
             self._rest(pod, now)
         else:
+            self._resting.pop(pod.workload, None)
             again = self._look(wish.move, pod)
             return again if again is not None and again.key == wish.key else None
         return None
 
     def _rest(self, pod: Pod, now: float) -> None:
-        self._resting[pod.workload] = now + REST_S
+        """An owner that said no is asked again ever more rarely."""
+        _, rest_s = self._resting.pop(pod.workload, (0.0, REST_S / 2))
+        if len(self._resting) >= RESTING_MAX:
+            del self._resting[next(iter(self._resting))]
+        rest_s = min(REST_MAX_S, rest_s * 2)
+        self._resting[pod.workload] = (now + rest_s, rest_s)
 
     def _candidates(self) -> Iterator[tuple[Move, Pod]]:
         name = self._state.cluster.scheduler_name
@@ -142,7 +149,7 @@ class Scout:
     def _consider(self, move: Move, pod: Pod, now: float) -> int:
         """Look at one pod; returns what it cost."""
         problem = self._hindrance(move, pod, now)
-        if problem is not None and self._is_silent(pod, problem):
+        if self._is_reported(pod) or (problem is not None and self._is_silent(pod, problem)):
             return 0
         kind = (move, restore.kind_of(pod))
         if kind in self._hopeless:
@@ -162,9 +169,12 @@ class Scout:
     def _is_silent(self, pod: Pod, problem: Hindrance) -> bool:
         return not problem.obstacle.is_told or self._moved.knows(pod, problem.obstacle)
 
+    def _is_reported(self, pod: Pod) -> bool:
+        return self._settings.mode == "report" and self._moved.knows(pod, None)
+
     def _hindrance(self, move: Move, pod: Pod, now: float) -> Hindrance | None:
         workload = pod.workload
-        if workload in self._resting:
+        if now < self._resting.get(workload, (0.0, 0.0))[0]:
             return Hindrance(Obstacle.COOLDOWN, "its owner was asked a moment ago")
         is_moving = self._tickets.of_workload(workload) is not None
         if is_moving or any(wish.pod.workload == workload for wish, _ in self._asking.values()):

@@ -1,0 +1,348 @@
+"""A cluster in which pods are moved, without an API server: controllers, quotas, budgets and time.
+
+Everything of the product is real (state, admission, decisions, moves); what stands around it is
+written by hand and does what the real ones were seen to do in ``tests/controlplane``. A test may
+stop it between any two errands, as a crash would.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from scheduler.decide.admit import Rules, admit, keep
+from scheduler.decide.cycle import decide
+from scheduler.decide.decision import Placement
+from scheduler.model import names
+from scheduler.model.device import format_devices
+from scheduler.model.errand import Ask, Erase, Errand, Evict, Write
+from scheduler.model.ladder import parse_ladder
+from scheduler.model.moment import epoch, rfc3339
+from scheduler.model.node import Node
+from scheduler.model.obstacle import Facts
+from scheduler.model.pod import Condition, Owner, Pod
+from scheduler.model.ticket import Ticket
+from scheduler.moves import Moves
+from scheduler.report.moved import Moved
+from scheduler.scout import Settings, State
+from scheduler.state import event as ev
+from scheduler.state.cluster import Assumption, Cluster
+from scheduler.state.fold import fold
+from scheduler.state.history import Timings
+from scheduler.state.ledger import over_committed
+from scheduler.state.promise import Promises
+from scheduler.state.queue import Queue
+from scheduler.state.why import why
+from tests.builders import pod
+
+START_S = epoch("2026-11-27T10:00:00Z") or 0.0
+RULES = Rules(ladders=(parse_ladder("2g.20gb->1g.20gb->1g.10gb"),))
+TIMINGS = Timings()
+
+
+@dataclasses.dataclass
+class Workload:
+    """What an author wrote: a Deployment, and the budget that covers its pods."""
+
+    name: str
+    replicas: int = 2
+    tier: str = "2g.20gb"
+    priority: int = 0
+    revision: str = "r1"
+    annotations: dict[str, str] = dataclasses.field(default_factory=dict)
+    allowed: int | None = None
+    grace_s: float = 0.0
+    is_closed: bool = False
+    wishes: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """How the product names it."""
+        return f"team/Deployment/{self.name}"
+
+
+class World:
+    """The cluster and one scheduler in it."""
+
+    def __init__(
+        self,
+        *nodes: Node,
+        timings: Timings = TIMINGS,
+        mode: str = "on",
+        rules: Rules = RULES,
+    ) -> None:
+        self.now = START_S
+        self.nodes = {node.name: node for node in nodes}
+        self.pods: dict[str, Pod] = {}
+        self.stored: dict[str, Ticket] = {}
+        self.workloads: dict[str, Workload] = {}
+        self.errands: list[Errand] = []
+        self.writes: list[tuple[float, Errand]] = []
+        self.notes: list[tuple[str, str, str]] = []
+        self.results: list[tuple[str, str]] = []
+        self.settings = Settings(mode=mode, timings=timings, rules=rules)
+        self.leads = True
+        self.is_silent = False
+        self._number = 0
+        self.restart()
+
+    # --- the scheduler -----------------------------------------------------------------------
+
+    def restart(self) -> None:
+        """A new process: it knows what the API server tells it."""
+        self.cluster, self.queue, self.promises = Cluster(), Queue(), Promises()
+        self.errands.clear()
+        self.moves = Moves(
+            State(self.cluster, self.queue, self.promises),
+            self.settings,
+            Moved(self, lambda move, result: self.results.append((move, result))),
+            self.errands.append,
+            lambda: self.now,
+            self._fresh,
+        )
+        self.deliver(ev.NodesListed(tuple(self.nodes.values())))
+        self.deliver(ev.TicketsListed(tuple(self.stored.values())))
+        self.deliver(ev.PodsListed(tuple(self.pods.values())))
+
+    def _fresh(self) -> str:
+        self._number += 1
+        return f"{self._number:08x}"
+
+    def note(
+        self, pod: Pod, reason: str, text: str, kind: str = "Warning", decision_id: str = ""
+    ) -> None:
+        self.notes.append((pod.name, reason, text))
+
+    def note_owner(self, namespace: str, owner: Owner, reason: str, text: str) -> None:
+        self.notes.append((owner.name, reason, text))
+
+    def said(self, name: str, reason: str) -> list[str]:
+        """What was said about a pod or owner under a reason."""
+        return [text for who, what, text in self.notes if (who, what) == (name, reason)]
+
+    def deliver(self, *events: ev.Event) -> None:
+        """What the watches and answers bring, in the loop's order."""
+        for event in events:
+            self.promises.hear(event, self.now)
+            heard = self.moves.hear(event, lambda: self.leads)
+            self._apply([*heard, *fold(self.cluster, event)])
+
+    def _apply(self, changes: Iterable[ev.Change]) -> None:
+        for change in changes:
+            match change:
+                case ev.Waiting(pod):
+                    self.queue.offer(pod, self.now)
+                case ev.Settled(uid):
+                    self.queue.settle(uid, self.now)
+                case ev.Lifted():
+                    self.queue.lift(change, self.now)
+
+    def decide_all(self) -> None:
+        """Place whoever can be placed."""
+        while (entry := self.queue.pop(self.now)) is not None:
+            decision = decide(self.cluster, entry.pod, self.settings.rules.profile)
+            if not isinstance(decision, Placement):
+                self.queue.park(entry, why(decision.diagnosis, decision.node_name), self.now)
+                continue
+            waiting = self.pods[entry.pod.uid]
+            self.queue.settle(waiting.uid, self.now)
+            assumption = Assumption(decision.node_name, decision.devices, decision.index)
+            self.cluster.assume(decision.pod, assumption)
+            given = {names.DEVICES: format_devices(decision.devices)}
+            self.show(
+                msgspec.structs.replace(
+                    waiting,
+                    node_name=decision.node_name,
+                    phase="Running",
+                    condition=Condition("True", since=rfc3339(self.now)),
+                    annotations={**waiting.annotations, **given},
+                )
+            )
+
+    # --- the API server ----------------------------------------------------------------------
+
+    def show(self, shown: Pod) -> None:
+        """A pod as it is from now on."""
+        self.pods[shown.uid] = shown
+        self.deliver(ev.PodSeen(shown))
+
+    def remove(self, uid: str) -> None:
+        """A pod is gone."""
+        if self.pods.pop(uid, None) is not None:
+            self.deliver(ev.PodVanished(uid))
+
+    def create(self, asked: Pod, *, is_refused: bool = False) -> Pod | None:
+        """Admit a pod, through the webhook's question; a quota may refuse it afterwards."""
+        ticket = self.moves.ticket_for(asked)
+        admission = admit(
+            self.cluster,
+            self.promises,
+            self.queue.lacking_one(),
+            asked,
+            "ours",
+            self.settings.rules,
+            now=self.now,
+            move=ticket.id if ticket else None,
+            shunned=self.moves.shunned(asked),
+        )
+        answer = admission.answer
+        written = dict(asked.annotations)
+        if admission.is_promised:
+            answer = keep(self.promises, admission, f"r-{self._fresh()}", self.now)
+            written[names.RESERVATION] = answer.reservation or ""
+        if answer.move:
+            written[names.MOVE] = answer.move
+        given = admission.granted.pod if admission.granted else asked
+        if answer.rewrites:
+            written |= _record(asked, given)
+        if is_refused:
+            return None
+        self._number += 1
+        made = msgspec.structs.replace(
+            given, uid=f"u{self._number}", created=rfc3339(self.now), annotations=written
+        )
+        self.show(made)
+        return made
+
+    # --- controllers -------------------------------------------------------------------------
+
+    def add(self, workload: Workload) -> Workload:
+        """Create a workload and its pods."""
+        self.workloads[workload.name] = workload
+        self.settle()
+        return workload
+
+    def of(self, name: str) -> list[Pod]:
+        """A workload's pods."""
+        key = f"team/Deployment/{name}"
+        return [one for one in self.pods.values() if one.workload == key]
+
+    def control(self) -> None:
+        """Deployments make what is missing and remove what is too much."""
+        for one in self.workloads.values():
+            mine = self.of(one.name)
+            for old in [p for p in mine if p.revision != one.revision] + mine[one.replicas :]:
+                self.remove(old.uid)
+            for _ in range(one.replicas - len(self.of(one.name))):
+                self._number += 1
+                asked = pod(
+                    f"{one.name}-{self._number}",
+                    uid="",
+                    mig={one.tier: 1} if one.tier else {},
+                    owner=f"Deployment/{one.name}@{one.revision}",
+                    priority=one.priority,
+                    annotations=one.annotations,
+                    **one.wishes,
+                )
+                if self.create(asked, is_refused=one.is_closed) is None:
+                    break
+
+    # --- errands -----------------------------------------------------------------------------
+
+    def run_one(self) -> None:
+        """Do the oldest errand."""
+        errand = self.errands.pop(0)
+        if not isinstance(errand, Ask):
+            self.writes.append((self.now, errand))
+        match errand:
+            case Ask():
+                facts = None if self.is_silent else self._facts(errand)
+                self.deliver(ev.OwnerTold(errand.pod_uid, errand.ticket_id, facts))
+            case Write(ticket):
+                self._number += 1
+                stored = msgspec.structs.replace(ticket, uid=f"t{self._number}")
+                self.stored[ticket.id] = stored
+                self.deliver(ev.TicketSeen(stored))
+            case Evict(ticket):
+                self._evict(ticket)
+            case Erase(ticket):
+                if self.stored.pop(ticket.id, None) is not None:
+                    self.deliver(ev.TicketVanished(ticket.id))
+
+    def _evict(self, ticket: Ticket) -> None:
+        victim = self.pods.get(ticket.pod_uid)
+        if victim is None:
+            self.deliver(ev.EvictionEnded(ticket.id, ev.Eviction.GONE))
+            return
+        owner = self.workloads[victim.workload.rpartition("/")[2]]
+        if victim.node_name and owner.allowed == 0:
+            text = "Cannot evict pod as it would violate the pod's disruption budget."
+            self.deliver(ev.EvictionEnded(ticket.id, ev.Eviction.FORBIDDEN, text))
+            return
+        self.deliver(ev.EvictionEnded(ticket.id, ev.Eviction.EVICTED))
+        self.remove(victim.uid)
+
+    def _facts(self, ask: Ask) -> Facts:
+        name = ask.owner.name.rpartition("-")[0]
+        one = self.workloads.get(name)
+        told = Owner("Deployment", name, f"Deployment-{name}")
+        if one is None:
+            return Facts(told=told, is_owner_gone=True)
+        mine = self.of(name)
+        others = sum(1 for p in mine if p.node_name and p.uid != ask.pod_uid)
+        return Facts(
+            told=told,
+            grace_s=one.grace_s,
+            replicas=one.replicas,
+            is_outdated=ask.revision != one.revision,
+            others_down=max(0, one.replicas - 1 - others),
+            has_budget=one.allowed is not None,
+            disruptions_allowed=1 if one.allowed is None else one.allowed,
+        )
+
+    # --- time --------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Let everything happen that follows at once."""
+        for _ in range(50):
+            self.control()
+            self.decide_all()
+            if not self.errands:
+                return
+            self.run_one()
+        raise AssertionError(f"it never settles: {self.errands}")
+
+    def tick(self, seconds: float = 1.0) -> None:
+        """Time passes: the loop's second hand, and what follows from it."""
+        self.now += seconds
+        self.promises.expire(self.now)
+        self.queue.flush(self.now)
+        self._apply(self.moves.tick())
+        self.settle()
+
+    def pass_time(self, seconds: float, step_s: float = 1.0) -> None:
+        """Many ticks."""
+        end = self.now + seconds
+        while self.now < end:
+            self.tick(step_s)
+
+    def check(self) -> None:
+        """What must never be: a slice held twice."""
+        for name in self.nodes:
+            books = self.cluster.at(name)
+            assert books is not None, name
+            assert over_committed(books) == {}, name
+
+    def tiers(self, name: str) -> list[str]:
+        """What a workload's placed pods have, sorted."""
+        placed = [one for one in self.of(name) if one.node_name]
+        return sorted(names.mig_profile(r) for one in placed for r in one.gpu_requests)
+
+    def sent(self, kind: type[Errand]) -> list[tuple[float, Errand]]:
+        """The errands of a kind that were run, with their times."""
+        return [(at, one) for at, one in self.writes if isinstance(one, kind)]
+
+
+def _record(asked: Pod, given: Pod) -> dict[str, str]:
+    """What the webhook leaves on a pod whose tier it changed."""
+    [before], [after] = asked.gpu_requests, given.gpu_requests
+    original = {
+        container.name: {"limits": {r: str(n) for r, n in container.devices.items()}}
+        for container in asked.containers
+        if container.devices
+    }
+    change = f"{names.mig_profile(before)}->{names.mig_profile(after)}"
+    return {names.FALLBACK: change, names.ORIGINAL: msgspec.json.encode(original).decode()}

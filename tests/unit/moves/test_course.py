@@ -1,0 +1,350 @@
+"""A move from its ticket to its end, in a cluster whose time a test moves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from scheduler.model import names
+from scheduler.model.errand import Ask, Erase, Evict, Write
+from scheduler.model.pod import Owner, Pod
+from scheduler.model.ticket import Move, Ticket
+from scheduler.state import event as ev
+from tests.builders import node, pod
+from tests.movesworld import Workload, World
+
+MINUTE_S = 60.0
+HOUR_S = 3600.0
+
+
+def cut_node() -> Any:
+    """One big slice and three small ones."""
+    return node("cut", mig={"2g.20gb": 1, "1g.10gb": 3})
+
+
+def held(world: World, name: str = "holder", **wishes: Any) -> Pod:
+    """A bare pod that takes the big slice."""
+    made = world.create(pod(name, uid="", mig={"2g.20gb": 1}, **wishes))
+    world.decide_all()
+    assert made is not None
+    return made
+
+
+def full(workload: Workload, **more: Any) -> tuple[World, Pod]:
+    """A workload whose pods are all degraded, old enough to be moved, and who is in their way."""
+    world = World(cut_node(), **more)
+    holder = held(world)
+    world.add(workload)
+    assert set(world.tiers(workload.name)) == {"1g.10gb"}
+    world.pass_time(2 * MINUTE_S)
+    assert world.writes == []
+    return world, holder
+
+
+@pytest.mark.contract("S3-B2", "S3-B7")
+def test_one_freed_slice_moves_one_pod_once() -> None:
+    world, holder = full(Workload("web", 3))
+
+    world.remove(holder.uid)
+    world.pass_time(5)
+
+    assert world.tiers("web") == ["1g.10gb", "1g.10gb", "2g.20gb"]
+    assert [type(errand) for _, errand in world.writes] == [Write, Evict, Erase]
+    world.pass_time(HOUR_S, 10)
+    assert len(world.writes) == 3
+    assert (world.stored, world.results) == ({}, [("Restore", "done")])
+    world.check()
+
+
+def test_the_pod_is_evicted_only_after_its_ticket_was_seen() -> None:
+    world, holder = full(Workload("web"))
+    world.remove(holder.uid)
+    while not any(isinstance(errand, Write) for errand in world.errands):
+        world.now += 1.0
+        world.moves.tick()
+        if world.errands and isinstance(world.errands[0], Ask):
+            world.run_one()
+
+    for _ in range(5):
+        world.now += 1.0
+        world.moves.tick()
+        assert not any(isinstance(errand, Evict) for errand in world.errands)
+
+    world.run_one()  # the ticket is stored, and our watch shows it
+    assert any(isinstance(errand, Evict) for errand in world.errands)
+
+
+@pytest.mark.contract("S3-B12")
+@pytest.mark.parametrize("after", range(6))
+def test_a_crash_after_any_errand_is_repaired(after: int) -> None:
+    """Also one that is sent and not answered: the next process finds pods and tickets only."""
+    world, holder = full(Workload("web"))
+    world.remove(holder.uid)
+    for _ in range(after):
+        for _ in range(10):
+            world.control()
+            world.decide_all()
+            if world.errands:
+                break
+            world.now += 1.0
+            world.moves.tick()
+        if world.errands:
+            world.run_one()
+
+    world.restart()
+    world.pass_time(2 * MINUTE_S)
+
+    assert world.tiers("web") == ["1g.10gb", "2g.20gb"]
+    assert world.stored == {}
+    assert len(world.sent(Evict)) <= 2
+    world.check()
+
+
+def test_ten_quiet_minutes_write_nothing() -> None:
+    """Although there is a better tier for pods that may not be moved, each told once why."""
+    world = World(node("cut", mig={"2g.20gb": 2, "1g.10gb": 3}))
+    first, second = held(world, "first"), held(world, "second")
+    world.add(Workload("one", 1))
+    bare = held(world, "bare")
+    world.remove(first.uid)
+    world.remove(second.uid)
+    world.pass_time(5 * MINUTE_S)
+    said = len(world.notes)
+    assert {reason for _, reason, _ in world.notes} == {"NotMoved"}
+    assert len(world.said(bare.name, "NotMoved")) == 1
+
+    world.pass_time(10 * MINUTE_S)
+
+    assert (world.writes, len(world.notes)) == ([], said)
+
+
+def test_a_slice_that_is_free_for_a_moment_moves_nobody() -> None:
+    world, holder = full(Workload("web"))
+
+    for _ in range(20):
+        world.remove(holder.uid)
+        world.tick(0.5)
+        holder = held(world)
+        world.tick(0.5)
+
+    assert world.writes == []
+
+
+@pytest.mark.contract("S3-B6")
+@pytest.mark.parametrize(
+    ("priority", "got"),
+    [
+        pytest.param(0, "waits", id="equal"),
+        pytest.param(-5, "waits", id="weaker"),
+        pytest.param(5, "2g.20gb", id="stronger"),
+    ],
+)
+def test_what_a_move_waits_for_is_taken_only_by_who_is_stronger(priority: int, got: str) -> None:
+    workload = Workload("web")
+    world, holder = full(workload)
+    workload.is_closed = True  # no replacement comes
+    world.remove(holder.uid)
+    world.pass_time(5)
+    assert len(world.stored) == 1
+
+    off = {names.MIG_FALLBACK: "off"}
+    newcomer = held(world, "new", priority=priority, annotations=off)
+
+    node_name = world.pods[newcomer.uid].node_name
+    assert ("2g.20gb" if node_name else "waits") == got
+
+
+def test_a_newcomer_at_admission_gets_the_tier_below_while_a_move_waits() -> None:
+    workload = Workload("web")
+    world, holder = full(workload)
+    workload.is_closed = True
+    world.remove(holder.uid)
+    world.pass_time(5)
+
+    newcomer = held(world, "new")
+
+    assert newcomer.gpu_requests == {"nvidia.com/mig-1g.10gb": 1}
+
+
+def test_a_quota_that_refuses_the_replacement_for_a_while_costs_it_nothing() -> None:
+    """However often its controller tries meanwhile."""
+    workload = Workload("web")
+    world, holder = full(workload)
+    workload.is_closed = True
+    world.remove(holder.uid)
+    world.pass_time(10, 0.1)
+    workload.is_closed = False
+
+    world.pass_time(5)
+
+    assert world.tiers("web") == ["1g.10gb", "2g.20gb"]
+    assert world.results == [("Restore", "done")]
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "text"),
+    [
+        pytest.param("scaled", "was scaled down to 1", id="scaled-down"),
+        pytest.param("edited", "the template of Deployment web changed", id="template-changed"),
+        pytest.param("gone", "Deployment web is gone", id="owner-gone"),
+        pytest.param("nothing", "not placed in time", id="deadline"),
+    ],
+)
+def test_a_move_ends_without_effect_and_the_owner_says_why(meanwhile: str, text: str) -> None:
+    workload = Workload("web")
+    world, holder = full(workload)
+    workload.is_closed = True
+    world.remove(holder.uid)
+    world.pass_time(5)
+    assert len(world.sent(Evict)) == 1
+
+    if meanwhile == "scaled":
+        workload.replicas = 1
+    if meanwhile == "edited":
+        workload.revision = "r2"
+    if meanwhile == "gone":
+        del world.workloads["web"]
+    world.pass_time(70)
+
+    assert world.stored == {}
+    [said] = world.said("web", "MoveEnded")
+    assert text in said
+    world.workloads.clear()  # a controller that goes on trying is promised the slice
+    world.pass_time(11)
+    assert held(world, "next").gpu_requests == {"nvidia.com/mig-2g.20gb": 1}
+
+
+@pytest.mark.contract("S3-B11", "S3-B20")
+def test_a_budget_that_closes_at_the_last_moment_is_kept() -> None:
+    """The API server's own "no" ends the move, and the next try waits for its turn."""
+    workload = Workload("web", allowed=1)
+    world, holder = full(workload)
+    world.remove(holder.uid)
+    while not any(isinstance(errand, Evict) for errand in world.errands):
+        world.now += 1.0
+        world.moves.tick()
+        while world.errands and not isinstance(world.errands[0], Evict):
+            world.run_one()
+    workload.allowed = 0
+    world.pass_time(10 * MINUTE_S)
+
+    assert len(world.sent(Evict)) == 1
+    assert world.tiers("web") == ["1g.10gb", "1g.10gb"]
+    assert ("Restore", "forbidden") in world.results
+
+
+@pytest.mark.contract("S3-B2")
+def test_moves_that_come_back_without_their_tier_grow_rare_and_stop_after_three() -> None:
+    """Somebody stronger takes the slice each time that the replacement is about to come."""
+    workload = Workload("web")
+    world, holder = full(workload)
+    began: list[float] = []
+    for _ in range(8 * 60):
+        world.remove(holder.uid)
+        workload.is_closed = True
+        world.pass_time(10, 2)
+        if len(world.sent(Evict)) > len(began):
+            began.append(world.sent(Evict)[-1][0])
+        holder = held(world, "thief", priority=10)
+        workload.is_closed = False
+        world.pass_time(50, 10)
+
+    assert len(began) == 3
+    first, second, third = began
+    assert second - first >= 2 * MINUTE_S
+    assert third - second >= 4 * MINUTE_S
+    assert len(world.said("web", "LeftAlone")) == 1
+
+
+def failed_move(number: int) -> list[ev.Event]:
+    """What the watches show of a move that came to nothing, on any replica."""
+    name = f"restore-{number}-0000000{number}"
+    taker = pod(
+        f"taker-{number}",
+        mig={"1g.10gb": 1},
+        owner="Deployment/web@r1",
+        node="cut",
+        annotations={names.MOVE: name},
+    )
+    ticket = Ticket(
+        id=name,
+        move=Move.RESTORE,
+        namespace="team",
+        owner=Owner("ReplicaSet", "web-r1", "ReplicaSet-web-r1"),
+        told=Owner("Deployment", "web", "Deployment-web"),
+        workload="team/Deployment/web",
+        revision="r1",
+        pod_name="web-1",
+        pod_uid="gone",
+        source={"nvidia.com/mig-1g.10gb": 1},
+        target={"nvidia.com/mig-2g.20gb": 1},
+        node_name="cut",
+        requests={},
+        attempt=number,
+    )
+    return [
+        ev.TicketSeen(ticket),
+        ev.PodSeen(taker),
+        ev.TicketVanished(name),
+        ev.PodVanished(taker.uid),
+    ]
+
+
+def test_a_new_template_is_another_chance() -> None:
+    test = Workload("web")
+    world, holder = full(test)
+    world.leads = False
+    for number in range(1, 4):
+        world.deliver(*failed_move(number))
+    world.leads = True
+    world.remove(holder.uid)
+    world.pass_time(10 * MINUTE_S, 5)
+    assert world.writes == []
+    holder = held(world)
+
+    test.revision = "r2"
+    world.pass_time(2 * MINUTE_S, 5)
+    world.remove(holder.uid)
+    world.pass_time(2 * MINUTE_S)
+
+    assert world.tiers("web") == ["1g.10gb", "2g.20gb"]
+
+
+def test_a_tier_on_which_a_pod_crashed_is_not_given_to_its_siblings_again() -> None:
+    world, holder = full(Workload("web", 1, annotations={names.RESTORE: "auto"}))
+    [crashing] = world.of("web")
+
+    world.show(_crashed(crashing))
+    world.remove(crashing.uid)
+    world.settle()
+
+    [waiting] = world.of("web")
+    assert (waiting.node_name, waiting.gpu_requests) == ("", {"nvidia.com/mig-2g.20gb": 1})
+    world.remove(holder.uid)
+    world.pass_time(5)
+    assert world.tiers("web") == ["2g.20gb"]
+
+
+def _crashed(shown: Pod) -> Pod:
+    return msgspec.structs.replace(shown, crashes=2)
+
+
+def test_in_mode_report_nothing_is_written_and_the_pod_says_so_once() -> None:
+    world, holder = full(Workload("web"), mode="report")
+
+    world.remove(holder.uid)
+    world.pass_time(10 * MINUTE_S)
+
+    assert world.writes == []
+    assert [reason for _, reason, _ in world.notes] == ["MovePossible"] * 2
+
+
+def test_in_mode_off_nothing_happens_but_open_moves_are_ended() -> None:
+    world, holder = full(Workload("web"), mode="off")
+
+    world.remove(holder.uid)
+    world.pass_time(10 * MINUTE_S)
+
+    assert (world.writes, world.notes) == ([], [])
