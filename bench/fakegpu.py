@@ -64,7 +64,7 @@ class Bench:
                 return time.monotonic() - started
             if time.monotonic() - started > timeout_s:
                 raise TimeoutError(f"{right} of {self.nodes} nodes after {timeout_s:g} s")
-            time.sleep(0.5)
+            time.sleep(2.0)  # a list of all nodes costs the API server more than our writes
 
     def ready(self) -> float:
         """Seconds from the creation of all nodes until each has its GPUs."""

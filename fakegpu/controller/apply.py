@@ -21,10 +21,13 @@ from fakegpu.node.supply import Amounts
 from scheduler.model import migcut
 from scheduler.model.cut import Instance
 from scheduler.watch.client import MERGE_PATCH, ApiError, Client, Unreachable
+from scheduler.watch.wire import Versioned
 
 APPLY: Final = "application/apply-patch+yaml"
 PARAMS: Final = {"fieldManager": names.OPERATOR, "force": "true"}
 NOTE_MAX: Final = 1024
+
+_WRITTEN: Final = msgspec.json.Decoder(Versioned)
 
 log = structlog.get_logger("fakegpu")
 
@@ -46,9 +49,9 @@ class Writer:
         self._instance = instance[:128]
         self._wall = wall
 
-    async def config_map(self, name: str, body: bytes) -> None:
-        """Create a ConfigMap, or make it what it should be."""
-        await self._apply(f"{self._maps}/{name}", body)
+    async def config_map(self, name: str, body: bytes) -> int:
+        """Create a ConfigMap, or make it what it should be; its version then."""
+        return await self._apply(f"{self._maps}/{name}", body)
 
     async def remove_map(self, name: str) -> None:
         """Delete a ConfigMap."""
@@ -56,18 +59,18 @@ class Writer:
 
     async def node(
         self, node: NodeFacts, labels: Mapping[str, str], annotations: Mapping[str, str]
-    ) -> None:
-        """Make these the labels and annotations that are ours."""
+    ) -> int:
+        """Make these the labels and annotations that are ours; the node's version then."""
         meta = {"labels": labels, "annotations": annotations}
-        await self._apply(f"/api/v1/nodes/{node.name}", _node_body(node, meta))
+        return await self._apply(f"/api/v1/nodes/{node.name}", _node_body(node, meta))
 
-    async def status(self, node: NodeFacts, amounts: Amounts) -> None:
-        """Make these the resources that are ours."""
+    async def status(self, node: NodeFacts, amounts: Amounts) -> int:
+        """Make these the resources that are ours; the node's version then."""
         status = {
             "capacity": {name: str(n) for name, n in amounts.capacity.items()},
             "allocatable": {name: str(n) for name, n in amounts.allocatable.items()},
         }
-        await self._apply(f"/api/v1/nodes/{node.name}/status", _node_body(node, {}, status))
+        return await self._apply(f"/api/v1/nodes/{node.name}/status", _node_body(node, {}, status))
 
     async def answer(self, node: str, instances: Iterable[Instance]) -> None:
         """Tell the scheduler which instances there are."""
@@ -115,8 +118,9 @@ class Writer:
             "type": "Warning" if note.is_warning else "Normal",
         }
 
-    async def _apply(self, path: str, body: bytes) -> None:
-        await self._client.request("PATCH", path, body, params=PARAMS, content_type=APPLY)
+    async def _apply(self, path: str, body: bytes) -> int:
+        content = await self._client.request("PATCH", path, body, params=PARAMS, content_type=APPLY)
+        return int(_WRITTEN.decode(content).metadata.resource_version)
 
     async def _unless_gone(
         self, method: str, path: str, body: bytes | None, content_type: str = "application/json"

@@ -35,11 +35,21 @@ NOTHING = Amounts({}, {})
 log = structlog.get_logger("fakegpu")
 
 
+class _Written(msgspec.Struct):
+    """What was written of one node, and the versions that this made."""
+
+    config_map: bytes = b""
+    marks: tuple[dict[str, str], dict[str, str]] | None = None
+    amounts: Amounts | None = None
+    map_version: int = 0
+    node_version: int = 0
+
+
 class _Desk(msgspec.Struct):
     """What is kept of one node: its memory, what was written, what was said."""
 
     memory: Memory = Memory()
-    written: tuple[bytes, dict[str, str], dict[str, str], Amounts | None] | None = None
+    written: _Written | None = None
     said: frozenset[Note] = frozenset()
     failures: int = 0
 
@@ -177,18 +187,30 @@ class Reconciler:
             self._again_in(max(0.0, made.memory.ready_at - now), name)
 
     async def _write(self, node: NodeFacts, made: Plan, desk: _Desk) -> None:
-        """First what devices there are, then the labels that bring the agent, then the status."""
-        now = (made.config_map, made.labels, made.annotations, made.amounts)
-        before, desk.written = desk.written, None
+        """First what devices there are, then the labels that bring the agent, then the status.
+
+        What was written is written again only if something newer than that shows otherwise.
+        """
+        before, desk.written = desk.written or _Written(), None
+        now = msgspec.structs.replace(before)
         record = self._world.map_of(node.name)
-        if before is None or before[0] != now[0] or not documents.is_recorded(made, record):
-            await self._writer.config_map(self._world.map_name(node.name), made.config_map)
-        if before is None or before[1:3] != now[1:3] or not documents.is_labelled(made, node):
-            await self._writer.node(node, made.labels, made.annotations)
-        if made.amounts is not None and (
-            before is None or before[3] != now[3] or not documents.is_counted(made, node)
+        name = self._world.map_name(node.name)
+        is_news = record.version >= before.map_version if record else name in self._world.lost
+        if made.config_map != before.config_map or (
+            is_news and not documents.is_recorded(made, record)
         ):
-            await self._writer.status(node, made.amounts)
+            self._world.lost.discard(name)
+            now.map_version = await self._writer.config_map(name, made.config_map)
+            now.config_map = made.config_map
+        marks, fresh = (made.labels, made.annotations), node.version >= before.node_version
+        if marks != before.marks or (fresh and not documents.is_labelled(made, node)):
+            now.node_version = await self._writer.node(node, *marks)
+            now.marks = marks
+        if made.amounts is not None and (
+            made.amounts != before.amounts or (fresh and not documents.is_counted(made, node))
+        ):
+            now.node_version = await self._writer.status(node, made.amounts)
+            now.amounts = made.amounts
         desk.written = now
 
     async def _leave(self, name: str, node: NodeFacts | None, pool_name: str) -> None:

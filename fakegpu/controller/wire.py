@@ -29,6 +29,7 @@ class Meta(msgspec.Struct, frozen=True, rename="camel"):
     name: str
     namespace: str = ""
     uid: str = ""
+    resource_version: str = "0"
     creation_timestamp: str | None = None
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
@@ -50,7 +51,10 @@ class _ConfigMap(msgspec.Struct, frozen=True):
 
 
 class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A node; amounts are whole numbers of extended resources."""
+    """A node; amounts are whole numbers of extended resources.
+
+    ``version`` says how new this is: what we wrote since is not in it.
+    """
 
     name: str
     uid: str = ""
@@ -59,6 +63,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     capacity: dict[str, int] = {}
     allocatable: dict[str, int] = {}
     is_ready_for_status: bool = True
+    version: int = 0
 
     @property
     def is_kwok(self) -> bool:
@@ -73,6 +78,7 @@ class MapFacts(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     data: dict[str, str] = {}
+    version: int = 0
 
 
 T = TypeVar("T")
@@ -111,6 +117,7 @@ def node(content: bytes) -> tuple[str, NodeFacts | None]:
         allocatable=_extended(wire.status.allocatable or {}),
         # KWOK fills in a machine's CPU and memory only while nothing at all is there.
         is_ready_for_status=words.CPU in capacity,
+        version=int(meta.resource_version),
     )
 
 
@@ -128,6 +135,7 @@ def config_map(content: bytes) -> tuple[str, MapFacts | None]:
         labels=meta.labels or {},
         annotations=meta.annotations or {},
         data=wire.data or {},
+        version=int(meta.resource_version),
     )
 
 

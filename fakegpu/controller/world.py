@@ -64,6 +64,8 @@ class World:
         self._topology_name = topology_name
         self.nodes: dict[str, NodeFacts] = {}
         self.maps: dict[str, MapFacts] = {}
+        #: Names of ConfigMaps that were seen to go.
+        self.lost: set[str] = set()
         self.cuts: dict[str, NodeCuts] = {}
         self._plugin: dict[str, MapFacts] = {}
         self._pods: dict[str, PodFacts] = {}
@@ -85,6 +87,8 @@ class World:
                 self._fold_pods(news)
             case OfMaps(news):
                 changed = _apply(self.maps, news)
+                self.lost |= set(changed) - self.maps.keys()
+                self.lost -= self.maps.keys()
                 self._touch(*filter(None, map(self._node_of, changed)))
                 if any(self._node_of(name) is None for name in changed):
                     self._read_topology()
@@ -209,15 +213,23 @@ def _apply(known: dict[str, T], news: News[T]) -> list[str]:
     """Take over what is new; the keys that changed."""
     if isinstance(news, Listed):
         changed = [
-            key for key in {**known, **news.values} if known.get(key) != news.values.get(key)
+            key
+            for key in {**known, **news.values}
+            if not _is_same(known.get(key), news.values.get(key))
         ]
         known.clear()
         known.update(news.values)
         return changed
-    if known.get(news.key) == news.value:
-        return []
+    before = known.get(news.key)
     if news.value is None:
         known.pop(news.key, None)
     else:
         known[news.key] = news.value
-    return [news.key]
+    return [] if _is_same(before, news.value) else [news.key]
+
+
+def _is_same(before: object, now: object) -> bool:
+    """Whether nothing changed but the version: a heartbeat is no reason to look at a node."""
+    if isinstance(before, NodeFacts | MapFacts) and isinstance(now, NodeFacts | MapFacts):
+        return bool(msgspec.structs.replace(before, version=now.version) == now)
+    return before == now

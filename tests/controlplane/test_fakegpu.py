@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from gpuctl.fakeoperator import NAMESPACE, FakeOperator
 from tests.controlplane.conftest import MakeNode
+from tests.controlplane.gpunodes import Nodes, nvidia
 from tests.controlplane.workloads import Json, Watcher, pod
 from tools.controlplane import ControlPlane, FakeNode, add_nodes
 
@@ -29,7 +30,6 @@ POOLS: Json = {
     "whole": {"gpus": [{"type": "Tesla K80", "memory": "12GB", "count": 2}]},
     "a100": {"gpu": {"profile": "a100"}},
 }
-NodeCheck = Callable[[Json], bool]
 
 
 def topology(**changes: Json) -> Json:
@@ -52,55 +52,6 @@ def pools(operator: FakeOperator) -> Iterator[FakeOperator]:
     """The operator, whose pools are as before again after the test."""
     yield operator
     operator.configure(topology())
-
-
-def nvidia(amounts: Json) -> dict[str, str]:
-    return {name: count for name, count in amounts.items() if name.startswith("nvidia.com/")}
-
-
-class Nodes:
-    """Looks at nodes, and changes them as users do."""
-
-    def __init__(self, cp: ControlPlane) -> None:
-        self.client = cp.client
-
-    def change(self, name: str, *, labels: Json | None = None, notes: Json | None = None) -> None:
-        body = {"metadata": {"labels": labels or {}, "annotations": notes or {}}}
-        self.client.patch(f"/api/v1/nodes/{name}", body)
-
-    def wait(self, name: str, what: str, check: NodeCheck, timeout_s: float = 15.0) -> Json:
-        node: Json = self.client.wait_for(
-            f"/api/v1/nodes/{name}",
-            lambda seen: seen is not None and check(seen),
-            what=f"{what} on {name}",
-            timeout_s=timeout_s,
-        )
-        return node
-
-    def wait_offer(self, name: str, wanted: dict[str, str], usable: Any = None) -> Json:
-        """Capacity and allocatable are exactly these of NVIDIA's resources."""
-        return self.wait(
-            name,
-            f"{wanted} (usable {usable or wanted})",
-            lambda node: (
-                nvidia(node["status"]["capacity"]) == wanted
-                and nvidia(node["status"]["allocatable"]) == (usable or wanted)
-            ),
-        )
-
-    def topology(self, name: str) -> str:
-        """The text of a node's ConfigMap."""
-        path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/topology-{name}"
-        return str(self.client.get(path)["data"]["topology.yml"])
-
-    def wait_no_map(self, name: str) -> None:
-        path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/topology-{name}"
-        self.client.wait_for(path, lambda seen: seen is None, what=f"the map of {name} to go")
-
-    def notes(self, name: str) -> list[Json]:
-        items = self.client.get("/apis/events.k8s.io/v1/namespaces/default/events")["items"]
-        ours = [one for one in items if one.get("reportingController") == "fake-gpu-operator"]
-        return [one for one in ours if one["regarding"].get("name") == name]
 
 
 @pytest.fixture
@@ -204,6 +155,45 @@ def test_nodes_that_go_while_nobody_looks_leave_nothing_behind(
     assert {one["metadata"]["name"] for one in cp.client.get("/api/v1/nodes")["items"]} == {
         "fg-unlabelled"
     }
+
+
+@pytest.mark.contract("S1-26", "S1-50", "S1-B14", "S1-B18")
+def test_what_others_take_away_comes_back_and_a_node_at_rest_is_not_written(
+    nodes: Nodes, kwok_node: MakeNode, cp: ControlPlane
+) -> None:
+    kwok_node("fg-drift", labels={POOL: "whole"})
+    nodes.wait_offer("fg-drift", {GPU: "2"})
+    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/topology-fg-drift"
+
+    cp.client.delete(path)
+    cp.client.wait_for(path, lambda seen: seen is not None, what="the ConfigMap to come back")
+    cp.client.patch(path, {"data": {"topology.yml": "gpus: []"}})
+    cp.client.wait_for(
+        path, lambda seen: "GPU-" in seen["data"]["topology.yml"], what="its content to come back"
+    )
+    nodes.change("fg-drift", labels={"nvidia.com/gpu.count": "9"})
+    nodes.wait(
+        "fg-drift",
+        "its label",
+        lambda node: node["metadata"]["labels"]["nvidia.com/gpu.count"] == "2",
+    )
+    offer = {"capacity": {GPU: None}, "allocatable": {GPU: None}}
+    cp.client.patch("/api/v1/nodes/fg-drift/status", {"status": offer})
+    node = nodes.wait_offer("fg-drift", {GPU: "2"})
+    managers = {one["manager"] for one in node["metadata"]["managedFields"]}
+    assert "fake-gpu-operator" in managers
+
+    # Somebody else's work on the node is no reason to write to it.
+    nodes.change("fg-drift", notes={"somebody": "else"})
+    kwok_node("fg-after", labels={POOL: "whole"})
+    nodes.wait_offer("fg-after", {GPU: "2"})
+    now = cp.client.get("/api/v1/nodes/fg-drift")["metadata"]["managedFields"]
+    times = [one["time"] for one in now if one["manager"] == "fake-gpu-operator"]
+    assert times == [
+        one["time"]
+        for one in node["metadata"]["managedFields"]
+        if one["manager"] == "fake-gpu-operator"
+    ]
 
 
 @pytest.mark.contract("S1-B2", "S1-19")
