@@ -109,7 +109,7 @@ class App:
             self._explaining.journal,
             inquest.look_up,
             moving.moves,
-            maker(recorder, cutter.send, utc_now, self._metrics, self._config.mig.cut_timeout_s),
+            maker(self._config, recorder, cutter, utc_now, self._metrics),
         )
         self._on_lead = lambda leads: self._led(leads, loop)
         self._on_term = loop.nudge

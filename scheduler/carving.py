@@ -19,15 +19,19 @@ from typing import Final, Protocol
 import msgspec
 import structlog
 
+from scheduler.bind.cutter import Cutter
+from scheduler.config import Config
 from scheduler.decide import cutanswer
 from scheduler.decide.decision import Carve
 from scheduler.model.cut import Order
 from scheduler.model.moment import rfc3339
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Cause
+from scheduler.relabeling import Relabeling
 from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev
 from scheduler.state.cluster import Cluster
+from scheduler.state.queue import Queue
 from scheduler.state.rests import Rests
 
 TIMEOUT_S: Final = 60.0
@@ -73,8 +77,10 @@ class Carving:
         wall: Callable[[], float],
         count: Callable[[str], None] = lambda result: None,
         timeout_s: float = TIMEOUT_S,
+        relabeling: Relabeling | None = None,
     ) -> None:
         self._cluster = cluster
+        self._relabeling = relabeling
         self._teller = teller
         self._send = send
         self._wall = wall
@@ -114,6 +120,8 @@ class Carving:
         if not leads:
             found = [self._give_up(one) for one in list(self._open.values())]
             return Steps((), *_both(found)) if found else Steps(changes=woken)
+        if self._relabeling is not None:
+            woken += tuple(self._relabeling.tick())
         for node_name in {one.carve.node_name for one in self._open.values() if one.problem}:
             self._ask(node_name)  # the API server may have changed its mind
         steps = self._look(now) if self._open else NOTHING
@@ -204,20 +212,27 @@ class Carving:
 
 
 def maker(
+    config: Config,
     teller: Teller,
-    send: Callable[[str, tuple[Order, ...]], None],
+    cutter: Cutter,
     wall: Callable[[], datetime],
     metrics: Metrics,
-    timeout_s: float,
-) -> Callable[[Cluster], Carving]:
-    """What makes a loop's open cuts, once there is a cluster."""
+) -> Callable[[Cluster, Queue], Carving]:
+    """What makes a loop's open cuts, once there is a state."""
+
+    def now() -> float:
+        return wall().timestamp()
 
     def count(result: str) -> None:
         metrics.cuts.labels(result).inc()
 
-    return lambda cluster: Carving(
-        cluster, teller, send, lambda: wall().timestamp(), count, timeout_s
-    )
+    def make(cluster: Cluster, queue: Queue) -> Carving:
+        timeout_s = config.mig.cut_timeout_s
+        relabels = config.mig.relabel_nodes
+        relabeling = Relabeling(cluster, queue, teller, cutter.relabel, now) if relabels else None
+        return Carving(cluster, teller, cutter.send, now, count, timeout_s, relabeling)
+
+    return make
 
 
 def _both(

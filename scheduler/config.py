@@ -84,8 +84,12 @@ class Restore(_Part, frozen=True):
 
 
 class Mig(_Part, frozen=True):
-    """Nodes whose GPUs are cut to order: an instance that was asked for is waited for so long."""
+    """Instances that are cut for pods: one that was asked for is waited for so long.
 
+    With ``relabelNodes`` idle nodes of mig-manager are cut anew (cluster/rbac-relabel.yaml).
+    """
+
+    relabel_nodes: bool = False
     cut_timeout_s: Annotated[float, msgspec.Meta(ge=1.0)] = 60.0
 
 

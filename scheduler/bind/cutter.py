@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 import structlog
 
+from scheduler.bind.relabel import set_label
+from scheduler.decide.relabel import Relabel
 from scheduler.model import migcut
 from scheduler.model.cut import Order
 from scheduler.state.event import CutsUnwritten
@@ -40,7 +42,7 @@ class Cutter:
         self._leads = leads
         self._epoch = epoch
         self._newest: dict[str, Orders] = {}
-        self._line: asyncio.Queue[str] = asyncio.Queue()
+        self._line: asyncio.Queue[str | Relabel] = asyncio.Queue()
         self._busy: set[str] = set()
 
     def send(self, node_name: str, orders: Orders) -> None:
@@ -48,6 +50,10 @@ class Cutter:
         if node_name not in self._newest and node_name not in self._busy:
             self._line.put_nowait(node_name)
         self._newest[node_name] = orders
+
+    def relabel(self, relabel: Relabel) -> None:
+        """Let mig-manager cut a node anew."""
+        self._line.put_nowait(relabel)
 
     async def run(self) -> None:
         """Work for ever; ends by cancellation."""
@@ -57,12 +63,18 @@ class Cutter:
 
     async def _work(self) -> None:
         while True:
-            node_name = await self._line.get()
-            self._busy.add(node_name)
-            while (orders := self._newest.pop(node_name, None)) is not None:
-                if self._leads():
-                    await self._send(node_name, orders)
-            self._busy.discard(node_name)
+            item = await self._line.get()
+            if isinstance(item, str):
+                await self._send_all(item)
+            elif self._leads():
+                await set_label(self._client, item)
+
+    async def _send_all(self, node_name: str) -> None:
+        self._busy.add(node_name)
+        while (orders := self._newest.pop(node_name, None)) is not None:
+            if self._leads():
+                await self._send(node_name, orders)
+        self._busy.discard(node_name)
 
     async def _send(self, node_name: str, orders: Orders) -> None:
         try:

@@ -19,6 +19,7 @@ from scheduler.report.metrics import Metrics
 from scheduler.report.recorder import Recorder
 from scheduler.state import event as ev
 from scheduler.state.cluster import Cluster
+from scheduler.state.queue import Queue
 from scheduler.watch.client import Client
 from tests.builders import ANYBODY, as_bound
 
@@ -127,7 +128,7 @@ class Stage:
     def __init__(
         self,
         profile: Profile = ANYBODY,
-        carving: Callable[[Cluster], Carving] | None = None,
+        carving: Callable[[Cluster, Queue], Carving] | None = None,
     ) -> None:
         self.clock = Clock()
         self.leader = Leader()

@@ -8,6 +8,7 @@ from scheduler.model.cut import CutState, Instance, NodeCuts, Order
 from scheduler.model.device import Spot
 from scheduler.state import event as ev
 from scheduler.state.cluster import Cluster
+from scheduler.state.queue import Queue
 from tests.builders import dynamic, pod
 from tests.unit.loop.stage import Stage, playing
 
@@ -21,7 +22,7 @@ class CutStage(Stage):
         self.asked: dict[str, tuple[Order, ...]] = {}
         super().__init__(carving=self._carving)
 
-    def _carving(self, cluster: Cluster) -> Carving:
+    def _carving(self, cluster: Cluster, queue: Queue) -> Carving:
         return Carving(cluster, self.recorder, self.asked.__setitem__, lambda: 1_800_000_000.0)
 
 
@@ -43,7 +44,8 @@ async def test_it_is_bound_once_the_instance_is_ready_and_advertised() -> None:
 
 
 async def test_it_is_tried_again_elsewhere_when_it_cannot_be_cut() -> None:
-    async with playing(CutStage()) as stage:
+    stage = CutStage()
+    async with playing(stage):
         stage.see(ev.NodeSeen(dynamic(gpus=2)), ev.PodSeen(pod("a", mig={"2g.20gb": 1})))
         stage.sync()
         await stage.recorder.next()

@@ -1,0 +1,63 @@
+"""A node whose GPUs could be cut anew by mig-manager, for a pod that finds no instance anywhere.
+
+mig-manager cuts every GPU of a node at once, as the label ``nvidia.com/mig.config`` says, and a
+client on one of them makes it fail. So only a node of which every GPU is idle comes into question,
+and only one that offers its GPUs whole: what somebody has cut is left as it is.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from scheduler.decide import joint
+from scheduler.decide.filters import CLASS_FILTERS, avoided, first_rejection
+from scheduler.model import mig, names
+from scheduler.model.node import Node
+from scheduler.model.pod import Pod
+from scheduler.state.cluster import Cluster
+from scheduler.state.ledger import NodeBooks
+
+
+class Relabel(msgspec.Struct, frozen=True):
+    """Cut all GPUs of a node into instances of one profile."""
+
+    node_name: str
+    config: str
+
+
+def candidate(cluster: Cluster, pod: Pod, resting: frozenset[str] = frozenset()) -> Relabel | None:
+    """The node with the fewest GPUs that would do, by name among equals; ``resting`` are left."""
+    profiles = joint.wanted(pod)
+    if not profiles or len(pod.gpu_requests) != 1 or pod.map_text is not None:
+        return None
+    able = [
+        books.node
+        for books in cluster.candidates()
+        if books.node is not None
+        and books.node.name not in resting
+        and _room(books.node, profiles[0]) >= len(profiles)
+        and is_idle(books)
+        and not first_rejection(pod, books, (*CLASS_FILTERS, avoided.check))
+    ]
+    if not able:
+        return None
+    node = min(able, key=lambda one: (one.gpu_count or 0, one.name))
+    return Relabel(node.name, "all-" + profiles[0].replace("+", "."))
+
+
+def is_idle(books: NodeBooks) -> bool:
+    """Whether no pod, of any scheduler, holds a GPU of the node or a part of one."""
+    tally = books.tally
+    holds = tally.holders or tally.unknown or tally.holds_plugin_devices
+    return not holds and not tally.is_mapped_past_plugin
+
+
+def _room(node: Node, profile: str) -> int:
+    """How many instances the node would have; 0 where it is not to be cut."""
+    labels = node.labels
+    is_managed = labels.get(names.MIG_MANAGER) == "true"
+    if not is_managed or node.cuttable is not None or node.single_profile or node.mig_hold:
+        return 0
+    board = mig.board_of(labels.get(names.GPU_PRODUCT, ""))
+    known = mig.profile_of(board, profile) if board is not None else None
+    return (node.gpu_count or 0) * known.max_count if known is not None else 0

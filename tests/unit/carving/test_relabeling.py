@@ -1,0 +1,168 @@
+"""Idle nodes of mig-manager that are cut anew: which one, for whom, and how seldom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scheduler.decide.cycle import decide
+from scheduler.decide.decision import Rejection
+from scheduler.decide.relabel import Relabel, candidate
+from scheduler.model import names
+from scheduler.model.node import Node
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Code
+from scheduler.relabeling import COOLDOWN_S, SEEN_WITHIN_S, Relabeling
+from scheduler.state.event import Lifted
+from scheduler.state.queue import Queue
+from scheduler.state.why import why
+from tests.builders import ANYBODY, cluster, codes, dynamic, node, pod
+
+#: When pods of these tests are created.
+BORN = 1_795_773_600.0
+MANAGED = {
+    names.MIG_MANAGER: "true",
+    names.MIG_WANTED: "all-disabled",
+    names.MIG_STATE: "success",
+    names.GPU_PRODUCT: "NVIDIA-A100-SXM4-80GB",
+}
+
+
+def managed(name: str = "n1", gpus: int = 2, **others: Any) -> Node:
+    labels = {**MANAGED, **others.pop("labels", {})}
+    return node(name, gpus=gpus, labels=labels, **others)
+
+
+def wants_2g(name: str = "a", count: int = 1, **wishes: Any) -> Pod:
+    return pod(name, mig={"2g.20gb": count}, **wishes)
+
+
+def test_all_gpus_of_an_idle_node_are_cut_for_the_profile() -> None:
+    assert candidate(cluster(managed()), wants_2g()) == Relabel("n1", "all-2g.20gb")
+    assert candidate(cluster(managed()), pod(mig={"1g.10gb.me": 1})) == Relabel(
+        "n1", "all-1g.10gb.me"
+    )
+
+
+def test_the_node_with_the_fewest_gpus_is_taken() -> None:
+    state = cluster(managed("a", gpus=8), managed("b", gpus=2), managed("c", gpus=2))
+
+    assert candidate(state, wants_2g()) == Relabel("b", "all-2g.20gb")
+
+
+NOT_TOUCHED = [
+    pytest.param([managed(), pod("x", gpus=1, node="n1")], id="a-gpu-is-held"),
+    pytest.param(
+        [managed(), pod("x", gpus=1, node="n1", scheduler="other")], id="by-another-scheduler"
+    ),
+    pytest.param([managed(), pod("x-0", map="0=n1:1", node="n1")], id="past-the-plugin"),
+    pytest.param([managed(labels={names.MIG_MANAGER: "false"})], id="no-mig-manager"),
+    pytest.param([managed(labels={names.MIG_STATE: "pending"})], id="it-is-being-cut"),
+    pytest.param([managed(labels={names.MIG_STATE: "failed"})], id="cutting-failed"),
+    pytest.param([managed(gpus=0)], id="no-whole-gpus"),
+    pytest.param([managed(labels={names.GPU_PRODUCT: "Tesla-T4"})], id="a-board-without-mig"),
+    pytest.param([managed(cordoned=True)], id="cordoned"),
+    pytest.param([managed(taints=["a=b:NoSchedule"])], id="a-taint"),
+    pytest.param([dynamic(labels=MANAGED)], id="its-operator-cuts-to-order"),
+]
+
+
+@pytest.mark.parametrize("objects", NOT_TOUCHED)
+def test_other_nodes_are_left_as_they_are(objects: list[Any]) -> None:
+    assert candidate(cluster(*objects), wants_2g()) is None
+
+
+NOT_FOR = [
+    pytest.param(wants_2g(count=7), id="more-than-the-node-would-have"),
+    pytest.param(pod("a", mig={"2g.20gb": 1, "1g.10gb": 1}), id="two-profiles"),
+    pytest.param(pod("a", gpus=1), id="whole-gpus"),
+    pytest.param(pod("a-0", mig={"2g.20gb": 1}, map="0=n1:0"), id="a-map"),
+    pytest.param(pod("a", mig={"9g.90gb": 1}), id="no-profile-of-the-board"),
+]
+
+
+@pytest.mark.parametrize("newcomer", NOT_FOR)
+def test_nothing_is_cut_for_other_pods(newcomer: Pod) -> None:
+    assert candidate(cluster(managed()), newcomer) is None
+
+
+def test_a_pod_that_is_no_client_of_a_gpu_does_not_stand_in_the_way() -> None:
+    assert candidate(cluster(managed(), pod("x", node="n1")), wants_2g()) is not None
+
+
+class Stage:
+    """A state with one pod that waits, and the clock on the wall."""
+
+    def __init__(self, *objects: Any) -> None:
+        self.cluster = cluster(*objects)
+        self.queue = Queue()
+        self.now = BORN
+        self.sent: list[Relabel] = []
+        self.said: list[str] = []
+        self.relabeling = Relabeling(
+            self.cluster, self.queue, self, self.sent.append, lambda: self.now
+        )
+        self.park(wants_2g())
+
+    def note(self, pod: Pod, reason: str, text: str) -> None:
+        self.said.append(f"{pod.name} {reason}: {text}")
+
+    def park(self, newcomer: Pod) -> None:
+        self.queue.offer(newcomer, 0.0)
+        entry = self.queue.pop(0.0)
+        decision = decide(self.cluster, newcomer, ANYBODY)
+        assert entry is not None
+        assert isinstance(decision, Rejection)
+        self.queue.park(entry, why(decision.diagnosis), 0.0)
+
+    def tick(self, seconds: float = 0.0) -> list[Any]:
+        self.now += seconds
+        return list(self.relabeling.tick())
+
+
+def test_only_after_half_a_minute_of_waiting() -> None:
+    stage = Stage(managed())
+    stage.tick(29)
+    assert stage.sent == []
+
+    stage.tick(1)
+
+    assert stage.sent == [Relabel("n1", "all-2g.20gb")]
+    assert stage.said == ["a MigRelabelled: n1 is idle and is to be cut as all-2g.20gb"]
+
+
+def test_nobody_is_placed_there_until_the_label_is_seen() -> None:
+    stage = Stage(managed())
+    stage.tick(30)
+    assert codes(stage.cluster, pod("b", gpus=1)) == {Code.NODE_AVOIDED}
+
+    done = {names.MIG_WANTED: "all-2g.20gb", names.MIG_STATE: "pending"}
+    stage.cluster.see_node(managed(labels=done))
+    [change] = stage.tick(1)
+
+    assert isinstance(change, Lifted)
+    assert codes(stage.cluster, pod("b", gpus=1)) == {Code.MIG_NOT_READY}
+
+
+def test_a_label_that_never_appears_frees_the_node_again() -> None:
+    """The right to set it may be missing."""
+    stage = Stage(managed())
+    stage.tick(30)
+    stage.tick(SEEN_WITHIN_S - 1)
+    assert codes(stage.cluster, pod("b", gpus=1)) == {Code.NODE_AVOIDED}
+
+    stage.tick(1)
+
+    assert not isinstance(decide(stage.cluster, pod("b", gpus=1), ANYBODY), Rejection)
+
+
+def test_one_node_at_a_time_and_none_again_for_ten_minutes() -> None:
+    stage = Stage(managed("n1"), managed("n2"))
+    for _ in range(60):
+        stage.tick(1)
+    assert [one.node_name for one in stage.sent] == ["n1", "n2"]
+
+    stage.tick(COOLDOWN_S)
+
+    assert len(stage.sent) == 3
