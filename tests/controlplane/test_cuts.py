@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from gpuctl.product import ACCOUNT, Product
+from gpuctl.product import ACCOUNT, ROOT, Product
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.cutoperator import CUTS, CutOperator
 from tests.controlplane.workloads import Json, Watcher, annotation, node_of, pod
-from tools.controlplane import ApiError, Client, ControlPlane
+from tools.controlplane import ApiError, Client, ControlPlane, wait_until
 
 DEVICES = "gpu-scheduler.io/devices"
 LABELS = {
@@ -186,3 +186,42 @@ def test_a_person_sees_what_is_wanted_and_what_there_is(
 
     assert shown.splitlines()[0].split() == ["NAME", "WANTED", "CUT", "STATE", "AGE"]
     assert shown.splitlines()[1].split()[:4] == ["cuts-7", "3g.40gb", "3g.40gb", "Ready"]
+
+
+def test_with_the_right_to_relabel_nothing_else_of_a_node_can_be_changed(
+    cp: ControlPlane, product: Product, kwok_node: MakeNode
+) -> None:
+    """The right itself is an extra: without it the API server refuses both labels too."""
+    manifest = str(ROOT / "cluster" / "rbac-relabel.yaml")
+    path = f"/api/v1/nodes/{kwok_node('cuts-8', labels={'zone': 'a'})}"
+    scheduler = cp.client_for(ACCOUNT)
+    ours = {"nvidia.com/mig.config": "all-2g.20gb", "nvidia.com/mig.config.state": "pending"}
+    with pytest.raises(ApiError, match="cannot patch resource"):
+        scheduler.patch(path, {"metadata": {"labels": ours}})
+
+    cp.kubectl("apply", "-f", manifest)
+    try:
+        wait_until(
+            lambda: _is_refused(scheduler, path, {"metadata": {"labels": {"zone": None}}}),
+            what="the policy to be in force",
+        )
+        others: list[Json] = [
+            {"metadata": {"labels": {"zone": "b"}}},
+            {"metadata": {"labels": {"more": "x"}}},
+            {"metadata": {"annotations": {"more": "x"}}},
+            {"spec": {"unschedulable": True}},
+        ]
+        assert all(_is_refused(scheduler, path, one) for one in others)
+
+        labels = scheduler.patch(path, {"metadata": {"labels": ours}})["metadata"]["labels"]
+        assert ours.items() <= labels.items()
+    finally:
+        cp.kubectl("delete", "-f", manifest)
+
+
+def _is_refused(scheduler: Client, path: str, body: Json) -> bool:
+    try:
+        scheduler.patch(f"{path}?dryRun=All", body)
+    except ApiError as error:
+        return "no more of a node than the labels of mig-manager" in str(error)
+    return False
