@@ -71,7 +71,7 @@ test-controlplane: controlplane ## tests on a real Kubernetes API server
 
 .PHONY: nightly
 nightly: controlplane ## the long fault tests: a hundred kills, minutes of silence (quarter of an hour)
-	$(BIN)/pytest -m nightly --durations=0 --log-cli-level=info tests/controlplane $(PYTEST_ARGS)
+	$(BIN)/pytest -m nightly --durations=0 --log-cli-level=info tests/controlplane tests/property $(PYTEST_ARGS)
 
 .PHONY: mutants
 mutants: $(STAMP) ## take out each guard of tools/mutants/guards.yaml: a test must notice (2-4 min)

@@ -26,7 +26,7 @@ from scheduler.model.obstacle import Facts
 from scheduler.model.pod import Condition, Owner, Pod
 from scheduler.model.ticket import Ticket
 from scheduler.moves import Moves
-from scheduler.report.moved import Moved
+from scheduler.report.moved import Moved, Result
 from scheduler.scout import Settings, State
 from scheduler.state import event as ev
 from scheduler.state.cluster import Assumption, Cluster
@@ -56,6 +56,8 @@ class Workload:
     allowed: int | None = None
     grace_s: float = 0.0
     is_closed: bool = False
+    backoff_s: float = 0.0
+    tries_at: float = 0.0
     wishes: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
@@ -83,6 +85,7 @@ class World:
         self.writes: list[tuple[float, Errand]] = []
         self.notes: list[tuple[str, str, str]] = []
         self.results: list[tuple[str, str]] = []
+        self.ended: dict[str, tuple[Ticket, Result]] = {}
         self.settings = Settings(mode=mode, timings=timings, rules=rules)
         self.leads = True
         self.is_silent = False
@@ -98,7 +101,7 @@ class World:
         self.moves = Moves(
             State(self.cluster, self.queue, self.promises),
             self.settings,
-            Moved(self, lambda move, result: self.results.append((move, result))),
+            self._listener(),
             self.errands.append,
             lambda: self.now,
             self._fresh,
@@ -106,6 +109,17 @@ class World:
         self.deliver(ev.NodesListed(tuple(self.nodes.values())))
         self.deliver(ev.TicketsListed(tuple(self.stored.values())))
         self.deliver(ev.PodsListed(tuple(self.pods.values())))
+
+    def _listener(self) -> Moved:
+        """Told of ends as people are, and by ticket."""
+        ended = self.ended
+
+        class Listener(Moved):
+            def ended(self, ticket: Ticket, result: Result, text: str) -> None:
+                ended.setdefault(ticket.id, (ticket, result))
+                super().ended(ticket, result, text)
+
+        return Listener(self, lambda move, result: self.results.append((move, result)))
 
     def _fresh(self) -> str:
         self._number += 1
@@ -226,6 +240,9 @@ class World:
             mine = self.of(one.name)
             for old in [p for p in mine if p.revision != one.revision] + mine[one.replicas :]:
                 self.remove(old.uid)
+            if one.is_closed and self.now < one.tries_at:
+                continue
+            one.tries_at = self.now + one.backoff_s
             for _ in range(one.replicas - len(self.of(one.name))):
                 self._number += 1
                 asked = pod(
