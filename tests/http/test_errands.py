@@ -1,0 +1,206 @@
+"""Errands of moves over real HTTP: what is sent, and what becomes of each answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from scheduler.bind.errands import WAITING_MAX, Errands
+from scheduler.model import migrule
+from scheduler.model.errand import Erase, Errand, Evict, Write, ask_for
+from scheduler.model.pod import Owner
+from scheduler.model.ticket import Move, Ticket
+from scheduler.state import event as ev
+from scheduler.state.event import Eviction
+from scheduler.watch.client import Client
+from tests.http.fakeapi import FakeApi, Json, failure, reply
+
+TICKET = Ticket(
+    id="restore-1-00000001",
+    uid="u-t",
+    move=Move.RESTORE,
+    namespace="team",
+    owner=Owner("ReplicaSet", "web-r1", "u-rs"),
+    told=Owner("Deployment", "web", "u-d"),
+    workload="team/Deployment/web",
+    revision="r1",
+    pod_name="web-x",
+    pod_uid="u-p",
+    source={"nvidia.com/mig-1g.10gb": 1},
+    target={"nvidia.com/mig-2g.20gb": 1},
+    node_name="cut",
+    requests={},
+)
+EVICTION = "POST /api/v1/namespaces/team/pods/web-x/eviction"
+TICKETS = migrule.path("own")
+BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
+
+
+class Heard:
+    """What comes back."""
+
+    def __init__(self) -> None:
+        self.leads = True
+        self._events: asyncio.Queue[ev.MoveNews] = asyncio.Queue()
+
+    def emit(self, event: ev.MoveNews) -> None:
+        self._events.put_nowait(event)
+
+    async def next(self) -> ev.MoveNews:
+        async with asyncio.timeout(10):
+            return await self._events.get()
+
+
+@asynccontextmanager
+async def running(client: Client) -> AsyncIterator[tuple[Errands, Heard]]:
+    heard = Heard()
+    errands = Errands(client, "own", heard.emit, lambda: heard.leads)
+    task = asyncio.create_task(errands.run())
+    yield errands, heard
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "result"),
+    [
+        pytest.param(201, "", Eviction.EVICTED, id="evicted"),
+        pytest.param(404, "not found", Eviction.GONE, id="gone"),
+        pytest.param(409, "the uid is another", Eviction.GONE, id="another-pod-by-now"),
+        pytest.param(429, BUDGET, Eviction.FORBIDDEN, id="budget"),
+        pytest.param(429, "too many requests", Eviction.FAILED, id="busy-server"),
+        pytest.param(500, "several budgets", Eviction.FAILED, id="several-budgets"),
+        pytest.param(403, "not now", Eviction.FAILED, id="denied"),
+    ],
+)
+async def test_how_an_eviction_ends(
+    api: FakeApi, client: Client, code: int, message: str, result: Eviction
+) -> None:
+    api.script(EVICTION, failure(code, "", message) if code >= 400 else reply({}))
+    async with running(client) as (errands, heard):
+        errands.send(Evict(TICKET))
+
+        assert await heard.next() == ev.EvictionEnded(TICKET.id, result, message)
+
+    sent = await api.next(EVICTION)
+    assert sent.json["deleteOptions"]["preconditions"] == {"uid": "u-p"}
+
+
+@pytest.mark.contract("S3-21")
+async def test_an_eviction_leaves_the_pod_its_own_grace_and_may_name_its_version(
+    api: FakeApi, client: Client
+) -> None:
+    api.script(EVICTION, reply({}))
+    async with running(client) as (errands, heard):
+        errands.send(Evict(TICKET, version="42"))
+        await heard.next()
+
+    options = (await api.next(EVICTION)).json["deleteOptions"]
+    assert "gracePeriodSeconds" not in options
+    assert options["preconditions"] == {"uid": "u-p", "resourceVersion": "42"}
+
+
+async def test_a_ticket_that_is_refused_is_told_and_one_without_an_answer_is_not(
+    api: FakeApi, client: Client
+) -> None:
+    api.script(f"POST {TICKETS}", failure(422, "", "spec.change is too long"))
+    async with running(client) as (errands, heard):
+        errands.send(Write(TICKET))
+
+        assert await heard.next() == ev.TicketUnwritten(TICKET.id, "spec.change is too long")
+    assert migrule.decode((await api.next(f"POST {TICKETS}")).body).id == TICKET.id
+
+
+async def test_a_ticket_is_deleted_by_its_uid(api: FakeApi, client: Client) -> None:
+    call = f"DELETE {TICKETS}/{TICKET.id}"
+    api.script(call, reply({}))
+    async with running(client) as (errands, _):
+        errands.send(Erase(TICKET))
+
+        assert (await api.next(call)).json["preconditions"] == {"uid": "u-t"}
+
+
+def owners(**more: Any) -> dict[str, Json]:
+    """What the API server has about a Deployment's pod."""
+    above = {"kind": "Deployment", "name": "web", "uid": "u-d", "controller": True}
+    base = "/apis/apps/v1/namespaces/team"
+    return {
+        f"GET {base}/replicasets/web-r1": {
+            "metadata": {"uid": "u-rs", "ownerReferences": [above]},
+            "spec": {"replicas": 2},
+            "status": {"replicas": 2, "readyReplicas": 2},
+        },
+        f"GET {base}/deployments/web": {
+            "metadata": {"uid": "u-d"},
+            "spec": {"replicas": 2},
+            "status": {"replicas": 2, "updatedReplicas": 2},
+        },
+        "GET /apis/policy/v1/namespaces/team/poddisruptionbudgets": {"items": []},
+        **more,
+    }
+
+
+async def test_an_owner_is_read_with_what_is_above_it_though_the_pod_is_gone(
+    api: FakeApi, client: Client
+) -> None:
+    for call, body in owners().items():
+        api.script(call, reply(body))
+    api.script("GET /api/v1/namespaces/team/pods/web-x", failure(404))
+    async with running(client) as (errands, heard):
+        errands.send(ask_for(TICKET))
+        told = await heard.next()
+
+    assert isinstance(told, ev.OwnerTold)
+    assert told.facts is not None
+    assert (told.ticket_id, told.facts.told.name, told.facts.replicas) == (TICKET.id, "web", 2)
+    assert not told.facts.is_owner_gone
+
+
+@pytest.mark.contract("S3-B20")
+async def test_a_read_that_fails_is_not_taken_for_an_owner_that_is_gone(
+    api: FakeApi, client: Client
+) -> None:
+    for call, body in owners().items():
+        api.script(call, reply(body))
+    api.script("GET /api/v1/namespaces/team/pods/web-x", failure(500))
+    async with running(client) as (errands, heard):
+        errands.send(ask_for(TICKET))
+
+        assert await heard.next() == ev.OwnerTold("u-p", TICKET.id, None)
+
+
+@pytest.mark.parametrize("errand", [Write(TICKET), Evict(TICKET), Erase(TICKET), ask_for(TICKET)])
+async def test_who_leads_no_more_sends_nothing(
+    api: FakeApi, client: Client, errand: Errand
+) -> None:
+    api.script(EVICTION, reply({}))
+    async with running(client) as (errands, heard):
+        heard.leads = False
+        errands.send(errand)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        heard.leads = True
+        errands.send(Evict(TICKET))
+        await heard.next()
+
+    assert [seen.path for seen in api.seen] == ["/api/v1/namespaces/team/pods/web-x/eviction"]
+
+
+async def test_a_full_line_drops_what_will_be_asked_for_again(api: FakeApi, client: Client) -> None:
+    api.script(EVICTION, reply({}))
+    heard = Heard()
+    errands = Errands(client, "own", heard.emit, lambda: True)
+    for _ in range(WAITING_MAX + 10):
+        errands.send(Evict(TICKET))
+
+    task = asyncio.create_task(errands.run())
+    for _ in range(WAITING_MAX):
+        await heard.next()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+    assert len(api.seen) == WAITING_MAX

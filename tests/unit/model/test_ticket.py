@@ -1,0 +1,101 @@
+"""Tickets as values and as objects of the API, and the annotation by which a pod takes one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from scheduler.model import migrule, names
+from scheduler.model.pod import Owner
+from scheduler.model.ticket import Move, Ticket, holder, is_for, match_of
+from scheduler.state import event as ev
+from scheduler.watch import rules
+from tests.builders import pod
+
+CRD = Path(__file__).parents[3] / "cluster" / "crd-migrules.yaml"
+TICKET = Ticket(
+    id="restore-2-0a1b2c3d",
+    move=Move.RESTORE,
+    namespace="team",
+    owner=Owner("ReplicaSet", "web-r1", "u-rs"),
+    told=Owner("Deployment", "web", "u-d"),
+    workload="team/Deployment/web",
+    revision="r1",
+    index=3,
+    pod_name="web-r1-x",
+    pod_uid="u-p",
+    source={"nvidia.com/mig-1g.10gb": 1},
+    target={"nvidia.com/mig-2g.20gb": 1},
+    node_name="cut",
+    requests={"nvidia.com/mig-2g.20gb": 1, "cpu": 500},
+    priority=-7,
+    attempt=2,
+    replicas=3,
+    deadline=1795770000.0,
+)
+
+
+@pytest.mark.contract("S3-11", "S3-13")
+def test_what_is_written_is_what_is_read() -> None:
+    stored = msgspec.json.decode(migrule.encode(TICKET, "own"))
+    stored["metadata"] |= {"uid": "u-t", "creationTimestamp": "2026-11-27T10:00:00Z"}
+
+    read = migrule.decode(msgspec.json.encode(stored))
+
+    assert read == msgspec.structs.replace(TICKET, uid="u-t", made_at=1795773600.0)
+
+
+@pytest.mark.contract("S3-12", "S3-13")
+def test_the_schema_knows_every_field_that_is_written_and_no_other() -> None:
+    crd = yaml.safe_load(CRD.read_text())
+    [version] = crd["spec"]["versions"]
+    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    written: dict[str, Any] = msgspec.json.decode(migrule.encode(TICKET, "own"))["spec"]
+
+    assert crd["metadata"]["name"] == f"{migrule.PLURAL}.{migrule.GROUP}"
+    assert (version["name"], crd["spec"]["names"]["kind"]) == (migrule.VERSION, migrule.KIND)
+    assert set(spec["properties"]) == set(written)
+    assert set(spec["required"]) <= set(written)
+
+
+def test_a_rule_that_cannot_be_read_is_no_ticket() -> None:
+    foreign = msgspec.json.encode({"metadata": {"name": "by-hand"}, "spec": {"move": "Sideways"}})
+    good = msgspec.Raw(migrule.encode(TICKET, "own"))
+
+    assert rules.ticket_event(foreign, is_gone=False) == ev.TicketVanished("by-hand")
+    assert rules.tickets_listed([msgspec.Raw(foreign), good]) == ev.TicketsListed((TICKET,))
+    assert rules.ticket_event(foreign, is_gone=True) == ev.TicketVanished("by-hand")
+
+
+@pytest.mark.parametrize(
+    ("wishes", "expected"),
+    [
+        pytest.param({}, True, id="its-replacement"),
+        pytest.param({"annotations": {}}, False, id="without-the-annotation"),
+        pytest.param({"namespace": "other"}, False, id="another-namespace"),
+        pytest.param({"owner": "Deployment/other"}, False, id="another-owner"),
+        pytest.param({"owner": ""}, False, id="bare"),
+    ],
+)
+def test_what_a_ticket_holds_is_for_pods_of_its_owner_whatever_they_claim(
+    wishes: dict[str, Any], expected: bool
+) -> None:
+    ticket = msgspec.structs.replace(
+        TICKET, owner=Owner("ReplicaSet", "web-r1", "ReplicaSet-web-r1")
+    )
+    claims = {"owner": "Deployment/web@r1", "annotations": {names.MOVE: ticket.id}, **wishes}
+
+    assert is_for(holder(ticket), pod("p", **claims)) is expected
+
+
+def test_pods_with_an_index_are_not_interchangeable() -> None:
+    first, second = (pod(f"db-{n}", owner="StatefulSet/db") for n in (0, 1))
+    replicas = [pod(f"web-{n}", owner="Deployment/web") for n in (0, 1)]
+
+    assert match_of(first) != match_of(second)
+    assert match_of(replicas[0]) == match_of(replicas[1])
+    assert match_of(pod("bare-0")) is None

@@ -1,0 +1,313 @@
+"""Seed 003's own fixtures, and what it was found to do wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pytest
+
+from scheduler.decide.admit import Rules
+from scheduler.model import names
+from scheduler.model.errand import Evict
+from scheduler.model.ladder import parse_ladder
+from scheduler.model.node import Node
+from scheduler.model.original import as_asked
+from scheduler.model.pod import Pod
+from scheduler.model.quota import Quota
+from scheduler.state import event as ev
+from tests.builders import container, node, pod
+from tests.movesworld import Workload, World
+
+#: The seed's direction: to a type that is as large or larger.
+UP = Rules(ladders=(parse_ladder("1g.5gb->2g.10gb->3g.20gb"),))
+MINUTE_S = 60.0
+
+
+def seed_nodes() -> tuple[Node, Node]:
+    """The fixtures of the seed's tests."""
+    return (
+        node("node1", mig={"2g.10gb": 1, "3g.20gb": 1}),
+        node("node2", mig={"1g.5gb": 2, "2g.10gb": 1, "3g.20gb": 1}),
+    )
+
+
+def bare(world: World, tier: str, **wishes: Any) -> Pod:
+    made = world.create(pod("bare", uid="", mig={tier: 1}, **wishes))
+    world.decide_all()
+    assert made is not None
+    return world.pods[made.uid]
+
+
+def small(name: str = "small", **more: Any) -> Workload:
+    return Workload(name, 1, tier="1g.5gb", annotations={names.RESTORE: "auto"}, **more)
+
+
+@pytest.mark.contract("S3-23", "S3-16", "S3-B1")
+def test_a_pending_small_request_gets_the_next_larger_type_of_its_node() -> None:
+    """On node1 there is none of its own type; the smallest larger one is taken, 1:1."""
+    only = node("node1", mig={"2g.10gb": 1, "3g.20gb": 1}, labels={"pool": "one"})
+    world = World(only, seed_nodes()[1], rules=UP)
+    holders = [bare(world, tier, selector={"pool": "one"}) for tier in ("2g.10gb", "3g.20gb")]
+    world.add(small(wishes={"selector": {"pool": "one"}}))
+    assert world.tiers("small") == []
+
+    world.remove(holders[0].uid)
+    world.pass_time(2 * MINUTE_S)
+
+    assert world.tiers("small") == ["2g.10gb"]
+    [moved] = world.of("small")
+    assert (moved.node_name, moved.annotations[names.FALLBACK]) == ("node1", "1g.5gb->2g.10gb")
+
+
+@pytest.mark.contract("S3-23", "S3-20")
+def test_a_sized_up_pod_goes_back_when_its_own_type_is_free() -> None:
+    world = World(*seed_nodes(), rules=UP)
+    holders = [bare(world, "1g.5gb") for _ in range(2)]
+    world.add(small())
+    assert world.tiers("small") == ["2g.10gb"]
+    world.pass_time(2 * MINUTE_S)
+
+    world.remove(holders[0].uid)
+    world.pass_time(5)
+
+    assert world.tiers("small") == ["1g.5gb"]
+
+
+@pytest.mark.contract("S3-B2")
+def test_with_nothing_free_no_deletion_anywhere_kills_a_moved_pod() -> None:
+    world = World(*seed_nodes(), rules=UP)
+    for _ in range(2):
+        bare(world, "1g.5gb")
+    world.add(small())
+    for number in range(100):
+        gone = world.create(pod(f"other{number}", uid=""))
+        assert gone is not None
+        world.remove(gone.uid)
+        world.pass_time(10, 5)
+
+    assert world.writes == []
+    assert world.tiers("small") == ["2g.10gb"]
+
+
+@pytest.mark.contract("S3-B3", "S3-B19")
+def test_every_container_counts_and_one_without_mig_is_no_obstacle() -> None:
+    """A sidecar of a mesh beside two containers with slices, one of them an init container."""
+    record = {
+        "a": {"limits": {"nvidia.com/mig-2g.20gb": "1"}},
+        "setup": {"requests": {"nvidia.com/mig-2g.20gb": "1"}},
+    }
+    small_one = {"nvidia.com/mig-1g.10gb": 1}
+    degraded = pod(
+        containers=[
+            container("a", requests=small_one),
+            container("mesh"),
+            container("b", requests=small_one),
+        ],
+        init=[container("setup", requests=small_one)],
+        annotations={
+            names.FALLBACK: "2g.20gb->1g.10gb",
+            names.ORIGINAL: msgspec.json.encode(record).decode(),
+        },
+    )
+
+    asked = as_asked(degraded)
+
+    assert asked is not None
+    assert asked.gpu_requests == {"nvidia.com/mig-2g.20gb": 1, "nvidia.com/mig-1g.10gb": 1}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"app": 1}', '{"app": {"limits": {"nvidia.com/gpu": "x"}}}', "{}"]
+)
+def test_a_record_that_cannot_be_read_moves_nobody(text: str) -> None:
+    marked = {names.FALLBACK: "2g.20gb->1g.10gb", names.ORIGINAL: text}
+
+    assert as_asked(pod(mig={"1g.10gb": 1}, annotations=marked)) is None
+
+
+@pytest.mark.contract("S3-B4")
+def test_a_running_pod_whose_node_is_gone_is_no_obstacle() -> None:
+    world = World(*seed_nodes(), rules=UP)
+    holders = [bare(world, "1g.5gb") for _ in range(2)]
+    world.add(small())
+    world.pass_time(2 * MINUTE_S)
+    lost = bare(world, "3g.20gb")
+
+    world.nodes.pop("node1")
+    world.deliver(ev.NodeVanished("node1"))
+    world.remove(holders[0].uid)
+    world.pass_time(5)
+
+    assert world.pods[lost.uid].node_name
+    assert world.tiers("small") == ["1g.5gb"]
+
+
+@pytest.mark.contract("S3-B8")
+def test_nobody_is_moved_to_less_memory_unless_a_ladder_says_so() -> None:
+    """Compute first would send 1g.20gb to 2g.10gb."""
+    world = World(node("n", mig={"2g.10gb": 2, "1g.20gb": 1}))
+    bare(world, "1g.20gb")
+    world.add(Workload("wide", 1, tier="1g.20gb"))
+
+    world.pass_time(10 * MINUTE_S, 5)
+
+    assert (world.writes, world.tiers("wide")) == ([], [])
+
+
+@pytest.mark.contract("S3-B9")
+@pytest.mark.parametrize(
+    "looks",
+    [
+        pytest.param({"cordoned": True}, id="cordoned"),
+        pytest.param({"taints": ["dedicated=x:NoSchedule"]}, id="tainted"),
+        pytest.param({"labels": {"pool": "other"}}, id="another-pool"),
+    ],
+)
+def test_nobody_is_moved_for_a_place_where_he_cannot_go(looks: Mapping[str, Any]) -> None:
+    mine = {"labels": {"pool": "mine"}, **looks}
+    world = World(
+        node("home", mig={"1g.10gb": 2}, labels={"pool": "mine"}), node("new", mig={}, **mine)
+    )
+    world.add(Workload("web", 2, wishes={"selector": {"pool": "mine"}}))
+    world.pass_time(2 * MINUTE_S)
+    assert world.tiers("web") == ["1g.10gb", "1g.10gb"]
+
+    grown = node("new", mig={"2g.20gb": 2}, **mine)
+    world.nodes["new"] = grown
+    world.deliver(ev.NodeSeen(grown))
+    world.pass_time(5 * MINUTE_S)
+
+    assert world.writes == []
+
+
+@pytest.mark.contract("S3-B15")
+@pytest.mark.parametrize("how", ["completion", "new-node", "new-geometry"])
+def test_capacity_is_noticed_however_it_came(how: str) -> None:
+    world = World(node("a", mig={"2g.20gb": 1, "1g.10gb": 3}))
+    holder = bare(world, "2g.20gb")
+    world.add(Workload("web", 2))
+    world.pass_time(2 * MINUTE_S)
+
+    if how == "completion":  # it leaves the watch's selector while its object stays
+        world.deliver(ev.PodSeen(msgspec.structs.replace(holder, phase="Succeeded")))
+    if how == "new-node":
+        world.nodes["b"] = node("b", mig={"2g.20gb": 1})
+        world.deliver(ev.NodeSeen(world.nodes["b"]))
+    if how == "new-geometry":
+        world.nodes["a"] = node("a", mig={"2g.20gb": 2, "1g.10gb": 3})
+        world.deliver(ev.NodeSeen(world.nodes["a"]))
+    world.pass_time(5)
+
+    assert world.tiers("web") == ["1g.10gb", "2g.20gb"]
+
+
+@pytest.mark.contract("S3-B16")
+def test_a_look_asks_nothing_and_chooses_the_same_whatever_the_order() -> None:
+    def moved(names_of: list[str]) -> list[str]:
+        world = World(node("a", mig={"2g.20gb": 1, "1g.10gb": 6}))
+        holder = bare(world, "2g.20gb")
+        for name in names_of:
+            world.add(Workload(name, 2))
+        world.pass_time(5 * MINUTE_S, 5)
+        assert (world.errands, world.writes) == ([], [])
+        shuffled = {one.uid: one for one in reversed(list(world.pods.values()))}
+        world.pods = shuffled if names_of[0] == "one" else world.pods
+        world.restart()
+        world.remove(holder.uid)
+        world.pass_time(5)
+        [(_, errand)] = world.sent(Evict)
+        assert isinstance(errand, Evict)
+        return [errand.ticket.pod_uid]
+
+    assert moved(["one", "two"]) == moved(["two", "one"])
+
+
+@pytest.mark.contract("S3-B20")
+def test_an_owner_that_cannot_be_read_is_no_owner_without_reasons() -> None:
+    world = World(node("a", mig={"2g.20gb": 1, "1g.10gb": 3}))
+    holder = bare(world, "2g.20gb")
+    world.add(Workload("web", 2))
+    world.pass_time(2 * MINUTE_S)
+    world.is_silent = True
+
+    world.remove(holder.uid)
+    world.pass_time(5 * MINUTE_S)
+    assert world.writes == []
+
+    world.is_silent = False
+    world.pass_time(10 * MINUTE_S)
+    assert world.tiers("web") == ["1g.10gb", "2g.20gb"]
+
+
+@pytest.mark.contract("S3-B14")
+def test_a_dry_run_and_a_label_patch_use_no_ticket_up() -> None:
+    workload = Workload("web", 2)
+    world = World(node("a", mig={"2g.20gb": 1, "1g.10gb": 3}))
+    holder = bare(world, "2g.20gb")
+    world.add(workload)
+    world.pass_time(2 * MINUTE_S)
+    workload.is_closed = True
+    world.remove(holder.uid)
+    world.pass_time(5)
+    [ticket] = world.stored.values()
+    asked = pod("web-x", uid="", owner="Deployment/web@r1", mig={"2g.20gb": 1})
+    [sibling] = world.of("web")
+
+    for number in range(5):
+        assert world.moves.ticket_for(asked) == ticket  # as a dry run asks
+        labels = {**sibling.labels, "touched": str(number)}
+        world.show(msgspec.structs.replace(sibling, labels=labels))
+
+    workload.is_closed = False
+    world.pass_time(5)
+    assert world.tiers("web") == ["1g.10gb", "2g.20gb"]
+
+
+@pytest.mark.contract("S3-B7")
+def test_a_ticket_is_for_pods_of_its_owner_and_template_only() -> None:
+    workload = Workload("web", 2)
+    world = World(node("a", mig={"2g.20gb": 1, "1g.10gb": 3}))
+    holder = bare(world, "2g.20gb")
+    world.add(workload)
+    world.pass_time(2 * MINUTE_S)
+    workload.is_closed = True
+    world.remove(holder.uid)
+    world.pass_time(5)
+    assert len(world.stored) == 1
+
+    def taken(owner: str, **wishes: Any) -> bool:
+        asked = pod("x", uid="", owner=owner, mig={"2g.20gb": 1}, **wishes)
+        return world.moves.ticket_for(asked) is not None
+
+    assert taken("Deployment/web@r1")
+    assert not taken("Deployment/web@r2")
+    assert not taken("Deployment/webber@r1")
+    assert not taken("Deployment/web@r1", namespace="other")
+    assert not taken("")
+
+
+@pytest.mark.parametrize(
+    ("hard", "expected"),
+    [
+        pytest.param(0, ["1g.10gb", "1g.10gb"], id="full"),
+        pytest.param(1, ["1g.10gb", "2g.20gb"], id="room-for-one"),
+    ],
+)
+def test_nobody_is_moved_past_a_quota_that_would_not_let_the_replacement_in(
+    hard: int, expected: list[str]
+) -> None:
+    """Its controller could not make it again, with either tier."""
+    world = World(node("a", mig={"2g.20gb": 1, "1g.10gb": 3}))
+    holder = bare(world, "2g.20gb", namespace="other")
+    world.add(Workload("web", 2))
+    world.pass_time(2 * MINUTE_S)
+    world.cluster.quotas.see(
+        Quota(namespace="team", name="big", hard={"nvidia.com/mig-2g.20gb": hard})
+    )
+
+    world.remove(holder.uid)
+    world.pass_time(5 * MINUTE_S)
+
+    assert world.tiers("web") == expected
