@@ -14,44 +14,26 @@ import asyncio
 import random
 from collections.abc import Callable
 
-import msgspec
 import structlog
 
 from fakegpu import names
-from fakegpu.controller import documents
 from fakegpu.controller.apply import Writer
+from fakegpu.controller.desk import Desk, write_news
 from fakegpu.controller.plan import plan
-from fakegpu.controller.planned import Memory, Note, Plan, Settings, View
+from fakegpu.controller.planned import Note, Settings, View
 from fakegpu.controller.wire import NodeFacts
 from fakegpu.controller.world import Event, World
 from fakegpu.node.supply import Amounts
 from scheduler.model.names import MIG_DYNAMIC
 from scheduler.watch.client import ApiError, Unreachable
 
+#: How long a new KWOK node is left to KWOK, which may not be there at all.
+KWOK_BEGINS_S = 5.0
 RETRY_FIRST_S = 0.2
 RETRY_MAX_S = 15.0
 NOTHING = Amounts({}, {})
 
 log = structlog.get_logger("fakegpu")
-
-
-class _Written(msgspec.Struct):
-    """What was written of one node, and the versions that this made."""
-
-    config_map: bytes = b""
-    marks: tuple[dict[str, str], dict[str, str]] | None = None
-    amounts: Amounts | None = None
-    map_version: int = 0
-    node_version: int = 0
-
-
-class _Desk(msgspec.Struct):
-    """What is kept of one node: its memory, what was written, what was said."""
-
-    memory: Memory = Memory()
-    written: _Written | None = None
-    said: frozenset[Note] = frozenset()
-    failures: int = 0
 
 
 class Reconciler:
@@ -76,7 +58,7 @@ class Reconciler:
         self._wall = wall
         self._rng = rng
         self._workers = workers
-        self._desks: dict[str, _Desk] = {}
+        self._desks: dict[str, Desk] = {}
         self._busy: set[str] = set()
         self._wake = asyncio.Event()
         self.is_synced = False
@@ -133,7 +115,7 @@ class Reconciler:
         return None
 
     def _later(self, name: str, error: ApiError | Unreachable) -> None:
-        desk = self._desks.setdefault(name, _Desk())
+        desk = self._desks.setdefault(name, Desk())
         desk.failures += 1
         desk.written = None
         pause_s = min(RETRY_MAX_S, RETRY_FIRST_S * 2 ** min(desk.failures, 10))
@@ -162,7 +144,9 @@ class Reconciler:
             else:
                 await self._leave(name, node, pool_name)
             return
-        desk = self._desks.setdefault(name, _Desk())
+        desk = self._desks.setdefault(name, Desk())
+        if self._waits_for_kwok(node, desk):
+            return
         view = View(
             node=node,
             topology=topology,
@@ -176,7 +160,7 @@ class Reconciler:
         now, wall, draw = self._clock(), self._wall(), self._rng.uniform(0, 1)
         made = plan(view, desk.memory, self._settings, now=now, wall=wall, draw=draw)
         desk.memory = made.memory
-        await self._write(node, made, desk)
+        await write_news(self._writer, self._world, node, made, desk)
         await self._tell(node, (*invalid, *made.notes))
         if made.cut_answer is not None:
             await self._writer.answer(name, made.cut_answer)
@@ -186,38 +170,21 @@ class Reconciler:
         if made.memory.ready_at is not None:
             self._again_in(max(0.0, made.memory.ready_at - now), name)
 
-    async def _write(self, node: NodeFacts, made: Plan, desk: _Desk) -> None:
-        """First what devices there are, then the labels that bring the agent, then the status.
-
-        What was written is written again only if something newer than that shows otherwise.
-        """
-        before, desk.written = desk.written or _Written(), None
-        now = msgspec.structs.replace(before)
-        record = self._world.map_of(node.name)
-        name = self._world.map_name(node.name)
-        is_news = record.version >= before.map_version if record else name in self._world.lost
-        if made.config_map != before.config_map or (
-            is_news and not documents.is_recorded(made, record)
-        ):
-            self._world.lost.discard(name)
-            now.map_version = await self._writer.config_map(name, made.config_map)
-            now.config_map = made.config_map
-        marks, fresh = (made.labels, made.annotations), node.version >= before.node_version
-        if marks != before.marks or (fresh and not documents.is_labelled(made, node)):
-            now.node_version = await self._writer.node(node, *marks)
-            now.marks = marks
-        if made.amounts is not None and (
-            made.amounts != before.amounts or (fresh and not documents.is_counted(made, node))
-        ):
-            now.node_version = await self._writer.status(node, made.amounts)
-            now.amounts = made.amounts
-        desk.written = now
+    def _waits_for_kwok(self, node: NodeFacts, desk: Desk) -> bool:
+        """Let KWOK begin with a new node: it begins anew with each change of ours before that."""
+        if not node.is_kwok or node.is_begun:
+            return False
+        now = self._clock()
+        if desk.first_seen is None:
+            desk.first_seen = now
+            self._again_in(KWOK_BEGINS_S, node.name)
+        return now < desk.first_seen + KWOK_BEGINS_S
 
     async def _leave(self, name: str, node: NodeFacts | None, pool_name: str) -> None:
         """A node that is in no pool: what we gave it goes, the ConfigMap last, as the marker."""
         desk = self._desks.pop(name, None)
         if node is not None and pool_name:
-            self._desks[name] = _Desk(said=desk.said if desk else frozenset())
+            self._desks[name] = Desk(said=desk.said if desk else frozenset())
             note = Note("PoolUnknown", f"there is no pool {pool_name} in the topology")
             await self._tell(node, (note,))
         record = self._world.map_of(name)
@@ -233,7 +200,7 @@ class Reconciler:
         """Send what is news; what is not said any more may be said again later."""
         if node is None:
             return
-        desk = self._desks.setdefault(node.name, _Desk())
+        desk = self._desks.setdefault(node.name, Desk())
         said, desk.said = desk.said, frozenset(notes)
         for note in notes:
             if note not in said:

@@ -36,6 +36,7 @@ class Meta(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _NodeStatus(msgspec.Struct, frozen=True):
+    conditions: tuple[msgspec.Raw, ...] | None = None
     capacity: Amounts | None = None
     allocatable: Amounts | None = None
 
@@ -53,7 +54,8 @@ class _ConfigMap(msgspec.Struct, frozen=True):
 class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A node; amounts are whole numbers of extended resources.
 
-    ``version`` says how new this is: what we wrote since is not in it.
+    ``is_begun`` once somebody (KWOK) plays it. ``version`` says how new this is: what we wrote
+    since is not in it.
     """
 
     name: str
@@ -63,6 +65,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     capacity: dict[str, int] = {}
     allocatable: dict[str, int] = {}
     is_ready_for_status: bool = True
+    is_begun: bool = True
     version: int = 0
 
     @property
@@ -117,6 +120,7 @@ def node(content: bytes) -> tuple[str, NodeFacts | None]:
         allocatable=_extended(wire.status.allocatable or {}),
         # KWOK fills in a machine's CPU and memory only while nothing at all is there.
         is_ready_for_status=words.CPU in capacity,
+        is_begun=bool(wire.status.conditions),
         version=int(meta.resource_version),
     )
 

@@ -1,0 +1,60 @@
+"""What the controller keeps of one node between two looks, and writing what is news."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fakegpu.controller import documents
+from fakegpu.controller.apply import Writer
+from fakegpu.controller.planned import Memory, Note, Plan
+from fakegpu.controller.wire import NodeFacts
+from fakegpu.controller.world import World
+from fakegpu.node.supply import Amounts
+
+
+class Written(msgspec.Struct):
+    """What was written of one node, and the versions that this made."""
+
+    config_map: bytes = b""
+    marks: tuple[dict[str, str], dict[str, str]] | None = None
+    amounts: Amounts | None = None
+    map_version: int = 0
+    node_version: int = 0
+
+
+class Desk(msgspec.Struct):
+    """What is kept of one node: its memory, what was written, what was said."""
+
+    memory: Memory = Memory()
+    written: Written | None = None
+    said: frozenset[Note] = frozenset()
+    failures: int = 0
+    first_seen: float | None = None
+
+
+async def write_news(writer: Writer, world: World, node: NodeFacts, made: Plan, desk: Desk) -> None:
+    """First what devices there are, then the labels that bring the agent, then the status.
+
+    What was written is written again only if something newer than that shows otherwise.
+    """
+    before, desk.written = desk.written or Written(), None
+    now = msgspec.structs.replace(before)
+    record = world.map_of(node.name)
+    name = world.map_name(node.name)
+    is_news = record.version >= before.map_version if record else name in world.lost
+    if made.config_map != before.config_map or (
+        is_news and not documents.is_recorded(made, record)
+    ):
+        world.lost.discard(name)
+        now.map_version = await writer.config_map(name, made.config_map)
+        now.config_map = made.config_map
+    marks, fresh = (made.labels, made.annotations), node.version >= before.node_version
+    if marks != before.marks or (fresh and not documents.is_labelled(made, node)):
+        now.node_version = await writer.node(node, *marks)
+        now.marks = marks
+    if made.amounts is not None and (
+        made.amounts != before.amounts or (fresh and not documents.is_counted(made, node))
+    ):
+        now.node_version = await writer.status(node, made.amounts)
+        now.amounts = made.amounts
+    desk.written = now
