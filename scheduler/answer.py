@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from scheduler.decide.admit import Admission, Rules, admit, keep
+from scheduler.decide.admit import Admission, Rules, admit, echo, keep
 from scheduler.forward import NOT_LEADING, Forwarder
 from scheduler.localhttp import Reply, Request, Server
 from scheduler.loop import Loop
@@ -98,8 +98,10 @@ class Answerer:
     ) -> Answer:
         """Decide on one pod and keep the promise that goes with it (unless it is a dry run)."""
         admission = self._admit(question, pod)
-        if not admission.is_promised or question.dry_run:
+        if not admission.is_promised:
             return admission.answer
+        if question.dry_run:
+            return echo(self._loop.promises, admission, _fresh(), self._clock())
         if not self._loop.promises.has_room(pod.namespace):
             if not await self._room(pod.namespace, room_wait_s):
                 log.warning("too many promises wait for their pods", namespace=pod.namespace)
@@ -133,7 +135,7 @@ class Answerer:
     def _promise(self, pod: Pod, admission: Admission) -> Answer:
         granted = admission.granted
         assert granted is not None
-        promise_id = "r-" + secrets.token_hex(8)
+        promise_id = _fresh()
         for old, new in granted.option.changes:
             log.info(
                 "tier degraded",
@@ -151,3 +153,8 @@ class Answerer:
             if self._loop.promises.has_room(namespace):
                 return True
         return False
+
+
+def _fresh() -> str:
+    """A reservation's id that nobody can guess."""
+    return "r-" + secrets.token_hex(8)

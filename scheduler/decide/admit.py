@@ -157,6 +157,18 @@ def keep(promises: Promises, admission: Admission, promise_id: str, now: float) 
     return msgspec.structs.replace(answer, reservation=promise_id)
 
 
+def echo(promises: Promises, admission: Admission, promise_id: str, now: float) -> Answer:
+    """The answer to a dry run: nothing is promised, and a rewrite is known again as ours.
+
+    The API server calls twice for a dry run too, and the second rewrite would sum up the first.
+    """
+    granted, answer = admission.granted, admission.answer
+    if granted is None or not answer.rewrites:
+        return answer
+    promises.echo(promise_id, granted.pod, now, tuple(answer.rewrites))
+    return msgspec.structs.replace(answer, reservation=promise_id)
+
+
 def node_kinds(cluster: Cluster, pod: Pod) -> dict[str, NodeKind]:
     """For each node that the pod's map names: its real name and who numbers its GPUs."""
     if pod.map_text is None:

@@ -49,6 +49,8 @@ class Promises:
     def __init__(self) -> None:
         self._all: dict[str, Promise] = {}
         self._by_uid: dict[str, str] = {}
+        #: Of dry runs: they hold nothing, and are only there to be known again.
+        self._echoes: dict[str, Promise] = {}
         self._slowest_s = 0.0
         self._slowest_at = 0.0
 
@@ -67,10 +69,16 @@ class Promises:
 
     def known(self, namespace: str, promise_id: str) -> Promise | None:
         """The promise of an id found on a pod under review, if we gave it to its namespace."""
-        promise = self._all.get(promise_id)
+        promise = self._all.get(promise_id) or self._echoes.get(promise_id)
         if promise is None or promise.is_met or promise.pod.namespace != namespace:
             return None
         return promise
+
+    def echo(self, promise_id: str, pod: Pod, now: float, rewrites: tuple[Rewrite, ...]) -> None:
+        """Remember what a dry run was told, for the API server's second call of it."""
+        while len(self._echoes) >= UNMET_MAX:
+            del self._echoes[next(iter(self._echoes))]
+        self._echoes[promise_id] = Promise(promise_id, pod, "", now, True, rewrites)
 
     def make(
         self,
@@ -142,6 +150,8 @@ class Promises:
 
     def expire(self, now: float) -> int:
         """Drop promises whose pod did not appear in time; returns how many."""
+        for echo in [e for e in self._echoes.values() if now - e.made_at >= UNMET_MAX_S]:
+            del self._echoes[echo.id]
         late = [p.id for p in self.unmet() if now - p.made_at >= UNMET_MAX_S]
         for promise_id in late:
             del self._all[promise_id]

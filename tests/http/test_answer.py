@@ -15,6 +15,7 @@ import pytest
 
 from scheduler.answer import Answerer
 from scheduler.decide.admit import Rules
+from scheduler.model import names
 from scheduler.model.admission import PATH, Answer, Rewrite
 from scheduler.model.ladder import parse_ladder
 from scheduler.state import event as ev
@@ -105,6 +106,34 @@ async def test_a_dry_run_promises_nothing(asking: Asking) -> None:
 
     assert len(asking.stage.loop.promises) == 0
     assert asking.stage.sample("gpu_scheduler_admissions_total", result="kept") == 0
+
+
+async def test_the_second_call_of_a_dry_run_is_known_and_holds_nothing(asking: Asking) -> None:
+    """Or a default that came back in between would be rewritten and summed up."""
+    await asking.ask()
+    first = await asking.ask(dry_run=True)
+    assert first.rewrites == (Rewrite(container="app", source=MIG_2G, target=MIG_1G),)
+    again = {names.RESERVATION: str(first.reservation)}
+
+    second = await asking.ask(dry_run=True, mig={"2g.20gb": 1, "1g.10gb": 1}, annotations=again)
+
+    assert second.known_reservation
+    assert second.rewrites == first.rewrites
+    assert len(asking.stage.loop.promises) == 1
+
+    asking.stage.pass_time(11)
+    await asking.stage.quiet()
+    assert not (await asking.ask(dry_run=True, annotations=again)).known_reservation
+
+
+async def test_what_is_remembered_of_dry_runs_is_bounded(asking: Asking) -> None:
+    await asking.ask()
+    first = await asking.ask(dry_run=True)
+    for _ in range(256):
+        await asking.ask(dry_run=True)
+
+    again = {names.RESERVATION: str(first.reservation)}
+    assert not (await asking.ask(dry_run=True, annotations=again)).known_reservation
 
 
 async def test_a_retry_of_a_controller_keeps_its_tier(asking: Asking) -> None:
