@@ -26,20 +26,20 @@ from scheduler.watch.wire import Listed, Versioned, WatchEvent
 
 #: How much a pause may differ from its length, so that many clients do not return as one.
 JITTER = 0.2
-#: How often a kind is asked for that the cluster lacks.
-ABSENT_S = 5.0
 
 
 class Limits(msgspec.Struct, frozen=True):
     """Seconds: pauses between attempts, and the silences after which a watch is broken.
 
-    ``silence_max_s`` is for one that was opened, ``answer_max_s`` for one that is asked for.
+    ``silence_max_s`` is for one that was opened, ``answer_max_s`` for one that is asked for; a kind
+    that the cluster lacks is asked for again after ``absent_s``.
     """
 
     pause_first_s: float = 0.8
     pause_max_s: float = 7.0
     silence_max_s: float = 70.0
     answer_max_s: float = 8.0
+    absent_s: float = 5.0
 
     @property
     def watch_s(self) -> tuple[int, int]:
@@ -179,7 +179,7 @@ class Reflector(Generic[E]):
     async def _absent(self) -> None:
         """The cluster lacks the kind, so that there is nothing to miss."""
         self.is_healthy = True
-        await asyncio.sleep(ABSENT_S)
+        await asyncio.sleep(self._limits.absent_s)
 
     async def _watch(self) -> None:
         """One watch until it ends cleanly."""

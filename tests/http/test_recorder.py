@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.model.pod import Pod
+from scheduler.model.pod import Owner, Pod
 from scheduler.report.recorder import Recorder
 from scheduler.watch.client import Client
 from tests.builders import node, pod
@@ -200,6 +200,19 @@ async def test_a_note_is_said_once(recording: Recording) -> None:
 
     said = sorted((body["reason"], body["type"]) for body in recording.bodies(EVENT))
     assert said == [("MapHonouredNodeOnly", "Warning"), ("PreferenceIgnored", "Normal")]
+
+
+async def test_an_owner_hears_of_a_move_under_its_own_kind(recording: Recording) -> None:
+    recording.recorder.note_owner("team", Owner("Deployment", "web", "u-d"), "MoveEnded", "text")
+    recording.recorder.note_owner("team", Owner("Job", "j", "u-j"), "MoveEnded", "text")
+    await recording.sent()
+
+    about = sorted((body["regarding"] for body in recording.bodies(EVENT)), key=lambda o: o["kind"])
+    place = {"namespace": "team"}
+    assert about == [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "u-d", **place},
+        {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u-j", **place},
+    ]
 
 
 async def test_a_note_is_cut_to_what_the_api_accepts(recording: Recording) -> None:

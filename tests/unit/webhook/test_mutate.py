@@ -152,6 +152,30 @@ def test_the_reservation_on_the_pod_is_the_schedulers(
     assert run(result, said).warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("before", "said", "after"),
+    [
+        pytest.param(
+            None, answer(reservation="r-1", move="restore-1-a"), "restore-1-a", id="given"
+        ),
+        pytest.param("mine", answer(move="restore-1-a"), "restore-1-a", id="forged"),
+        pytest.param("mine", answer(reservation="r-1"), None, id="forged-and-none-given"),
+        pytest.param("mine", None, None, id="no-answer"),
+    ],
+)
+def test_the_ticket_on_the_pod_is_the_schedulers(
+    before: str | None, said: Answer | None, after: str | None
+) -> None:
+    """A user cannot claim what a move holds for somebody else."""
+    own = {names.MOVE: before} if before else None
+    body = pod(container(limits={MIG_2G: "1"}), annotations=own)
+
+    result = patched(body, said)
+
+    assert result["metadata"].get("annotations", {}).get(names.MOVE) == after
+    assert run(result, said).warnings == ()
+
+
 def test_unknown_fields_of_the_pod_survive() -> None:
     """The patch touches only what it must."""
     body = pod(
