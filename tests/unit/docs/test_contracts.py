@@ -61,6 +61,9 @@ def test_every_row_of_the_seeds_is_there_once() -> None:
         *(f"S2-B{n}" for n in range(1, 19)),
         *(f"S3-{n}" for n in range(1, 24)),
         *(f"S3-B{n}" for n in range(1, 22)),
+        *(f"S1-{n}" for n in range(1, 79)),
+        *(f"S1-B{n}" for n in range(1, 34)),
+        *(f"S4-{n}" for n in range(1, 27)),
     ]
 
     assert [row for section in read_sections() for row in section.rows] == expected
