@@ -156,6 +156,23 @@ def test_what_a_move_waits_for_is_taken_only_by_who_is_stronger(priority: int, g
     assert ("2g.20gb" if node_name else "waits") == got
 
 
+def test_an_equal_that_waits_for_the_slice_does_not_cost_the_replacement_its_tier() -> None:
+    """Neither at the replacement's admission nor when it is placed."""
+    workload = Workload("web")
+    world, holder = full(workload)
+    workload.is_closed = True
+    world.remove(holder.uid)
+    world.pass_time(5)
+    waiting = held(world, "early", annotations={names.MIG_FALLBACK: "off"})
+    assert world.pods[waiting.uid].node_name == ""
+
+    workload.is_closed = False
+    world.pass_time(5)
+
+    assert world.tiers("web") == ["1g.10gb", "2g.20gb"]
+    assert world.results == [("Restore", "done")]
+
+
 def test_a_newcomer_at_admission_gets_the_tier_below_while_a_move_waits() -> None:
     workload = Workload("web")
     world, holder = full(workload)
