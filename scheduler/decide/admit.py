@@ -84,15 +84,14 @@ def admit(
     ours = pod.scheduler_name == rules.profile.scheduler_name
     asked = _moved(pod, move, ours=ours)
     admitted = [one.pod for one in unmet]
-    problem = cluster.quotas.refusal(asked, admitted)
-    if problem is not None:  # the API server refuses it, and says so better than we can
+    if problem := cluster.quotas.refusal(asked, admitted):  # the API server refuses it, and says so better than we can
         return _over_quota(asked, problem, kinds)
     tries, held = options(cluster, asked, terms, admitted), promises.others(pod, now)
     found = choose_tier(cluster, asked, tries, held, waiting, rules.profile)
     answer = Answer(warnings=warnings, move=move)
-    if isinstance(found, Refused):
-        return _refused(pod, found, terms, answer)
-    return _granted(pod, found, answer, ours=ours)
+    if isinstance(found, Granted):
+        return _granted(pod, found, answer, ours=ours)
+    return _refused(pod, found, terms, answer)
 
 
 def _granted(pod: Pod, found: Granted, answer: Answer, *, ours: bool) -> Admission:

@@ -38,6 +38,7 @@ def given(admission: Admission) -> list[str]:
     return [names.mig_profile(one.target) for one in admission.answer.rewrites]
 
 
+@pytest.mark.contract("S3-B8")
 def test_the_smallest_memory_first_then_the_least_compute_and_a_whole_gpu_last() -> None:
     """Seed 003 chose by compute first, and so between types of one memory by chance."""
     world = World(EVERYTHING)

@@ -241,6 +241,7 @@ def test_a_quota_is_charged_what_was_granted() -> None:
 UP = "1g.10gb->2g.20gb->3g.40gb"
 
 
+@pytest.mark.contract("S3-16")
 def test_upwards_the_next_larger_tier_is_tried_first() -> None:
     """Seed 003's direction: nothing of the asked size is free."""
     world = World(node("m", mig={"2g.20gb": 1, "3g.40gb": 1}))
@@ -249,6 +250,7 @@ def test_upwards_the_next_larger_tier_is_tried_first() -> None:
     assert [world.admit(asked) for _ in range(3)] == ["2g.20gb", "3g.40gb", "waits"]
 
 
+@pytest.mark.contract("S3-B8")
 def test_memory_is_kept_before_compute() -> None:
     """Seed 003's order shrank memory; the default ladder gives up compute first."""
     world = World(node("m", mig={"1g.20gb": 1, "1g.10gb": 1}))
@@ -314,6 +316,7 @@ def test_a_group_whose_first_member_kept_its_tier_keeps_it() -> None:
     assert tiers == ["2g.20gb", "waits"]
 
 
+@pytest.mark.contract("S3-B19")
 def test_each_container_of_a_pod_steps_down_by_itself_where_they_ask_for_different_tiers() -> None:
     ladder = parse_ladder("3g.40gb->2g.20gb->1g.20gb->1g.10gb")
     world = World(node("m", mig={"3g.40gb": 1, "1g.20gb": 1}), rules=Rules(ladders=(ladder,)))
