@@ -74,13 +74,7 @@ class Restore(_Part, frozen=True):
 
     def timings(self) -> Timings:
         """The rest of it, as decisions take it."""
-        return Timings(
-            steady_s=self.steady_s,
-            min_age_s=self.min_age_s,
-            rescue_after_s=self.rescue_after_s,
-            cooldown_s=self.cooldown_s,
-            moves_per_hour=self.moves_per_hour,
-        )
+        return Timings(**{name: getattr(self, name) for name in Timings.__struct_fields__})
 
 
 class Mig(_Part, frozen=True):

@@ -53,7 +53,7 @@ def here(product: Product, cp: ControlPlane, namespace: str, kwok_node: MakeNode
     return cut_node(cp, namespace, kwok_node)
 
 
-@pytest.mark.contract("S3-23", "S3-B7", "S3-B12", "S3-B21")
+@pytest.mark.contract("S3-23", "S3-B7", "S3-B12", "S3-B17", "S3-B21")
 def test_a_freed_slice_goes_back_to_the_degraded_pod_of_a_deployment(here: Watcher) -> None:
     """In under five seconds, of which one is the pod's grace and one the slice's steadiness."""
     before = degraded(here, deployment(here, "web", terminationGracePeriodSeconds=1), 2)

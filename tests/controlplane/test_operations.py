@@ -22,6 +22,27 @@ from tools.golden import podspec_fields
 OURS = "gpu-scheduler.io"
 USER = "system:serviceaccount:" + ACCOUNT.replace("/", ":")
 
+#: `get` on what is watched is what a lost answer of a Binding is resolved with; `bindings`
+# itself is only what the documented `auth can-i` asks for; `delete` is for pods that were
+# created while the webhook was away (test_ha.py); what is below is for moves (test_moves.py)
+# and for cuts.
+SELDOM = {
+    ("", "pods", "get"),
+    ("", "pods", "delete"),
+    ("", "nodes", "get"),
+    ("", "namespaces", "get"),
+    ("", "resourcequotas", "get"),
+    ("", "bindings", "create"),
+    ("", "pods/eviction", "create"),
+    ("apps", "deployments", "get"),
+    ("apps", "replicasets", "get"),
+    ("apps", "statefulsets", "get"),
+    ("batch", "jobs", "get"),
+    ("policy", "poddisruptionbudgets", "list"),
+    *((OURS, "migrules", verb) for verb in ("create", "delete")),
+    *((OURS, "migcuts", verb) for verb in ("create", "patch")),
+}
+
 
 @pytest.fixture(scope="module")
 def before(cp: ControlPlane) -> int:
@@ -93,27 +114,7 @@ def test_every_right_is_used_and_none_is_missing_and_nothing_is_listed_per_pod(
     # Not every 403 is a missing right: a namespace that is being deleted takes no events.
     decisions = {e["annotations"]["authorization.k8s.io/decision"] for e in events}
     assert decisions == {"allow"}
-    # `get` on what is watched is what a lost answer of a Binding is resolved with; `bindings`
-    # itself is only what the documented `auth can-i` asks for; `delete` is for pods that were
-    # created while the webhook was away (test_ha.py); what is below is for moves (test_moves.py)
-    # and for cuts.
-    seldom = {
-        ("", "pods", "get"),
-        ("", "pods", "delete"),
-        ("", "nodes", "get"),
-        ("", "namespaces", "get"),
-        ("", "resourcequotas", "get"),
-        ("", "bindings", "create"),
-        ("", "pods/eviction", "create"),
-        ("apps", "deployments", "get"),
-        ("apps", "replicasets", "get"),
-        ("apps", "statefulsets", "get"),
-        ("batch", "jobs", "get"),
-        ("policy", "poddisruptionbudgets", "list"),
-        *((OURS, "migrules", verb) for verb in ("create", "delete")),
-        *((OURS, "migcuts", verb) for verb in ("create", "patch")),
-    }
-    assert granted_rights() - used_rights(events) <= seldom
+    assert granted_rights() - used_rights(events) <= SELDOM
     assert used_rights(events) <= granted_rights()
     lists = [e["objectRef"]["resource"] for e in events[before:] if e["verb"] == "list"]
     starts = product.log("scheduler").count("caches filled")
