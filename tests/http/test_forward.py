@@ -16,10 +16,10 @@ from structlog.testing import capture_logs
 
 from scheduler import config, forward
 from scheduler.forward import BUDGET_S, Forwarder, Settings
+from scheduler.issue import CertificateBundle, make_certificates
 from scheduler.localhttp import Reply
 from scheduler.model.admission import PATH
 from tools.controlplane.ports import free_ports
-from scheduler.issue import CertificateBundle, make_certificates
 
 SERVICE = "gpu-scheduler.gpu-scheduler-system.svc"
 NOW = datetime.datetime.now(datetime.UTC)
