@@ -17,7 +17,8 @@ import structlog
 
 from scheduler.decide.admit import Admission, Rules, admit, echo, keep
 from scheduler.forward import NOT_LEADING, Forwarder
-from scheduler.localhttp import Reply, Request, Server
+from scheduler.http1 import Reply, Request
+from scheduler.localhttp import Server
 from scheduler.loop import Loop
 from scheduler.model import names
 from scheduler.model.admission import ALIVE_PATH, PATH, Answer, Question

@@ -27,7 +27,7 @@ import structlog
 from aiohttp import web
 
 from scheduler import config
-from scheduler.localhttp import Reply
+from scheduler.http1 import Reply
 from scheduler.model.admission import PATH
 
 BUDGET_S: Final = 0.3

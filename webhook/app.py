@@ -12,32 +12,32 @@ import contextlib
 import datetime
 import signal
 import socket
-import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import structlog
-from aiohttp import web
 
+from scheduler import httpserver
+from scheduler.http1 import TEXT, Reply, Request
+from scheduler.httpserver import Limits
 from scheduler.model import admission
-from scheduler.model.admission import Answer, Scope
-from webhook import review
 from webhook.certs import CERTIFICATE, KEY, LiveCertificate
 from webhook.link import Link
-from webhook.metrics import Metrics, Result
-from webhook.mutate import Config, Outcome, Request, needs_answer
-from webhook.mutate import review as decide
+from webhook.metrics import Metrics
+from webhook.mutate import Config
+from webhook.reviewer import PATHS, Reviewer
 
 BODY_BYTES_MAX: Final = 3 * 1024 * 1024
-PATHS: Final[dict[str, Scope]] = {"/mutate": "ours", "/mutate/fallback": "any"}
 
 _BACKLOG: Final = 1024
-# The API server drops its idle connections after 90 s; if we were first, a review could be lost.
-_KEEPALIVE_S: Final = 180.0
 _SHUTDOWN_S: Final = 10.0
 _LOOK_S: Final = 0.2
-_JSON: Final = "application/json"
+#: A client that does not finish its handshake, or our farewell, is given up.
+_HANDSHAKE_S: Final = 10.0
+_FAREWELL_S: Final = 1.0
+_PAGE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 _log = structlog.get_logger(__name__)
 
@@ -57,13 +57,7 @@ class Settings(NamedTuple):
     wait_s: float = 0.0
 
 
-class Refusal(Exception):
-    """A request that is no review: a status and one line."""
-
-    def __init__(self, status: int, line: str) -> None:
-        super().__init__(line)
-        self.status = status
-        self.line = line
+_NOT_ALLOWED: Final = Reply(405, b"not with this method\n", TEXT)
 
 
 class Server:
@@ -72,11 +66,21 @@ class Server:
     def __init__(self, settings: Settings) -> None:
         """Read the certificate; nothing is opened yet."""
         self._settings = settings
-        self._config = Config(scheduler_name=settings.scheduler_name)
         self._certificate = LiveCertificate(settings.cert_dir, client_ca=settings.client_ca)
         self._metrics = Metrics(self._seconds_to_expiry)
         self._link = Link(settings.socket)
         self._stopping = asyncio.Event()
+        self._pages: dict[str, Callable[[], Reply]] = {
+            "/healthz": lambda: Reply(200, b"ok\n", TEXT),
+            "/readyz": self._readyz,
+            "/metrics": lambda: Reply(200, self._metrics.render(), _PAGE),
+        }
+        self._reviewer = Reviewer(
+            self._link,
+            self._metrics,
+            Config(scheduler_name=settings.scheduler_name),
+            needs_certificate=settings.client_ca is not None,
+        )
         self.port = 0
 
     def stop(self) -> None:
@@ -88,34 +92,53 @@ class Server:
         with _listen(self._settings.host, self._settings.port) as listener:
             self.port = listener.getsockname()[1]
             _log.info(f"Starting GPU allocation webhook server on port {self.port}")
-            runner = web.AppRunner(
-                self._app(),
-                access_log=None,
-                keepalive_timeout=_KEEPALIVE_S,
-                shutdown_timeout=_SHUTDOWN_S,
-            )
-            await runner.setup()
             try:
-                context = self._certificate.context
-                await web.SockSite(runner, listener, ssl_context=context, backlog=_BACKLOG).start()
-                _log.info("Webhook server ready")
-                if ready is not None:
-                    ready.set()
-                await self._until_stopped()
+                async with self._listening(listener) as http:
+                    _log.info("Webhook server ready")
+                    if ready is not None:
+                        ready.set()
+                    await self._until_stopped(http)
             finally:
-                await runner.cleanup()
                 await self._link.close()
 
-    async def _until_stopped(self) -> None:
+    @asynccontextmanager
+    async def _listening(self, listener: socket.socket) -> AsyncIterator[httpserver.Server]:
+        """Connections are taken; at the end reviews that are under way are finished."""
+        http = httpserver.Server(self._answer, Limits(BODY_BYTES_MAX))
+        listening = await asyncio.get_running_loop().create_server(
+            http.connection,
+            sock=listener,
+            ssl=self._certificate.context,
+            backlog=_BACKLOG,
+            ssl_handshake_timeout=_HANDSHAKE_S,
+            ssl_shutdown_timeout=_FAREWELL_S,
+        )
+        try:
+            yield http
+        finally:
+            listening.close()
+            await http.end(_SHUTDOWN_S)
+
+    def _answer(self, request: Request) -> Reply | Awaitable[Reply]:
+        if request.path in PATHS:
+            return self._reviewer.answer(request) if request.method == "POST" else _NOT_ALLOWED
+        page = self._pages.get(request.path)
+        if page is None:
+            return Reply(404, b"there is nothing here\n", TEXT)
+        return page() if request.method in ("GET", "HEAD") else _NOT_ALLOWED
+
+    async def _until_stopped(self, http: httpserver.Server) -> None:
         # A task that fails takes the server with it: a certificate that nobody follows expires.
         async with asyncio.TaskGroup() as tasks:
             follow = tasks.create_task(self._certificate.follow(), name="certificate")
             alive = tasks.create_task(self._say_alive(), name="alive")
+            sweep = tasks.create_task(http.sweep(), name="sweep")
             await self._stopping.wait()
             alive.cancel()
             _log.info("Webhook server stopping")
             await asyncio.sleep(self._settings.drain_s)
             follow.cancel()
+            sweep.cancel()
 
     async def _say_alive(self) -> None:
         """Tell the scheduler that pods need not come past us any more."""
@@ -124,103 +147,15 @@ class Server:
                 await self._link.say_alive()
             await asyncio.sleep(admission.ALIVE_S)
 
-    def _app(self) -> web.Application:
-        app = web.Application(client_max_size=BODY_BYTES_MAX)
-        for path in PATHS:
-            app.router.add_post(path, self._reviewed)
-        app.router.add_get("/healthz", self._healthz)
-        app.router.add_get("/readyz", self._readyz)
-        app.router.add_get("/metrics", self._metrics_page)
-        return app
-
-    async def _healthz(self, _request: web.Request) -> web.Response:
-        return web.Response(text="ok\n")
-
-    async def _readyz(self, _request: web.Request) -> web.Response:
+    def _readyz(self) -> Reply:
         if self._stopping.is_set():
-            return web.Response(status=503, text="stopping\n")
+            return Reply(503, b"stopping\n", TEXT)
         if self._seconds_to_expiry() <= 0:
-            return web.Response(status=503, text="the certificate has expired\n")
-        return web.Response(text="ok\n")
-
-    async def _metrics_page(self, _request: web.Request) -> web.Response:
-        headers = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
-        return web.Response(body=self._metrics.render(), headers=headers)
-
-    async def _reviewed(self, request: web.Request) -> web.Response:
-        started = time.perf_counter()
-        result: Result = "error"
-        try:
-            result, body = await self._answer(request)
-            return web.Response(body=body, content_type=_JSON)
-        except Refusal as refusal:
-            result = "malformed"
-            return web.Response(status=refusal.status, text=refusal.line + "\n")
-        except web.HTTPException:
-            result = "malformed"
-            raise
-        finally:
-            self._metrics.reviewed(request.path, result, time.perf_counter() - started)
-
-    async def _answer(self, http: web.Request) -> tuple[Result, bytes]:
-        self._check_client(http)
-        if http.content_type != _JSON:
-            raise Refusal(415, f"expected Content-Type: {_JSON}")
-        body = await http.read()
-        try:
-            asked = review.decode(body)
-            pod = review.new_pod(asked)
-        except review.Malformed as error:
-            raise Refusal(400, str(error)) from error
-        if pod is None:
-            return "ignored", review.encode(asked)
-        request = Request(
-            namespace=asked.request.namespace,
-            scope=PATHS[http.path],
-            dry_run=bool(asked.request.dry_run),
-        )
-        answer = None
-        if needs_answer(pod, request, self._config):
-            answer = await self._ask(asked, request)
-        outcome = decide(pod, request, answer, self._config)
-        # Right after the answer, and not before it: the pod's creation waits for that.
-        asyncio.get_running_loop().call_soon(_say, outcome.log)
-        return _result(outcome), review.encode(asked, outcome)
-
-    def _check_client(self, http: web.Request) -> None:
-        """Anybody in the cluster can reach us; the installer may let in the API server only."""
-        if self._settings.client_ca is None:
-            return
-        if http.transport is None or not http.transport.get_extra_info("peercert"):
-            raise Refusal(403, "a client certificate is required")
-
-    async def _ask(self, asked: review.Review, request: Request) -> Answer | None:
-        answer = await self._link.ask(
-            admission.Question(
-                uid=asked.request.uid,
-                dry_run=request.dry_run,
-                namespace=request.namespace,
-                scope=request.scope,
-                pod=asked.request.object,
-            )
-        )
-        if answer is None:
-            self._metrics.unanswered()
-        return answer
+            return Reply(503, b"the certificate has expired\n", TEXT)
+        return Reply(200, b"ok\n", TEXT)
 
     def _seconds_to_expiry(self) -> float:
         return self._certificate.seconds_to_expiry(datetime.datetime.now(datetime.UTC))
-
-
-def _say(lines: Sequence[str]) -> None:
-    for line in lines:
-        _log.info(line)
-
-
-def _result(outcome: Outcome) -> Result:
-    if outcome.denial is not None:
-        return "denied"
-    return "patched" if outcome.patch else "unchanged"
 
 
 def _listen(host: str, port: int) -> socket.socket:

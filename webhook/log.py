@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, Final
 
 import structlog
+from structlog.dev import ConsoleRenderer
 from structlog.processors import (
     JSONRenderer,
     TimeStamper,
     add_log_level,
     dict_tracebacks,
 )
+from structlog.typing import EventDict
 
 FORMATS = ("console", "json")
+
+_PLAIN: Final = {"event", "level", "timestamp"}
+_general: Final = ConsoleRenderer(
+    colors=False, pad_event_to=0, exception_formatter=structlog.dev.plain_traceback
+)
+
+
+def console(logger: Any, name: str, line: EventDict) -> str:
+    """structlog's line for people; one without further facts does not pay for what it lacks.
+
+    Every review writes two or three of them, and the general renderer was a sixth of its cost.
+    """
+    if line.keys() == _PLAIN:
+        return f"{line['timestamp']} [{line['level']:<9}] {line['event']}"
+    return _general(logger, name, line)
 
 
 def set_up(log_format: str) -> None:
     """Write to standard output; once, before the first line."""
-    rendering: list[Any] = [
-        structlog.dev.ConsoleRenderer(
-            colors=False, pad_event_to=0, exception_formatter=structlog.dev.plain_traceback
-        )
-    ]
+    rendering: list[Any] = [console]
     if log_format == "json":
         rendering = [dict_tracebacks, JSONRenderer()]
     structlog.configure(

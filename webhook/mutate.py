@@ -10,6 +10,8 @@ patched pod changes nothing.
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from scheduler.model import names
@@ -20,7 +22,10 @@ from webhook.outcome import FORBIDDEN, Denial, Draft, Outcome, Refused
 from webhook.patch import difference
 from webhook.rawpod import RawPod
 
-__all__ = ["Answer", "Config", "Denial", "Outcome", "Request", "needs_answer", "review"]
+#: Annotations that only the scheduler can judge, whatever the containers request.
+_ASKS: Final = (names.WANTED_MEMORY, *names.ADMISSION_KEYS)
+
+__all__ = ["Answer", "Case", "Config", "Denial", "Outcome", "Request", "needs_answer", "review"]
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,43 +42,73 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool = False
 
 
+class Case:
+    """One pod under review: what is known of it before anybody is asked."""
+
+    def __init__(self, pod: RawPod, request: Request, config: Config) -> None:
+        """Reads the pod once; whether to ask and what to decide both rest on it."""
+        self._pod = pod
+        self._request = request
+        self._is_in_scope = _is_in_scope(pod, request, config)
+        self._draft = Draft(pod, request.namespace)
+        self._map: mapped.Mapped | None = None
+        self._refused: Refused | None = None
+        if not self._is_in_scope:
+            return
+        self._draft.log.append(f"Reviewing pod: {self._draft.key}")
+        fallback.mention(self._draft)
+        try:
+            if request.scope == "ours":
+                mapped.check_annotations_size(pod)
+                self._map = mapped.read(pod)
+        except Refused as refused:
+            self._refused = refused
+
+    @property
+    def needs_answer(self) -> bool:
+        """Whether the scheduler has to be asked: only where its answer can change something.
+
+        A question is the dearest part of a review, and whole GPUs, which are neither degraded
+        nor promised, are what most pods ask for.
+        """
+        if not self._is_in_scope or self._refused is not None:
+            return False
+        if self._request.scope == "any" or self._map is not None:
+            return True
+        given = rawpod.annotations_of(self._pod)
+        return any(key in given for key in _ASKS) or any(
+            rawpod.names_mig(slot.container) for slot in rawpod.slots(self._pod)
+        )
+
+    def outcome(self, answer: Answer | None) -> Outcome:
+        """Decide; ``answer`` is None where the scheduler was not asked or is silent. Once only."""
+        if not self._is_in_scope:
+            return Outcome()
+        draft, denial = self._draft, None
+        try:
+            if self._refused is not None:
+                raise self._refused
+            _decide(draft, self._request, self._map, answer)
+        except Refused as refused:
+            denial = refused.denial
+            draft.log.append(f"Denied pod {draft.key}: {denial.message}")
+        return Outcome(
+            patch=() if denial else tuple(difference(self._pod, draft.pod)),
+            warnings=tuple(draft.warnings),
+            denial=denial,
+            log=tuple(draft.log),
+            audit=draft.audit,
+        )
+
+
 def needs_answer(pod: RawPod, request: Request, config: Config) -> bool:
-    """Whether the scheduler has to be asked: never for a pod that is refused or left alone."""
-    if not _is_in_scope(pod, request, config):
-        return False
-    if request.scope == "any":
-        return True
-    try:
-        has_map = _checked(Draft(pod, request.namespace)) is not None
-    except Refused:
-        return False
-    wants_memory = names.WANTED_MEMORY in rawpod.annotations_of(pod)
-    return (
-        has_map
-        or wants_memory
-        or any(rawpod.uses_devices(slot.container) for slot in rawpod.slots(pod))
-    )
+    """Whether the scheduler has to be asked about this pod."""
+    return Case(pod, request, config).needs_answer
 
 
 def review(pod: RawPod, request: Request, answer: Answer | None, config: Config) -> Outcome:
     """Decide about one pod; ``answer`` is None where the scheduler was not asked or is silent."""
-    if not _is_in_scope(pod, request, config):
-        return Outcome()
-    draft = Draft(pod, request.namespace)
-    draft.log.append(f"Reviewing pod: {draft.key}")
-    denial = None
-    try:
-        _decide(draft, request, answer)
-    except Refused as refused:
-        denial = refused.denial
-        draft.log.append(f"Denied pod {draft.key}: {denial.message}")
-    return Outcome(
-        patch=() if denial else tuple(difference(pod, draft.pod)),
-        warnings=tuple(draft.warnings),
-        denial=denial,
-        log=tuple(draft.log),
-        audit=draft.audit,
-    )
+    return Case(pod, request, config).outcome(answer)
 
 
 def _is_in_scope(pod: RawPod, request: Request, config: Config) -> bool:
@@ -83,9 +118,9 @@ def _is_in_scope(pod: RawPod, request: Request, config: Config) -> bool:
     return not is_ours and any(rawpod.mig_resources(s.container) for s in rawpod.slots(pod))
 
 
-def _decide(draft: Draft, request: Request, answer: Answer | None) -> None:
-    fallback.mention(draft)
-    pod_map = _checked(draft) if request.scope == "ours" else None
+def _decide(
+    draft: Draft, request: Request, pod_map: mapped.Mapped | None, answer: Answer | None
+) -> None:
     if answer and answer.denied is not None:
         raise Refused(answer.denied, FORBIDDEN)
     _strip(draft, request, answer)
@@ -99,11 +134,6 @@ def _decide(draft: Draft, request: Request, answer: Answer | None) -> None:
         _reserve(draft, answer)
     if request.scope == "ours":
         mapped.check_annotations_size(draft.pod)
-
-
-def _checked(draft: Draft) -> mapped.Mapped | None:
-    mapped.check_annotations_size(draft.pod)
-    return mapped.read(draft.pod)
 
 
 def _strip(draft: Draft, request: Request, answer: Answer | None) -> None:

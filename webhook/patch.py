@@ -43,11 +43,10 @@ def _members(old: Mapping[str, Json], new: Mapping[str, Json], path: str) -> lis
         {"op": "remove", "path": f"{path}/{escape(key)}"} for key in old if key not in new
     ]
     for key, value in new.items():
-        below = f"{path}/{escape(key)}"
-        if key in old:
-            operations += difference(old[key], value, below)
-        else:
-            operations.append({"op": "add", "path": below, "value": value})
+        if key not in old:
+            operations.append({"op": "add", "path": f"{path}/{escape(key)}", "value": value})
+        elif old[key] is not value:  # most of a pod is shared with the one before
+            operations += difference(old[key], value, f"{path}/{escape(key)}")
     return operations
 
 

@@ -146,6 +146,15 @@ def mig_resources(container: RawContainer) -> list[str]:
     return sorted(r for r in limits if names.is_mig(r) and asked(container, r) is not None)
 
 
+def names_mig(container: RawContainer) -> bool:
+    """Whether a MIG resource is named at all, however odd its amount."""
+    return any(
+        names.is_mig(resource) and count(written) != 0
+        for side in ("limits", "requests")
+        for resource, written in resources(container, side).items()
+    )
+
+
 def uses_devices(container: RawContainer) -> bool:
     """Whether a plugin or a claim gives the container its devices, numbered from 0 inside."""
     if mapping(container.get("resources")).get("claims"):

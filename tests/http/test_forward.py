@@ -16,8 +16,8 @@ from structlog.testing import capture_logs
 
 from scheduler import config, forward
 from scheduler.forward import BUDGET_S, Forwarder, Settings
+from scheduler.http1 import Reply
 from scheduler.issue import CertificateBundle, make_certificates
-from scheduler.localhttp import Reply
 from scheduler.model.admission import PATH
 from tools.controlplane.ports import free_ports
 

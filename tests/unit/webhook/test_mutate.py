@@ -204,7 +204,13 @@ def test_unknown_fields_of_the_pod_survive() -> None:
     [
         pytest.param(pod(), "ours", False, id="cpu-only"),
         pytest.param(pod(map_text=MAP), "ours", True, id="map"),
-        pytest.param(pod(container(limits=gpus(1))), "ours", True, id="whole-gpu"),
+        pytest.param(pod(container(limits=gpus(1))), "ours", False, id="whole-gpu"),
+        pytest.param(
+            pod(container(limits=gpus(1)), annotations={names.RESERVATION: "r-1"}),
+            "ours",
+            True,
+            id="perhaps-forged",
+        ),
         pytest.param(pod(container(limits={MIG_2G: "1"})), "ours", True, id="mig"),
         pytest.param(pod(container(limits={MIG_2G: "0"})), "ours", False, id="zero"),
         pytest.param(pod(container(limits={MIG_2G: "1"})), "any", False, id="ours-elsewhere"),

@@ -1,0 +1,141 @@
+"""One review from bytes to bytes: read it, ask the scheduler where that matters, decide, count.
+
+A review that needs no question is answered before the next bytes are looked at; the others wait
+for the scheduler, and nothing waits for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Sequence
+from typing import Final
+
+import structlog
+
+from scheduler.http1 import JSON, TEXT, Reply, Request
+from scheduler.model import admission
+from scheduler.model.admission import Answer, Scope
+from webhook import mutate, review
+from webhook.link import Link
+from webhook.metrics import Metrics, Result
+from webhook.mutate import Case, Config, Outcome
+from webhook.review import Review
+
+PATHS: Final[dict[str, Scope]] = {"/mutate": "ours", "/mutate/fallback": "any"}
+
+_log = structlog.get_logger(__name__)
+
+
+class Refusal(Exception):
+    """A request that is no review: a status and one line."""
+
+    def __init__(self, status: int, line: str) -> None:
+        super().__init__(line)
+        self.status = status
+        self.line = line
+
+
+class Reviewer:
+    """Answers reviews; ``needs_certificate`` where only the API server may ask."""
+
+    def __init__(
+        self, link: Link, metrics: Metrics, config: Config, *, needs_certificate: bool
+    ) -> None:
+        self._link = link
+        self._metrics = metrics
+        self._config = config
+        self._needs_certificate = needs_certificate
+
+    def answer(self, request: Request) -> Reply | Awaitable[Reply]:
+        """One review: its answer, or, where the scheduler is asked, what to wait for."""
+        started = time.perf_counter()
+        try:
+            asked = self._read(request)
+            case = self._case(asked, request)
+            if case is not None and case.needs_answer:
+                return self._after_asking(asked, case, request.path, started)
+            return self._reply(asked, case, None, request.path, started)
+        except Refusal as refusal:
+            self._count(request.path, "malformed", started)
+            return Reply(refusal.status, f"{refusal.line}\n".encode(), TEXT)
+        except Exception:
+            self._count(request.path, "error", started)
+            raise
+
+    async def _after_asking(self, asked: Review, case: Case, path: str, started: float) -> Reply:
+        try:
+            answer = await self._ask(asked, PATHS[path])
+            return self._reply(asked, case, answer, path, started)
+        except BaseException:  # whoever hung up meanwhile is counted too
+            self._count(path, "error", started)
+            raise
+
+    def _read(self, request: Request) -> Review:
+        # Anybody in the cluster can reach us; the installer may let in the API server only.
+        if self._needs_certificate and not request.is_known:
+            raise Refusal(403, "a client certificate is required")
+        if request.headers.get("content-type", "").partition(";")[0].strip() != JSON:
+            raise Refusal(415, f"expected Content-Type: {JSON}")
+        try:
+            return review.decode(request.body)
+        except review.Malformed as error:
+            raise Refusal(400, str(error)) from error
+
+    def _case(self, asked: Review, request: Request) -> Case | None:
+        """The pod under review; None where there is none for us to decide about."""
+        try:
+            pod = review.new_pod(asked)
+        except review.Malformed as error:
+            raise Refusal(400, str(error)) from error
+        if pod is None:
+            return None
+        about = mutate.Request(
+            namespace=asked.request.namespace,
+            scope=PATHS[request.path],
+            dry_run=bool(asked.request.dry_run),
+        )
+        return Case(pod, about, self._config)
+
+    async def _ask(self, asked: Review, scope: Scope) -> Answer | None:
+        answer = await self._link.ask(
+            admission.Question(
+                uid=asked.request.uid,
+                dry_run=bool(asked.request.dry_run),
+                namespace=asked.request.namespace,
+                scope=scope,
+                pod=asked.request.object,
+            )
+        )
+        if answer is None:
+            self._metrics.unanswered()
+        return answer
+
+    def _reply(
+        self, asked: Review, case: Case | None, answer: Answer | None, path: str, started: float
+    ) -> Reply:
+        if case is None:
+            result: Result = "ignored"
+            content = review.encode(asked)
+        else:
+            outcome = case.outcome(answer)
+            result = _result(outcome)
+            content = review.encode(asked, outcome)
+            # Right after the answer, and not before it: the pod's creation waits for that.
+            asyncio.get_running_loop().call_soon(_say, outcome.log)
+        self._count(path, result, started)
+        return Reply(200, content)
+
+    def _count(self, path: str, result: Result, started: float) -> None:
+        self._metrics.reviewed(path, result, time.perf_counter() - started)
+
+
+def _say(lines: Sequence[str]) -> None:
+    for line in lines:
+        _log.info(line)
+
+
+def _result(outcome: Outcome) -> Result:
+    if outcome.denial is not None:
+        return "denied"
+    return "patched" if outcome.patch else "unchanged"
