@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from scheduler.model import names
-from webhook.app import PATHS
+from webhook.reviewer import PATHS
 from webhook.configuration import webhook_configuration
 
 ROOT = Path(__file__).parents[3]

@@ -23,6 +23,7 @@ def test_a_line_looks_as_structlog_writes_it(facts: dict[str, Any]) -> None:
     line = {"event": "Reviewing pod: a/b", "level": "info", "timestamp": "2026-01-01T00:00:00Z"}
     general = ConsoleRenderer(colors=False, pad_event_to=0)
 
-    assert console(None, "", {**line, **facts}).splitlines()[0] == (
-        general(None, "", {**line, **facts}).splitlines()[0]
+    assert (
+        console(None, "", {**line, **facts}).splitlines()[0]
+        == (general(None, "", {**line, **facts}).splitlines()[0])
     )
