@@ -24,12 +24,12 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
+from scheduler.issue import CertificateBundle, make_certificates
 from scheduler.model import names
 from scheduler.model.admission import Answer
 from tests.unit.webhook.pods import pod
 from tests.unit.webhook.scheduler import SchedulerEnd
 from tools.controlplane import ControlPlane, wait_until
-from scheduler.issue import CertificateBundle, make_certificates
 from webhook.configuration import NAME, webhook_configuration
 
 ROOT: Final = Path(__file__).parents[2]

@@ -48,7 +48,8 @@ def test_a_wish_that_cannot_be_used_is_refused_with_one_line(text: str, problem:
 
     assert str(refused.value).startswith("gpu-scheduler.io/gpu-memory: ")
     assert problem in str(refused.value)
-    assert str(refused.value).isprintable() and len(str(refused.value)) < 250
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 250
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,8 @@ def test_nonsense_says_nothing() -> None:
 def test_what_was_put_on_a_pod_comes_off_again(where: Where, bare: Pod) -> None:
     bound = where.on(bare)
 
-    assert bound is not None and bound != bare
+    assert bound is not None
+    assert bound != bare
     assert where.on(bound) == bound
     assert where.off(bound) == bare
 
@@ -56,9 +57,11 @@ def test_what_was_put_on_a_pod_comes_off_again(where: Where, bare: Pod) -> None:
 def test_the_memory_is_a_condition_of_every_term() -> None:
     bound = LARGE.on(required(ZONE, {}))
 
-    assert bound is not None and bound.required_terms is not None
+    assert bound is not None
+    assert bound.required_terms is not None
     first, second = bound.required_terms
-    assert MEMORY in first.match_expressions and len(first.match_expressions) == 2
+    assert MEMORY in first.match_expressions
+    assert len(first.match_expressions) == 2
     assert second == Term()  # an empty term matches no node, and must not begin to
 
 

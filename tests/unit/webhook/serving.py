@@ -16,9 +16,9 @@ from typing import Any
 
 import aiohttp
 
+from scheduler.issue import CertificateBundle, make_certificates
 from tests.unit.webhook.pods import MIG_2G, container, pod
 from webhook.app import Server, Settings
-from scheduler.issue import CertificateBundle, make_certificates
 
 NOW = datetime.datetime.now(datetime.UTC)
 BUNDLE = make_certificates(["localhost"], ["127.0.0.1"], 1, now=NOW)

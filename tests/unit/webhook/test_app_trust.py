@@ -12,6 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from scheduler.issue import CertificateBundle, make_certificates
 from scheduler.model.admission import Answer
 from tests.unit.webhook.pods import rewrite
 from tests.unit.webhook.reviews import body
@@ -28,7 +29,6 @@ from tests.unit.webhook.serving import (
     write,
 )
 from webhook.app import Server
-from scheduler.issue import CertificateBundle, make_certificates
 
 
 async def test_an_expired_certificate_is_not_ready(folder: Path) -> None:

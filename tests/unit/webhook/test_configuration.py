@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from scheduler.model import names
-from webhook.reviewer import PATHS
 from webhook.configuration import webhook_configuration
+from webhook.reviewer import PATHS
 
 ROOT = Path(__file__).parents[3]
 CA = b"-----BEGIN CERTIFICATE-----\n"

@@ -18,8 +18,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from webhook.__main__ import parse
 from scheduler.issue import make_certificates
+from webhook.__main__ import parse
 
 ROOT = Path(__file__).parents[3]
 START_LINE = "Starting GPU allocation webhook server on port "
