@@ -21,7 +21,8 @@ import structlog
 from scheduler.decide import safety
 from scheduler.decide.restore import Wish, ticket_of
 from scheduler.model.errand import Erase, Errand, Evict, Write, ask_about, ask_for
-from scheduler.model.obstacle import Facts, Hindrance, Obstacle
+from scheduler.model.obstacle import Facts
+from scheduler.model.pod import Pod
 from scheduler.model.reason import Cause
 from scheduler.model.ticket import Move, Ticket, holder, profiles
 from scheduler.report.moved import Moved, Result
@@ -45,6 +46,7 @@ class Progress(msgspec.Struct):
     sent_at: float = float("-inf")
     tries: int = 0
     is_evicted: bool = False
+    victim: Pod | None = None
     result: Result | None = None
 
 
@@ -116,7 +118,7 @@ class Course:
             return []
         stage = self.tickets.stage(ticket, self._cluster.pods)
         if stage in (Stage.LEAVING, Stage.AWAITED):
-            problem = safety.gone_wrong(news.facts) or _fewer(ticket, news.facts)
+            problem = safety.not_made_again(ticket, news.facts)
             return self._end(ticket, Result.HINDERED, problem.text, now) if problem else []
         pod = self._cluster.pods.get(ticket.pod_uid)
         if stage is Stage.WRITTEN and pod is not None:
@@ -136,7 +138,8 @@ class Course:
         match news.result:
             case ev.Eviction.EVICTED:
                 progress.is_evicted = True
-                self._moved.evicted(ticket, pod)
+                # By its answer the watch may have shown the end of the pod.
+                self._moved.evicted(ticket, pod or progress.victim)
             case ev.Eviction.FORBIDDEN:
                 progress.tries = 0
                 return self._end(ticket, Result.FORBIDDEN, news.message, now)
@@ -187,6 +190,7 @@ class Course:
                 progress.asked_at = now
                 self._send(ask_about(pod, ticket.revision, ticket.index, ticket.id))
             return []
+        progress.victim = pod
         progress.tries += 1
         progress.sent_at = now
         version = progress.facts.version if ticket.move is Move.RESCUE else ""
@@ -240,11 +244,3 @@ class Course:
 
     def _at(self, ticket: Ticket) -> Progress:
         return self._progress.setdefault(ticket.id, Progress())
-
-
-def _fewer(ticket: Ticket, facts: Facts) -> Hindrance | None:
-    """Of fewer interchangeable replicas, this one may not come back."""
-    if ticket.index is not None or facts.replicas >= ticket.replicas:
-        return None
-    who = f"{facts.told.kind} {facts.told.name}"
-    return Hindrance(Obstacle.SCALED_DOWN, f"{who} was scaled down to {facts.replicas}")

@@ -289,8 +289,8 @@ class World:
             text = "Cannot evict pod as it would violate the pod's disruption budget."
             self.deliver(ev.EvictionEnded(ticket.id, ev.Eviction.FORBIDDEN, text))
             return
+        self.remove(victim.uid)  # the watch may well be faster than the answer
         self.deliver(ev.EvictionEnded(ticket.id, ev.Eviction.EVICTED))
-        self.remove(victim.uid)
 
     def _facts(self, ask: Ask) -> Facts:
         name = ask.owner.name.rpartition("-")[0]

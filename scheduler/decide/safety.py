@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from scheduler.model import names
 from scheduler.model.moment import epoch
 from scheduler.model.obstacle import GRACE_MAX_S, Facts, Hindrance, Obstacle
 from scheduler.model.pod import Pod
-from scheduler.model.ticket import Move
+from scheduler.model.ticket import Move, Ticket
 from scheduler.state.history import Timings
 
 #: Controllers that make a pod again when it is gone, as the same workload.
@@ -85,6 +87,13 @@ def gone_wrong(facts: Facts) -> Hindrance | None:
     if facts.is_over_count:
         return Hindrance(Obstacle.SCALED_DOWN, f"{who} was scaled down to {facts.replicas}")
     return None
+
+
+def not_made_again(ticket: Ticket, facts: Facts) -> Hindrance | None:
+    """Why the pod of an open ticket will not come back; with fewer replicas it may be any of them."""
+    if ticket.index is None and facts.replicas < ticket.replicas:
+        facts = msgspec.structs.replace(facts, is_over_count=True)
+    return gone_wrong(facts)
 
 
 def _of_lifecycle(pod: Pod, facts: Facts) -> Hindrance | None:

@@ -55,6 +55,7 @@ def test_one_freed_slice_moves_one_pod_once() -> None:
     world.pass_time(HOUR_S, 10)
     assert len(world.writes) == 3
     assert (world.stored, world.results) == ({}, [("Restore", "done")])
+    assert [reason for _, reason, _ in world.notes] == ["Restoring", "Restored"]
     world.check()
 
 
