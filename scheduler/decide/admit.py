@@ -82,11 +82,8 @@ def admit(
     except TermsError as error:
         return Admission(answer=Answer(denied=str(error)), result="denied")
     ours = pod.scheduler_name == rules.profile.scheduler_name
-    asked = _moved(pod, move, ours=ours)
-    admitted = [one.pod for one in unmet]
-    if problem := cluster.quotas.refusal(
-        asked, admitted
-    ):  # the API server refuses it, and says so better than we can
+    asked, admitted = _moved(pod, move, ours=ours), [one.pod for one in unmet]
+    if problem := cluster.quotas.refusal(asked, admitted):  # the API server says it better
         return _over_quota(asked, problem, kinds)
     tries, held = options(cluster, asked, terms, admitted), promises.others(pod, now)
     found = choose_tier(cluster, asked, tries, held, waiting, rules.profile)
