@@ -90,7 +90,7 @@ def gone_wrong(facts: Facts) -> Hindrance | None:
 
 
 def not_made_again(ticket: Ticket, facts: Facts) -> Hindrance | None:
-    """Why the pod of an open ticket will not come back; with fewer replicas it may be any of them."""
+    """Why the pod of an open ticket will not come back: of fewer replicas, any may be missing."""
     if ticket.index is None and facts.replicas < ticket.replicas:
         facts = msgspec.structs.replace(facts, is_over_count=True)
     return gone_wrong(facts)
