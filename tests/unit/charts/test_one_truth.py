@@ -24,7 +24,7 @@ SHIPPED = [
     path.name for pattern in copies.INSTALLED for path in (copies.ROOT / "cluster").glob(pattern)
 ]
 #: Files of cluster/ that belong to something else than the scheduler.
-ELSEWHERE = {"kwok-stages.yaml"}
+ELSEWHERE = {"kwok-stages.yaml", "rbac-relabel.yaml"}
 
 
 def stale(wanted: dict[Path, str]) -> list[str]:
