@@ -17,6 +17,7 @@ SCHEDULER: Final = CHARTS / "gpu-scheduler"
 INSTALLED: Final = (
     "crd-*.yaml",
     "rbac.yaml",
+    "rbac-relabel.yaml",
     "admission-policies.yaml",
     "fencing-policy.yaml",
     "flow-schemas.yaml",

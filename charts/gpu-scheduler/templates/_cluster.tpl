@@ -16,10 +16,14 @@ Arguments: the root, the file's name, and annotations.
 {{- end }}
 {{- $_ := set $meta "labels" (include "gpu-scheduler.labels" $root | fromYaml) -}}
 {{- with $annotations }}{{ $_ := set $meta "annotations" . }}{{ end -}}
-{{- with $object.spec.policyName }}
+{{- with $object.roleRef }}
+{{- $_ := set . "name" $meta.name -}}
+{{- $_ := set $object "subjects" (list (dict "kind" "ServiceAccount" "name" $s.account "namespace" $s.namespace)) -}}
+{{- end }}
+{{- with ($object.spec | default dict).policyName }}
 {{- $_ := set $object.spec "policyName" (printf "%s%s" $s.fullname (trimPrefix "gpu-scheduler" .)) -}}
 {{- end }}
-{{- with $object.spec.paramRef }}
+{{- with ($object.spec | default dict).paramRef }}
 {{- $_ := set . "name" $s.lease -}}
 {{- $_ := set . "namespace" $s.namespace -}}
 {{- end }}

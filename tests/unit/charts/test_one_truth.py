@@ -23,6 +23,8 @@ REMEDY = (
 SHIPPED = [
     path.name for pattern in copies.INSTALLED for path in (copies.ROOT / "cluster").glob(pattern)
 ]
+#: Values without which a file is not installed.
+SWITCHED_ON = {"rbac-relabel.yaml": ("config.mig.relabelNodes=true",)}
 #: Files of cluster/ that belong to something else than the scheduler.
 ELSEWHERE = {"kwok-stages.yaml", "rbac-relabel.yaml"}
 
@@ -66,12 +68,18 @@ def bare(manifest: Json) -> Json:
 @pytest.mark.contract("S2-B14", "S2-21")
 def test_the_default_release_installs_exactly_what_cluster_says(name: str) -> None:
     """The same objects under the same names, byte for byte but for labels."""
-    rendered = {key(each): bare(each) for each in objects()}
+    words = settings(*SWITCHED_ON.get(name, ()))
+    rendered = {key(each): bare(each) for each in objects(SCHEDULER, *words)}
     for source in yaml.safe_load_all((copies.ROOT / "cluster" / name).read_text("utf-8")):
         if source["kind"] == "Namespace":
             continue
         assert key(source) in rendered, f"{key(source)} of cluster/{name} is missing; {REMEDY}"
         assert rendered[key(source)] == bare(source), f"cluster/{name} differs; {REMEDY}"
+
+
+def test_what_has_to_be_switched_on_is_not_installed_by_default() -> None:
+    names = {each["metadata"]["name"] for each in objects()}
+    assert "gpu-scheduler-relabel" not in names
 
 
 def test_every_file_of_cluster_is_installed_or_known_to_belong_elsewhere() -> None:
