@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from tools.controlplane import developer
 from tools.controlplane.binaries import ensure, missing
 from tools.controlplane.errors import ControlPlaneError
-from tools.controlplane.versions import PROGRAMS, program
+from tools.controlplane.versions import CONTROL_PLANE_PROGRAMS, NODE_PROGRAMS, PROGRAMS, program
 
 INTERRUPTED = 130
 
@@ -55,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
 
     build = commands.add_parser("build", help="find or build the programs, without starting any")
     build.add_argument("--only", metavar="A,B", help=f"some of {', '.join(PROGRAMS)}")
+    build.add_argument("--node", action="store_true", help="also what a real node needs (kubelet)")
     build.add_argument(
         "--envtest-archive",
         metavar="FILE|URL",
@@ -102,14 +103,15 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _build(arguments: argparse.Namespace) -> int:
-    names = arguments.only.split(",") if arguments.only else list(PROGRAMS)
+    known = (*CONTROL_PLANE_PROGRAMS, *(NODE_PROGRAMS if arguments.node else ()))
+    names = arguments.only.split(",") if arguments.only else list(known)
     for name, place in ensure(names, archive=arguments.envtest_archive).items():
         print(f"{name}\t{place}")
     return 0
 
 
 def _path(arguments: argparse.Namespace) -> int:
-    names = [arguments.program] if arguments.program else list(PROGRAMS)
+    names = [arguments.program] if arguments.program else list(CONTROL_PLANE_PROGRAMS)
     absent = missing([program(name).name for name in names])
     if absent:
         raise ControlPlaneError(

@@ -21,11 +21,11 @@ from tools.controlplane.errors import ControlPlaneError
 from tools.controlplane.locate import find
 from tools.controlplane.progress import REFRESH_S, Progress, Step, duration
 from tools.controlplane.toolchain import find_or_fetch
-from tools.controlplane.versions import PROGRAMS, Program, program
+from tools.controlplane.versions import CONTROL_PLANE_PROGRAMS, Program, program
 
 
 def ensure(
-    names: Iterable[str] = tuple(PROGRAMS),
+    names: Iterable[str] = CONTROL_PLANE_PROGRAMS,
     *,
     environ: Mapping[str, str] | None = None,
     progress: Progress | None = None,

@@ -7,12 +7,15 @@ to the cache, and never changes the modules' files: they are this project's lock
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Final
 
 from tools.controlplane.cache import Cache
+from tools.controlplane.errors import ControlPlaneError
 from tools.controlplane.longrun import LongRun
 from tools.controlplane.progress import Progress
 from tools.controlplane.toolchain import Toolchain
@@ -43,6 +46,19 @@ def expected_s(programs: Sequence[Program], cores: int | None = None) -> float:
     return sum(program.build_s for program in programs) * max(TABLE_CORES / cores, 0.25)
 
 
+def _check_needs(program: Program, environ: Mapping[str, str]) -> None:
+    """Say what to install before a compiler complains about a header."""
+    if program.needs is None:
+        return
+    library, packages = program.needs
+    tool = shutil.which("pkg-config", path=environ.get("PATH", ""))
+    if tool is None or subprocess.run([tool, "--exists", library], check=False).returncode != 0:
+        raise ControlPlaneError(
+            f"{program.name}: it is built with the C library {library}, which is not installed; "
+            f"on Debian and Ubuntu: apt-get install {packages}"
+        )
+
+
 class _Build:
     """The programs of one module."""
 
@@ -64,6 +80,8 @@ class _Build:
         self._log = cache.root / "logs" / f"{module}.log"
 
     def run(self) -> dict[str, Path]:
+        for program in self._programs:
+            _check_needs(program, self._toolchain.environ)
         total = self._download()
         title = f"building {self._names}"
         with (
@@ -106,7 +124,9 @@ class _Build:
         stamps = dict.fromkeys(stamp for program in self._programs for stamp in program.stamps)
         link = " ".join(["-s", "-w", *(f"-X {stamp}" for stamp in stamps)])
         target = output if len(self._programs) > 1 else output / self._programs[0].name
-        return [str(self._toolchain.go), "build", "-v", "-ldflags", link, "-o", str(target)]
+        tags = ",".join(dict.fromkeys(tag for one in self._programs for tag in one.tags))
+        words = [str(self._toolchain.go), "build", "-v", "-ldflags", link, "-o", str(target)]
+        return [*words, "-tags", tags] if tags else words
 
     def _outputs(self, output: Path) -> Iterator[tuple[Program, Path]]:
         for program in self._programs:

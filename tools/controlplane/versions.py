@@ -16,6 +16,9 @@ KUBERNETES: Final = "1.37.2"
 ETCD: Final = "3.7.3"
 KWOK: Final = "0.8.0"
 HELM: Final = "4.3.1"
+CONTAINERD: Final = "2.4.2"
+RUNC: Final = "1.5.3"
+CNI: Final = "1.10.0"
 
 #: What the modules ask for; an older Go is as good as none.
 GO_MIN: Final = (1, 26)
@@ -36,6 +39,9 @@ class Program:
     package: str
     #: Linker values without which the program would not know its own version.
     stamps: tuple[str, ...] = ()
+    #: Build tags, and what must be on the machine for them: (C library, Debian packages).
+    tags: tuple[str, ...] = ()
+    needs: tuple[str, str] | None = None
     version_words: tuple[str, ...] = ("--version",)
     #: Its share of a build with empty caches on two cores; only for the estimate on the screen.
     build_s: int
@@ -68,7 +74,31 @@ def _kubernetes(
     )
 
 
-_ALL: Final = (
+def _containerd(name: str, build_s: int, version_word: str = "--version") -> Program:
+    return Program(
+        name=name,
+        version=CONTAINERD,
+        module="containerd",
+        package=f"github.com/containerd/containerd/v2/cmd/{name}",
+        stamps=(f"github.com/containerd/containerd/v2/version.Version=v{CONTAINERD}",),
+        version_words=(version_word,),
+        build_s=build_s,
+    )
+
+
+def _cni(name: str, kind: str) -> Program:
+    plugins = "github.com/containernetworking/plugins"
+    return Program(
+        name=name,
+        version=CNI,
+        module="cni",
+        package=f"{plugins}/plugins/{kind}/{name}",
+        stamps=(f"{plugins}/pkg/utils/buildversion.BuildVersion=v{CNI}",),
+        build_s=4,
+    )
+
+
+_CONTROL_PLANE: Final = (
     _kubernetes("kube-apiserver", 240),
     _kubernetes("kube-controller-manager", 70),
     _kubernetes("kube-scheduler", 30),
@@ -99,7 +129,30 @@ _ALL: Final = (
     ),
 )
 
-PROGRAMS: Final[dict[str, Program]] = {program.name: program for program in _ALL}
+#: What turns this machine into a node. Only who starts one needs them, so they are never built
+#: just because they are listed here.
+_NODE: Final = (
+    _kubernetes("kubelet", 60),
+    _kubernetes("kube-proxy", 35),
+    _containerd("containerd", 60),
+    _containerd("containerd-shim-runc-v2", 10, "-v"),
+    _containerd("ctr", 10),
+    Program(
+        name="runc",
+        version=RUNC,
+        module="runc",
+        package="github.com/opencontainers/runc",
+        tags=("seccomp",),
+        needs=("libseccomp", "gcc libseccomp-dev pkg-config"),
+        build_s=20,
+    ),
+    *(_cni("bridge", "main"), _cni("loopback", "main")),
+    *(_cni("host-local", "ipam"), _cni("portmap", "meta")),
+)
+
+CONTROL_PLANE_PROGRAMS: Final = tuple(program.name for program in _CONTROL_PLANE)
+NODE_PROGRAMS: Final = tuple(program.name for program in _NODE)
+PROGRAMS: Final[dict[str, Program]] = {one.name: one for one in (*_CONTROL_PLANE, *_NODE)}
 
 
 def program(name: str) -> Program:

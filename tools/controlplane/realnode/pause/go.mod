@@ -1,0 +1,3 @@
+module gpu-scheduler.io/tools/controlplane/realnode/pause
+
+go 1.26.0
