@@ -69,6 +69,11 @@ test-unit: $(STAMP) ## unit and property tests only (under 90 s)
 test-controlplane: controlplane ## tests on a real Kubernetes API server
 	$(BIN)/pytest --durations=15 tests/controlplane $(PYTEST_ARGS)
 
+.PHONY: e2e
+e2e: controlplane ## on a real kubelet with containerd (root; builds both the first time, 4 min)
+	$(BIN)/python -m tools.controlplane build --node
+	$(BIN)/pytest -m e2e --durations=15 tests/e2e $(PYTEST_ARGS)
+
 .PHONY: nightly
 nightly: controlplane ## the long fault tests: a hundred kills, minutes of silence (quarter of an hour)
 	$(BIN)/pytest -m nightly --durations=0 --log-cli-level=info tests/controlplane tests/property $(PYTEST_ARGS)

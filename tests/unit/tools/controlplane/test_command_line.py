@@ -21,7 +21,7 @@ def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        pytest.param(["path", "kubelet"], "kubelet: not a known program", id="path-unknown"),
+        pytest.param(["path", "kubeadm"], "kubeadm: not a known program", id="path-unknown"),
         pytest.param(["path", "etcd"], "etcd: not on this machine; run: ", id="path-absent"),
         pytest.param(["build", "--only", "etc"], "etc: not a known program", id="build-unknown"),
         pytest.param(["down", "--name", "../x"], "--name ../x: use small letters", id="name"),

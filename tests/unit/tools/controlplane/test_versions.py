@@ -73,5 +73,5 @@ def test_a_program_is_named_by_the_variable_of_the_envtest_convention() -> None:
 
 def test_an_unknown_program_is_an_error_that_lists_the_known_ones() -> None:
     """A typing mistake is answered with the names to choose from."""
-    with pytest.raises(ControlPlaneError, match=r"kubelet: not a known program.*kube-apiserver"):
-        program("kubelet")
+    with pytest.raises(ControlPlaneError, match=r"kubeadm: not a known program.*kube-apiserver"):
+        program("kubeadm")

@@ -1,0 +1,88 @@
+"""One real node on a real control plane: a kubelet that refuses, starts, restarts and tells.
+
+It needs root (containers, mounts, cgroups). Without it these tests are skipped, each with the one
+line that says so. One node serves a whole test session; nothing of it is left behind.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.e2e.containers import SHELL_IMAGE
+from tools.controlplane import ControlPlane, ControlPlaneError, ensure, missing
+from tools.controlplane.realnode import Image, RealNode, api_server_flags, rootfs, why_not
+from tools.controlplane.versions import NODE_PROGRAMS
+
+HERE: Final = Path(__file__).parent
+COMPONENTS: Final = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+PROGRAMS: Final = (*COMPONENTS, "kubectl", "kwok", *NODE_PROGRAMS)
+WHY_NOT: Final = pytest.StashKey[str]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever lies in this folder needs a real node."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker("e2e")
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Build what is missing while no test's clock runs, in sight of the person who waits."""
+    wanted = any(HERE in item.path.parents for item in session.items)
+    if session.config.option.collectonly or not wanted or why_not() is not None:
+        return
+    capture: Any = session.config.pluginmanager.getplugin("capturemanager")
+    try:
+        if missing(PROGRAMS):
+            with capture.global_and_fixture_disabled():
+                sys.stderr.write("\n")
+                ensure(PROGRAMS)
+    except ControlPlaneError as error:
+        session.config.stash[WHY_NOT] = str(error)
+
+
+@pytest.fixture(scope="session")
+def cp(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """The session's control plane, ready for a real node; kube-scheduler places plain pods."""
+    problem = why_not()
+    if problem is not None:
+        pytest.skip(problem)
+    if broken := request.config.stash.get(WHY_NOT, None):
+        pytest.fail(broken, pytrace=False)
+    directory = tmp_path_factory.mktemp("plane")
+    flags = api_server_flags(directory)
+    with ControlPlane.start(directory, components=COMPONENTS, api_server_flags=flags) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def node(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealNode]:
+    """The session's node, with an image that holds a shell."""
+    with RealNode.start(cp, tmp_path_factory.mktemp("node")) as real:
+        real.load(Image(name=SHELL_IMAGE, files=rootfs.shell(), entrypoint=("/bin/sh", "-c")))
+        yield real
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def namespace(cp: ControlPlane) -> Iterator[str]:
+    """A fresh namespace; its pods are gone before the next test."""
+    name = f"test-{next(_numbers)}"
+    cp.client.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    cp.wait_for_service_account(name)
+    yield name
+    pods = f"/api/v1/namespaces/{name}/pods"
+    cp.client.delete(f"/api/v1/namespaces/{name}")
+    cp.client.delete(f"{pods}?gracePeriodSeconds=1")
+    cp.client.wait_for(pods, lambda seen: not seen["items"], what=f"the pods of {name} to be gone")

@@ -1,0 +1,249 @@
+"""One real node: containerd and a kubelet under root, on a control plane of this package.
+
+    with RealNode.start(plane, directory) as node:
+        node.load(image)
+
+Both run in a cell (``cell.py``), so nothing outside of the directory is written but cgroups and the
+bridge, and nothing is left if they are killed. At the end pods are deleted first, then the programs
+are ended by their process ids.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from tools.controlplane import process
+from tools.controlplane.binaries import ensure
+from tools.controlplane.cache import Cache
+from tools.controlplane.client import wait_until
+from tools.controlplane.errors import ControlPlaneError
+from tools.controlplane.fakenodes import NODES, is_ready
+from tools.controlplane.goprogram import ensure_go_program
+from tools.controlplane.plane import ControlPlane
+from tools.controlplane.ports import free_ports
+from tools.controlplane.realnode import cgroups, settings
+from tools.controlplane.realnode.bridge import bridge
+from tools.controlplane.realnode.images import Image
+from tools.controlplane.realnode.inhabitants import Inhabitants
+from tools.controlplane.realnode.settings import Places
+from tools.controlplane.realnode.snapshotter import best_snapshotter
+from tools.controlplane.versions import NODE_PROGRAMS
+
+PAUSE: Final = Path(__file__).with_name("pause")
+CNI_PLUGINS: Final = ("bridge", "loopback", "host-local", "portmap")
+PODS_GONE_S: Final = 60.0
+CONTAINERD, KUBELET = "containerd", "kubelet"
+
+
+def api_server_flags(directory: Path) -> tuple[str, ...]:
+    """What an API server in this directory needs to talk to a kubelet, and a kubelet to it."""
+    pki = directory.absolute() / "pki"
+    return (
+        "--authorization-mode=Node",  # besides RBAC, which is always there
+        "--enable-admission-plugins=NodeRestriction",
+        "--kubelet-preferred-address-types=InternalIP",
+        f"--kubelet-client-certificate={pki / 'client-admin.crt'}",
+        f"--kubelet-client-key={pki / 'client-admin.key'}",
+    )
+
+
+def why_not() -> str | None:
+    """Why no real node can run here, in one line; None where it can."""
+    if os.geteuid() != 0:
+        return "a real node needs root: containerd makes mounts and a kubelet makes cgroups"
+    return None
+
+
+class RealNode:
+    """A running node; made by ``start``."""
+
+    def __init__(self, plane: ControlPlane, directory: Path, name: str) -> None:
+        self.plane = plane
+        self.name = name
+        self.places = Places(directory.absolute())
+        self._programs: dict[str, Path] = {}
+        self._here = Inhabitants(self.places)
+        self._cleanup = contextlib.ExitStack()
+
+    @classmethod
+    def start(
+        cls,
+        plane: ControlPlane,
+        directory: Path,
+        *,
+        name: str = "real-node",
+        labels: Mapping[str, str] | None = None,
+    ) -> RealNode:
+        """Start a node and return when it is Ready; the plane has ``api_server_flags``."""
+        problem = why_not()
+        if problem is not None:
+            raise ControlPlaneError(problem)
+        node = cls(plane, directory, name)
+        try:
+            node._begin(labels or {})
+        except BaseException:
+            node.close()
+            raise
+        return node
+
+    def _begin(self, labels: Mapping[str, str]) -> None:
+        self._programs = ensure(NODE_PROGRAMS)
+        pause = ensure_go_program(PAUSE)
+        places = self.places
+        for folder in (places.file("cni"), places.log("x").parent, places.plugins):
+            folder.mkdir(parents=True, exist_ok=True)
+        for plugin in CNI_PLUGINS:
+            shutil.copy2(self._programs[plugin], places.plugins / plugin)
+        lock = Cache.of(os.environ).root / "real-node.lock"
+        self._cleanup.enter_context(bridge(lock))
+        self._write_settings()
+        self._here.begin(places.binds)
+        self._start_containerd()
+        self.load(
+            Image(
+                name=settings.PAUSE_IMAGE,
+                files={"/pause": pause},
+                entrypoint=["/pause"],
+            )
+        )
+        self.start_kubelet()
+        if labels:
+            path = f"{NODES}/{self.name}"
+            self.plane.client.patch(path, {"metadata": {"labels": dict(labels)}})
+
+    def _write_settings(self) -> None:
+        places, (port,) = self.places, free_ports(1)
+        self._port = port
+        snapshotter = self._snapshotter = best_snapshotter(places.directory)
+        text = settings.containerd(places, self._programs["runc"], snapshotter)
+        places.file("containerd.toml").write_text(text)
+        places.file("cni/10-bridge.conflist").write_text(settings.network())
+        text = settings.kubelet(places, self.plane.ca_certificate, port)
+        places.file("kubelet.json").write_text(text)
+
+    def _start_containerd(self) -> None:
+        config = self.places.file("containerd.toml")
+        program = self._programs[CONTAINERD]
+        # It finds its shim beside itself, and the shim finds runc by the configuration.
+        self._here.spawn(CONTAINERD, [str(program), f"--config={config}"])
+        self._here.wait(CONTAINERD, lambda: self._ctr("version").returncode == 0)
+
+    # --- the kubelet --------------------------------------------------------------------------
+
+    def start_kubelet(self) -> None:
+        """Start the kubelet and return when the node is Ready."""
+        user = f"system:node:{self.name}"
+        kubeconfig = self.plane.kubeconfig_for_user(user, ["system:nodes"])
+        words = [
+            str(self._programs[KUBELET]),
+            f"--config={self.places.file('kubelet.json')}",
+            f"--kubeconfig={kubeconfig}",
+            f"--hostname-override={self.name}",
+            f"--node-ip={settings.BRIDGE_ADDRESS}",
+            f"--cert-dir={self.places.directory / 'kubelet-pki'}",
+            "--v=2",
+        ]
+        self._here.spawn(KUBELET, words)
+        self._here.wait(KUBELET, self._is_ready)
+
+    def _is_ready(self) -> bool:
+        # A node is Ready for a while after its kubelet was killed: ask the kubelet itself too.
+        with contextlib.suppress(OSError):
+            socket.create_connection((settings.BRIDGE_ADDRESS, self._port), timeout=5).close()
+            return self._is_ready_node()
+        return False
+
+    def _is_ready_node(self) -> bool:
+        nodes = self.plane.client.get(NODES)["items"]
+        return any(one["metadata"]["name"] == self.name and is_ready(one) for one in nodes)
+
+    def stop_kubelet(self, *, crash: bool = False) -> None:
+        """End the kubelet; containers go on."""
+        self._here.end(KUBELET, crash=crash)
+
+    def restart_kubelet(self, *, crash: bool = False) -> None:
+        """End the kubelet and start it again."""
+        self.stop_kubelet(crash=crash)
+        self.start_kubelet()
+
+    # --- what runs there ----------------------------------------------------------------------
+
+    def load(self, image: Image) -> None:
+        """Make an image known to the node; pods use it with ``imagePullPolicy: Never``."""
+        archive = image.write(self.places.directory / "image.tar")
+        words = ["images", "import", "--local", "--snapshotter", self._snapshotter, str(archive)]
+        done = self._ctr("-n", "k8s.io", *words)
+        archive.unlink()
+        if done.returncode != 0:
+            raise ControlPlaneError(f"{image.name}: {done.stderr.strip()}")
+
+    def inside(self, command: Sequence[str]) -> list[str]:
+        """The command line that runs a program among the node's mounts and processes."""
+        return self._here.inside(command)
+
+    def run(self, name: str, command: Sequence[str]) -> process.Running:
+        """Run a program of the product on the node, as its DaemonSet would; ended at the end."""
+        return self._here.spawn(name, command)
+
+    def end(self, name: str, *, crash: bool = False) -> None:
+        """End a program that ``run`` has started."""
+        self._here.end(name, crash=crash)
+
+    def log(self, name: str) -> Path:
+        """A program's output."""
+        return self.places.log(name)
+
+    def _ctr(self, *words: str) -> subprocess.CompletedProcess[str]:
+        command = [str(self._programs["ctr"]), f"--address={settings.CONTAINERD_SOCKET}", *words]
+        return subprocess.run(
+            self.inside(command), capture_output=True, text=True, timeout=120, check=False
+        )
+
+    # --- its end ------------------------------------------------------------------------------
+
+    def __enter__(self) -> RealNode:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Delete the pods, end the programs, and take away what they have made."""
+        if self._here.has(KUBELET):
+            self._delete_pods()
+        self._here.close()
+        self._cleanup.close()
+        cgroups.remove("kubepods")
+
+    def _delete_pods(self) -> None:
+        client = self.plane.client
+        path = f"/api/v1/pods?fieldSelector=spec.nodeName={self.name}"
+
+        def are_gone() -> bool:
+            pods = client.get(path)["items"]
+            for pod in pods:
+                meta = pod["metadata"]
+                if "deletionTimestamp" not in meta:
+                    one = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
+                    client.delete(f"{one}?gracePeriodSeconds=1")
+            return not pods
+
+        try:
+            wait_until(are_gone, what="pods to end", timeout_s=PODS_GONE_S)
+        except ControlPlaneError as error:
+            # The cell takes their processes with it; the caller shall hear of it all the same.
+            sys.stderr.write(f"{self.name}: {error}\n")
