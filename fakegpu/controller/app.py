@@ -16,9 +16,9 @@ from typing import Any
 import structlog
 from aiohttp import web
 
-from fakegpu import names, server
+from fakegpu import names, podwire, server, wire
 from fakegpu.config import Config
-from fakegpu.controller import podwire, wire, world
+from fakegpu.controller import world
 from fakegpu.controller.apply import Writer
 from fakegpu.controller.planned import Settings
 from fakegpu.controller.reconcile import Reconciler

@@ -16,8 +16,8 @@ import structlog
 
 from fakegpu import names
 from fakegpu.controller.planned import Mark, Note
-from fakegpu.controller.wire import NodeFacts
 from fakegpu.node.supply import Amounts
+from fakegpu.wire import NodeFacts
 from scheduler.model import migcut
 from scheduler.model.cut import Instance
 from scheduler.watch.client import MERGE_PATCH, ApiError, Client, Unreachable

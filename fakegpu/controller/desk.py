@@ -7,9 +7,9 @@ import msgspec
 from fakegpu.controller import documents
 from fakegpu.controller.apply import Writer
 from fakegpu.controller.planned import Memory, Note, Plan
-from fakegpu.controller.wire import NodeFacts
 from fakegpu.controller.world import World
 from fakegpu.node.supply import Amounts
+from fakegpu.wire import NodeFacts
 
 
 class Written(msgspec.Struct):

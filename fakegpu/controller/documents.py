@@ -10,10 +10,10 @@ import msgspec
 
 from fakegpu import names
 from fakegpu.controller.planned import Plan, Settings, View
-from fakegpu.controller.wire import MapFacts, NodeFacts
 from fakegpu.node import labels as face
 from fakegpu.node import repartition
 from fakegpu.topology.nodetopology import NodeTopology, encode_yaml
+from fakegpu.wire import MapFacts, NodeFacts
 
 
 def config_map(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from fakegpu import names
 from fakegpu.controller.planned import Memory, View
-from fakegpu.controller.wire import MapFacts
 from fakegpu.node import repartition
 from fakegpu.node.cutting import Moment, cut_to_order
 from fakegpu.node.hardware import layouts_of
 from fakegpu.topology.migconfig import Layouts
 from fakegpu.topology.nodetopology import NodeTopology, TopologyError, decode_yaml
 from fakegpu.topology.pools import Pool
+from fakegpu.wire import MapFacts
 from scheduler.model import mig
 from scheduler.model.cut import Instance, NodeCuts
 

@@ -12,13 +12,13 @@ import msgspec
 from fakegpu import names
 from fakegpu.controller import documents, news, partition
 from fakegpu.controller.planned import Memory, Plan, Settings, View
-from fakegpu.controller.wire import MapFacts, NodeFacts
 from fakegpu.node import faults
 from fakegpu.node.cutting import Moment
 from fakegpu.node.hardware import hardware
 from fakegpu.node.supply import amounts
 from fakegpu.node.usage import assign
 from fakegpu.topology.nodetopology import MigStrategy, Sharing
+from fakegpu.wire import MapFacts, NodeFacts
 
 
 def plan(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from fakegpu.controller.wire import MapFacts, NodeFacts
 from fakegpu.node.poduse import PodUse
 from fakegpu.node.repartition import Applied
 from fakegpu.node.supply import Amounts
 from fakegpu.topology.nodetopology import NodeTopology
 from fakegpu.topology.pools import Pool, Topology
 from fakegpu.topology.sharing import PluginConfig
+from fakegpu.wire import MapFacts, NodeFacts
 from scheduler.model.cut import Instance, NodeCuts
 from scheduler.model.device import Spot
 

@@ -21,9 +21,9 @@ from fakegpu.controller.apply import Writer
 from fakegpu.controller.desk import Desk, write_news
 from fakegpu.controller.plan import plan
 from fakegpu.controller.planned import Note, Settings, View
-from fakegpu.controller.wire import NodeFacts
 from fakegpu.controller.world import Event, World
 from fakegpu.node.supply import Amounts
+from fakegpu.wire import NodeFacts
 from scheduler.model.names import MIG_DYNAMIC
 from scheduler.watch.client import ApiError, Unreachable
 

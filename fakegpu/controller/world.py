@@ -12,13 +12,13 @@ import msgspec
 
 from fakegpu import names
 from fakegpu.catalog.profiles import Document
-from fakegpu.controller.podwire import PodFacts
-from fakegpu.controller.wire import Listed, MapFacts, News, NodeFacts
 from fakegpu.node.poduse import PodUse
+from fakegpu.podwire import PodFacts
 from fakegpu.topology.document import read_config_map, read_profile
 from fakegpu.topology.invalid import Invalid
 from fakegpu.topology.pools import Pool, Topology
 from fakegpu.topology.sharing import PluginConfig, chosen, read_plugin_config
+from fakegpu.wire import Listed, MapFacts, News, NodeFacts
 from scheduler.model.cut import NodeCuts
 
 T = TypeVar("T")

@@ -6,13 +6,13 @@ from typing import Any
 
 from fakegpu.controller.plan import plan
 from fakegpu.controller.planned import Memory, Plan, Settings, View
-from fakegpu.controller.wire import MapFacts, NodeFacts
 from fakegpu.node.hardware import hardware
 from fakegpu.node.poduse import Need, PodUse
 from fakegpu.topology.document import read_topology
 from fakegpu.topology.nodetopology import MigStrategy, NodeTopology, Sharing
 from fakegpu.topology.pools import Topology
 from fakegpu.topology.sharing import PluginConfig, read_plugin_config
+from fakegpu.wire import MapFacts, NodeFacts
 from scheduler.model.cut import NodeCuts
 
 GPU = "nvidia.com/gpu"

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from fakegpu.controller.planned import Plan, Settings
-from fakegpu.controller.wire import MapFacts
 from fakegpu.topology.invalid import Invalid
 from fakegpu.topology.migconfig import by_name, read
+from fakegpu.wire import MapFacts
 from scheduler.model import mig
 from tests.unit.fakegpu.nodes import GPU, H200, facts, planned, use
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from fakegpu.controller import podwire
+from fakegpu import podwire
 from fakegpu.node.load import parse_fraction, parse_utilization, utilization
 from fakegpu.node.poduse import Need, PodUse
 from fakegpu.node.usage import assign

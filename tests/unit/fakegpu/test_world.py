@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from fakegpu.config import Config, ConfigError, load, parse, with_environment
-from fakegpu.controller.podwire import PodFacts
-from fakegpu.controller.wire import Listed, MapFacts, NodeFacts, Seen
 from fakegpu.controller.world import OfMaps, OfNodes, OfPlugin, OfPods, World
+from fakegpu.podwire import PodFacts
+from fakegpu.wire import Listed, MapFacts, NodeFacts, Seen
 from tests.unit.fakegpu.nodes import GPU, slicing, use
 
 POOL = "run.ai/simulated-gpu-node-pool"

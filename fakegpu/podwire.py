@@ -7,9 +7,9 @@ from collections.abc import Callable
 import msgspec
 
 from fakegpu import names
-from fakegpu.controller.wire import Amounts, Meta
 from fakegpu.node import load
 from fakegpu.node.poduse import Need, PodUse
+from fakegpu.wire import Amounts, Meta
 from scheduler.model import names as words
 from scheduler.model import quantity
 from scheduler.model.device import Devices, parse_devices
