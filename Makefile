@@ -102,6 +102,22 @@ lock: ## renew requirements/*.txt with the newest versions that pyproject.toml a
 	PATH="$$PWD/.lock-venv/bin:$$PATH" requirements/compile --upgrade
 	rm -rf .lock-venv
 
+# Local clusters: the recipes are in cluster/Makefile. There `clean` removes the cluster, as people of
+# the seed know it; here it is about this folder.
+LOCAL := setup deploy-webhook verify logs-webhook logs-operator clean-workloads all
+.PHONY: $(LOCAL) clean-cluster
+setup: ## a local KinD cluster with simulated MIG; DRY_RUN=1 prints what it would do
+deploy-webhook: ## scheduler and webhook in it
+verify: ## whether its nodes, MIG resources and webhook are as they should be
+logs-webhook: ## what its webhook decides
+logs-operator: ## what its fake GPU operator does
+clean-workloads: ## remove its test workloads
+all: ## setup, deploy-webhook and verify
+$(LOCAL):
+	@$(MAKE) --no-print-directory -C cluster $@
+clean-cluster: ## remove that cluster
+	@$(MAKE) --no-print-directory -C cluster clean
+
 .PHONY: clean
 clean: ## remove .venv and every cache of this folder (not the built control plane)
 	rm -rf $(VENV) .lock-venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

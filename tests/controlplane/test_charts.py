@@ -67,7 +67,7 @@ def make_namespaces(cp: ControlPlane, *names: str) -> None:
 @pytest.mark.contract("S2-28")
 def test_the_api_server_accepts_every_manifest_of_every_variant(cp: ControlPlane) -> None:
     """Those that variants have in common are sent once."""
-    make_namespaces(cp, "dry-run")
+    make_namespaces(cp, "dry-run", "runai-reservation")
     objects: dict[str, dict[str, Any]] = {}
     for values in VARIANTS:
         words: list[str | Path] = ["--values", values]

@@ -13,15 +13,24 @@ from tools.charts.values import read
 ROOT: Final = Path(__file__).parents[2]
 CHARTS: Final = ROOT / "charts"
 SCHEDULER: Final = CHARTS / "gpu-scheduler"
-#: Of cluster/, what the chart installs.
-INSTALLED: Final = (
-    "crd-*.yaml",
-    "rbac.yaml",
-    "rbac-relabel.yaml",
-    "admission-policies.yaml",
-    "fencing-policy.yaml",
-    "flow-schemas.yaml",
-)
+#: Of cluster/, what each chart installs.
+INSTALLED: Final = {
+    "gpu-scheduler": (
+        "crd-*.yaml",
+        "rbac.yaml",
+        "rbac-relabel.yaml",
+        "admission-policies.yaml",
+        "fencing-policy.yaml",
+        "flow-schemas.yaml",
+    ),
+    "fake-gpu-operator": ("fakegpu-rbac.yaml",),
+}
+
+
+def sources(chart: str) -> list[Path]:
+    """The files of cluster/ that a chart installs."""
+    patterns = INSTALLED.get(chart, ())
+    return [path for one in patterns for path in sorted((ROOT / "cluster").glob(one))]
 
 
 def charts() -> list[Path]:
@@ -32,11 +41,10 @@ def charts() -> list[Path]:
 def everything() -> dict[Path, str]:
     """Path and text of each written file."""
     result: dict[Path, str] = {}
-    for pattern in INSTALLED:
-        for source in sorted((ROOT / "cluster").glob(pattern)):
-            result[SCHEDULER / "files/cluster" / source.name] = source.read_text(encoding="utf-8")
     result[SCHEDULER / "files/dashboards/gpu-scheduler.json"] = dashboard.render()
     for chart in charts():
+        for source in sources(chart.name):
+            result[chart / "files/cluster" / source.name] = source.read_text(encoding="utf-8")
         values = read(chart / "values.yaml")
         name = yaml.safe_load((chart / "Chart.yaml").read_text(encoding="utf-8"))["name"]
         result[chart / "values.schema.json"] = schema.render(f"Values of {name}", values)
@@ -48,4 +56,4 @@ def everything() -> dict[Path, str]:
 def stray() -> list[Path]:
     """Copies whose source is gone."""
     wanted = everything()
-    return [path for path in (SCHEDULER / "files").rglob("*.*") if path not in wanted]
+    return [path for path in CHARTS.glob("*/files/**/*.*") if path not in wanted]

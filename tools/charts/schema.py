@@ -11,21 +11,27 @@ from typing import Any, Final
 
 import msgspec
 
-from scheduler.config import Config
+from fakegpu.config import Config as FakeGpu
+from scheduler.config import Config as Scheduler
 from tools.charts.values import Value
 
-#: What the chart decides itself; `make charts` fails when the struct no longer has one of them.
-OURS: Final = {
-    "Config": (
-        "apiVersion",
-        "kind",
-        "schedulerName",
-        "healthAddress",
-        "forward",
-        "certificates",
-    ),
-    "Webhook": ("enabled", "socket"),
-    "LeaderElection": ("resourceName", "resourceNamespace"),
+#: The struct behind each name by which a values.yaml refers to a configuration, and what the chart
+#: decides itself of it; `make charts` fails when a struct no longer has one of those.
+STRUCTS: Final = {"Scheduler": Scheduler, "FakeGpu": FakeGpu}
+OURS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
+    "Scheduler": {
+        "Config": (
+            "apiVersion",
+            "kind",
+            "schedulerName",
+            "healthAddress",
+            "forward",
+            "certificates",
+        ),
+        "Webhook": ("enabled", "socket"),
+        "LeaderElection": ("resourceName", "resourceNamespace"),
+    },
+    "FakeGpu": {"Config": ("apiVersion", "kind", "topology")},
 }
 _NAMES: Final = {bool: "boolean", int: "integer", str: "string", list: "array", dict: "object"}
 
@@ -39,10 +45,10 @@ def render(title: str, values: list[Value]) -> str:
         for key in value.path[:-1]:
             section = section["properties"].setdefault(key, _section())
         section["properties"][value.path[-1]] = _one(value)
-    used = json.dumps(root)
     head: dict[str, Any] = {"$schema": "http://json-schema.org/draft-07/schema#", "title": title}
-    if "#/$defs/" in used:
-        head["$defs"] = _configuration()
+    for name in STRUCTS:
+        if f'"#/$defs/{name}"' in json.dumps(root):
+            head["$defs"] = _configuration(name)
     return json.dumps(head | root, indent=2) + "\n"
 
 
@@ -62,10 +68,10 @@ def _one(value: Value) -> dict[str, Any]:
     return schema
 
 
-def _configuration() -> dict[str, Any]:
-    """The structs of the scheduler's configuration, without what the chart decides."""
-    _, found = msgspec.json.schema_components([Config])
-    for name, keys in OURS.items():
+def _configuration(struct: str) -> dict[str, Any]:
+    """The sections of a configuration, without what the chart decides."""
+    _, found = msgspec.json.schema_components([STRUCTS[struct]])
+    for name, keys in OURS[struct].items():
         for key in keys:
             del found[name]["properties"][key]
-    return dict(sorted(found.items()))
+    return {struct: {"$ref": "#/$defs/Config"}, **dict(sorted(found.items()))}

@@ -14,10 +14,12 @@ from tools.charts.helm import template
 Json = dict[str, Any]
 SCHEDULER = CHARTS / "gpu-scheduler"
 CHECK = CHARTS / "gpu-scheduler-check"
+FAKE = CHARTS / "fake-gpu-operator"
 #: Release and namespace by which the seed installs each chart.
 PLACES = {
     "gpu-scheduler": ("gpu-scheduler", "gpu-scheduler-system"),
     "gpu-scheduler-check": ("gpu-test", "gpu-scheduler-tests"),
+    "fake-gpu-operator": ("gpu-operator", "gpu-operator"),
 }
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pytest
 import yaml
 
-from tests.unit.charts.rendering import SCHEDULER, Json, objects, one, settings
+from tests.unit.charts.rendering import FAKE, SCHEDULER, Json, objects, one, settings
 from tools.charts import copies, deploy
 from webhook.configuration import webhook_configuration
 
@@ -20,13 +20,11 @@ REMEDY = (
     " (cluster/ and values.yaml are the places to edit; without helm:"
     " `python -m tools.charts --no-helm` and then `make charts` once it is built)"
 )
-SHIPPED = [
-    path.name for pattern in copies.INSTALLED for path in (copies.ROOT / "cluster").glob(pattern)
-]
+SHIPPED = [path.name for path in copies.sources("gpu-scheduler")]
 #: Values without which a file is not installed.
 SWITCHED_ON = {"rbac-relabel.yaml": ("config.mig.relabelNodes=true",)}
 #: Files of cluster/ that belong to something else than the scheduler.
-ELSEWHERE = {"kwok-stages.yaml", "rbac-relabel.yaml"}
+ELSEWHERE = {"kwok-stages.yaml", "fakegpu-migcuts-rbac.yaml"}
 
 
 def stale(wanted: dict[Path, str]) -> list[str]:
@@ -53,9 +51,10 @@ def test_the_plain_manifests_are_those_of_the_chart() -> None:
     assert not extra, f"nobody writes webhook/deploy/{', '.join(sorted(extra))}"
 
 
-def key(manifest: Json) -> tuple[str, str]:
-    """Kind and name."""
-    return manifest["kind"], manifest["metadata"]["name"]
+def key(manifest: Json) -> tuple[str, str, str]:
+    """Kind, name and namespace."""
+    meta = manifest["metadata"]
+    return manifest["kind"], meta["name"], meta.get("namespace", "")
 
 
 def bare(manifest: Json) -> Json:
@@ -77,6 +76,18 @@ def test_the_default_release_installs_exactly_what_cluster_says(name: str) -> No
         assert rendered[key(source)] == bare(source), f"cluster/{name} differs; {REMEDY}"
 
 
+def test_the_fake_operators_release_installs_exactly_its_own_file() -> None:
+    """With the namespace of reservations, which is off by default."""
+    words = settings("reservation.enabled=true")
+    rendered = {key(each): bare(each) for each in objects(FAKE, *words)}
+    (path,) = copies.sources("fake-gpu-operator")
+    for source in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+        if key(source)[:2] != ("Namespace", "gpu-operator"):
+            assert rendered[key(source)] == bare(source), REMEDY
+    names = {each["metadata"].get("namespace", "") for each in objects(FAKE)}
+    assert "runai-reservation" not in names
+
+
 def test_what_has_to_be_switched_on_is_not_installed_by_default() -> None:
     names = {each["metadata"]["name"] for each in objects()}
     assert "gpu-scheduler-relabel" not in names
@@ -86,9 +97,10 @@ def test_every_file_of_cluster_is_installed_or_known_to_belong_elsewhere() -> No
     files = {
         path.name
         for path in (copies.ROOT / "cluster").glob("*.yaml")
-        if not path.name.startswith(("kind-", "fakegpu-"))
+        if not path.name.startswith("kind-")
     }
-    unknown = files - set(SHIPPED) - ELSEWHERE
+    installed = {path.name for chart in copies.INSTALLED for path in copies.sources(chart)}
+    unknown = files - installed - ELSEWHERE
     assert not unknown, (
         f"cluster/{', '.join(sorted(unknown))}: if the chart shall install it, name it in"
         " tools/charts/copies.py (INSTALLED) and include it in a template;"

@@ -9,6 +9,7 @@ import pytest
 from scheduler import config as configuration
 from tests.unit.charts.rendering import (
     CHECK,
+    FAKE,
     SCHEDULER,
     Json,
     containers,
@@ -56,7 +57,7 @@ def test_every_container_is_fit_for_the_restricted_standard(values: Path) -> Non
             assert context["capabilities"]["drop"] == ["ALL"]
             assert spec["securityContext"]["runAsNonRoot"] is True
             assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-            assert spec["automountServiceAccountToken"] is False
+            assert spec["automountServiceAccountToken"] is (of(values) == FAKE)
 
 
 @pytest.mark.parametrize("mode", ["self", "certManager", "existingSecret"])

@@ -9,6 +9,7 @@ import yaml
 
 from tests.unit.charts.rendering import (
     CHECK,
+    FAKE,
     PLACES,
     SCHEDULER,
     kinds,
@@ -22,7 +23,7 @@ from tests.unit.charts.rendering import (
 from tools.charts.helm import HelmFailed, helm, template
 from tools.charts.values import read
 
-CHARTS = [SCHEDULER, CHECK]
+CHARTS = [SCHEDULER, CHECK, FAKE]
 EVERY = [(chart, value.name) for chart in CHARTS for value in read(chart / "values.yaml")]
 #: Nulls in one rendering: it takes a quarter of a second.
 BATCH = 12
@@ -91,6 +92,7 @@ def test_values_of_a_release_that_knew_none_of_them_give_the_same_objects(chart:
             SCHEDULER, "service.name=gpu-scheduler-webhook", "another name", id="services"
         ),
         pytest.param(SCHEDULER, "forwarding.port=8443", "must differ", id="ports"),
+        pytest.param(FAKE, "config.wrokers=4", "wrokers", id="operators-configuration-key"),
         pytest.param(CHECK, "testService.logInterval=0", "logInterval", id="interval"),
         pytest.param(
             CHECK, "gpuScheduling.schedulingMap[0].podIndex=0", "nodeName", id="half-a-line"

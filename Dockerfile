@@ -1,0 +1,44 @@
+# One root file system, every component: python -m scheduler | webhook | gpucheck | fakegpu.
+#
+#   docker build -t gpu-scheduler:latest .
+#   docker build -t gpu-scheduler-check:latest --target gpu-scheduler-check .
+#
+# The packages are the locked ones, each checked by its hash; what is needed to install them stays
+# in the first stage. Nothing is written at run time: the root file system may be read-only, and any
+# user may run it (65532 unless the pod says otherwise).
+ARG PYTHON=python:3.11-slim
+
+FROM ${PYTHON} AS build
+WORKDIR /source
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
+RUN python -m venv --without-pip /opt/gpu-scheduler
+COPY requirements/runtime.txt requirements/
+RUN pip --python /opt/gpu-scheduler/bin/python install --require-hashes -r requirements/runtime.txt
+COPY scheduler scheduler
+COPY webhook webhook
+COPY gpucheck gpucheck
+COPY fakegpu fakegpu
+# Our own folders are copied as they are: no build tool has to be trusted for that. Compiled here,
+# because nothing can be written later.
+RUN site="$(/opt/gpu-scheduler/bin/python -c 'import site; print(site.getsitepackages()[0])')" \
+  && rm -rf webhook/deploy webhook/scripts \
+  && cp -r scheduler webhook gpucheck fakegpu "$site" \
+  && /opt/gpu-scheduler/bin/python -m compileall -q -j 0 /opt/gpu-scheduler
+
+FROM ${PYTHON} AS base
+COPY LICENSE /LICENSE
+COPY --from=build /opt/gpu-scheduler /opt/gpu-scheduler
+ENV PATH=/opt/gpu-scheduler/bin:/usr/local/bin:/usr/bin:/bin \
+  PYTHONDONTWRITEBYTECODE=1 \
+  PYTHONUNBUFFERED=1
+USER 65532:65532
+WORKDIR /
+ENTRYPOINT ["python", "-m"]
+
+FROM base AS gpu-scheduler-check
+CMD ["gpucheck"]
+
+# The last stage is the one that is built without --target.
+FROM base AS gpu-scheduler
+EXPOSE 8080 8443 8444
+CMD ["scheduler"]

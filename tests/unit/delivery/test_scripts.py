@@ -1,0 +1,294 @@
+"""The scripts and files for local clusters, on a machine without a container engine.
+
+With DRY_RUN=1 a script prints what it would run; order and words of that are checked here.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cryptography import x509
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from fakegpu.topology.document import read_topology
+from fakegpu.topology.migconfig import read
+from tools.charts.copies import ROOT
+
+NAMED_BY_THE_SEEDS = (
+    "Dockerfile",
+    "generate-webhook-certs.sh",
+    "argocd/gpu-scheduler-project.yaml",
+    "argocd/gpu-scheduler-complete-applicationset.yaml",
+    "argocd/local-cluster-secret.yaml",
+    "argocd/validate-applicationset.sh",
+    "charts/gpu-scheduler/Chart.yaml",
+    "charts/gpu-scheduler-check/Chart.yaml",
+    "charts/fake-gpu-operator/Chart.yaml",
+    "cluster/kind-config.yaml",
+    "cluster/setup-cluster.sh",
+    "config/fake-gpu-values.yaml",
+    "config/kind-gpu-cluster.yaml",
+    "manifests/test-pods/test-deployment.yaml",
+    "manifests/test-pods/test-job.yaml",
+    "manifests/test-pods/test-medium-gpu.yaml",
+    "scripts/build-images.sh",
+    "scripts/configure-mig-profiles.sh",
+    "scripts/deploy-local.sh",
+    "scripts/setup-cluster.sh",
+    "webhook/deploy/04-webhook-config.yaml",
+    "webhook/scripts/build-and-deploy.sh",
+    "webhook/scripts/generate-certs.sh",
+    "webhook/scripts/init-go-module.sh",
+)
+SCRIPTS = sorted(
+    path
+    for folder in ("", "scripts", "cluster", "webhook/scripts", "argocd", "requirements")
+    for path in (ROOT / folder).glob("*.sh")
+)
+
+
+def dry(script: str, *words: str) -> str:
+    """What a script would do, with the repository's folder taken out."""
+    environment = {"PATH": os.environ["PATH"], "DRY_RUN": "1"}
+    ended = subprocess.run(
+        [ROOT / script, *words],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return ended.stdout.replace(f"{ROOT}/", "")
+
+
+def in_order(text: str, *parts: str) -> None:
+    """Each part comes after the one before it."""
+    at = 0
+    for part in parts:
+        found = text.find(part, at)
+        assert found >= 0, f"{part!r} is missing, or too early, in:\n{text}"
+        at = found + len(part)
+
+
+@pytest.mark.parametrize("name", NAMED_BY_THE_SEEDS)
+@pytest.mark.contract("S0-13", "S2-24")
+def test_a_file_that_a_seed_names_is_there(name: str) -> None:
+    path = ROOT / name
+    assert path.is_file()
+    assert os.access(path, os.X_OK) == (path.suffix == ".sh")
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_a_script_is_sound(script: Path) -> None:
+    """For bash everywhere, and for shellcheck where it is installed (.ci/run sees to that)."""
+    subprocess.run(["bash", "-n", script], check=True, timeout=30)
+    if shutil.which("shellcheck"):
+        ended = subprocess.run(
+            ["shellcheck", "-x", script], capture_output=True, text=True, check=False, cwd=ROOT
+        )
+        assert ended.returncode == 0, ended.stdout
+
+
+@pytest.mark.contract("S2-24", "S2-25")
+def test_the_cluster_for_maps_is_made_and_its_workers_named_in_order() -> None:
+    text = dry("cluster/setup-cluster.sh")
+    in_order(
+        text,
+        "# needs: docker kind kubectl",
+        "kind create cluster --name gpu-scheduler-cluster --config cluster/kind-config.yaml",
+        "wait --for=condition=Ready nodes --all --timeout=300s",
+        "label node gpu-scheduler-cluster-worker gpu-node-name=node1",
+        "label node gpu-scheduler-cluster-worker4 gpu-node-name=node4",
+    )
+
+
+@pytest.mark.contract("S2-24")
+def test_local_deployment_builds_loads_and_installs_both_charts() -> None:
+    in_order(
+        dry("scripts/deploy-local.sh"),
+        "docker build --tag gpu-scheduler:latest",
+        "kind load docker-image gpu-scheduler:latest --name gpu-scheduler-cluster",
+        "docker build --tag gpu-scheduler-check:latest",
+        "helm upgrade --install gpu-scheduler charts/gpu-scheduler",
+        "helm upgrade --install gpu-test charts/gpu-scheduler-check",
+        "logs",
+    )
+
+
+@pytest.mark.contract("S0-9", "S0-11", "S0-13")
+def test_setup_does_the_seeds_steps_in_the_seeds_order() -> None:
+    in_order(
+        dry("scripts/setup-cluster.sh"),
+        "# needs: docker kind kubectl helm",
+        "kind create cluster --name gpu-sim-cluster --config config/kind-gpu-cluster.yaml",
+        "wait --for=condition=Ready nodes --all --timeout=300s",
+        "helm upgrade --install gpu-operator charts/fake-gpu-operator --namespace gpu-operator",
+        "--values config/fake-gpu-values.yaml",
+        "run.ai/simulated-gpu-node-pool=small",
+        "nvidia.com/gpu.product=NVIDIA-H200",
+        "wait --for=condition=Ready pods --all --namespace gpu-operator --timeout=300s",
+        "run.ai/mig.config=",
+        "custom-columns",
+    )
+
+
+@pytest.mark.contract("S0-14")
+def test_the_webhook_is_registered_after_it_answers() -> None:
+    in_order(
+        dry("webhook/scripts/build-and-deploy.sh"),
+        "docker build --tag gpu-webhook:latest",
+        "kind load docker-image gpu-webhook:latest --name gpu-sim-cluster",
+        "webhook-tls-secret.yaml",
+        "00-namespace.yaml",
+        "01-rbac.yaml",
+        "02-service.yaml",
+        "03-deployment.yaml",
+        "wait --for=condition=Available deployment/gpu-webhook --timeout=120s",
+        "04-webhook-config-patched.yaml",
+    )
+
+
+@pytest.mark.contract("S0-3", "S0-5", "S0-10")
+def test_the_layouts_of_the_script_are_those_of_the_simulated_cards() -> None:
+    """Read by the fake operator's own code: 28 small slices, and 12 medium with 4 small ones."""
+    found = re.findall(
+        r"run\.ai/mig\.config=(version.*?)'", dry("scripts/configure-mig-profiles.sh")
+    )
+    values = (ROOT / "config/fake-gpu-values.yaml").read_text(encoding="utf-8")
+    pools = read_topology(values).pools
+    counts = []
+    for text, pool in zip(found, ("small", "medium"), strict=True):
+        layouts = read(text.encode().decode("unicode_escape"), pools[pool].boards)
+        names = [name for layout in layouts for name, _start in layout or ()]
+        counts.append({name: names.count(name) for name in set(names)})
+    assert counts == [{"1g.10gb": 28}, {"2g.20gb": 12, "1g.10gb": 4}]
+
+
+@pytest.mark.contract("S0-12")
+def test_make_has_the_seeds_targets() -> None:
+    """In cluster/; the repository's own Makefile passes them on, but for `clean`."""
+    wanted = {
+        "help",
+        "setup",
+        "deploy-webhook",
+        "test",
+        "verify",
+        "logs-webhook",
+        "logs-operator",
+        "clean-workloads",
+        "clean",
+        "all",
+    }
+    text = (ROOT / "cluster/Makefile").read_text(encoding="utf-8")
+    assert wanted <= set(re.findall(r"^([a-z-]+):.* ## ", text, re.MULTILINE))
+    root = (ROOT / "Makefile").read_text(encoding="utf-8")
+    passed_on = set(re.findall(r"^([a-z-]+):.* ## ", root, re.MULTILINE))
+    assert wanted | {"clean-cluster"} <= passed_on
+    assert "kind delete cluster --name" in text
+
+
+def kind_config(name: str) -> Any:
+    """A KinD configuration, without a key that kind's v1alpha4 does not know."""
+    config = yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
+    assert config["apiVersion"] == "kind.x-k8s.io/v1alpha4"
+    assert config["kind"] == "Cluster"
+    assert set(config) <= {"apiVersion", "kind", "name", "networking", "nodes"}
+    for node in config["nodes"]:
+        assert set(node) <= {"role", "labels", "extraPortMappings"}
+        assert all(isinstance(value, str) for value in node.get("labels", {}).values())
+        for port in node.get("extraPortMappings", []):
+            assert port["listenAddress"] == "127.0.0.1"
+            assert set(port) == {"containerPort", "hostPort", "listenAddress", "protocol"}
+    return config
+
+
+@pytest.mark.contract("S2-25")
+def test_the_cluster_for_maps_has_the_seeds_nodes_ports_and_networks() -> None:
+    config = kind_config("cluster/kind-config.yaml")
+    assert config["name"] == "gpu-scheduler-cluster"
+    roles = [node["role"] for node in config["nodes"]]
+    assert roles == ["control-plane", *["worker"] * 4]
+    assert {node["labels"]["environment"] for node in config["nodes"]} == {"gpu-enabled"}
+    assert [node["labels"].get("gpu-node") for node in config["nodes"][1:]] == [
+        f"node{number}" for number in range(1, 5)
+    ]
+    ports = [port["hostPort"] for port in config["nodes"][0]["extraPortMappings"]]
+    assert ports == [30080, 30443]
+    assert config["networking"] == {
+        "apiServerAddress": "127.0.0.1",
+        "apiServerPort": 6443,
+        "podSubnet": "10.244.0.0/16",
+        "serviceSubnet": "10.96.0.0/12",
+    }
+
+
+@pytest.mark.contract("S0-1", "S0-7")
+def test_the_simulated_cluster_has_a_worker_for_each_pool() -> None:
+    config = kind_config("config/kind-gpu-cluster.yaml")
+    assert config["name"] == "gpu-sim-cluster"
+    workers = [node for node in config["nodes"] if node["role"] == "worker"]
+    values = yaml.safe_load((ROOT / "config/fake-gpu-values.yaml").read_text(encoding="utf-8"))
+    topology = values["topology"]
+    assert [node["labels"]["node-pool"] for node in workers] == list(topology["nodePools"])
+    assert topology["nodePoolLabelKey"] == "run.ai/simulated-gpu-node-pool"
+    for pool in topology["nodePools"].values():
+        assert pool == {"gpuProduct": "NVIDIA-H200", "gpuCount": 4, "gpuMemory": 71680}
+
+
+@pytest.mark.contract("S0-15")
+def test_the_test_workloads_ask_for_mig() -> None:
+    found = {}
+    for path in (ROOT / "manifests/test-pods").glob("*.yaml"):
+        for each in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+            spec = each["spec"].get("template", each).get("spec")
+            (container,) = spec["containers"]
+            found[each["kind"], each["metadata"]["name"]] = container
+    assert {
+        ("Pod", "test-medium-gpu"),
+        ("Pod", "test-small-gpu"),
+        ("Deployment", "test-gpu-deployment"),
+        ("Job", "test-gpu-job"),
+    } <= set(found)
+    assert found["Job", "test-gpu-job"]["command"] == ["nvidia-smi"]
+    for container in found.values():
+        assert all(name.startswith("nvidia.com/mig-") for name in container["resources"]["limits"])
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
+@pytest.mark.contract("S2-17", "S0-27", "S0-28", "S0-B10")
+def test_the_certificates_script_writes_a_pair_of_the_services_names(tmp_path: Path) -> None:
+    """And a Secret of both and the authority; the authority's key is written nowhere."""
+    environment = {"PATH": os.environ["PATH"], "CERT_DIR": str(tmp_path / "certs")}
+    script = ROOT / "generate-webhook-certs.sh"
+    ended = subprocess.run(
+        [script], env=environment, capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    files = {path.name: path for path in (tmp_path / "certs").iterdir()}
+    assert set(files) == {"ca.crt", "tls.crt", "tls.key", "webhook-tls-secret.yaml"}
+    authority = base64.b64decode(ended.stdout)
+    assert authority == files["ca.crt"].read_bytes()
+    certificate = x509.load_pem_x509_certificate(files["tls.crt"].read_bytes())
+    certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(authority))
+    service = "gpu-scheduler-webhook"
+    extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert extension.get_values_for_type(x509.DNSName) == [
+        service,
+        f"{service}.gpu-scheduler-system",
+        f"{service}.gpu-scheduler-system.svc",
+        f"{service}.gpu-scheduler-system.svc.cluster.local",
+    ]
+    usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    assert list(usage) == [ExtendedKeyUsageOID.SERVER_AUTH]
+    assert certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    secret = yaml.safe_load(files["webhook-tls-secret.yaml"].read_text(encoding="utf-8"))
+    assert secret["metadata"] == {"name": f"{service}-tls", "namespace": "gpu-scheduler-system"}
+    assert base64.b64decode(secret["data"]["tls.key"]) == files["tls.key"].read_bytes()
+    assert files["tls.key"].stat().st_mode & 0o077 == 0
