@@ -106,6 +106,7 @@ class Cluster:
         if assumption is None:
             return []
         pod = self.pods[uid]
+        self._note_nomination(pod)
         struck = self._strike(pod, assumption.node_name)
         return [*struck, Lifted(Cause.OWNER, pod.workload)]
 

@@ -95,3 +95,14 @@ def test_a_newcomer_degrades_beside_a_preemptor_that_waits_for_the_higher_tier()
 
     assert isinstance(found, Granted)
     assert found.option.changes == ((BIG, SMALL),)
+
+
+def test_a_preemptor_whose_binding_failed_waits_for_its_room_as_before() -> None:
+    cluster = world(**{GPU: 1})
+    preemptor = pod("p", priority=5, nominated="n1")
+    cluster.see_pod(preemptor)
+    cluster.assume(preemptor, Assumption("n1", Devices()))
+
+    cluster.forget("p")
+
+    assert not isinstance(decide(cluster, pod("new"), Profile()), Placement)
