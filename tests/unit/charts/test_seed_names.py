@@ -9,6 +9,7 @@ import yaml
 
 from tests.unit.charts.rendering import (
     CHECK,
+    FAKE,
     SCHEDULER,
     containers,
     kinds,
@@ -180,6 +181,20 @@ def test_the_seed_000_preset_has_that_seeds_names() -> None:
     assert one(found, "Secret")["metadata"]["name"] == "gpu-webhook-certs"
     one(found, "ServiceAccount", "gpu-webhook")
     one(found, "ClusterRole", "gpu-webhook")
+
+
+@pytest.mark.contract("S0-30")
+def test_the_seeds_selectors_find_both_programs() -> None:
+    """``-l app=gpu-webhook``, and ``-l app.kubernetes.io/name=fake-gpu-operator``."""
+    place = {"release": "gpu-webhook", "namespace": "gpu-webhook"}
+    webhook = one(objects(SCHEDULER, *preset("seed-000"), **place), "Deployment")
+    template = webhook["spec"]["template"]["metadata"]
+    assert template["labels"]["app"] == "gpu-webhook"
+    assert template["annotations"]["kubectl.kubernetes.io/default-container"] == "webhook"
+    operator = one(objects(FAKE), "Deployment")
+    labels = operator["spec"]["template"]["metadata"]["labels"]
+    assert operator["metadata"]["namespace"] == "gpu-operator"
+    assert labels["app.kubernetes.io/name"] == "fake-gpu-operator"
 
 
 @pytest.mark.contract("S2-B17")

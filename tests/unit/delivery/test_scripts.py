@@ -292,3 +292,27 @@ def test_the_certificates_script_writes_a_pair_of_the_services_names(tmp_path: P
     assert secret["metadata"] == {"name": f"{service}-tls", "namespace": "gpu-scheduler-system"}
     assert base64.b64decode(secret["data"]["tls.key"]) == files["tls.key"].read_bytes()
     assert files["tls.key"].stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "cluster/setup-cluster.sh",
+        "scripts/setup-cluster.sh",
+        "scripts/deploy-local.sh",
+        "webhook/scripts/build-and-deploy.sh",
+    ],
+)
+@pytest.mark.contract("S0-31")
+def test_what_is_missing_is_named_at_once_and_before_anything_is_done(
+    script: str, tmp_path: Path
+) -> None:
+    """All of it in one line, not one program after the other."""
+    for name in ("bash", "dirname", "basename", "env"):
+        (tmp_path / name).symlink_to(shutil.which(name) or name)
+    ended = subprocess.run(
+        [ROOT / script], env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 1
+    assert re.fullmatch(r"[\w-]+\.sh: install these first: docker kind kubectl.*\n", ended.stderr)
+    assert ended.stdout == ""
