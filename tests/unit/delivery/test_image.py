@@ -1,0 +1,46 @@
+"""The image: everything that a chart starts is in it, and everything that it copies is there."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+
+import pytest
+import yaml
+
+from tests.unit.charts.rendering import containers, of, text, variants
+from tools.charts.copies import ROOT
+
+DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+COPIED = re.findall(r"^COPY (?!--from)(\S+) \S+$", DOCKERFILE, re.MULTILINE)
+
+
+@pytest.mark.parametrize("source", COPIED)
+def test_what_is_copied_exists_and_reaches_the_builder(source: str) -> None:
+    """.dockerignore holds everything back that it does not name."""
+    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    let_in = [line.removeprefix("!") for line in lines if line.startswith("!")]
+    assert (ROOT / source).exists()
+    assert any(fnmatch.fnmatch(source, one) for one in let_in)
+
+
+def test_every_program_that_a_chart_starts_is_in_the_image() -> None:
+    started = set()
+    for values in variants():
+        for each in yaml.safe_load_all(text(of(values), "--values", values)):
+            if each and each["kind"] in ("Deployment", "StatefulSet", "DaemonSet"):
+                for container in containers(each).values():
+                    python, flag, program = container["command"][:3]
+                    assert (python, flag) == ("python", "-m")
+                    started.add(program)
+    assert started == {"scheduler", "webhook", "gpucheck", "fakegpu"}
+    assert started <= set(COPIED)
+    assert all((ROOT / program / "__main__.py").is_file() for program in started)
+
+
+@pytest.mark.contract("S2-23")
+def test_it_runs_as_nobody_in_particular_with_locked_packages_and_both_names() -> None:
+    assert "USER 65532:65532" in DOCKERFILE
+    assert "--require-hashes -r requirements/runtime.txt" in DOCKERFILE
+    stages = re.findall(r"^FROM \S+ AS (\S+)$", DOCKERFILE, re.MULTILINE)
+    assert stages[-2:] == ["gpu-scheduler-check", "gpu-scheduler"], "the last is the default"
