@@ -5,7 +5,7 @@
 
 A generator inside the scheduler's or the observer's process would make both slower and the
 API server drop their watches. RATE is pods per second; 0 is as fast as it goes. KIND is ``gpu``
-(the default), ``mig``, ``map``, or ``gated``: one GPU, and nobody schedules it.
+(the default), ``mig``, ``map``, or ``gated`` and ``gated-mig``, which nobody schedules.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ LIMITS: dict[str, dict[str, str]] = {
     "mig": {"nvidia.com/mig-2g.20gb": "1"},
     "map": {},
     "gated": {"nvidia.com/gpu": "1"},
+    "gated-mig": {"nvidia.com/mig-2g.20gb": "1"},
 }
 
 
@@ -41,7 +42,7 @@ def pod(name: str, scheduler: str, kind: str = "gpu") -> dict[str, Any]:
         "metadata": {"name": name, "annotations": annotations},
         "spec": {
             "schedulerName": scheduler,
-            "schedulingGates": [{"name": "example.com/bench"}] if kind == "gated" else [],
+            "schedulingGates": [{"name": "example.com/bench"}] if kind.startswith("gated") else [],
             "automountServiceAccountToken": False,
             "containers": [
                 {

@@ -1,39 +1,40 @@
 """What the webhook costs a pod's creation, through the real API server.
 
-    python -m bench.webhook [--pairs 400] [--pods 3000] [--rounds 3]
+    python -m bench.webhook [--quick] [--pairs 400] [--pods 3000] [--rounds 3]
 
 Scheduler and webhook run as in a cluster. *Handler* is the webhook's own time per review, its
-question to the scheduler included: when idle (dry runs, one at a time), and while 3,000 pods are
-being bound. *Added* is the latency of a creation with it minus that of one in a namespace that
-opted out, created in turn. *Creations* is how many per second get through it at once, from a
-process of their own: of pods behind a gate, and of pods that are bound at the same time. *Echo* is
-what a question and an answer between two processes cost on this machine when nothing is decided.
-The last line is JSON.
+question to the scheduler included where there is one (pods with a map or MIG; whole GPUs need
+none): when idle (dry runs, one at a time), and while 3,000 pods are being bound. *Added* is the
+latency of a creation with it minus that of one in a namespace that opted out, created in turn, and
+*floor* the same of a webhook that decides nothing. *Creations* is how many per second get through
+it at once, from a process of their own: of pods behind a gate, and of pods that are bound at the
+same time. *Per pod* is how often one is reviewed. *Echo* is what a question and an answer between
+two processes cost on this machine when nothing is decided. The last line is JSON; ``--quick`` takes
+a minute instead of eight, for comparing two states of the code.
 """
 
 from __future__ import annotations
 
 import argparse
-import http.client
-import re
-import ssl
+import random
 import statistics
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from bench import echo, floor
+from bench.handler import Handler
 from bench.load import name_of, node, pod
 from bench.observer import Observer, dumps, percentile
 from bench.throughput import Namespace, finished, load
 from gpuctl.product import Product
 from tools.controlplane import Client, ControlPlane
 from tools.controlplane.commands import API_SERVER, ETCD
-from tools.controlplane.ports import LOOPBACK
 
 NODES = 1000
 BOUND_S = 180.0
@@ -42,53 +43,14 @@ PAUSE_S = 0.02
 ECHOES = 1000
 SCHEDULER = "gpu-scheduler"
 KINDS = ("gpu", "mig", "map")
-_BUCKET = re.compile(
-    r'^gpu_scheduler_webhook_review_duration_seconds_bucket\{le="([^"]+)",path="/mutate"\} (\S+)$',
-    re.MULTILINE,
-)
-
-
-class Handler:
-    """The webhook's histogram: what was added to it since it was read last."""
-
-    def __init__(self, product: Product) -> None:
-        self._port = product.webhook_port
-        self._before = self._read()
-
-    def since(self) -> dict[str, float]:
-        """Number of reviews, p50 and p99 (ms, the upper end of the bucket), share below 1 ms."""
-        now = self._read()
-        grown = {bound: now[bound] - self._before.get(bound, 0.0) for bound in now}
-        self._before = now
-        count = max(grown.values())
-        return {
-            "reviews": count,
-            "p50_ms": _quantile(grown, count, 0.5),
-            "p99_ms": _quantile(grown, count, 0.99),
-            "below_1_ms": round(grown[0.001] / count, 4) if count else 0.0,
-        }
-
-    def _read(self) -> dict[float, float]:
-        context = ssl._create_unverified_context()  # noqa: S323 - our own process, on loopback
-        connection = http.client.HTTPSConnection(LOOPBACK, self._port, context=context, timeout=10)
-        try:
-            connection.request("GET", "/metrics")
-            page = connection.getresponse().read().decode()
-        finally:
-            connection.close()
-        return {float(bound): float(value) for bound, value in _BUCKET.findall(page)}
-
-
-def _quantile(grown: dict[float, float], count: float, share: float) -> float:
-    """Interpolated inside the bucket, as Prometheus does it; milliseconds."""
-    lower = below = 0.0
-    for bound, total in sorted(grown.items()):
-        if total >= share * count and total > below:
-            inside = (share * count - below) / (total - below)
-            upper = bound if bound != float("inf") else lower
-            return round(1000 * (lower + (upper - lower) * inside), 3)
-        lower, below = bound, total
-    return 0.0
+#: Behind a gate without and with a question to the scheduler, and bound as they come.
+RATES = {
+    "gated": "creations_per_s",
+    "gated-mig": "creations_per_s_mig",
+    "gpu": "creations_per_s_while_bound",
+}
+#: For comparing two states of the code.
+QUICK = {"reviews": 600, "pairs": 150, "pods": 1000, "rounds": 1}
 
 
 class Creator:
@@ -108,15 +70,17 @@ class Creator:
         return 1000 * (time.perf_counter() - started)
 
 
-def idle(plane: ControlPlane, handler: Handler, namespace: str, reviews: int) -> dict[str, float]:
+def idle(
+    plane: ControlPlane, handler: Handler, namespace: str, reviews: int, kinds: Sequence[str]
+) -> dict[str, float]:
     """The handler when nothing else happens."""
     with plane.client.kept() as client:
         creator = Creator(client)
         for number in range(100):
-            creator.create(namespace, KINDS[number % 3], dry_run=True)
+            creator.create(namespace, kinds[number % len(kinds)], dry_run=True)
         handler.since()
         for number in range(reviews):
-            creator.create(namespace, KINDS[number % 3], dry_run=True)
+            creator.create(namespace, kinds[number % len(kinds)], dry_run=True)
     return handler.since()
 
 
@@ -124,19 +88,21 @@ def added(plane: ControlPlane, through: str, past: str, pairs: int) -> dict[str,
     """Creations in turn: through the webhook, in a namespace that opted out, through the floor."""
     with floor.registered(plane), opted_out(plane, floor.LABEL) as lowest:
         ways = {"with": through, "without": past, "floor": lowest}
-        times: dict[str, list[float]] = {way: [] for way in ways}
+        times: dict[str, list[float]] = {}
         with plane.client.kept() as client:
             creator = Creator(client)
             for number in range(pairs):
-                kind = KINDS[number % 2]
-                turn = list(ways)[number % 3 :] + list(ways)[: number % 3]
-                for way in turn if number % 6 < 3 else reversed(turn):
-                    times[way].append(creator.create(ways[way], kind))
+                kind = KINDS[number % len(KINDS)]
+                for way in random.sample(list(ways), len(ways)):
+                    spent = creator.create(ways[way], kind)
+                    times.setdefault(way, []).append(spent)
+                    times.setdefault(f"{way}_{kind}", []).append(spent)
                     time.sleep(PAUSE_S)
     p50 = {way: statistics.median(entry) for way, entry in times.items()}
     return {
-        **{f"{way}_p50_ms": value for way, value in p50.items()},
-        **{f"{way}_p99_ms": percentile(entry, 0.99) for way, entry in times.items()},
+        **{f"{way}_p50_ms": p50[way] for way in ways},
+        **{f"{way}_p99_ms": percentile(times[way], 0.99) for way in ways},
+        **{f"added_{kind}_p50_ms": p50[f"with_{kind}"] - p50[f"without_{kind}"] for kind in KINDS},
         "added_p50_ms": p50["with"] - p50["without"],
         "floor_added_p50_ms": p50["floor"] - p50["without"],
     }
@@ -163,7 +129,7 @@ def binding(plane: ControlPlane, product: Product, handler: Handler, pods: int) 
                 time.sleep(0.01)
             handler.since()
             while len(seen.bound) < pods:
-                creator.create(backlog, "gpu", dry_run=True)
+                creator.create(backlog, "mig", dry_run=True)
             restart.join()
             figures = handler.since()
     return figures
@@ -182,18 +148,23 @@ def one_round(plane: ControlPlane, product: Product, options: argparse.Namespace
     """Everything once."""
     handler = Handler(product)
     with Namespace(plane) as through:
-        figures: dict[str, Any] = {"idle": idle(plane, handler, through, options.reviews)}
+        figures: dict[str, Any] = {
+            "idle": idle(plane, handler, through, options.reviews, KINDS),
+            "idle_mig": idle(plane, handler, through, options.reviews, ["mig"]),
+        }
         with opted_out(plane) as past:
             figures["added"] = added(plane, through, past, options.pairs)
-    for kind, name in (("gated", "creations_per_s"), ("gpu", "creations_per_s_while_bound")):
+    for kind, name in RATES.items():
         with Namespace(plane) as through:
             handler.since()
             figures[name] = rate(plane, through, options.pods, kind)
-            figures[f"handler_{kind}"] = handler.since()
+            seen = handler.since()
+            figures[f"handler_{kind}"] = seen | {"per_pod": seen["reviews"] / options.pods}
         with opted_out(plane) as past:
             figures[f"{name}_without"] = rate(plane, past, options.pods, kind)
     figures["echo"] = echo.measure(ECHOES, PAUSE_S / 4)
-    figures["binding"] = binding(plane, product, handler, options.pods)
+    if not options.quick:
+        figures["binding"] = binding(plane, product, handler, options.pods)
     return figures
 
 
@@ -224,6 +195,8 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=400)
     parser.add_argument("--pods", type=int, default=3000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="one short round; about a minute")
+    parser.set_defaults(**(QUICK if "--quick" in sys.argv else {}))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         plane = ControlPlane.start(
