@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import msgspec
 import structlog
 
-from scheduler.decide.admit import Admission, Rules, admit, echo, keep
+from scheduler.decide.admit import Admission, Rules, admit, echo, keep, node_kinds
 from scheduler.forward import NOT_LEADING, Forwarder
 from scheduler.http1 import Reply, Request
 from scheduler.localhttp import Server
@@ -66,16 +66,20 @@ class Answerer:
             if self._forward is not None:
                 await self._forward.close()
 
-    async def _handle(self, request: Request) -> Reply:
+    def _handle(self, request: Request) -> Reply | Awaitable[Reply]:
         if (request.method, request.path) == ("GET", ALIVE_PATH):
             self._pulse.beat(self._clock())
             return Reply(204)
         if (request.method, request.path) != ("POST", PATH):
             return Reply(404, b"there is nothing here")
-        reply = await self.reply(request.body)
-        if reply.status == NOT_LEADING and self._forward is not None:
-            reply = await self._forward.ask(request.body)
-            self._metrics.forwarded.labels(_FORWARDED.get(reply.status, "unanswered")).inc()
+        reply = self._reply(request.body, ROOM_WAIT_S)
+        if isinstance(reply, Reply) and reply.status == NOT_LEADING and self._forward is not None:
+            return self._ask_leader(self._forward, request.body)
+        return reply
+
+    async def _ask_leader(self, forward: Forwarder, body: bytes) -> Reply:
+        reply = await forward.ask(body)
+        self._metrics.forwarded.labels(_FORWARDED.get(reply.status, "unanswered")).inc()
         return reply
 
     async def forwarded(self, body: bytes) -> Reply:
@@ -83,7 +87,12 @@ class Answerer:
         return await self.reply(body, ROOM_WAIT_FORWARDED_S)
 
     async def reply(self, body: bytes, room_wait_s: float = ROOM_WAIT_S) -> Reply:
-        """Answer one question here and now; 421 without the lead."""
+        """Answer one question here; 421 without the lead."""
+        reply = self._reply(body, room_wait_s)
+        return reply if isinstance(reply, Reply) else await reply
+
+    def _reply(self, body: bytes, room_wait_s: float) -> Reply | Awaitable[Reply]:
+        """The reply at once, as nearly always, or once there is room for one more promise."""
         self._pulse.asked(self._clock())
         if not self._loop.may_answer():
             return Reply(NOT_LEADING, b"this scheduler does not lead")
@@ -92,25 +101,40 @@ class Answerer:
             pod = to_pod(POD.decode(question.pod), question.namespace)
         except (msgspec.MsgspecError, ValueError) as error:
             return Reply(400, f"question cannot be read: {error}".encode())
-        return Reply(200, msgspec.json.encode(await self.answer(question, pod, room_wait_s)))
+        answer = self._answer(question, pod)
+        if answer is None:
+            return self._reply_later(question, pod, room_wait_s)
+        return Reply(200, msgspec.json.encode(answer))
+
+    async def _reply_later(self, question: Question, pod: Pod, room_wait_s: float) -> Reply:
+        return Reply(200, msgspec.json.encode(await self._answer_later(question, pod, room_wait_s)))
 
     async def answer(
         self, question: Question, pod: Pod, room_wait_s: float = ROOM_WAIT_S
     ) -> Answer:
         """Decide on one pod and keep the promise that goes with it (unless it is a dry run)."""
+        answer = self._answer(question, pod)
+        if answer is None:
+            answer = await self._answer_later(question, pod, room_wait_s)
+        return answer
+
+    def _answer(self, question: Question, pod: Pod) -> Answer | None:
+        """The answer as things are now; None where too many promises wait for their pods."""
         admission = self._admit(question, pod)
         if not admission.is_promised:
             return admission.answer
         if question.dry_run:
             return echo(self._loop.promises, admission, _fresh(), self._clock())
         if not self._loop.promises.has_room(pod.namespace):
-            if not await self._room(pod.namespace, room_wait_s):
-                log.warning("too many promises wait for their pods", namespace=pod.namespace)
-                return Answer(node_kinds=admission.answer.node_kinds)
-            admission = self._admit(question, pod)
-            if not admission.is_promised:
-                return admission.answer
+            return None
         return self._promise(pod, admission)
+
+    async def _answer_later(self, question: Question, pod: Pod, room_wait_s: float) -> Answer:
+        if await self._room(pod.namespace, room_wait_s):
+            admission = self._admit(question, pod)
+            return self._promise(pod, admission) if admission.is_promised else admission.answer
+        log.warning("too many promises wait for their pods", namespace=pod.namespace)
+        return Answer(node_kinds=node_kinds(self._loop.cluster, pod))
 
     def _admit(self, question: Question, pod: Pod) -> Admission:
         self._loop.cluster.refer(pod)

@@ -19,7 +19,7 @@ import structlog
 
 from scheduler.model import admission
 from scheduler.model.admission import Answer
-from webhook.unixhttp import Confused, UnixHttp
+from webhook.unixhttp import Confused, Exchange, Response, UnixHttp
 
 BUDGET_S: Final = 1.0
 _WARNING_INTERVAL_S: Final = 60.0
@@ -46,11 +46,15 @@ class Link:
         self._now = now
         self._next_warning = -_WARNING_INTERVAL_S
 
-    async def ask(self, question: admission.Question) -> Answer | None:
+    def begin(self, question: admission.Question) -> Exchange:
+        """Ask; the scheduler works on it from now on, whatever is done here before waiting."""
+        return self._http.begin("POST", admission.PATH, msgspec.json.encode(question))
+
+    async def answer_to(self, exchange: Exchange) -> Answer | None:
         """The scheduler's answer, or None where there is none in time."""
         try:
             async with asyncio.timeout(self._budget_s):
-                return await self._exchange(question)
+                return self._read(await self._http.end(exchange))
         except TimeoutError:
             self._warn(f"no answer within {self._budget_s:g} s")
         except (Confused, OSError) as error:
@@ -69,9 +73,8 @@ class Link:
         """Give the connections back."""
         self._http.close()
 
-    async def _exchange(self, question: admission.Question) -> Answer | None:
-        content = msgspec.json.encode(question)
-        status, body = await self._http.request("POST", admission.PATH, content)
+    def _read(self, response: Response) -> Answer | None:
+        status, body = response
         if status != 200:
             self._warn(f"status {status}: {body[:_SHOWN_MAX].decode('utf-8', 'replace')}")
             return None

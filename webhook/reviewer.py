@@ -21,6 +21,7 @@ from webhook.link import Link
 from webhook.metrics import Metrics, Result
 from webhook.mutate import Case, Config, Outcome
 from webhook.review import Review
+from webhook.unixhttp import Exchange
 
 PATHS: Final[dict[str, Scope]] = {"/mutate": "ours", "/mutate/fallback": "any"}
 
@@ -54,7 +55,8 @@ class Reviewer:
             asked = self._read(request)
             case = self._case(asked, request)
             if case is not None and case.needs_answer:
-                return self._after_asking(asked, case, request.path, started)
+                pending = self._begin(asked, PATHS[request.path])
+                return self._after_asking(asked, case, pending, request.path, started)
             return self._reply(asked, case, None, request.path, started)
         except Refusal as refusal:
             self._count(request.path, "malformed", started)
@@ -63,9 +65,13 @@ class Reviewer:
             self._count(request.path, "error", started)
             raise
 
-    async def _after_asking(self, asked: Review, case: Case, path: str, started: float) -> Reply:
+    async def _after_asking(
+        self, asked: Review, case: Case, pending: Exchange, path: str, started: float
+    ) -> Reply:
         try:
-            answer = await self._ask(asked, PATHS[path])
+            answer = await self._link.answer_to(pending)
+            if answer is None:
+                self._metrics.unanswered()
             return self._reply(asked, case, answer, path, started)
         except BaseException:  # whoever hung up meanwhile is counted too
             self._count(path, "error", started)
@@ -97,8 +103,8 @@ class Reviewer:
         )
         return Case(pod, about, self._config)
 
-    async def _ask(self, asked: Review, scope: Scope) -> Answer | None:
-        answer = await self._link.ask(
+    def _begin(self, asked: Review, scope: Scope) -> Exchange:
+        return self._link.begin(
             admission.Question(
                 uid=asked.request.uid,
                 dry_run=bool(asked.request.dry_run),
@@ -107,9 +113,6 @@ class Reviewer:
                 pod=asked.request.object,
             )
         )
-        if answer is None:
-            self._metrics.unanswered()
-        return answer
 
     def _reply(
         self, asked: Review, case: Case | None, answer: Answer | None, path: str, started: float

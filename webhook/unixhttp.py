@@ -77,12 +77,17 @@ class _Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
 
-    async def exchange(self, request: bytes) -> Response:
-        """Send a request and read its answer to the end."""
-        if self._transport is None or not self.is_open:
-            raise _Closed
+    def send(self, request: bytes) -> None:
+        """Begin an exchange."""
         self._answer = asyncio.get_running_loop().create_future()
-        self._transport.write(request)
+        if self._transport is None or not self.is_open:
+            self._fail(_Closed())
+        else:
+            self._transport.write(request)
+
+    async def answer(self) -> Response:
+        """Read the answer to what was sent, to its end."""
+        assert self._answer is not None, "nothing was sent"
         response = await self._answer
         self._answer = None
         self._buffer.clear()
@@ -94,6 +99,13 @@ class _Connection(asyncio.Protocol):
             self._answer.set_exception(problem)
 
 
+class Exchange(NamedTuple):
+    """A request, and the connection that it went out on already."""
+
+    request: bytes
+    connection: _Connection | None
+
+
 class UnixHttp:
     """A client for one socket."""
 
@@ -102,18 +114,26 @@ class UnixHttp:
         self._socket = str(socket)
         self._idle: list[_Connection] = []
 
-    async def request(self, method: str, path: str, body: bytes = b"") -> Response:
-        """One request; OSError where nobody answers, :class:`Confused` where it makes no sense."""
+    def begin(self, method: str, path: str, body: bytes = b"") -> Exchange:
+        """Send a request; where a connection is kept it is on its way when this returns."""
         head = (
             f"{method} {path} HTTP/1.1\r\nHost: scheduler\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         )
         request = head.encode("ascii") + body
+        return Exchange(request, self._sent(request))
+
+    async def end(self, exchange: Exchange) -> Response:
+        """The answer; OSError where nobody answers, :class:`Confused` where it makes no sense."""
+        connection = exchange.connection
         while True:
-            connection = await self._take()
+            if connection is None:
+                connection = await self._connected()
+                connection.send(exchange.request)
             try:
-                response = await connection.exchange(request)
+                response = await connection.answer()
             except _Closed:
+                connection = self._sent(exchange.request)
                 continue
             except BaseException:  # a timeout too: the answer may come when nobody waits for it
                 connection.close()
@@ -124,17 +144,26 @@ class UnixHttp:
                 connection.close()
             return response
 
+    async def request(self, method: str, path: str, body: bytes = b"") -> Response:
+        """Both in one."""
+        return await self.end(self.begin(method, path, body))
+
     def close(self) -> None:
         """Close every connection that is kept."""
         for connection in self._idle:
             connection.close()
         self._idle.clear()
 
-    async def _take(self) -> _Connection:
+    def _sent(self, request: bytes) -> _Connection | None:
+        """A kept connection that the request went out on; None where there is none."""
         while self._idle:
             connection = self._idle.pop()
             if connection.is_open:
+                connection.send(request)
                 return connection
+        return None
+
+    async def _connected(self) -> _Connection:
         loop = asyncio.get_running_loop()
         return (await loop.create_unix_connection(_Connection, self._socket))[1]
 

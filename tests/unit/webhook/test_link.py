@@ -23,6 +23,11 @@ QUESTION = Question(
 )
 
 
+async def ask(link: Link) -> Answer | None:
+    """One question, begun and waited for."""
+    return await link.answer_to(link.begin(QUESTION))
+
+
 @pytest.fixture
 def socket() -> Iterator[Path]:
     """A path short enough for a Unix socket."""
@@ -51,7 +56,7 @@ async def test_the_question_and_the_answer_are_the_agreed_json(socket: Path) -> 
 
     link = Link(socket)
     async with SchedulerEnd(socket, reply) as end:
-        answer = await link.ask(QUESTION)
+        answer = await ask(link)
     await link.close()
 
     assert end.questions == [
@@ -115,7 +120,7 @@ async def test_a_scheduler_in_trouble_is_no_answer(reply: Any, problem: str, soc
     link = Link(socket, budget_s=0.05 if reply is never else 5.0)
     async with SchedulerEnd(socket, reply):
         with capture_logs() as lines:
-            answer = await link.ask(QUESTION)
+            answer = await ask(link)
     await link.close()
 
     assert answer is None
@@ -129,7 +134,7 @@ async def test_an_answer_in_many_pieces_is_read_to_its_end(socket: Path) -> None
     kinds = {f"node-{number}": NodeKind(f"worker-{number}") for number in range(10_000)}
     link = Link(socket)
     async with SchedulerEnd(socket, says(Answer(node_kinds=kinds))):
-        answer = await link.ask(QUESTION)
+        answer = await ask(link)
     await link.close()
 
     assert answer is not None
@@ -165,7 +170,7 @@ async def test_no_socket_at_all_is_no_answer_and_one_warning_a_minute(socket: Pa
     for step_s in (0.0, 1.0, 58.0, 2.0, 30.0):
         now[0] += step_s
         with capture_logs() as lines:
-            assert await link.ask(QUESTION) is None
+            assert await ask(link) is None
         counts.append(len(lines))
     await link.close()
 
@@ -178,8 +183,8 @@ async def test_a_restarted_scheduler_is_found_again(socket: Path) -> None:
     answers = []
     for _ in range(2):
         async with SchedulerEnd(socket, says(Answer(reservation="r"))):
-            answers.append(await link.ask(QUESTION))
-        answers.append(await link.ask(QUESTION))
+            answers.append(await ask(link))
+        answers.append(await ask(link))
     await link.close()
 
     assert answers == [Answer(reservation="r"), None] * 2

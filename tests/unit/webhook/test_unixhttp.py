@@ -174,3 +174,25 @@ async def test_an_answer_after_the_deadline_is_not_taken_for_the_next_one(socket
         late.set()
         assert await client.request("POST", "/x") == Response(200, b"yes")
         client.close()
+
+
+async def test_on_a_kept_connection_a_question_leaves_before_anybody_waits(socket: Path) -> None:
+    """The other end works on it meanwhile."""
+    asked = asyncio.Event()
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for number in range(2):
+            await read_question(reader)
+            if number:
+                asked.set()
+            writer.write(YES)
+
+    client = UnixHttp(socket)
+    async with other_end(socket, talk):
+        await client.request("POST", "/x", b"first")
+        exchange = client.begin("POST", "/x", b"second")
+        await asked.wait()
+        answer = await client.end(exchange)
+        client.close()
+
+    assert answer == Response(200, b"yes")
