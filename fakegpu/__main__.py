@@ -1,4 +1,5 @@
-"""``python -m fakegpu controller``: the cluster's part of the fake GPU operator."""
+"""``python -m fakegpu controller`` is the cluster's part of the fake GPU operator, ``python -m
+fakegpu node`` that of one node: its agent, run by a DaemonSet."""
 
 from __future__ import annotations
 
@@ -18,9 +19,12 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m fakegpu", description="Fake GPUs.")
     programs = parser.add_subparsers(dest="program", required=True)
     controller = programs.add_parser("controller", help="pools, topologies, KWOK nodes; one leads")
-    controller.add_argument("--config", type=Path, help="FakeGpuConfiguration (YAML)")
-    controller.add_argument("--kubeconfig", default=os.environ.get("KUBECONFIG"))
-    controller.add_argument("--log-json", action="store_true", help="one JSON object per line")
+    node = programs.add_parser("node", help="one node's devices, for its kubelet")
+    node.add_argument("--node-name", default=os.environ.get("NODE_NAME"), help="or NODE_NAME")
+    for program in (controller, node):
+        program.add_argument("--config", type=Path, help="FakeGpuConfiguration (YAML)")
+        program.add_argument("--kubeconfig", default=os.environ.get("KUBECONFIG"))
+        program.add_argument("--log-json", action="store_true", help="one JSON object per line")
     return parser.parse_args(arguments)
 
 
@@ -29,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parse_arguments(sys.argv[1:] if arguments is None else arguments)
     log.configure(as_json=options.log_json)
     try:
-        return _controller(options)
+        return _node(options) if options.program == "node" else _controller(options)
     except (configuration.ConfigError, NoCluster) as error:
         sys.stderr.write(f"fakegpu: {error}\n")
         return 1
@@ -40,6 +44,21 @@ def _controller(options: argparse.Namespace) -> int:
 
     config = configuration.load(options.config, os.environ)
     return asyncio.run(App(config, options.kubeconfig).run())
+
+
+def _node(options: argparse.Namespace) -> int:
+    if not options.node_name:
+        raise configuration.ConfigError("NODE_NAME is not set; set it, or give --node-name")
+    try:
+        from fakegpu.agent.app import App
+    except ModuleNotFoundError as error:
+        if error.name != "grpc":
+            raise
+        hint = "grpcio is missing; install the extra: pip install 'gpu-scheduler[fakegpu]'"
+        raise configuration.ConfigError(hint) from error
+
+    config = configuration.load(options.config, os.environ)
+    return asyncio.run(App(config, options.kubeconfig, options.node_name).run())
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Strict: an unknown key is refused with its path. The environment wins, as it did
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -70,6 +71,23 @@ class Server(_Part, frozen=True):
     token_file: str = ""
 
 
+class Node(_Part, frozen=True):
+    """The node's agent: folders of the machine, metrics, and whom to ask about requests.
+
+    ``hostFolder`` is ``folder`` as the kubelet knows it. Without a ``prometheusUrl`` nobody is
+    asked, and pods that are measured by their requests (Knative) are idle.
+    """
+
+    kubelet_folder: str = "/var/lib/kubelet"
+    folder: str = "/var/lib/runai"
+    host_folder: str = "/var/lib/runai"
+    nvidia_smi: str = "/usr/local/bin/nvidia-smi"
+    host: str = "0.0.0.0"  # noqa: S104 - Prometheus asks it
+    port: Port = 9400
+    export_interval_s: Seconds = 10.0
+    prometheus_url: str = "http://prometheus-operated.runai:9090"
+
+
 class LeaderElection(_Part, frozen=True):
     """As kube-scheduler's."""
 
@@ -95,6 +113,7 @@ class Config(_Part, frozen=True):
     device_plugin_config: PluginConfigMap = PluginConfigMap()
     mig: Mig = Mig()
     server: Server = Server()
+    node: Node = Node()
     leader_election: LeaderElection = LeaderElection()
     #: At once, so that one slow answer holds up nobody else's node.
     workers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 12
@@ -142,13 +161,16 @@ def with_environment(config: Config, environment: Mapping[str, str]) -> Config:
     topology = changed(topology, name="TOPOLOGY_CM_NAME", namespace="TOPOLOGY_CM_NAMESPACE")
     config = changed(config, reservation_namespace="RESOURCE_RESERVATION_NAMESPACE")
     labels, election = config.node_labels, config.leader_election
+    node = changed(config.node, prometheus_url="PROMETHEUS_URL")
+    if interval := environment.get("TOPOLOGY_MAX_EXPORT_INTERVAL"):
+        node = msgspec.structs.replace(node, export_interval_s=_seconds(interval))
     if _is_true(environment, "DISABLE_NODE_LABELING"):
         labels = msgspec.structs.replace(labels, enabled=False)
     if environment.get("LEADER_ELECT"):
         leads = _is_true(environment, "LEADER_ELECT")
         election = msgspec.structs.replace(election, leader_elect=leads)
     return msgspec.structs.replace(
-        config, topology=topology, node_labels=labels, leader_election=election
+        config, topology=topology, node_labels=labels, leader_election=election, node=node
     )
 
 
@@ -157,3 +179,12 @@ def _is_true(environment: Mapping[str, str], name: str) -> bool:
     if text not in ("", "true", "false", "1", "0"):
         raise ConfigError(f"environment {name}: expected true or false, got {text!r}")
     return text in ("true", "1")
+
+
+def _seconds(text: str) -> float:
+    """A duration as Go writes it, as far as anybody sets one here: ``10s``, ``1m``, ``500ms``."""
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m)", text)
+    if found is None:
+        name = "TOPOLOGY_MAX_EXPORT_INTERVAL"
+        raise ConfigError(f"environment {name}: expected a duration such as 10s, got {text!r}")
+    return float(found[1]) * {"ms": 0.001, "s": 1.0, "m": 60.0}[found[2]]

@@ -90,7 +90,7 @@ def assign(
         seen = assigned.get((pod.namespace, pod.name, need.container), ())
         left[pod.uid, need] -= desk.take(need, pod, seen, exact=True)
     for pod in in_order:
-        numbers = _chosen(topology, pod)
+        numbers = chosen_ids(topology, pod)
         for need in pod.needs:
             wanted = numbers.get(need.resource, [])
             taken = desk.take(_less(need, left[pod.uid, need]), pod, wanted, exact=False)
@@ -134,7 +134,7 @@ def _former(before: NodeTopology | None) -> dict[tuple[str, str, str], list[str]
     return found
 
 
-def _chosen(topology: NodeTopology, pod: PodUse) -> dict[str, list[str]]:
+def chosen_ids(topology: NodeTopology, pod: PodUse) -> dict[str, list[str]]:
     """What the scheduler chose by number or place: ids by resource, in its order."""
     found: dict[str, list[str]] = {}
     for number in pod.chosen.numbers:

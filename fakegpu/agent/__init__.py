@@ -1,0 +1,1 @@
+"""``python -m fakegpu node``: one node's devices, for its kubelet, its pods and Prometheus."""

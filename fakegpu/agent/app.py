@@ -1,0 +1,236 @@
+"""Wires the agent: the node's topology in; device plugins, readings, metrics and labels out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import signal
+from collections.abc import AsyncIterator, Coroutine, Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import structlog
+from aiohttp import web
+
+from fakegpu import names, wire
+from fakegpu.agent.asking import Asking
+from fakegpu.agent.assigned import Follower
+from fakegpu.agent.desk import Desk
+from fakegpu.agent.folder import Folder
+from fakegpu.config import Config
+from fakegpu.deviceplugin.fleet import Fleet
+from fakegpu.exporter import server
+from fakegpu.exporter.metrics import Exported, host_name
+from fakegpu.node.labels import can_be_numbered
+from fakegpu.node.reading import Reading, read_all
+from fakegpu.node.supply import Device, Supply, supply
+from fakegpu.topology.nodetopology import NodeTopology, TopologyError, decode_yaml
+from fakegpu.wire import Listed, MapFacts, News
+from scheduler.model.names import NUMBERED
+from scheduler.watch.client import MERGE_PATCH, ApiError, Client, Unreachable
+from scheduler.watch.reflector import Reflector
+
+PROGRAM: Final = "Node"
+MANAGER: Final = f"{names.OPERATOR}-node"
+RETRY_S: Final = 2.0
+
+log = structlog.get_logger("fakegpu")
+
+
+class App:
+    """One agent process."""
+
+    def __init__(self, config: Config, kubeconfig: str | None, node: str) -> None:
+        self._config = config
+        self._kubeconfig = kubeconfig
+        self._node = node
+        self._rng = random.Random()
+        self._map_name = f"{config.topology.name}-{node}"
+        self._record: MapFacts | None = None
+        self._topology: NodeTopology | None = None
+        self._readings: tuple[Reading, ...] = ()
+        self._news = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._folder = Folder(Path(config.node.folder), Path(config.node.host_folder))
+        self._asking = Asking(config.node.prometheus_url)
+        self._is_numbered: bool | None = None
+
+    async def run(self) -> int:
+        """Work until a signal; 1 where a part ended by itself."""
+        self._client = await Client.connect(self._kubeconfig, MANAGER)
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
+            loop.add_signal_handler(number, self._signalled, number, stop)
+        try:
+            return await self._serve(stop)
+        finally:
+            await self._client.close()
+
+    def _signalled(self, number: signal.Signals, stop: asyncio.Event) -> None:
+        log.info(f"Received signal {number.name}")
+        stop.set()
+
+    async def _serve(self, stop: asyncio.Event) -> int:
+        settings = self._config.node
+        if not self._folder.install(Path(settings.nvidia_smi)):
+            log.warning(
+                "containers get no nvidia-smi: the program is missing", path=settings.nvidia_smi
+            )
+        kubelet = Path(settings.kubelet_folder)
+        self._follower = Follower(kubelet, self._resources, self._assigned, self._write)
+        desk = Desk(
+            self._client,
+            self._node,
+            self._config.reservation_namespace,
+            self._folder,
+            lambda: self._topology,
+            self._follower.given,
+        )
+        self._fleet = Fleet(kubelet / "device-plugins", desk)
+        self._start("plugins", self._fleet.run())
+        self._start("assigned", self._follower.run())
+        self._start("readings", self._read())
+        self._start("label", self._label())
+        self._start("watch", self._watch())
+        async with self._serving():
+            log.info(f"{PROGRAM} was Started")
+            failed = await self._until(stop)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        log.info(f"{PROGRAM} was Stopped")
+        return 1 if failed else 0
+
+    # --- the node's topology ------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        namespace = self._config.topology.namespace
+        path = f"/api/v1/namespaces/{namespace}/configmaps"
+        one = f"metadata.name={self._map_name}"
+        source = wire.source("topology", path, wire.config_map, lambda news: news, one)
+        await Reflector(self._client, source, self._fold, self._broke, self._rng).run()
+
+    def _fold(self, news: News[MapFacts]) -> None:
+        if isinstance(news, Listed):
+            self._record = news.values.get(self._map_name)
+        else:
+            self._record = news.value
+        text = self._record.data.get(names.TOPOLOGY_KEY, "") if self._record else ""
+        try:
+            self._topology = decode_yaml(text) if text else None
+        except TopologyError as error:
+            log.error("the node's topology cannot be read, the last one stays", problem=str(error))
+            return
+        self._fleet.tell(self._units())
+        self._news.set()
+
+    def _units(self) -> Supply:
+        """What the kubelet is told: devices, and as many of other resources as there shall be."""
+        if self._topology is None:
+            return {}
+        units = supply(self._topology)
+        others = self._topology.other_devices
+        for other in () if others is msgspec.UNSET else others:
+            numbered = (Device(f"{other.name}-{n}", 0) for n in range(other.count))
+            units[other.name] = (*units.get(other.name, ()), *numbered)
+        return units
+
+    def _resources(self) -> Iterable[str]:
+        return self._units()
+
+    def _assigned(self) -> str | None:
+        """What is written of who holds what; None where there is nothing to write to."""
+        return self._record.data.get(names.ASSIGNED_KEY, "{}") if self._record else None
+
+    async def _write(self, key: str, text: str) -> None:
+        path = f"/api/v1/namespaces/{self._config.topology.namespace}/configmaps/{self._map_name}"
+        await self._patch(path, {"data": {key: text}})
+
+    async def _patch(self, path: str, body: dict[str, Any]) -> None:
+        await self._client.request(
+            "PATCH",
+            path,
+            msgspec.json.encode(body),
+            params={"fieldManager": MANAGER},
+            content_type=MERGE_PATCH,
+        )
+
+    # --- what comes of it ---------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        """Draw the readings anew when something changed, and every few seconds."""
+        while True:
+            topology = self._topology
+            if topology is not None:
+                await self._asking.ask(topology)
+            self._readings = (
+                read_all(topology, self._rng.randint, self._asking.of) if topology else ()
+            )
+            self._folder.write(self._readings)
+            waiting = asyncio.create_task(self._news.wait())
+            await asyncio.wait({waiting}, timeout=self._config.node.export_interval_s)
+            waiting.cancel()
+            self._news.clear()
+
+    async def _label(self) -> None:
+        """Say on the node whether the scheduler may choose devices by number."""
+        while True:
+            topology = self._topology
+            wanted = bool(
+                self._config.node_labels.numbered
+                and topology is not None
+                and topology.gpus
+                and can_be_numbered(topology)
+                and self._fleet.is_registered
+            )
+            if wanted != self._is_numbered and (topology is None or self._fleet.is_registered):
+                try:
+                    labels = {NUMBERED: "numbered" if wanted else None}
+                    await self._patch(
+                        f"/api/v1/nodes/{self._node}", {"metadata": {"labels": labels}}
+                    )
+                    self._is_numbered = wanted
+                except (ApiError, Unreachable) as error:
+                    log.warning("the node is not labelled", problem=str(error))
+            await asyncio.sleep(RETRY_S)
+
+    def _exported(self) -> list[Exported]:
+        return [Exported(host_name(self._node), one) for one in self._readings]
+
+    def _not_ready(self) -> str | None:
+        if self._topology is None:
+            return f"there is no ConfigMap {self._map_name} with the node's topology yet"
+        return None if self._fleet.is_registered else "not registered with the kubelet"
+
+    @contextlib.asynccontextmanager
+    async def _serving(self) -> AsyncIterator[None]:
+        settings = self._config.node
+        runner = web.AppRunner(server.application(self._exported, self._not_ready), access_log=None)
+        await runner.setup()
+        await web.TCPSite(runner, settings.host, settings.port).start()
+        log.info(f"Serving on port {settings.port}")
+        try:
+            yield
+        finally:
+            await runner.cleanup()
+
+    # --- its tasks ----------------------------------------------------------------------------
+
+    def _start(self, name: str, work: Coroutine[Any, Any, None]) -> None:
+        self._tasks.append(asyncio.create_task(work, name=name))
+
+    async def _until(self, stop: asyncio.Event) -> bool:
+        waiting = asyncio.create_task(stop.wait(), name="signal")
+        await asyncio.wait([waiting, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
+        ended = [task for task in self._tasks if task.done()]
+        for task in ended:
+            problem = task.exception() if not task.cancelled() else None
+            log.error("a part ended", part=task.get_name(), exc_info=problem)
+        waiting.cancel()
+        return bool(ended)
+
+    def _broke(self, kind: str, problem: str) -> None:
+        log.warning("watch broke", kind=kind, problem=problem)

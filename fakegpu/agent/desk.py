@@ -1,0 +1,98 @@
+"""What containers get: the scheduler's choice of devices, and nvidia-smi with their readings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+import structlog
+
+from fakegpu import podwire
+from fakegpu.agent.folder import IN_CONTAINER, SMI_IN_CONTAINER, Folder
+from fakegpu.deviceplugin.messages import Equipment, Mount, Wish
+from fakegpu.deviceplugin.plugin import Refused
+from fakegpu.node.choice import Ask, preferred, refusal
+from fakegpu.node.poduse import PodUse
+from fakegpu.node.supply import physical
+from fakegpu.topology.nodetopology import NodeTopology
+from scheduler.watch.client import ApiError, Client, Unreachable
+from scheduler.watch.wire import Listed
+
+NVIDIA: Final = "nvidia.com/"
+PODS_S: Final = 3.0
+
+log = structlog.get_logger("device-plugin")
+_LIST = msgspec.json.Decoder(Listed)
+
+
+class Desk:
+    """One node's; ``topology`` is None until it is known."""
+
+    def __init__(
+        self,
+        client: Client,
+        node: str,
+        reservations: str,
+        folder: Folder,
+        topology: Callable[[], NodeTopology | None],
+        given: Callable[[], None],
+    ) -> None:
+        self._client = client
+        self._node = node
+        self._read_pod = podwire.pod(reservations)
+        self._folder = folder
+        self._topology = topology
+        self._given = given
+
+    async def prefer(self, resource: str, wish: Wish) -> tuple[str, ...]:
+        """What was chosen for the pod that is being started; else the best spread.
+
+        The pods are asked for anew: the kubelet may have heard of this one before any watch of
+        ours has.
+        """
+        topology = self._topology()
+        if topology is None:
+            return ()
+        ask = Ask(
+            resource=resource, count=wish.size, available=wish.available, must=wish.must_include
+        )
+        return preferred(topology, ask, await self._pods())
+
+    async def _pods(self) -> list[PodUse]:
+        params = {"fieldSelector": f"spec.nodeName={self._node}"}
+        try:
+            content = await self._client.request(
+                "GET", "/api/v1/pods", params=params, timeout_s=PODS_S
+            )
+        except (ApiError, Unreachable) as error:
+            log.warning("pods unknown, devices are given by index", problem=str(error))
+            return []
+        facts = (self._read_pod(bytes(item))[1] for item in _LIST.decode(content).items or ())
+        return [one.use for one in facts if one is not None]
+
+    async def equip(self, resource: str, ids: Sequence[str]) -> Equipment:
+        """The seed operator's environment and mount, and the devices' folders."""
+        topology = self._topology()
+        problem = refusal(topology, resource, len(ids)) if topology else "no topology yet"
+        if problem:
+            raise Refused(problem)
+        log.info("allocated", resource=resource, devices=",".join(ids))
+        self._given()
+        devices = list(dict.fromkeys(physical(one) for one in ids))
+        if not resource.startswith(NVIDIA) and not devices[0].startswith(("GPU-", "MIG-")):
+            return Equipment()
+        mounts = [
+            Mount(str(IN_CONTAINER / device), self._folder.device_on_host(device), True)
+            for device in devices
+        ]
+        if self._folder.has_smi:
+            mounts.append(Mount(str(SMI_IN_CONTAINER), self._folder.smi_on_host(), True))
+        return Equipment(
+            envs={
+                "MOCK_NVIDIA_VISIBLE_DEVICES": ",".join(devices),
+                "NVIDIA_VISIBLE_DEVICES": ",".join(devices),
+                "NODE_NAME": self._node,
+            },
+            mounts=tuple(mounts),
+        )

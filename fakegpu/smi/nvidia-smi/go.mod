@@ -1,0 +1,3 @@
+module gpu-scheduler.io/fakegpu/smi
+
+go 1.26.0
