@@ -1,0 +1,77 @@
+"""The fake GPU operator on the real node: its controller, and its agent as a DaemonSet runs it."""
+
+from __future__ import annotations
+
+import sys
+import urllib.request
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from gpuctl.product import ROOT, merged
+from tools.controlplane import ControlPlane
+from tools.controlplane.client import wait_until
+from tools.controlplane.goprogram import ensure_go_program
+from tools.controlplane.ports import LOOPBACK, free_ports
+from tools.controlplane.realnode import RealNode
+
+ACCOUNT: Final = "gpu-operator/fake-gpu-node"
+SMI: Final = ROOT / "fakegpu" / "smi" / "nvidia-smi"
+NAME: Final = "agent"
+
+
+class Agent:
+    """One agent, with exactly the roles that we ship."""
+
+    def __init__(self, plane: ControlPlane, node: RealNode, directory: Path) -> None:
+        self._plane = plane
+        self._node = node
+        self._directory = directory
+        (self.port,) = free_ports(1)
+
+    def install(self) -> None:
+        """Apply its roles."""
+        roles = ROOT / "cluster" / "fakegpu-node-rbac.yaml"
+        self._plane.kubectl("apply", "-f", str(roles))
+
+    def start(self, **settings: Any) -> None:
+        """Start it and wait until its metrics are served."""
+        config = {
+            "apiVersion": "gpu-scheduler.io/v1",
+            "kind": "FakeGpuConfiguration",
+            "node": {
+                "host": LOOPBACK,
+                "port": self.port,
+                "nvidiaSmi": str(ensure_go_program(SMI)),
+                "prometheusUrl": "",
+                "exportIntervalS": 1.0,
+            },
+        }
+        path = self._directory / "agent.yaml"
+        path.write_text(yaml.safe_dump(merged(config, settings)), encoding="utf-8")
+        words = ["-m", "fakegpu", "node", "--node-name", self._node.name, "--config", str(path)]
+        kubeconfig = self._plane.kubeconfig_for(ACCOUNT)
+        self._node.run(NAME, [sys.executable, *words, "--kubeconfig", str(kubeconfig)])
+        wait_until(self._answers, what=f"the agent; see {self._node.log(NAME)}")
+
+    def stop(self, *, crash: bool = False) -> None:
+        """End it."""
+        self._node.end(NAME, crash=crash)
+
+    def metrics(self) -> str:
+        """What Prometheus would scrape."""
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{self.port}/metrics", timeout=5) as answer:
+            text: str = answer.read().decode()
+            return text
+
+    def log(self) -> str:
+        """All that it has said."""
+        return self._node.log(NAME).read_text(errors="replace")
+
+    def _answers(self) -> bool:
+        try:
+            self.metrics()
+        except OSError:
+            return False
+        return True
