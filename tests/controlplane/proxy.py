@@ -32,7 +32,7 @@ from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.ports import LOOPBACK, free_ports
 
 PASSED_ON = ("Authorization", "Content-Type", "Accept", "User-Agent")
-KINDS = ("pods", "nodes", "namespaces")
+KINDS = ("pods", "nodes", "namespaces", "resourcequotas", "migrules", "migcuts")
 LOOK_S = 0.02
 NO_LIMIT = aiohttp.ClientTimeout(total=None)
 

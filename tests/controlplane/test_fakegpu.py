@@ -281,8 +281,8 @@ def test_who_holds_a_gpu_stands_in_the_topology_and_is_told_when_it_fails(
     kwok_node("fg-pods", labels={POOL: "whole"})
     nodes.wait_offer("fg-pods", {GPU: "2"})
     here = Watcher(cp, namespace)
-    chosen = {"gpu-scheduler.io/devices": "gpu:1"}
-    here.create(pod("chosen", limits={GPU: "1"}, nodeName="fg-pods", annotations=chosen))
+    here.create(pod("chosen", limits={GPU: "1"}))
+    here.bind("chosen", "fg-pods", {"gpu-scheduler.io/devices": "gpu:1"})
     here.create(pod("first", limits={GPU: "1"}, nodeName="fg-pods"))
     here.wait_bound(2)
 

@@ -10,7 +10,7 @@ import pytest
 from gpuctl.product import Product
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.workloads import Watcher, fetch, node_of, pod
-from tools.controlplane import ControlPlane
+from tools.controlplane import ControlPlane, wait_until
 
 NODE = "broken"
 GPU = "nvidia.com/gpu"
@@ -57,6 +57,10 @@ def test_a_node_that_rejects_three_pods_rests_and_comes_back(
         assert node_of(bound) == broken_node, "the smaller node fits best"
         refuse(here, name)
 
+    wait_until(
+        lambda: "gpu_scheduler_avoided_nodes 1.0" in fetch(product.health_port, "/metrics"),
+        what="the node to rest",
+    )
     here.create(pod("p3", limits={GPU: "1"}))
     assert [node_of(item) for item in here.wait_bound(4) if name_of(item) == "p3"] == ["good"]
     here.create(pod("stuck", limits={GPU: "2"}, nodeSelector={"kubernetes.io/hostname": NODE}))

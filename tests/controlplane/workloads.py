@@ -98,6 +98,14 @@ class Watcher:
         answer: Json = self.client.create(PATHS[body["kind"]].format(self.namespace), body)
         return answer
 
+    def bind(self, name: str, node_name: str, annotations: dict[str, str]) -> None:
+        """Bind a pod as a scheduler does, with what that writes on it."""
+        body = {
+            "metadata": {"name": name, "annotations": annotations},
+            "target": {"kind": "Node", "name": node_name},
+        }
+        self.client.create(f"{self.pods_path}/{name}/binding", body)
+
     def path(self, kind: str, name: str) -> str:
         """The path of one object."""
         return f"{PATHS[kind].format(self.namespace)}/{name}"
