@@ -15,8 +15,8 @@ import structlog
 from aiohttp import web
 
 from fakegpu import names, wire
+from fakegpu.agent import assigned
 from fakegpu.agent.asking import Asking
-from fakegpu.agent.assigned import Follower
 from fakegpu.agent.desk import Desk
 from fakegpu.agent.folder import Folder
 from fakegpu.config import Config
@@ -80,12 +80,13 @@ class App:
                 "containers get no nvidia-smi: the program is missing", path=settings.nvidia_smi
             )
         kubelet = Path(settings.kubelet_folder)
-        self._follower = Follower(kubelet, self._resources, self._assigned, self._write)
+        self._follower = assigned.Follower(kubelet, self._resources, self._assigned, self._write)
         desk = Desk(
             self._client,
             self._node,
             self._config.reservation_namespace,
             self._folder,
+            kubelet / assigned.SOCKET,
             lambda: self._topology,
             self._follower.given,
         )

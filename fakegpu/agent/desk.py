@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Final
 
+import grpc.aio
 import msgspec
 import structlog
 
 from fakegpu import podwire
 from fakegpu.agent.folder import IN_CONTAINER, SMI_IN_CONTAINER, Folder
-from fakegpu.deviceplugin.messages import Equipment, Mount, Wish
-from fakegpu.deviceplugin.plugin import Refused
-from fakegpu.node.choice import Ask, preferred, refusal
+from fakegpu.deviceplugin.messages import Equipment, Mount, PodResourcesList, Wish
+from fakegpu.deviceplugin.plugin import Refused, held
+from fakegpu.node.choice import Ask, Known, preferred, refusal
 from fakegpu.node.poduse import PodUse
 from fakegpu.node.supply import physical
 from fakegpu.topology.nodetopology import NodeTopology
@@ -21,6 +24,7 @@ from scheduler.watch.wire import Listed
 
 NVIDIA: Final = "nvidia.com/"
 PODS_S: Final = 3.0
+KUBELET_S: Final = 2.0
 
 log = structlog.get_logger("device-plugin")
 _LIST = msgspec.json.Decoder(Listed)
@@ -35,6 +39,7 @@ class Desk:
         node: str,
         reservations: str,
         folder: Folder,
+        kubelet: Path,
         topology: Callable[[], NodeTopology | None],
         given: Callable[[], None],
     ) -> None:
@@ -42,14 +47,15 @@ class Desk:
         self._node = node
         self._read_pod = podwire.pod(reservations)
         self._folder = folder
+        self._kubelet = kubelet
         self._topology = topology
         self._given = given
 
     async def prefer(self, resource: str, wish: Wish) -> tuple[str, ...]:
         """What was chosen for the pod that is being started; else the best spread.
 
-        The pods are asked for anew: the kubelet may have heard of this one before any watch of
-        ours has.
+        Pods are asked for anew, of the API server for what they are and of the kubelet for whom it
+        has taken in: it may have heard of this one before any watch of ours has.
         """
         topology = self._topology()
         if topology is None:
@@ -57,7 +63,16 @@ class Desk:
         ask = Ask(
             resource=resource, count=wish.size, available=wish.available, must=wish.must_include
         )
-        return preferred(topology, ask, await self._pods())
+        pods, known = await asyncio.gather(self._pods(), self._known(resource))
+        return preferred(topology, ask, pods, known)
+
+    async def _known(self, resource: str) -> Known:
+        try:
+            listed = await held(self._kubelet, KUBELET_S)
+        except (grpc.aio.AioRpcError, TimeoutError, OSError) as error:
+            log.warning("the kubelet does not tell its pods", problem=str(error))
+            return Known()
+        return known_of(listed, resource)
 
     async def _pods(self) -> list[PodUse]:
         params = {"fieldSelector": f"spec.nodeName={self._node}"}
@@ -96,3 +111,16 @@ class Desk:
             },
             mounts=tuple(mounts),
         )
+
+
+def known_of(listed: PodResourcesList, resource: str) -> Known:
+    """Whom the kubelet has taken in, and who of them holds units of a resource."""
+    return Known(
+        frozenset((pod.namespace, pod.name) for pod in listed.pods),
+        frozenset(
+            (pod.namespace, pod.name, container.name)
+            for pod in listed.pods
+            for container in pod.containers
+            if any(one.resource == resource and one.ids for one in container.devices)
+        ),
+    )

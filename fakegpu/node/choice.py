@@ -1,14 +1,15 @@
 """Which free units a container is given: what the scheduler chose for it, else the best spread.
 
-The kubelet asks for so many units of a resource and does not say for whom. The scheduler keeps at
-most one pod for each resource and count bound and not yet started on a node whose devices it
-numbers, so the one whose choice is still free is the one that is asked for. Where that is not
-clear, nothing is taken that was chosen for somebody.
+The kubelet asks for so many units of a resource and does not say for whom. But it takes in one pod
+after the other: at that moment it knows the pods that have got theirs and the one that it asks for,
+and none that comes later. So the asker is the pod of the kubelet's list whose container needs just
+this and holds nothing yet. Where that is not clear (nobody could tell the list) it is the only one
+whose choice is free, and else nothing is taken that was chosen for somebody.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from msgspec import UNSET
@@ -28,18 +29,34 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     must: Sequence[str] = ()
 
 
-def preferred(topology: NodeTopology, ask: Ask, pods: Iterable[PodUse]) -> tuple[str, ...]:
+class Known(msgspec.Struct, frozen=True):
+    """What the kubelet tells: the pods that it has taken in, and which containers hold units.
+
+    Both by names: (namespace, pod) and (namespace, pod, container).
+    """
+
+    pods: frozenset[tuple[str, str]] = frozenset()
+    holders: frozenset[tuple[str, str, str]] = frozenset()
+
+
+def preferred(
+    topology: NodeTopology, ask: Ask, pods: Sequence[PodUse], known: Known
+) -> tuple[str, ...]:
     """The units to give, the more wanted first; fewer where there are no more."""
     free = set(ask.available)
-    choices = [
-        (pod.uid, choice)
+    choices = {
+        (pod.uid, container): choice
         for pod in pods
-        for choice in _choices(topology, pod, ask)
+        for container, choice in _choices(topology, pod, ask)
         if free.issuperset(choice) and set(ask.must) <= set(choice)
-    ]
-    if len({uid for uid, _ in choices}) == 1:
-        return choices[0][1]
-    claimed = {one for _, choice in choices for one in choice}
+    }
+    askers = [key for pod in pods for key in _asking(pod, ask, known)]
+    if len({uid for uid, _ in askers}) == 1:
+        if askers[0] in choices:
+            return choices[askers[0]]
+    elif len({uid for uid, _ in choices}) == 1:
+        return next(iter(choices.values()))
+    claimed = {one for choice in choices.values() for one in choice}
     units = supply(topology).get(ask.resource, ())
     left = [unit for unit in units if unit.id in free and unit.id not in ask.must]
     ordered = _spread([*ask.must], left, units, free)
@@ -48,14 +65,26 @@ def preferred(topology: NodeTopology, ask: Ask, pods: Iterable[PodUse]) -> tuple
     return tuple(wanted)[: ask.count]
 
 
-def _choices(topology: NodeTopology, pod: PodUse, ask: Ask) -> Iterator[tuple[str, ...]]:
+def _asking(pod: PodUse, ask: Ask, known: Known) -> Iterator[tuple[str, str]]:
+    """The containers of a pod for which the kubelet may be asking, in their order."""
+    if (pod.namespace, pod.name) not in known.pods:
+        return
+    for need in pod.needs:
+        holds = (pod.namespace, pod.name, need.container) in known.holders
+        if (need.resource, need.count) == (ask.resource, ask.count) and not holds:
+            yield pod.uid, need.container
+
+
+def _choices(
+    topology: NodeTopology, pod: PodUse, ask: Ask
+) -> Iterator[tuple[str, tuple[str, ...]]]:
     """What was chosen for the containers of a pod that ask for just that, in their order."""
     ids = chosen_ids(topology, pod).get(ask.resource, [])
     for need in pod.needs:
         if need.resource == ask.resource:
             share, ids = ids[: need.count], ids[need.count :]
             if len(share) == need.count == ask.count:
-                yield tuple(share)
+                yield need.container, tuple(share)
 
 
 def _spread(

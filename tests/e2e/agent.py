@@ -10,6 +10,7 @@ from typing import Any, Final
 import yaml
 
 from gpuctl.product import ROOT, merged
+from tests.e2e.containers import Json
 from tools.controlplane import ControlPlane
 from tools.controlplane.client import wait_until
 from tools.controlplane.goprogram import ensure_go_program
@@ -19,6 +20,31 @@ from tools.controlplane.realnode import RealNode
 ACCOUNT: Final = "gpu-operator/fake-gpu-node"
 SMI: Final = ROOT / "fakegpu" / "smi" / "nvidia-smi"
 NAME: Final = "agent"
+GPU: Final = "nvidia.com/gpu"
+POOL: Final = "run.ai/simulated-gpu-node-pool"
+DEVICES: Final = "gpu-scheduler.io/devices"
+FAILURES: Final = "gpu-scheduler.io/fake-failures"
+POOLS: Final[Json] = {
+    "nodePools": {
+        "four": {
+            "gpu": {"profile": "a100", "overrides": {"device_count": 4}},
+            "resources": [{"rdma/hca": 2}],
+        },
+        "eight": {"gpus": [{"type": "h100", "count": 8}]},
+        "sliced": {
+            "gpus": [{"type": "t4", "count": 1}],
+            "sharing": {
+                "timeSlicing": {"resources": [{"name": GPU, "replicas": 8}]},
+            },
+        },
+        "cut": {
+            "gpuProduct": "NVIDIA-H200",
+            "gpuCount": 2,
+            "gpuMemory": 71680,
+            "mig": {"mig-devices": {"1g.10gb": 7}},
+        },
+    }
+}
 
 
 class Agent:
@@ -75,3 +101,19 @@ class Agent:
         except OSError:
             return False
         return True
+
+
+def wait_allocatable(cp: ControlPlane, node: RealNode, **amounts: int) -> Json:
+    """``gpu=4`` is nvidia.com/gpu."""
+
+    def fits(seen: Json) -> bool:
+        there = seen["status"]["allocatable"]
+        return all(
+            there.get(f"nvidia.com/{name.replace('_', '-').replace('--', '.')}") == str(count)
+            for name, count in amounts.items()
+        )
+
+    seen: Json = cp.client.wait_for(
+        f"/api/v1/nodes/{node.name}", fits, what=f"allocatable {amounts}", timeout_s=30
+    )
+    return seen

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from gpuctl.fakeoperator import FakeOperator
+from tests.e2e.agent import FAILURES, POOL, POOLS, Agent
 from tests.e2e.containers import SHELL_IMAGE
 from tools.controlplane import ControlPlane, ControlPlaneError, ensure, missing
 from tools.controlplane.realnode import Image, RealNode, api_server_flags, rootfs, why_not
@@ -22,6 +24,7 @@ from tools.controlplane.versions import NODE_PROGRAMS
 HERE: Final = Path(__file__).parent
 COMPONENTS: Final = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 PROGRAMS: Final = (*COMPONENTS, "kubectl", "kwok", *NODE_PROGRAMS)
+Pool = Callable[[str], None]
 WHY_NOT: Final = pytest.StashKey[str]()
 
 
@@ -86,3 +89,39 @@ def namespace(cp: ControlPlane) -> Iterator[str]:
     cp.client.delete(f"/api/v1/namespaces/{name}")
     cp.client.delete(f"{pods}?gracePeriodSeconds=1")
     cp.client.wait_for(pods, lambda seen: not seen["items"], what=f"the pods of {name} to be gone")
+
+
+@pytest.fixture(scope="session")
+def operator(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeOperator]:
+    running = FakeOperator(cp, tmp_path_factory.mktemp("operator"))
+    running.install()
+    running.configure(POOLS)
+    with running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def agent(
+    cp: ControlPlane,
+    node: RealNode,
+    operator: FakeOperator,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Agent]:
+    assert operator.pid
+    running = Agent(cp, node, tmp_path_factory.mktemp("agent"))
+    running.install()
+    running.start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def pool(cp: ControlPlane, node: RealNode, agent: Agent) -> Pool:
+    """Puts the node into a pool."""
+    assert agent.port
+
+    def put(name: str) -> None:
+        meta = {"labels": {POOL: name}, "annotations": {FAILURES: None}}
+        cp.client.patch(f"/api/v1/nodes/{node.name}", {"metadata": meta})
+
+    return put

@@ -3,94 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
 
 import pytest
 
-from gpuctl.fakeoperator import FakeOperator
-from tests.e2e.agent import Agent
-from tests.e2e.containers import Json, create, delete, execute, run, shell_pod, wait_for_phase
+from tests.e2e.agent import DEVICES, FAILURES, GPU, POOL, Agent, wait_allocatable
+from tests.e2e.conftest import Pool
+from tests.e2e.containers import create, delete, execute, run, shell_pod, wait_for_phase
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.realnode import RealNode
-
-GPU = "nvidia.com/gpu"
-POOL = "run.ai/simulated-gpu-node-pool"
-DEVICES = "gpu-scheduler.io/devices"
-FAILURES = "gpu-scheduler.io/fake-failures"
-POOLS: Json = {
-    "nodePools": {
-        "four": {
-            "gpu": {"profile": "a100", "overrides": {"device_count": 4}},
-            "resources": [{"rdma/hca": 2}],
-        },
-        "sliced": {
-            "gpus": [{"type": "t4", "count": 1}],
-            "sharing": {
-                "timeSlicing": {"resources": [{"name": GPU, "replicas": 8}]},
-            },
-        },
-        "cut": {
-            "gpuProduct": "NVIDIA-H200",
-            "gpuCount": 2,
-            "gpuMemory": 71680,
-            "mig": {"mig-devices": {"1g.10gb": 7}},
-        },
-    }
-}
-
-Pool = Callable[[str], None]
-
-
-@pytest.fixture(scope="module")
-def operator(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeOperator]:
-    running = FakeOperator(cp, tmp_path_factory.mktemp("operator"))
-    running.install()
-    running.configure(POOLS)
-    with running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def agent(
-    cp: ControlPlane,
-    node: RealNode,
-    operator: FakeOperator,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Agent]:
-    assert operator.pid
-    running = Agent(cp, node, tmp_path_factory.mktemp("agent"))
-    running.install()
-    running.start()
-    yield running
-    running.stop()
-
-
-@pytest.fixture
-def pool(cp: ControlPlane, node: RealNode, agent: Agent) -> Pool:
-    """Puts the node into a pool."""
-    assert agent.port
-
-    def put(name: str) -> None:
-        meta = {"labels": {POOL: name}, "annotations": {FAILURES: None}}
-        cp.client.patch(f"/api/v1/nodes/{node.name}", {"metadata": meta})
-
-    return put
-
-
-def wait_allocatable(cp: ControlPlane, node: RealNode, **amounts: int) -> Json:
-    """``gpu=4`` is nvidia.com/gpu."""
-
-    def fits(seen: Json) -> bool:
-        there = seen["status"]["allocatable"]
-        return all(
-            there.get(f"nvidia.com/{name.replace('_', '-').replace('--', '.')}") == str(count)
-            for name, count in amounts.items()
-        )
-
-    seen: Json = cp.client.wait_for(
-        f"/api/v1/nodes/{node.name}", fits, what=f"allocatable {amounts}", timeout_s=30
-    )
-    return seen
 
 
 def test_a_pod_gets_its_gpus(cp: ControlPlane, node: RealNode, pool: Pool, namespace: str) -> None:
@@ -106,7 +26,6 @@ def test_a_pod_gets_its_gpus(cp: ControlPlane, node: RealNode, pool: Pool, names
     assert len(listed) == 2
     assert listed[0].startswith("GPU 0: NVIDIA A100-SXM4-40GB (UUID: GPU-")
     assert sorted(given.split(",")) == sorted(line.split("UUID: ")[1][:-1] for line in listed)
-    delete(cp, namespace, "two")
 
 
 def test_the_schedulers_choice_is_what_the_pod_gets(
@@ -141,7 +60,6 @@ def test_the_schedulers_choice_is_what_the_pod_gets(
         ),
         what="who holds what to be written",
     )
-    delete(cp, namespace, "chosen")
 
 
 def test_nvidia_smi_prints_the_table_with_live_values(
@@ -167,7 +85,6 @@ def test_nvidia_smi_prints_the_table_with_live_values(
     assert (
         "| N/A   33C    P8    11W /  70W  |  40960MiB / 40960MiB |      42%     Default |" in lines
     )
-    delete(cp, namespace, "busy")
 
 
 def test_metrics_carry_the_pod_and_go_with_it(
@@ -239,8 +156,6 @@ def test_devices_survive_a_restart_of_the_kubelet(
     ]
     assert [len(one) for one in ids] == [3, 1]
     assert not {*ids[0]} & {*ids[1]}
-    for name in ("before", "after"):
-        delete(cp, namespace, name)
 
 
 def test_devices_survive_a_killed_agent(
@@ -260,8 +175,6 @@ def test_devices_survive_a_killed_agent(
     listed = [execute(cp, namespace, name, "nvidia-smi", "-L") for name in ("before", "after")]
     uuids = [line.split("UUID: ")[1] for text in listed for line in text.splitlines()]
     assert len({*uuids}) == 4
-    for name in ("before", "after"):
-        delete(cp, namespace, name)
 
 
 def test_eight_pods_share_one_gpu(
@@ -282,8 +195,6 @@ def test_eight_pods_share_one_gpu(
         lambda: "16384MiB / 16384MiB" in execute(cp, namespace, "slice-0", "nvidia-smi"),
         what="all of the memory to be used",
     )
-    for number in range(8):
-        delete(cp, namespace, f"slice-{number}")
 
 
 def test_a_pod_gets_a_mig_instance(
@@ -301,7 +212,6 @@ def test_a_pod_gets_a_mig_instance(
         ["MIG", "1g.10gb", "Device", "1:"],
     ]
     assert "MIG devices:" in execute(cp, namespace, "slice", "nvidia-smi")
-    delete(cp, namespace, "slice")
 
 
 def test_a_node_that_leaves_its_pool_has_no_gpus(

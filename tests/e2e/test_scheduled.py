@@ -1,0 +1,115 @@
+"""Our scheduler, our device plugin and the real kubelet: the devices that are chosen are given."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from gpuctl.product import Product
+from tests.e2e.agent import DEVICES, FAILURES, GPU, wait_allocatable
+from tests.e2e.conftest import Pool
+from tests.e2e.containers import create, delete, execute, run, shell_pod, wait_for_phase
+from tools.controlplane import ControlPlane, wait_until
+from tools.controlplane.realnode import RealNode
+
+ALL_AT_ONCE_S = 60.0
+log = logging.getLogger(__name__)
+
+
+@pytest.fixture(scope="module")
+def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    with Product(cp, tmp_path_factory.mktemp("product")) as running:
+        yield running
+
+
+@pytest.fixture
+def eight(cp: ControlPlane, node: RealNode, product: Product, pool: Pool) -> RealNode:
+    """The node with eight GPUs that the scheduler hands out by number."""
+    assert product.is_running("scheduler")
+    pool("eight")
+    wait_allocatable(cp, node, gpu=8)
+    cp.client.wait_for(
+        f"/api/v1/nodes/{node.name}",
+        lambda seen: seen["metadata"]["labels"].get(DEVICES) == "numbered",
+        what="the node to be numbered",
+    )
+    return node
+
+
+def indexes(cp: ControlPlane, node: RealNode, namespace: str, name: str) -> list[int]:
+    """Indexes on the node of the GPUs that a pod sees."""
+    path = f"/api/v1/namespaces/gpu-operator/configmaps/topology-{node.name}"
+    text = cp.client.get(path)["data"]["topology.yml"]
+    ids = [line.split("id: ")[1] for line in text.splitlines() if "- id: " in line]
+    words = ("nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader")
+    return sorted(ids.index(one) for one in execute(cp, namespace, name, *words).split())
+
+
+def chosen(cp: ControlPlane, namespace: str, name: str) -> list[int]:
+    """Indexes that the scheduler wrote on a pod."""
+    pod = cp.client.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
+    written = pod["metadata"]["annotations"][DEVICES]
+    return sorted(int(number) for number in written.removeprefix("gpu:").split(","))
+
+
+def test_a_map_reaches_the_hardware(cp: ControlPlane, eight: RealNode, namespace: str) -> None:
+    """A mapped pod that asks the plugin for two GPUs gets the two that its map names."""
+    told = {"gpu-scheduling-map": f"0={eight.name}:6,3"}
+    pod = shell_pod("mapped-0", limits={GPU: "2"}, annotations=told, schedulerName="gpu-scheduler")
+    run(cp, namespace, pod)
+
+    assert indexes(cp, eight, namespace, "mapped-0") == [3, 6]
+
+
+def test_pods_of_one_size_each_get_what_was_chosen_for_them(
+    cp: ControlPlane, eight: RealNode, namespace: str
+) -> None:
+    """Eight equal pods at once: each sees the GPU that is written on it, and nobody waits long."""
+    names = [f"equal-{number}" for number in range(8)]
+    began = time.monotonic()
+    for name in names:
+        create(cp, namespace, shell_pod(name, limits={GPU: "1"}, schedulerName="gpu-scheduler"))
+    for name in names:
+        wait_for_phase(cp, namespace, name, "Running")
+    took_s = time.monotonic() - began
+
+    told = {name: chosen(cp, namespace, name) for name in names}
+    assert {name: indexes(cp, eight, namespace, name) for name in names} == told
+    assert sorted(number for numbers in told.values() for number in numbers) == list(range(8))
+    log.info("eight pods on a numbered node: %.1f s", took_s)
+    assert took_s < ALL_AT_ONCE_S
+
+
+def test_a_failed_gpu_is_given_to_nobody_and_its_pod_hears_of_it(
+    cp: ControlPlane, eight: RealNode, namespace: str
+) -> None:
+    """The pod on it gets an event; seven pods fill the rest, and none sees the failed one."""
+    run(
+        cp,
+        namespace,
+        shell_pod(
+            "hurt-0",
+            limits={GPU: "1"},
+            annotations={"gpu-scheduling-map": f"0={eight.name}:2"},
+            schedulerName="gpu-scheduler",
+        ),
+    )
+    path = f"/api/v1/nodes/{eight.name}"
+    cp.client.patch(path, {"metadata": {"annotations": {FAILURES: "2:xid-48"}}})
+    wait_allocatable(cp, eight, gpu=7)
+
+    events = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+    wait_until(
+        lambda: any(
+            event["reason"] == "GpuFailed" and event["regarding"]["name"] == "hurt-0"
+            for event in cp.client.get(events)["items"]
+        ),
+        what="the event on the pod",
+    )
+    delete(cp, namespace, "hurt-0")
+    run(cp, namespace, shell_pod("rest", limits={GPU: "7"}, schedulerName="gpu-scheduler"))
+
+    assert indexes(cp, eight, namespace, "rest") == [0, 1, 3, 4, 5, 6, 7]
