@@ -24,7 +24,8 @@ SHIPPED = [path.name for path in copies.sources("gpu-scheduler")]
 #: Values without which a file is not installed.
 SWITCHED_ON = {"rbac-relabel.yaml": ("config.mig.relabelNodes=true",)}
 #: Files of cluster/ that belong to something else than the scheduler.
-ELSEWHERE = {"kwok-stages.yaml", "fakegpu-migcuts-rbac.yaml"}
+#: The fake operator's chart has its controller only; the node's agent is started by hand.
+ELSEWHERE = {"kwok-stages.yaml", "fakegpu-migcuts-rbac.yaml", "fakegpu-node-rbac.yaml"}
 
 
 def stale(wanted: dict[Path, str]) -> list[str]:
