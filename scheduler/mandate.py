@@ -7,7 +7,7 @@ A new leader waits before its first decision, for two reasons (design 5.19 and 5
 - API servers learn of the new epoch through a watch of their own, and refuse Bindings that
   carry it until then.
 
-And nobody decides while a watch is broken: a frozen view looks like any other.
+And nobody decides while the watch of a vital kind is broken: a frozen view looks like any other.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ class Cache(Protocol):
     """What is asked of a reflector."""
 
     is_healthy: bool
+    is_vital: bool
 
     async def newer_than(self, moment: float) -> None:
         """Wait until the cache rests on a list that was asked for after this moment."""
@@ -62,7 +63,7 @@ class Mandate:
         return (
             self._term.leads()
             and (not self._term.is_enabled or self._settled == self._term.epoch)
-            and all(cache.is_healthy for cache in self._caches)
+            and all(cache.is_healthy or not cache.is_vital for cache in self._caches)
         )
 
     async def run(self) -> None:

@@ -55,7 +55,8 @@ class Source(msgspec.Struct, Generic[E], frozen=True):
     """One kind of object: where it is listed, and how its bytes become events (of type E).
 
     ``decode`` takes an object's bytes and whether it was deleted; ``decode_list`` takes
-    all items of a list. A cluster may lack an optional kind.
+    all items of a list. A cluster may lack an optional kind. While the watch of a vital kind
+    is broken nobody decides.
     """
 
     kind: str
@@ -64,6 +65,7 @@ class Source(msgspec.Struct, Generic[E], frozen=True):
     decode_list: Callable[[list[msgspec.Raw]], E]
     selector: str = ""
     is_optional: bool = False
+    is_vital: bool = True
 
 
 class _Expired(Exception):
@@ -107,6 +109,7 @@ class Reflector(Generic[E]):
         self._work: asyncio.Task[None] | None = None
         self.is_synced = asyncio.Event()
         self.lists = 0
+        self.is_vital = source.is_vital
         self.is_healthy = False
 
     async def run(self) -> None:

@@ -1,4 +1,8 @@
-"""What is watched, and how each kind becomes events."""
+"""What is watched, and how each kind becomes events.
+
+Vital is what a decision could give away twice if its view were frozen. Quotas are only looked at by
+admissions; a ticket that was not seen evicts nobody; an instance that was not seen is waited for.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +34,7 @@ QUOTAS: Source[Event] = Source(
     path="/api/v1/resourcequotas",
     decode=quotas.quota_event,
     decode_list=quotas.quotas_listed,
+    is_vital=False,
 )
 
 
@@ -41,6 +46,7 @@ def tickets(namespace: str) -> Source[Event]:
         decode=rules.ticket_event,
         decode_list=rules.tickets_listed,
         is_optional=True,
+        is_vital=False,
     )
 
 
@@ -52,6 +58,7 @@ def cut_instances(namespace: str) -> Source[Event]:
         decode=cuts.cuts_event,
         decode_list=cuts.cuts_listed,
         is_optional=True,
+        is_vital=False,
     )
 
 

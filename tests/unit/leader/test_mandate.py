@@ -35,6 +35,7 @@ class FakeCache:
 
     def __init__(self) -> None:
         self.is_healthy = True
+        self.is_vital = True
         self.listed = asyncio.Event()
         self.was_asked = asyncio.Event()
         self.asked: list[float] = []
@@ -105,3 +106,11 @@ async def test_nobody_decides_while_a_watch_is_broken() -> None:
     world.caches[1].is_healthy = False
 
     assert not world.mandate.leads()
+
+
+async def test_a_kind_that_no_decision_can_give_away_twice_is_not_waited_for() -> None:
+    world = World(is_enabled=False)
+    world.caches[1].is_healthy = False
+    world.caches[1].is_vital = False
+
+    assert world.mandate.leads()
