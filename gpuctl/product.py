@@ -35,6 +35,8 @@ MANIFESTS: Final = (
     "flow-schemas.yaml",
 )
 START_S: Final = 30.0
+#: What a scheduler says once it is clear whether it decides.
+SETTLED: Final = ("leading", "another scheduler leads")
 #: Short enough that a takeover does not hold up a demo or a test.
 LEASE: Final = {"leaseDurationS": 4, "renewDeadlineS": 3, "retryPeriodS": 0.5}
 
@@ -95,11 +97,15 @@ class Product:
         self.close()
 
     def start(self, *, webhook: bool = True) -> None:
-        """Apply the manifests, start both programs, register the webhook once it answers."""
+        """Apply the manifests, start both programs, register the webhook once it answers.
+
+        The first pod already meets a scheduler that decides, here or in another replica.
+        """
         self.directory.mkdir(parents=True, exist_ok=True)
         for name in MANIFESTS:
             self.plane.kubectl("apply", "-f", str(ROOT / "cluster" / name))
         self.start_scheduler()
+        self._wait("scheduler", *SETTLED)
         if webhook:
             self.start_webhook()
             self.register()
@@ -201,13 +207,14 @@ class Product:
             name, command, log=log, home=self.directory, leashed=self._leashed
         )
 
-    def _wait(self, name: str, line: str) -> None:
+    def _wait(self, name: str, *lines: str) -> None:
         def is_ready() -> bool:
             if not self.is_running(name):
                 raise ProductError(f"{name} ended:\n{tail(self._log_path(name))}")
-            return line in self.log(name)
+            said = self.log(name)
+            return any(line in said for line in lines)
 
-        wait_until(is_ready, what=f"{name} to say {line!r}", timeout_s=START_S)
+        wait_until(is_ready, what=f"{name} to say {' or '.join(lines)}", timeout_s=START_S)
 
 
 def merged(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 import msgspec
+import structlog
 
 from scheduler.model.lease import Lease, LeaseSpec, Step, next_step, with_address
 from scheduler.report.recorder import micro_time
@@ -32,6 +33,8 @@ class Timings(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
 MARGIN_S = 3.0
 #: With short timings the margin is this part of the renew deadline.
 MARGIN_PART = 0.3
+
+log = structlog.get_logger("leader")
 
 
 class Elector:
@@ -74,6 +77,7 @@ class Elector:
         self._renewed_at: float | None = None
         self._holds = False
         self._is_retired = False
+        self._follows: str | None = ""
         self._taken_at = 0.0
         self._news = asyncio.Event()
         self.epoch: int | None = None
@@ -99,6 +103,7 @@ class Elector:
         """Seek and keep the lease for ever; ends by cancellation, and then keeps it."""
         self._on_change(self.leads())
         if not self.is_enabled:
+            log.info("leading without an election")
             await asyncio.Event().wait()
         while True:
             await self._round()
@@ -132,6 +137,7 @@ class Elector:
             self.leader_address = lease.address if lease and step is Step.WAIT else ""
             if step is Step.WAIT:
                 self._holds = False
+                self._stand_by(lease)
                 return
             await self._write(lease, step)
         except ApiError as error:
@@ -142,7 +148,14 @@ class Elector:
         else:
             # The promise counts from before the request, not from its answer.
             self._holds = True
+            self._follows = ""
             self._renewed_at = started
+
+    def _stand_by(self, lease: Lease | None) -> None:
+        holder = lease.spec.holder_identity if lease else ""
+        if holder != self._follows:
+            self._follows = holder
+            log.info("another scheduler leads", holder=holder)
 
     async def _read(self) -> Lease | None:
         try:

@@ -16,7 +16,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+import structlog
+
 SETTLE_S = 1.0
+
+log = structlog.get_logger("mandate")
 
 
 class Term(Protocol):
@@ -76,4 +80,5 @@ class Mandate:
                 for cache in self._caches:
                     group.create_task(cache.newer_than(taken_at))
             self._settled = epoch
+            log.info("leading", epoch=epoch)
             self._on_change()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from structlog.testing import capture_logs
 
 from scheduler.leader import Elector, Timings
 from scheduler.watch.client import Client
@@ -351,6 +352,17 @@ async def test_a_standby_learns_where_the_leader_answers(leases: Leases, client:
 
         assert two.elector.leader_address == "", "nobody asks himself"
         assert address_on(leases) == "two:8444"
+
+
+async def test_a_standby_says_once_whom_it_follows(leases: Leases, client: Client) -> None:
+    one, two = Candidate(client, "one"), Candidate(client, "two")
+    async with running(one):
+        await one.says(True)
+        with capture_logs() as lines:
+            async with running(two):
+                for _ in range(3):
+                    await two.elector.round_ended()
+    assert [line["holder"] for line in lines] == ["one"]
 
 
 async def test_an_address_goes_with_its_leader(leases: Leases, client: Client) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from structlog.testing import capture_logs
+
 from scheduler.mandate import Mandate
 
 
@@ -77,6 +79,22 @@ async def test_a_new_term_waits_for_every_cache_to_be_listed_after_it_began() ->
         assert world.mandate.leads()
         assert [cache.asked for cache in world.caches] == [[7.0], [7.0]]
         running.cancel()
+
+
+async def test_a_term_is_announced_when_it_has_settled_and_not_before() -> None:
+    world = World()
+    with capture_logs() as lines:
+        async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+            running = group.create_task(world.mandate.run())
+            world.term.take(7)
+            await world.caches[0].was_asked.wait()
+            assert lines == []
+
+            for cache in world.caches:
+                cache.listed.set()
+            await world.changes.get()
+            running.cancel()
+    assert [(line["event"], line["epoch"]) for line in lines] == [("leading", 7)]
 
 
 async def test_a_term_that_was_lost_and_won_again_settles_anew() -> None:
