@@ -7,8 +7,8 @@ question to the scheduler included where there is one (pods with a map or MIG; w
 none): when idle (dry runs, one at a time), and while 3,000 pods are being bound. *Added* is the
 latency of a creation with it minus that of one in a namespace that opted out, created in turn, and
 *floor* the same of a webhook that decides nothing. *Creations* is how many per second get through
-it at once, from a process of their own: of pods behind a gate, and of pods that are bound at the
-same time. *Per pod* is how often one is reviewed. *Echo* is what a question and an answer between
+it at once, from a process of their own: of pods behind a gate (through the floor too), and of
+pods that are bound at the same time. *Per pod* is how often one is reviewed. *Echo* is what a question and an answer between
 two processes cost on this machine when nothing is decided. The last line is JSON; ``--quick`` takes
 a minute instead of eight, for comparing two states of the code.
 """
@@ -162,6 +162,8 @@ def one_round(plane: ControlPlane, product: Product, options: argparse.Namespace
             figures[f"handler_{kind}"] = seen | {"per_pod": seen["reviews"] / options.pods}
         with opted_out(plane) as past:
             figures[f"{name}_without"] = rate(plane, past, options.pods, kind)
+    with floor.registered(plane), opted_out(plane, floor.LABEL) as lowest:
+        figures["creations_per_s_floor"] = rate(plane, lowest, options.pods, "gated")
     figures["echo"] = echo.measure(ECHOES, PAUSE_S / 4)
     if not options.quick:
         figures["binding"] = binding(plane, product, handler, options.pods)
