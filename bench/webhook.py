@@ -8,9 +8,9 @@ none): when idle (dry runs, one at a time), and while 3,000 pods are being bound
 latency of a creation with it minus that of one in a namespace that opted out, created in turn, and
 *floor* the same of a webhook that decides nothing. *Creations* is how many per second get through
 it at once, from a process of their own: of pods behind a gate (through the floor too), and of
-pods that are bound at the same time. *Per pod* is how often one is reviewed. *Echo* is what a question and an answer between
-two processes cost on this machine when nothing is decided. The last line is JSON; ``--quick`` takes
-a minute instead of eight, for comparing two states of the code.
+pods that are bound at the same time. *Per pod* is how often one is reviewed. *Echo* is what a
+question and an answer between two processes cost on this machine when nothing is decided. The last
+line is JSON; ``--quick`` takes a minute instead of eight, for comparing two states of the code.
 """
 
 from __future__ import annotations
