@@ -55,7 +55,7 @@ format: $(STAMP) ## let ruff format and sort imports
 	$(BIN)/ruff check --fix $(CODE)
 
 .PHONY: test
-test: test-unit test-controlplane ## every test: unit and property first, then the real API server
+test: test-unit test-charts test-controlplane ## every test: unit and property first, then with real programs
 
 .PHONY: controlplane
 controlplane: $(STAMP) ## find or build the Kubernetes programs (the first time takes minutes)
@@ -63,7 +63,11 @@ controlplane: $(STAMP) ## find or build the Kubernetes programs (the first time 
 
 .PHONY: test-unit
 test-unit: $(STAMP) ## unit and property tests only (under 90 s)
-	$(BIN)/pytest -n 2 --durations=15 --ignore=tests/controlplane $(PYTEST_ARGS)
+	$(BIN)/pytest -n 2 --durations=15 tests/unit tests/property tests/http $(PYTEST_ARGS)
+
+.PHONY: test-charts
+test-charts: controlplane ## charts and what is delivered with them, through the real helm
+	$(BIN)/pytest -n 2 --durations=5 tests/charts tests/delivery $(PYTEST_ARGS)
 
 .PHONY: test-controlplane
 test-controlplane: controlplane ## tests on a real Kubernetes API server

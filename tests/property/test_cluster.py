@@ -16,6 +16,7 @@ from scheduler.model.reason import Cause
 from scheduler.state import event as ev
 from scheduler.state.cluster import Assumption, Cluster
 from scheduler.state.fold import fold
+from scheduler.state.ledger import Tally
 from tests.builders import ANYBODY, cluster, namespace, pod
 from tests.property.worlds import NODE_NAMES, nodes
 
@@ -127,6 +128,12 @@ class History:
         return cluster(*self.namespaces.values(), *self.nodes.values(), *self.pods.values())
 
 
+def without_order(tally: Tally) -> Tally:
+    """Those who share a device have no order: a pod that is seen again comes last."""
+    holders = {index: sorted(found, key=repr) for index, found in tally.holders.items()}
+    return msgspec.structs.replace(tally, holders=holders)
+
+
 def picture(state: Cluster) -> dict[str, Any]:
     """Everything that can be asked of a cluster state."""
     tokens = (*NODE_NAMES, "alias")
@@ -139,7 +146,7 @@ def picture(state: Cluster) -> dict[str, Any]:
                 books.pods,
                 {resource: used for resource, used in books.used.items() if used},
                 books.ports,
-                books.tally,
+                without_order(books.tally),
             )
             for name, books in state.books.items()
         },

@@ -5,5 +5,5 @@
     webhook metrics etc.  ──> charts/gpu-scheduler/files/dashboards/
     the seed-000 preset   ──> webhook/deploy/                       (needs helm)
 
-``make charts`` writes all of it; tests/unit/charts says when that was forgotten.
+``make charts`` writes all of it; tests/charts says when that was forgotten.
 """

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.charts.rendering import (
+from tests.charts.rendering import (
     CHECK,
     FAKE,
     SCHEDULER,

@@ -8,7 +8,7 @@ import re
 import pytest
 import yaml
 
-from tests.unit.charts.rendering import containers, of, text, variants
+from tests.charts.rendering import containers, of, text, variants
 from tools.charts.copies import ROOT
 
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")

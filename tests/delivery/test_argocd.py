@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.charts.rendering import of, text, variants
+from tests.charts.rendering import of, text, variants
 from tools.charts.copies import ROOT
 
 SETS = sorted((ROOT / "argocd").glob("*-applicationset.yaml"))

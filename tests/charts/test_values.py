@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.unit.charts.rendering import (
+from tests.charts.rendering import (
     CHECK,
     FAKE,
     PLACES,

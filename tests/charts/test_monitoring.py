@@ -8,7 +8,7 @@ import re
 import pytest
 
 from scheduler.report import metrics
-from tests.unit.charts.rendering import SCHEDULER, objects, one, settings
+from tests.charts.rendering import SCHEDULER, objects, one, settings
 from tools.charts.dashboard import PANELS
 from webhook.metrics import Metrics
 

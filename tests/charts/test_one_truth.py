@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pytest
 import yaml
 
-from tests.unit.charts.rendering import FAKE, SCHEDULER, Json, objects, one, settings
+from tests.charts.rendering import FAKE, SCHEDULER, Json, objects, one, settings
 from tools.charts import copies, deploy
 from webhook.configuration import webhook_configuration
 

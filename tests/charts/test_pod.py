@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scheduler import config as configuration
-from tests.unit.charts.rendering import (
+from tests.charts.rendering import (
     CHECK,
     FAKE,
     SCHEDULER,
