@@ -13,7 +13,6 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 import yaml
@@ -36,7 +35,7 @@ MANIFESTS: Final = (
 )
 START_S: Final = 30.0
 #: What a scheduler says once it is clear whether it decides.
-SETTLED: Final = ("leading", "another scheduler leads")
+SETTLED: Final = ("leading", "another replica leads")
 #: Short enough that a takeover does not hold up a demo or a test.
 LEASE: Final = {"leaseDurationS": 4, "renewDeadlineS": 3, "retryPeriodS": 0.5}
 
@@ -88,12 +87,7 @@ class Product:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def start(self, *, webhook: bool = True) -> None:

@@ -9,9 +9,8 @@ import signal
 import socket
 import time
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 
 import structlog
 from aiohttp import web
@@ -31,6 +30,7 @@ from scheduler.report import http
 from scheduler.report.explaining import Explaining
 from scheduler.report.metrics import Metrics
 from scheduler.report.recorder import Recorder
+from scheduler.stages import Stages
 from scheduler.state.event import Event
 from scheduler.watch.client import Client
 from scheduler.watch.inquest import Inquest
@@ -66,7 +66,7 @@ class App:
         self._rng = random.Random()
         self._sources = every(config.leader_election.resource_namespace)
         self._reflectors: list[Reflector[Event]] = []
-        self._tasks: list[asyncio.Task[None]] = []
+        self._stages = Stages()
         self._synced_task: asyncio.Task[None] | None = None
         self._on_lead: Callable[[bool], None] = lambda leads: None
         self._on_term: Callable[[], None] = lambda: None
@@ -113,12 +113,12 @@ class App:
         )
         self._on_lead = lambda leads: self._led(leads, loop)
         self._on_term = loop.nudge
-        self._start("mandate", mandate.run())
-        self._start("errands", errands.run())
-        self._start("cutter", cutter.run())
+        self._stages.start("mandate", mandate.run())
+        self._stages.start("errands", errands.run())
+        self._stages.start("cutter", cutter.run())
         election = self._start_stages(client, recorder, loop, elector, inquest)
         async with http.serving(self._health(), self._config.health_address):
-            failed = await self._until(stop)
+            failed = await self._stages.until(stop)
             await self._stop(loop, elector, election, recorder)
         logger.info("gpu-scheduler stopped")
         return 1 if failed else 0
@@ -135,9 +135,7 @@ class App:
         if is_settled:
             await elector.release()
         await recorder.drain(SHUTDOWN_S)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._stages.end()
 
     def _start_stages(
         self,
@@ -148,20 +146,20 @@ class App:
         inquest: Inquest,
     ) -> asyncio.Task[None]:
         """Start every stage; the election's task is returned, it ends first."""
-        self._start("recorder", recorder.run())
-        self._start("inquest", inquest.run())
-        election = self._start("election", elector.run())
+        self._stages.start("recorder", recorder.run())
+        self._stages.start("inquest", inquest.run())
+        election = self._stages.start("election", elector.run())
         limits = Limits(silence_max_s=self._config.watch.silence_max_s)
         for source in self._sources:
             reflector = Reflector(client, source, loop.emit, self._watch_broke, self._rng, limits)
             self._reflectors.append(reflector)
-            self._start(f"watch {source.kind}", self._watch(reflector, elector))
+            self._stages.start(f"watch {source.kind}", self._watch(reflector, elector))
         self._synced_task = asyncio.create_task(self._synced(loop), name="sync")
-        self._start("loop", loop.run())
+        self._stages.start("loop", loop.run())
         for stage, work in self._explaining.stages(loop, elector):
-            self._start(stage, work)
+            self._stages.start(stage, work)
         for stage, work in self._admitting.stages(client, loop, elector, recorder):
-            self._start(stage, work)
+            self._stages.start(stage, work)
         return election
 
     async def _watch(self, reflector: Reflector[Event], elector: Elector) -> None:
@@ -170,22 +168,6 @@ class App:
         if elector.is_enabled:
             await elector.round_ended()
         await reflector.run()
-
-    def _start(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work, name=name)
-        self._tasks.append(task)
-        return task
-
-    async def _until(self, stop: asyncio.Event) -> bool:
-        """Wait for a signal; True when a stage ended by itself, which is always a failure."""
-        waiting = asyncio.create_task(stop.wait(), name="signal")
-        await asyncio.wait([waiting, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
-        ended = [task for task in self._tasks if task.done()]
-        for task in ended:
-            problem = task.exception() if not task.cancelled() else None
-            logger.error("a stage ended", stage=task.get_name(), exc_info=problem)
-        waiting.cancel()
-        return bool(ended)
 
     async def _synced(self, loop: Loop) -> None:
         for reflector in self._reflectors:
@@ -229,12 +211,9 @@ class App:
                 return f"the watch of {source.kind} is broken"
         return None
 
-    def _is_alive(self) -> bool:
-        return not any(task.done() for task in self._tasks)
-
     def _health(self) -> web.Application:
         name = self._config.scheduler_name
-        return http.application(name, self._metrics, self._is_alive, self._not_ready)
+        return http.application(name, self._metrics, self._stages.are_alive, self._not_ready)
 
     def _watch_broke(self, kind: str, problem: str) -> None:
         self._metrics.watch_failures.labels(kind).inc()

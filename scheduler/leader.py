@@ -77,7 +77,7 @@ class Elector:
         self._renewed_at: float | None = None
         self._holds = False
         self._is_retired = False
-        self._follows: str | None = ""
+        self._follows = ""
         self._taken_at = 0.0
         self._news = asyncio.Event()
         self.epoch: int | None = None
@@ -152,10 +152,10 @@ class Elector:
             self._renewed_at = started
 
     def _stand_by(self, lease: Lease | None) -> None:
-        holder = lease.spec.holder_identity if lease else ""
+        holder = (lease.spec.holder_identity if lease else None) or ""
         if holder != self._follows:
             self._follows = holder
-            log.info("another scheduler leads", holder=holder)
+            log.info("another replica leads", holder=holder)
 
     async def _read(self) -> Lease | None:
         try:

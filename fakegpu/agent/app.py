@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
-import signal
-from collections.abc import AsyncIterator, Coroutine, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import structlog
-from aiohttp import web
 
 from fakegpu import names, wire
 from fakegpu.agent import assigned
@@ -26,9 +23,11 @@ from fakegpu.exporter.metrics import Exported, host_name
 from fakegpu.node.labels import can_be_numbered
 from fakegpu.node.reading import Reading, read_all
 from fakegpu.node.supply import Device, Supply, supply
+from fakegpu.process import serving, stopped_by_signals
 from fakegpu.topology.nodetopology import NodeTopology, TopologyError, decode_yaml
 from fakegpu.wire import Listed, MapFacts, News
 from scheduler.model.names import NUMBERED
+from scheduler.stages import Stages
 from scheduler.watch.client import MERGE_PATCH, ApiError, Client, Unreachable
 from scheduler.watch.reflector import Reflector
 
@@ -52,26 +51,18 @@ class App:
         self._topology: NodeTopology | None = None
         self._readings: tuple[Reading, ...] = ()
         self._news = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._stages = Stages()
         self._folder = Folder(Path(config.node.folder), Path(config.node.host_folder))
         self._asking = Asking(config.node.prometheus_url)
         self._is_numbered: bool | None = None
 
     async def run(self) -> int:
-        """Work until a signal; 1 where a part ended by itself."""
+        """Work until a signal; 1 where a stage ended by itself."""
         self._client = await Client.connect(self._kubeconfig, MANAGER)
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
-            loop.add_signal_handler(number, self._signalled, number, stop)
         try:
-            return await self._serve(stop)
+            return await self._serve(stopped_by_signals())
         finally:
             await self._client.close()
-
-    def _signalled(self, number: signal.Signals, stop: asyncio.Event) -> None:
-        log.info(f"Received signal {number.name}")
-        stop.set()
 
     async def _serve(self, stop: asyncio.Event) -> int:
         settings = self._config.node
@@ -91,17 +82,16 @@ class App:
             self._follower.given,
         )
         self._fleet = Fleet(kubelet / "device-plugins", desk)
-        self._start("plugins", self._fleet.run())
-        self._start("assigned", self._follower.run())
-        self._start("readings", self._read())
-        self._start("label", self._label())
-        self._start("watch", self._watch())
-        async with self._serving():
+        self._stages.start("plugins", self._fleet.run())
+        self._stages.start("assigned", self._follower.run())
+        self._stages.start("readings", self._read())
+        self._stages.start("label", self._label())
+        self._stages.start("watch", self._watch())
+        page = server.application(self._exported, self._not_ready)
+        async with serving(page, settings.host, settings.port):
             log.info(f"{PROGRAM} was Started")
-            failed = await self._until(stop)
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+            failed = await self._stages.until(stop)
+        await self._stages.end()
         log.info(f"{PROGRAM} was Stopped")
         return 1 if failed else 0
 
@@ -205,33 +195,6 @@ class App:
         if self._topology is None:
             return f"there is no ConfigMap {self._map_name} with the node's topology yet"
         return None if self._fleet.is_registered else "not registered with the kubelet"
-
-    @contextlib.asynccontextmanager
-    async def _serving(self) -> AsyncIterator[None]:
-        settings = self._config.node
-        runner = web.AppRunner(server.application(self._exported, self._not_ready), access_log=None)
-        await runner.setup()
-        await web.TCPSite(runner, settings.host, settings.port).start()
-        log.info(f"Serving on port {settings.port}")
-        try:
-            yield
-        finally:
-            await runner.cleanup()
-
-    # --- its tasks ----------------------------------------------------------------------------
-
-    def _start(self, name: str, work: Coroutine[Any, Any, None]) -> None:
-        self._tasks.append(asyncio.create_task(work, name=name))
-
-    async def _until(self, stop: asyncio.Event) -> bool:
-        waiting = asyncio.create_task(stop.wait(), name="signal")
-        await asyncio.wait([waiting, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
-        ended = [task for task in self._tasks if task.done()]
-        for task in ended:
-            problem = task.exception() if not task.cancelled() else None
-            log.error("a part ended", part=task.get_name(), exc_info=problem)
-        waiting.cancel()
-        return bool(ended)
 
     def _broke(self, kind: str, problem: str) -> None:
         log.warning("watch broke", kind=kind, problem=problem)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
-import signal
 import socket
 import time
 import uuid
-from collections.abc import Coroutine
 from datetime import UTC, datetime
 from typing import Any
 
 import structlog
-from aiohttp import web
 
 from fakegpu import names, podwire, server, wire
 from fakegpu.config import Config
@@ -22,8 +18,10 @@ from fakegpu.controller import world
 from fakegpu.controller.apply import Writer
 from fakegpu.controller.planned import Settings
 from fakegpu.controller.reconcile import Reconciler
+from fakegpu.process import serving, stopped_by_signals
 from scheduler.leader import Elector
 from scheduler.model import migcut
+from scheduler.stages import Stages
 from scheduler.watch.client import Client
 from scheduler.watch.reflector import Reflector, Source
 
@@ -47,23 +45,15 @@ class App:
         self._world = world.World(config.topology.name)
         self._leads = False
         self._reflectors: list[Reflector[Any]] = []
-        self._tasks: list[asyncio.Task[None]] = []
+        self._stages = Stages()
 
     async def run(self) -> int:
-        """Work until a signal; 1 where a part ended by itself."""
+        """Work until a signal; 1 where a stage ended by itself."""
         client = await Client.connect(self._kubeconfig, names.OPERATOR)
-        stop = asyncio.Event()
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT):
-            loop.add_signal_handler(number, self._signalled, number, stop)
         try:
-            return await self._serve(client, stop)
+            return await self._serve(client, stopped_by_signals())
         finally:
             await client.close()
-
-    def _signalled(self, number: signal.Signals, stop: asyncio.Event) -> None:
-        log.info(f"Received signal {number.name}")
-        stop.set()
 
     async def _serve(self, client: Client, stop: asyncio.Event) -> int:
         config, host = self._config, socket.gethostname()
@@ -85,23 +75,23 @@ class App:
             self._rng,
             config.workers,
         )
-        self._start("reconciler", reconciler.run())
-        election = self._start("election", self._elect(elector, reconciler))
+        self._stages.start("reconciler", reconciler.run())
+        election = self._stages.start("election", self._elect(elector, reconciler))
         for source in self._sources():
             reflector = Reflector(client, source, reconciler.emit, self._broke, self._rng)
             self._reflectors.append(reflector)
-            self._start(f"watch {source.kind}", reflector.run())
-        self._start("sync", self._synced(reconciler))
-        async with self._serving():
+            self._stages.start(f"watch {source.kind}", reflector.run())
+        self._stages.start("sync", self._synced(reconciler))
+        answers = server.Answers(lambda: self._world.topology, self._node_text, self._not_ready)
+        app = server.application(config.server, answers)
+        async with serving(app, config.server.host, config.server.port):
             log.info(f"{PROGRAM} was Started")
-            failed = await self._until(stop)
+            failed = await self._stages.until(stop)
         elector.retire()
         election.cancel()
         await asyncio.gather(election, return_exceptions=True)
         await elector.release()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._stages.end()
         log.info(f"{PROGRAM} was Stopped")
         return 1 if failed else 0
 
@@ -173,20 +163,6 @@ class App:
         log.info("caches filled")
         await asyncio.Event().wait()
 
-    @contextlib.asynccontextmanager
-    async def _serving(self) -> Any:
-        settings = self._config.server
-        answers = server.Answers(lambda: self._world.topology, self._node_text, self._not_ready)
-        app = server.application(settings, answers)
-        runner = web.AppRunner(app, access_log=None)
-        await runner.setup()
-        await web.TCPSite(runner, settings.host, settings.port).start()
-        log.info(f"Serving on port {settings.port}")
-        try:
-            yield
-        finally:
-            await runner.cleanup()
-
     def _node_text(self, node: str) -> str | None:
         record = self._world.map_of(node)
         return record.data.get(names.TOPOLOGY_KEY) if record else None
@@ -194,21 +170,6 @@ class App:
     def _not_ready(self) -> str | None:
         waiting = [one for one in self._reflectors if not one.is_synced.is_set()]
         return f"{len(waiting)} kinds are not listed yet" if waiting else None
-
-    def _start(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work, name=name)
-        self._tasks.append(task)
-        return task
-
-    async def _until(self, stop: asyncio.Event) -> bool:
-        waiting = asyncio.create_task(stop.wait(), name="signal")
-        await asyncio.wait([waiting, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
-        ended = [task for task in self._tasks if task.done()]
-        for task in ended:
-            problem = task.exception() if not task.cancelled() else None
-            log.error("a part ended", part=task.get_name(), exc_info=problem)
-        waiting.cancel()
-        return bool(ended)
 
     def _broke(self, kind: str, problem: str) -> None:
         log.warning("watch broke", kind=kind, problem=problem)

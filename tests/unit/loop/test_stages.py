@@ -1,0 +1,43 @@
+"""A process lives as long as every one of its stages."""
+
+from __future__ import annotations
+
+import asyncio
+
+from structlog.testing import capture_logs
+
+from scheduler.stages import Stages
+
+
+async def for_ever() -> None:
+    await asyncio.Event().wait()
+
+
+async def breaks() -> None:
+    raise ValueError("broken")
+
+
+async def test_a_signal_ends_it_without_failure() -> None:
+    stages, stop = Stages(), asyncio.Event()
+    stages.start("watch", for_ever())
+    stop.set()
+
+    assert await stages.until(stop) is False
+    assert stages.are_alive()
+
+    await stages.end()
+    assert not stages.are_alive()
+
+
+async def test_a_stage_that_ends_by_itself_is_named_and_is_a_failure() -> None:
+    stages = Stages()
+    stages.start("watch", for_ever())
+    stages.start("loop", breaks())
+
+    with capture_logs() as lines:
+        assert await stages.until(asyncio.Event()) is True
+
+    assert [(line["event"], line["stage"]) for line in lines] == [("a stage ended", "loop")]
+    assert isinstance(lines[0]["exc_info"], ValueError)
+    assert not stages.are_alive()
+    await stages.end()
