@@ -19,8 +19,9 @@ from scheduler.model import names
 from scheduler.model.cut import Instance, NodeCuts
 from scheduler.model.device import Devices, parse_devices
 from scheduler.model.node import Namespace, Node
-from scheduler.model.pod import Pod
+from scheduler.model.pod import Owner, Pod
 from scheduler.model.reason import Code, sentence
+from scheduler.model.ticket import Move, Ticket
 from scheduler.state.cluster import Assumption, Cluster
 from scheduler.state.snapshot import Avoided, Resting
 from scheduler.watch import convert
@@ -324,3 +325,23 @@ def as_bound(placement: Placement) -> Pod:
         node_name=placement.node_name,
         annotations={**placement.pod.annotations, **written},
     )
+
+
+def restoring(name: str, **more: Any) -> Ticket:
+    """The ticket with which a pod of Deployment ``web`` gets 2g.20gb in place of 1g.10gb."""
+    ticket = Ticket(
+        id=name,
+        move=Move.RESTORE,
+        namespace="team",
+        owner=Owner("ReplicaSet", "web-r1", "ReplicaSet-web-r1"),
+        told=Owner("Deployment", "web", "Deployment-web"),
+        workload="team/Deployment/web",
+        revision="r1",
+        pod_name="web-x",
+        pod_uid="u-p",
+        source={"nvidia.com/mig-1g.10gb": 1},
+        target={"nvidia.com/mig-2g.20gb": 1},
+        node_name="cut",
+        requests={},
+    )
+    return msgspec.structs.replace(ticket, **more)

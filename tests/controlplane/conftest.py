@@ -11,7 +11,6 @@ that is impossible every test here fails with the one line that says why; none i
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -19,14 +18,13 @@ from typing import Any, Final
 import pytest
 
 from gpuctl.product import MANIFESTS, ROOT
+from tests.building import build_for, fail_if_missing
 from tools.controlplane import (
     Client,
     ControlPlane,
     ControlPlaneError,
     FakeNode,
     add_nodes,
-    ensure,
-    missing,
 )
 
 HERE: Final = Path(__file__).parent
@@ -39,25 +37,13 @@ PROGRAMS: Final = (
     "kwok",
     "helm",
 )
-WHY_NOT: Final = pytest.StashKey[str]()
 
 MakeNode = Callable[..., str]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Build what is missing while no test's clock runs, in sight of the person who waits."""
-    if session.config.option.collectonly or not any(
-        HERE in item.path.parents for item in session.items
-    ):
-        return
-    capture: Any = session.config.pluginmanager.getplugin("capturemanager")
-    try:
-        if missing(PROGRAMS):
-            with capture.global_and_fixture_disabled():
-                sys.stderr.write("\n")
-                ensure(PROGRAMS)
-    except ControlPlaneError as error:
-        session.config.stash[WHY_NOT] = str(error)
+    """Build what is missing."""
+    build_for(session, HERE, PROGRAMS)
 
 
 @pytest.fixture(scope="session")
@@ -84,9 +70,7 @@ def rough(
 
 
 def _started(request: pytest.FixtureRequest, directory: Path) -> ControlPlane:
-    why_not = request.config.stash.get(WHY_NOT, None)
-    if why_not is not None:
-        pytest.fail(why_not, pytrace=False)
+    fail_if_missing(request, HERE)
     try:
         return ControlPlane.start(directory, audit=True)
     except ControlPlaneError as error:

@@ -11,12 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from gpuctl.fakeoperator import ACCOUNT, NAMESPACE, FakeOperator
-from gpuctl.product import ROOT
 from tests.controlplane.conftest import MakeNode
-from tests.controlplane.test_operations import audited, used_rights
+from tests.controlplane.rights import audited, granted_rights, used_rights
 from tests.controlplane.workloads import Json, Watcher, annotation, pod
 from tools.controlplane import ControlPlane
 
@@ -56,19 +54,6 @@ def wait_gpus(cp: ControlPlane, node: str, count: int) -> None:
 
 def label(cp: ControlPlane, node: str, pool: str | None) -> None:
     cp.client.patch(f"/api/v1/nodes/{node}", {"metadata": {"labels": {POOL: pool}}})
-
-
-def granted() -> set[tuple[str, str, str]]:
-    """(group, resource, verb) of every rule that we ship."""
-    file = (ROOT / "cluster" / "fakegpu-rbac.yaml").read_text(encoding="utf-8")
-    rules = [rule for body in yaml.safe_load_all(file) for rule in body.get("rules", [])]
-    return {
-        (group, resource, verb)
-        for rule in rules
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
 
 
 def test_an_edit_takes_effect_within_seconds(
@@ -118,8 +103,8 @@ def test_every_right_is_used_and_none_is_missing(
     assert decisions == {"allow"}
     used = used_rights([e for e in events if e["objectRef"]["resource"] != "migcuts"])
     # A ConfigMap is created by a patch, which asks for the right to create without using its verb.
-    assert granted() - used == {("", "configmaps", "create")}
-    assert used <= granted()
+    assert granted_rights("fakegpu-rbac.yaml") - used == {("", "configmaps", "create")}
+    assert used <= granted_rights("fakegpu-rbac.yaml")
 
 
 @pytest.mark.contract("S1-B8")

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from gpuctl.product import ACCOUNT, ROOT, Product
 from scheduler.model import fielduse
 from tests.controlplane.conftest import MakeNode
+from tests.controlplane.rights import audited, granted_rights, used_rights
 from tests.controlplane.workloads import SEED_MAP, Watcher, controlled, fetch, node_of, pod
 from tools.controlplane import ControlPlane
 from tools.golden import podspec_fields
@@ -60,39 +60,6 @@ def product(
         yield running
 
 
-def audited(cp: ControlPlane, user: str) -> list[dict[str, Any]]:
-    """The API server's own record of what a user did."""
-    assert cp.audit_log is not None
-    lines = cp.audit_log.read_text(encoding="utf-8").splitlines()
-    events = [json.loads(line) for line in lines]
-    return [event for event in events if event["user"]["username"] == user]
-
-
-def used_rights(events: list[dict[str, Any]]) -> set[tuple[str, str, str]]:
-    """(group, resource, verb) of every request."""
-    rights = set()
-    for event in events:
-        reference = event.get("objectRef", {})
-        resource = reference.get("resource", "")
-        if reference.get("subresource"):
-            resource += "/" + reference["subresource"]
-        rights.add((reference.get("apiGroup", ""), resource, event["verb"]))
-    return rights
-
-
-def granted_rights() -> set[tuple[str, str, str]]:
-    """(group, resource, verb) of every rule that we ship."""
-    documents = yaml.safe_load_all((ROOT / "cluster" / "rbac.yaml").read_text(encoding="utf-8"))
-    rules = [rule for body in documents for rule in body.get("rules", [])]
-    return {
-        (group, resource, verb)
-        for rule in rules
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
-
-
 @pytest.mark.contract("S2-B14", "S2-B8", "S2-7")
 def test_every_right_is_used_and_none_is_missing_and_nothing_is_listed_per_pod(
     cp: ControlPlane, product: Product, before: int, namespace: str, kwok_node: MakeNode
@@ -115,8 +82,8 @@ def test_every_right_is_used_and_none_is_missing_and_nothing_is_listed_per_pod(
     # before us gave the same account more rights, or fewer, on purpose.
     decisions = {e["annotations"]["authorization.k8s.io/decision"] for e in events[before:]}
     assert decisions == {"allow"}
-    assert granted_rights() - used_rights(events) <= SELDOM
-    assert used_rights(events[before:]) <= granted_rights()
+    assert granted_rights("rbac.yaml") - used_rights(events) <= SELDOM
+    assert used_rights(events[before:]) <= granted_rights("rbac.yaml")
     lists = [e["objectRef"]["resource"] for e in events[before:] if e["verb"] == "list"]
     starts = product.log("scheduler").count("caches filled")
     # A kind that was registered a moment ago may be listed twice: the first answer is "not yet".

@@ -7,17 +7,17 @@ line that says so. One node serves a whole test session; nothing of it is left b
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
 from gpuctl.fakeoperator import FakeOperator
+from tests.building import build_for, fail_if_missing
 from tests.e2e.agent import FAILURES, POOL, POOLS, Agent
 from tests.e2e.containers import SHELL_IMAGE
-from tools.controlplane import ControlPlane, ControlPlaneError, ensure, missing
+from tools.controlplane import ControlPlane
 from tools.controlplane.realnode import Image, RealNode, api_server_flags, rootfs, why_not
 from tools.controlplane.versions import NODE_PROGRAMS
 
@@ -25,7 +25,6 @@ HERE: Final = Path(__file__).parent
 COMPONENTS: Final = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 PROGRAMS: Final = (*COMPONENTS, "kubectl", "kwok", *NODE_PROGRAMS)
 Pool = Callable[[str], None]
-WHY_NOT: Final = pytest.StashKey[str]()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -37,18 +36,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Build what is missing while no test's clock runs, in sight of the person who waits."""
-    wanted = any(HERE in item.path.parents for item in session.items)
-    if session.config.option.collectonly or not wanted or why_not() is not None:
-        return
-    capture: Any = session.config.pluginmanager.getplugin("capturemanager")
-    try:
-        if missing(PROGRAMS):
-            with capture.global_and_fixture_disabled():
-                sys.stderr.write("\n")
-                ensure(PROGRAMS)
-    except ControlPlaneError as error:
-        session.config.stash[WHY_NOT] = str(error)
+    """Build what is missing, where a node can run at all."""
+    if why_not() is None:
+        build_for(session, HERE, PROGRAMS)
 
 
 @pytest.fixture(scope="session")
@@ -59,8 +49,7 @@ def cp(
     problem = why_not()
     if problem is not None:
         pytest.skip(problem)
-    if broken := request.config.stash.get(WHY_NOT, None):
-        pytest.fail(broken, pytrace=False)
+    fail_if_missing(request, HERE)
     directory = tmp_path_factory.mktemp("plane")
     flags = api_server_flags(directory)
     with ControlPlane.start(directory, components=COMPONENTS, api_server_flags=flags) as plane:

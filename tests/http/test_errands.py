@@ -12,29 +12,13 @@ import pytest
 from scheduler.bind.errands import WAITING_MAX, Errands
 from scheduler.model import migrule
 from scheduler.model.errand import Erase, Errand, Evict, Write, ask_for
-from scheduler.model.pod import Owner
-from scheduler.model.ticket import Move, Ticket
 from scheduler.state import event as ev
 from scheduler.state.event import Eviction
 from scheduler.watch.client import Client
+from tests.builders import restoring
 from tests.http.fakeapi import FakeApi, Json, failure, reply
 
-TICKET = Ticket(
-    id="restore-1-00000001",
-    uid="u-t",
-    move=Move.RESTORE,
-    namespace="team",
-    owner=Owner("ReplicaSet", "web-r1", "u-rs"),
-    told=Owner("Deployment", "web", "u-d"),
-    workload="team/Deployment/web",
-    revision="r1",
-    pod_name="web-x",
-    pod_uid="u-p",
-    source={"nvidia.com/mig-1g.10gb": 1},
-    target={"nvidia.com/mig-2g.20gb": 1},
-    node_name="cut",
-    requests={},
-)
+TICKET = restoring("restore-1-00000001", uid="u-t")
 EVICTION = "POST /api/v1/namespaces/team/pods/web-x/eviction"
 TICKETS = migrule.path("own")
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
@@ -126,16 +110,16 @@ async def test_a_ticket_is_deleted_by_its_uid(api: FakeApi, client: Client) -> N
 
 def owners(**more: Any) -> dict[str, Json]:
     """What the API server has about a Deployment's pod."""
-    above = {"kind": "Deployment", "name": "web", "uid": "u-d", "controller": True}
+    above = {"kind": "Deployment", "name": "web", "uid": "Deployment-web", "controller": True}
     base = "/apis/apps/v1/namespaces/team"
     return {
         f"GET {base}/replicasets/web-r1": {
-            "metadata": {"uid": "u-rs", "ownerReferences": [above]},
+            "metadata": {"uid": "ReplicaSet-web-r1", "ownerReferences": [above]},
             "spec": {"replicas": 2},
             "status": {"replicas": 2, "readyReplicas": 2},
         },
         f"GET {base}/deployments/web": {
-            "metadata": {"uid": "u-d"},
+            "metadata": {"uid": "Deployment-web"},
             "spec": {"replicas": 2},
             "status": {"replicas": 2, "updatedReplicas": 2},
         },

@@ -10,27 +10,15 @@ import pytest
 import yaml
 
 from scheduler.model import migrule, names
-from scheduler.model.pod import Owner
-from scheduler.model.ticket import Move, Ticket, holder, is_for, match_of
+from scheduler.model.ticket import holder, is_for, match_of
 from scheduler.state import event as ev
 from scheduler.watch import rules
-from tests.builders import pod
+from tests.builders import pod, restoring
 
 CRD = Path(__file__).parents[3] / "cluster" / "crd-migrules.yaml"
-TICKET = Ticket(
-    id="restore-2-0a1b2c3d",
-    move=Move.RESTORE,
-    namespace="team",
-    owner=Owner("ReplicaSet", "web-r1", "u-rs"),
-    told=Owner("Deployment", "web", "u-d"),
-    workload="team/Deployment/web",
-    revision="r1",
+TICKET = restoring(
+    "restore-2-0a1b2c3d",
     index=3,
-    pod_name="web-r1-x",
-    pod_uid="u-p",
-    source={"nvidia.com/mig-1g.10gb": 1},
-    target={"nvidia.com/mig-2g.20gb": 1},
-    node_name="cut",
     requests={"nvidia.com/mig-2g.20gb": 1, "cpu": 500},
     priority=-7,
     attempt=2,
@@ -84,12 +72,9 @@ def test_a_rule_that_cannot_be_read_is_no_ticket() -> None:
 def test_what_a_ticket_holds_is_for_pods_of_its_owner_whatever_they_claim(
     wishes: dict[str, Any], expected: bool
 ) -> None:
-    ticket = msgspec.structs.replace(
-        TICKET, owner=Owner("ReplicaSet", "web-r1", "ReplicaSet-web-r1")
-    )
-    claims = {"owner": "Deployment/web@r1", "annotations": {names.MOVE: ticket.id}, **wishes}
+    claims = {"owner": "Deployment/web@r1", "annotations": {names.MOVE: TICKET.id}, **wishes}
 
-    assert is_for(holder(ticket), pod("p", **claims)) is expected
+    assert is_for(holder(TICKET), pod("p", **claims)) is expected
 
 
 def test_pods_with_an_index_are_not_interchangeable() -> None:

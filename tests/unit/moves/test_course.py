@@ -9,10 +9,9 @@ import pytest
 
 from scheduler.model import names
 from scheduler.model.errand import Ask, Erase, Evict, Write
-from scheduler.model.pod import Owner, Pod
-from scheduler.model.ticket import Move, Ticket
+from scheduler.model.pod import Pod
 from scheduler.state import event as ev
-from tests.builders import node, pod
+from tests.builders import node, pod, restoring
 from tests.movesworld import Workload, World
 
 MINUTE_S = 60.0
@@ -286,22 +285,7 @@ def failed_move(number: int) -> list[ev.Event]:
         node="cut",
         annotations={names.MOVE: name},
     )
-    ticket = Ticket(
-        id=name,
-        move=Move.RESTORE,
-        namespace="team",
-        owner=Owner("ReplicaSet", "web-r1", "ReplicaSet-web-r1"),
-        told=Owner("Deployment", "web", "Deployment-web"),
-        workload="team/Deployment/web",
-        revision="r1",
-        pod_name="web-1",
-        pod_uid="gone",
-        source={"nvidia.com/mig-1g.10gb": 1},
-        target={"nvidia.com/mig-2g.20gb": 1},
-        node_name="cut",
-        requests={},
-        attempt=number,
-    )
+    ticket = restoring(name, pod_name="web-1", pod_uid="gone", attempt=number)
     return [
         ev.TicketSeen(ticket),
         ev.PodSeen(taker),

@@ -241,8 +241,8 @@ def test_an_owner_that_cannot_be_read_is_no_owner_without_reasons() -> None:
     assert world.tiers("web") == ["1g.10gb", "2g.20gb"]
 
 
-@pytest.mark.contract("S3-B14")
-def test_a_dry_run_and_a_label_patch_use_no_ticket_up() -> None:
+def without_newcomers() -> tuple[World, Workload]:
+    """A ticket was written for one of two pods, and nobody can come to take it."""
     workload = Workload("web", 2)
     world = World(node("a", mig={"2g.20gb": 1, "1g.10gb": 3}))
     holder = bare(world, "2g.20gb")
@@ -251,6 +251,12 @@ def test_a_dry_run_and_a_label_patch_use_no_ticket_up() -> None:
     workload.is_closed = True
     world.remove(holder.uid)
     world.pass_time(5)
+    return world, workload
+
+
+@pytest.mark.contract("S3-B14")
+def test_a_dry_run_and_a_label_patch_use_no_ticket_up() -> None:
+    world, workload = without_newcomers()
     [ticket] = world.stored.values()
     asked = pod("web-x", uid="", owner="Deployment/web@r1", mig={"2g.20gb": 1})
     [sibling] = world.of("web")
@@ -267,14 +273,7 @@ def test_a_dry_run_and_a_label_patch_use_no_ticket_up() -> None:
 
 @pytest.mark.contract("S3-B7")
 def test_a_ticket_is_for_pods_of_its_owner_and_template_only() -> None:
-    workload = Workload("web", 2)
-    world = World(node("a", mig={"2g.20gb": 1, "1g.10gb": 3}))
-    holder = bare(world, "2g.20gb")
-    world.add(workload)
-    world.pass_time(2 * MINUTE_S)
-    workload.is_closed = True
-    world.remove(holder.uid)
-    world.pass_time(5)
+    world, _ = without_newcomers()
     assert len(world.stored) == 1
 
     def taken(owner: str, **wishes: Any) -> bool:
