@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Sequence
-from types import TracebackType
 
 from tools.controlplane.ports import LOOPBACK, free_ports
 
@@ -31,12 +30,7 @@ class Balancer:
         assert self._listens.wait(10), "the balancer does not listen"
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(10)
 

@@ -21,7 +21,6 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple
 
 import aiohttp
@@ -176,12 +175,7 @@ class Proxy:
         assert self._listens.wait(10), "the proxy does not listen"
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(20)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final
 
 import yaml
@@ -41,12 +40,7 @@ class Release:
         self._product: Product | None = None
         self._services: list[Any] = []
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def __enter__(self) -> Release:

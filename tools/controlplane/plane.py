@@ -13,7 +13,6 @@ import shutil
 import subprocess
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Final
 
 from tools.controlplane.binaries import ensure
@@ -113,12 +112,7 @@ class ControlPlane:
     def __enter__(self) -> ControlPlane:
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
