@@ -1,7 +1,7 @@
 """Container images without a container engine: a docker-archive made of this machine's own files.
 
 No registry can be asked on the machines where tests run, so an image is a shell with a few tools,
-or this interpreter with the product, copied from where they lie. The same input makes the same
+copied from where they lie. The same input makes the same
 bytes: times and owners are fixed.
 """
 

@@ -35,10 +35,10 @@ from tools.controlplane.realnode.images import Image
 from tools.controlplane.realnode.inhabitants import Inhabitants
 from tools.controlplane.realnode.settings import Places
 from tools.controlplane.realnode.snapshotter import best_snapshotter
-from tools.controlplane.versions import NODE_PROGRAMS
+from tools.controlplane.versions import NODE_PROGRAMS, PROGRAMS
 
 PAUSE: Final = Path(__file__).with_name("pause")
-CNI_PLUGINS: Final = ("bridge", "loopback", "host-local", "portmap")
+CNI_PLUGINS: Final = tuple(name for name in NODE_PROGRAMS if PROGRAMS[name].module == "cni")
 PODS_GONE_S: Final = 60.0
 CONTAINERD, KUBELET = "containerd", "kubelet"
 
