@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from tools.controlplane.build import build, expected_s
 from tools.controlplane.cache import Cache
 from tools.controlplane.errors import ControlPlaneError
 from tools.controlplane.locate import find
-from tools.controlplane.progress import REFRESH_S, Progress, Step, duration
+from tools.controlplane.progress import Patience, Progress, duration
 from tools.controlplane.toolchain import find_or_fetch
 from tools.controlplane.versions import CONTROL_PLANE_PROGRAMS, Program, program
 
@@ -60,7 +59,7 @@ def _make(
     archive: str | None,
 ) -> dict[str, Path]:
     try:
-        with cache.locked(_Patience(progress)):
+        with cache.locked(Patience(progress)):
             return _make_alone(programs, cache, environ, progress, archive)
     except OSError as error:
         if error.errno != errno.ENOSPC:
@@ -92,17 +91,3 @@ def _make_alone(
         )
         made |= build(todo, cache, find_or_fetch(cache, environ, progress), progress)
     return made
-
-
-class _Patience:
-    """Waits for another run that builds, and says so."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._step: Step | None = None
-
-    def __call__(self) -> None:
-        if self._step is None:
-            self._step = self._progress.begin("waiting for another run that builds the programs")
-        time.sleep(REFRESH_S)
-        self._step.tick()

@@ -69,7 +69,7 @@ class Cache:
         """
         self._make()
         with (self.root / "lock").open("w") as lock:
-            while not _try_lock(lock.fileno()):
+            while not try_lock(lock.fileno()):
                 while_waiting()
             for leftover in self.root.glob(f"{SCRATCH_PREFIX}*"):
                 shutil.rmtree(leftover, ignore_errors=True)
@@ -90,7 +90,8 @@ def is_program(path: Path) -> bool:
     return path.is_file() and os.access(path, os.X_OK)
 
 
-def _try_lock(descriptor: int) -> bool:
+def try_lock(descriptor: int) -> bool:
+    """Take the lock of an open file, if nobody has it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from tools.controlplane.cache import Cache, is_program
 from tools.controlplane.longrun import LongRun
-from tools.controlplane.progress import REFRESH_S, Progress
+from tools.controlplane.progress import Patience, Progress
 from tools.controlplane.toolchain import find_or_fetch
 
 EXPECTED_S: Final = 15.0
@@ -31,7 +30,7 @@ def ensure_go_program(
     place = cache.root / "own" / _digest(folder) / folder.name
     if is_program(place):
         return place
-    with cache.locked(lambda: time.sleep(REFRESH_S)):
+    with cache.locked(Patience(progress)):
         if not is_program(place):
             _build(folder, place, cache, environ, progress)
     return place

@@ -118,3 +118,17 @@ def duration(seconds: float) -> str:
     """
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+class Patience:
+    """Waits for another run that builds, and says so."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._step: Step | None = None
+
+    def __call__(self) -> None:
+        if self._step is None:
+            self._step = self._progress.begin("waiting for another run that builds the programs")
+        time.sleep(REFRESH_S)
+        self._step.tick()

@@ -6,15 +6,15 @@ one can be there at a time: a lock, held by this process, keeps two real nodes a
 
 from __future__ import annotations
 
-import fcntl
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from tools.controlplane.cache import try_lock
 from tools.controlplane.errors import ControlPlaneError
 from tools.controlplane.realnode.settings import BRIDGE, BRIDGE_ADDRESS
 
@@ -23,12 +23,11 @@ POLL_S: Final = 0.5
 
 
 @contextmanager
-def bridge(lock: Path, while_waiting: Callable[[], None] = lambda: None) -> Iterator[str]:
+def bridge(lock: Path) -> Iterator[str]:
     """The bridge's address, while nobody else has a real node on this machine."""
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("w") as held:
-        while not _try_lock(held.fileno()):
-            while_waiting()
+        while not try_lock(held.fileno()):
             time.sleep(POLL_S)
         remove()
         _ip("link", "add", BRIDGE, "type", "bridge")
@@ -44,13 +43,6 @@ def remove() -> None:
     """Take the bridge away, if it is there."""
     if Path(f"/sys/class/net/{BRIDGE}").exists():
         _ip("link", "del", BRIDGE)
-
-
-def _try_lock(descriptor: int) -> bool:
-    with suppress(BlockingIOError):
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False
 
 
 def _ip(*words: str) -> None:
