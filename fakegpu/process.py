@@ -1,4 +1,4 @@
-"""What both programs do as processes: end at a signal, serve HTTP for as long as they run."""
+"""What the programs do as processes: end at a signal, wait for news, serve HTTP while they run."""
 
 from __future__ import annotations
 
@@ -27,6 +27,14 @@ def stopped_by_signals() -> asyncio.Event:
     for number in SIGNALS:
         asyncio.get_running_loop().add_signal_handler(number, signalled, number)
     return stop
+
+
+async def news_within(news: asyncio.Event, timeout_s: float) -> None:
+    """Wait until something is told, at most so long; what is told from now on is news again."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            await news.wait()
+    news.clear()
 
 
 @contextlib.asynccontextmanager

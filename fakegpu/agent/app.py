@@ -22,8 +22,8 @@ from fakegpu.exporter import server
 from fakegpu.exporter.metrics import Exported, host_name
 from fakegpu.node.labels import can_be_numbered
 from fakegpu.node.reading import Reading, read_all
-from fakegpu.node.supply import Device, Supply, supply
-from fakegpu.process import serving, stopped_by_signals
+from fakegpu.node.supply import Supply, units
+from fakegpu.process import news_within, serving, stopped_by_signals
 from fakegpu.topology.nodetopology import NodeTopology, TopologyError, decode_yaml
 from fakegpu.wire import Listed, MapFacts, News
 from scheduler.model.names import NUMBERED
@@ -48,7 +48,9 @@ class App:
         self._rng = random.Random()
         self._map_name = f"{config.topology.name}-{node}"
         self._record: MapFacts | None = None
+        self._text: str | None = None
         self._topology: NodeTopology | None = None
+        self._supply: Supply = {}
         self._readings: tuple[Reading, ...] = ()
         self._news = asyncio.Event()
         self._stages = Stages()
@@ -110,27 +112,20 @@ class App:
         else:
             self._record = news.value
         text = self._record.data.get(names.TOPOLOGY_KEY, "") if self._record else ""
+        if text == self._text:
+            return  # only who holds what has changed
+        self._text = text
         try:
             self._topology = decode_yaml(text) if text else None
         except TopologyError as error:
             log.error("the node's topology cannot be read, the last one stays", problem=str(error))
             return
-        self._fleet.tell(self._units())
+        self._supply = units(self._topology) if self._topology else {}
+        self._fleet.tell(self._supply)
         self._news.set()
 
-    def _units(self) -> Supply:
-        """What the kubelet is told: devices, and as many of other resources as there shall be."""
-        if self._topology is None:
-            return {}
-        units = supply(self._topology)
-        others = self._topology.other_devices
-        for other in () if others is msgspec.UNSET else others:
-            numbered = (Device(f"{other.name}-{n}", 0) for n in range(other.count))
-            units[other.name] = (*units.get(other.name, ()), *numbered)
-        return units
-
     def _resources(self) -> Iterable[str]:
-        return self._units()
+        return self._supply
 
     def _assigned(self) -> str | None:
         """What is written of who holds what; None where there is nothing to write to."""
@@ -161,10 +156,7 @@ class App:
                 read_all(topology, self._rng.randint, self._asking.of) if topology else ()
             )
             self._folder.write(self._readings)
-            waiting = asyncio.create_task(self._news.wait())
-            await asyncio.wait({waiting}, timeout=self._config.node.export_interval_s)
-            waiting.cancel()
-            self._news.clear()
+            await news_within(self._news, self._config.node.export_interval_s)
 
     async def _label(self) -> None:
         """Say on the node whether the scheduler may choose devices by number."""

@@ -18,6 +18,7 @@ import structlog
 from fakegpu import names
 from fakegpu.deviceplugin.messages import PodResourcesList
 from fakegpu.deviceplugin.plugin import held
+from fakegpu.process import news_within
 from scheduler.watch.client import ApiError, Unreachable
 
 SOCKET: Final = Path("pod-resources") / "kubelet.sock"
@@ -67,10 +68,7 @@ class Follower:
                 log.debug("the kubelet does not tell who holds what", socket=str(self._socket))
             except (ApiError, Unreachable) as error:
                 log.warning("assigned devices not written", problem=str(error))
-            waiting = asyncio.create_task(self._news.wait())
-            await asyncio.wait({waiting}, timeout=LOOK_S)
-            waiting.cancel()
-            self._news.clear()
+            await news_within(self._news, LOOK_S)
 
     async def _look(self) -> None:
         recorded = self._recorded()

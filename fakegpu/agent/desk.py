@@ -16,13 +16,13 @@ from fakegpu.agent.folder import IN_CONTAINER, SMI_IN_CONTAINER, Folder
 from fakegpu.deviceplugin.messages import Equipment, Mount, PodResourcesList, Wish
 from fakegpu.deviceplugin.plugin import Refused, held
 from fakegpu.node.choice import Ask, Known, preferred, refusal
+from fakegpu.node.labels import PREFIX
 from fakegpu.node.poduse import PodUse
 from fakegpu.node.supply import physical
 from fakegpu.topology.nodetopology import NodeTopology
 from scheduler.watch.client import ApiError, Client, Unreachable
 from scheduler.watch.wire import Listed
 
-NVIDIA: Final = "nvidia.com/"
 PODS_S: Final = 3.0
 KUBELET_S: Final = 2.0
 
@@ -95,7 +95,7 @@ class Desk:
         log.info("allocated", resource=resource, devices=",".join(ids))
         self._given()
         devices = list(dict.fromkeys(physical(one) for one in ids))
-        if not resource.startswith(NVIDIA) and not devices[0].startswith(("GPU-", "MIG-")):
+        if not resource.startswith(PREFIX) and not devices[0].startswith(("GPU-", "MIG-")):
             return Equipment()
         mounts = [
             Mount(str(IN_CONTAINER / device), self._folder.device_on_host(device), True)

@@ -182,6 +182,7 @@ class Reconciler:
 
     async def _leave(self, name: str, node: NodeFacts | None, pool_name: str) -> None:
         """A node that is in no pool: what we gave it goes, the ConfigMap last, as the marker."""
+        self._world.lost.discard(self._world.map_name(name))  # nobody writes it again
         desk = self._desks.pop(name, None)
         if node is not None and pool_name:
             self._desks[name] = Desk(said=desk.said if desk else frozenset())

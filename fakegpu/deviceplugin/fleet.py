@@ -18,6 +18,7 @@ import structlog
 from fakegpu.deviceplugin.messages import HEALTHY, UNHEALTHY, PluginDevice
 from fakegpu.deviceplugin.plugin import Desk, Plugin, register
 from fakegpu.node.supply import Device
+from fakegpu.process import news_within
 from scheduler.model.names import GPU
 
 KUBELET_SOCKET: Final = "kubelet.sock"
@@ -53,10 +54,7 @@ class Fleet:
         try:
             while True:
                 await self._look()
-                self._is_new.clear()
-                with_news = asyncio.create_task(self._is_new.wait())
-                await asyncio.wait({with_news}, timeout=LOOK_S)
-                with_news.cancel()
+                await news_within(self._is_new, LOOK_S)
         finally:
             await self._stop()
 

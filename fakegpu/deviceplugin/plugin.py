@@ -134,25 +134,22 @@ def _unary(method: Callable[..., Any], kind: type[Message]) -> grpc.RpcMethodHan
 
 async def register(kubelet: Path, plugin: Plugin, timeout_s: float = 5.0) -> None:
     """Introduce a plugin to the kubelet; grpc.aio.AioRpcError or TimeoutError where that fails."""
-    async with grpc.aio.insecure_channel(f"unix://{kubelet}") as channel:
-        call = channel.unary_unary(
-            f"/{messages.REGISTRATION}/Register",
-            request_serializer=encode,
-            response_deserializer=_reader(Empty),
-        )
-        request = messages.RegisterRequest(
-            messages.VERSION, plugin.socket.name, plugin.resource, OPTIONS
-        )
-        await call(request, timeout=timeout_s)
+    request = messages.RegisterRequest(
+        messages.VERSION, plugin.socket.name, plugin.resource, OPTIONS
+    )
+    await _call(kubelet, f"/{messages.REGISTRATION}/Register", request, Empty, timeout_s)
 
 
 async def held(kubelet: Path, timeout_s: float = 5.0) -> messages.PodResourcesList:
     """Which container holds which units, as the kubelet knows it."""
-    async with grpc.aio.insecure_channel(f"unix://{kubelet}") as channel:
+    method, kind = f"/{messages.POD_RESOURCES}/List", messages.PodResourcesList
+    return await _call(kubelet, method, Empty(), kind, timeout_s)
+
+
+async def _call(socket: Path, method: str, request: Message, kind: type[M], timeout_s: float) -> M:
+    async with grpc.aio.insecure_channel(f"unix://{socket}") as channel:
         call = channel.unary_unary(
-            f"/{messages.POD_RESOURCES}/List",
-            request_serializer=encode,
-            response_deserializer=_reader(messages.PodResourcesList),
+            method, request_serializer=encode, response_deserializer=_reader(kind)
         )
-        answer: messages.PodResourcesList = await call(Empty(), timeout=timeout_s)
+        answer: M = await call(request, timeout=timeout_s)
         return answer

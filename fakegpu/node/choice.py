@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import msgspec
-from msgspec import UNSET
 
 from fakegpu.node.poduse import PodUse
 from fakegpu.node.supply import Device, physical, supply
 from fakegpu.node.usage import chosen_ids
-from fakegpu.topology.nodetopology import NodeTopology, Sharing
+from fakegpu.topology.nodetopology import NodeTopology
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,11 +105,10 @@ def _spread(
 
 def refusal(topology: NodeTopology, resource: str, count: int) -> str:
     """Why a container may not have so many; an empty text where it may."""
-    sharing = Sharing() if topology.sharing is UNSET else topology.sharing
+    sharing = topology.shared
     if count < 2 or not sharing.fail_requests_greater_than_one:
         return ""
-    names = [one.name if one.rename is UNSET else one.rename for one in sharing.resources]
-    if resource not in names:
+    if resource not in (one.offered for one in sharing.resources):
         return ""
     return (
         f"request for '{resource}: {count}' too large: maximum request size for shared resources"

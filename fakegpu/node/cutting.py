@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from fakegpu.topology.ids import mig_id
 from fakegpu.topology.migconfig import Layouts
-from fakegpu.topology.nodetopology import NodeTopology, mig_id
+from fakegpu.topology.nodetopology import NodeTopology
 from scheduler.model import mig
 from scheduler.model.cut import CutState, Instance, NodeCuts, Order
 from scheduler.model.device import Spot

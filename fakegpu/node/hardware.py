@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from msgspec import UNSET, UnsetType
 
+from fakegpu.topology.ids import gpu_id, mig_id
 from fakegpu.topology.migconfig import Layouts
 from fakegpu.topology.nodetopology import (
     Failure,
@@ -14,8 +15,6 @@ from fakegpu.topology.nodetopology import (
     MigStrategy,
     NodeTopology,
     Sharing,
-    gpu_id,
-    mig_id,
 )
 from fakegpu.topology.pools import GpuKind, Pool
 from scheduler.model import mig

@@ -79,11 +79,6 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     instances: tuple[InstanceReading, ...] = ()
     parts: tuple[Part, ...] = ()
 
-    @property
-    def all_parts(self) -> tuple[Part, ...]:
-        """Of the GPU and of its instances."""
-        return (*self.parts, *(part for one in self.instances for part in one.parts))
-
 
 def read_all(topology: NodeTopology, draw: Draw, asked: Asked) -> tuple[Reading, ...]:
     """What every GPU shows."""
@@ -162,19 +157,16 @@ def _parts(status: Status, draw: Draw, asked: Asked) -> tuple[Part, ...]:
         (_busy(uid, usage, draw, asked), usage.fb_used)
         for uid, usage in status.pod_gpu_usage_status.items()
     ]
-    holders = status.held_by
     pods: dict[tuple[str, str], list[AllocatedBy]] = {}
-    for holder in holders:
+    for holder in status.held_by:
         pods.setdefault((holder.namespace, holder.pod), []).append(holder)
-    if len(pods) != len(usages):
-        busy, used = _total(100, (b for b, _ in usages)), sum(u for _, u in usages)
-        return tuple(
-            _part(holder, busy if number == 0 else 0, used if number == 0 else 0)
-            for number, holder in enumerate(holders)
-        )
+    groups = list(pods.values())
+    if len(groups) != len(usages):
+        usages = [(_total(100, (busy for busy, _ in usages)), sum(used for _, used in usages))]
+        groups = [list(status.held_by)]
     return tuple(
-        _part(holder, busy if number == 0 else 0, used if number == 0 else 0)
-        for (busy, used), containers in zip(usages, pods.values(), strict=True)
+        _part(holder, *(shown if number == 0 else (0, 0)))
+        for shown, containers in zip(usages, groups, strict=True)
         for number, holder in enumerate(containers)
     )
 

@@ -67,12 +67,9 @@ def _status(
 
 def _replicas(topology: NodeTopology, pod: PodUse, holder: AllocatedBy) -> int:
     """Into how many parts the device is shared that this container holds."""
-    if topology.sharing is UNSET:
-        return 1
     for need in pod.needs:
-        for shared in topology.sharing.resources:
-            name = shared.name if shared.rename is UNSET else shared.rename
-            if need.container == holder.container and need.resource == name:
+        for shared in topology.shared.resources:
+            if need.container == holder.container and need.resource == shared.offered:
                 return shared.replicas
     return 1
 

@@ -49,12 +49,21 @@ def supply(topology: NodeTopology, *, with_lost: bool = False) -> Supply:
             continue
         for resource, device in _devices(topology, single, index, gpu):
             found.setdefault(resource, []).append(device)
-    sharing = Sharing() if topology.sharing is UNSET else topology.sharing
+    sharing = topology.shared
     shared: Supply = {}
     for resource, devices in found.items():
         name, replicated = _replicated(resource, devices, sharing)
         shared[name] = replicated
     return shared
+
+
+def units(topology: NodeTopology) -> Supply:
+    """What the kubelet is told: the supply, and as many of other resources as there shall be."""
+    found = supply(topology)
+    for other in () if topology.other_devices is UNSET else topology.other_devices:
+        numbered = (Device(f"{other.name}-{number}", 0) for number in range(other.count))
+        found[other.name] = (*found.get(other.name, ()), *numbered)
+    return found
 
 
 def single_profile(topology: NodeTopology) -> str | None:
@@ -92,8 +101,7 @@ def _replicated(
     shared = sharing.of(resource)
     if shared is None:
         return resource, tuple(devices)
-    name = resource if shared.rename is UNSET else shared.rename
-    return name, tuple(
+    return shared.offered, tuple(
         msgspec.structs.replace(device, id=f"{device.id}{REPLICA}{number}")
         for number in range(shared.replicas)
         for device in devices
@@ -111,12 +119,9 @@ def amounts(topology: NodeTopology, limits: Mapping[str, int] = {}) -> Amounts:
     """Capacity and allocatable; ``limits`` are the injected ones, which only lower."""
     capacity: dict[str, int] = {}
     allocatable: dict[str, int] = {}
-    for resource, devices in supply(topology).items():
+    for resource, devices in units(topology).items():
         capacity[resource] = len(devices)
         allocatable[resource] = sum(device.is_healthy for device in devices)
-    for other in () if topology.other_devices is UNSET else topology.other_devices:
-        capacity[other.name] = capacity.get(other.name, 0) + other.count
-        allocatable[other.name] = allocatable.get(other.name, 0) + other.count
     for resource, limit in limits.items():
         if resource in allocatable:
             allocatable[resource] = min(allocatable[resource], limit)

@@ -15,7 +15,7 @@ import msgspec
 
 from fakegpu.node.poduse import Need, PodUse
 from fakegpu.node.statuses import written
-from fakegpu.node.supply import Device, physical, supply
+from fakegpu.node.supply import Device, mig_resource, physical, supply
 from fakegpu.topology.nodetopology import (
     AllocatedBy,
     NodeTopology,
@@ -144,6 +144,5 @@ def chosen_ids(topology: NodeTopology, pod: PodUse) -> dict[str, list[str]]:
         gpu = topology.gpus[spot.gpu] if spot.gpu < len(topology.gpus) else None
         for device in gpu.instances if gpu else ():
             if (device.profile, device.position) == (spot.profile, spot.start):
-                resource = f"nvidia.com/mig-{spot.profile.replace('+', '.')}"
-                found.setdefault(resource, []).append(device.id)
+                found.setdefault(mig_resource(spot.profile), []).append(device.id)
     return found

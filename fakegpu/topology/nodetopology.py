@@ -7,7 +7,6 @@ not have are left out where they say nothing.
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, Final, Literal
 
 import msgspec
@@ -128,6 +127,11 @@ class Shared(_Wire, frozen=True):
     replicas: int
     rename: str | UnsetType = UNSET
 
+    @property
+    def offered(self) -> str:
+        """The resource as it is handed out."""
+        return self.name if self.rename is UNSET else self.rename
+
 
 class Sharing(_Wire, frozen=True):
     """Time-slicing, as in NVIDIA's device plugin."""
@@ -151,6 +155,11 @@ class NodeTopology(_Wire, frozen=True):
     mig_strategy: MigStrategy = "mixed"
     other_devices: tuple[OtherDevice, ...] | UnsetType = UNSET
     sharing: Sharing | UnsetType = UNSET
+
+    @property
+    def shared(self) -> Sharing:
+        """What is shared; where nothing is said, nothing."""
+        return Sharing() if self.sharing is UNSET else self.sharing
 
     def product_of(self, gpu: Gpu) -> str:
         """A GPU's product."""
@@ -219,26 +228,3 @@ def _renamed(value: Any, spelling: dict[str, str]) -> Any:
     if isinstance(value, list | tuple):
         return [_renamed(inner, spelling) for inner in value]
     return value
-
-
-def gpu_id(node: str, index: int) -> str:
-    """The id of a GPU: the same for ever, and the same as the seed operator's.
-
-    >>> gpu_id("node1", 0)
-    'GPU-9c371748-0caa-5ed1-a957-7da694d693b6'
-    """
-    return "GPU-" + _uuid5(f"{node}-{index}")
-
-
-def mig_id(node: str, index: int, profile: str, position: int) -> str:
-    """The id of a MIG instance: the same whenever the same one is cut again."""
-    return "MIG-" + _uuid5(f"{node}-{index}-{profile}-{position}")
-
-
-def _uuid5(name: str) -> str:
-    """A UUID of version 5 in the nil namespace (RFC 9562): no clock, no chance."""
-    digest = bytearray(hashlib.sha1(bytes(16) + name.encode(), usedforsecurity=False).digest()[:16])
-    digest[6] = digest[6] & 0x0F | 0x50
-    digest[8] = digest[8] & 0x3F | 0x80
-    text = digest.hex()
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"sort"
 	"strings"
 	"time"
 )
@@ -34,6 +33,7 @@ func full(gpus []GPU, now time.Time) string {
 	row(0, "CUDA Version", gpus[0].CudaVersion)
 	out.WriteString("\n")
 	row(0, "Attached GPUs", fmt.Sprint(len(gpus)))
+	main := mainProcess()
 	for _, gpu := range gpus {
 		fmt.Fprintf(&out, "GPU %s\n", busID)
 		row(1, "Product Name", gpu.Name)
@@ -77,7 +77,6 @@ func full(gpus []GPU, now time.Time) string {
 		section(1, "Clocks")
 		row(2, "SM", fmt.Sprintf("%d MHz", gpu.SMClock))
 		row(2, "Memory", fmt.Sprintf("%d MHz", gpu.MemoryClock))
-		main := mainProcess()
 		if main.name == "" || gpu.MemoryUsed == 0 {
 			row(1, "Processes", "None")
 		} else {
@@ -90,5 +89,3 @@ func full(gpus []GPU, now time.Time) string {
 	}
 	return out.String()
 }
-
-func sortNames(names []string) { sort.Strings(names) }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -191,6 +192,6 @@ func fieldNames() string {
 	for name := range fields {
 		names = append(names, "\""+name+"\"")
 	}
-	sortNames(names)
+	sort.Strings(names)
 	return strings.Join(names, "\n") + "\n"
 }

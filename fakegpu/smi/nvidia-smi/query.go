@@ -66,7 +66,7 @@ var fields = map[string]field{
 
 var aliases = map[string]string{
 	"gpu_name": "name", "gpu_uuid": "uuid", "gpu_bus_id": "pci.bus_id", "gpu_serial": "serial",
-	"clocks.current.graphics": "clocks.gr", "clocks.sm ": "clocks.sm",
+	"clocks.current.graphics": "clocks.gr",
 }
 
 func utilization(gpu GPU, _ []GPU, _ time.Time) string {
@@ -142,7 +142,7 @@ func queryApps(names string, how format, gpus []GPU) (string, error) {
 	if !how.noHeader {
 		header := strings.ReplaceAll(names, ",", ", ")
 		header = strings.ReplaceAll(header, "used_memory", "used_gpu_memory [MiB]")
-		lines = append(lines, strings.ReplaceAll(header, "used_gpu_gpu", "used_gpu"))
+		lines = append(lines, header)
 	}
 	for _, gpu := range gpus {
 		if main.name == "" || gpu.MemoryUsed == 0 {

@@ -9,14 +9,13 @@ import yaml
 
 from fakegpu.node.usage import assign
 from fakegpu.server import encode_cluster
+from fakegpu.topology.ids import gpu_id, mig_id
 from fakegpu.topology.nodetopology import (
     TopologyError,
     decode_json,
     decode_yaml,
     encode_json,
     encode_yaml,
-    gpu_id,
-    mig_id,
 )
 from tests.unit.fakegpu.nodes import H200, fake, slicing, topology, use
 
