@@ -66,7 +66,8 @@ class Admission:
             return Reviewed(raw, mutate.Outcome())
         passed: tuple[str, ...] = ()
         answer: Answer | None = None
-        if mutate.needs_answer(raw, request, self._webhook):
+        case = mutate.Case(raw, request, self._webhook)
+        if case.needs_answer:
             decided = admit(
                 cluster, self.promises, waiting, pod, request.scope, self._rules, now=now
             )
@@ -79,7 +80,7 @@ class Admission:
             )
             if decided.is_promised:
                 answer = keep(self.promises, decided, f"r-{number:06d}", now)
-        outcome = mutate.review(raw, request, answer, self._webhook)
+        outcome = case.outcome(answer)
         return Reviewed(apply(raw, outcome.patch), outcome, passed)
 
     def _is_called(self, pod: Pod, cluster: Cluster, entry: str) -> bool:

@@ -2,7 +2,7 @@
 
 It runs in the loop's own process and thread, so an answer sees exactly the state that
 decisions see. Only here do promises get their ids and their time. Who does not lead asks the
-leader, if it is told how; what the leader is asked comes in through ``reply``.
+leader, if it is told how; what the leader is asked comes in through ``forwarded``.
 """
 
 from __future__ import annotations
@@ -83,12 +83,8 @@ class Answerer:
         return reply
 
     async def forwarded(self, body: bytes) -> Reply:
-        """Answer another replica's question."""
-        return await self.reply(body, ROOM_WAIT_FORWARDED_S)
-
-    async def reply(self, body: bytes, room_wait_s: float = ROOM_WAIT_S) -> Reply:
-        """Answer one question here; 421 without the lead."""
-        reply = self._reply(body, room_wait_s)
+        """Answer another replica's question here; 421 without the lead."""
+        reply = self._reply(body, ROOM_WAIT_FORWARDED_S)
         return reply if isinstance(reply, Reply) else await reply
 
     def _reply(self, body: bytes, room_wait_s: float) -> Reply | Awaitable[Reply]:
@@ -108,15 +104,6 @@ class Answerer:
 
     async def _reply_later(self, question: Question, pod: Pod, room_wait_s: float) -> Reply:
         return Reply(200, msgspec.json.encode(await self._answer_later(question, pod, room_wait_s)))
-
-    async def answer(
-        self, question: Question, pod: Pod, room_wait_s: float = ROOM_WAIT_S
-    ) -> Answer:
-        """Decide on one pod and keep the promise that goes with it (unless it is a dry run)."""
-        answer = self._answer(question, pod)
-        if answer is None:
-            answer = await self._answer_later(question, pod, room_wait_s)
-        return answer
 
     def _answer(self, question: Question, pod: Pod) -> Answer | None:
         """The answer as things are now; None where too many promises wait for their pods."""

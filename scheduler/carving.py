@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 import structlog
@@ -27,7 +27,7 @@ from scheduler.model.cut import Order
 from scheduler.model.moment import rfc3339
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Cause
-from scheduler.relabeling import Relabeling
+from scheduler.relabeling import Relabeling, Teller
 from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev
 from scheduler.state.cluster import Cluster
@@ -37,13 +37,6 @@ from scheduler.state.rests import Rests
 TIMEOUT_S: Final = 60.0
 
 log = structlog.get_logger("cuts")
-
-
-class Teller(Protocol):
-    """Who writes events on pods."""
-
-    def note(self, pod: Pod, reason: str, text: str) -> None:
-        """An event that the pod's author should read."""
 
 
 class Open(msgspec.Struct):

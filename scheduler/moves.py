@@ -97,8 +97,7 @@ class Moves:
                 self._course.seen(ticket, now)
                 return self._course.step(ticket, now) if acts() else []
             case ev.TicketVanished(ticket_id):
-                self._state.promises.void(ticket_id)
-                return self._course.vanished(ticket_id, now)
+                return self._gone(ticket_id, now)
             case ev.TicketsListed(tickets):
                 return self._tickets_listed(tickets, now)
             case ev.TicketUnwritten(ticket_id, message):
@@ -108,6 +107,11 @@ class Moves:
             case ev.EvictionEnded():
                 return self._course.eviction_ended(event, now)
 
+    def _gone(self, ticket_id: str, now: float) -> list[ev.Change]:
+        """A move is over, however we learned it: what was promised for it waits for nobody."""
+        self._state.promises.void(ticket_id)
+        return self._course.vanished(ticket_id, now)
+
     def _tickets_listed(self, tickets: tuple[Ticket, ...], now: float) -> list[ev.Change]:
         listed = {ticket.id for ticket in tickets}
         gone = [one.id for one in self.tickets if one.id not in listed]
@@ -115,7 +119,7 @@ class Moves:
             change
             for ticket_id in gone
             if self.tickets.is_seen(ticket_id)
-            for change in self._course.vanished(ticket_id, now)
+            for change in self._gone(ticket_id, now)
         ]
         for ticket in tickets:
             self._course.seen(ticket, now)

@@ -25,7 +25,7 @@ from webhook.rawpod import RawPod
 #: Annotations that only the scheduler can judge, whatever the containers request.
 _ASKS: Final = (names.WANTED_MEMORY, *names.ADMISSION_KEYS)
 
-__all__ = ["Answer", "Case", "Config", "Denial", "Outcome", "Request", "needs_answer", "review"]
+__all__ = ["Answer", "Case", "Config", "Denial", "Outcome", "Request"]
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +89,8 @@ class Case:
             if self._refused is not None:
                 raise self._refused
             _decide(draft, self._request, self._map, answer)
+            if self._request.scope == "ours" and draft.pod is not self._pod:
+                mapped.check_annotations_size(draft.pod)
         except Refused as refused:
             denial = refused.denial
             draft.log.append(f"Denied pod {draft.key}: {denial.message}")
@@ -99,16 +101,6 @@ class Case:
             log=tuple(draft.log),
             audit=draft.audit,
         )
-
-
-def needs_answer(pod: RawPod, request: Request, config: Config) -> bool:
-    """Whether the scheduler has to be asked about this pod."""
-    return Case(pod, request, config).needs_answer
-
-
-def review(pod: RawPod, request: Request, answer: Answer | None, config: Config) -> Outcome:
-    """Decide about one pod; ``answer`` is None where the scheduler was not asked or is silent."""
-    return Case(pod, request, config).outcome(answer)
 
 
 def _is_in_scope(pod: RawPod, request: Request, config: Config) -> bool:
@@ -132,8 +124,6 @@ def _decide(
         tiernodes.bind(draft, answer.where)
         draft.warnings += answer.warnings
         _reserve(draft, answer)
-    if request.scope == "ours":
-        mapped.check_annotations_size(draft.pod)
 
 
 def _strip(draft: Draft, request: Request, answer: Answer | None) -> None:

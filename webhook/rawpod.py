@@ -7,7 +7,7 @@ own validation has the last word. Changing returns a new pod that shares every u
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from scheduler.model import names, quantity
@@ -148,19 +148,18 @@ def mig_resources(container: RawContainer) -> list[str]:
 
 def names_mig(container: RawContainer) -> bool:
     """Whether a MIG resource is named at all, however odd its amount."""
-    return any(
-        names.is_mig(resource) and count(written) != 0
-        for side in ("limits", "requests")
-        for resource, written in resources(container, side).items()
-    )
+    return _names(container, names.is_mig)
 
 
 def uses_devices(container: RawContainer) -> bool:
     """Whether a plugin or a claim gives the container its devices, numbered from 0 inside."""
-    if mapping(container.get("resources")).get("claims"):
-        return True
+    has_claims = bool(mapping(container.get("resources")).get("claims"))
+    return has_claims or _names(container, _is_plugin_resource)
+
+
+def _names(container: RawContainer, is_it: Callable[[str], bool]) -> bool:
     return any(
-        _is_plugin_resource(resource) and count(written) != 0
+        is_it(resource) and count(written) != 0
         for side in ("limits", "requests")
         for resource, written in resources(container, side).items()
     )

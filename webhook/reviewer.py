@@ -13,7 +13,7 @@ from typing import Final
 
 import structlog
 
-from scheduler.http1 import JSON, TEXT, Reply, Request
+from scheduler.http1 import JSON, TEXT, BadRequest, Reply, Request
 from scheduler.model import admission
 from scheduler.model.admission import Answer, Scope
 from webhook import mutate, review
@@ -26,15 +26,6 @@ from webhook.unixhttp import Exchange
 PATHS: Final[dict[str, Scope]] = {"/mutate": "ours", "/mutate/fallback": "any"}
 
 _log = structlog.get_logger(__name__)
-
-
-class Refusal(Exception):
-    """A request that is no review: a status and one line."""
-
-    def __init__(self, status: int, line: str) -> None:
-        super().__init__(line)
-        self.status = status
-        self.line = line
 
 
 class Reviewer:
@@ -58,9 +49,12 @@ class Reviewer:
                 pending = self._begin(asked, PATHS[request.path])
                 return self._after_asking(asked, case, pending, request.path, started)
             return self._reply(asked, case, None, request.path, started)
-        except Refusal as refusal:
+        except BadRequest as problem:
             self._count(request.path, "malformed", started)
-            return Reply(refusal.status, f"{refusal.line}\n".encode(), TEXT)
+            return problem.reply
+        except review.Malformed as problem:
+            self._count(request.path, "malformed", started)
+            return Reply(400, f"{problem}\n".encode(), TEXT)
         except Exception:
             self._count(request.path, "error", started)
             raise
@@ -80,20 +74,14 @@ class Reviewer:
     def _read(self, request: Request) -> Review:
         # Anybody in the cluster can reach us; the installer may let in the API server only.
         if self._needs_certificate and not request.is_known:
-            raise Refusal(403, "a client certificate is required")
+            raise BadRequest(403, "a client certificate is required\n")
         if request.headers.get("content-type", "").partition(";")[0].strip() != JSON:
-            raise Refusal(415, f"expected Content-Type: {JSON}")
-        try:
-            return review.decode(request.body)
-        except review.Malformed as error:
-            raise Refusal(400, str(error)) from error
+            raise BadRequest(415, f"expected Content-Type: {JSON}\n")
+        return review.decode(request.body)
 
     def _case(self, asked: Review, request: Request) -> Case | None:
         """The pod under review; None where there is none for us to decide about."""
-        try:
-            pod = review.new_pod(asked)
-        except review.Malformed as error:
-            raise Refusal(400, str(error)) from error
+        pod = review.new_pod(asked)
         if pod is None:
             return None
         about = mutate.Request(

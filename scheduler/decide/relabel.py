@@ -54,10 +54,9 @@ def is_idle(books: NodeBooks) -> bool:
 
 def _room(node: Node, profile: str) -> int:
     """How many instances the node would have; 0 where it is not to be cut."""
-    labels = node.labels
-    is_managed = labels.get(names.MIG_MANAGER) == "true"
+    is_managed = node.labels.get(names.MIG_MANAGER) == "true"
     if not is_managed or node.cuttable is not None or node.single_profile or node.mig_hold:
         return 0
-    board = mig.board_of(labels.get(names.GPU_PRODUCT, ""))
+    board = mig.BOARDS.get(node.geometry.board)
     known = mig.profile_of(board, profile) if board is not None else None
     return (node.gpu_count or 0) * known.max_count if known is not None else 0

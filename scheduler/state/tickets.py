@@ -39,8 +39,9 @@ class Tickets:
     def __init__(self) -> None:
         self._open: dict[str, Ticket] = {}
         self._assumed: set[str] = set()
-        self._takers: dict[str, Pod] = {}
-        self._ticket_of: dict[str, str] = {}
+        #: By what a pod says that it took and what it may take: the ticket decides which is true.
+        self._takers: dict[tuple[str, Match], Pod] = {}
+        self._claims: dict[str, tuple[str, Match]] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -79,28 +80,26 @@ class Tickets:
     # --- the pods that take them -------------------------------------------------------------
 
     def see_pod(self, pod: Pod) -> None:
-        """A pod may name the ticket that it took; of two pods that do, the first one counts."""
+        """A pod may name the ticket that it took; of two that may, the first one counts."""
+        self.lose_pod(pod.uid)
         ticket_id = pod.annotations.get(names.MOVE)
         if ticket_id is None:
             return
-        first = self._takers.setdefault(ticket_id, pod)
-        if first.uid != pod.uid:
-            return
-        self._takers[ticket_id] = pod
-        self._ticket_of[pod.uid] = ticket_id
+        match = match_of(pod)
+        if match is not None and (ticket_id, match) not in self._takers:
+            self._takers[ticket_id, match] = pod
+            self._claims[pod.uid] = ticket_id, match
 
     def lose_pod(self, uid: str) -> None:
         """A pod that took a ticket is gone: another one may take it."""
-        ticket_id = self._ticket_of.pop(uid, None)
-        if ticket_id is not None and self._takers[ticket_id].uid == uid:
-            del self._takers[ticket_id]
+        claim = self._claims.pop(uid, None)
+        if claim is not None:
+            del self._takers[claim]
 
     def taker(self, ticket: Ticket) -> Pod | None:
         """The pod that took a ticket. A pod that only claims to is none."""
-        pod = self._takers.get(ticket.id)
-        if pod is None or match_of(pod) != ticket.match or pod.uid == ticket.pod_uid:
-            return None
-        return pod
+        pod = self._takers.get((ticket.id, ticket.match))
+        return None if pod is None or pod.uid == ticket.pod_uid else pod
 
     # --- reading -----------------------------------------------------------------------------
 

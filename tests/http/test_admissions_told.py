@@ -8,7 +8,7 @@ import pytest
 from scheduler.answer import Answerer
 from scheduler.decide.admit import Rules
 from scheduler.model import names
-from scheduler.model.admission import Question
+from scheduler.model.admission import Answer, Question
 from scheduler.model.ladder import parse_ladder
 from scheduler.report.wire import PodAnswer
 from scheduler.state import event as ev
@@ -39,7 +39,8 @@ async def test_each_tier_that_was_not_free_is_told_with_its_reason(
     answerer = Answerer(stage.loop, rules, stage.metrics, stage.clock)
     for dry_run in (True, False):
         question = Question(uid="u", dry_run=dry_run, namespace="team", scope="ours", pod=body)
-        answer = await answerer.answer(question, pod("w", uid="", mig=MIG_2G))
+        reply = await answerer.forwarded(msgspec.json.encode(question))
+        answer = msgspec.json.decode(reply.content, type=Answer)
     tag = {names.RESERVATION: answer.reservation} if answer.reservation else {}
     stage.see(ev.PodSeen(pod("w", mig=MIG_2G, annotations=tag)))
     await stage.quiet()

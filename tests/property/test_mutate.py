@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scheduler.model import names
 from scheduler.model.admission import NOTHING, Answer, NodeKind, Rewrite
 from scheduler.model.where import Where
-from webhook.mutate import Config, Outcome, Request, review
+from webhook.mutate import Case, Config, Outcome, Request
 from webhook.patch import apply, difference
 
 TIERS = [names.mig_resource(p) for p in ("3g.40gb", "2g.20gb", "1g.10gb")] + [names.GPU]
@@ -152,7 +152,7 @@ requests = st.builds(Request, namespace=st.just("n"), scope=st.sampled_from(["ou
 
 def look(body: Any, request: Request, answer: Answer | None) -> Outcome:
     """One review with the usual configuration."""
-    return review(body, request, answer, CONFIG)
+    return Case(body, request, CONFIG).outcome(answer)
 
 
 @given(pods, requests, answers)

@@ -180,8 +180,8 @@ class Live:
         sent = {**raw, "metadata": {**raw["metadata"], "namespace": "default"}}
         sent["spec"] = {**with_requests(raw["spec"]), "priority": 0}
         request = mutate.Request(namespace="default", scope="ours")
-        answer = await self._asked(sent) if mutate.needs_answer(sent, request, WEBHOOK) else None
-        outcome = mutate.review(sent, request, answer, WEBHOOK)
+        case = mutate.Case(sent, request, WEBHOOK)
+        outcome = case.outcome(await self._asked(sent) if case.needs_answer else None)
         if outcome.denial is not None:
             return f"refused at admission: {outcome.denial.message}"
         stored = apply(sent, outcome.patch)
@@ -208,7 +208,7 @@ class Live:
             scope="ours",
             pod=msgspec.Raw(msgspec.json.encode(sent)),
         )
-        reply = await self._answerer.reply(msgspec.json.encode(question))
+        reply = await self._answerer.forwarded(msgspec.json.encode(question))
         assert reply.status == 200, reply
         return ANSWER.decode(reply.content)
 

@@ -51,6 +51,15 @@ def test_the_node_with_the_fewest_gpus_is_taken() -> None:
     assert candidate(state, wants_2g()) == Relabel("b", "all-2g.20gb")
 
 
+def test_a_board_is_known_by_its_memory_where_its_name_is_not_enough() -> None:
+    """An H20 with 141 GB has other profiles than one with 96."""
+    h20 = {names.GPU_PRODUCT: "NVIDIA-H20", names.GPU_MEMORY: "143771"}
+    state = cluster(managed(labels=h20))
+
+    assert candidate(state, pod(mig={"1g.18gb": 1})) == Relabel("n1", "all-1g.18gb")
+    assert candidate(state, pod(mig={"1g.12gb": 1})) is None
+
+
 NOT_TOUCHED = [
     pytest.param([managed(), pod("x", gpus=1, node="n1")], id="a-gpu-is-held"),
     pytest.param(

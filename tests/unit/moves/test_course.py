@@ -294,6 +294,20 @@ def failed_move(number: int) -> list[ev.Event]:
     ]
 
 
+@pytest.mark.parametrize(
+    "news", [ev.TicketVanished("restore-1-x"), ev.TicketsListed(())], ids=["deleted", "relist"]
+)
+def test_what_was_promised_for_a_move_that_is_over_waits_for_nobody(news: ev.Event) -> None:
+    world, _ = full(Workload("web"))
+    world.deliver(ev.TicketSeen(restoring("restore-1-x", pod_uid="gone")))
+    admitted = pod("web-y", uid="", mig={"2g.20gb": 1}, annotations={names.MOVE: "restore-1-x"})
+    world.promises.make("r-1", admitted, "cut", world.now, is_annotated=True)
+
+    world.deliver(news)
+
+    assert list(world.promises.unmet()) == []
+
+
 def test_a_new_template_is_another_chance() -> None:
     test = Workload("web")
     world, holder = full(test)

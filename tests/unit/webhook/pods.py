@@ -6,7 +6,7 @@ from typing import Any
 
 from scheduler.model import names
 from scheduler.model.admission import Answer, NodeKind, Rewrite, Scope
-from webhook.mutate import Config, Outcome, Request, review
+from webhook.mutate import Case, Config, Outcome, Request
 from webhook.patch import apply
 
 Json = dict[str, Any]
@@ -84,7 +84,7 @@ def run(
     body: Json, said: Answer | None = None, scope: Scope = "ours", namespace: str = "default"
 ) -> Outcome:
     """Review a pod with the usual configuration."""
-    return review(body, Request(namespace=namespace, scope=scope), said, CONFIG)
+    return Case(body, Request(namespace=namespace, scope=scope), CONFIG).outcome(said)
 
 
 def patched(body: Json, said: Answer | None = None, scope: Scope = "ours") -> Json:

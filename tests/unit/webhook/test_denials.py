@@ -16,7 +16,7 @@ from tests.unit.webhook.pods import (
     pod,
     run,
 )
-from webhook.mutate import Denial, Request, needs_answer
+from webhook.mutate import Case, Denial, Request
 
 MAP = "0=gpu-a:0,1"
 
@@ -44,7 +44,7 @@ def test_a_bad_map_is_denied_with_its_line(map_text: str, message: str) -> None:
     assert (outcome.denial.code, outcome.patch) == (400, ())
     assert outcome.denial.message.startswith(message)
     assert outcome.log[-1] == f"Denied pod default/w-0: {outcome.denial.message}"
-    assert not needs_answer(body, Request(namespace="default"), CONFIG)
+    assert not Case(body, Request(namespace="default"), CONFIG).needs_answer
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_bad_map_is_denied_with_its_line(map_text: str, message: str) -> None:
 def test_what_can_never_work_is_denied_in_one_line(body: Any, message: str) -> None:
     """And before the scheduler reserves anything for it."""
     assert run(body, answer()).denial == Denial(400, message)
-    assert not needs_answer(body, Request(namespace="default"), CONFIG)
+    assert not Case(body, Request(namespace="default"), CONFIG).needs_answer
 
 
 def test_annotations_that_leave_room_are_accepted() -> None:

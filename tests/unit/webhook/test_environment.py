@@ -16,7 +16,7 @@ from tests.unit.webhook.pods import (
     pod,
     run,
 )
-from webhook.mutate import Config, Request, review
+from webhook.mutate import Case, Config, Request
 
 SEED_MAP = "0=node1:0,1\n1=node2:2\n2=node3:0,1,2\n3=node4:3\n4=node4:3"
 KEY = "@cuda-visible-devices"
@@ -174,7 +174,7 @@ def test_the_schedulers_name_is_configuration() -> None:
 
     def reviewed(name: str) -> bool:
         config = Config(scheduler_name=name)
-        return bool(review(body, Request(namespace="default"), None, config).patch)
+        return bool(Case(body, Request(namespace="default"), config).outcome(None).patch)
 
     assert reviewed("gpus-of-team-a")
     assert not reviewed("gpu-scheduler")

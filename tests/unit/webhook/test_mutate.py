@@ -20,7 +20,7 @@ from tests.unit.webhook.pods import (
     rewrite,
     run,
 )
-from webhook.mutate import Outcome, Request, needs_answer
+from webhook.mutate import Case, Outcome, Request
 from webhook.patch import apply
 
 MAP = "0=gpu-a:0,1"
@@ -226,7 +226,7 @@ def test_the_scheduler_is_asked_only_where_its_answer_matters(
     body: Any, scope: Any, asks: bool
 ) -> None:
     """A question may reserve a slice, so none is asked in vain."""
-    assert needs_answer(body, Request(namespace="default", scope=scope), CONFIG) is asks
+    assert Case(body, Request(namespace="default", scope=scope), CONFIG).needs_answer is asks
 
 
 def test_names_cannot_write_into_the_log() -> None:

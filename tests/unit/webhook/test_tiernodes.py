@@ -26,7 +26,7 @@ from tests.unit.webhook.pods import (
     rewrite,
     run,
 )
-from webhook.mutate import Request, needs_answer
+from webhook.mutate import Case, Request
 
 A100 = Where((("gpu-type", "a100"),))
 LARGE = Where(memory_mib=15000)
@@ -175,8 +175,8 @@ def test_a_wish_is_fulfilled_once() -> None:
 def test_the_scheduler_is_asked_about_a_wish_and_not_about_a_pod_without() -> None:
     request = Request(namespace="n", scope="ours")
 
-    assert needs_answer(wish(), request, CONFIG)
-    assert not needs_answer(pod(), request, CONFIG)
+    assert Case(wish(), request, CONFIG).needs_answer
+    assert not Case(pod(), request, CONFIG).needs_answer
 
 
 def test_without_an_answer_a_wish_stays_one() -> None:

@@ -1,0 +1,52 @@
+"""Whose a ticket is: what a pod says of itself is a claim, and the ticket decides."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler.model import names
+from scheduler.model.pod import Pod
+from scheduler.state.tickets import Stage, Tickets
+from tests.builders import pod, restoring
+
+TICKET = restoring("restore-1-00000001")
+
+
+def claims(name: str, owner: str) -> Pod:
+    return pod(name, owner=owner, annotations={names.MOVE: TICKET.id})
+
+
+FORGED = [
+    pytest.param("", id="bare"),
+    pytest.param("Deployment/other@r1", id="another-owner"),
+    pytest.param("Deployment/web@r2", id="another-template"),
+]
+
+
+@pytest.mark.parametrize("owner", FORGED)
+def test_a_forged_claim_keeps_nobody_from_the_ticket(owner: str) -> None:
+    tickets = Tickets()
+    tickets.see(TICKET)
+    replacement = claims("web-y", "Deployment/web@r1")
+
+    tickets.see_pod(claims("forger", owner))
+    assert tickets.stage(TICKET, {}) is Stage.AWAITED
+
+    tickets.see_pod(replacement)
+    assert tickets.taker(TICKET) == replacement
+
+
+def test_of_two_that_may_take_it_the_first_one_does_until_it_is_gone() -> None:
+    tickets = Tickets()
+    tickets.see(TICKET)
+    first, second = (claims(f"web-{n}", "Deployment/web@r1") for n in (1, 2))
+    for one in (first, second, first):
+        tickets.see_pod(one)
+    assert tickets.taker(TICKET) == first
+
+    tickets.lose_pod(second.uid)
+    assert tickets.taker(TICKET) == first
+
+    tickets.lose_pod(first.uid)
+    tickets.see_pod(second)
+    assert tickets.taker(TICKET) == second
