@@ -162,7 +162,7 @@ class Connection(asyncio.Protocol):
     def _answer(self, request: Request) -> None:
         try:
             reply = self._server.handler(request)
-        except Exception:
+        except Exception:  # whatever a handler stumbles over, the client gets an answer
             log.exception("a request was not answered", path=request.path)
             reply = _INTERNAL
         if isinstance(reply, Reply):
@@ -173,7 +173,7 @@ class Connection(asyncio.Protocol):
     async def _finish(self, request: Request, answer: Awaitable[Reply]) -> None:
         try:
             reply = await answer
-        except Exception:
+        except Exception:  # whatever a handler stumbles over, the client gets an answer
             log.exception("a request was not answered", path=request.path)
             reply = _INTERNAL
         self._task = None

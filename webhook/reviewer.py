@@ -55,7 +55,7 @@ class Reviewer:
         except review.Malformed as problem:
             self._count(request.path, "malformed", started)
             return Reply(400, f"{problem}\n".encode(), TEXT)
-        except Exception:
+        except Exception:  # counted, and told by the server
             self._count(request.path, "error", started)
             raise
 

@@ -7,6 +7,7 @@ import random
 import socket
 import time
 import uuid
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -44,6 +45,7 @@ class App:
         self._rng = random.Random()
         self._world = world.World(config.topology.name)
         self._leads = False
+        self._on_lead: Callable[[bool], None] = lambda leads: None
         self._reflectors: list[Reflector[Any]] = []
         self._stages = Stages()
 
@@ -143,9 +145,6 @@ class App:
             enabled=election.leader_elect,
         )
 
-    def _on_lead(self, leads: bool) -> None:
-        """Replaced once there is somebody to tell."""
-
     async def _elect(self, elector: Elector, reconciler: Reconciler) -> None:
         def changed(leads: bool) -> None:
             if leads != self._leads:
@@ -153,7 +152,7 @@ class App:
                 log.info("leading" if leads else "standing by")
                 reconciler.led()
 
-        self._on_lead = changed  # type: ignore[method-assign]
+        self._on_lead = changed
         await elector.run()
 
     async def _synced(self, reconciler: Reconciler) -> None:

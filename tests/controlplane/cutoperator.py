@@ -46,7 +46,7 @@ class CutOperator:
             while not self._end.wait(ROUND_S):
                 for one in [] if self.is_mute else self._client.get(CUTS)["items"]:
                     self._answer(one)
-        except BaseException as error:
+        except BaseException as error:  # told to the test, which is in another thread
             self.failure = error
             raise
 

@@ -262,7 +262,6 @@ def test_the_test_workloads_ask_for_mig() -> None:
         assert all(name.startswith("nvidia.com/mig-") for name in container["resources"]["limits"])
 
 
-@pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
 @pytest.mark.contract("S2-17", "S0-27", "S0-28", "S0-B10")
 def test_the_certificates_script_writes_a_pair_of_the_services_names(tmp_path: Path) -> None:
     """And a Secret of both and the authority; the authority's key is written nowhere."""

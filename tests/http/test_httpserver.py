@@ -202,7 +202,7 @@ async def test_who_hangs_up_is_not_answered(desk: Desk) -> None:
     while not desk.asked:  # noqa: ASYNC110 - the handler has no other way to say it
         await asyncio.sleep(0.001)
     writer.close()
-    while not desk.ended:  # noqa: ASYNC110
+    while not desk.ended:  # noqa: ASYNC110 - as above
         await asyncio.sleep(0.001)
 
     assert desk.ended == ["cancelled"]
@@ -304,7 +304,7 @@ async def test_at_the_end_what_is_under_way_is_answered(desk: Desk) -> None:
     idle[1].write(QUESTION)
     await answer_from(idle[0])
     busy[1].write(QUESTION.replace(b"/place/v1", b"/later"))
-    while len(desk.asked) < 2:  # noqa: ASYNC110
+    while len(desk.asked) < 2:  # noqa: ASYNC110 - as above
         await asyncio.sleep(0.001)
     end = asyncio.create_task(desk.server.end(60.0))
     gone = await idle[0].read()
@@ -320,7 +320,7 @@ async def test_the_end_does_not_wait_longer_than_its_grace(desk: Desk) -> None:
     """An answer that never comes is cut off."""
     reader, writer = await desk.connect()
     writer.write(QUESTION.replace(b"/place/v1", b"/later"))
-    while not desk.asked:  # noqa: ASYNC110
+    while not desk.asked:  # noqa: ASYNC110 - as above
         await asyncio.sleep(0.001)
     await desk.server.end(0.01)
 
@@ -375,7 +375,7 @@ async def test_who_sends_on_while_he_is_answered_has_to_wait() -> None:
     connection.data_received(QUESTION)
     before = (wire.reads, len(desk.asked))
     desk.may_answer.set()
-    while len(desk.asked) < 2:  # noqa: ASYNC110
+    while len(desk.asked) < 2:  # noqa: ASYNC110 - as above
         await asyncio.sleep(0)
 
     assert before == (False, 1)

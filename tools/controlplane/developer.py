@@ -42,7 +42,7 @@ def up(directory: Path, *, nodes: int, gpus: int) -> tuple[ControlPlane, bool]:
     try:
         names = [f"gpu-{number}" for number in range(nodes)]
         add_nodes(plane.client, [FakeNode(name=name, gpus=gpus) for name in names])
-    except BaseException:
+    except BaseException:  # an interrupt too leaves nothing running
         plane.close()
         raise
     return plane, True

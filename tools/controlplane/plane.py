@@ -84,7 +84,7 @@ class ControlPlane:
                     raise
                 # etcd's data names the ports of the attempt that made it.
                 shutil.rmtree(layout.etcd_data, ignore_errors=True)
-            except BaseException:
+            except BaseException:  # an interrupt too leaves nothing running
                 plane.close()
                 raise
             else:

@@ -89,7 +89,7 @@ class RealNode:
         node = cls(plane, directory, name)
         try:
             node._begin(labels or {})
-        except BaseException:
+        except BaseException:  # an interrupt too leaves nothing running
             node.close()
             raise
         return node
