@@ -173,11 +173,11 @@ async def test_a_server_that_is_none_leaves_the_pods_own_words(person: Person) -
 
 
 def install_kubectl(folder: Path, api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kubectl that forwards to the made-up server."""
+    """A kubectl that forwards to the made-up server; what it was told is written before that."""
     address = api.url.removeprefix("http://")
     program = folder / "kubectl"
     line = f'echo "Forwarding from {address} -> 8090"'
-    program.write_text(f'#!/bin/sh\n{line}\necho "$@" > {folder}/words\nexec sleep 60\n')
+    program.write_text(f'#!/bin/sh\necho "$@" > {folder}/words\n{line}\nexec sleep 60\n')
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
 
