@@ -79,7 +79,8 @@ e2e: controlplane ## on a real kubelet with containerd (root; builds both the fi
 	$(BIN)/pytest -m e2e --durations=15 tests/e2e $(PYTEST_ARGS)
 
 .PHONY: nightly
-nightly: controlplane ## the long fault tests: a hundred kills, minutes of silence (quarter of an hour)
+nightly: controlplane ## a search for new examples, a hundred kills, minutes of silence (long)
+	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n 2 --timeout=900 tests/property $(PYTEST_ARGS)
 	$(BIN)/pytest -m nightly --durations=0 --log-cli-level=info tests/controlplane tests/property $(PYTEST_ARGS)
 
 .PHONY: mutants

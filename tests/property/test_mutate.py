@@ -195,15 +195,22 @@ def without_ours(body: Any) -> Any:
     }
     for field in ("initContainers", "containers"):
         for item in spec.get(field) or ():
-            for side in SIDES if item and item.get("resources") else ():
-                if item["resources"].get(side):
-                    item["resources"][side] = {
-                        k: v for k, v in item["resources"][side].items() if k not in TIERS
-                    }
             if item:
+                _without_tiers(item)
                 env = item.get("env") or []
                 item["env"] = [v for v in env if v is None or v["name"] != names.CUDA_ENV]
     return body
+
+
+def _without_tiers(container: Any) -> None:
+    """Amounts of tiers go, and with them the maps that hold nothing else."""
+    found = container.pop("resources", None) or {}
+    rest = {
+        side: {k: v for k, v in (amounts or {}).items() if side not in SIDES or k not in TIERS}
+        for side, amounts in found.items()
+    }
+    if kept := {side: amounts for side, amounts in rest.items() if amounts}:
+        container["resources"] = kept
 
 
 @given(pods, requests, answers)
