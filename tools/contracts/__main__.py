@@ -1,12 +1,13 @@
-"""``python -m tools.contracts``: write docs/contracts.md; refuse markers that name no row."""
+"""``python -m tools.contracts``: write docs/contracts.md; refuse answers that are none."""
 
 from __future__ import annotations
 
 import sys
 
+from tools.contracts.check import problems, read_from
 from tools.contracts.collect import ROOT, CollectionFailed, collect, group_by_row
 from tools.contracts.page import render
-from tools.contracts.rows import read_sections, row_ids
+from tools.contracts.rows import read_sections
 
 
 def main() -> int:
@@ -16,14 +17,15 @@ def main() -> int:
     except CollectionFailed as problem:
         print(problem, file=sys.stderr)
         return 1
-    unknown = sorted(set(tests) - row_ids(sections))
-    for row in unknown:
-        print(f"{tests[row][0]}: contract row {row!r} is not in rows.yaml", file=sys.stderr)
-    if unknown:
+    wrong = problems(sections, tests, read_from(ROOT))
+    for line in wrong:
+        print(line, file=sys.stderr)
+    if wrong:
         return 1
     page = ROOT / "docs" / "contracts.md"
     page.write_text(render(sections, tests), encoding="utf-8")
-    print(f"docs/contracts.md: {len(tests)} of {len(row_ids(sections))} rows are shown by a test")
+    count = sum(len(section.rows) for section in sections)
+    print(f"docs/contracts.md: {len(tests)} of {count} rows are shown by a test")
     return 0
 
 

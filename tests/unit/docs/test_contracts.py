@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tools.contracts.check import problems, read_from
 from tools.contracts.collect import ROOT, CollectionFailed, collect, group_by_row
 from tools.contracts.page import render
-from tools.contracts.rows import Section, read_sections, row_ids
+from tools.contracts.rows import Row, Section, read_sections
 
 EXAMPLE = """
 import pytest
@@ -41,10 +42,9 @@ def shown() -> dict[str, list[str]]:
     return group_by_row(collect())
 
 
-def test_every_marker_names_a_row(shown: dict[str, list[str]]) -> None:
-    unknown = {row: tests for row, tests in shown.items() if row not in row_ids(read_sections())}
-
-    assert unknown == {}, "not in tools/contracts/rows.yaml"
+def test_every_row_has_the_answer_that_its_part_asks_for(shown: dict[str, list[str]]) -> None:
+    """Markers name rows; in a complete part each row is shown, literally, or said to be no more."""
+    assert problems(read_sections(), shown, read_from(ROOT)) == []
 
 
 def test_the_page_is_fresh(shown: dict[str, list[str]]) -> None:
@@ -89,10 +89,75 @@ def test_tests_that_cannot_be_read_are_an_error_and_not_an_empty_page(tmp_path: 
         collect(tmp_path)
 
 
-def test_a_row_without_a_test_says_not_yet_and_a_bar_does_not_break_the_table() -> None:
-    sections = [Section(title="T", rows={"S0-1": "a|b", "S0-2": "c"})]
+SHOWN = {"S0-1": ["tests/t.py::x"]}
+ANSWERS = [
+    pytest.param("calls `a` and `b`", True, SHOWN, [], id="shown with its literals"),
+    pytest.param(
+        "calls `a` and `c`",
+        True,
+        SHOWN,
+        ["S0-1: no test that shows it contains 'c'"],
+        id="a literal is missing",
+    ),
+    pytest.param("calls `c`", False, SHOWN, [], id="not complete, so not strict"),
+    pytest.param(
+        Row("calls `<node>-c`", literals=("a",)), True, SHOWN, [], id="literals of its own"
+    ),
+    pytest.param(
+        "calls `a`",
+        True,
+        {},
+        ["S0-1: no test shows it, and rows.yaml does not say changed or dropped, and why"],
+        id="no answer",
+    ),
+    pytest.param("calls `a`", False, {}, [], id="no answer yet"),
+    pytest.param(Row("calls `c`", changed="calls `d`"), True, SHOWN, [], id="changed and shown"),
+    pytest.param(Row("calls `c`", dropped="nobody asks"), True, {}, [], id="dropped"),
+    pytest.param(
+        Row("calls `a`", dropped="nobody asks"),
+        False,
+        SHOWN,
+        ["S0-1: is dropped, but tests/t.py::x shows it"],
+        id="dropped and shown",
+    ),
+    pytest.param(
+        Row("a", changed="b", dropped="c"),
+        False,
+        {},
+        ["S0-1: is either changed or dropped, not both"],
+        id="both",
+    ),
+    pytest.param(
+        "a",
+        False,
+        {"S9-9": ["tests/t.py::y"]},
+        ["tests/t.py::y: contract row 'S9-9' is not in rows.yaml"],
+        id="no such row",
+    ),
+]
 
-    page = render(sections, {"S0-1": ["t.py::x[a|b]", "t.py::y"]})
+
+@pytest.mark.parametrize(("row", "complete", "shown_by", "wrong"), ANSWERS)
+def test_what_is_an_answer_to_a_row(
+    row: str | Row, complete: bool, shown_by: dict[str, list[str]], wrong: list[str]
+) -> None:
+    section = Section("T", {"S0-1": row}, complete)
+
+    assert (
+        problems([section], shown_by, lambda path: "a b" if path == "tests/t.py" else "") == wrong
+    )
+
+
+def test_the_page_tells_and_counts_what_is_shown_changed_dropped_and_open() -> None:
+    rows: dict[str, str | Row] = {
+        "S0-1": "a|b",
+        "S0-2": "c",
+        "S0-3": Row("d", changed="not d|e"),
+        "S0-4": Row("f", dropped="gone"),
+    }
+
+    page = render([Section("T", rows)], {"S0-1": ["t.py::x[a|b]", "t.py::y"], "S0-3": ["t.py::z"]})
 
     assert "| S0-1 | a\\|b | `t.py::x[a\\|b]`<br>`t.py::y` |\n| S0-2 | c | not yet |" in page
-    assert "| T | 2 | 1 |" in page
+    assert "| S0-3 | d | changed: not d\\|e<br>`t.py::z` |\n| S0-4 | f | dropped: gone |" in page
+    assert "| T | 4 | 1 | 1 | 1 | 1 |" in page
