@@ -20,19 +20,20 @@ import structlog
 
 from scheduler.decide import safety
 from scheduler.decide.restore import Wish, ticket_of
-from scheduler.model.errand import Erase, Errand, Evict, Write, ask_about, ask_for
+from scheduler.endings import REPEAT_AFTER_S, Endings
+from scheduler.model.errand import Errand, Evict, Write, ask_about, ask_for
+from scheduler.model.moveend import End, Result
 from scheduler.model.obstacle import Facts
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Cause
 from scheduler.model.ticket import Move, Ticket, holder, profiles
-from scheduler.report.moved import Moved, Result
+from scheduler.report.moved import Moved
 from scheduler.state import event as ev
 from scheduler.state.cluster import Cluster
 from scheduler.state.history import History
 from scheduler.state.tickets import Stage, Tickets
 
 ASK_EVERY_S: Final = 5.0
-REPEAT_AFTER_S: Final = 10.0
 TRIES_MAX: Final = 3
 
 log = structlog.get_logger("moves")
@@ -47,7 +48,6 @@ class Progress(msgspec.Struct):
     tries: int = 0
     is_evicted: bool = False
     victim: Pod | None = None
-    result: Result | None = None
 
 
 class Course:
@@ -67,6 +67,7 @@ class Course:
         self._moved = moved
         self._send = send
         self._fresh = fresh
+        self.endings = Endings(history, send)
         self._progress: dict[str, Progress] = {}
 
     def begin(self, wish: Wish, facts: Facts, now: float) -> None:
@@ -76,7 +77,7 @@ class Course:
         ticket = ticket_of(wish, facts, attempt, self._fresh(), now)
         self.tickets.assume(ticket)
         self._progress[ticket.id] = Progress(facts=facts, sent_at=now)
-        self._cluster.nominated[ticket.id] = holder(ticket)
+        self._cluster.nominations.hold(holder(ticket))
         log.info("move begins", ticket=ticket.id, pod=pod.key, change=ticket.change)
         self._send(Write(ticket))
 
@@ -89,17 +90,27 @@ class Course:
     def seen(self, ticket: Ticket, now: float) -> None:
         """The watch shows a ticket."""
         if self.tickets.see(ticket):
-            self._history.began(ticket.workload, ticket.revision, now)
+            self._history.began(ticket, now)
         self._hold(ticket)
 
     def vanished(self, ticket_id: str, now: float) -> list[ev.Change]:
         """The ticket is gone: what came of it is remembered on every replica."""
-        if (ticket := self.tickets.get(ticket_id)) is None:
+        ticket = self.tickets.get(ticket_id)
+        if ticket is None:
+            self.endings.lose(ticket_id)
             return []
-        progress = self._progress.pop(ticket_id, None) or Progress()
-        failure = progress.result.is_failure if progress.result else self._is_failure(ticket)
-        self._history.ended(ticket.workload, ticket.revision, now, is_failure=failure)
-        self.tickets.lose(ticket_id)
+        end = self.endings.said(ticket_id)
+        failure = end.result.is_failure if end is not None else self._is_failure(ticket)
+        self._history.ended(ticket, now, is_failure=failure)
+        return self._lose(ticket)
+
+    def over(self, ticket: Ticket) -> list[ev.Change]:
+        """The watch shows a ticket that says how it ended."""
+        return self._lose(ticket) if self.endings.see(ticket) else []
+
+    def _lose(self, ticket: Ticket) -> list[ev.Change]:
+        self._progress.pop(ticket.id, None)
+        self.tickets.lose(ticket.id)
         return self._release(ticket)
 
     def unwritten(self, ticket_id: str, message: str, now: float) -> list[ev.Change]:
@@ -107,7 +118,6 @@ class Course:
         ticket = self.tickets.get(ticket_id)
         if ticket is None or self.tickets.is_seen(ticket_id):
             return []
-        self._at(ticket).result = Result.UNWRITTEN
         self._moved.ended(ticket, Result.UNWRITTEN, message)
         return self.vanished(ticket_id, now)
 
@@ -160,9 +170,8 @@ class Course:
         """Do what comes next for one ticket, if anything does."""
         progress = self._at(ticket)
         self._hold(ticket)
-        if progress.result is not None:
-            if now - progress.sent_at >= REPEAT_AFTER_S:
-                self._erase(ticket, now)
+        if self.endings.said(ticket.id) is not None:
+            self.endings.repeat(ticket, now)
             return []
         stage = self.tickets.stage(ticket, self._cluster.pods)
         if stage is Stage.ARRIVED:
@@ -207,14 +216,9 @@ class Course:
         return self._end(ticket, Result.DONE, "", now)
 
     def _end(self, ticket: Ticket, result: Result, text: str, now: float) -> list[ev.Change]:
-        self._at(ticket).result = result
         self._moved.ended(ticket, result, text)
-        self._erase(ticket, now)
+        self.endings.say(ticket, End(result, now, text))
         return self._release(ticket)
-
-    def _erase(self, ticket: Ticket, now: float) -> None:
-        self._at(ticket).sent_at = now
-        self._send(Erase(ticket))
 
     def _is_failure(self, ticket: Ticket) -> bool | None:
         """What another replica's move came to, as far as can be seen."""
@@ -228,16 +232,14 @@ class Course:
 
     def _hold(self, ticket: Ticket) -> None:
         taker = self.tickets.taker(ticket)
-        is_placed = taker is not None and (
-            bool(taker.node_name) or taker.uid in self._cluster.assumed
-        )
-        if is_placed or self._at(ticket).result is not None:
-            self._cluster.nominated.pop(ticket.id, None)
-        elif ticket.id not in self._cluster.nominated:
-            self._cluster.nominated[ticket.id] = holder(ticket)
+        is_bound = taker is not None and bool(taker.node_name)
+        if is_bound or self.endings.said(ticket.id) is not None:
+            self._cluster.nominations.release(ticket.id)
+        elif taker is None or taker.uid not in self._cluster.assumed:
+            self._cluster.nominations.hold(holder(ticket))
 
     def _release(self, ticket: Ticket) -> list[ev.Change]:
-        if self._cluster.nominated.pop(ticket.id, None) is None:
+        if not self._cluster.nominations.release(ticket.id):
             return []
         what = frozenset(ticket.requests)
         return [ev.Lifted(Cause.FREED, node_name=ticket.node_name, what=what)]

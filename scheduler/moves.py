@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from scheduler.course import Course
+from scheduler.endings import ended_at
 from scheduler.model import names
 from scheduler.model.errand import Errand
 from scheduler.model.pod import Pod
@@ -94,8 +95,9 @@ class Moves:
     ) -> list[ev.Change]:
         match event:
             case ev.TicketSeen(ticket):
-                self._course.seen(ticket, now)
-                return self._course.step(ticket, now) if acts() else []
+                changes = self._ticket_seen(ticket, now)
+                is_open = ticket.end is None
+                return self._course.step(ticket, now) if is_open and acts() else changes
             case ev.TicketVanished(ticket_id):
                 return self._gone(ticket_id, now)
             case ev.TicketsListed(tickets):
@@ -112,6 +114,13 @@ class Moves:
         self._state.promises.void(ticket_id)
         return self._course.vanished(ticket_id, now)
 
+    def _ticket_seen(self, ticket: Ticket, now: float) -> list[ev.Change]:
+        if ticket.end is None:
+            self._course.seen(ticket, now)
+            return []
+        self._state.promises.void(ticket.id)
+        return self._course.over(ticket)
+
     def _tickets_listed(self, tickets: tuple[Ticket, ...], now: float) -> list[ev.Change]:
         listed = {ticket.id for ticket in tickets}
         gone = [one.id for one in self.tickets if one.id not in listed]
@@ -121,8 +130,9 @@ class Moves:
             if self.tickets.is_seen(ticket_id)
             for change in self._gone(ticket_id, now)
         ]
-        for ticket in tickets:
-            self._course.seen(ticket, now)
+        self._course.endings.keep_only(listed)
+        for ticket in sorted(tickets, key=ended_at):
+            changes += self._ticket_seen(ticket, now)
         return changes
 
     def _pod_seen(self, pod: Pod, now: float, acts: Callable[[], bool]) -> list[ev.Change]:
@@ -153,6 +163,7 @@ class Moves:
         """Take every move further, and look for new ones; asked only of who leads."""
         now = self._wall()
         changes = [change for one in self.tickets for change in self._course.step(one, now)]
+        self._course.endings.tick(now)
         if self._settings.mode != "off":
             self._scout.look_around(now)
         return changes

@@ -18,15 +18,16 @@ from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement
 from scheduler.model import names
 from scheduler.model.device import format_devices
-from scheduler.model.errand import Ask, Erase, Errand, Evict, Write
+from scheduler.model.errand import Ask, Close, Erase, Errand, Evict, Write
 from scheduler.model.ladder import parse_ladder
 from scheduler.model.moment import epoch, rfc3339
+from scheduler.model.moveend import Result
 from scheduler.model.node import Node
 from scheduler.model.obstacle import Facts
 from scheduler.model.pod import Condition, Owner, Pod
 from scheduler.model.ticket import Ticket
 from scheduler.moves import Moves
-from scheduler.report.moved import Moved, Result
+from scheduler.report.moved import Moved
 from scheduler.scout import Settings, State
 from scheduler.state import event as ev
 from scheduler.state.cluster import Assumption, Cluster
@@ -120,6 +121,11 @@ class World:
                 super().ended(ticket, result, text)
 
         return Listener(self, lambda move, result: self.results.append((move, result)))
+
+    @property
+    def open(self) -> dict[str, Ticket]:
+        """Tickets whose moves are not over."""
+        return {name: one for name, one in self.stored.items() if one.end is None}
 
     def _fresh(self) -> str:
         self._number += 1
@@ -275,6 +281,10 @@ class World:
                 self.deliver(ev.TicketSeen(stored))
             case Evict(ticket):
                 self._evict(ticket)
+            case Close(ticket, end):
+                if ticket.id in self.stored:
+                    self.stored[ticket.id] = msgspec.structs.replace(ticket, end=end)
+                    self.deliver(ev.TicketSeen(self.stored[ticket.id]))
             case Erase(ticket):
                 if self.stored.pop(ticket.id, None) is not None:
                     self.deliver(ev.TicketVanished(ticket.id))

@@ -1,4 +1,4 @@
-"""Runs the errands of moves: asks about owners, writes and deletes tickets, evicts.
+"""Runs the errands of moves: asks about owners, writes, ends and deletes tickets, evicts.
 
 Few at a time and each with its answer as an event. Nothing is sent once this process leads no
 more: what it would have done is left in the ticket for whoever leads next.
@@ -17,11 +17,11 @@ from scheduler.bind.evict import evict
 from scheduler.bind.owners import PATHS, above_of, facts
 from scheduler.bind.ownerwire import Budget, Controller, PodNow
 from scheduler.model import migrule
-from scheduler.model.errand import Ask, Erase, Errand, Evict, Write
+from scheduler.model.errand import Ask, Close, Erase, Errand, Evict, Write
 from scheduler.model.pod import Owner
 from scheduler.model.ticket import Ticket
 from scheduler.state import event as ev
-from scheduler.watch.client import ApiError, Client, Unreachable
+from scheduler.watch.client import MERGE_PATCH, ApiError, Client, Unreachable
 
 WAITING_MAX = 256
 WORKERS = 4
@@ -72,6 +72,8 @@ class Errands:
                     await self._write(ticket)
                 case Evict():
                     self._emit(await evict(self._client, errand))
+                case Close():
+                    await self._close(errand)
                 case Erase(ticket):
                     await self._erase(ticket)
 
@@ -84,6 +86,20 @@ class Errands:
             if error.status != 409:
                 log.warning("a ticket could not be written", ticket=ticket.id, problem=str(error))
                 self._emit(ev.TicketUnwritten(ticket.id, error.message))
+        except Unreachable as error:
+            log.warning("no answer about a ticket", ticket=ticket.id, problem=str(error))
+
+    async def _close(self, close: Close) -> None:
+        """Where ends cannot be written down yet (an older kind or role), the ticket is deleted."""
+        ticket = close.ticket
+        path = f"{migrule.path(self._namespace, ticket.id)}/status"
+        body = migrule.encode_end(ticket, close.end)
+        try:
+            await self._client.request("PATCH", path, body, content_type=MERGE_PATCH)
+        except ApiError as error:
+            log.warning("a move's end was not written", ticket=ticket.id, problem=str(error))
+            if error.status in (403, 404):
+                await self._erase(ticket)
         except Unreachable as error:
             log.warning("no answer about a ticket", ticket=ticket.id, problem=str(error))
 

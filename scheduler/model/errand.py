@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from scheduler.model.moveend import End
 from scheduler.model.pod import Owner, Pod
 from scheduler.model.ticket import Ticket
 
@@ -37,13 +38,20 @@ class Evict(msgspec.Struct, frozen=True):
     version: str = ""
 
 
+class Close(msgspec.Struct, frozen=True):
+    """Write into a ticket how its move ended."""
+
+    ticket: Ticket
+    end: End
+
+
 class Erase(msgspec.Struct, frozen=True):
     """Delete a ticket."""
 
     ticket: Ticket
 
 
-Errand = Ask | Write | Evict | Erase
+Errand = Ask | Write | Evict | Close | Erase
 
 
 def ask_about(pod: Pod, revision: str, index: int | None, ticket_id: str = "") -> Ask:

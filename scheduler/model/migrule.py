@@ -6,11 +6,13 @@ it by hand, or a newer version did) raises ``msgspec.ValidationError``.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 import msgspec
 
 from scheduler.model.moment import epoch, rfc3339
+from scheduler.model.moveend import BY_WORD, End
 from scheduler.model.pod import Owner
 from scheduler.model.ticket import Move, Ticket
 
@@ -18,6 +20,8 @@ GROUP: Final = "gpu-scheduler.io"
 VERSION: Final = "v1alpha1"
 KIND: Final = "MigRule"
 PLURAL: Final = "migrules"
+#: So much of what people were told of a move's end stands in its ticket.
+TEXT_MAX: Final = 500
 
 
 class _Meta(msgspec.Struct, frozen=True, rename="camel"):
@@ -51,9 +55,16 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel", kw_only=True, omit_defa
     deadline: str
 
 
+class _Status(msgspec.Struct, frozen=True):
+    result: str = ""
+    ended: str = ""
+    message: str = ""
+
+
 class _Rule(msgspec.Struct, frozen=True):
     metadata: _Meta
     spec: _Spec
+    status: _Status = _Status()
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -101,6 +112,15 @@ def encode(ticket: Ticket, namespace: str) -> bytes:
     return msgspec.json.encode(body)
 
 
+def encode_end(ticket: Ticket, end: End) -> bytes:
+    """The merge patch of ``status`` by which a ticket is over; its uid is a precondition.
+
+    The time is rounded up: a move counts for an hour, and not for less.
+    """
+    status = _Status(end.result.word, rfc3339(math.ceil(end.at)), end.text[:TEXT_MAX])
+    return msgspec.json.encode({"metadata": {"uid": ticket.uid}, "status": status})
+
+
 def decode(content: bytes) -> Ticket:
     """An object as the watch delivers it."""
     rule = _RULE.decode(content)
@@ -126,7 +146,16 @@ def decode(content: bytes) -> Ticket:
         attempt=spec.attempt,
         replicas=spec.replicas,
         deadline=epoch(spec.deadline) or 0.0,
+        end=_end(rule.status),
     )
+
+
+def _end(status: _Status) -> End | None:
+    if not status.result:
+        return None
+    if status.result not in BY_WORD:
+        raise msgspec.ValidationError(f"status.result: {status.result!r} is unknown")
+    return End(BY_WORD[status.result], epoch(status.ended) or 0.0, status.message)
 
 
 def name_in(content: bytes) -> str:

@@ -19,6 +19,7 @@ import msgspec
 
 from scheduler.model import names
 from scheduler.model.gpumap import index_of
+from scheduler.model.moveend import End
 from scheduler.model.pod import Owner, Pod
 
 
@@ -45,6 +46,7 @@ class Ticket(msgspec.Struct, frozen=True, kw_only=True):
     ReplicaSet); ``workload`` is ``Pod.workload``. ``source`` and ``target`` are resources with
     counts as the pod has and as it will have them; ``requests`` is all that its replacement
     needs on ``node_name``. ``attempt`` counts moves of this workload that came to nothing before.
+    A ticket with an ``end`` is over: it is kept so that a restart forgets no move.
     """
 
     id: str
@@ -67,6 +69,7 @@ class Ticket(msgspec.Struct, frozen=True, kw_only=True):
     made_at: float = 0.0
     deadline: float = 0.0
     uid: str = ""
+    end: End | None = None
 
     @property
     def match(self) -> Match:

@@ -6,12 +6,12 @@ once in the pod's life, whatever the recorder has forgotten.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable
 from typing import Final, Protocol
 
 import structlog
 
+from scheduler.model.moveend import Result
 from scheduler.model.obstacle import Hindrance, Obstacle
 from scheduler.model.pod import Owner, Pod
 from scheduler.model.ticket import Move, Ticket, profiles
@@ -33,30 +33,6 @@ class Teller(Protocol):
 
     def note_owner(self, namespace: str, owner: Owner, reason: str, text: str) -> None:
         """Something the owner's author should know."""
-
-
-class Result(enum.Enum):
-    """How a move ended: the label of the metric, and whether it counts as a failure."""
-
-    DONE = ("done", False)
-    WITHOUT_TIER = ("without_tier", True)
-    EXPIRED = ("expired", True)
-    HINDERED = ("hindered", None)
-    FORBIDDEN = ("forbidden", None)
-    POD_CHANGED = ("pod_changed", None)
-    REFUSED = ("refused", None)
-    UNWRITTEN = ("unwritten", None)
-
-    @property
-    def label(self) -> str:
-        """The metric's word."""
-        return str(self.value[0])
-
-    @property
-    def is_failure(self) -> bool | None:
-        """None where nobody is to blame for it."""
-        failure: bool | None = self.value[1]
-        return failure
 
 
 class Moved:

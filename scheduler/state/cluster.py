@@ -24,6 +24,7 @@ from scheduler.state.event import Change, Lifted, Settled, Waiting
 from scheduler.state.groups import Groups
 from scheduler.state.ledger import NodeBooks
 from scheduler.state.nodes import Nodes
+from scheduler.state.nominations import Nominations
 from scheduler.state.quotas import Quotas
 from scheduler.state.spaces import Spaces
 
@@ -52,8 +53,8 @@ class Cluster:
         self.changed: Mapping[str, NodeBooks] = {}
         self.pods: dict[str, Pod] = {}
         self.assumed: dict[str, Assumption] = {}
-        #: Pods that preempted for a node, and what moves hold there for their replacements.
-        self.nominated: dict[str, Pod] = {}
+        self.nominations = Nominations()
+        self.nominated = self.nominations.held
         spaces = Spaces()
         self.namespaces = spaces.known
         self.namespace = spaces.of
@@ -93,8 +94,7 @@ class Cluster:
     def assume(self, pod: Pod, assumption: Assumption) -> None:
         """Enter a placement before its Binding is sent; the next decision sees it."""
         assert pod.uid not in self.assumed, f"{pod.key} is assumed twice"
-        self.nominated.pop(pod.uid, None)
-        self.nominated.pop(pod.annotations.get(names.MOVE, ""), None)
+        self.nominations.place(pod)
         known = self.pods.setdefault(pod.uid, pod)
         self._siblings.setdefault(known.workload, set()).add(pod.uid)
         self.assumed[pod.uid] = assumption
@@ -106,7 +106,8 @@ class Cluster:
         if assumption is None:
             return []
         pod = self.pods[uid]
-        self._note_nomination(pod)
+        self.nominations.take_back(uid)
+        self.nominations.note(pod, is_assumed=False)
         struck = self._strike(pod, assumption.node_name)
         return [*struck, Lifted(Cause.OWNER, pod.workload)]
 
@@ -127,7 +128,7 @@ class Cluster:
         self.groups.see(pod, before)
         if before is None and pod.scheduler_name == self.scheduler_name:
             self.refer(pod)
-        self._note_nomination(pod)
+        self.nominations.note(pod, is_assumed=pod.uid in self.assumed)
         left = self._leave(before) if before and before.workload != pod.workload else []
         self._siblings.setdefault(pod.workload, set()).add(pod.uid)
         return left + self._see_living(pod, before)
@@ -142,13 +143,6 @@ class Cluster:
         if before is not None and before.wishes() == pod.wishes():
             return []
         return [Waiting(pod)]
-
-    def _note_nomination(self, pod: Pod) -> None:
-        waits = pod.nominated_node and not pod.node_name and not pod.is_deleting
-        if waits and pod.uid not in self.assumed:
-            self.nominated[pod.uid] = pod
-        else:
-            self.nominated.pop(pod.uid, None)
 
     def _see_placed(self, pod: Pod, before: Pod | None) -> list[Change]:
         assumption = self.assumed.pop(pod.uid, None)
@@ -168,7 +162,7 @@ class Cluster:
 
     def lose_pod(self, uid: str) -> list[Change]:
         """Fold a pod's end: deleted, or Succeeded or Failed."""
-        self.nominated.pop(uid, None)
+        self.nominations.lose(uid)
         pod = self.pods.pop(uid, None)
         if pod is None:
             return []

@@ -1,8 +1,8 @@
 """What moves have done to each workload, so that none is moved again and again. Pure.
 
-It is folded from the watches on every replica. After a restart the pods themselves still tell the
-most of it: the name of the ticket that a pod took holds the number of the attempt, and the record
-of its tier whether that came to nothing.
+It is folded from the watches on every replica. After a restart the tickets of the last hour tell
+it again. What is older the pods themselves still tell: the name of the ticket that a pod took holds
+the number of the attempt, and the record of its tier whether that came to nothing.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import msgspec
 
 from scheduler.model import names
 from scheduler.model.moment import epoch
+from scheduler.model.moveend import End
 from scheduler.model.obstacle import Hindrance, Obstacle
 from scheduler.model.original import is_degraded
 from scheduler.model.pod import Pod
-from scheduler.model.ticket import attempt_of
+from scheduler.model.ticket import Ticket, attempt_of
 
 HOUR_S: Final = 3600.0
 FAILURES_MAX: Final = 3
@@ -34,9 +35,12 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Past(msgspec.Struct):
-    """One workload: when its moves began, when the last one ended, how many failed in a row."""
+    """One workload: its moves, when the last one ended, how many failed in a row.
 
-    began: list[float]
+    ``moves`` says by ticket when one ended or, while it is open, began.
+    """
+
+    moves: dict[str, float]
     revision: str = ""
     ended_at: float = 0.0
     failures: int = 0
@@ -52,27 +56,38 @@ class History:
 
     # --- folding -----------------------------------------------------------------------------
 
-    def began(self, workload: str, revision: str, now: float) -> None:
+    def began(self, ticket: Ticket, now: float) -> None:
         """A ticket was written."""
-        past = self._of(workload, revision)
-        past.began = [at for at in past.began if now - at < HOUR_S]
-        past.began.append(now)
+        past = self._of(ticket.workload, ticket.revision)
+        past.moves = {name: at for name, at in past.moves.items() if now - at < HOUR_S}
+        past.moves[ticket.id] = now
 
-    def ended(self, workload: str, revision: str, now: float, *, is_failure: bool | None) -> None:
+    def ended(self, ticket: Ticket, now: float, *, is_failure: bool | None) -> None:
         """A ticket is over; ``is_failure`` is None where nobody was evicted for it."""
-        past = self._of(workload, revision)
-        past.ended_at = now
-        if is_failure is not None:
-            past.failures = past.failures + 1 if is_failure else 0
+        past = self._of(ticket.workload, ticket.revision)
+        past.ended_at = max(past.ended_at, now)
+        if ticket.id in past.moves:
+            past.moves[ticket.id] = now
+        # The ticket counts what failed before it, which we may not have seen.
+        before = max(past.failures, ticket.attempt - 1)
+        past.failures = before if is_failure is None else ticket.attempt if is_failure else 0
+
+    def remember(self, ticket: Ticket, end: End) -> None:
+        """A ticket says how it ended, though we may not have seen it while it was open."""
+        past = self._of(ticket.workload, ticket.revision)
+        past.moves[ticket.id] = end.at
+        self.ended(ticket, end.at, is_failure=end.result.is_failure)
 
     def recall(self, pod: Pod) -> None:
-        """Learn from a pod that took a ticket before we were there."""
+        """Learn from a pod that took a ticket before we were there, if the ticket is gone."""
         name = pod.annotations.get(names.MOVE)
         at = epoch(pod.created)
         if name is None or at is None:
             return
         past = self._of(pod.workload, pod.revision)
-        past.began.append(at)
+        if name in past.moves:
+            return
+        past.moves[name] = at
         past.ended_at = max(past.ended_at, at)
         if is_degraded(pod):
             past.failures = max(past.failures, attempt_of(name))
@@ -88,7 +103,7 @@ class History:
         self._crashed[key] = known | frozenset(r for r in pod.gpu_requests if names.is_mig(r))
 
     def _of(self, workload: str, revision: str) -> Past:
-        past = self._past.pop(workload, None) or Past([], revision)
+        past = self._past.pop(workload, None) or Past({}, revision)
         if past.revision != revision:  # another template is another chance
             past.revision, past.failures = revision, 0
         if len(self._past) >= WORKLOADS_MAX:
@@ -121,10 +136,10 @@ class History:
                 " alone until its template changes",
             )
         cooldown_s = timings.cooldown_s * 2**failures
-        last = max([past.ended_at, *past.began])
+        last = max(past.ended_at, *past.moves.values())
         if now - last < cooldown_s:
             return Hindrance(Obstacle.COOLDOWN, f"the last move was {now - last:.0f} s ago")
-        recent = sum(1 for at in past.began if now - at < HOUR_S)
+        recent = sum(1 for at in past.moves.values() if now - at < HOUR_S)
         if recent >= timings.moves_per_hour:
             return Hindrance(
                 Obstacle.BUDGET,

@@ -88,8 +88,13 @@ def restored(here: Watcher, name: str, timeout_s: float = 40.0) -> Json:
     return found
 
 
+def open_tickets(seen: Json) -> list[Json]:
+    """Those of a list whose moves are under way; the others are kept for a while."""
+    return [item for item in seen["items"] if "status" not in item]
+
+
 def no_ticket(here: Watcher) -> None:
-    here.client.wait_for(TICKETS, lambda seen: not seen["items"], what="every ticket to be gone")
+    here.client.wait_for(TICKETS, lambda seen: not open_tickets(seen), what="every move to be over")
 
 
 def said(here: Watcher, name: str, reason: str) -> list[str]:

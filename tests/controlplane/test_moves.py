@@ -25,6 +25,7 @@ from tests.controlplane.moving import (
     hears,
     near,
     no_ticket,
+    open_tickets,
     of,
     restored,
     said,
@@ -86,7 +87,7 @@ def test_a_bare_pod_stays_untouched_and_is_told_why(here: Watcher) -> None:
 
     hears(here, "bare", "NotMoved", "has no controller, so nobody would create it again")
     assert uids(here.pods()) == uids([before])
-    assert here.client.get(TICKETS)["items"] == []
+    assert open_tickets(here.client.get(TICKETS)) == []
 
 
 def test_an_ordered_set_gets_the_slice_back_under_the_same_name(here: Watcher) -> None:
@@ -181,7 +182,7 @@ def test_a_budget_that_allows_no_disruption_keeps_the_pods(here: Watcher) -> Non
         what="a pod to be told about the budget",
     )
     assert uids(here.pods()) == uids(before)
-    assert here.client.get(TICKETS)["items"] == []
+    assert open_tickets(here.client.get(TICKETS)) == []
 
 
 def test_the_only_replica_is_moved_only_if_its_author_allows_it(here: Watcher) -> None:

@@ -20,6 +20,7 @@ from tests.controlplane.moving import (
     hears,
     no_ticket,
     of,
+    open_tickets,
     restored,
     uids,
     wants,
@@ -67,7 +68,7 @@ def shut(here: Watcher) -> Callable[[bool], None]:
 def evicted(here: Watcher, before: list[Json]) -> Json:
     """Wait until one of the pods was evicted for a ticket that is open; returns the ticket."""
     wait_until(lambda: len(here.pods()) < len(before), what="a pod to be evicted")
-    (ticket,) = here.client.get(TICKETS)["items"]
+    (ticket,) = open_tickets(here.client.get(TICKETS))
     assert ticket["spec"]["pod"]["uid"] in uids(before)
     return dict(ticket)
 
@@ -205,8 +206,8 @@ def test_who_is_killed_between_ticket_and_eviction_goes_on_where_it_was(
 
     wait_until(is_refused, what="evictions to be refused")
     free_the_slice(here)
-    here.client.wait_for(TICKETS, lambda seen: bool(seen["items"]), what="a ticket")
-    (ticket,) = here.client.get(TICKETS)["items"]
+    here.client.wait_for(TICKETS, lambda seen: bool(open_tickets(seen)), what="a ticket")
+    (ticket,) = open_tickets(here.client.get(TICKETS))
 
     product.kill("scheduler")
     no_evictions()

@@ -40,6 +40,7 @@ SELDOM = {
     ("batch", "jobs", "get"),
     ("policy", "poddisruptionbudgets", "list"),
     *((OURS, "migrules", verb) for verb in ("create", "delete")),
+    (OURS, "migrules/status", "patch"),
     *((OURS, "migcuts", verb) for verb in ("create", "patch")),
 }
 

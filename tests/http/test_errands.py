@@ -11,7 +11,8 @@ import pytest
 
 from scheduler.bind.errands import WAITING_MAX, Errands
 from scheduler.model import migrule
-from scheduler.model.errand import Erase, Errand, Evict, Write, ask_for
+from scheduler.model.errand import Close, Erase, Errand, Evict, Write, ask_for
+from scheduler.model.moveend import End, Result
 from scheduler.state import event as ev
 from scheduler.state.event import Eviction
 from scheduler.watch.client import Client
@@ -21,6 +22,7 @@ from tests.http.fakeapi import FakeApi, Json, failure, reply
 TICKET = restoring("restore-1-00000001", uid="u-t")
 EVICTION = "POST /api/v1/namespaces/team/pods/web-x/eviction"
 TICKETS = migrule.path("own")
+DONE = End(Result.DONE, 0.0)
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
@@ -108,6 +110,36 @@ async def test_a_ticket_is_deleted_by_its_uid(api: FakeApi, client: Client) -> N
         assert (await api.next(call)).json["preconditions"] == {"uid": "u-t"}
 
 
+@pytest.mark.parametrize(
+    ("code", "is_deleted"),
+    [
+        pytest.param(200, False, id="written"),
+        pytest.param(404, True, id="a-kind-without-status"),
+        pytest.param(403, True, id="a-role-without-it"),
+        pytest.param(409, False, id="another-ticket-by-now"),
+        pytest.param(422, False, id="another-end-stands-there"),
+        pytest.param(500, False, id="said-again-later"),
+    ],
+)
+async def test_how_a_move_ended_is_written_and_where_that_cannot_be_the_ticket_is_deleted(
+    api: FakeApi, client: Client, code: int, is_deleted: bool
+) -> None:
+    call = f"PATCH {TICKETS}/{TICKET.id}/status"
+    api.script(call, failure(code) if code >= 400 else reply({}))
+    api.script(f"DELETE {TICKETS}/{TICKET.id}", reply({}))
+    api.script(EVICTION, reply({}))
+    async with running(client) as (errands, heard):
+        errands.send(Close(TICKET, DONE))
+        sent = await api.next(call)
+        if is_deleted:
+            await api.next(f"DELETE {TICKETS}/{TICKET.id}")
+        errands.send(Evict(TICKET))
+        await heard.next()
+
+    assert sent.json["status"] == {"result": "Done", "ended": "1970-01-01T00:00:00Z", "message": ""}
+    assert [seen.method for seen in api.seen].count("DELETE") == int(is_deleted)
+
+
 def owners(**more: Any) -> dict[str, Json]:
     """What the API server has about a Deployment's pod."""
     above = {"kind": "Deployment", "name": "web", "uid": "Deployment-web", "controller": True}
@@ -157,7 +189,9 @@ async def test_a_read_that_fails_is_not_taken_for_an_owner_that_is_gone(
         assert await heard.next() == ev.OwnerTold("u-p", TICKET.id, None)
 
 
-@pytest.mark.parametrize("errand", [Write(TICKET), Evict(TICKET), Erase(TICKET), ask_for(TICKET)])
+@pytest.mark.parametrize(
+    "errand", [Write(TICKET), Evict(TICKET), Close(TICKET, DONE), Erase(TICKET), ask_for(TICKET)]
+)
 async def test_who_leads_no_more_sends_nothing(
     api: FakeApi, client: Client, errand: Errand
 ) -> None:

@@ -12,8 +12,8 @@ import structlog
 
 from scheduler.model import names
 from scheduler.model.errand import Evict
+from scheduler.model.moveend import Result
 from scheduler.model.ticket import Move
-from scheduler.report.moved import Result
 from scheduler.state.history import Timings
 from tests.builders import node, pod
 from tests.movesworld import Workload, World
@@ -117,7 +117,7 @@ class Chance:
             if world.now >= next_at:
                 self.something_happens()
                 next_at = world.now + self.rng.expovariate(1 / 400.0)
-            is_busy = world.stored or world.moves.tickets
+            is_busy = world.open or world.moves.tickets
             world.tick(2.0 if is_busy else min(60.0, max(1.0, next_at - world.now)))
             world.check()
 

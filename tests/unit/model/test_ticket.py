@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from scheduler.model import migrule, names
+from scheduler.model.moveend import End, Result
 from scheduler.model.ticket import holder, is_for, match_of
 from scheduler.state import event as ev
 from scheduler.watch import rules
@@ -25,6 +26,7 @@ TICKET = restoring(
     replicas=3,
     deadline=1795770000.0,
 )
+END = End(Result.EXPIRED, 1795770000.25, "not placed in time")
 
 
 @pytest.mark.contract("S3-11", "S3-13")
@@ -37,24 +39,45 @@ def test_what_is_written_is_what_is_read() -> None:
     assert read == msgspec.structs.replace(TICKET, uid="u-t", made_at=1795773600.0)
 
 
+def test_an_end_is_read_as_it_was_written_and_never_earlier() -> None:
+    """An hour is counted from it, and the API has whole seconds."""
+    stored = msgspec.json.decode(migrule.encode(TICKET, "own"))
+    patch = msgspec.json.decode(migrule.encode_end(TICKET, END))
+    stored["status"] = patch["status"]
+
+    read = migrule.decode(msgspec.json.encode(stored)).end
+
+    assert read == End(Result.EXPIRED, 1795770001.0, "not placed in time")
+    assert patch["metadata"] == {"uid": TICKET.uid}
+
+
 @pytest.mark.contract("S3-12", "S3-13")
 def test_the_schema_knows_every_field_that_is_written_and_no_other() -> None:
     crd = yaml.safe_load(CRD.read_text())
     [version] = crd["spec"]["versions"]
-    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    schema = version["schema"]["openAPIV3Schema"]["properties"]
+    spec, status = schema["spec"], schema["status"]
     written: dict[str, Any] = msgspec.json.decode(migrule.encode(TICKET, "own"))["spec"]
+    ended: dict[str, Any] = msgspec.json.decode(migrule.encode_end(TICKET, END))["status"]
 
     assert crd["metadata"]["name"] == f"{migrule.PLURAL}.{migrule.GROUP}"
     assert (version["name"], crd["spec"]["names"]["kind"]) == (migrule.VERSION, migrule.KIND)
     assert set(spec["properties"]) == set(written)
     assert set(spec["required"]) <= set(written)
+    assert set(status["properties"]) == set(ended)
+    assert set(status["properties"]["result"]["enum"]) == {result.word for result in Result}
+    assert status["properties"]["message"]["maxLength"] == migrule.TEXT_MAX
 
 
 def test_a_rule_that_cannot_be_read_is_no_ticket() -> None:
     foreign = msgspec.json.encode({"metadata": {"name": "by-hand"}, "spec": {"move": "Sideways"}})
     good = msgspec.Raw(migrule.encode(TICKET, "own"))
+    newer = msgspec.json.decode(good)
+    newer["status"] = {"result": "Sideways", "ended": "2026-11-27T10:00:00Z"}
+    later = msgspec.json.encode(newer)
 
     assert rules.ticket_event(foreign, is_gone=False) == ev.TicketVanished("by-hand")
+    assert rules.ticket_event(later, is_gone=False) == ev.TicketVanished(TICKET.id)
     assert rules.tickets_listed([msgspec.Raw(foreign), good]) == ev.TicketsListed((TICKET,))
     assert rules.ticket_event(foreign, is_gone=True) == ev.TicketVanished("by-hand")
 

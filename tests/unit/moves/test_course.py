@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from scheduler.model import names
-from scheduler.model.errand import Ask, Erase, Evict, Write
+from scheduler.model.errand import Ask, Close, Erase, Evict, Write
 from scheduler.model.pod import Pod
 from scheduler.state import event as ev
 from tests.builders import node, pod, restoring
@@ -50,9 +50,9 @@ def test_one_freed_slice_moves_one_pod_once() -> None:
     world.pass_time(5)
 
     assert world.tiers("web") == ["1g.10gb", "1g.10gb", "2g.20gb"]
-    assert [type(errand) for _, errand in world.writes] == [Write, Evict, Erase]
+    assert [type(errand) for _, errand in world.writes] == [Write, Evict, Close]
     world.pass_time(HOUR_S, 10)
-    assert len(world.writes) == 3
+    assert [type(errand) for _, errand in world.writes[3:]] == [Erase]
     assert (world.stored, world.results) == ({}, [("Restore", "done")])
     assert [reason for _, reason, _ in world.notes] == ["Restoring", "Restored"]
     world.check()
@@ -97,7 +97,7 @@ def test_a_crash_after_any_errand_is_repaired(after: int) -> None:
     world.pass_time(2 * MINUTE_S)
 
     assert world.tiers("web") == ["1g.10gb", "2g.20gb"]
-    assert world.stored == {}
+    assert world.open == {}
     assert len(world.sent(Evict)) <= 2
     world.check()
 
@@ -147,7 +147,7 @@ def test_what_a_move_waits_for_is_taken_only_by_who_is_stronger(priority: int, g
     workload.is_closed = True  # no replacement comes
     world.remove(holder.uid)
     world.pass_time(5)
-    assert len(world.stored) == 1
+    assert len(world.open) == 1
 
     off = {names.MIG_FALLBACK: "off"}
     newcomer = held(world, "new", priority=priority, annotations=off)
@@ -225,7 +225,7 @@ def test_a_move_ends_without_effect_and_the_owner_says_why(meanwhile: str, text:
         del world.workloads["web"]
     world.pass_time(70)
 
-    assert world.stored == {}
+    assert world.open == {}
     [said] = world.said("web", "MoveEnded")
     assert text in said
     world.workloads.clear()  # a controller that goes on trying is promised the slice

@@ -257,7 +257,7 @@ def without_newcomers() -> tuple[World, Workload]:
 @pytest.mark.contract("S3-B14")
 def test_a_dry_run_and_a_label_patch_use_no_ticket_up() -> None:
     world, workload = without_newcomers()
-    [ticket] = world.stored.values()
+    [ticket] = world.open.values()
     asked = pod("web-x", uid="", owner="Deployment/web@r1", mig={"2g.20gb": 1})
     [sibling] = world.of("web")
 
@@ -274,7 +274,7 @@ def test_a_dry_run_and_a_label_patch_use_no_ticket_up() -> None:
 @pytest.mark.contract("S3-B7")
 def test_a_ticket_is_for_pods_of_its_owner_and_template_only() -> None:
     world, _ = without_newcomers()
-    assert len(world.stored) == 1
+    assert len(world.open) == 1
 
     def taken(owner: str, **wishes: Any) -> bool:
         asked = pod("x", uid="", owner=owner, mig={"2g.20gb": 1}, **wishes)

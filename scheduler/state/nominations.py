@@ -1,0 +1,58 @@
+"""Who is held room for on a node: pods that preempted for it, and replacements of open moves. Pure.
+
+A hold ends while the one that it is for is assumed to be placed, and comes back with him if his
+Binding fails::
+
+    held --place--> lifted --take_back (Binding failed)--> held
+                      '----- bound, or gone -------------> over
+"""
+
+from __future__ import annotations
+
+from scheduler.model import names
+from scheduler.model.pod import Pod
+
+
+class Nominations:
+    """``held`` maps a pod's uid, or a ticket's name, to who needs the room."""
+
+    def __init__(self) -> None:
+        self.held: dict[str, Pod] = {}
+        self._lifted: dict[str, Pod] = {}
+
+    def note(self, pod: Pod, *, is_assumed: bool) -> None:
+        """A pod's newest state: it waits for the node that it is nominated for, or does not."""
+        if pod.nominated_node and not (pod.node_name or pod.is_deleting or is_assumed):
+            self.held[pod.uid] = pod
+        else:
+            self.held.pop(pod.uid, None)
+        if pod.node_name:
+            self._lifted.pop(pod.uid, None)
+
+    def place(self, pod: Pod) -> None:
+        """A pod is assumed to be placed: what was held for it is its own now."""
+        self.held.pop(pod.uid, None)
+        move = self.held.pop(pod.annotations.get(names.MOVE, ""), None)
+        if move is not None:
+            self._lifted[pod.uid] = move
+
+    def take_back(self, uid: str) -> None:
+        """It was not placed after all."""
+        move = self._lifted.pop(uid, None)
+        if move is not None:
+            self.held[move.uid] = move
+
+    def lose(self, uid: str) -> None:
+        """A pod is gone."""
+        self.held.pop(uid, None)
+        self._lifted.pop(uid, None)
+
+    def hold(self, holder: Pod) -> None:
+        """An open ticket holds what its replacement needs."""
+        self.held.setdefault(holder.uid, holder)
+
+    def release(self, ticket_id: str) -> bool:
+        """A ticket holds nothing any more; whether anybody could have noticed that it did."""
+        for uid in [uid for uid, other in self._lifted.items() if other.uid == ticket_id]:
+            del self._lifted[uid]
+        return self.held.pop(ticket_id, None) is not None

@@ -1,0 +1,148 @@
+"""What moves did to a workload survives a restart, though the pods that they made are gone."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from scheduler.endings import KEPT_MAX, Endings
+from scheduler.model import names
+from scheduler.model.errand import Close, Erase, Errand
+from scheduler.model.moveend import End, Result
+from scheduler.model.pod import Pod
+from scheduler.state import event as ev
+from scheduler.state.history import HOUR_S, History, Timings
+from tests.builders import node, pod, restoring
+from tests.movesworld import START_S, Workload, World
+
+MINUTE_S = 60.0
+
+
+def after_one_move(per_hour: int = 1) -> tuple[World, Pod]:
+    """One of three pods was moved and is gone; another big slice is held by a bare pod."""
+    world = World(
+        node("cut", mig={"2g.20gb": 2, "1g.10gb": 3}), timings=Timings(moves_per_hour=per_hour)
+    )
+    bare = [
+        world.create(pod(f"bare-{n}", uid="", mig={"2g.20gb": 1}, priority=5)) for n in range(2)
+    ]
+    world.decide_all()
+    world.add(Workload("web", 3))
+    world.pass_time(2 * MINUTE_S)
+    first, second = bare
+    assert first is not None
+    assert second is not None
+    world.remove(first.uid)
+    world.pass_time(5)
+    [moved] = [one for one in world.of("web") if names.MOVE in one.annotations]
+    world.remove(moved.uid)
+    world.settle()
+    assert not any(names.MOVE in one.annotations for one in world.of("web"))
+    assert [type(errand) for _, errand in world.writes][2:] == [Close]
+    return world, second
+
+
+@pytest.mark.contract("S3-B2", "S3-B12")
+@pytest.mark.parametrize("restarts", [False, True], ids=["goes-on", "restarted"])
+def test_the_budget_of_an_hour_holds_across_restarts(restarts: bool) -> None:
+    world, second = after_one_move()
+    if restarts:
+        world.restart()
+
+    world.remove(second.uid)
+    world.pass_time(50 * MINUTE_S, 10)
+
+    assert len(world.ended) == 1
+    assert any("1 moves within an hour" in text for _, _, text in world.notes)
+    world.pass_time(12 * MINUTE_S, 10)
+    assert len(world.ended) == 2
+
+
+def test_a_ticket_is_deleted_an_hour_after_its_end_and_asked_about_no_more() -> None:
+    world, _ = after_one_move()
+    world.restart()
+
+    world.pass_time(HOUR_S - 10 * MINUTE_S, 10)
+    assert len(world.stored) == 1
+    world.pass_time(12 * MINUTE_S, 10)
+
+    assert world.stored == {}
+    assert len(world.sent(Erase)) == 1
+
+
+def test_failures_in_a_row_are_remembered_with_the_tickets_of_the_last_hour() -> None:
+    """Also where no pod carries a ticket's name, since no replacement was ever admitted."""
+    history = History(Timings())
+    for attempt in (1, 2):
+        ticket = restoring(f"restore-{attempt}-x", attempt=attempt)
+        history.remember(ticket, End(Result.EXPIRED, 60.0 * attempt))
+
+    assert history.attempt("team/Deployment/web", "r1") == 3
+    history.remember(restoring("restore-3-x", attempt=3), End(Result.DONE, 180.0))
+    assert history.attempt("team/Deployment/web", "r1") == 1
+
+
+def test_a_pod_whose_ticket_is_known_adds_nothing_to_it() -> None:
+    """One move is counted once, and its ticket knows better than the pod how it ended."""
+    history = History(Timings(moves_per_hour=2, cooldown_s=0.0))
+    now = START_S + 10.0
+    history.remember(restoring("restore-1-x"), End(Result.DONE, START_S))
+    taker = pod(
+        "web-1",
+        owner="Deployment/web@r1",
+        mig={"1g.10gb": 1},
+        annotations={names.MOVE: "restore-1-x", names.FALLBACK: "2g.20gb->1g.10gb"},
+    )
+
+    history.recall(taker)
+
+    assert history.hindrance(taker, now) is None
+    assert history.attempt("team/Deployment/web", "r1") == 1
+
+
+def test_an_end_is_said_again_until_the_watch_shows_it() -> None:
+    sent: list[Errand] = []
+    endings = Endings(History(Timings()), sent.append)
+    ticket, end = restoring("restore-1-x"), End(Result.DONE, 100.0)
+
+    endings.say(ticket, end)
+    endings.repeat(ticket, 105.0)
+    endings.repeat(ticket, 110.0)
+    endings.see(msgspec.structs.replace(ticket, end=end))
+
+    assert sent == [Close(ticket, end)] * 2
+    assert endings.said(ticket.id) is None
+
+
+def test_of_too_many_ended_tickets_the_oldest_are_deleted_early() -> None:
+    sent: list[Errand] = []
+    endings = Endings(History(Timings()), sent.append)
+    for number in range(KEPT_MAX + 3):
+        end = End(Result.DONE, float(number))
+        endings.see(restoring(f"restore-1-{number:08x}", end=end))
+
+    endings.tick(float(KEPT_MAX))
+    endings.tick(float(KEPT_MAX + 1))
+
+    erased = [errand.ticket.id for errand in sent if isinstance(errand, Erase)]
+    assert erased == [f"restore-1-{number:08x}" for number in range(3)]
+    endings.keep_only([])
+    endings.tick(10 * HOUR_S)
+    assert len(sent) == 3
+
+
+def test_what_was_ended_by_another_replica_holds_nothing_here() -> None:
+    """A standby hears of the end as the leader does."""
+    world, holder = after_one_move(per_hour=20)
+    world.leads = False
+    world.remove(holder.uid)
+    ticket = restoring("restore-1-y", pod_uid="gone", requests={"nvidia.com/mig-2g.20gb": 1})
+    world.deliver(ev.TicketSeen(ticket))
+    assert ticket.id in world.cluster.nominated
+
+    world.deliver(
+        ev.TicketSeen(msgspec.structs.replace(ticket, end=End(Result.EXPIRED, world.now)))
+    )
+
+    assert world.cluster.nominated == {}
+    assert len(world.moves.tickets) == 0

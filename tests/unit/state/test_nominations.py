@@ -1,0 +1,70 @@
+"""Room that is held on a node comes back with the pod that it was held for, and ends with it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from scheduler.model import names
+from scheduler.model.device import Devices
+from scheduler.model.pod import Pod
+from scheduler.model.ticket import holder
+from scheduler.state import event as ev
+from scheduler.state.cluster import Assumption, Cluster
+from scheduler.state.event import BindOutcome
+from scheduler.state.fold import fold
+from tests.builders import node, pod, restoring
+
+TICKET = restoring("restore-1-x", requests={"nvidia.com/mig-2g.20gb": 1})
+TAKER = pod("web-y", mig={"2g.20gb": 1}, annotations={names.MOVE: TICKET.id})
+
+
+def assumed() -> Cluster:
+    """A replacement that is on its way to the node where room was held for it."""
+    cluster = Cluster()
+    cluster.see_node(node("cut", mig={"2g.20gb": 1}))
+    cluster.nominations.hold(holder(TICKET))
+    cluster.see_pod(TAKER)
+    assert list(cluster.nominated) == [TICKET.id]
+    cluster.assume(TAKER, Assumption("cut", Devices()))
+    assert cluster.nominated == {}
+    return cluster
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [
+        pytest.param(BindOutcome.REFUSED, [TICKET.id], id="refused"),
+        pytest.param(BindOutcome.UNSENT, [TICKET.id], id="unsent"),
+        pytest.param(BindOutcome.GONE, [TICKET.id], id="gone-so-another-one-comes"),
+        pytest.param(BindOutcome.BOUND, [], id="bound"),
+    ],
+)
+def test_what_a_move_holds_is_there_again_the_moment_a_binding_failed(
+    outcome: BindOutcome, expected: list[str]
+) -> None:
+    cluster = assumed()
+
+    fold(cluster, ev.BindEnded(TAKER.uid, outcome))
+
+    held = [name for name in cluster.nominated if name != TAKER.uid]
+    assert held == expected
+
+
+def test_a_move_that_ended_meanwhile_holds_nothing_again() -> None:
+    cluster = assumed()
+    assert not cluster.nominations.release(TICKET.id)
+
+    cluster.forget(TAKER.uid)
+
+    assert cluster.nominated == {}
+
+
+def test_a_bound_replacement_leaves_no_hold_behind() -> None:
+    cluster = assumed()
+    bound: Pod = msgspec.structs.replace(TAKER, node_name="cut")
+
+    cluster.see_pod(bound)
+    cluster.forget(TAKER.uid)
+
+    assert cluster.nominated == {}
