@@ -49,6 +49,10 @@ DEPLOY_ON_NODE: Final = (
 GPU: Final = "nvidia.com/gpu"
 FAKE: Final = "run.ai/fake.gpu"
 
+# --- DRA ----------------------------------------------------------------------------------
+DRA_DRIVER: Final = "gpu.nvidia.com"
+XID_TAINT: Final = f"{DRA_DRIVER}/xid"
+
 # --- pods ---------------------------------------------------------------------------------
 UTILIZATION: Final = "run.ai/simulated-gpu-utilization"
 FRACTION: Final = "gpu-fraction"

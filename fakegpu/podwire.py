@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from fakegpu import names
+from fakegpu import names, podclaims
 from fakegpu.node import load
-from fakegpu.node.poduse import Need, PodUse
+from fakegpu.node.poduse import ClaimRef, Need, PodUse
 from fakegpu.wire import Amounts, Meta
 from scheduler.model import names as words
 from scheduler.model import quantity
@@ -18,6 +18,7 @@ from scheduler.model.device import Devices, parse_devices
 class _Resources(msgspec.Struct, frozen=True):
     requests: Amounts | None = None
     limits: Amounts | None = None
+    claims: tuple[podclaims.InContainer, ...] | None = None
 
 
 class _Container(msgspec.Struct, frozen=True, rename="camel"):
@@ -30,10 +31,13 @@ class _PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     node_name: str = ""
     containers: tuple[_Container, ...] = ()
     init_containers: tuple[_Container, ...] | None = None
+    resource_claims: tuple[podclaims.InPod, ...] | None = None
 
 
-class _PodStatus(msgspec.Struct, frozen=True):
+class _PodStatus(msgspec.Struct, frozen=True, rename="camel"):
     phase: str = "Pending"
+    resource_claim_statuses: tuple[podclaims.InPod, ...] | None = None
+    extended_resource_claim_status: podclaims.ExtendedStatus | None = None
 
 
 class _Pod(msgspec.Struct, frozen=True):
@@ -76,8 +80,10 @@ def _use(wire: _Pod, reservations: str) -> PodUse | None:
     if meta.namespace == reservations:
         reservation = (*shares, *([f"{names.SHARED_INDEX}={marked}"] if marked else ()), meta.uid)
         shares = ()
-    needs = _needs(wire.spec)
-    if (not needs and not shares) or wire.status.phase in ("Succeeded", "Failed"):
+    claims = _claims(wire)
+    claimed = podclaims.resources(wire.status.extended_resource_claim_status)
+    needs = tuple(one for one in _needs(wire.spec) if (one.container, one.resource) not in claimed)
+    if not (needs or shares or claims) or wire.status.phase in ("Succeeded", "Failed"):
         return None
     return PodUse(
         uid=meta.uid,
@@ -86,6 +92,7 @@ def _use(wire: _Pod, reservations: str) -> PodUse | None:
         created=meta.creation_timestamp or "",
         is_running=wire.status.phase == "Running",
         needs=needs,
+        claims=claims,
         chosen=parse_devices(annotations.get(words.DEVICES, "")) or Devices(),
         load=load.utilization(wire.status.phase, meta.name, annotations, labels),
         fraction=load.parse_fraction(annotations.get(names.FRACTION, "1")),
@@ -113,6 +120,19 @@ def _needs(spec: _PodSpec) -> tuple[Need, ...]:
                     found.append(Need(container.name, resource, more))
                     totals[resource] = count
     return tuple(found)
+
+
+def _claims(wire: _Pod) -> tuple[ClaimRef, ...]:
+    spec, status = wire.spec, wire.status
+    if not spec.resource_claims and status.extended_resource_claim_status is None:
+        return ()
+    containers = [
+        (one.name, (one.resources.claims if one.resources else None) or ())
+        for one in (*spec.containers, *(spec.init_containers or ()))
+    ]
+    made = status.resource_claim_statuses or ()
+    extended = status.extended_resource_claim_status
+    return podclaims.refs(containers, spec.resource_claims or (), made, extended)
 
 
 def _requested(container: _Container) -> dict[str, int]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
 from fakegpu.topology.ids import gpu_id, mig_id
 from fakegpu.topology.migconfig import Layouts
 from fakegpu.topology.nodetopology import (
+    Dra,
     Failure,
     Gpu,
     MigDevice,
@@ -28,14 +30,18 @@ def hardware(
     strategy: MigStrategy,
     sharing: Sharing,
     failures: Mapping[int, Failure],
+    dra: Dra | None = None,
+    in_parts: bool = False,
 ) -> NodeTopology:
-    """The node's topology while nobody uses it."""
+    """The node's topology while nobody uses it; ``in_parts``: whole GPUs may be had in parts."""
     cut = layouts or (None,) * len(pool.gpus)
     first = pool.gpus[0] if pool.gpus else GpuKind("", 0)
     gpus = tuple(
         _gpu(node, index, kind, first, cut[index] if index < len(cut) else None, failures)
         for index, kind in enumerate(pool.gpus)
     )
+    if in_parts:
+        gpus = tuple(_in_parts(gpu, kind) for gpu, kind in zip(gpus, pool.gpus, strict=True))
     return NodeTopology(
         gpu_memory=first.memory_mib,
         gpu_product=first.product,
@@ -45,7 +51,14 @@ def hardware(
         mig_strategy=strategy,
         other_devices=pool.others or UNSET,
         sharing=sharing if sharing.resources else UNSET,
+        dra=dra or UNSET,
     )
+
+
+def _in_parts(gpu: Gpu, kind: GpuKind) -> Gpu:
+    if gpu.is_cut or kind.board is None:
+        return gpu
+    return msgspec.structs.replace(gpu, partitionable=True)
 
 
 def _gpu(
@@ -59,7 +72,7 @@ def _gpu(
     devices: tuple[MigDevice, ...] | UnsetType = UNSET
     if layout is not None and kind.board is not None:
         board = kind.board
-        devices = tuple(_device(node, index, board, profile, at) for profile, at in layout)
+        devices = tuple(mig_device(node, index, board, profile, at) for profile, at in layout)
     return Gpu(
         id=gpu_id(node, index),
         product=UNSET if kind.product == first.product else kind.product,
@@ -69,7 +82,8 @@ def _gpu(
     )
 
 
-def _device(node: str, index: int, board: mig.Board, name: str, position: int) -> MigDevice:
+def mig_device(node: str, index: int, board: mig.Board, name: str, position: int) -> MigDevice:
+    """An instance that is cut there."""
     profile = mig.profile_of(board, name)
     assert profile is not None, f"{name} was checked when the layout was made"
     number = profile.kind.profile_id

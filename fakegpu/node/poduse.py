@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 import msgspec
 
 from fakegpu.topology.nodetopology import Utilization
@@ -14,6 +16,32 @@ class Need(msgspec.Struct, frozen=True):
     container: str
     resource: str
     count: int
+
+
+#: A claim by namespace and name.
+ClaimKey = tuple[str, str]
+
+
+class Allotted(msgspec.Struct, frozen=True):
+    """A device that a claim holds for one of its requests (``name``, or ``name/alternative``)."""
+
+    request: str
+    device: str
+
+
+Claimed = Mapping[ClaimKey, tuple[Allotted, ...]]
+
+
+class ClaimRef(msgspec.Struct, frozen=True):
+    """A container's claim; with a ``request`` it gets the devices of that one only."""
+
+    container: str
+    claim: str
+    request: str = ""
+
+    def covers(self, one: Allotted) -> bool:
+        """Whether a device of the claim is for this container."""
+        return self.request in ("", one.request, one.request.partition("/")[0])
 
 
 class PodUse(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,9 +58,17 @@ class PodUse(msgspec.Struct, frozen=True, kw_only=True):
     created: str = ""
     is_running: bool = True
     needs: tuple[Need, ...] = ()
+    claims: tuple[ClaimRef, ...] = ()
     chosen: Devices = Devices()
     load: Utilization | None = Utilization(min=100, max=100)
     fraction: float = 1.0
     shares: tuple[str, ...] = ()
     reservation: tuple[str, ...] = ()
     marked: str = ""
+
+    def held(self, claimed: Claimed) -> Iterator[tuple[str, str]]:
+        """Its containers, each with a device that it holds by a claim."""
+        for ref in self.claims:
+            for one in claimed.get((self.namespace, ref.claim), ()):
+                if ref.covers(one):
+                    yield ref.container, one.device

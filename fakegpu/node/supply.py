@@ -40,8 +40,10 @@ def mig_resource(profile: str) -> str:
 def supply(topology: NodeTopology, *, with_lost: bool = False) -> Supply:
     """Devices by resource. Whole GPUs are always among them, if need be none.
 
-    ``with_lost`` also those that fell off the bus, unhealthy.
+    ``with_lost`` also those that fell off the bus, unhealthy. Nothing where DRA has them alone.
     """
+    if topology.dra == "instead":
+        return {}
     found: dict[str, list[Device]] = {words.GPU: []} if topology.gpus else {}
     single = single_profile(topology)
     for index, gpu in enumerate(topology.gpus):

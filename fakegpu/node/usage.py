@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from fakegpu.node.poduse import Need, PodUse
+from fakegpu.node.poduse import Claimed, Need, PodUse
 from fakegpu.node.statuses import written
 from fakegpu.node.supply import Device, mig_resource, physical, supply
 from fakegpu.topology.nodetopology import (
@@ -25,6 +25,7 @@ from scheduler.model.names import GPU
 #: (namespace, pod, container) -> ids as they were handed out.
 Assigned = Mapping[tuple[str, str, str], Sequence[str]]
 NOTHING: Final[Assigned] = MappingProxyType({})
+UNCLAIMED: Final[Claimed] = MappingProxyType({})
 
 
 class _Desk:
@@ -57,6 +58,13 @@ class _Desk:
         for device in healthy[:count]:
             self._give(need, pod, device)
 
+    def hold(self, pod: PodUse, container: str, device: str) -> None:
+        """A claim holds a device, whoever else does; nobody is given it besides."""
+        for resource, devices in self.free.items():
+            self.free[resource] = [one for one in devices if physical(one.id) != device]
+        holder = AllocatedBy(namespace=pod.namespace, pod=pod.name, container=container)
+        self.held.setdefault(device, []).append((pod, holder))
+
     def given(self, pod: PodUse, need: Need) -> list[str]:
         """What the container got so far, by physical device."""
         return [
@@ -78,10 +86,17 @@ def assign(
     *,
     before: NodeTopology | None = None,
     assigned: Assigned = NOTHING,
+    claimed: Claimed = UNCLAIMED,
 ) -> NodeTopology:
     """The topology with its holders and their usage."""
     desk = _Desk(topology)
     in_order = sorted(pods, key=lambda pod: (pod.created, pod.uid))
+    if claimed:
+        ids = {one.lower(): one for one in _all_ids(topology)}
+        for pod in in_order:
+            for container, device in pod.held(claimed):
+                if device.lower() in ids:
+                    desk.hold(pod, container, ids[device.lower()])
     former = _former(before)
     # Each wish of all pods before the next weaker one, or the first pod would take what the
     # kubelet has given to another.
@@ -103,6 +118,11 @@ def assign(
     for pod, need in _needs(in_order):
         desk.take_first(need, pod, left[pod.uid, need])
     return written(topology, desk.held, [pod for pod in in_order if pod.shares])
+
+
+def _all_ids(topology: NodeTopology) -> Iterator[str]:
+    for gpu in topology.gpus:
+        yield from (gpu.id, *(one.id for one in gpu.instances))
 
 
 def _needs(pods: Sequence[PodUse]) -> Iterator[tuple[PodUse, Need]]:

@@ -15,6 +15,8 @@ from msgspec import UNSET, UnsetType
 from fakegpu.topology import plainyaml
 
 MigStrategy = Literal["none", "single", "mixed"]
+#: Whether DRA offers the GPUs: beside the device plugin, or instead of it.
+Dra = Literal["beside", "instead"]
 
 
 class _Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -87,7 +89,8 @@ class MigDevice(_Wire, frozen=True):
 class Gpu(_Wire, frozen=True):
     """One GPU. ``product`` and ``memory`` are set where the node's GPUs differ.
 
-    ``mig_devices`` is set, and may be empty, while the GPU is in MIG mode.
+    ``mig_devices`` is set, and may be empty, while the GPU is in MIG mode. ``partitionable``: DRA
+    offers every part of it, and it is cut as they are allocated.
     """
 
     id: str
@@ -96,6 +99,7 @@ class Gpu(_Wire, frozen=True):
     memory: int | UnsetType = UNSET
     mig_devices: tuple[MigDevice, ...] | UnsetType = UNSET
     failure: Failure | UnsetType = UNSET
+    partitionable: bool | UnsetType = UNSET
 
     @property
     def is_cut(self) -> bool:
@@ -155,6 +159,7 @@ class NodeTopology(_Wire, frozen=True):
     mig_strategy: MigStrategy = "mixed"
     other_devices: tuple[OtherDevice, ...] | UnsetType = UNSET
     sharing: Sharing | UnsetType = UNSET
+    dra: Dra | UnsetType = UNSET
 
     @property
     def shared(self) -> Sharing:

@@ -1,0 +1,85 @@
+"""What has to be written so that a pool of slices says what it should.
+
+A pool has a generation, which all of its slices carry and which grows whenever any of them says
+something else; schedulers look at a pool only where all slices of its newest generation are there.
+So either nothing is written, or all of them are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from fakegpu import names
+from fakegpu.dra.wire import API_VERSION, SliceFacts, digest
+
+Json = dict[str, Any]
+
+
+class Pool(msgspec.Struct, frozen=True, kw_only=True):
+    """One driver's devices of one node; slices are called ``base``, ``base-1``, ``base-2`` ..."""
+
+    driver: str
+    node: str
+    node_uid: str
+    base: str
+
+    def has(self, name: str) -> bool:
+        """Whether a slice of that name is one of its."""
+        head, _, number = name.rpartition("-")
+        return name == self.base or (head == self.base and number.isdigit())
+
+
+class Changes(msgspec.Struct, frozen=True):
+    """Slices by name, and the names of those that go."""
+
+    write: tuple[tuple[str, Json], ...] = ()
+    remove: tuple[str, ...] = ()
+
+
+def changes(pool: Pool, contents: Sequence[Json], there: Iterable[SliceFacts]) -> Changes:
+    """From what is there to what should be."""
+    known = {one.name: one for one in there if pool.has(one.name)}
+    wanted = {
+        _name(pool, number): _spec(pool, contents, one) for number, one in enumerate(contents)
+    }
+    remove = tuple(sorted(known.keys() - wanted.keys()))
+    newest = max((one.generation for one in known.values()), default=0)
+    told = {(name, newest, digest(spec)) for name, spec in wanted.items()}
+    if told <= {(one.name, one.generation, one.digest) for one in known.values()}:
+        return Changes(remove=remove)
+    write = tuple(
+        (name, _body(pool, name, {**spec, "pool": {**spec["pool"], "generation": newest + 1}}))
+        for name, spec in wanted.items()
+    )
+    return Changes(write, remove)
+
+
+def _name(pool: Pool, number: int) -> str:
+    return f"{pool.base}-{number}" if number else pool.base
+
+
+def _spec(pool: Pool, contents: Sequence[Json], content: Json) -> Json:
+    return {
+        "driver": pool.driver,
+        "nodeName": pool.node,
+        "pool": {"name": pool.node, "resourceSliceCount": len(contents)},
+        **content,
+    }
+
+
+def _body(pool: Pool, name: str, spec: Json) -> Json:
+    owner = {"apiVersion": "v1", "kind": "Node", "name": pool.node, "uid": pool.node_uid}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ResourceSlice",
+        "metadata": {
+            "name": name,
+            "labels": {"app.kubernetes.io/managed-by": names.OPERATOR},
+            # So they go with the node, whoever is there to see it.
+            "ownerReferences": [{**owner, "controller": True}],
+        },
+        "spec": spec,
+    }

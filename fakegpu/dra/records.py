@@ -1,0 +1,76 @@
+"""Slices and claims of the cluster by the nodes that they are of, folded from watches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fakegpu.dra.wire import ClaimFacts, SliceFacts
+from fakegpu.node.poduse import Claimed
+from fakegpu.wire import Listed, News
+
+
+class Slices:
+    """Every slice that was seen, in its newest version: what we wrote counts as seen."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, SliceFacts] = {}
+
+    def fold(self, news: News[SliceFacts]) -> set[str]:
+        """Take in what happened; the nodes whose slices changed."""
+        if isinstance(news, Listed):
+            before, self._known = self._known, dict(news.values)
+            changed = {*before.items()} ^ {*self._known.items()}
+            return {one.pool for _, one in changed}
+        if news.value is None:
+            gone = self._known.pop(news.key, None)
+            return {gone.pool} if gone else set()
+        return {news.value.pool} if self.saw(news.value) else set()
+
+    def saw(self, one: SliceFacts) -> bool:
+        """Take in a slice, unless a newer one is known; whether that was news."""
+        known = self._known.get(one.name)
+        if known is not None and known.version >= one.version:
+            return False
+        self._known[one.name] = one
+        return True
+
+    def forget(self, name: str) -> None:
+        """It was deleted."""
+        self._known.pop(name, None)
+
+    def of(self, node: str) -> Iterator[SliceFacts]:
+        """The slices of a node's pools."""
+        return (one for one in self._known.values() if one.pool == node)
+
+
+class Claims:
+    """Claims that hold devices, by the nodes of the devices."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, ClaimFacts] = {}
+        self._on: dict[str, set[str]] = {}
+
+    def fold(self, news: News[ClaimFacts]) -> set[str]:
+        """Take in what happened; the nodes where somebody holds something else now."""
+        if isinstance(news, Listed):
+            keys = {*self._known, *news.values}
+            return {node for key in keys for node in self._put(key, news.values.get(key))}
+        return self._put(news.key, news.value)
+
+    def _put(self, uid: str, now: ClaimFacts | None) -> set[str]:
+        before = self._known.pop(uid, None)
+        if now is not None:
+            self._known[uid] = now
+        if before == now:
+            return set()
+        former, present = (one.pools if one else frozenset() for one in (before, now))
+        for node in former - present:
+            self._on[node].discard(uid)
+        for node in present:
+            self._on.setdefault(node, set()).add(uid)
+        return {*former, *present}
+
+    def on(self, node: str) -> Claimed:
+        """What claims hold of a node's devices."""
+        found = (self._known[uid] for uid in self._on.get(node, ()))
+        return {one.key: one.on(node) for one in found}

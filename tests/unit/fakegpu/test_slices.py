@@ -1,0 +1,270 @@
+"""What DRA publishes of a node, and which slices have to be written for it."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import msgspec
+import pytest
+
+from fakegpu.dra.pool import Pool, changes
+from fakegpu.dra.records import Claims, Slices
+from fakegpu.dra.wire import ClaimFacts, SliceFacts, digest, resource_slice
+from fakegpu.node.hardware import hardware
+from fakegpu.node.partitions import board_of, counter_set, counters, cut
+from fakegpu.node.poduse import Allotted
+from fakegpu.node.slices import DEVICES_MAX, SPECIAL_DEVICES_MAX, contents
+from fakegpu.topology.nodetopology import Failure, NodeTopology, Sharing
+from fakegpu.wire import Listed, Seen
+from scheduler.model import mig
+from tests.unit.fakegpu.nodes import fake, topology
+
+Json = dict[str, Any]
+A100 = "gpu: {profile: a100}"
+POOL = Pool(driver="gpu.nvidia.com", node="n", node_uid="u", base="kwok-n-gpu")
+
+
+def in_parts(pool: str, failures: Any = None) -> NodeTopology:
+    """A node whose GPUs DRA offers whole and in parts."""
+    found = topology(pool).pools["p"]
+    return hardware(
+        "n",
+        found,
+        found.layouts,
+        strategy="mixed",
+        sharing=Sharing(),
+        failures=failures or {},
+        dra="instead",
+        in_parts=True,
+    )
+
+
+def devices(found: tuple[Json, ...]) -> list[Json]:
+    return [one for content in found for one in content.get("devices", ())]
+
+
+@pytest.mark.contract("S1-65")
+def test_a_gpu_is_a_device_with_the_seeds_name_and_attributes() -> None:
+    """Named like its id in lower case; ``gpu.nvidia.com/type=gpu``, ``uuid``, ``model``,
+    ``gpu.nvidia.com/uuid``, ``gpu.nvidia.com/productName``; memory in binary units."""
+    (content,) = contents("node1", fake("gpus: [{type: a100, count: 2}]", node="node1"))
+
+    first = content["devices"][0]
+    uuid = {"string": "GPU-9c371748-0caa-5ed1-a957-7da694d693b6"}
+    product = {"string": "NVIDIA A100-SXM4-40GB"}
+    assert len(content["devices"]) == 2
+    assert first == {
+        "name": "gpu-9c371748-0caa-5ed1-a957-7da694d693b6",
+        "attributes": {
+            "uuid": uuid,
+            "model": product,
+            "gpu.nvidia.com/type": {"string": "gpu"},
+            "gpu.nvidia.com/uuid": uuid,
+            "gpu.nvidia.com/productName": product,
+            "index": {"int": 0},
+        },
+        "capacity": {"memory": {"value": "40Gi"}},
+    }
+
+
+def test_a_gpu_that_is_cut_is_its_instances() -> None:
+    found = devices(contents("n", fake(f"{A100}, mig: {{mig-devices: {{3g.20gb: 2}}}}")))
+
+    assert len(found) == 16
+    assert {one["attributes"]["gpu.nvidia.com/type"]["string"] for one in found} == {"mig"}
+    assert {one["attributes"]["profile"]["string"] for one in found} == {"3g.20gb"}
+    assert [one["attributes"]["parentIndex"]["int"] for one in found[:3]] == [0, 0, 1]
+    assert found[0]["name"].startswith("mig-")
+    assert not any("consumesCounters" in one for one in found)
+
+
+def test_a_failed_gpu_is_tainted_and_one_off_the_bus_is_not_there() -> None:
+    """An application's error taints nothing."""
+    failures = {0: Failure(48), 1: Failure(79, off_bus=True), 2: Failure(31)}
+    found = devices(contents("n", fake("gpu: {profile: t4}", failures=failures)))
+
+    taints = {one["attributes"]["index"]["int"]: one.get("taints") for one in found}
+    taint = {"key": "gpu.nvidia.com/xid", "value": "48", "effect": "NoSchedule"}
+    assert taints == {0: [taint], 2: None, 3: None}
+
+
+@pytest.mark.parametrize(
+    ("count", "failures", "sizes"),
+    [
+        pytest.param(128, {}, [128], id="one-slice"),
+        pytest.param(129, {}, [128, 1], id="one-too-many"),
+        pytest.param(128, {0: Failure(48)}, [64, 64], id="taints-halve-it"),
+    ],
+)
+def test_slices_hold_what_the_api_server_takes(count: int, failures: Any, sizes: list[int]) -> None:
+    found = contents("n", fake(f"gpus: [{{type: t4, count: {count}}}]", failures=failures))
+
+    assert [len(one["devices"]) for one in found] == sizes
+    assert max(sizes) in (DEVICES_MAX, SPECIAL_DEVICES_MAX)
+
+
+def test_parts_of_a_gpu_come_with_its_counters_in_slices_of_their_own() -> None:
+    node = in_parts("gpus: [{type: a100, count: 9}]")
+    found = contents("n", node)
+
+    assert [sorted(one) for one in found[-3:]] == [
+        ["devices"],
+        ["sharedCounters"],
+        ["sharedCounters"],
+    ]
+    assert [len(one["sharedCounters"]) for one in found[-2:]] == [8, 1]
+    whole = devices(found)[0]
+    board = board_of(node, node.gpus[0])
+    assert board is not None
+    consumed = {"counterSet": counter_set(0), "counters": counters(board)}
+    assert whole["consumesCounters"] == [consumed]
+    assert all("consumesCounters" in one for one in devices(found))
+
+
+@pytest.mark.parametrize("kind", ["a100", "h200", "a30"])
+def test_parts_exclude_each_other_by_counters_exactly_where_mig_says_so(kind: str) -> None:
+    """For each two parts of a GPU: both can be had if, and only if, MIG can cut both."""
+    node = in_parts(f"gpus: [{{type: {kind}, count: 1}}]")
+    found = [one for one in devices(contents("n", node)) if "profile" in one["attributes"]]
+    (content,) = [one for one in contents("n", node) if "sharedCounters" in one]
+    total = content["sharedCounters"][0]["counters"]
+    gpu = node.gpus[0]
+    board = board_of(node, gpu)
+    assert board is not None
+    positions = {one["name"]: _slot(node, one["name"]) for one in found}
+
+    for one, other in combinations(found, 2):
+        layout = mig.layout_of((positions[one["name"]], positions[other["name"]]))
+        assert _fit(total, one, other) == mig.is_legal(board, layout), layout
+    assert len(found) > 5
+
+
+def _slot(node: NodeTopology, name: str) -> mig.Slot:
+    (instance,) = cut("n", node, frozenset((name,))).gpus[0].instances
+    return instance.profile, instance.position
+
+
+def _fit(total: Json, *parts: Json) -> bool:
+    used: dict[str, int] = {}
+    for part in parts:
+        for name, counter in part["consumesCounters"][0]["counters"].items():
+            used[name] = used.get(name, 0) + int(counter["value"])
+    return all(amount <= int(total[name]["value"]) for name, amount in used.items())
+
+
+def test_a_part_is_cut_while_it_is_allocated_and_nothing_else_is() -> None:
+    node = in_parts("gpus: [{type: a100, count: 2}]")
+    part = next(
+        one
+        for one in devices(contents("n", node))
+        if one["attributes"].get("profile") == {"string": "2g.10gb"}
+        and one["attributes"]["parentIndex"] == {"int": 1}
+    )
+
+    now = cut("n", node, frozenset((part["name"],)))
+
+    assert [gpu.is_cut for gpu in now.gpus] == [False, True]
+    assert [(one.profile, one.position) for one in now.gpus[1].instances] == [("2g.10gb", 0)]
+    assert contents("n", now) == contents("n", node)
+    assert cut("n", node, frozenset()) == node
+
+
+# --- writing ----------------------------------------------------------------------------------
+
+
+def written(made: Any, version: int = 1) -> list[SliceFacts]:
+    """The slices as the API server tells of them; it adds the time of a taint."""
+    found = []
+    for name, body in made.write:
+        body["metadata"]["resourceVersion"] = str(version)
+        for device in body["spec"].get("devices", ()):
+            for taint in device.get("taints", ()):
+                taint["timeAdded"] = "2026-11-28T00:00:00Z"
+        content = msgspec.json.encode(body)
+        assert resource_slice(content)[0] == name
+        found.append(resource_slice(content)[1])
+    return [one for one in found if one is not None]
+
+
+TAINTED: Json = {"devices": [{"name": "a", "taints": [{"key": "k", "effect": "NoSchedule"}]}]}
+
+
+@pytest.mark.contract("S1-65")
+def test_the_first_slice_is_called_as_the_seeds_and_belongs_to_the_node() -> None:
+    """``kwok-<node>-gpu``, with ``resourceSliceCount`` 1 and the node's name as its pool's."""
+    ((name, body),) = changes(POOL, [{"devices": []}], []).write
+
+    assert name == "kwok-n-gpu"
+    assert body["metadata"]["ownerReferences"][0]["uid"] == "u"
+    assert body["spec"] == {
+        "driver": "gpu.nvidia.com",
+        "nodeName": "n",
+        "pool": {"name": "n", "generation": 1, "resourceSliceCount": 1},
+        "devices": [],
+    }
+
+
+def test_what_says_so_already_is_not_written_again() -> None:
+    there = written(changes(POOL, [TAINTED], []))
+
+    assert changes(POOL, [TAINTED], there) == changes(POOL, [], [])
+
+
+def test_any_change_writes_the_whole_pool_in_a_new_generation() -> None:
+    """Also one that only others made; slices that are not needed any more go."""
+    three = [{"devices": [{"name": name}]} for name in "abc"]
+    there = written(changes(POOL, three, []))
+
+    two = changes(POOL, three[:2], there)
+
+    assert two.remove == ("kwok-n-gpu-2",)
+    assert [name for name, _ in two.write] == ["kwok-n-gpu", "kwok-n-gpu-1"]
+    assert {body["spec"]["pool"]["generation"] for _, body in two.write} == {2}
+    assert len(changes(POOL, three, there[:2]).write) == 3
+    torn = [there[0], *written(changes(POOL, three, there[:1]))[1:]]
+    assert len(changes(POOL, three, torn).write) == 3
+
+
+def test_other_slices_of_the_node_are_not_touched() -> None:
+    other = SliceFacts(name="other", driver="d", pool="n", generation=7, digest="")
+    near = SliceFacts(name="kwok-n-gpu-x", driver="d", pool="n", generation=7, digest="")
+
+    made = changes(POOL, [{"devices": []}], [other, near])
+
+    assert made.remove == ()
+    assert made.write[0][1]["spec"]["pool"]["generation"] == 1
+
+
+def test_a_watch_that_lags_does_not_take_back_what_was_written() -> None:
+    slices = Slices()
+    old = SliceFacts(name="s", driver="d", pool="n", generation=1, digest="a", version=3)
+    new = SliceFacts(name="s", driver="d", pool="n", generation=2, digest="b", version=5)
+    slices.saw(new)
+
+    assert slices.fold(Seen("s", old)) == set()
+    assert list(slices.of("n")) == [new]
+    assert slices.fold(Seen("s", None)) == {"n"}
+    assert slices.fold(Listed({"s": old})) == {"n"}
+    slices.forget("s")
+    assert list(slices.of("n")) == []
+
+
+def test_a_digest_is_of_what_is_said_and_not_of_when() -> None:
+    spec: Json = {"driver": "d", "pool": {"name": "n", "generation": 1}, **TAINTED}
+    later: Json = {**TAINTED, "driver": "d", "pool": {"generation": 2, "name": "n"}}
+
+    assert digest(spec) == digest(later)
+    assert digest(spec) != digest({**spec, "devices": []})
+
+
+def test_claims_are_known_by_the_nodes_of_their_devices() -> None:
+    claims = Claims()
+    held = (("n", Allotted("gpu", "gpu-a")), ("m", Allotted("gpu", "gpu-b")))
+    one = ClaimFacts(("team", "c"), frozenset(("n", "m")), held)
+
+    assert claims.fold(Seen("uid", one)) == {"n", "m"}
+    assert claims.fold(Seen("uid", one)) == set()
+    assert claims.on("n") == {("team", "c"): (Allotted("gpu", "gpu-a"),)}
+    assert claims.fold(Listed({})) == {"n", "m"}
+    assert claims.on("n") == {}
