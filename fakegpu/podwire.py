@@ -95,11 +95,39 @@ def _use(wire: _Pod, reservations: str) -> PodUse | None:
         claims=claims,
         chosen=parse_devices(annotations.get(words.DEVICES, "")) or Devices(),
         load=load.utilization(wire.status.phase, meta.name, annotations, labels),
+        group=_group(wire),
         fraction=load.parse_fraction(annotations.get(names.FRACTION, "1")),
         shares=shares,
         reservation=reservation,
         marked=marked,
     )
+
+
+def _group(wire: _Pod) -> str:
+    """The PodGroup that says how busy the pod is; an empty text: it says so itself."""
+    meta = wire.metadata
+    name = (meta.annotations or {}).get(names.POD_GROUP, "")
+    if not name or load.said(wire.status.phase, meta.name, meta.annotations, meta.labels):
+        return ""
+    return f"{meta.namespace}/{name}"
+
+
+class _GroupSpec(msgspec.Struct, frozen=True, rename="camel"):
+    priority_class_name: str = ""
+
+
+class _PodGroup(msgspec.Struct, frozen=True):
+    metadata: Meta
+    spec: _GroupSpec = _GroupSpec()
+
+
+_GROUP = msgspec.json.Decoder(_PodGroup)
+
+
+def group(content: bytes) -> tuple[str, str | None]:
+    """A PodGroup's priority class, by ``namespace/name``."""
+    wire = _GROUP.decode(content)
+    return f"{wire.metadata.namespace}/{wire.metadata.name}", wire.spec.priority_class_name
 
 
 def _needs(spec: _PodSpec) -> tuple[Need, ...]:

@@ -15,10 +15,12 @@ import structlog
 
 from fakegpu import names, podwire, server, wire
 from fakegpu.config import Config
-from fakegpu.controller import world
+from fakegpu.controller import inbox, world
 from fakegpu.controller.apply import Writer
 from fakegpu.controller.planned import Settings
 from fakegpu.controller.reconcile import Reconciler
+from fakegpu.dra import wire as dra
+from fakegpu.dra.publisher import Publisher
 from fakegpu.process import serving, stopped_by_signals
 from scheduler.leader import Elector
 from scheduler.model import migcut
@@ -29,6 +31,16 @@ from scheduler.watch.reflector import Reflector, Source
 log = structlog.get_logger("fakegpu")
 
 PROGRAM = "Controller"
+PODGROUPS = "/apis/scheduling.run.ai/v2alpha2/podgroups"
+
+
+def _of_dra() -> list[Source[Any]]:
+    ours = f"spec.driver={names.DRA_DRIVER}"
+    slices, claims = dra.resource_slice, dra.claim(names.DRA_DRIVER)
+    return [
+        wire.source("slices", dra.SLICES, slices, inbox.OfSlices, ours, is_optional=True),
+        wire.source("claims", dra.CLAIMS, claims, inbox.OfClaims, is_optional=True),
+    ]
 
 
 def utc_now() -> datetime:
@@ -70,6 +82,7 @@ class App:
         reconciler = Reconciler(
             self._world,
             writer,
+            Publisher(client, self._world.slices, names.OPERATOR),
             self._settings(),
             elector.leads,
             time.monotonic,
@@ -107,6 +120,9 @@ class App:
             labels=config.node_labels.enabled,
             numbered=config.node_labels.numbered,
             cuts=bool(config.mig.cuts_namespace),
+            dra_on_kubelets=None if config.dra.kubelet == "none" else config.dra.kubelet,
+            dra_on_kwok=None if config.dra.kwok == "none" else config.dra.kwok,
+            in_parts=config.dra.partitionable,
         )
 
     def _sources(self) -> list[Source[Any]]:
@@ -116,18 +132,21 @@ class App:
         # Pods without a node hold nothing, and pods that ended leave the selector.
         placed = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
         found = [
-            wire.source("nodes", "/api/v1/nodes", wire.node, world.OfNodes),
-            wire.source("configmaps", maps, wire.config_map, world.OfMaps),
-            wire.source("pods", "/api/v1/pods", pod, world.OfPods, placed),
+            wire.source("nodes", "/api/v1/nodes", wire.node, inbox.OfNodes),
+            wire.source("configmaps", maps, wire.config_map, inbox.OfMaps),
+            wire.source("pods", "/api/v1/pods", pod, inbox.OfPods, placed),
+            wire.source("podgroups", PODGROUPS, podwire.group, inbox.OfGroups, is_optional=True),
         ]
         plugin = config.device_plugin_config
         if plugin.name:
             path = f"/api/v1/namespaces/{plugin.namespace}/configmaps"
             one = f"metadata.name={plugin.name}"
-            found.append(wire.source("plugin", path, wire.config_map, world.OfPlugin, one))
+            found.append(wire.source("plugin", path, wire.config_map, inbox.OfPlugin, one))
         if config.mig.cuts_namespace:
             path = migcut.path(config.mig.cuts_namespace)
-            found.append(wire.source("cuts", path, wire.cuts, world.OfCuts, is_optional=True))
+            found.append(wire.source("cuts", path, wire.cuts, inbox.OfCuts, is_optional=True))
+        if config.dra.is_on:
+            found += _of_dra()
         return found
 
     def _elector(self, client: Client, identity: str) -> Elector:

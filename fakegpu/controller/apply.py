@@ -15,7 +15,9 @@ import msgspec
 import structlog
 
 from fakegpu import names
+from fakegpu.controller.news import NOT_ADMITTED
 from fakegpu.controller.planned import Mark, Note
+from fakegpu.node.admission import Refusal
 from fakegpu.node.supply import Amounts
 from fakegpu.wire import NodeFacts
 from scheduler.model import migcut
@@ -58,19 +60,23 @@ class Writer:
         await self._unless_gone("DELETE", f"{self._maps}/{name}", None)
 
     async def node(
-        self, node: NodeFacts, labels: Mapping[str, str], annotations: Mapping[str, str]
+        self,
+        node: NodeFacts,
+        labels: Mapping[str, str],
+        annotations: Mapping[str, str],
+        amounts: Amounts | None,
     ) -> int:
-        """Make these the labels and annotations that are ours; the node's version then."""
-        meta = {"labels": labels, "annotations": annotations}
-        return await self._apply(f"/api/v1/nodes/{node.name}", _node_body(node, meta))
+        """Make these the labels, annotations and resources that are ours; the node's version then.
 
-    async def status(self, node: NodeFacts, amounts: Amounts) -> int:
-        """Make these the resources that are ours; the node's version then."""
-        status = {
-            "capacity": {name: str(n) for name, n in amounts.capacity.items()},
-            "allocatable": {name: str(n) for name, n in amounts.allocatable.items()},
-        }
-        return await self._apply(f"/api/v1/nodes/{node.name}/status", _node_body(node, {}, status))
+        Where the resources are ours to say (KWOK) all goes through the status in one write: the API
+        server takes labels and annotations there too, and everybody who follows nodes has one
+        change less to look at.
+        """
+        meta = {"labels": labels, "annotations": annotations}
+        path = f"/api/v1/nodes/{node.name}"
+        if not node.is_kwok:
+            return await self._apply(path, _node_body(node, meta, None))
+        return await self._apply(f"{path}/status", _node_body(node, meta, amounts))
 
     async def answer(self, node: str, instances: Iterable[Instance]) -> None:
         """Tell the scheduler which instances there are."""
@@ -82,6 +88,15 @@ class Writer:
         path = f"/api/v1/namespaces/{mark.namespace}/pods/{mark.pod}"
         meta = {"uid": mark.uid, "annotations": {names.RESERVED_INDEX: mark.device}}
         body = msgspec.json.encode({"metadata": meta})
+        await self._unless_gone("PATCH", path, body, MERGE_PATCH)
+
+    async def refuse(self, refusal: Refusal) -> None:
+        """End a pod as a kubelet does that does not admit it."""
+        pod = refusal.pod
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
+        text = f"Pod was rejected: Allocate failed: {refusal.text}"
+        status = {"phase": "Failed", "reason": NOT_ADMITTED, "message": text}
+        body = msgspec.json.encode({"metadata": {"uid": pod.uid}, "status": status})
         await self._unless_gone("PATCH", path, body, MERGE_PATCH)
 
     async def event(self, node: NodeFacts, note: Note) -> None:
@@ -132,12 +147,15 @@ class Writer:
                 raise
 
 
-def _node_body(node: NodeFacts, meta: Mapping[str, Any], status: Any = None) -> bytes:
+def _node_body(node: NodeFacts, meta: Mapping[str, Any], amounts: Amounts | None) -> bytes:
     body = {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": node.name, "uid": node.uid, **meta},
     }
-    if status is not None:
-        body["status"] = status
+    if amounts is not None:
+        body["status"] = {
+            "capacity": {name: str(n) for name, n in amounts.capacity.items()},
+            "allocatable": {name: str(n) for name, n in amounts.allocatable.items()},
+        }
     return msgspec.json.encode(body)

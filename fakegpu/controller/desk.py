@@ -11,13 +11,15 @@ from fakegpu.controller.world import World
 from fakegpu.node.supply import Amounts
 from fakegpu.wire import NodeFacts
 
+#: Labels, annotations and resources of a node, as far as they are ours.
+Face = tuple[dict[str, str], dict[str, str], Amounts | None]
+
 
 class Written(msgspec.Struct):
     """What was written of one node, and the versions that this made."""
 
     config_map: bytes = b""
-    marks: tuple[dict[str, str], dict[str, str]] | None = None
-    amounts: Amounts | None = None
+    face: Face | None = None
     map_version: int = 0
     node_version: int = 0
 
@@ -33,7 +35,7 @@ class Desk(msgspec.Struct):
 
 
 async def write_news(writer: Writer, world: World, node: NodeFacts, made: Plan, desk: Desk) -> None:
-    """First what devices there are, then the labels that bring the agent, then the status.
+    """First what devices there are, then the node that brings the agent and shows them.
 
     What was written is written again only if something newer than that shows otherwise.
     """
@@ -48,13 +50,9 @@ async def write_news(writer: Writer, world: World, node: NodeFacts, made: Plan, 
         world.lost.discard(name)
         now.map_version = await writer.config_map(name, made.config_map)
         now.config_map = made.config_map
-    marks, fresh = (made.labels, made.annotations), node.version >= before.node_version
-    if marks != before.marks or (fresh and not documents.is_labelled(made, node)):
-        now.node_version = await writer.node(node, *marks)
-        now.marks = marks
-    if made.amounts is not None and (
-        made.amounts != before.amounts or (fresh and not documents.is_counted(made, node))
-    ):
-        now.node_version = await writer.status(node, made.amounts)
-        now.amounts = made.amounts
+    face = (made.labels, made.annotations, made.amounts)
+    is_fresh = node.version >= before.node_version
+    if face != before.face or (is_fresh and not documents.is_shown(made, node)):
+        now.node_version = await writer.node(node, *face)
+        now.face = face
     desk.written = now

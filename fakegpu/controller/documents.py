@@ -95,17 +95,16 @@ def is_recorded(plan_: Plan, record: MapFacts | None) -> bool:
     )
 
 
-def is_labelled(plan_: Plan, node: NodeFacts) -> bool:
-    """Whether the node carries what it should."""
-    return _has(node.labels, plan_.labels) and _has(node.annotations, plan_.annotations)
-
-
-def is_counted(plan_: Plan, node: NodeFacts) -> bool:
-    """Whether the node's status says what it should."""
-    return plan_.amounts is None or (
-        _has(node.capacity, plan_.amounts.capacity)
-        and _has(node.allocatable, plan_.amounts.allocatable)
-    )
+def is_shown(plan_: Plan, node: NodeFacts) -> bool:
+    """Whether the node carries and offers what it should."""
+    wanted: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = [
+        (node.labels, plan_.labels),
+        (node.annotations, plan_.annotations),
+    ]
+    if plan_.amounts is not None:
+        wanted.append((node.capacity, plan_.amounts.capacity))
+        wanted.append((node.allocatable, plan_.amounts.allocatable))
+    return all(_has(there, parts) for there, parts in wanted)
 
 
 def _has(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from msgspec import UNSET
 
 from fakegpu.controller.planned import Mark, Memory, Note, View
 from fakegpu.node import faults, repartition
+from fakegpu.node.admission import Refusal
 from fakegpu.node.poduse import PodUse
 from fakegpu.node.statuses import holders_of
 from fakegpu.topology.nodetopology import NodeTopology
+
+#: As the kubelet says it.
+NOT_ADMITTED: Final = "UnexpectedAdmissionError"
 
 
 def notes(
@@ -36,6 +41,12 @@ def notes(
         holders = {(one.namespace, one.pod) for one in holders_of(gpu)}
         for key in sorted(holders & by_name.keys()):
             yield Note("GpuFailed", f"{text}; this pod holds it", pod=by_name[key])
+
+
+def refused(refusals: Iterable[Refusal]) -> Iterable[Note]:
+    """What the pods' events should say that a kubelet would not have admitted."""
+    for one in refusals:
+        yield Note(NOT_ADMITTED, f"Allocate failed: {one.text}", pod=one.pod)
 
 
 def marks(topology: NodeTopology, pods: Iterable[PodUse]) -> Iterable[Mark]:

@@ -7,17 +7,22 @@ remembered for cleaning up, and a restart cleans up as well.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from fakegpu import names
 from fakegpu.controller import documents, news, partition
 from fakegpu.controller.planned import Memory, Plan, Settings, View
-from fakegpu.node import faults
+from fakegpu.node import faults, partitions
+from fakegpu.node.admission import refusals
 from fakegpu.node.cutting import Moment
 from fakegpu.node.hardware import hardware
+from fakegpu.node.slices import contents
 from fakegpu.node.supply import amounts
 from fakegpu.node.usage import assign
-from fakegpu.topology.nodetopology import MigStrategy, Sharing
+from fakegpu.topology.migconfig import Layouts
+from fakegpu.topology.nodetopology import Failure, MigStrategy, NodeTopology, Sharing
 from fakegpu.wire import MapFacts, NodeFacts
 
 
@@ -31,6 +36,7 @@ def plan(
     node, pool = view.node, view.pool
     known = faults.read(node.annotations)
     before = memory.topology or partition.recorded(view.record)
+    before = partitions.whole(before) if before else None
     rate = settings.failure_rate if known.mig.fail_rate is None else known.mig.fail_rate
     latency_s = settings.latency_s if known.mig.latency_s is None else known.mig.latency_s
     at = Moment(
@@ -41,15 +47,13 @@ def plan(
         broken=frozenset(known.unusable),
     )
     step, kept, answer = partition.partition(view, memory, before, at)
-    bare = hardware(
-        node.name,
-        pool,
-        step.layouts,
-        strategy=_strategy(view),
-        sharing=_sharing(view),
-        failures={i: f for i, f in known.failures.items() if i < len(pool.gpus)},
+    bare = _bare(view, step.layouts, known.failures, settings)
+    refused = tuple(refusals(bare, view.pods, before)) if node.is_kwok else ()
+    pods = [pod for pod in view.pods if all(pod is not one.pod for one in refused)]
+    there = partitions.cut(node.name, bare, _allocated(view))
+    topology = assign(
+        there, pods, before=before, assigned=assigned(view.record), claimed=view.claimed
     )
-    topology = assign(bare, view.pods, before=before, assigned=assigned(view.record))
     return Plan(
         config_map=documents.config_map(view, topology, step.applied, settings),
         labels=documents.node_labels(node, topology, step, settings),
@@ -57,9 +61,32 @@ def plan(
         amounts=amounts(topology, known.allocatable) if _is_ours(node) else None,
         memory=msgspec.structs.replace(kept, topology=topology),
         cut_answer=answer,
-        notes=tuple(news.notes(view, topology, step, known, memory)),
-        marks=tuple(news.marks(topology, view.pods)),
+        notes=(*news.notes(view, topology, step, known, memory), *news.refused(refused)),
+        marks=tuple(news.marks(topology, pods)),
+        slices=contents(node.name, bare) if settings.dra_on_kwok and node.is_kwok else None,
+        refusals=refused,
     )
+
+
+def _bare(
+    view: View, layouts: Layouts | None, failures: Mapping[int, Failure], settings: Settings
+) -> NodeTopology:
+    """The node while nobody uses it."""
+    is_kwok = view.node.is_kwok
+    return hardware(
+        view.node.name,
+        view.pool,
+        layouts,
+        strategy=_strategy(view),
+        sharing=_sharing(view),
+        failures={i: f for i, f in failures.items() if i < len(view.pool.gpus)},
+        dra=settings.dra_on_kwok if is_kwok else settings.dra_on_kubelets,
+        in_parts=settings.in_parts,
+    )
+
+
+def _allocated(view: View) -> frozenset[str]:
+    return frozenset(one.device for held in view.claimed.values() for one in held)
 
 
 def _is_ours(node: NodeFacts) -> bool:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
-from fakegpu.node.poduse import PodUse
+from fakegpu.node.admission import Refusal
+from fakegpu.node.poduse import Claimed, PodUse
 from fakegpu.node.repartition import Applied
 from fakegpu.node.supply import Amounts
-from fakegpu.topology.nodetopology import NodeTopology
+from fakegpu.topology.nodetopology import Dra, NodeTopology
 from fakegpu.topology.pools import Pool, Topology
 from fakegpu.topology.sharing import PluginConfig
 from fakegpu.wire import MapFacts, NodeFacts
 from scheduler.model.cut import Instance, NodeCuts
 from scheduler.model.device import Spot
+
+Json = dict[str, Any]
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,11 +30,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     labels: bool = True
     numbered: bool = True
     cuts: bool = False
+    dra_on_kubelets: Dra | None = None
+    dra_on_kwok: Dra | None = None
+    in_parts: bool = False
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """One node and all that bears on it; ``record`` is its ConfigMap, ``cuts`` what the scheduler
-    asks for where instances are cut to order."""
+    asks for where instances are cut to order, ``claimed`` what claims hold."""
 
     node: NodeFacts
     topology: Topology
@@ -39,6 +47,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     record: MapFacts | None
     cuts: NodeCuts | None = None
     is_dynamic: bool = False
+    claimed: Claimed = {}
 
 
 class Memory(msgspec.Struct, frozen=True):
@@ -72,7 +81,8 @@ class Mark(msgspec.Struct, frozen=True):
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The documents, and what else there is to do; ``amounts`` is None where a kubelet writes.
 
-    ``cut_answer`` is what to answer the scheduler, where that is news.
+    ``cut_answer`` is what to answer the scheduler, where that is news. ``slices`` is what DRA shall
+    publish, None where that is not ours to do.
     """
 
     config_map: bytes
@@ -83,3 +93,5 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     cut_answer: tuple[Instance, ...] | None = None
     notes: tuple[Note, ...] = ()
     marks: tuple[Mark, ...] = ()
+    slices: tuple[Json, ...] | None = None
+    refusals: tuple[Refusal, ...] = ()

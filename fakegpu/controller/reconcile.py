@@ -19,10 +19,12 @@ import structlog
 from fakegpu import names
 from fakegpu.controller.apply import Writer
 from fakegpu.controller.desk import Desk, write_news
+from fakegpu.controller.inbox import Event
 from fakegpu.controller.plan import plan
 from fakegpu.controller.planned import Note, Settings, View
-from fakegpu.controller.world import Event, World
-from fakegpu.node.supply import Amounts
+from fakegpu.controller.world import World
+from fakegpu.dra.pool import kwok_pool
+from fakegpu.dra.publisher import Publisher
 from fakegpu.wire import NodeFacts
 from scheduler.model.names import MIG_DYNAMIC
 from scheduler.watch.client import ApiError, Unreachable
@@ -31,7 +33,6 @@ from scheduler.watch.client import ApiError, Unreachable
 KWOK_BEGINS_S = 5.0
 RETRY_FIRST_S = 0.2
 RETRY_MAX_S = 15.0
-NOTHING = Amounts({}, {})
 
 log = structlog.get_logger("fakegpu")
 
@@ -43,6 +44,7 @@ class Reconciler:
         self,
         world: World,
         writer: Writer,
+        publisher: Publisher,
         settings: Settings,
         leads: Callable[[], bool],
         clock: Callable[[], float],
@@ -52,6 +54,7 @@ class Reconciler:
     ) -> None:
         self._world = world
         self._writer = writer
+        self._publisher = publisher
         self._settings = settings
         self._leads = leads
         self._clock = clock
@@ -155,17 +158,22 @@ class Reconciler:
             pods=tuple(self._world.pods_on(name)),
             record=self._world.map_of(name),
             cuts=self._world.cuts.get(name),
+            claimed=self._world.claims.on(name),
             is_dynamic=self._settings.cuts and node.labels.get(MIG_DYNAMIC) == "true",
         )
         now, wall, draw = self._clock(), self._wall(), self._rng.uniform(0, 1)
         made = plan(view, desk.memory, self._settings, now=now, wall=wall, draw=draw)
         desk.memory = made.memory
         await write_news(self._writer, self._world, node, made, desk)
+        if made.slices is not None:
+            await self._publisher.publish(kwok_pool(node.name, node.uid), made.slices)
         await self._tell(node, (*invalid, *made.notes))
         if made.cut_answer is not None:
             await self._writer.answer(name, made.cut_answer)
         for mark in made.marks:
             await self._writer.mark(mark)
+        for refusal in made.refusals:
+            await self._writer.refuse(refusal)
         desk.failures = 0
         if made.memory.ready_at is not None:
             self._again_in(max(0.0, made.memory.ready_at - now), name)
@@ -191,10 +199,10 @@ class Reconciler:
         record = self._world.map_of(name)
         if record is None or record.labels.get(names.NODE_TOPOLOGY_LABEL) != "true":
             return
+        if names.KWOK_ANNOTATION in record.annotations:
+            await self._publisher.publish(kwok_pool(name), ())
         if node is not None:
-            await self._writer.node(node, {}, {})
-            if node.is_kwok:
-                await self._writer.status(node, NOTHING)
+            await self._writer.node(node, {}, {}, None)
         await self._writer.remove_map(record.name)
 
     async def _tell(self, node: NodeFacts | None, notes: tuple[Note, ...]) -> None:

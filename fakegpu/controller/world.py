@@ -6,55 +6,30 @@ Pure: news come in, names of nodes come out. What a node should be is ``plan``'s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar
-
-import msgspec
 
 from fakegpu import names
 from fakegpu.catalog.profiles import Document
+from fakegpu.controller.inbox import (
+    Event,
+    OfClaims,
+    OfCuts,
+    OfGroups,
+    OfMaps,
+    OfNodes,
+    OfPlugin,
+    OfPods,
+    OfSlices,
+)
+from fakegpu.controller.known import apply
+from fakegpu.controller.pods import Pods
+from fakegpu.dra.records import Claims, Slices
 from fakegpu.node.poduse import PodUse
-from fakegpu.podwire import PodFacts
 from fakegpu.topology.document import read_config_map, read_profile
 from fakegpu.topology.invalid import Invalid
 from fakegpu.topology.pools import Pool, Topology
 from fakegpu.topology.sharing import PluginConfig, chosen, read_plugin_config
-from fakegpu.wire import Listed, MapFacts, News, NodeFacts
+from fakegpu.wire import MapFacts, NodeFacts
 from scheduler.model.cut import NodeCuts
-
-T = TypeVar("T")
-
-
-class OfNodes(msgspec.Struct, frozen=True):
-    """News of nodes."""
-
-    news: News[NodeFacts]
-
-
-class OfPods(msgspec.Struct, frozen=True):
-    """News of pods."""
-
-    news: News[PodFacts]
-
-
-class OfMaps(msgspec.Struct, frozen=True):
-    """News of the ConfigMaps beside the topology."""
-
-    news: News[MapFacts]
-
-
-class OfPlugin(msgspec.Struct, frozen=True):
-    """News of the device plugin's configuration."""
-
-    news: News[MapFacts]
-
-
-class OfCuts(msgspec.Struct, frozen=True):
-    """News of the instances that the scheduler asks for."""
-
-    news: News[NodeCuts]
-
-
-Event = OfNodes | OfPods | OfMaps | OfPlugin | OfCuts
 
 
 class World:
@@ -67,9 +42,10 @@ class World:
         #: Names of ConfigMaps that were seen to go.
         self.lost: set[str] = set()
         self.cuts: dict[str, NodeCuts] = {}
+        self.slices = Slices()
+        self.claims = Claims()
         self._plugin: dict[str, MapFacts] = {}
-        self._pods: dict[str, PodFacts] = {}
-        self._on_node: dict[str, dict[str, PodUse]] = {}
+        self._pods = Pods()
         #: None until one could be read; then the last one that could.
         self.topology: Topology | None = None
         self._read_from: tuple[object, ...] = ()
@@ -82,20 +58,26 @@ class World:
         """Take in what happened."""
         match event:
             case OfNodes(news):
-                self._touch(*_apply(self.nodes, news))
+                self._touch(*apply(self.nodes, news))
             case OfPods(news):
-                self._fold_pods(news)
+                self._touch(*self._pods.fold(news))
+            case OfGroups(news):
+                self._touch(*self._pods.fold_groups(news))
             case OfMaps(news):
-                changed = _apply(self.maps, news)
+                changed = apply(self.maps, news)
                 self.lost |= set(changed) - self.maps.keys()
                 self.lost -= self.maps.keys()
                 self._touch(*filter(None, map(self._node_of, changed)))
                 if any(self._node_of(name) is None for name in changed):
                     self._read_topology()
             case OfCuts(news):
-                self._touch(*_apply(self.cuts, news))
+                self._touch(*apply(self.cuts, news))
+            case OfSlices(news):
+                self._touch(*self.slices.fold(news))
+            case OfClaims(news):
+                self._touch(*self.claims.fold(news))
             case OfPlugin(news):
-                _apply(self._plugin, news)
+                apply(self._plugin, news)
                 self._read_plugin()
 
     def touch_all(self) -> None:
@@ -119,7 +101,7 @@ class World:
 
     def pods_on(self, node: str) -> list[PodUse]:
         """The pods on a node."""
-        return list(self._on_node.get(node, {}).values())
+        return self._pods.on(node)
 
     def pool_name(self, node: NodeFacts) -> str:
         """The pool that a node's label names; an empty text: none."""
@@ -142,23 +124,6 @@ class World:
         """The node of a ConfigMap; None for the other ones."""
         prefix = f"{self._topology_name}-"
         return map_name.removeprefix(prefix) if map_name.startswith(prefix) else None
-
-    def _fold_pods(self, news: News[PodFacts]) -> None:
-        uids = {*self._pods, *news.values} if isinstance(news, Listed) else {news.key}
-        former = {uid: self._pods.get(uid) for uid in uids}
-        for uid in _apply(self._pods, news):
-            self._place(uid, former[uid], self._pods.get(uid))
-
-    def _place(self, uid: str, former: PodFacts | None, now: PodFacts | None) -> None:
-        if former is not None:
-            self._touch(former.node)
-            there = self._on_node.get(former.node, {})
-            there.pop(uid, None)
-            if not there:
-                self._on_node.pop(former.node, None)
-        if now is not None:
-            self._touch(now.node)
-            self._on_node.setdefault(now.node, {})[uid] = now.use
 
     def _read_topology(self) -> None:
         """Read pools and profiles again if they changed; what cannot be read changes nothing."""
@@ -207,29 +172,3 @@ class World:
         if configs != self._configs:
             self._configs = configs
             self.touch_all()
-
-
-def _apply(known: dict[str, T], news: News[T]) -> list[str]:
-    """Take over what is new; the keys that changed."""
-    if isinstance(news, Listed):
-        changed = [
-            key
-            for key in {**known, **news.values}
-            if not _is_same(known.get(key), news.values.get(key))
-        ]
-        known.clear()
-        known.update(news.values)
-        return changed
-    before = known.get(news.key)
-    if news.value is None:
-        known.pop(news.key, None)
-    else:
-        known[news.key] = news.value
-    return [] if _is_same(before, news.value) else [news.key]
-
-
-def _is_same(before: object, now: object) -> bool:
-    """Whether nothing changed but the version: a heartbeat is no reason to look at a node."""
-    if isinstance(before, NodeFacts | MapFacts) and isinstance(now, NodeFacts | MapFacts):
-        return bool(msgspec.structs.replace(before, version=now.version) == now)
-    return before == now

@@ -21,6 +21,16 @@ _BY_KIND: Final[Mapping[str, Utilization | None]] = {
     "DistributedWorkload": None,
     "DistributedInferenceWorkload": None,
 }
+#: By the priority class of the pod's group.
+_BY_PRIORITY: Final[Mapping[str, Utilization | None]] = {
+    "train": _TRAIN,
+    "build": IDLE,
+    "interactive-preemptible": IDLE,
+    "interactive": IDLE,
+    "distributed": IDLE,
+    "inference": None,
+    "distributed-inference": None,
+}
 _RANGE: Final = re.compile(r"\s*([0-9]+)(?:\.[0-9]+)?\s*%?\s*(?:-+\s*([0-9]+))?.*", re.DOTALL)
 
 
@@ -50,6 +60,21 @@ def parse_fraction(text: str) -> float:
     return value if math.isfinite(value) and 0 < value <= 1 else 1.0
 
 
+def said(
+    phase: str,
+    name: str,
+    annotations: Mapping[str, str] | None,
+    labels: Mapping[str, str] | None,
+) -> bool:
+    """Whether a pod says itself how busy it is."""
+    return (
+        phase != "Running"
+        or name.startswith(names.IDLE_PREFIX)
+        or parse_utilization((annotations or {}).get(names.UTILIZATION, "")) is not None
+        or (labels or {}).get(names.WORKLOAD_KIND, "") in _BY_KIND
+    )
+
+
 def utilization(
     phase: str, name: str, annotations: Mapping[str, str], labels: Mapping[str, str]
 ) -> Utilization | None:
@@ -60,3 +85,8 @@ def utilization(
     if written is not None:
         return written
     return _BY_KIND.get(labels.get(names.WORKLOAD_KIND, ""), FULL)
+
+
+def of_priority(priority_class: str) -> Utilization | None:
+    """What a pod shows whose PodGroup has this priority class."""
+    return _BY_PRIORITY.get(priority_class, FULL)

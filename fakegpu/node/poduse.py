@@ -47,7 +47,8 @@ class ClaimRef(msgspec.Struct, frozen=True):
 class PodUse(msgspec.Struct, frozen=True, kw_only=True):
     """A pod on the node, as far as devices are concerned.
 
-    ``load`` is None where requests have to be asked for (Knative). ``shares`` name reservation
+    ``load`` is None where requests have to be asked for (Knative); ``group`` names the PodGroup
+    (``namespace/name``) whose priority says it, where the pod does not. ``shares`` name reservation
     pods with which it shares a device; a ``reservation`` holds one for others, and ``marked`` is
     the device's id that it already carries.
     """
@@ -61,6 +62,7 @@ class PodUse(msgspec.Struct, frozen=True, kw_only=True):
     claims: tuple[ClaimRef, ...] = ()
     chosen: Devices = Devices()
     load: Utilization | None = Utilization(min=100, max=100)
+    group: str = ""
     fraction: float = 1.0
     shares: tuple[str, ...] = ()
     reservation: tuple[str, ...] = ()

@@ -14,6 +14,7 @@ import pytest
 
 from gpuctl.fakeoperator import ACCOUNT, NAMESPACE, FakeOperator
 from tests.controlplane.conftest import MakeNode
+from tests.controlplane.gpunodes import Nodes
 from tests.controlplane.rights import audited, granted_rights, used_rights
 from tests.controlplane.workloads import Json, Watcher, annotation, pod
 from tools.controlplane import ControlPlane
@@ -22,10 +23,17 @@ USER = "system:serviceaccount:" + ACCOUNT.replace("/", ":")
 POOL = "run.ai/simulated-gpu-node-pool"
 GPU = "nvidia.com/gpu"
 TOKEN = "open-sesame"
+SHARING: Json = {
+    "timeSlicing": {
+        "failRequestsGreaterThanOne": True,
+        "resources": [{"name": GPU, "replicas": 2}],
+    }
+}
 POOLS: Json = {
     "nodePools": {
         "four": {"gpus": [{"type": "t4", "count": 4}]},
         "two": {"gpus": [{"type": "t4", "count": 2}]},
+        "strict": {"gpus": [{"type": "t4", "count": 2}], "sharing": SHARING},
     }
 }
 EDITS = 12
@@ -33,7 +41,30 @@ EDIT_MAX_S = 5.0
 
 
 @pytest.fixture(scope="module")
-def operator(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeOperator]:
+def pod_groups(cp: ControlPlane) -> Iterator[str]:
+    """The kind PodGroup, as Run:ai brings it; the path of those in a namespace."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v2alpha2", "served": True, "storage": True}
+    spec = {
+        "group": "scheduling.run.ai",
+        "scope": "Namespaced",
+        "names": {"kind": "PodGroup", "plural": "podgroups", "singular": "podgroup"},
+        "versions": [version | {"schema": {"openAPIV3Schema": schema}}],
+    }
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    name = "podgroups.scheduling.run.ai"
+    cp.client.create(path, {"metadata": {"name": name}, "spec": spec})
+    groups = "/apis/scheduling.run.ai/v2alpha2/namespaces/{}/podgroups"
+    cp.client.wait_for(groups.format("default"), lambda seen: seen is not None, what="PodGroups")
+    yield groups
+    cp.client.delete(f"{path}/{name}")
+
+
+@pytest.fixture(scope="module")
+def operator(
+    cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory, pod_groups: str
+) -> Iterator[FakeOperator]:
+    assert pod_groups
     directory = tmp_path_factory.mktemp("fakegpu")
     token = directory / "token"
     token.write_text(TOKEN + "\n")
@@ -74,14 +105,54 @@ def test_an_edit_takes_effect_within_seconds(
     assert max(times) < EDIT_MAX_S
 
 
+@pytest.mark.contract("S1-7", "S1-42")
+def test_how_busy_a_pod_is_follows_from_the_priority_class_of_its_group(
+    cp: ControlPlane,
+    operator: FakeOperator,
+    kwok_node: MakeNode,
+    namespace: str,
+    pod_groups: str,
+) -> None:
+    assert operator.pid
+    kwok_node("fp-groups", labels={POOL: "two"})
+    wait_gpus(cp, "fp-groups", 2)
+    path = pod_groups.format(namespace)
+    cp.client.create(path, {"metadata": {"name": "g"}, "spec": {"priorityClassName": "build"}})
+    here = Watcher(cp, namespace)
+    grouped = {"pod-group-name": "g"}
+    here.create(pod("p", limits={GPU: "1"}, nodeName="fp-groups", annotations=grouped))
+    nodes = Nodes(cp)
+
+    def busy(lowest: int, highest: int) -> None:
+        wanted = f"min: {lowest}\n          max: {highest}\n"
+        nodes.wait("fp-groups", wanted, lambda _: wanted in shown())
+
+    def shown() -> str:
+        text = nodes.topology("fp-groups")
+        return text if "pod: p" in text and "fbUsed: 16384" in text else ""
+
+    busy(0, 0)
+    cp.client.patch(f"{path}/g", {"spec": {"priorityClassName": "train"}})
+    busy(80, 100)
+
+
 @pytest.mark.contract("S1-36", "S1-40", "S1-B20")
 def test_every_right_is_used_and_none_is_missing(
     cp: ControlPlane, operator: FakeOperator, kwok_node: MakeNode
 ) -> None:
-    """Judged by the API server's audit log, after pools, a failure and a reservation."""
+    """Judged by the audit log, after pools, a failure, a reservation and a pod that is refused."""
     assert operator.pid
     kwok_node("fp-rights", labels={POOL: "two"})
     wait_gpus(cp, "fp-rights", 2)
+    kwok_node("fp-strict", labels={POOL: "strict"})
+    wait_gpus(cp, "fp-strict", 4)
+    cp.client.create("/api/v1/nodes", {"metadata": {"name": "fp-real", "labels": {POOL: "two"}}})
+    cp.client.wait_for(
+        "/api/v1/nodes/fp-real",
+        lambda seen: "run.ai/fake.gpu" in seen["metadata"]["labels"],
+        what="the labels of a node with a kubelet",
+    )
+    cp.client.delete("/api/v1/nodes/fp-real")
     cp.wait_for_service_account("runai-reservation")
     here = Watcher(cp, "runai-reservation")
     here.create(pod("reserves", limits={GPU: "1"}, nodeName="fp-rights"))
@@ -92,8 +163,11 @@ def test_every_right_is_used_and_none_is_missing(
         failures = {"gpu-scheduler.io/fake-failures": "0:xid-79"}
         cp.client.patch("/api/v1/nodes/fp-rights", {"metadata": {"annotations": failures}})
         here.wait("the event", lambda _: bool(here.events("reserves")))
+        here.create(pod("greedy", limits={GPU: "2"}, nodeName="fp-strict"))
+        here.wait("the refusal", lambda _: bool(here.events("greedy")))
     finally:
-        here.client.delete(here.path("Pod", "reserves"), {"gracePeriodSeconds": 0})
+        for name in ("reserves", "greedy"):
+            here.client.delete(here.path("Pod", name), {"gracePeriodSeconds": 0})
     label(cp, "fp-rights", None)
     path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/topology-fp-rights"
     cp.client.wait_for(path, lambda seen: seen is None, what="its ConfigMap to go")

@@ -7,10 +7,13 @@ import json
 import pytest
 
 from fakegpu import podwire
+from fakegpu.controller.pods import Pods
 from fakegpu.node.load import parse_fraction, parse_utilization, utilization
 from fakegpu.node.poduse import Need, PodUse
 from fakegpu.node.usage import assign
+from fakegpu.podwire import PodFacts
 from fakegpu.topology.nodetopology import Failure, Utilization
+from fakegpu.wire import Seen
 from scheduler.model.device import Devices, Spot
 from tests.unit.fakegpu.nodes import GPU, H200, fake, holders, slicing, use
 
@@ -172,6 +175,29 @@ def test_what_a_running_pod_says_of_itself_goes_first() -> None:
     assert found == Utilization(min=5, max=5)
 
 
+GROUPED = [
+    pytest.param("train", (80, 100), id="train"),
+    pytest.param("build", (0, 0), id="build"),
+    pytest.param("interactive-preemptible", (0, 0), id="interactive-preemptible"),
+    pytest.param("inference", None, id="inference"),
+    pytest.param("something-else", (100, 100), id="anything-else"),
+]
+
+
+@pytest.mark.contract("S1-42", "S1-55")
+@pytest.mark.parametrize(("priority", "wanted"), GROUPED)
+def test_else_the_priority_of_its_pod_group_says_how_busy_it_is(
+    priority: str, wanted: tuple[int, int] | None
+) -> None:
+    found = Pods()
+    found.fold(Seen("u", PodFacts("n", use("p", group="team/g"))))
+
+    assert found.fold_groups(Seen("team/g", priority)) == ["n"]
+    (pod,) = found.on("n")
+    assert pod.load == (Utilization(min=wanted[0], max=wanted[1]) if wanted else None)
+    assert found.fold_groups(Seen("team/g", priority)) == []
+
+
 @pytest.mark.contract("S1-B27")
 @pytest.mark.parametrize(
     ("text", "wanted"),
@@ -201,6 +227,30 @@ def test_init_containers_hold_only_what_no_other_container_gets_later() -> None:
     assert found is not None
     held = {need.container: need.count for need in found.needs}
     assert held == {"app": 1, "sidecar": 1, "init": 1}
+
+
+@pytest.mark.contract("S1-7", "S1-42")
+def test_a_pod_is_read_by_the_annotations_and_labels_of_the_seed() -> None:
+    spec: dict[str, object] = {"containers": [container("c", 1)]}
+    group = {"pod-group-name": "g"}
+
+    plain = read(spec, annotations={"gpu-fraction": "0.25", **group})
+    assert plain is not None
+    assert (plain.fraction, plain.group) == (0.25, "team/g")
+    for said in (
+        {"annotations": {"run.ai/simulated-gpu-utilization": "10-30", **group}},
+        {"annotations": group, "labels": {"workloadKind": "TrainingWorkload"}},
+    ):
+        busy = read(spec, **said)
+        assert busy is not None
+        assert busy.group == "", "what the pod says goes first"
+    sharer = read(spec, annotations={"runai-gpu": "0"}, labels={"runai-gpu-group": "g"})
+    assert sharer is not None
+    assert sharer.shares == ("runai-gpu-group=g", "runai-gpu=0")
+    held = {"run.ai/reserve_for_gpu_index": "GPU-1"}
+    holder = read(spec, namespace="runai-reservation", annotations=held)
+    assert holder is not None
+    assert (holder.reservation, holder.marked) == (("runai-gpu=GPU-1", "u"), "GPU-1")
 
 
 @pytest.mark.contract("S1-38")

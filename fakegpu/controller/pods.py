@@ -1,0 +1,60 @@
+"""Pods with devices, by their nodes, and what PodGroups say of them. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fakegpu.controller.known import apply
+from fakegpu.node import load
+from fakegpu.node.poduse import PodUse
+from fakegpu.podwire import PodFacts
+from fakegpu.wire import Listed, News
+
+
+class Pods:
+    """All of a cluster; folding news tells the nodes on which something changed."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, PodFacts] = {}
+        self._on_node: dict[str, dict[str, PodUse]] = {}
+        self._priorities: dict[str, str] = {}
+
+    def on(self, node: str) -> list[PodUse]:
+        """The pods on a node."""
+        return [self._as_grouped(use) for use in self._on_node.get(node, {}).values()]
+
+    def fold(self, news: News[PodFacts]) -> list[str]:
+        """Take in pods by uid."""
+        uids = {*self._pods, *news.values} if isinstance(news, Listed) else {news.key}
+        former = {uid: self._pods.get(uid) for uid in uids}
+        nodes: list[str] = []
+        for uid in apply(self._pods, news):
+            nodes += self._place(uid, former[uid], self._pods.get(uid))
+        return nodes
+
+    def fold_groups(self, news: News[str]) -> list[str]:
+        """Take in the priority classes of PodGroups."""
+        changed = set(apply(self._priorities, news))
+        if not changed:
+            return []
+        return [one.node for one in self._pods.values() if one.use.group in changed]
+
+    def _place(self, uid: str, former: PodFacts | None, now: PodFacts | None) -> list[str]:
+        nodes = []
+        if former is not None:
+            nodes.append(former.node)
+            there = self._on_node.get(former.node, {})
+            there.pop(uid, None)
+            if not there:
+                self._on_node.pop(former.node, None)
+        if now is not None:
+            nodes.append(now.node)
+            self._on_node.setdefault(now.node, {})[uid] = now.use
+        return nodes
+
+    def _as_grouped(self, use: PodUse) -> PodUse:
+        """A pod that does not say how busy it is, is so by the priority of its group."""
+        if use.group not in self._priorities:
+            return use
+        busy = load.of_priority(self._priorities[use.group])
+        return msgspec.structs.replace(use, load=busy)

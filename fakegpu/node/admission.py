@@ -1,0 +1,37 @@
+"""What a kubelet would not admit, said where there is no kubelet: a container that asks for more
+of a shared resource than its configuration allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from fakegpu.node.choice import refusal
+from fakegpu.node.poduse import PodUse
+from fakegpu.node.statuses import holders_of
+from fakegpu.topology.nodetopology import NodeTopology
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """A pod that must not run, and why."""
+
+    pod: PodUse
+    text: str
+
+
+def refusals(
+    topology: NodeTopology, pods: Iterable[PodUse], before: NodeTopology | None
+) -> Iterator[Refusal]:
+    """The pods that are not admitted; who was admitted (``before``) stays, whatever is edited."""
+    admitted = {
+        (holder.namespace, holder.pod)
+        for gpu in (before.gpus if before else ())
+        for holder in holders_of(gpu)
+    }
+    for pod in pods:
+        if (pod.namespace, pod.name) in admitted:
+            continue
+        texts = (refusal(topology, need.resource, need.count) for need in pod.needs)
+        if text := next(filter(None, texts), ""):
+            yield Refusal(pod, text)

@@ -1,0 +1,165 @@
+"""Where the fake GPU operator stands in for the kubelet, and where it leaves a node to its own."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from gpuctl.fakeoperator import ACCOUNT, FakeOperator
+from tests.controlplane.conftest import MakeNode
+from tests.controlplane.gpunodes import Nodes, nvidia
+from tests.controlplane.rights import audited
+from tests.controlplane.workloads import Json, Watcher, pod
+from tools.controlplane import ControlPlane
+
+USER = "system:serviceaccount:" + ACCOUNT.replace("/", ":")
+POOL = "run.ai/simulated-gpu-node-pool"
+GPU = "nvidia.com/gpu"
+POOLS: Json = {
+    "nodePools": {
+        "two": {"gpus": [{"type": "t4", "count": 2}]},
+        "different": {
+            "gpus": [{"type": "a100", "count": 2}, {"type": "t4", "count": 2}],
+            "otherDevices": [{"name": "rdma/hca", "count": 4}],
+        },
+    }
+}
+
+
+@pytest.fixture(scope="module")
+def operator(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeOperator]:
+    running = FakeOperator(cp, tmp_path_factory.mktemp("fakegpu"))
+    running.install()
+    running.configure(POOLS)
+    with running:
+        yield running
+
+
+@pytest.fixture
+def nodes(cp: ControlPlane, operator: FakeOperator) -> Nodes:
+    return Nodes(cp)
+
+
+@pytest.fixture
+def other_node(cp: ControlPlane) -> Iterator[str]:
+    """A node that is not KWOK's, though it says something of KWOK."""
+    meta = {
+        "name": "fk-real",
+        "labels": {POOL: "two"},
+        "annotations": {"kwok.x-k8s.io/node": "no"},
+    }
+    cp.client.create("/api/v1/nodes", {"metadata": meta})
+    yield "fk-real"
+    cp.client.delete("/api/v1/nodes/fk-real")
+
+
+@pytest.mark.contract("S1-4", "S1-6", "S1-34")
+def test_only_kwok_nodes_are_given_resources_and_others_are_left_to_their_agent(
+    nodes: Nodes, kwok_node: MakeNode, other_node: str
+) -> None:
+    """The annotation's value has to be ``kwok.x-k8s.io/node: fake``, exactly."""
+    kwok_node("fk-kwok", labels={POOL: "two"})
+    deployed = "nvidia.com/gpu.deploy.device-plugin"
+
+    kwok = nodes.wait_offer("fk-kwok", {GPU: "2"})
+    real = nodes.wait(other_node, "labels", lambda node: deployed in node["metadata"]["labels"])
+
+    assert deployed not in kwok["metadata"]["labels"]
+    assert nvidia(real["status"].get("capacity", {})) == {}
+    nodes.change(other_node, labels={POOL: None})
+    nodes.wait(other_node, "no labels", lambda node: not node["metadata"].get("labels"))
+
+
+@pytest.mark.contract("S1-3")
+def test_a_node_of_different_gpus_and_other_devices_shows_all_of_them(
+    nodes: Nodes, kwok_node: MakeNode
+) -> None:
+    kwok_node("fk-different", labels={POOL: "different"})
+
+    node = nodes.wait_offer("fk-different", {GPU: "4"})
+
+    assert node["status"]["capacity"]["rdma/hca"] == "4"
+    assert node["status"]["allocatable"]["rdma/hca"] == "4"
+    lines = [line.strip() for line in nodes.topology("fk-different").splitlines()]
+    assert "gpuProduct: NVIDIA A100-SXM4-40GB" in lines
+    assert lines.count("product: NVIDIA T4") == 2
+
+
+def share(cp: ControlPlane, *, strict: bool) -> None:
+    slicing = {
+        "failRequestsGreaterThanOne": strict,
+        "resources": [{"name": GPU, "replicas": 4}],
+    }
+    file = json.dumps({"version": "v1", "sharing": {"timeSlicing": slicing}})
+    meta = {"name": "device-plugin-config", "namespace": "kube-system"}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"c": file}}
+    cp.kubectl("apply", "-f", "-", input=json.dumps(body))
+
+
+@pytest.mark.contract("S4-3")
+def test_a_pod_that_asks_for_more_than_one_share_is_refused_as_the_kubelet_would(
+    nodes: Nodes, kwok_node: MakeNode, namespace: str, cp: ControlPlane
+) -> None:
+    """Only while ``failRequestsGreaterThanOne`` is said; who was let in before stays."""
+    kwok_node("fk-shared", labels={POOL: "two"})
+    here = Watcher(cp, namespace)
+    try:
+        share(cp, strict=False)
+        nodes.wait_offer("fk-shared", {GPU: "8"})
+        here.create(pod("before", limits={GPU: "2"}, nodeName="fk-shared"))
+        nodes.wait("fk-shared", "it", lambda _: "pod: before" in nodes.topology("fk-shared"))
+
+        share(cp, strict=True)
+        nodes.wait(
+            "fk-shared",
+            "the edit",
+            lambda _: "failRequestsGreaterThanOne: true" in nodes.topology("fk-shared"),
+        )
+        here.create(pod("one", limits={GPU: "1"}, nodeName="fk-shared"))
+        here.create(pod("greedy", limits={GPU: "2"}, nodeName="fk-shared"))
+        items = here.wait(
+            "the refusal",
+            lambda items: any(one["status"].get("reason") for one in items),
+        )
+        states = {one["metadata"]["name"]: one["status"] for one in items}
+        assert states["greedy"]["phase"] == "Failed"
+        assert states["greedy"]["reason"] == "UnexpectedAdmissionError"
+        assert "maximum request size for shared resources is 1" in states["greedy"]["message"]
+        assert [note["reason"] for note in here.events("greedy")] == ["UnexpectedAdmissionError"]
+        nodes.wait("fk-shared", "one", lambda _: "pod: one" in nodes.topology("fk-shared"))
+        assert "pod: before" in nodes.topology("fk-shared")
+        assert "pod: greedy" not in nodes.topology("fk-shared")
+    finally:
+        cp.kubectl("delete", "configmap", "-n", "kube-system", "device-plugin-config")
+
+
+@pytest.mark.contract("S1-B30")
+def test_what_is_written_grows_with_the_changes_and_not_with_the_cluster(
+    nodes: Nodes, kwok_node: MakeNode, namespace: str, cp: ControlPlane
+) -> None:
+    """By the API server's audit log: pods of one node cost writes of its ConfigMap and no other."""
+    names = [f"fk-still-{number}" for number in range(6)]
+    for name in names:
+        kwok_node(name, labels={POOL: "two"})
+    for name in names:
+        nodes.wait_offer(name, {GPU: "2"})
+    here, busy, changes = Watcher(cp, namespace), names[0], 4
+
+    def written() -> Counter[str]:
+        about = [event["objectRef"] for event in audited(cp, USER) if event["verb"] == "patch"]
+        return Counter(f"{one['resource']}/{one['name']}" for one in about)
+
+    before = written()
+    for number in range(changes):
+        here.create(pod(f"p{number}", limits={GPU: "1"}, nodeName=busy))
+        nodes.wait(busy, "the pod", lambda _: "pod: p" in nodes.topology(busy))
+        here.client.delete(here.path("Pod", f"p{number}"), {"gracePeriodSeconds": 0})
+        nodes.wait(busy, "its end", lambda _: "pod: p" not in nodes.topology(busy))
+    fresh = written() - before
+
+    assert set(fresh) == {f"configmaps/topology-{busy}"}
+    # It comes, it runs, it goes.
+    assert changes <= fresh[f"configmaps/topology-{busy}"] <= 3 * changes
