@@ -1,6 +1,7 @@
 """A Service for tests: one port, connections in turn to whichever of several servers listens.
 
-TLS passes through untouched. It runs in a thread with an event loop of its own.
+TLS passes through untouched. It runs in a thread with an event loop of its own. While it
+``swallows``, connections stay open, are taken, and nothing passes in either direction.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ class Balancer:
     def __init__(self, ports: Sequence[int]) -> None:
         self.port = free_ports(1)[0]
         self.passed = dict.fromkeys(ports, 0)
+        self.swallows = False
         self._turn = 0
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
@@ -65,8 +67,8 @@ class Balancer:
             return
         there, back = inside
         pumps = [
-            asyncio.create_task(_pump(reader, back)),
-            asyncio.create_task(_pump(there, writer)),
+            asyncio.create_task(self._pump(reader, back)),
+            asyncio.create_task(self._pump(there, writer)),
         ]
         try:
             await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
@@ -87,9 +89,9 @@ class Balancer:
                 return connection
         return None
 
-
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(OSError):
-        while piece := await reader.read(65536):
-            writer.write(piece)
-            await writer.drain()
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while piece := await reader.read(65536):
+                if not self.swallows:
+                    writer.write(piece)
+                    await writer.drain()

@@ -1,0 +1,268 @@
+"""A webhook that does not answer, in every way in which it can: nobody else's pods notice, ours
+lose at most its time-out, and each of them ends on a node or with a reason to read.
+
+The API server's own counter of admissions without a webhook's word proves that the fault was met.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import json
+import logging
+import re
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from gpuctl.product import NAMESPACE, Product
+from scheduler.issue import make_certificates
+from scheduler.model import names
+from tests.controlplane.balancer import Balancer
+from tests.controlplane.conftest import MakeNode
+from tests.controlplane.workloads import Json, Watcher, cuda, node_of, pod, why
+from tools.controlplane import ControlPlane, wait_until
+from tools.controlplane.ports import LOOPBACK
+from webhook.configuration import ENVIRONMENT_ENTRY, TIMEOUT_S, webhook_configuration
+
+figures = logging.getLogger("figures")
+#: What anybody's pod may take to be created, whatever state the webhook is in.
+UNRELATED_S = 1.0
+#: What the API server needs beside the webhook's time-out, on a busy machine.
+BESIDE_S = 0.8
+MAP = {names.MAP: "0=worker:0\n1=worker:1\n2=worker:2\n"}
+MIG = "nvidia.com/mig-1g.10gb"
+FAILED_OPEN = re.compile(
+    r"^apiserver_admission_webhook_fail_open_count"
+    rf'{{name="{re.escape(ENVIRONMENT_ENTRY)}".*}} (\d+)$',
+    re.M,
+)
+
+
+class Door(NamedTuple):
+    """Where the API server is told to go, and whom to trust there."""
+
+    port: int
+    authority: bytes
+
+
+class Plant:
+    """A healthy product: scheduler, webhook, and the Service through which it is reached."""
+
+    def __init__(self, product: Product, service: Balancer) -> None:
+        self.product = product
+        self.service = service
+        self.plane = product.plane
+
+    @property
+    def door(self) -> Door:
+        """As it should be."""
+        return Door(self.service.port, self.plane.ca_certificate.read_bytes())
+
+    def register(self, door: Door) -> None:
+        """As it is; the API server learns of it by and by."""
+        body = webhook_configuration(
+            ca_bundle=door.authority,
+            scheduler_name="gpu-scheduler",
+            own_namespace=NAMESPACE,
+            url=f"https://{LOOPBACK}:{door.port}",
+        )
+        self.plane.kubectl("apply", "-f", "-", input=json.dumps(body))
+
+    def serve(self, certificate: bytes, key: bytes) -> None:
+        """Lay another pair before the webhook, and wait until it shows it."""
+        folder = self.product.directory / "certs"
+        before = self.product.log("webhook").count("New certificate in use")
+        (folder / "tls.crt").write_bytes(certificate)
+        (folder / "tls.key").write_bytes(key)
+        wait_until(
+            lambda: self.product.log("webhook").count("New certificate in use") > before,
+            what="the webhook to take the pair over",
+        )
+
+
+@pytest.fixture(scope="module")
+def plant(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plant]:
+    """One product for this file; each test leaves it healthy."""
+    config = {"webhook": {"repairAfterS": 2}}
+    product = Product(cp, tmp_path_factory.mktemp("product"), config=config)
+    product.start(webhook=False)
+    product.start_webhook()
+    with Balancer([product.webhook_port]) as service:
+        try:
+            yield Plant(product, service)
+        finally:
+            product.close()
+
+
+@contextmanager
+def down(plant: Plant) -> Iterator[Door]:
+    """Nobody listens."""
+    plant.product.stop("webhook")
+    yield Door(plant.product.webhook_port, plant.door.authority)
+    plant.product.start_webhook()
+
+
+@contextmanager
+def expired(plant: Plant) -> Iterator[Door]:
+    """It shows a certificate of yesterday."""
+    then = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=2)
+    old = make_certificates([], [LOOPBACK], 1, now=then)
+    plant.serve(old.cert_pem, old.key_pem)
+    yield Door(plant.service.port, old.ca_pem)
+    pair = plant.plane.serving_certificate("webhook")
+    plant.serve(pair.certificate.read_bytes(), pair.key.read_bytes())
+
+
+@contextmanager
+def wrong_authority(plant: Plant) -> Iterator[Door]:
+    """The registration trusts somebody else, as after a restored backup."""
+    now = datetime.datetime.now(datetime.UTC)
+    yield Door(plant.service.port, make_certificates([], [LOOPBACK], 1, now=now).ca_pem)
+
+
+@contextmanager
+def speechless(plant: Plant) -> Iterator[Door]:
+    """Packets are lost after connections were made; new ones are taken and get no answer either."""
+    plant.service.swallows = True
+    yield plant.door
+    plant.service.swallows = False
+
+
+@contextmanager
+def black_hole(plant: Plant) -> Iterator[Door]:
+    """Every packet is dropped: Linux answers no SYN for a socket whose queue is full."""
+    with contextlib.ExitStack() as sockets:
+        listener = sockets.enter_context(socket.socket())
+        listener.bind((LOOPBACK, 0))
+        listener.listen(0)
+        port = listener.getsockname()[1]
+        with contextlib.suppress(TimeoutError):
+            while True:
+                sockets.enter_context(socket.create_connection((LOOPBACK, port), timeout=0.2))
+        yield Door(port, plant.door.authority)
+
+
+Fault = Callable[[Plant], AbstractContextManager[Door]]
+FAULTS = [
+    pytest.param(down, BESIDE_S, id="down"),
+    pytest.param(expired, BESIDE_S, id="expired-certificate"),
+    pytest.param(wrong_authority, BESIDE_S, id="wrong-authority"),
+    pytest.param(speechless, TIMEOUT_S + BESIDE_S, id="connections-without-packets"),
+    pytest.param(black_hole, TIMEOUT_S + BESIDE_S, id="every-packet-dropped"),
+]
+
+
+def admitted_unseen(cp: ControlPlane) -> int:
+    """How many pods the API server let pass because the webhook gave no answer."""
+    return sum(map(int, FAILED_OPEN.findall(cp.kubectl("get", "--raw", "/metrics"))))
+
+
+def wait_for_fault(here: Watcher, cp: ControlPlane) -> None:
+    """Until the API server goes by the new registration, and meets what is wrong with it."""
+    before = admitted_unseen(cp)
+
+    def is_met() -> bool:
+        here.client.create(f"{here.pods_path}?dryRun=All", pod("probe"))
+        return admitted_unseen(cp) > before
+
+    wait_until(is_met, what="the API server to meet the fault")
+
+
+def seconds(here: Watcher, body: Json) -> float:
+    """How long a creation takes."""
+    begun = time.monotonic()
+    here.create(body)
+    return time.monotonic() - begun
+
+
+def unrelated() -> list[Json]:
+    """Pods of other people: plain ones, one with a GPU, one with a slice."""
+    other = "default-scheduler"
+    return [
+        pod("plain", scheduler=other),
+        pod("gpu", scheduler=other, limits={"nvidia.com/gpu": "1"}),
+        pod("slice", scheduler=other, limits={MIG: "1"}),
+    ]
+
+
+def ours(suffix: str) -> list[Json]:
+    """A whole GPU, a slice and a map."""
+    return [
+        pod(f"whole{suffix}", limits={"nvidia.com/gpu": "1"}),
+        pod(f"slice{suffix}", limits={MIG: "1"}),
+        pod(f"map-{suffix}", annotations=MAP),
+    ]
+
+
+@pytest.fixture
+def here(cp: ControlPlane, namespace: str, kwok_node: MakeNode) -> Watcher:
+    """Room for what asks for GPUs, and a worker for maps."""
+    kwok_node("gpus", gpus=4, mig={"1g.10gb": 4})
+    kwok_node("worker")
+    return Watcher(cp, namespace)
+
+
+@pytest.mark.contract("S2-B3", "S2-B13")
+@pytest.mark.parametrize(("fault", "longest_s"), FAULTS)
+def test_a_webhook_without_an_answer_delays_ours_by_its_time_out_and_nobody_else(
+    here: Watcher, cp: ControlPlane, plant: Plant, fault: Fault, longest_s: float
+) -> None:
+    """Packed pods are placed, the mapped one says what is missing; once it is over all is well."""
+    with fault(plant) as door:
+        plant.register(door)
+        wait_for_fault(here, cp)
+        others = [seconds(here, body) for body in unrelated()]
+        mine = [seconds(here, body) for body in ours("0")]
+        figures.info("others %.2f s, ours %.2f s", max(others), max(mine))
+        here.wait_bound(2)
+        told = here.wait_explained("map-0", "NotMutated: CUDA_VISIBLE_DEVICES is not set")
+        assert "kubectl -n" in why(told), "what to run is said too"
+    plant.register(plant.door)
+    wait_until(lambda: is_seen(here), what="the webhook to be called again")
+    here.create(pod("map-1", annotations=MAP))
+    after = {each["metadata"]["name"]: each for each in here.wait_bound(3)}
+
+    assert max(others) < UNRELATED_S
+    assert max(mine) < longest_s
+    assert (node_of(after["map-1"]), cuda(after["map-1"])) == ("worker", "1")
+
+
+def is_seen(here: Watcher) -> bool:
+    """Whether a mapped pod gets its environment."""
+    probe = pod("probe-0", annotations=MAP)
+    return cuda(here.client.create(f"{here.pods_path}?dryRun=All", probe)) == "0"
+
+
+@pytest.mark.contract("S2-B12")
+def test_with_both_replicas_killed_pods_are_created_and_whoever_comes_next_places_them(
+    here: Watcher, cp: ControlPlane, plant: Plant, tmp_path: Path
+) -> None:
+    other = Product(cp, tmp_path / "other", config={"webhook": {"repairAfterS": 2}})
+    other.start(webhook=False)
+    other.start_webhook()
+    both = [plant.product, other]
+    with Balancer([each.webhook_port for each in both]) as service:
+        plant.register(Door(service.port, plant.door.authority))
+        try:
+            wait_until(lambda: is_seen(here), what="the webhook to be called")
+            for each in both:
+                each.kill("webhook")
+                each.kill("scheduler")
+            wait_for_fault(here, cp)
+            others = [seconds(here, body) for body in unrelated()]
+            mine = [seconds(here, body) for body in ours("2")]
+            assert not [each for each in here.pods() if node_of(each)]
+            plant.product.start_scheduler()
+            here.wait_bound(2)
+            here.wait_explained("map-2", "NotMutated")
+        finally:
+            other.close()
+            plant.product.start_webhook()
+    assert max(others) < UNRELATED_S
+    assert max(mine) < UNRELATED_S
