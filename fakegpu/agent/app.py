@@ -13,12 +13,12 @@ import structlog
 
 from fakegpu import names, wire
 from fakegpu.agent import assigned
-from fakegpu.agent.asking import Asking
 from fakegpu.agent.desk import Desk
 from fakegpu.agent.folder import Folder
 from fakegpu.config import Config
 from fakegpu.deviceplugin.fleet import Fleet
 from fakegpu.exporter import server
+from fakegpu.exporter.asking import Asking, asked_pods
 from fakegpu.exporter.metrics import Exported, host_name
 from fakegpu.node.labels import can_be_numbered
 from fakegpu.node.reading import Reading, read_all
@@ -151,7 +151,7 @@ class App:
         while True:
             topology = self._topology
             if topology is not None:
-                await self._asking.ask(topology)
+                await self._asking.ask(asked_pods(topology))
             self._readings = (
                 read_all(topology, self._rng.randint, self._asking.of) if topology else ()
             )

@@ -17,10 +17,12 @@ from fakegpu import names, podwire, server, wire
 from fakegpu.config import Config
 from fakegpu.controller import inbox, world
 from fakegpu.controller.apply import Writer
+from fakegpu.controller.exported import KwokExporter
 from fakegpu.controller.planned import Settings
 from fakegpu.controller.reconcile import Reconciler
 from fakegpu.dra import wire as dra
 from fakegpu.dra.publisher import Publisher
+from fakegpu.exporter.asking import Asking
 from fakegpu.process import serving, stopped_by_signals
 from scheduler.leader import Elector
 from scheduler.model import migcut
@@ -99,6 +101,7 @@ class App:
         self._stages.start("sync", self._synced(reconciler))
         answers = server.Answers(lambda: self._world.topology, self._node_text, self._not_ready)
         app = server.application(config.server, answers)
+        app.router.add_get("/metrics", self._exporter(reconciler).answer)
         async with serving(app, config.server.host, config.server.port):
             log.info(f"{PROGRAM} was Started")
             failed = await self._stages.until(stop)
@@ -109,6 +112,16 @@ class App:
         await self._stages.end()
         log.info(f"{PROGRAM} was Stopped")
         return 1 if failed else 0
+
+    def _exporter(self, reconciler: Reconciler) -> KwokExporter:
+        settings = self._config.node
+        return KwokExporter(
+            reconciler.kwok_topologies,
+            Asking(settings.prometheus_url),
+            time.monotonic,
+            self._rng,
+            settings.export_interval_s,
+        )
 
     def _settings(self) -> Settings:
         config = self._config

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import structlog
 
@@ -25,6 +25,7 @@ from fakegpu.controller.planned import Note, Settings, View
 from fakegpu.controller.world import World
 from fakegpu.dra.pool import kwok_pool
 from fakegpu.dra.publisher import Publisher
+from fakegpu.topology.nodetopology import NodeTopology
 from fakegpu.wire import NodeFacts
 from scheduler.model.names import MIG_DYNAMIC
 from scheduler.watch.client import ApiError, Unreachable
@@ -84,6 +85,13 @@ class Reconciler:
         """Everything was listed once."""
         self.is_synced = True
         self._wake.set()
+
+    def kwok_topologies(self) -> Iterator[tuple[str, NodeTopology]]:
+        """What KWOK nodes have, as it was planned last; nothing while this replica stands by."""
+        for name, desk in self._desks.items():
+            node = self._world.nodes.get(name)
+            if node is not None and node.is_kwok and desk.memory.topology is not None:
+                yield name, desk.memory.topology
 
     async def run(self) -> None:
         """Work for ever; ends by cancellation."""

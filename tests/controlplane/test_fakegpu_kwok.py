@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -12,8 +13,8 @@ from gpuctl.fakeoperator import ACCOUNT, FakeOperator
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.gpunodes import Nodes, nvidia
 from tests.controlplane.rights import audited
-from tests.controlplane.workloads import Json, Watcher, pod
-from tools.controlplane import ControlPlane
+from tests.controlplane.workloads import Json, Watcher, fetch, pod
+from tools.controlplane import ControlPlane, wait_until
 
 USER = "system:serviceaccount:" + ACCOUNT.replace("/", ":")
 POOL = "run.ai/simulated-gpu-node-pool"
@@ -86,6 +87,34 @@ def test_a_node_of_different_gpus_and_other_devices_shows_all_of_them(
     lines = [line.strip() for line in nodes.topology("fk-different").splitlines()]
     assert "gpuProduct: NVIDIA A100-SXM4-40GB" in lines
     assert lines.count("product: NVIDIA T4") == 2
+
+
+@pytest.mark.contract("S1-51", "S1-B15")
+def test_one_exporter_tells_the_metrics_of_all_kwok_nodes(
+    operator: FakeOperator, nodes: Nodes, kwok_node: MakeNode, namespace: str, cp: ControlPlane
+) -> None:
+    """By the node's own name; the chart's Service for it is ``nvidia-dcgm-exporter-kwok``."""
+    for name in ("fk-one", "fk-other"):
+        kwok_node(name, labels={POOL: "two"})
+        nodes.wait_offer(name, {GPU: "2"})
+    here = Watcher(cp, namespace)
+    busy = {"run.ai/simulated-gpu-utilization": "30"}
+    here.create(pod("p", limits={GPU: "1"}, nodeName="fk-one", annotations=busy))
+
+    def shown() -> dict[str, list[str]]:
+        """Of each node, what its GPUs show and for which pod."""
+        found: dict[str, list[str]] = {}
+        for line in fetch(operator.port, "/metrics").splitlines():
+            if line.startswith("DCGM_FI_DEV_GPU_UTIL{"):
+                labels, _, value = line.rpartition(" ")
+                told = dict(re.findall(r'(\w+)="([^"]*)"', labels))
+                found.setdefault(told["Hostname"], []).append(f"{told['pod']} {value}")
+        return found
+
+    wait_until(lambda: shown().get("fk-one") == ["p 30", " 0"], what="the pod's series")
+    assert shown()["fk-other"] == [" 0", " 0"]
+    here.client.delete(here.path("Pod", "p"), {"gracePeriodSeconds": 0})
+    wait_until(lambda: shown().get("fk-one") == [" 0", " 0"], what="the series to go")
 
 
 def share(cp: ControlPlane, *, strict: bool) -> None:

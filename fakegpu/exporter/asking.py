@@ -36,16 +36,16 @@ class Asking:
         """The last answer about a pod."""
         return self._answers.get(uid, 0)
 
-    async def ask(self, topology: NodeTopology) -> None:
-        """Ask about the pods that are measured so."""
-        uids = sorted(set(_asked(topology)))
-        if not uids or not self._url:
+    async def ask(self, uids: Iterable[str]) -> None:
+        """Ask about these pods, all at once."""
+        wanted = sorted(set(uids))
+        if not wanted or not self._url:
             self._answers = {}
             return
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
         async with aiohttp.ClientSession(timeout=timeout) as session:
-            found = await asyncio.gather(*(self._one(session, uid) for uid in uids))
-        self._answers = dict(zip(uids, found, strict=True))
+            found = await asyncio.gather(*(self._one(session, uid) for uid in wanted))
+        self._answers = dict(zip(wanted, found, strict=True))
 
     async def _one(self, session: aiohttp.ClientSession, uid: str) -> int:
         query = QUERY.format(uid=msgspec.json.encode(uid).decode())
@@ -61,7 +61,8 @@ def _value(answer: Any) -> int:
     return int(float(answer["data"]["result"][0]["value"][1]))
 
 
-def _asked(topology: NodeTopology) -> Iterable[str]:
+def asked_pods(topology: NodeTopology) -> Iterable[str]:
+    """The pods on a node that are measured by their requests, by their uids."""
     for gpu in topology.gpus:
         for status in (gpu.status, *(device.status for device in gpu.instances)):
             for uid, usage in status.pod_gpu_usage_status.items():
