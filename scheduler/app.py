@@ -92,10 +92,12 @@ class App:
         )
         elector = self._elector(client)
         mandate = Mandate(elector, self._reflectors, lambda: self._on_term())
-        inquest = Inquest(client, lambda event: loop.emit(event))
+        inquest = Inquest(client, name, lambda event: loop.emit(event))
         own = self._config.leader_election.resource_namespace
         errands = Errands(client, own, lambda event: loop.emit(event), mandate.leads)
-        moving = Moving(self._config, recorder, self._metrics, errands.send, utc_now)
+        moving = Moving(
+            self._config, recorder, self._metrics, errands.send, inquest.look_up, utc_now
+        )
         cutter = Cutter(
             client, own, lambda event: loop.emit(event), mandate.leads, lambda: elector.epoch
         )

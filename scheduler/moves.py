@@ -38,7 +38,10 @@ class Companion(Protocol):
 
 
 class Moves:
-    """One scheduler's moves; ``wall`` is seconds since 1970, ``fresh`` a new random word."""
+    """One scheduler's moves; ``wall`` is seconds since 1970, ``fresh`` a new random word.
+
+    How a pod ended that ``look_up`` was asked about is heard as a pod in its last state.
+    """
 
     def __init__(
         self,
@@ -46,12 +49,14 @@ class Moves:
         settings: Settings,
         moved: Moved,
         send: Callable[[Errand], None],
+        look_up: Callable[[Pod], None],
         wall: Callable[[], float],
         fresh: Callable[[], str],
     ) -> None:
         self._state = state
         self._settings = settings
         self._moved = moved
+        self._look_up = look_up
         self._wall = wall
         self._history = History(settings.timings)
         self._course = Course(state.cluster, self._history, moved, send, fresh)
@@ -136,6 +141,9 @@ class Moves:
         return changes
 
     def _pod_seen(self, pod: Pod, now: float, acts: Callable[[], bool]) -> list[ev.Change]:
+        if pod.is_terminal:
+            self._scout.note_end(pod)
+            return []
         self._note(pod)
         ticket = self.tickets.get(pod.annotations.get(names.MOVE, ""))
         return self._course.step(ticket, now) if ticket is not None and acts() else []
@@ -145,6 +153,9 @@ class Moves:
         self._scout.note(pod)
 
     def _pod_vanished(self, uid: str) -> None:
+        pod = self._state.cluster.pods.get(uid)
+        if pod is not None and self._scout.wants_end(pod):
+            self._look_up(pod)
         self.tickets.lose_pod(uid)
         self._moved.forget(uid)
         self._scout.forget(uid)

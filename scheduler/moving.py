@@ -14,6 +14,7 @@ from datetime import datetime
 
 from scheduler.config import Config
 from scheduler.model.errand import Errand
+from scheduler.model.pod import Pod
 from scheduler.moves import Moves
 from scheduler.report.metrics import Metrics
 from scheduler.report.moved import Moved, Teller
@@ -24,7 +25,7 @@ from scheduler.state.queue import Queue
 
 
 class Moving:
-    """Makes a loop's moves; ``send`` does what they ask for."""
+    """Makes a loop's moves; ``send`` does what they ask for, ``look_up`` asks how a pod ended."""
 
     def __init__(
         self,
@@ -32,11 +33,13 @@ class Moving:
         teller: Teller,
         metrics: Metrics,
         send: Callable[[Errand], None],
+        look_up: Callable[[Pod], None],
         wall: Callable[[], datetime],
     ) -> None:
         self._config = config
         self._moved = Moved(teller, lambda move, result: metrics.moves.labels(move, result).inc())
         self._send = send
+        self._look_up = look_up
         self._wall = wall
 
     def moves(self, cluster: Cluster, queue: Queue, promises: Promises) -> Moves:
@@ -51,6 +54,7 @@ class Moving:
             ),
             self._moved,
             self._send,
+            self._look_up,
             lambda: self._wall().timestamp(),
             lambda: secrets.token_hex(4),
         )

@@ -86,11 +86,24 @@ class Scout:
 
     def note(self, pod: Pod) -> None:
         """A pod's newest state."""
-        if pod.scheduler_name != self._state.cluster.scheduler_name or not is_degraded(pod):
+        if not self._is_degraded(pod):
             return
         self._history.note_crashes(pod)
         if pod.node_name:
             self._degraded[pod.uid] = pod
+
+    def wants_end(self, pod: Pod) -> bool:
+        """Whether it matters how a pod ended that is gone: its controller may make another one."""
+        is_replaced = pod.owner is not None and pod.node_name and not pod.is_deleting
+        return bool(is_replaced) and self._is_degraded(pod)
+
+    def note_end(self, pod: Pod) -> None:
+        """The last state of a pod that is gone."""
+        if self._is_degraded(pod):
+            self._history.note_crashes(pod)
+
+    def _is_degraded(self, pod: Pod) -> bool:
+        return pod.scheduler_name == self._state.cluster.scheduler_name and is_degraded(pod)
 
     def forget(self, uid: str) -> None:
         """A pod is gone."""

@@ -83,6 +83,7 @@ class World:
         self.stored: dict[str, Ticket] = {}
         self.workloads: dict[str, Workload] = {}
         self.errands: list[Errand] = []
+        self.looked_up: list[Pod] = []
         self.writes: list[tuple[float, Errand]] = []
         self.notes: list[tuple[str, str, str]] = []
         self.results: list[tuple[str, str]] = []
@@ -104,6 +105,7 @@ class World:
             self.settings,
             self._listener(),
             self.errands.append,
+            self.looked_up.append,
             lambda: self.now,
             self._fresh,
         )

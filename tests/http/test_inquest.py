@@ -1,18 +1,22 @@
-"""A pod that vanished is looked up once; what its kubelet said comes back as an event."""
+"""A pod that vanished is looked up once; how it ended comes back as an event, if that matters."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
+import msgspec
 import pytest
 
-from scheduler.state.event import PodRejected
+from scheduler.model import names
+from scheduler.state.event import PodRejected, PodSeen
 from scheduler.watch.client import Client
 from scheduler.watch.inquest import WAITING_MAX, Inquest
-from tests.builders import Json, pod
+from tests.builders import Json, pod, pod_json
 from tests.http.fakeapi import FakeApi, failure, reply, reset, text
 
+PAST = "GET /api/v1/pods"
 CALL = "GET /api/v1/namespaces/team/pods/a"
 
 
@@ -22,16 +26,47 @@ def answer(uid: str = "team-a", phase: str = "Failed", reason: str = "OutOfcpu")
     return {"metadata": {"name": "a", "uid": uid}, "status": status}
 
 
+DISRUPTED = {"type": "DisruptionTarget", "status": "True"}
+
+
+def ended(
+    uid: str = "team-a",
+    *,
+    exit_code: int = 1,
+    reason: str = "",
+    deleted: bool = False,
+    conditions: list[Json] | None = None,
+    where: str = "containerStatuses",
+) -> Json:
+    """A pod of which a container ended for good."""
+    state = {"terminated": {"exitCode": exit_code, "reason": "Error"}}
+    status = {
+        "phase": "Failed",
+        "reason": reason,
+        "conditions": conditions or [],
+        where: [{"name": "app", "state": {"running": {}}}, {"name": "helper", "state": state}],
+    }
+    meta = {"name": "a", "uid": uid}
+    if deleted:
+        meta["deletionTimestamp"] = "2026-11-27T10:00:00Z"
+    return {"metadata": meta, "status": status}
+
+
 class Desk:
     """An inquest at work, and what it found."""
 
     def __init__(self, client: Client) -> None:
-        self.found: asyncio.Queue[PodRejected] = asyncio.Queue()
-        self.inquest = Inquest(client, self.found.put_nowait)
+        self.found: asyncio.Queue[PodRejected | PodSeen] = asyncio.Queue()
+        self.inquest = Inquest(client, "gpu-scheduler", self.found.put_nowait)
+
+    async def next(self) -> PodRejected | PodSeen:
+        async with asyncio.timeout(10):
+            return await self.found.get()
 
 
 @pytest.fixture
-async def desk(client: Client) -> AsyncIterator[Desk]:
+async def desk(api: FakeApi, client: Client) -> AsyncIterator[Desk]:
+    api.script(PAST, reply({"items": []}))
     at_work = Desk(client)
     task = asyncio.create_task(at_work.inquest.run())
     yield at_work
@@ -44,8 +79,7 @@ async def test_what_the_kubelet_said_comes_back(api: FakeApi, desk: Desk) -> Non
     api.script(CALL, reply(answer()))
     desk.inquest.look_up(pod("a"))
 
-    async with asyncio.timeout(10):
-        assert await desk.found.get() == PodRejected("team-a", "OutOfcpu", "no room")
+    assert await desk.next() == PodRejected("team-a", "OutOfcpu", "no room")
 
 
 @pytest.mark.parametrize(
@@ -54,7 +88,11 @@ async def test_what_the_kubelet_said_comes_back(api: FakeApi, desk: Desk) -> Non
         pytest.param(failure(404, "NotFound"), id="deleted-for-good"),
         pytest.param(reply(answer(uid="another")), id="another-pod-of-that-name"),
         pytest.param(reply(answer(phase="Running")), id="it-lives"),
-        pytest.param(reply(answer(reason="")), id="a-container-failed"),
+        pytest.param(reply(answer(reason="")), id="no-container-failed"),
+        pytest.param(reply(ended(exit_code=0)), id="its-containers-did-well"),
+        pytest.param(reply(ended(reason="DeadlineExceeded")), id="it-took-too-long"),
+        pytest.param(reply(ended(conditions=[DISRUPTED])), id="it-was-evicted"),
+        pytest.param(reply(ended(deleted=True)), id="it-was-deleted"),
         pytest.param(reply(answer(reason="SysctlForbidden")), id="its-own-fault"),
         pytest.param(text("bad gateway", 502), id="no-json"),
         pytest.param(reset, id="no-answer"),
@@ -68,9 +106,64 @@ async def test_anything_else_is_nobodys_business(api: FakeApi, desk: Desk, scrip
     await api.next(CALL)
     desk.inquest.look_up(pod("b"))
 
-    async with asyncio.timeout(10):
-        assert (await desk.found.get()).uid == "team-b"
+    assert await desk.next() == PodRejected("team-b", "OutOfcpu", "no room")
     assert desk.found.empty()
+
+
+@pytest.mark.contract("S3-B2")
+@pytest.mark.parametrize("where", ["containerStatuses", "initContainerStatuses"])
+async def test_a_container_that_failed_for_good_comes_back_as_the_pod_in_its_last_state(
+    api: FakeApi, desk: Desk, where: str
+) -> None:
+    api.script(CALL, reply(ended(where=where)))
+    gone = pod("a", mig={"1g.10gb": 1})
+    desk.inquest.look_up(gone)
+
+    told = await desk.next()
+
+    assert told == PodSeen(msgspec.structs.replace(gone, phase="Failed", crashes=1))
+
+
+async def test_who_wants_to_know_twice_asks_once(api: FakeApi, desk: Desk) -> None:
+    api.script(CALL, reply(answer()))
+    for _ in range(2):
+        desk.inquest.look_up(pod("a"))
+    await desk.next()
+    desk.inquest.look_up(pod("a"))
+    await desk.next()
+
+    assert api.count(CALL) == 2
+
+
+def failed(name: str, **more: Any) -> Json:
+    """A pod as the list of the past has it."""
+    annotations = {names.FALLBACK: "2g.20gb->1g.10gb", names.ORIGINAL: "{}"}
+    body = pod_json(name, mig={"1g.10gb": 1}, **{"annotations": annotations, **more})
+    return {**body, "status": ended()["status"]}
+
+
+async def test_pods_that_crashed_before_anybody_was_here_are_found_page_by_page(
+    api: FakeApi, client: Client
+) -> None:
+    """Of those only that had another tier than they asked for."""
+    evicted = failed("evicted")
+    evicted["status"]["conditions"] = [DISRUPTED]
+    first = {
+        "metadata": {"continue": "t"},
+        "items": [failed("x", annotations={}), evicted, {"metadata": 3}, failed("y")],
+    }
+    api.script(PAST, reply(first), reply({"metadata": {}, "items": [failed("z")]}))
+    at_work = Desk(client)
+    task = asyncio.create_task(at_work.inquest.run())
+
+    told = [await at_work.next(), await at_work.next()]
+
+    assert [one.pod.name for one in told if isinstance(one, PodSeen)] == ["y", "z"]
+    queries = [seen.query for seen in api.seen]
+    assert queries[0]["fieldSelector"] == "status.phase=Failed,spec.schedulerName=gpu-scheduler"
+    assert [one.get("continue") for one in queries] == [None, "t"]
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def test_when_too_many_vanish_the_rest_stays_unexplained(client: Client) -> None:

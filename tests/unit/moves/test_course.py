@@ -343,6 +343,37 @@ def test_a_tier_on_which_a_pod_crashed_is_not_given_to_its_siblings_again() -> N
     assert world.tiers("web") == ["2g.20gb"]
 
 
+def test_a_pod_that_ended_with_a_failure_is_looked_up_and_its_tier_is_not_given_again() -> None:
+    """As a Job's, whose containers are not started again in place."""
+    world, _ = full(Workload("web", 1, annotations={names.RESTORE: "auto"}))
+    [failing] = world.of("web")
+
+    world.remove(failing.uid)
+    assert world.looked_up == [failing]
+    world.deliver(ev.PodSeen(msgspec.structs.replace(failing, phase="Failed", crashes=1)))
+    world.settle()
+
+    [waiting] = world.of("web")
+    assert (waiting.node_name, waiting.gpu_requests) == ("", {"nvidia.com/mig-2g.20gb": 1})
+    assert failing.uid not in world.cluster.pods
+
+
+@pytest.mark.parametrize("how", ["deleted", "as-it-asked", "bare"])
+def test_who_vanishes_for_a_reason_that_is_known_or_matters_to_nobody_is_not_looked_up(
+    how: str,
+) -> None:
+    world, holder = full(Workload("web", 1))
+    [degraded] = world.of("web")
+    bare = held(world, "bare")
+    assert bare.gpu_requests == {"nvidia.com/mig-1g.10gb": 1}
+    if how == "deleted":
+        world.show(msgspec.structs.replace(degraded, is_deleting=True))
+
+    world.remove({"deleted": degraded, "as-it-asked": holder, "bare": bare}[how].uid)
+
+    assert world.looked_up == []
+
+
 def _crashed(shown: Pod) -> Pod:
     return msgspec.structs.replace(shown, crashes=2)
 
