@@ -16,7 +16,7 @@ from scheduler.report.metrics import Metrics
 from scheduler.report.nodenotes import NodeNotes
 from scheduler.report.recorder import Recorder
 from scheduler.state import event as ev
-from scheduler.state.breaker import OUT_OF, Breaker
+from scheduler.state.breaker import OUT_OF, WHOLE_NODE, Breaker
 from scheduler.state.cluster import Cluster
 
 log = structlog.get_logger("scheduler")
@@ -38,6 +38,22 @@ class Avoidance:
         self._metrics = metrics
         self._look_up = look_up
         self._notes = NodeNotes(recorder)
+        self._held: set[str] = set()
+
+    def hold(self, node_name: str) -> None:
+        """Let nobody go to a node, whatever its kubelet does, until it is released."""
+        self._held.add(node_name)
+        self._avoid(node_name)
+
+    def release(self, node_name: str) -> list[ev.Change]:
+        """The node is as good again as it would be without the hold."""
+        self._held.discard(node_name)
+        return self._avoid(node_name)
+
+    def _avoid(self, node_name: str) -> list[ev.Change]:
+        """The one place that says for whom a node is avoided."""
+        held = frozenset((WHOLE_NODE,)) if node_name in self._held else frozenset()
+        return self._cluster.avoid(node_name, self.breaker.avoided(node_name) | held)
 
     def hear(self, event: ev.Event, now: float) -> list[ev.Change]:
         """An event that is about to be folded."""
@@ -63,7 +79,7 @@ class Avoidance:
         changes: list[ev.Change] = []
         for node_name in self.breaker.tick(now):
             log.info("node is tried again", node=node_name)
-            changes += self._cluster.avoid(node_name, self.breaker.avoided(node_name))
+            changes += self._avoid(node_name)
         self._metrics.avoided.set(len(self.breaker))
         return changes
 
@@ -90,4 +106,4 @@ class Avoidance:
         log.warning("node is avoided", node=trip.node_name, pause_s=trip.pause_s)
         self._recorder.note(fresh.pod, "NodeAvoided", text)
         self._metrics.avoided.set(len(self.breaker))
-        return self._cluster.avoid(trip.node_name, self.breaker.avoided(trip.node_name))
+        return self._avoid(trip.node_name)

@@ -27,7 +27,7 @@ from scheduler.model.cut import Order
 from scheduler.model.moment import rfc3339
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Cause
-from scheduler.relabeling import Relabeling, Teller
+from scheduler.relabeling import Doors, Relabeling, Teller
 from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev
 from scheduler.state.cluster import Cluster
@@ -210,7 +210,7 @@ def maker(
     cutter: Cutter,
     wall: Callable[[], datetime],
     metrics: Metrics,
-) -> Callable[[Cluster, Queue], Carving]:
+) -> Callable[[Cluster, Queue, Doors], Carving]:
     """What makes a loop's open cuts, once there is a state."""
 
     def now() -> float:
@@ -219,10 +219,11 @@ def maker(
     def count(result: str) -> None:
         metrics.cuts.labels(result).inc()
 
-    def make(cluster: Cluster, queue: Queue) -> Carving:
+    def make(cluster: Cluster, queue: Queue, doors: Doors) -> Carving:
         timeout_s = config.mig.cut_timeout_s
-        relabels = config.mig.relabel_nodes
-        relabeling = Relabeling(cluster, queue, teller, cutter.relabel, now) if relabels else None
+        relabeling = None
+        if config.mig.relabel_nodes:
+            relabeling = Relabeling(cluster, queue, doors, teller, cutter.relabel, now)
         return Carving(cluster, teller, cutter.send, now, count, timeout_s, relabeling)
 
     return make

@@ -64,7 +64,7 @@ class Loop:
         journal: Journal | None = None,
         look_up: Callable[[Pod], None] = lambda pod: None,
         moves: Callable[[Cluster, Queue, Promises], Companion] = lambda *_: Still(),
-        carving: Callable[[Cluster, Queue], Carving] | None = None,
+        carving: Callable[[Cluster, Queue, Avoidance], Carving] | None = None,
     ) -> None:
         self.cluster = Cluster(profile.scheduler_name)
         self.queue = Queue()
@@ -84,8 +84,8 @@ class Loop:
         self._sent: dict[str, tuple[Placement, Entry, Record]] = {}
         self._asked = partial(still_refuses, self.cluster, profile)
         self._gauges = Gauges(metrics, self.cluster)
-        self._carving = carving(self.cluster, self.queue) if carving else None
         self._avoidance = Avoidance(self.cluster, recorder, metrics, look_up)
+        self._carving = carving(self.cluster, self.queue, self._avoidance) if carving else None
         self._flushed_at = clock()
 
     def emit(self, event: ev.Event) -> None:

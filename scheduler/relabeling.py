@@ -16,11 +16,10 @@ from typing import Final, Protocol
 
 import structlog
 
-from scheduler.decide.relabel import Relabel, candidate
+from scheduler.decide.relabel import Relabel, candidate, idle_nodes
 from scheduler.model import names
 from scheduler.model.moment import epoch
 from scheduler.model.pod import Pod
-from scheduler.state.breaker import WHOLE_NODE
 from scheduler.state.cluster import Cluster
 from scheduler.state.event import Change
 from scheduler.state.queue import Queue
@@ -42,6 +41,16 @@ class Teller(Protocol):
         """An event that the pod's author should read."""
 
 
+class Doors(Protocol):
+    """Who keeps nodes closed."""
+
+    def hold(self, node_name: str) -> None:
+        """Let nobody go to a node."""
+
+    def release(self, node_name: str) -> list[Change]:
+        """Open it again."""
+
+
 class Relabeling:
     """Asks for at most one node at a time; ``wall`` is seconds since 1970."""
 
@@ -49,12 +58,14 @@ class Relabeling:
         self,
         cluster: Cluster,
         queue: Queue,
+        doors: Doors,
         teller: Teller,
         send: Callable[[Relabel], None],
         wall: Callable[[], float],
     ) -> None:
         self._cluster = cluster
         self._queue = queue
+        self._doors = doors
         self._teller = teller
         self._send = send
         self._wall = wall
@@ -68,8 +79,10 @@ class Relabeling:
             del self._asked[name]
         if self._current is not None:
             return self._follow(self._current, now)
-        for pod in self._waiting(now):
-            found = candidate(self._cluster, pod, frozenset(self._asked))
+        waiting = self._waiting(now)
+        idle = idle_nodes(self._cluster, frozenset(self._asked)) if waiting else []
+        for pod in waiting:
+            found = candidate(idle, pod)
             if found is not None:
                 self._ask(found, pod, now)
                 break
@@ -85,10 +98,8 @@ class Relabeling:
     def _ask(self, relabel: Relabel, pod: Pod, now: float) -> None:
         self._asked[relabel.node_name] = now
         self._current = relabel
-        books = self._cluster.at(relabel.node_name)
-        assert books is not None
         # Nobody may get a GPU of it between now and the moment in which the label is seen.
-        self._cluster.avoid(relabel.node_name, books.avoided | {WHOLE_NODE})
+        self._doors.hold(relabel.node_name)
         text = f"{relabel.node_name} is idle and is to be cut as {relabel.config}"
         log.info("an idle node is cut anew", pod=pod.key, node=relabel.node_name)
         self._teller.note(pod, "MigRelabelled", text)
@@ -102,6 +113,4 @@ class Relabeling:
         if not is_seen and now - self._asked[relabel.node_name] < SEEN_WITHIN_S:
             return []
         self._current = None
-        if books is None:
-            return []
-        return self._cluster.avoid(relabel.node_name, books.avoided - {WHOLE_NODE})
+        return self._doors.release(relabel.node_name)

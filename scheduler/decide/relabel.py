@@ -7,6 +7,8 @@ and only one that offers its GPUs whole: what somebody has cut is left as it is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from scheduler.decide import joint
@@ -25,18 +27,28 @@ class Relabel(msgspec.Struct, frozen=True):
     config: str
 
 
-def candidate(cluster: Cluster, pod: Pod, resting: frozenset[str] = frozenset()) -> Relabel | None:
-    """The node with the fewest GPUs that would do, by name among equals; ``resting`` are left."""
+def idle_nodes(cluster: Cluster, resting: frozenset[str] = frozenset()) -> list[NodeBooks]:
+    """Nodes that mig-manager may cut anew, for whomever; ``resting`` are left."""
+    return [
+        books
+        for books in cluster.candidates()
+        if books.node is not None
+        and books.node.name not in resting
+        and _is_managed(books.node)
+        and is_idle(books)
+    ]
+
+
+def candidate(idle: Sequence[NodeBooks], pod: Pod) -> Relabel | None:
+    """The one with the fewest GPUs that would do for a pod, by name among equals."""
     profiles = joint.wanted(pod)
     if not profiles or len(pod.gpu_requests) != 1 or pod.map_text is not None:
         return None
     able = [
         books.node
-        for books in cluster.candidates()
+        for books in idle
         if books.node is not None
-        and books.node.name not in resting
         and _room(books.node, profiles[0]) >= len(profiles)
-        and is_idle(books)
         and not first_rejection(pod, books, (*CLASS_FILTERS, avoided.check))
     ]
     if not able:
@@ -52,11 +64,13 @@ def is_idle(books: NodeBooks) -> bool:
     return not holds and not tally.is_mapped_past_plugin
 
 
-def _room(node: Node, profile: str) -> int:
-    """How many instances the node would have; 0 where it is not to be cut."""
+def _is_managed(node: Node) -> bool:
     is_managed = node.labels.get(names.MIG_MANAGER) == "true"
-    if not is_managed or node.cuttable is not None or node.single_profile or node.mig_hold:
-        return 0
+    return is_managed and not (node.cuttable is not None or node.single_profile or node.mig_hold)
+
+
+def _room(node: Node, profile: str) -> int:
+    """How many instances the node would have."""
     board = mig.BOARDS.get(node.geometry.board)
     known = mig.profile_of(board, profile) if board is not None else None
     return (node.gpu_count or 0) * known.max_count if known is not None else 0

@@ -6,15 +6,18 @@ from typing import Any
 
 import pytest
 
+from scheduler.decide import relabel
 from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Rejection
-from scheduler.decide.relabel import Relabel, candidate
+from scheduler.decide.relabel import Relabel
 from scheduler.model import names
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Code
 from scheduler.relabeling import COOLDOWN_S, SEEN_WITHIN_S, Relabeling
-from scheduler.state.event import Lifted
+from scheduler.state.breaker import WHOLE_NODE
+from scheduler.state.cluster import Cluster
+from scheduler.state.event import Change, Lifted
 from scheduler.state.queue import Queue
 from scheduler.state.why import why
 from tests.builders import ANYBODY, cluster, codes, dynamic, node, pod
@@ -36,6 +39,11 @@ def managed(name: str = "n1", gpus: int = 2, **others: Any) -> Node:
 
 def wants_2g(name: str = "a", count: int = 1, **wishes: Any) -> Pod:
     return pod(name, mig={"2g.20gb": count}, **wishes)
+
+
+def candidate(state: Cluster, newcomer: Pod) -> Relabel | None:
+    """What would be cut anew for a pod alone."""
+    return relabel.candidate(relabel.idle_nodes(state), newcomer)
 
 
 def test_all_gpus_of_an_idle_node_are_cut_for_the_profile() -> None:
@@ -110,12 +118,18 @@ class Stage:
         self.sent: list[Relabel] = []
         self.said: list[str] = []
         self.relabeling = Relabeling(
-            self.cluster, self.queue, self, self.sent.append, lambda: self.now
+            self.cluster, self.queue, self, self, self.sent.append, lambda: self.now
         )
         self.park(wants_2g())
 
     def note(self, pod: Pod, reason: str, text: str) -> None:
         self.said.append(f"{pod.name} {reason}: {text}")
+
+    def hold(self, node_name: str) -> None:
+        self.cluster.avoid(node_name, frozenset((WHOLE_NODE,)))
+
+    def release(self, node_name: str) -> list[Change]:
+        return self.cluster.avoid(node_name, frozenset())
 
     def park(self, newcomer: Pod) -> None:
         self.queue.offer(newcomer, 0.0)

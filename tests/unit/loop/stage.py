@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import cast
 
+from scheduler.avoidance import Avoidance
 from scheduler.bind.binder import Binder
 from scheduler.carving import Carving
 from scheduler.decide.decision import Placement
@@ -128,7 +129,7 @@ class Stage:
     def __init__(
         self,
         profile: Profile = ANYBODY,
-        carving: Callable[[Cluster, Queue], Carving] | None = None,
+        carving: Callable[[Cluster, Queue, Avoidance], Carving] | None = None,
     ) -> None:
         self.clock = Clock()
         self.leader = Leader()

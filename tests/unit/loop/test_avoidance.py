@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from scheduler.decide.decision import Placement
+from scheduler.model.reason import Cause
 from scheduler.state import event as ev
 from scheduler.state.breaker import PAUSE_FIRST_S
 from tests.builders import as_bound, node, pod
@@ -110,3 +111,35 @@ async def test_a_node_that_was_replaced_begins_afresh(stage: Stage) -> None:
     stage.see(ev.NodeVanished("n1"), ev.NodeSeen(TWO[0]))
 
     assert (await bound(stage, "fresh")).node_name == "n1"
+
+
+async def test_a_node_that_is_held_stays_closed_through_the_breakers_pauses(stage: Stage) -> None:
+    stage.see(ev.NodeSeen(TWO[0]))
+    for number in range(3):
+        await rejected(stage, await bound(stage, f"p{number}"))
+    doors = stage.loop._avoidance
+    doors.hold("n1")
+    stage.pass_time(PAUSE_FIRST_S)
+    await stage.quiet()
+    stage.see(ev.PodSeen(pod("waits", gpus=1)), ev.PodSeen(pod("cpu", requests={"cpu": "1"})))
+    await stage.quiet()
+    assert {name for name, _, text in stage.recorder.said if WORDS in text} == {"waits", "cpu"}
+
+    assert doors.release("n1") == [ev.Lifted(Cause.AVOIDED, node_name="n1")]
+
+    stage.see(ev.PodSeen(pod("later", requests={"cpu": "1"})))
+    assert (await stage.binder.next()).pod.name == "later"
+
+
+async def test_a_release_leaves_what_the_breaker_says(stage: Stage) -> None:
+    stage.see(ev.NodeSeen(TWO[0]))
+    for number in range(3):
+        await rejected(stage, await bound(stage, f"p{number}"))
+    doors = stage.loop._avoidance
+    before = stage.loop.cluster.books["n1"].avoided
+    assert before
+
+    doors.hold("n1")
+    doors.release("n1")
+
+    assert stage.loop.cluster.books["n1"].avoided == before

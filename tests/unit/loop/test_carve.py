@@ -6,6 +6,7 @@ from scheduler.carving import Carving
 from scheduler.decide.decision import Carve
 from scheduler.model.cut import CutState, Instance, NodeCuts, Order
 from scheduler.model.device import Spot
+from scheduler.relabeling import Doors
 from scheduler.state import event as ev
 from scheduler.state.cluster import Cluster
 from scheduler.state.queue import Queue
@@ -22,7 +23,7 @@ class CutStage(Stage):
         self.asked: dict[str, tuple[Order, ...]] = {}
         super().__init__(carving=self._carving)
 
-    def _carving(self, cluster: Cluster, queue: Queue) -> Carving:
+    def _carving(self, cluster: Cluster, queue: Queue, doors: Doors) -> Carving:
         return Carving(cluster, self.recorder, self.asked.__setitem__, lambda: 1_800_000_000.0)
 
 
