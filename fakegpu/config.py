@@ -63,6 +63,12 @@ class Mig(_Part, frozen=True):
     cuts_namespace: str = ""
 
 
+class NodeResourceTopology(_Part, frozen=True):
+    """Whether a NodeResourceTopology tells each node's NUMA zones; its kind must exist."""
+
+    enabled: bool = False
+
+
 class Server(_Part, frozen=True):
     """The topology server. With a ``tokenFile``, who asks has to bear the token in it."""
 
@@ -112,6 +118,7 @@ class Config(_Part, frozen=True):
     node_labels: NodeLabels = NodeLabels()
     device_plugin_config: PluginConfigMap = PluginConfigMap()
     mig: Mig = Mig()
+    node_resource_topology: NodeResourceTopology = NodeResourceTopology()
     server: Server = Server()
     node: Node = Node()
     leader_election: LeaderElection = LeaderElection()
@@ -166,6 +173,9 @@ def with_environment(config: Config, environment: Mapping[str, str]) -> Config:
         node = msgspec.structs.replace(node, export_interval_s=_seconds(interval))
     if _is_true(environment, "DISABLE_NODE_LABELING"):
         labels = msgspec.structs.replace(labels, enabled=False)
+    if _is_true(environment, "NODE_RESOURCE_TOPOLOGY_ENABLED"):
+        zones = msgspec.structs.replace(config.node_resource_topology, enabled=True)
+        config = msgspec.structs.replace(config, node_resource_topology=zones)
     if environment.get("LEADER_ELECT"):
         leads = _is_true(environment, "LEADER_ELECT")
         election = msgspec.structs.replace(election, leader_elect=leads)

@@ -49,6 +49,9 @@ DEPLOY_ON_NODE: Final = (
 GPU: Final = "nvidia.com/gpu"
 FAKE: Final = "run.ai/fake.gpu"
 
+# --- NUMA zones ---------------------------------------------------------------------------
+ZONES_API: Final = "topology.node.k8s.io/v1alpha2"
+
 # --- DRA ----------------------------------------------------------------------------------
 DRA_DRIVER: Final = "gpu.nvidia.com"
 XID_TAINT: Final = f"{DRA_DRIVER}/xid"

@@ -133,6 +133,7 @@ class App:
             labels=config.node_labels.enabled,
             numbered=config.node_labels.numbered,
             cuts=bool(config.mig.cuts_namespace),
+            zones=config.node_resource_topology.enabled,
             dra_on_kubelets=None if config.dra.kubelet == "none" else config.dra.kubelet,
             dra_on_kwok=None if config.dra.kwok == "none" else config.dra.kwok,
             in_parts=config.dra.partitionable,

@@ -28,6 +28,7 @@ from scheduler.watch.wire import Versioned
 APPLY: Final = "application/apply-patch+yaml"
 PARAMS: Final = {"fieldManager": names.OPERATOR, "force": "true"}
 NOTE_MAX: Final = 1024
+ZONES: Final = f"/apis/{names.ZONES_API}/noderesourcetopologies"
 
 _WRITTEN: Final = msgspec.json.Decoder(Versioned)
 
@@ -77,6 +78,14 @@ class Writer:
         if not node.is_kwok:
             return await self._apply(path, _node_body(node, meta, None))
         return await self._apply(f"{path}/status", _node_body(node, meta, amounts))
+
+    async def zones(self, node: str, body: bytes) -> None:
+        """Make this the node's NodeResourceTopology."""
+        await self._apply(f"{ZONES}/{node}", body)
+
+    async def remove_zones(self, node: str) -> None:
+        """Delete a node's NodeResourceTopology."""
+        await self._unless_gone("DELETE", f"{ZONES}/{node}", None)
 
     async def answer(self, node: str, instances: Iterable[Instance]) -> None:
         """Tell the scheduler which instances there are."""

@@ -20,6 +20,7 @@ class Written(msgspec.Struct):
 
     config_map: bytes = b""
     face: Face | None = None
+    zones: bytes | None = None
     map_version: int = 0
     node_version: int = 0
 
@@ -55,4 +56,7 @@ async def write_news(writer: Writer, world: World, node: NodeFacts, made: Plan, 
     if face != before.face or (is_fresh and not documents.is_shown(made, node)):
         now.node_version = await writer.node(node, *face)
         now.face = face
+    if made.zones is not None and made.zones != before.zones:
+        await writer.zones(node.name, made.zones)
+        now.zones = made.zones
     desk.written = now

@@ -12,6 +12,7 @@ from fakegpu import names
 from fakegpu.controller.planned import Plan, Settings, View
 from fakegpu.node import labels as face
 from fakegpu.node import repartition
+from fakegpu.node.zones import document as zone_document
 from fakegpu.topology.nodetopology import NodeTopology, encode_yaml
 from fakegpu.wire import MapFacts, NodeFacts
 
@@ -80,6 +81,11 @@ def node_annotations(
     if bad := ",".join(map(str, unusable)):
         found[names.UNUSABLE] = bad
     return found
+
+
+def zones(node: NodeFacts, topology: NodeTopology) -> bytes:
+    """The node's NodeResourceTopology."""
+    return msgspec.json.encode(zone_document(node.name, node.uid, topology))
 
 
 def is_recorded(plan_: Plan, record: MapFacts | None) -> bool:

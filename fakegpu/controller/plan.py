@@ -33,7 +33,7 @@ def plan(
 
     ``draw`` (0 to 1) decides about a repartition that may fail.
     """
-    node, pool = view.node, view.pool
+    node = view.node
     known = faults.read(node.annotations)
     before = memory.topology or partition.recorded(view.record)
     before = partitions.whole(before) if before else None
@@ -65,6 +65,7 @@ def plan(
         marks=tuple(news.marks(topology, pods)),
         slices=contents(node.name, bare) if settings.dra_on_kwok and node.is_kwok else None,
         refusals=refused,
+        zones=documents.zones(node, topology) if settings.zones else None,
     )
 
 

@@ -30,6 +30,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     labels: bool = True
     numbered: bool = True
     cuts: bool = False
+    zones: bool = False
     dra_on_kubelets: Dra | None = None
     dra_on_kwok: Dra | None = None
     in_parts: bool = False
@@ -82,7 +83,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The documents, and what else there is to do; ``amounts`` is None where a kubelet writes.
 
     ``cut_answer`` is what to answer the scheduler, where that is news. ``slices`` is what DRA shall
-    publish, None where that is not ours to do.
+    publish, None where that is not ours to do. ``zones`` is the node's NodeResourceTopology, where
+    one is wanted.
     """
 
     config_map: bytes
@@ -95,3 +97,4 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     marks: tuple[Mark, ...] = ()
     slices: tuple[Json, ...] | None = None
     refusals: tuple[Refusal, ...] = ()
+    zones: bytes | None = None

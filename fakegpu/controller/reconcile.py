@@ -211,6 +211,8 @@ class Reconciler:
             await self._publisher.publish(kwok_pool(name), ())
         if node is not None:
             await self._writer.node(node, {}, {}, None)
+        if self._settings.zones:
+            await self._writer.remove_zones(name)
         await self._writer.remove_map(record.name)
 
     async def _tell(self, node: NodeFacts | None, notes: tuple[Note, ...]) -> None:

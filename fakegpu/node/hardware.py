@@ -51,6 +51,7 @@ def hardware(
         mig_strategy=strategy,
         other_devices=pool.others or UNSET,
         sharing=sharing if sharing.resources else UNSET,
+        numa=UNSET if pool.numa is None else pool.numa,
         dra=dra or UNSET,
     )
 

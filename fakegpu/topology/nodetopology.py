@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from fakegpu.topology import plainyaml
+from fakegpu.topology.numa import Distances, Numa
 
 MigStrategy = Literal["none", "single", "mixed"]
 #: Whether DRA offers the GPUs: beside the device plugin, or instead of it.
@@ -160,6 +161,7 @@ class NodeTopology(_Wire, frozen=True):
     other_devices: tuple[OtherDevice, ...] | UnsetType = UNSET
     sharing: Sharing | UnsetType = UNSET
     dra: Dra | UnsetType = UNSET
+    numa: Numa | UnsetType = UNSET
 
     @property
     def shared(self) -> Sharing:
@@ -216,7 +218,7 @@ def _spellings() -> dict[str, str]:
     """lowerCamel -> CapitalCase, for every field of the document."""
     parts = (
         *(NodeTopology, Gpu, Status, AllocatedBy, Usage, Utilization, OtherDevice),
-        *(MigDevice, Failure, Shared, Sharing),
+        *(MigDevice, Failure, Shared, Sharing, Numa, Distances),
     )
     names = {f.encode_name for part in parts for f in msgspec.structs.fields(part)}
     return {name: "ID" if name == "id" else name[0].upper() + name[1:] for name in sorted(names)}

@@ -6,6 +6,7 @@ import msgspec
 
 from fakegpu.topology.migconfig import Layouts
 from fakegpu.topology.nodetopology import MigStrategy, OtherDevice, Sharing
+from fakegpu.topology.numa import Numa
 from scheduler.model import mig
 
 
@@ -19,18 +20,6 @@ class GpuKind(msgspec.Struct, frozen=True):
     def board(self) -> mig.Board | None:
         """Its MIG geometry; None where it has none."""
         return mig.board_of(self.product.replace("NVIDIA ", ""), self.memory_mib)
-
-
-class Numa(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """How the machine is divided; kept for the exporter of NodeResourceTopology."""
-
-    zones: int = 1
-    gpus_per_zone: tuple[int, ...] = ()
-    topology_manager_policy: str = "single-numa-node"
-    topology_manager_scope: str = "container"
-    cpu_per_zone: str = ""
-    mem_per_zone: str = ""
-    distances: dict[str, int] = {}
 
 
 class Pool(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,8 +23,10 @@ from fakegpu.topology import migconfig
 from fakegpu.topology.invalid import Invalid, convert
 from fakegpu.topology.memory import parse_mib
 from fakegpu.topology.nodetopology import MigStrategy, OtherDevice
-from fakegpu.topology.pools import GpuKind, Numa, Pool
+from fakegpu.topology.numa import Numa
+from fakegpu.topology.pools import GpuKind, Pool
 from fakegpu.topology.sharing import SharingSection
+from scheduler.model import quantity
 
 GPUS_MAX = 256
 Count = Annotated[int, msgspec.Meta(ge=0, le=GPUS_MAX)]
@@ -155,7 +157,14 @@ def _others(wire: _Pool) -> tuple[OtherDevice, ...]:
 
 
 def _checked_numa(numa: Numa | None, gpus: int, path: str) -> Numa | None:
-    if numa is not None and numa.gpus_per_zone:
+    if numa is None:
+        return None
+    for key, amount in (("cpuPerZone", numa.cpu_per_zone), ("memPerZone", numa.mem_per_zone)):
+        try:
+            quantity.value(amount or 0)
+        except quantity.QuantityError as error:
+            raise Invalid(f"{path}.{key}", str(error)) from error
+    if numa.gpus_per_zone:
         if len(numa.gpus_per_zone) != numa.zones:
             raise Invalid(f"{path}.gpusPerZone", f"expected {numa.zones} numbers, one per zone")
         if sum(numa.gpus_per_zone) != gpus:

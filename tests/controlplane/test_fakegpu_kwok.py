@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from gpuctl.fakeoperator import ACCOUNT, FakeOperator
+from gpuctl.product import ROOT
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.gpunodes import Nodes, nvidia
 from tests.controlplane.rights import audited
@@ -19,9 +20,14 @@ from tools.controlplane import ControlPlane, wait_until
 USER = "system:serviceaccount:" + ACCOUNT.replace("/", ":")
 POOL = "run.ai/simulated-gpu-node-pool"
 GPU = "nvidia.com/gpu"
+ZONES = "/apis/topology.node.k8s.io/v1alpha2/noderesourcetopologies"
 POOLS: Json = {
     "nodePools": {
         "two": {"gpus": [{"type": "t4", "count": 2}]},
+        "zoned": {
+            "gpus": [{"type": "t4", "count": 3}],
+            "numa": {"zones": 2, "cpuPerZone": 16, "memPerZone": "128Gi"},
+        },
         "different": {
             "gpus": [{"type": "a100", "count": 2}, {"type": "t4", "count": 2}],
             "otherDevices": [{"name": "rdma/hca", "count": 4}],
@@ -32,8 +38,15 @@ POOLS: Json = {
 
 @pytest.fixture(scope="module")
 def operator(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeOperator]:
-    running = FakeOperator(cp, tmp_path_factory.mktemp("fakegpu"))
+    running = FakeOperator(
+        cp,
+        tmp_path_factory.mktemp("fakegpu"),
+        config={"nodeResourceTopology": {"enabled": True}},
+    )
     running.install()
+    for file in ("crd-noderesourcetopologies.yaml", "fakegpu-zones-rbac.yaml"):
+        cp.kubectl("apply", "-f", str(ROOT / "cluster" / file))
+    cp.client.wait_for(ZONES, lambda seen: seen is not None, what="the kind")
     running.configure(POOLS)
     with running:
         yield running
@@ -87,6 +100,23 @@ def test_a_node_of_different_gpus_and_other_devices_shows_all_of_them(
     lines = [line.strip() for line in nodes.topology("fk-different").splitlines()]
     assert "gpuProduct: NVIDIA A100-SXM4-40GB" in lines
     assert lines.count("product: NVIDIA T4") == 2
+
+
+@pytest.mark.contract("S1-52")
+def test_a_node_resource_topology_follows_its_node_and_goes_when_it_leaves_its_pool(
+    nodes: Nodes, kwok_node: MakeNode, cp: ControlPlane
+) -> None:
+    """As the kind of the Kubernetes SIGs has it: ``kubectl get NodeResourceTopology``."""
+    kwok_node("fk-zoned", labels={POOL: "zoned"})
+    nodes.wait_offer("fk-zoned", {GPU: "3"})
+
+    found = cp.client.wait_for(f"{ZONES}/fk-zoned", lambda seen: seen is not None, what="its zones")
+    assert [owner["kind"] for owner in found["metadata"]["ownerReferences"]] == ["Node"]
+    assert [zone["resources"][0]["capacity"] for zone in found["zones"]] == ["2", "1"]
+    nodes.change("fk-zoned", labels={POOL: "two"})
+    cp.client.wait_for(f"{ZONES}/fk-zoned", lambda seen: len(seen["zones"]) == 1, what="one zone")
+    nodes.change("fk-zoned", labels={POOL: None})
+    cp.client.wait_for(f"{ZONES}/fk-zoned", lambda seen: seen is None, what="its zones to go")
 
 
 @pytest.mark.contract("S1-51", "S1-B15")

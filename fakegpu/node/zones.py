@@ -1,0 +1,114 @@
+"""A node's NUMA zones: which GPUs and processors are in which, and the document that tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from fakegpu import names
+from fakegpu.topology.nodetopology import NodeTopology
+from fakegpu.topology.numa import Numa, TopologyPolicy
+from scheduler.model import names as words
+from scheduler.model import quantity
+
+#: The one word for policy and scope that older readers know.
+_LEGACY: Final[dict[TopologyPolicy, str]] = {
+    "single-numa-node": "SingleNUMANode",
+    "restricted": "Restricted",
+    "best-effort": "BestEffort",
+}
+_LEVELS: Final = {"container": "ContainerLevel", "pod": "PodLevel"}
+
+
+def numa_of(topology: NodeTopology) -> Numa:
+    """The zones; a node that says nothing is one zone."""
+    return Numa() if topology.numa is UNSET else topology.numa
+
+
+def members(numa: Numa, gpus: int) -> tuple[range, ...]:
+    """The indexes of the GPUs of each zone.
+
+    >>> [list(zone) for zone in members(Numa(zones=2), 5)]
+    [[0, 1, 2], [3, 4]]
+    """
+    each, over = divmod(gpus, numa.zones)
+    counts = numa.gpus_per_zone or [each + (zone < over) for zone in range(numa.zones)]
+    ends = [sum(counts[: zone + 1]) for zone in range(numa.zones)]
+    return tuple(range(end - count, end) for end, count in zip(ends, counts, strict=True))
+
+
+def processors(numa: Numa) -> tuple[range, ...]:
+    """The numbers of the processors of each zone; none where it is not said how many."""
+    count = quantity.value(numa.cpu_per_zone) if numa.cpu_per_zone else 0
+    return tuple(range(zone * count, (zone + 1) * count) for zone in range(numa.zones))
+
+
+def cpulist(zone: range) -> str:
+    """As Linux writes it below ``/sys/devices/system/node``.
+
+    >>> cpulist(range(8, 16)), cpulist(range(1)), cpulist(range(0))
+    ('8-15', '0', '')
+    """
+    if len(zone) < 2:
+        return str(zone.start) if zone else ""
+    return f"{zone.start}-{zone.stop - 1}"
+
+
+def shares(total: int, weights: Sequence[int]) -> tuple[int, ...]:
+    """A whole number in parts by their weights; what is left goes to the largest remainders.
+
+    >>> shares(8, (2, 1)), shares(3, (1, 1)), shares(5, (0, 0))
+    ((5, 3), (2, 1), (5, 0))
+    """
+    whole = sum(weights) or 1
+    weights = weights if any(weights) else (1, *weights[1:])
+    parts = [total * weight // whole for weight in weights]
+    by_rest = sorted(range(len(parts)), key=lambda one: (-(total * weights[one] % whole), one))
+    for one in by_rest[: total - sum(parts)]:
+        parts[one] += 1
+    return tuple(parts)
+
+
+def document(name: str, uid: str, topology: NodeTopology) -> dict[str, Any]:
+    """The NodeResourceTopology of a node, which goes with it."""
+    numa = numa_of(topology)
+    owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}
+    policy, scope = numa.topology_manager_policy, numa.topology_manager_scope
+    legacy = _LEGACY[policy] + _LEVELS[scope] if policy in _LEGACY else "None"
+    return {
+        "apiVersion": names.ZONES_API,
+        "kind": "NodeResourceTopology",
+        "metadata": {"name": name, "ownerReferences": [owner]},
+        "topologyPolicies": [legacy],
+        "attributes": [
+            {"name": "topologyManagerPolicy", "value": policy},
+            {"name": "topologyManagerScope", "value": scope},
+        ],
+        "zones": [
+            {
+                "name": f"node-{zone}",
+                "type": "Node",
+                "costs": [
+                    {"name": f"node-{other}", "value": _distance(numa, zone, other)}
+                    for other in range(numa.zones)
+                ],
+                "resources": _resources(numa, len(gpus)),
+            }
+            for zone, gpus in enumerate(members(numa, len(topology.gpus)))
+        ],
+    }
+
+
+def _distance(numa: Numa, zone: int, other: int) -> int:
+    return numa.distances.own if zone == other else numa.distances.remote
+
+
+def _resources(numa: Numa, gpus: int) -> list[dict[str, str]]:
+    amounts = {words.GPU: gpus, "cpu": numa.cpu_per_zone, "memory": numa.mem_per_zone}
+    return [
+        {"name": name, **dict.fromkeys(("capacity", "allocatable", "available"), str(amount))}
+        for name, amount in amounts.items()
+        if amount != ""
+    ]

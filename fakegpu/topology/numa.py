@@ -1,0 +1,33 @@
+"""NUMA zones as pools say them, and as nodes' topologies carry them on."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+TopologyPolicy = Literal["none", "best-effort", "restricted", "single-numa-node"]
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A part of the document."""
+
+
+class Distances(_Part, frozen=True):
+    """How far a zone is from itself and from the others, as ACPI's tables count it."""
+
+    own: int = msgspec.field(default=10, name="self")
+    remote: int = 21
+
+
+class Numa(_Part, frozen=True):
+    """How the machine is divided. GPUs are numbered zone by zone; where it is not said how many
+    each zone has, they have as many as each other, and the first ones what is left over."""
+
+    zones: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
+    gpus_per_zone: tuple[int, ...] = ()
+    topology_manager_policy: TopologyPolicy = "single-numa-node"
+    topology_manager_scope: Literal["container", "pod"] = "container"
+    cpu_per_zone: int | str = ""
+    mem_per_zone: int | str = ""
+    distances: Distances = Distances()
