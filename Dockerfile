@@ -13,17 +13,22 @@ WORKDIR /source
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 RUN python -m venv --without-pip /opt/gpu-scheduler
 COPY requirements/runtime.txt requirements/
-RUN pip --python /opt/gpu-scheduler/bin/python install --require-hashes -r requirements/runtime.txt
+# No program but Python: what packages would like to be called by is left out.
+RUN pip --python /opt/gpu-scheduler/bin/python install --no-compile --require-hashes \
+    -r requirements/runtime.txt \
+  && find /opt/gpu-scheduler/bin -type f -delete
 COPY scheduler scheduler
 COPY webhook webhook
 COPY gpucheck gpucheck
 COPY fakegpu fakegpu
 # Our own folders are copied as they are: no build tool has to be trusted for that. Compiled here,
-# because nothing can be written later.
+# because nothing can be written later; whatever the times of the files become on their way, what
+# is compiled stays valid.
 RUN site="$(/opt/gpu-scheduler/bin/python -c 'import site; print(site.getsitepackages()[0])')" \
   && rm -rf webhook/deploy webhook/scripts \
   && cp -r scheduler webhook gpucheck fakegpu "$site" \
-  && /opt/gpu-scheduler/bin/python -m compileall -q -j 0 /opt/gpu-scheduler
+  && /opt/gpu-scheduler/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash \
+    /opt/gpu-scheduler
 
 FROM ${PYTHON} AS base
 COPY LICENSE /LICENSE

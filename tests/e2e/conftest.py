@@ -18,8 +18,9 @@ from tests.building import build_for, fail_if_missing
 from tests.e2e.agent import FAILURES, POOL, POOLS, Agent
 from tests.e2e.containers import SHELL_IMAGE
 from tools.controlplane import ControlPlane
-from tools.controlplane.realnode import Image, RealNode, api_server_flags, rootfs, why_not
+from tools.controlplane.realnode import RealNode, api_server_flags, why_not
 from tools.controlplane.versions import NODE_PROGRAMS
+from tools.image import machine
 
 HERE: Final = Path(__file__).parent
 COMPONENTS: Final = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
@@ -60,7 +61,7 @@ def cp(
 def node(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealNode]:
     """The session's node, with an image that holds a shell."""
     with RealNode.start(cp, tmp_path_factory.mktemp("node")) as real:
-        real.load(Image(name=SHELL_IMAGE, files=rootfs.shell(), entrypoint=("/bin/sh", "-c")))
+        real.make_image(SHELL_IMAGE, machine.shell(), entrypoint=("/bin/sh", "-c"))
         yield real
 
 

@@ -1,7 +1,7 @@
 """One real node: containerd and a kubelet under root, on a control plane of this package.
 
     with RealNode.start(plane, directory) as node:
-        node.load(image)
+        node.load(archive)
 
 Both run in a cell (``cell.py``), so nothing outside of the directory is written but cgroups and the
 bridge, and nothing is left if they are killed. At the end pods are deleted first, then the programs
@@ -31,11 +31,12 @@ from tools.controlplane.plane import ControlPlane
 from tools.controlplane.ports import free_ports
 from tools.controlplane.realnode import cgroups, settings
 from tools.controlplane.realnode.bridge import bridge
-from tools.controlplane.realnode.images import Image
 from tools.controlplane.realnode.inhabitants import Inhabitants
 from tools.controlplane.realnode.settings import Places
 from tools.controlplane.realnode.snapshotter import best_snapshotter
 from tools.controlplane.versions import NODE_PROGRAMS, PROGRAMS
+from tools.image.layer import FOLDERS, Files, write_layer
+from tools.image.oci import Image, write_archive
 
 PAUSE: Final = Path(__file__).with_name("pause")
 CNI_PLUGINS: Final = tuple(name for name in NODE_PROGRAMS if PROGRAMS[name].module == "cni")
@@ -107,13 +108,7 @@ class RealNode:
         self._write_settings()
         self._here.begin(places.binds)
         self._start_containerd()
-        self.load(
-            Image(
-                name=settings.PAUSE_IMAGE,
-                files={"/pause": pause},
-                entrypoint=["/pause"],
-            )
-        )
+        self.make_image(settings.PAUSE_IMAGE, {"/pause": pause}, entrypoint=["/pause"])
         self.start_kubelet()
         if labels:
             path = f"{NODES}/{self.name}"
@@ -176,14 +171,22 @@ class RealNode:
 
     # --- what runs there ----------------------------------------------------------------------
 
-    def load(self, image: Image) -> None:
-        """Make an image known to the node; pods use it with ``imagePullPolicy: Never``."""
-        archive = image.write(self.places.directory / "image.tar")
+    def load(self, archive: Path) -> None:
+        """Make the images of an archive known to the node; nothing has to be pulled."""
         words = ["images", "import", "--local", "--snapshotter", self._snapshotter, str(archive)]
         done = self._ctr("-n", "k8s.io", *words)
-        archive.unlink()
         if done.returncode != 0:
-            raise ControlPlaneError(f"{image.name}: {done.stderr.strip()}")
+            raise ControlPlaneError(f"{archive.name}: {done.stderr.strip()}")
+
+    def make_image(self, name: str, files: Files, entrypoint: Sequence[str]) -> None:
+        """Make an image of a few files, on the node alone."""
+        folder = self.places.directory
+        layer = write_layer(folder / "layer.tar", files, FOLDERS)
+        image = Image(name=name, layers=[layer], entrypoint=entrypoint)
+        archive = write_archive(folder / "image.tar", [image])
+        self.load(archive)
+        archive.unlink()
+        layer.path.unlink()
 
     def inside(self, command: Sequence[str]) -> list[str]:
         """The command line that runs a program among the node's mounts and processes."""

@@ -1,0 +1,113 @@
+"""The images' archive, found in the cache or made: three layers that both images share.
+
+    Python (in place of the base image) | the locked packages | the product
+
+The packages are kept by a digest of the lock file, and the archive by a digest of its layers, so a
+change of the product costs seconds. Of each only the newest is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from tools.controlplane.cache import Cache
+from tools.controlplane.progress import Patience, Progress
+from tools.image import dockerfile, machine, packages, sbom
+from tools.image.dockerfile import ROOT, Stage
+from tools.image.layer import FOLDERS, Layer, write_layer
+from tools.image.oci import Image, write_archive
+
+FOLDER: Final = "image"
+#: The Dockerfile's stages that are images of their own.
+NAMES: Final = ("gpu-scheduler", "gpu-scheduler-check")
+TAG: Final = "latest"
+
+
+class Built(NamedTuple):
+    """The archive with both images, and the list of their parts."""
+
+    archive: Path
+    sbom: Path
+
+
+def ensure_images(
+    *, environ: Mapping[str, str] | None = None, progress: Progress | None = None
+) -> Built:
+    """Return the archive of both images, as the sources are now."""
+    environ = os.environ if environ is None else environ
+    progress = progress or Progress()
+    cache = Cache.of(environ)
+    stages = dockerfile.read()
+    packages.check_steps(stages["build"])
+    with cache.locked(Patience(progress)):
+        installed = _installed(cache, environ, progress)
+        with cache.scratch() as scratch:
+            ours = scratch / "product"
+            files = packages.product(stages["build"], ours, cache, environ, progress)
+            layers = (
+                write_layer(
+                    scratch / "python.tar",
+                    {**machine.shell(), **machine.python(), "/etc/passwd": machine.PASSWD},
+                    FOLDERS,
+                ),
+                write_layer(scratch / "packages.tar", packages.packages(installed)),
+                write_layer(scratch / "product.tar", {**files, "/LICENSE": ROOT / "LICENSE"}),
+            )
+            return _written(cache, stages, layers, installed)
+
+
+def _installed(cache: Cache, environ: Mapping[str, str], progress: Progress) -> Path:
+    lock = (ROOT / packages.LOCK).read_bytes()
+    how = Path(packages.__file__).read_bytes()
+    digest = hashlib.sha256(lock + how + packages.PYVENV.encode()).hexdigest()[:16]
+    place = cache.root / FOLDER / f"packages-{digest}"
+    if not place.exists():
+        with cache.scratch() as scratch:
+            packages.install(scratch / "venv", cache, environ, progress)
+            _keep_only(place)
+            (scratch / "venv").rename(place)
+    return place
+
+
+def _written(
+    cache: Cache, stages: Mapping[str, Stage], layers: tuple[Layer, ...], installed: Path
+) -> Built:
+    images = [image(f"{name}:{TAG}", stages[name], layers) for name in NAMES]
+    said = repr([one.config() for one in images]).encode()
+    place = cache.root / FOLDER / f"archive-{hashlib.sha256(said).hexdigest()[:16]}"
+    built = Built(place / "images.tar", place / "sbom.json")
+    if not place.exists():
+        _keep_only(place)
+        fresh = place.with_name(f"new-{place.name}")
+        fresh.mkdir(parents=True)
+        write_archive(fresh / built.archive.name, images)
+        (fresh / built.sbom.name).write_text(sbom.text(installed, images[0]))
+        fresh.rename(place)
+    return built
+
+
+def image(name: str, stage: Stage, layers: tuple[Layer, ...]) -> Image:
+    """An image of these layers that says of itself what the Dockerfile's stage says."""
+    return Image(
+        name=name,
+        layers=layers,
+        entrypoint=stage.entrypoint,
+        command=stage.command,
+        environment=stage.environment,
+        user=stage.user,
+        folder=stage.folder,
+        ports=stage.ports,
+    )
+
+
+def _keep_only(place: Path) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    kind = place.name.partition("-")[0]
+    for pattern in (f"{kind}-*", f"new-{kind}-*"):
+        for older in place.parent.glob(pattern):
+            shutil.rmtree(older)

@@ -1,0 +1,133 @@
+"""The Dockerfile's first stage, done here: the locked packages and the product, compiled.
+
+pip is told what it is told there, and checks each wheel by its hash. The paths that are compiled
+into the files are those of the image. The steps are known by their text: a changed one ends the
+build until it is changed here too.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import venv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from tools.controlplane.cache import Cache
+from tools.controlplane.errors import ControlPlaneError
+from tools.controlplane.longrun import LongRun
+from tools.controlplane.progress import Progress
+from tools.image.dockerfile import ROOT, Stage
+from tools.image.layer import Files, Link
+from tools.image.machine import VERSION, files_below, libraries
+
+#: Where it lies in the image, with the packages below it.
+HOME: Final = "/opt/gpu-scheduler"
+SITE: Final = f"lib/{VERSION}/site-packages"
+LOCK: Final = "requirements/runtime.txt"
+#: What pip writes of its work, for the list of parts; not in the image.
+REPORT: Final = "pip-report.json"
+#: Of the folders that are copied: not for the image.
+NOT_SHIPPED: Final = ("webhook/deploy", "webhook/scripts")
+EXPECTED_S: Final = 70.0
+PYVENV: Final = f"""\
+home = /usr/local/bin
+include-system-site-packages = false
+version = {".".join(str(part) for part in sys.version_info[:3])}
+executable = /usr/local/bin/{VERSION}
+command = /usr/local/bin/python -m venv --without-pip {HOME}
+"""
+STEPS: Final = (
+    f"python -m venv --without-pip {HOME}",
+    f"pip --python {HOME}/bin/python install --no-compile --require-hashes -r {LOCK}"
+    f" && find {HOME}/bin -type f -delete",
+    f"""site="$({HOME}/bin/python -c 'import site; print(site.getsitepackages()[0])')\""""
+    f" && rm -rf {' '.join(NOT_SHIPPED)}"
+    """ && cp -r scheduler webhook gpucheck fakegpu "$site\""""
+    f" && {HOME}/bin/python -m compileall -q -j 0 --invalidation-mode unchecked-hash {HOME}",
+)
+
+
+def check_steps(stage: Stage) -> None:
+    """Refuse a Dockerfile whose steps are not those of this module."""
+    for step in stage.steps:
+        if step not in STEPS:
+            raise ControlPlaneError(
+                f"Dockerfile: RUN {step}: tools/image/packages.py does not know this step; "
+                "do the same there and write it down in STEPS"
+            )
+    if tuple(stage.steps) != STEPS:
+        raise ControlPlaneError("Dockerfile: steps are missing, or stand in another order")
+
+
+def install(folder: Path, cache: Cache, environ: Mapping[str, str], progress: Progress) -> None:
+    """Install and compile the locked packages into a fresh folder."""
+    venv.create(folder, with_pip=False, symlinks=True)
+    pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install"]
+    words = ["--no-compile", "--require-hashes", "--disable-pip-version-check"]
+    told = ["--report", str(folder / REPORT), "-r", str(ROOT / LOCK)]
+    run = LongRun(
+        "installing the image's packages", cache.root / "logs" / "image-packages.log", environ
+    )
+    with progress.step(run.what, EXPECTED_S) as step:
+        run.run([*pip, *words, *told], step)
+        compile_below(folder / SITE, f"{HOME}/{SITE}", cache, environ, progress)
+
+
+def compile_below(
+    folder: Path, place: str, cache: Cache, environ: Mapping[str, str], progress: Progress
+) -> None:
+    """Compile a folder's modules for the place that they have in the image."""
+    words = ["-q", "-j", "0", "--invalidation-mode", "unchecked-hash"]
+    move = ["-s", str(folder), "-p", place]
+    # A set's order in a compiled file follows the seed of the hash.
+    run = LongRun(
+        "compiling", cache.root / "logs" / "image-compile.log", {**environ, "PYTHONHASHSEED": "0"}
+    )
+    step = progress.begin(run.what)
+    run.run([sys.executable, "-I", "-m", "compileall", *words, *move, str(folder)], step)
+
+
+def packages(folder: Path) -> Files:
+    """What ``install`` has made, as it lies in the image."""
+    installed: dict[str, Path | bytes | Link] = {
+        f"{HOME}/{path.relative_to(folder)}": path
+        for path in sorted((folder / SITE).rglob("*"))
+        if path.is_file()
+    }
+    native = [path for path in (folder / SITE).rglob("*.so*") if path.is_file()]
+    # Wheels bring libraries of their own, which are found beside them.
+    installed |= {
+        name: path for name, path in libraries(native).items() if not name.startswith(str(folder))
+    }
+    installed[f"{HOME}/pyvenv.cfg"] = PYVENV.encode()
+    installed[f"{HOME}/bin/python"] = Link("/usr/local/bin/python")
+    installed |= {f"{HOME}/bin/{name}": Link("python") for name in ("python3", VERSION)}
+    return installed
+
+
+def product(
+    stage: Stage, folder: Path, cache: Cache, environ: Mapping[str, str], progress: Progress
+) -> Files:
+    """Our own folders, copied as the Dockerfile says and compiled; ``folder`` is for the work."""
+    for copy in stage.copies:
+        if copy.source != LOCK:
+            _take(ROOT / copy.source, folder / copy.target)
+    for name in NOT_SHIPPED:
+        shutil.rmtree(folder / name)
+    compile_below(folder, f"{HOME}/{SITE}", cache, environ, progress)
+    return {
+        f"{HOME}/{SITE}/{path.relative_to(folder)}": path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def _take(source: Path, target: Path) -> None:
+    for path in files_below(source):
+        # As .dockerignore: keys that somebody has made here stay here.
+        if path.suffix not in {".key", ".crt"}:
+            place = target / path.relative_to(source)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, place)
