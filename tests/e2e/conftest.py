@@ -18,7 +18,7 @@ from tests.building import build_for, fail_if_missing
 from tests.e2e.agent import FAILURES, POOL, POOLS, Agent
 from tests.e2e.containers import SHELL_IMAGE
 from tools.controlplane import ControlPlane
-from tools.controlplane.realnode import RealNode, api_server_flags, why_not
+from tools.controlplane.realnode import RealNode, api_server_flags, bridge, why_not
 from tools.controlplane.versions import NODE_PROGRAMS
 from tools.image import machine
 
@@ -53,7 +53,12 @@ def cp(
     fail_if_missing(request, HERE)
     directory = tmp_path_factory.mktemp("plane")
     flags = api_server_flags(directory)
-    with ControlPlane.start(directory, components=COMPONENTS, api_server_flags=flags) as plane:
+    with (
+        bridge() as address,
+        ControlPlane.start(
+            directory, components=COMPONENTS, address=address, api_server_flags=flags
+        ) as plane,
+    ):
         yield plane
 
 

@@ -1,7 +1,8 @@
 """The command line of each program of the control plane.
 
 Pure functions from layout and options to words. Everything listens on the loopback interface, the
-API server authorises by RBAC alone, and no program writes outside the control plane's directory.
+API server on another address if it is told so; it authorises by RBAC alone, and no program writes
+outside the control plane's directory.
 """
 
 from __future__ import annotations
@@ -54,11 +55,11 @@ def etcd(layout: Layout, _options: Options) -> list[str]:
 
 
 def api_server(layout: Layout, options: Options) -> list[str]:
-    """The reconciler of endpoints is off: it refuses a server on the loopback interface."""
+    """On the loopback interface the reconciler of endpoints is off: it refuses such a server."""
     pki = layout.certificates
     words = [
         f"--etcd-servers=http://{LOOPBACK}:{layout.ports.etcd}",
-        f"--bind-address={LOOPBACK}",
+        f"--bind-address={layout.address}",
         f"--secure-port={layout.ports.api_server}",
         f"--tls-cert-file={pki / 'server-kube-apiserver.crt'}",
         f"--tls-private-key-file={pki / 'server-kube-apiserver.key'}",
@@ -69,9 +70,10 @@ def api_server(layout: Layout, options: Options) -> list[str]:
         f"--service-account-signing-key-file={pki / 'service-account.key'}",
         f"--service-cluster-ip-range={SERVICE_RANGE}",
         "--authorization-mode=RBAC",
-        "--endpoint-reconciler-type=none",
         "--allow-privileged=true",
     ]
+    if layout.address == LOOPBACK:
+        words.append("--endpoint-reconciler-type=none")
     if options.disable_admission:
         words.append(f"--disable-admission-plugins={','.join(options.disable_admission)}")
     if options.audit:

@@ -20,7 +20,6 @@ ADMIN: Final = "admin"
 TOKEN_S: Final = 24 * 3600
 SERVICE_ADDRESS: Final = "10.0.0.1"
 API_SERVER_HOSTS: Final = (
-    LOOPBACK,
     SERVICE_ADDRESS,
     "localhost",
     "kubernetes",
@@ -41,7 +40,7 @@ class Credentials:
         """Make what the programs need before the first of them starts."""
         layout = self._layout
         service_account_key(layout.certificates)
-        self.authority.server(API_SERVER, API_SERVER_HOSTS)
+        self.authority.server(API_SERVER, (layout.address, *API_SERVER_HOSTS))
         admin = self.authority.client(ADMIN, ["system:masters"])
         self._of(certificate=admin).write_kubeconfig(layout.kubeconfig(ADMIN))
         for name, (user, groups) in USERS.items():

@@ -38,6 +38,8 @@ class Ports:
 class Options:
     """What the caller asked for."""
 
+    #: Where the API server listens.
+    address: str = LOOPBACK
     api_server_flags: tuple[str, ...] = ()
     #: More flags by program; they come last and so have the last word.
     flags: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -56,11 +58,12 @@ class Layout:
 
     directory: Path
     ports: Ports
+    address: str = LOOPBACK
 
     @property
     def api_url(self) -> str:
         """Where the API server listens."""
-        return f"https://{LOOPBACK}:{self.ports.api_server}"
+        return f"https://{self.address}:{self.ports.api_server}"
 
     @property
     def certificates(self) -> Path:
@@ -116,8 +119,9 @@ def read_state(directory: Path) -> tuple[Layout, Options, dict[str, int]]:
     path = state_file(directory)
     try:
         state: dict[str, Any] = json.loads(path.read_text())
-        layout = Layout(directory, Ports(**state["ports"]))
-        return layout, Options(**state["options"]), dict(state["pids"])
+        options = Options(**state["options"])
+        layout = Layout(directory, Ports(**state["ports"]), options.address)
+        return layout, options, dict(state["pids"])
     except FileNotFoundError:
         raise ControlPlaneError(f"{directory}: no control plane was started here") from None
     except (ValueError, KeyError, TypeError) as error:

@@ -4,7 +4,8 @@
 
 ``ControlPlane.start`` returns when everything answers. Leaving the ``with`` block ends the programs
 in the reverse order; should this process be killed, the kernel kills them. It never touches a
-cluster of the user's, a kubeconfig of theirs, or an address other than the loopback interface.
+cluster of the user's or a kubeconfig of theirs, and listens on the loopback interface alone; its
+API server on another address if the caller names one.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class ControlPlane:
         *,
         components: Collection[str] = DEFAULT_COMPONENTS,
         kwok: bool = True,
+        address: str = LOOPBACK,
         api_server_flags: Iterable[str] = (),
         flags: Mapping[str, Iterable[str]] | None = None,
         disable_admission: Iterable[str] = (),
@@ -62,6 +64,7 @@ class ControlPlane:
             raise ControlPlaneError(f"{directory}: not empty; a control plane wants its own folder")
         wanted = wanted_programs(components, kwok=kwok)
         options = Options(
+            address=address,
             api_server_flags=tuple(api_server_flags),
             flags={name: tuple(words) for name, words in (flags or {}).items()},
             disable_admission=tuple(disable_admission),
@@ -74,7 +77,7 @@ class ControlPlane:
     def _launch(cls, directory: Path, options: Options, wanted: tuple[str, ...]) -> ControlPlane:
         programs = ensure([*wanted, "kubectl"])
         for attempt in range(1, START_ATTEMPTS_MAX + 1):
-            layout = Layout(directory, Ports.choose())
+            layout = Layout(directory, Ports.choose(), options.address)
             plane = cls(layout, options, programs)
             try:
                 plane._begin(wanted)

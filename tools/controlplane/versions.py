@@ -133,6 +133,7 @@ _CONTROL_PLANE: Final = (
 #: just because they are listed here.
 _NODE: Final = (
     _kubernetes("kubelet", 60),
+    _kubernetes("kube-proxy", 35),
     _containerd("containerd", 60),
     _containerd("containerd-shim-runc-v2", 10, "-v"),
     _containerd("ctr", 10),

@@ -1,11 +1,13 @@
 """The bridge by which pods of the real node and this machine see each other.
 
-It is made before the node starts, since the node's own address is on it, and removed after it. Only
-one can be there at a time: a lock, held by this process, keeps two real nodes apart.
+It is made before the control plane starts, since the API server's and the node's address is on it,
+and removed after both. Only one can be there at a time: a lock, held by this process, keeps two
+real nodes apart.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import time
@@ -14,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tools.controlplane.cache import try_lock
+from tools.controlplane.cache import Cache, try_lock
 from tools.controlplane.errors import ControlPlaneError
 from tools.controlplane.realnode.settings import BRIDGE, BRIDGE_ADDRESS
 
@@ -23,8 +25,9 @@ POLL_S: Final = 0.5
 
 
 @contextmanager
-def bridge(lock: Path) -> Iterator[str]:
+def bridge() -> Iterator[str]:
     """The bridge's address, while nobody else has a real node on this machine."""
+    lock = Cache.of(os.environ).root / "real-node.lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("w") as held:
         while not try_lock(held.fileno()):

@@ -1,11 +1,12 @@
-"""One real node: containerd and a kubelet under root, on a control plane of this package.
+"""One real node: containerd, a kubelet and a kube-proxy, on a control plane of this package.
 
-    with RealNode.start(plane, directory) as node:
-        node.load(archive)
+    with bridge() as address, ControlPlane.start(..., address=address) as plane:
+        with RealNode.start(plane, directory) as node:
+            node.load(archive)
 
-Both run in a cell (``cell.py``), so nothing outside of the directory is written but cgroups and the
-bridge, and nothing is left if they are killed. At the end pods are deleted first, then the programs
-are ended by their process ids.
+They run in a cell (``cell.py``), so nothing outside of the directory is written but cgroups and the
+rules of Services, and no process is left if they are killed. At the end pods are deleted first,
+then the programs are ended by their process ids.
 """
 
 from __future__ import annotations
@@ -22,15 +23,13 @@ from typing import Final
 
 from tools.controlplane import process
 from tools.controlplane.binaries import ensure
-from tools.controlplane.cache import Cache
 from tools.controlplane.client import wait_until
 from tools.controlplane.errors import ControlPlaneError
 from tools.controlplane.fakenodes import NODES, is_ready
 from tools.controlplane.goprogram import ensure_go_program
 from tools.controlplane.plane import ControlPlane
 from tools.controlplane.ports import free_ports
-from tools.controlplane.realnode import cgroups, settings
-from tools.controlplane.realnode.bridge import bridge
+from tools.controlplane.realnode import cgroups, services, settings
 from tools.controlplane.realnode.inhabitants import Inhabitants
 from tools.controlplane.realnode.settings import Places
 from tools.controlplane.realnode.snapshotter import best_snapshotter
@@ -72,7 +71,7 @@ class RealNode:
         self.places = Places(directory.absolute())
         self._programs: dict[str, Path] = {}
         self._here = Inhabitants(self.places)
-        self._cleanup = contextlib.ExitStack()
+        self._services: services.Services | None = None
 
     @classmethod
     def start(
@@ -83,7 +82,10 @@ class RealNode:
         name: str = "real-node",
         labels: Mapping[str, str] | None = None,
     ) -> RealNode:
-        """Start a node and return when it is Ready; the plane has ``api_server_flags``."""
+        """Start a node and return when it is Ready.
+
+        The plane has the bridge's address and ``api_server_flags``.
+        """
         problem = why_not()
         if problem is not None:
             raise ControlPlaneError(problem)
@@ -103,13 +105,14 @@ class RealNode:
             folder.mkdir(parents=True, exist_ok=True)
         for plugin in CNI_PLUGINS:
             shutil.copy2(self._programs[plugin], places.plugins / plugin)
-        lock = Cache.of(os.environ).root / "real-node.lock"
-        self._cleanup.enter_context(bridge(lock))
         self._write_settings()
         self._here.begin(places.binds)
         self._start_containerd()
         self.make_image(settings.PAUSE_IMAGE, {"/pause": pause}, entrypoint=["/pause"])
         self.start_kubelet()
+        program, config = self._programs[services.NAME], places.file("proxy.json")
+        self._services = services.Services(self.plane, self._here, program, config)
+        self._services.start(self.name)
         if labels:
             path = f"{NODES}/{self.name}"
             self.plane.client.patch(path, {"metadata": {"labels": dict(labels)}})
@@ -222,8 +225,9 @@ class RealNode:
         """Delete the pods, end the programs, and take away what they have made."""
         if self._here.has(KUBELET):
             self._delete_pods()
+        if self._services is not None:
+            self._services.close()
         self._here.close()
-        self._cleanup.close()
         cgroups.remove("kubepods")
 
     def _delete_pods(self) -> None:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tools.controlplane.ports import LOOPBACK
+
 PAUSE_IMAGE: Final = "localhost/pause:1"
 POD_CIDR: Final = "10.244.0.0/24"
 BRIDGE: Final = "cni0"
@@ -113,6 +115,23 @@ def network() -> str:
     }
     portmap = {"type": "portmap", "capabilities": {"portMappings": True}}
     document = {"cniVersion": "1.0.0", "name": "gpu-scheduler", "plugins": [bridge, portmap]}
+    return json.dumps(document, indent=2)
+
+
+def proxy(kubeconfig: Path, node: str, health_port: int) -> str:
+    """kube-proxy's configuration; the machine's limits of connections are left alone."""
+    document: dict[str, Any] = {
+        "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+        "kind": "KubeProxyConfiguration",
+        "clientConnection": {"kubeconfig": str(kubeconfig)},
+        "hostnameOverride": node,
+        "mode": "iptables",
+        "clusterCIDR": POD_CIDR,
+        "healthzBindAddress": f"{LOOPBACK}:{health_port}",
+        "metricsBindAddress": "",
+        "conntrack": {"maxPerCore": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
+        "iptables": {"minSyncPeriod": "100ms", "syncPeriod": "30s"},
+    }
     return json.dumps(document, indent=2)
 
 

@@ -54,6 +54,23 @@ def test_roles_are_really_asked_for() -> None:
     assert "--authorization-mode=RBAC" in command("kube-apiserver", Path("/x"), LAYOUT, Options())
 
 
+@pytest.mark.parametrize(
+    ("address", "is_published"),
+    [
+        pytest.param("127.0.0.1", False, id="loopback"),
+        pytest.param("10.244.0.1", True, id="an-address-that-pods-reach"),
+    ],
+)
+def test_pods_find_an_api_server_that_they_can_reach(address: str, is_published: bool) -> None:
+    """It listens where it is told to, and tells of itself unless only this machine can reach it."""
+    layout = Layout(LAYOUT.directory, LAYOUT.ports, address)
+    words = command("kube-apiserver", Path("/x"), layout, Options(address=address))
+
+    assert f"--bind-address={address}" in words
+    assert ("--endpoint-reconciler-type=none" not in words) is is_published
+    assert layout.api_url == f"https://{address}:3"
+
+
 def test_etcd_and_the_api_server_are_always_there() -> None:
     """Whoever asks for less gets these two, in the order in which they start."""
     assert wanted_programs([], kwok=False) == ("etcd", "kube-apiserver")
@@ -69,8 +86,8 @@ def test_etcd_and_the_api_server_are_always_there() -> None:
 
 def test_what_is_written_down_is_what_is_read(tmp_path: Path) -> None:
     """Another process sees the same ports, flags and process ids."""
-    layout = Layout(tmp_path, LAYOUT.ports)
-    options = Options(flags={"kwok": ("--v=1",)}, disable_admission=("A",))
+    layout = Layout(tmp_path, LAYOUT.ports, "10.244.0.1")
+    options = Options(address=layout.address, flags={"kwok": ("--v=1",)}, disable_admission=("A",))
     write_state(layout, options, {"etcd": 7})
     seen, seen_options, pids = read_state(tmp_path)
 

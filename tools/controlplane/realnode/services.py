@@ -1,0 +1,46 @@
+"""Services on the real node: kube-proxy, by which a Service's address leads to its pods.
+
+Its rules are in the machine's own tables and outlive it; they are taken away with it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Final
+
+from tools.controlplane.fleet import is_healthy
+from tools.controlplane.plane import ControlPlane
+from tools.controlplane.ports import LOOPBACK, free_ports
+from tools.controlplane.realnode import settings
+from tools.controlplane.realnode.inhabitants import Inhabitants
+
+NAME: Final = "kube-proxy"
+USER: Final = "system:kube-proxy"
+CLEANUP_S: Final = 60.0
+
+
+class Services:
+    """One node's kube-proxy."""
+
+    def __init__(self, plane: ControlPlane, here: Inhabitants, program: Path, config: Path) -> None:
+        self._plane = plane
+        self._here = here
+        self._words = [str(program), f"--config={config}"]
+        self._config = config
+
+    def start(self, node: str) -> None:
+        """Start it and return when its rules are there."""
+        (port,) = free_ports(1)
+        kubeconfig = self._plane.kubeconfig_for_user(USER)
+        self._config.write_text(settings.proxy(kubeconfig, node, port))
+        self._here.spawn(NAME, self._words)
+        url, identity = f"http://{LOOPBACK}:{port}/healthz", self._plane.client.identity
+        self._here.wait(NAME, lambda: is_healthy(url, identity))
+
+    def close(self) -> None:
+        """End it, and take its rules away."""
+        if self._here.has(NAME):
+            self._here.end(NAME)
+            command = self._here.inside([*self._words, "--cleanup"])
+            subprocess.run(command, capture_output=True, timeout=CLEANUP_S, check=False)
