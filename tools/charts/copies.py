@@ -16,7 +16,7 @@ SCHEDULER: Final = CHARTS / "gpu-scheduler"
 #: Of cluster/, what each chart installs.
 INSTALLED: Final = {
     "gpu-scheduler": (
-        "crd-*.yaml",
+        "crd-mig*.yaml",
         "rbac.yaml",
         "rbac-relabel.yaml",
         "admission-policies.yaml",
