@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -18,6 +18,7 @@ from scheduler.leader import Timings
 API_VERSION: Final = "gpu-scheduler.io/v1"
 KIND: Final = "FakeGpuConfiguration"
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+DraMode = Literal["none", "beside", "instead"]
 Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=3600.0)]
 
 
@@ -81,9 +82,13 @@ class Node(_Part, frozen=True):
     """The node's agent: folders of the machine, metrics, and whom to ask about requests.
 
     ``hostFolder`` is ``folder`` as the kubelet knows it. Without a ``prometheusUrl`` nobody is
-    asked, and pods that are measured by their requests (Knative) are idle.
+    asked, and pods that are measured by their requests (Knative) are idle. Without ``devicePlugin``
+    somebody else hands out the devices (DRA, a real plugin), without ``exporter`` somebody else
+    tells the metrics.
     """
 
+    device_plugin: bool = True
+    exporter: bool = True
     kubelet_folder: str = "/var/lib/kubelet"
     folder: str = "/var/lib/runai"
     host_folder: str = "/var/lib/runai"
@@ -92,6 +97,29 @@ class Node(_Part, frozen=True):
     port: Port = 9400
     export_interval_s: Seconds = 10.0
     prometheus_url: str = "http://prometheus-operated.runai:9090"
+
+
+class Dra(_Part, frozen=True):
+    """Dynamic resource allocation, of nodes with a kubelet and of KWOK nodes each: ``none``,
+    ``beside`` the device plugin (two books of the same GPUs, as with the seed operator) or
+    ``instead`` of it.
+
+    ``partitionable``: GPUs that can be cut are offered in every part too, and are cut as parts are
+    allocated. Folders that are empty are the usual ones below ``node.kubeletFolder``.
+    """
+
+    kubelet: DraMode = "none"
+    kwok: DraMode = "none"
+    partitionable: bool = False
+    cdi_folder: str = "/var/run/cdi"
+    registrar_folder: str = ""
+    plugins_folder: str = ""
+    health_port: Port = 51515
+
+    @property
+    def is_on(self) -> bool:
+        """Whether there is any."""
+        return (self.kubelet, self.kwok) != ("none", "none")
 
 
 class LeaderElection(_Part, frozen=True):
@@ -121,6 +149,7 @@ class Config(_Part, frozen=True):
     node_resource_topology: NodeResourceTopology = NodeResourceTopology()
     server: Server = Server()
     node: Node = Node()
+    dra: Dra = Dra()
     leader_election: LeaderElection = LeaderElection()
     #: At once, so that one slow answer holds up nobody else's node.
     workers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 12
@@ -148,6 +177,11 @@ def parse(content: bytes) -> Config:
         raise ConfigError(
             f"expected apiVersion {API_VERSION} and kind {KIND},"
             f" got {config.api_version} {config.kind}"
+        )
+    if config.dra.partitionable and "beside" in (config.dra.kubelet, config.dra.kwok):
+        raise ConfigError(
+            "$.dra.partitionable: set dra.kubelet and dra.kwok to instead or none;"
+            " a device plugin beside it would hand out what is cut"
         )
     election = config.leader_election
     if not election.lease_duration_s > election.renew_deadline_s > election.retry_period_s > 0:

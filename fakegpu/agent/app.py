@@ -84,12 +84,13 @@ class App:
             self._follower.given,
         )
         self._fleet = Fleet(kubelet / "device-plugins", desk)
-        self._stages.start("plugins", self._fleet.run())
-        self._stages.start("assigned", self._follower.run())
-        self._stages.start("readings", self._read())
+        if settings.device_plugin:
+            self._stages.start("plugins", self._fleet.run())
+            self._stages.start("assigned", self._follower.run())
         self._stages.start("label", self._label())
+        self._stages.start("readings", self._read())
         self._stages.start("watch", self._watch())
-        page = server.application(self._exported, self._not_ready)
+        page = server.application(self._exported if settings.exporter else None, self._not_ready)
         async with serving(page, settings.host, settings.port):
             log.info(f"{PROGRAM} was Started")
             failed = await self._stages.until(stop)
@@ -169,7 +170,10 @@ class App:
                 and can_be_numbered(topology)
                 and self._fleet.is_registered
             )
-            if wanted != self._is_numbered and (topology is None or self._fleet.is_registered):
+            is_settled = (
+                topology is None or self._fleet.is_registered or not self._config.node.device_plugin
+            )
+            if wanted != self._is_numbered and is_settled:
                 try:
                     labels = {NUMBERED: "numbered" if wanted else None}
                     await self._patch(
@@ -186,7 +190,9 @@ class App:
     def _not_ready(self) -> str | None:
         if self._topology is None:
             return f"there is no ConfigMap {self._map_name} with the node's topology yet"
-        return None if self._fleet.is_registered else "not registered with the kubelet"
+        if self._config.node.device_plugin and not self._fleet.is_registered:
+            return "not registered with the kubelet"
+        return None
 
     def _broke(self, kind: str, problem: str) -> None:
         log.warning("watch broke", kind=kind, problem=problem)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from fakegpu.exporter.metrics import Exported, render
 
@@ -12,12 +13,9 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def application(
-    gpus: Callable[[], Iterable[Exported]], not_ready: Callable[[], str | None]
+    gpus: Callable[[], Iterable[Exported]] | None, not_ready: Callable[[], str | None]
 ) -> web.Application:
-    """The server; what is exported is asked for at each scrape."""
-
-    async def metrics(_: web.Request) -> web.Response:
-        return web.Response(body=render(gpus()).encode(), headers={"Content-Type": TEXT})
+    """The server; what is exported is asked for at each scrape, if anything is exported."""
 
     async def live(_: web.Request) -> web.Response:
         return web.json_response({"status": "healthy"})
@@ -29,8 +27,16 @@ def application(
         return web.json_response({"status": "not ready", "reason": problem}, status=503)
 
     app = web.Application()
-    app.router.add_get("/metrics", metrics)
+    if gpus is not None:
+        app.router.add_get("/metrics", _metrics(gpus))
     for path in ("/health", "/healthz", "/livez"):
         app.router.add_get(path, live)
     app.router.add_get("/readyz", ready)
     return app
+
+
+def _metrics(gpus: Callable[[], Iterable[Exported]]) -> Handler:
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(body=render(gpus()).encode(), headers={"Content-Type": TEXT})
+
+    return metrics

@@ -24,8 +24,7 @@ SHIPPED = [path.name for path in copies.sources("gpu-scheduler")]
 #: Values without which a file is not installed.
 SWITCHED_ON = {"rbac-relabel.yaml": ("config.mig.relabelNodes=true",)}
 #: Files of cluster/ that belong to something else than the scheduler.
-#: The fake operator's chart has its controller only; the node's agent is started by hand.
-ELSEWHERE = {"kwok-stages.yaml", "fakegpu-migcuts-rbac.yaml", "fakegpu-node-rbac.yaml"}
+ELSEWHERE = {"kwok-stages.yaml", "fakegpu-migcuts-rbac.yaml"}
 
 
 def stale(wanted: dict[Path, str]) -> list[str]:
@@ -77,14 +76,14 @@ def test_the_default_release_installs_exactly_what_cluster_says(name: str) -> No
         assert rendered[key(source)] == bare(source), f"cluster/{name} differs; {REMEDY}"
 
 
-def test_the_fake_operators_release_installs_exactly_its_own_file() -> None:
+def test_the_fake_operators_release_installs_exactly_its_own_files() -> None:
     """With the namespace of reservations, which is off by default."""
     words = settings("reservation.enabled=true")
     rendered = {key(each): bare(each) for each in objects(FAKE, *words)}
-    (path,) = copies.sources("fake-gpu-operator")
-    for source in yaml.safe_load_all(path.read_text(encoding="utf-8")):
-        if key(source)[:2] != ("Namespace", "gpu-operator"):
-            assert rendered[key(source)] == bare(source), REMEDY
+    for path in copies.sources("fake-gpu-operator"):
+        for source in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+            if key(source)[:2] != ("Namespace", "gpu-operator"):
+                assert rendered[key(source)] == bare(source), REMEDY
     names = {each["metadata"].get("namespace", "") for each in objects(FAKE)}
     assert "runai-reservation" not in names
 

@@ -92,7 +92,9 @@ def test_values_of_a_release_that_knew_none_of_them_give_the_same_objects(chart:
             SCHEDULER, "service.name=gpu-scheduler-webhook", "another name", id="services"
         ),
         pytest.param(SCHEDULER, "forwarding.port=8443", "must differ", id="ports"),
-        pytest.param(FAKE, "config.wrokers=4", "wrokers", id="operators-configuration-key"),
+        pytest.param(FAKE, "operatorConfig.wrokers=4", "wrokers", id="operators-configuration-key"),
+        pytest.param(FAKE, "devicePlugin.enable=false", "enable", id="operators-key"),
+        pytest.param(FAKE, "config.map.a=x,config.default=b", 'no "b", but a', id="no-such-file"),
         pytest.param(CHECK, "testService.logInterval=0", "logInterval", id="interval"),
         pytest.param(
             CHECK, "gpuScheduling.schedulingMap[0].podIndex=0", "nodeName", id="half-a-line"

@@ -17,7 +17,7 @@ from tools.controlplane.goprogram import ensure_go_program
 from tools.controlplane.ports import LOOPBACK, free_ports
 from tools.controlplane.realnode import RealNode
 
-ACCOUNT: Final = "gpu-operator/fake-gpu-node"
+ACCOUNT: Final = "gpu-operator/nvidia-device-plugin"
 SMI: Final = ROOT / "fakegpu" / "smi" / "nvidia-smi"
 NAME: Final = "agent"
 GPU: Final = "nvidia.com/gpu"

@@ -23,7 +23,7 @@ INSTALLED: Final = {
         "fencing-policy.yaml",
         "flow-schemas.yaml",
     ),
-    "fake-gpu-operator": ("fakegpu-rbac.yaml",),
+    "fake-gpu-operator": ("fakegpu-rbac.yaml", "fakegpu-node-rbac.yaml"),
 }
 
 

@@ -31,7 +31,17 @@ OURS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
         "Webhook": ("enabled", "socket"),
         "LeaderElection": ("resourceName", "resourceNamespace"),
     },
-    "FakeGpu": {"Config": ("apiVersion", "kind", "topology")},
+    "FakeGpu": {
+        "Config": ("apiVersion", "kind", "topology"),
+        "Node": (
+            "devicePlugin",
+            "exporter",
+            "kubeletFolder",
+            "folder",
+            "hostFolder",
+            "prometheusUrl",
+        ),
+    },
 }
 _NAMES: Final = {bool: "boolean", int: "integer", str: "string", list: "array", dict: "object"}
 

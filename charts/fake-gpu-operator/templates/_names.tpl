@@ -1,17 +1,79 @@
-{{- define "fake-gpu-operator.labels" -}}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
-app.kubernetes.io/name: fake-gpu-operator
-app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{/* Labels of an object, of this name if one is given: (list . "name"). */}}
+{{- define "fake-gpu-operator.labelsOf" -}}
+{{- $root := index . 0 -}}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" }}
+app.kubernetes.io/name: {{ index . 1 }}
+app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 app.kubernetes.io/part-of: gpu-scheduler
 {{- end -}}
 
-{{/* The configuration file; the chart decides where the pools are read. */}}
+{{- define "fake-gpu-operator.labels" -}}
+{{- include "fake-gpu-operator.labelsOf" (list . "fake-gpu-operator") -}}
+{{- end -}}
+
+{{/* Whether a section is switched on; it is unless somebody says no. */}}
+{{- define "fake-gpu-operator.isOn" -}}
+{{- $on := (. | default dict).enabled -}}
+{{- if or (kindIs "invalid" $on) $on -}}yes{{- end -}}
+{{- end -}}
+
+{{/* Whether nodes get an agent. */}}
+{{- define "fake-gpu-operator.hasAgent" -}}
+{{- include "fake-gpu-operator.isOn" .Values.devicePlugin -}}
+{{- include "fake-gpu-operator.isOn" .Values.statusExporter -}}
+{{- end -}}
+
+{{- define "fake-gpu-operator.image" -}}
+{{- $image := .Values.image | default dict -}}
+{{- $repository := $image.repository | default "gpu-scheduler" -}}
+{{- if $image.digest -}}
+{{ $repository }}@{{ $image.digest }}
+{{- else -}}
+{{ $repository }}:{{ $image.tag | default "latest" }}
+{{- end -}}
+{{- end -}}
+
+{{/* The agent's HTTP port. */}}
+{{- define "fake-gpu-operator.agentPort" -}}
+{{- ((.Values.operatorConfig | default dict).node | default dict).port | default 9400 -}}
+{{- end -}}
+
+{{/* The configuration file; the chart decides what it knows better. */}}
 {{- define "fake-gpu-operator.config" -}}
-{{- $config := .Values.config | default dict | deepCopy -}}
+{{- $config := .Values.operatorConfig | default dict | deepCopy -}}
+{{- $files := .Values.config | default dict -}}
+{{- $plugin := .Values.devicePlugin | default dict -}}
 {{- $_ := set $config "apiVersion" "gpu-scheduler.io/v1" -}}
 {{- $_ := set $config "kind" "FakeGpuConfiguration" -}}
 {{- $_ := set $config "topology" (dict "name" "topology" "namespace" .Release.Namespace) -}}
+{{- if $files.name -}}
+{{- $own := dict "name" $files.name "namespace" .Release.Namespace -}}
+{{- $_ := set $config "devicePluginConfig" $own -}}
+{{- end -}}
+{{- if (.Values.statusUpdater | default dict).disableNodeLabeling -}}
+{{- $_ := set $config "nodeLabels" (merge (dict "enabled" false) ($config.nodeLabels | default dict)) -}}
+{{- end -}}
+{{- $node := $config.node | default dict -}}
+{{- $_ := set $node "devicePlugin" (include "fake-gpu-operator.isOn" $plugin | not | not) -}}
+{{- $_ := set $node "exporter" (include "fake-gpu-operator.isOn" .Values.statusExporter | not | not) -}}
+{{- $_ := set $node "kubeletFolder" ($plugin.kubeletFolder | default "/var/lib/kubelet") -}}
+{{- $_ := set $node "folder" "/runai" -}}
+{{- $_ := set $node "hostFolder" ($plugin.hostFolder | default "/var/lib/runai") -}}
+{{- $_ := set $node "prometheusUrl" ((.Values.prometheus | default dict).url | default "") -}}
+{{- $_ := set $config "node" $node -}}
 {{- toYaml $config -}}
+{{- end -}}
+
+{{/* The pools. The seed's default pool is added here, because Helm would merge a pool of values.yaml
+     with the user's of the same name, who may have written it in another shape. */}}
+{{- define "fake-gpu-operator.topology" -}}
+{{- $topology := .Values.topology | default dict | deepCopy -}}
+{{- $pools := $topology.nodePools | default dict -}}
+{{- if not $pools.default -}}
+{{- $_ := set $pools "default" (dict "gpuProduct" "Tesla-K80" "gpuCount" 2 "gpuMemory" 11441) -}}
+{{- end -}}
+{{- $_ := set $topology "nodePools" $pools -}}
+{{- toYaml $topology -}}
 {{- end -}}

@@ -1,0 +1,289 @@
+"""The fake operator's chart: the names of the programs that it replaces, and values that work."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fakegpu import config as configuration
+from fakegpu.topology.document import read_topology
+from fakegpu.topology.sharing import chosen, read_plugin_config
+from tests.charts.rendering import (
+    FAKE,
+    Json,
+    containers,
+    kinds,
+    objects,
+    of,
+    one,
+    preset,
+    settings,
+    text,
+    variants,
+)
+
+AGENT = "nvidia-device-plugin-ctr"
+#: The label by which the controller marks nodes with a kubelet.
+SELECTOR = {"nvidia.com/gpu.deploy.device-plugin": "true"}
+DEDICATED = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
+
+
+def agent(*words: str | Path) -> Json:
+    """The DaemonSet."""
+    return one(objects(FAKE, *words), "DaemonSet", "device-plugin")
+
+
+def config_of(found: list[Json]) -> configuration.Config:
+    """The operator's configuration, read by its own code."""
+    text = one(found, "ConfigMap", "fake-gpu-operator-config")["data"]["config.yaml"]
+    return configuration.parse(text.encode())
+
+
+def tolerates(pod: Json, taint: Json) -> bool:
+    """As the API says: no key is every key, no effect every effect."""
+    return any(
+        each.get("key", taint["key"]) == taint["key"]
+        and each.get("effect", taint["effect"]) == taint["effect"]
+        and (each.get("operator") == "Exists" or each.get("value") == taint.get("value"))
+        for each in pod["tolerations"]
+    )
+
+
+@pytest.mark.contract("S1-30", "S4-2")
+def test_the_device_plugin_has_the_seeds_names() -> None:
+    """And is found by ``app.kubernetes.io/name=nvidia-device-plugin``."""
+    found = objects(FAKE)
+    daemon = one(found, "DaemonSet", "device-plugin")
+    template = daemon["spec"]["template"]
+    labels = {"app": "device-plugin", "component": "device-plugin"}
+    assert labels.items() <= template["metadata"]["labels"].items()
+    assert template["metadata"]["labels"]["app.kubernetes.io/name"] == "nvidia-device-plugin"
+    pod = template["spec"]
+    assert pod["nodeSelector"] == SELECTOR
+    assert pod["serviceAccountName"] == "nvidia-device-plugin"
+    one(found, "ServiceAccount", "nvidia-device-plugin")
+    one(found, "ClusterRole", "fake-device-plugin")
+    assert tolerates(pod, {"key": "nvidia.com/gpu", "value": "x", "effect": "NoSchedule"})
+    container = containers(daemon)[AGENT]
+    mounts = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+    on_host = {v["name"]: v["hostPath"]["path"] for v in pod["volumes"] if "hostPath" in v}
+    assert {on_host[name]: mounts[name] for name in on_host} == {
+        "/var/lib/kubelet/device-plugins": "/var/lib/kubelet/device-plugins",
+        "/var/lib/kubelet/pod-resources": "/var/lib/kubelet/pod-resources",
+        "/var/lib/runai": "/runai",
+    }
+
+
+@pytest.mark.contract("S4-10", "S1-B32")
+def test_the_daemon_set_tolerates_what_gpu_nodes_are_set_apart_by() -> None:
+    """``dedicated=gpu:NoSchedule`` of the lab, and the taint that we part nodes by."""
+    pod = agent()["spec"]["template"]["spec"]
+    assert tolerates(pod, DEDICATED)
+    assert tolerates(pod, DEDICATED | {"effect": "NoExecute"})
+    assert tolerates(
+        pod, {"key": "nvidia.com/gpu", "value": "gpu-scheduler", "effect": "NoExecute"}
+    )
+    assert not tolerates(pod, {"key": "other", "value": "gpu", "effect": "NoSchedule"})
+
+
+@pytest.mark.contract("S1-46", "S1-B29")
+def test_the_exporters_service_finds_the_agents_and_nothing_shares_its_name() -> None:
+    """``nvidia-dcgm-exporter``, 9400, ``gpu-metrics``: a Service and no workload; no selector of
+    the chart takes the pods of another."""
+    found = objects(FAKE)
+    service = one(found, "Service", "nvidia-dcgm-exporter")
+    (port,) = service["spec"]["ports"]
+    assert (port["name"], port["port"], port["targetPort"]) == ("gpu-metrics", 9400, "http")
+    assert service["metadata"]["annotations"] == {"prometheus.io/scrape": "true"}
+    assert service["metadata"]["labels"]["app"] == "nvidia-dcgm-exporter"
+    workloads = [each for each in found if each["kind"] in ("Deployment", "DaemonSet")]
+    assert "nvidia-dcgm-exporter" not in {each["metadata"]["name"] for each in workloads}
+    labels = {
+        each["metadata"]["name"]: each["spec"]["template"]["metadata"]["labels"]
+        for each in workloads
+    }
+    assert service["spec"]["selector"].items() <= labels["device-plugin"].items()
+    for mine, other in itertools.permutations(workloads, 2):
+        selector = mine["spec"]["selector"]["matchLabels"]
+        assert not selector.items() <= labels[other["metadata"]["name"]].items()
+    ports = containers(one(found, "DaemonSet"))[AGENT]["ports"]
+    assert ports == [{"name": "http", "containerPort": 9400, "protocol": "TCP"}]
+
+
+@pytest.mark.contract("S1-35", "S1-B32")
+@pytest.mark.parametrize(
+    ("words", "has_agent", "services"),
+    [
+        pytest.param((), True, {"nvidia-dcgm-exporter", "topology-server"}, id="all"),
+        pytest.param(
+            ("topologyServer.enabled=false",), True, {"nvidia-dcgm-exporter"}, id="no-topology"
+        ),
+        pytest.param(("statusExporter.enabled=false",), True, {"topology-server"}, id="no-metrics"),
+        pytest.param(
+            ("devicePlugin.enabled=false",),
+            True,
+            {"nvidia-dcgm-exporter", "topology-server"},
+            id="no-devicePlugin",
+        ),
+        pytest.param(
+            ("devicePlugin.enabled=false", "statusExporter.enabled=false"),
+            False,
+            {"topology-server"},
+            id="no-agent",
+        ),
+    ],
+)
+def test_each_part_can_be_switched_off(
+    words: tuple[str, ...], has_agent: bool, services: set[str]
+) -> None:
+    found = objects(FAKE, *settings(*words))
+    assert ("DaemonSet" in kinds(found)) is has_agent
+    accounts = {each["metadata"]["name"] for each in found if each["kind"] == "ServiceAccount"}
+    assert ("nvidia-device-plugin" in accounts) is has_agent
+    assert {each["metadata"]["name"] for each in found if each["kind"] == "Service"} == services
+    node = config_of(found).node
+    assert node.device_plugin is ("devicePlugin.enabled=false" not in words)
+    assert node.exporter is ("statusExporter.enabled=false" not in words)
+
+
+@pytest.mark.contract("S1-35", "S1-B32")
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "devicePlugin.resources.limits.memory=1Gi",
+        "devicePlugin.nodeSelector.a=b",
+        "devicePlugin.tolerations[0].operator=Exists",
+        "devicePlugin.affinity.nodeAffinity.x=y",
+        "devicePlugin.priorityClassName=other",
+        "devicePlugin.updateStrategy.type=OnDelete",
+        "devicePlugin.podAnnotations.a=b",
+        "devicePlugin.kubeletFolder=/k",
+        "devicePlugin.hostFolder=/r",
+        "devicePlugin.securityContext.privileged=true",
+        "devicePlugin.livenessProbe.periodSeconds=77",
+        "devicePlugin.readinessProbe.periodSeconds=77",
+        "statusExporter.topologyMaxExportInterval=3s",
+        "statusExporter.serviceMonitor=true",
+        "statusUpdater.disableNodeLabeling=true",
+        "prometheus.url=http://other:9090",
+        "runtimeClass.enabled=false",
+        "runtimeClass.name=n",
+        "runtimeClass.handler=h",
+        "environment.openshift=true",
+        "image.pullPolicy=Never",
+        "config.name=mine",
+        "config.map.a=b",
+        "operatorConfig.workers=3",
+        "operatorConfig.node.port=9401",
+        "controller.affinity.nodeAffinity.x=y",
+        "controller.tolerations[0].key=other",
+    ],
+)
+def test_no_value_is_without_effect(setting: str) -> None:
+    assert text(FAKE, *settings(setting)) != text(FAKE)
+
+
+@pytest.mark.parametrize(
+    "values", [path for path in variants() if of(path) == FAKE], ids=lambda path: path.stem
+)
+def test_the_operator_accepts_what_each_variant_configures(values: Path) -> None:
+    found = objects(FAKE, "--values", values)
+    config = config_of(found)
+    assert config.topology.namespace == "gpu-operator"
+    pools = one(found, "ConfigMap", "topology")["data"]["topology.yml"]
+    assert not read_topology(pools, {}).problems
+    for daemon in (each for each in found if each["kind"] == "DaemonSet"):
+        container = containers(daemon)[AGENT]
+        (port,) = container["ports"]
+        assert port["containerPort"] == config.node.port
+        mounted = {each["mountPath"] for each in container["volumeMounts"]}
+        assert f"{config.node.kubelet_folder}/device-plugins" in mounted
+        assert config.node.folder in mounted
+        (volume,) = (
+            each
+            for each in daemon["spec"]["template"]["spec"]["volumes"]
+            if each["name"] == "runai"
+        )
+        assert volume["hostPath"]["path"] == config.node.host_folder
+        environment = {each["name"]: each.get("value", "") for each in container["env"]}
+        seconds = configuration.with_environment(config, environment).node.export_interval_s
+        assert f"{seconds:.0f}s" == environment["TOPOLOGY_MAX_EXPORT_INTERVAL"]
+
+
+@pytest.mark.contract("S4-2", "S4-3")
+def test_the_labs_file_is_given_as_in_its_chart(tmp_path: Path) -> None:
+    """``--set-file config.map.config=gpu-config.yaml``, also with the release in kube-system."""
+    sharing = {"renameByDefault": False, "resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}
+    content = {"version": "v1", "sharing": {"timeSlicing": sharing}}
+    file = tmp_path / "gpu-config.yaml"
+    file.write_text(yaml.safe_dump(content))
+    found = objects(
+        FAKE, "--set-file", f"config.map.config={file}", release="nvdp", namespace="kube-system"
+    )
+    files = one(found, "ConfigMap", "device-plugin-config")
+    config = config_of(found).device_plugin_config
+    assert (files["metadata"]["name"], files["metadata"]["namespace"]) == (
+        config.name,
+        config.namespace,
+    )
+    read = read_plugin_config(files["data"][chosen(files["data"], "")])
+    assert [one.replicas for one in read.sharing.resources] == [4]
+    assert len(ids(found)) == len({*ids(found)}), "no object is there twice"
+
+
+def ids(found: list[Json]) -> list[tuple[Any, ...]]:
+    """Kind, namespace and name."""
+    return [
+        (each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"])
+        for each in found
+    ]
+
+
+def test_of_several_files_one_is_the_default() -> None:
+    words = settings("config.map.a=version: v1", "config.map.b=version: v1 #b", "config.default=b")
+    data = one(objects(FAKE, *words), "ConfigMap", "device-plugin-config")["data"]
+    assert data[chosen(data, "")].strip() == data["b"].strip() == "version: v1 #b"
+    assert chosen(data, "a") == "a"
+
+
+def test_a_config_map_of_ones_own_is_read_instead() -> None:
+    found = objects(FAKE, *settings("config.name=mine", "config.map.a=version: v1"))
+    config = config_of(found).device_plugin_config
+    assert (config.name, config.namespace) == ("mine", "gpu-operator")
+    assert "device-plugin-config" not in {name for _, _, name in ids(found)}
+
+
+def test_openshift_gets_its_constraint_and_chooses_the_controllers_user() -> None:
+    found = objects(FAKE, *preset("openshift", FAKE))
+    binding = one(found, "ClusterRoleBinding", "fake-device-plugin-scc")
+    assert binding["roleRef"]["name"] == "system:openshift:scc:privileged"
+    (subject,) = binding["subjects"]
+    assert subject["name"] == "nvidia-device-plugin"
+    pod = one(found, "Deployment")["spec"]["template"]["spec"]
+    assert pod["securityContext"].keys() == {"runAsNonRoot", "seccompProfile"}
+
+
+@pytest.mark.parametrize(
+    ("sets", "gpus"),
+    [
+        pytest.param((), 2, id="the-seeds"),
+        pytest.param(("topology.nodePools.other.gpuCount=1",), 2, id="beside-another"),
+        pytest.param(
+            (
+                "topology.nodePools.default.gpus[0].type=t4,topology.nodePools.default.gpus[0].count=3",
+            ),
+            3,
+            id="in-another-shape",
+        ),
+    ],
+)
+@pytest.mark.contract("S1-19", "S1-B2")
+def test_the_default_pool_is_the_seeds_or_the_users_and_no_mixture(
+    sets: tuple[str, ...], gpus: int
+) -> None:
+    data = one(objects(FAKE, *settings(*sets)), "ConfigMap", "topology")["data"]
+    assert len(read_topology(data["topology.yml"]).pools["default"].gpus) == gpus
