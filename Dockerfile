@@ -7,6 +7,13 @@
 # in the first stage. Nothing is written at run time: the root file system may be read-only, and any
 # user may run it (65532 unless the pod says otherwise).
 ARG PYTHON=python:3.11-slim
+ARG GO=golang:1.26
+
+# What the fake GPU operator puts into containers: one static program, for any image.
+FROM ${GO} AS nvidia-smi
+WORKDIR /source
+COPY fakegpu/smi/nvidia-smi .
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o /nvidia-smi .
 
 FROM ${PYTHON} AS build
 WORKDIR /source
@@ -45,5 +52,6 @@ CMD ["gpucheck"]
 
 # The last stage is the one that is built without --target.
 FROM base AS gpu-scheduler
+COPY --from=nvidia-smi /nvidia-smi /usr/local/bin/nvidia-smi
 EXPOSE 8080 8443 8444
 CMD ["scheduler"]

@@ -1,7 +1,7 @@
 """Small Go programs of this repository, built once into the cache as static programs.
 
-They use Go's standard library only, so nothing is fetched; the place in the cache is named by a
-digest of the sources, so a change of a source is a new program.
+The place in the cache is named by a digest of the sources, so a changed source is a new program.
+Most use the standard library only; what else one uses, its ``go.mod`` and ``go.sum`` pin.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from tools.controlplane.progress import Patience, Progress
 from tools.controlplane.toolchain import find_or_fetch
 
 EXPECTED_S: Final = 15.0
+#: How a program is built, but for where to.
+BUILD: Final = ("go", "build", "-trimpath", "-ldflags", "-s -w")
 
 
 def ensure_go_program(
@@ -38,7 +40,7 @@ def ensure_go_program(
 
 def _digest(folder: Path) -> str:
     digest = hashlib.sha256()
-    for path in sorted((*folder.glob("*.go"), folder / "go.mod")):
+    for path in sorted((*folder.glob("*.go"), *folder.glob("go.*"))):
         digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
@@ -55,7 +57,6 @@ def _build(
             cache.root / "logs" / f"{folder.name}.log",
             {**toolchain.environ, "CGO_ENABLED": "0", "GOTMPDIR": str(scratch)},
         )
-        words = [str(toolchain.go), "build", "-trimpath", "-ldflags", "-s -w", "-o", str(built)]
-        run.run([*words, "."], step, cwd=folder)
+        run.run([str(toolchain.go), *BUILD[1:], "-o", str(built), "."], step, cwd=folder)
         place.parent.mkdir(parents=True, exist_ok=True)
         built.replace(place)

@@ -2,6 +2,7 @@
 
     Python (in place of the base image) | the locked packages | the product
 
+Where the Dockerfile copies it, nvidia-smi is a fourth.
 The packages are kept by a digest of the lock file, and the archive by a digest of its layers, so a
 change of the product costs seconds. Of each only the newest is kept.
 """
@@ -11,11 +12,12 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from tools.controlplane.cache import Cache
+from tools.controlplane.goprogram import ensure_go_program
 from tools.controlplane.progress import Patience, Progress
 from tools.image import dockerfile, machine, packages, sbom
 from tools.image.dockerfile import ROOT, Stage
@@ -26,6 +28,9 @@ FOLDER: Final = "image"
 #: The Dockerfile's stages that are images of their own.
 NAMES: Final = ("gpu-scheduler", "gpu-scheduler-check")
 TAG: Final = "latest"
+#: The stage that builds the one program that is not Python, and its sources.
+SMI: Final = "nvidia-smi"
+SMI_SOURCE: Final = ROOT / "fakegpu" / "smi" / SMI
 
 
 class Built(NamedTuple):
@@ -44,6 +49,7 @@ def ensure_images(
     cache = Cache.of(environ)
     stages = dockerfile.read()
     packages.check_steps(stages["build"])
+    program = ensure_go_program(SMI_SOURCE, environ=environ, progress=progress)
     with cache.locked(Patience(progress)):
         installed = _installed(cache, environ, progress)
         with cache.scratch() as scratch:
@@ -58,7 +64,21 @@ def ensure_images(
                 write_layer(scratch / "packages.tar", packages.packages(installed)),
                 write_layer(scratch / "product.tar", {**files, "/LICENSE": ROOT / "LICENSE"}),
             )
-            return _written(cache, stages, layers, installed)
+            images = [
+                image(
+                    f"{name}:{TAG}",
+                    stages[name],
+                    (*layers, *_smi(stages[name], program, scratch / f"{name}-smi.tar")),
+                )
+                for name in NAMES
+            ]
+            return _written(cache, images, installed)
+
+
+def _smi(stage: Stage, program: Path, place: Path) -> Iterator[Layer]:
+    for copy in stage.copies:
+        if copy.stage == SMI:
+            yield write_layer(place, {copy.target: program})
 
 
 def _installed(cache: Cache, environ: Mapping[str, str], progress: Progress) -> Path:
@@ -74,10 +94,7 @@ def _installed(cache: Cache, environ: Mapping[str, str], progress: Progress) -> 
     return place
 
 
-def _written(
-    cache: Cache, stages: Mapping[str, Stage], layers: tuple[Layer, ...], installed: Path
-) -> Built:
-    images = [image(f"{name}:{TAG}", stages[name], layers) for name in NAMES]
+def _written(cache: Cache, images: Sequence[Image], installed: Path) -> Built:
     said = repr([one.config() for one in images]).encode()
     place = cache.root / FOLDER / f"archive-{hashlib.sha256(said).hexdigest()[:16]}"
     built = Built(place / "images.tar", place / "sbom.json")

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
+from fakegpu.config import Config
 from tools.controlplane.errors import ControlPlaneError
+from tools.controlplane.goprogram import BUILD
 from tools.image import dockerfile, packages
-from tools.image.dockerfile import DOCKERFILE, Copy, Stage
+from tools.image.build import SMI, SMI_SOURCE
+from tools.image.dockerfile import DOCKERFILE, ROOT, Copy, Stage
 
 TEXT = DOCKERFILE.read_text(encoding="utf-8")
 
@@ -64,12 +69,27 @@ def test_a_dockerfile_that_does_something_else_is_refused(
         packages.check_steps(dockerfile.read(TEXT.replace(before, after))["build"])
 
 
-def test_both_images_hold_the_first_stage_and_the_licence_and_nothing_else() -> None:
-    """The layers that are made here are made of these two."""
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        pytest.param(
+            "gpu-scheduler",
+            [Copy(SMI, "/nvidia-smi", Config().node.nvidia_smi)],
+            id="with-nvidia-smi-where-the-agent-looks-for-it",
+        ),
+        pytest.param("gpu-scheduler-check", [], id="check"),
+    ],
+)
+def test_both_images_hold_the_first_stage_and_the_licence(name: str, more: list[Copy]) -> None:
+    """The layers that are made here are made of these."""
     stages = dockerfile.read(TEXT)
-    for name in ("gpu-scheduler", "gpu-scheduler-check"):
-        assert stages[name].copies == [
-            Copy("", "LICENSE", "/LICENSE"),
-            Copy("build", packages.HOME, packages.HOME),
-        ]
-        assert stages[name].steps == []
+    shared = [Copy("", "LICENSE", "/LICENSE"), Copy("build", packages.HOME, packages.HOME)]
+    assert stages[name].copies == [*shared, *more]
+    assert stages[name].steps == []
+
+
+def test_nvidia_smi_is_built_there_as_it_is_built_here() -> None:
+    stage = dockerfile.read(TEXT)[SMI]
+    assert [ROOT / copy.source for copy in stage.copies] == [SMI_SOURCE]
+    flags = " ".join(shlex.quote(word).replace("'", '"') for word in BUILD)
+    assert stage.steps == [f"CGO_ENABLED=0 {flags} -o /nvidia-smi ."]
