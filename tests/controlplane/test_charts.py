@@ -15,6 +15,7 @@ import yaml
 from tests.controlplane.conftest import MakeNode, _started
 from tests.controlplane.release import NAMESPACE, SECRET, Release
 from tests.controlplane.workloads import pod
+from tests.leftovers import API_KINDS, everything
 from tools.charts import deploy
 from tools.charts.copies import CHARTS, SCHEDULER
 from tools.charts.helm import template
@@ -23,14 +24,6 @@ from tools.controlplane import ControlPlane, ControlPlaneError, wait_until
 VARIANTS = sorted(CHARTS.glob("*/ci/*-values.yaml"))
 #: Kinds of other people's operators, which this API server does not have.
 FOREIGN = ("monitoring.coreos.com", "cert-manager.io", "argoproj.io")
-#: What a release can consist of.
-KINDS = (
-    "deployments,statefulsets,services,configmaps,secrets,serviceaccounts,leases,networkpolicies,"
-    "poddisruptionbudgets,roles,rolebindings,clusterroles,clusterrolebindings,flowschemas,"
-    "mutatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings,"
-    "mutatingadmissionpolicies,mutatingadmissionpolicybindings,priorityclasses,"
-    "customresourcedefinitions,horizontalpodautoscalers"
-)
 MAPPED = {"gpu-scheduling-map": "0=worker-1:0,1"}
 
 
@@ -115,12 +108,6 @@ def test_a_toleration_is_given_to_our_pods_where_nodes_are_partitioned(cp: Contr
     cp.kubectl("delete", "-f", "-", input=text)
 
 
-def everything(cp: ControlPlane) -> set[str]:
-    """All objects that a release could leave behind, as kind/name."""
-    found = cp.kubectl("get", KINDS, "--all-namespaces", "-o", "name").split()
-    return {name for name in found if "/sh.helm.release" not in name}
-
-
 @pytest.mark.contract("S2-B5", "S2-B14", "S2-29", "S0-14")
 def test_a_release_from_installation_to_its_end(
     cp: ControlPlane, kwok_node: MakeNode, tmp_path: Path
@@ -149,10 +136,7 @@ def test_a_release_from_installation_to_its_end(
         cp.client.delete("/api/v1/namespaces/default/pods/first-0")
     release.helm("uninstall", "gpu-scheduler", "--wait")
     left = {name for name in everything(cp) - before if "gpu-scheduler" in name}
-    assert left == {
-        "customresourcedefinition.apiextensions.k8s.io/migrules.gpu-scheduler.io",
-        "customresourcedefinition.apiextensions.k8s.io/migcuts.gpu-scheduler.io",
-    }
+    assert left == API_KINDS
 
 
 def test_where_the_api_kinds_are_not_kept_nothing_is_left(cp: ControlPlane, tmp_path: Path) -> None:

@@ -1,0 +1,215 @@
+"""The product as an administrator gets it: charts in, pods on the real node out.
+
+How a change of values reaches the cluster is one small class; whoever delivers by other means
+brings another one with the same three verbs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from tests.e2e.containers import Json, shell_pod
+from tools.charts.copies import CHARTS
+from tools.charts.helm import helm
+from tools.controlplane import ControlPlane
+from tools.controlplane.client import wait_until
+
+NAMESPACE: Final = "gpu-scheduler-system"
+NAME: Final = "gpu-scheduler"
+CHECK_NAMESPACE: Final = "gpu-scheduler-tests"
+CHECK: Final = "gpu-test-gpu-scheduler-check"
+#: The seed's node of the check's pods, as a label of the real one.
+LOGICAL_NODE: Final = "node1"
+#: By index; the first five lines are the seed's.
+DEVICES: Final = ("0,1", "2", "0,1,2", "3", "3", "1", "1,2", "0")
+REPLICAS: Final = 2
+READY_S: Final = 90.0
+PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector=app.kubernetes.io/name={NAME}"
+LEASE: Final = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{NAME}"
+SECRET: Final = f"/api/v1/namespaces/{NAMESPACE}/secrets/{NAME}-webhook-tls"
+REGISTRATION: Final = (
+    f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{NAME}-webhook"
+)
+CHECK_PODS: Final = f"/api/v1/namespaces/{CHECK_NAMESPACE}/pods"
+
+
+class Delivery(Protocol):
+    """How the scheduler's chart gets to the cluster."""
+
+    def deploy(self, values: Json) -> None:
+        """Ask for the chart with these values over its defaults; returns when that was said."""
+
+    def roll_back(self) -> None:
+        """Ask for what was there before."""
+
+    def withdraw(self) -> None:
+        """Ask for nothing any more."""
+
+
+class ByHelm:
+    """As the README says it."""
+
+    def __init__(self, plane: ControlPlane, directory: Path) -> None:
+        self._kubeconfig = plane.kubeconfig
+        self._values = directory / "values.json"
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def deploy(self, values: Json) -> None:
+        self._values.write_text(json.dumps(values))
+        words = ("upgrade", "--install", NAME, CHARTS / NAME, "--create-namespace")
+        self._helm(*words, "--values", self._values)
+
+    def roll_back(self) -> None:
+        self._helm("rollback", NAME)
+
+    def withdraw(self) -> None:
+        self._helm("uninstall", NAME, "--wait")
+
+    def _helm(self, *words: str | Path) -> None:
+        helm(*words, "--namespace", NAMESPACE, kubeconfig=self._kubeconfig)
+
+
+class Scheduler:
+    """The scheduler's pods, seen through the API server and the kubelet."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.plane = plane
+
+    def pods(self) -> list[Json]:
+        """Those that are not about to go."""
+        found = self.plane.client.get(PODS)["items"]
+        return [one for one in found if "deletionTimestamp" not in one["metadata"]]
+
+    def names(self) -> set[str]:
+        """Their names."""
+        return {one["metadata"]["name"] for one in self.pods()}
+
+    def wait(self, *, without: Iterable[str] = (), replicas: int = REPLICAS) -> list[Json]:
+        """Wait until every replica is ready, and none of those that had to go is left."""
+        gone = set(without)
+
+        def is_ready() -> bool:
+            pods = self.plane.client.get(PODS)["items"]
+            names = {one["metadata"]["name"] for one in pods}
+            return len(pods) == replicas and not names & gone and all(map(ready, pods))
+
+        wait_until(is_ready, what=f"{replicas} ready schedulers", timeout_s=READY_S)
+        return self.pods()
+
+    def leader(self) -> str:
+        """The name of the pod that leads; empty while nobody does."""
+        lease = self.plane.client.get(LEASE)
+        return str((lease["spec"].get("holderIdentity") or "").partition("_")[0])
+
+    def wait_for_leader(self, *, other_than: str = "") -> str:
+        """The pod that leads."""
+        wait_until(
+            lambda: self.leader() not in ("", other_than), what="a leader", timeout_s=READY_S
+        )
+        return self.leader()
+
+    def delete(self, pod: str) -> None:
+        """Delete one of them, as anybody with kubectl would."""
+        self.plane.client.delete(f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}")
+
+    def log(self, pod: str, container: str) -> str:
+        """What a container has said, from the kubelet."""
+        return self.plane.kubectl("logs", "-n", NAMESPACE, pod, "-c", container)
+
+    def inside(self, pod: str, container: str, program: str) -> str:
+        """What a line of Python prints in a container."""
+        words = ("exec", "-n", NAMESPACE, pod, "-c", container, "--", "python", "-c", program)
+        return self.plane.kubectl(*words)
+
+    def bundles(self) -> set[str]:
+        """Whom the API server trusts."""
+        entries = self.plane.client.get(REGISTRATION)["webhooks"]
+        return {entry["clientConfig"].get("caBundle", "") for entry in entries}
+
+
+class Check:
+    """The seed's test service, all of it on the real node."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.plane = plane
+        self.replicas = 5
+
+    def install(self, directory: Path) -> None:
+        """In a namespace whose pods may say where they go."""
+        labels = {"gpu-scheduler.io/maps": "allowed"}
+        namespace = {"metadata": {"name": CHECK_NAMESPACE, "labels": labels}}
+        self.plane.client.create("/api/v1/namespaces", namespace)
+        self._helm("install", directory)
+
+    def scale(self, directory: Path, replicas: int) -> None:
+        """More pods; those that run are not touched, since the map had their lines before."""
+        self.replicas = replicas
+        self._helm("upgrade", directory)
+
+    @property
+    def expected(self) -> dict[int, str]:
+        """Which devices each pod gets."""
+        return {index: DEVICES[index] for index in range(self.replicas)}
+
+    def _helm(self, verb: str, directory: Path) -> None:
+        lines = [
+            {"podIndex": index, "nodeName": LOGICAL_NODE, "gpuDevices": devices}
+            for index, devices in enumerate(DEVICES)
+        ]
+        values = directory / "check.json"
+        told = {"replicaCount": self.replicas, "gpuScheduling": {"schedulingMap": lines}}
+        values.write_text(json.dumps(told))
+        words: list[Any] = [verb, "gpu-test", CHARTS / "gpu-scheduler-check", "--values", values]
+        helm(*words, "--namespace", CHECK_NAMESPACE, kubeconfig=self.plane.kubeconfig)
+
+    def pods(self) -> dict[int, Json]:
+        """Its pods by their index."""
+        found = self.plane.client.get(CHECK_PODS)["items"]
+        return {int(one["metadata"]["name"].rpartition("-")[2]): one for one in found}
+
+    def wait(self) -> dict[int, Json]:
+        """Wait until every pod is ready; them."""
+
+        def is_ready() -> bool:
+            pods = self.pods()
+            return pods.keys() == self.expected.keys() and all(map(ready, pods.values()))
+
+        wait_until(is_ready, what=f"{len(self.expected)} ready pods", timeout_s=READY_S)
+        return self.pods()
+
+    def containers(self) -> dict[int, tuple[str, str]]:
+        """Which container each pod is, by uid and by id: the same as long as nobody touched it."""
+        return {
+            index: (
+                pod["metadata"]["uid"],
+                pod["status"]["containerStatuses"][0]["containerID"],
+            )
+            for index, pod in self.wait().items()
+        }
+
+    def lines(self, index: int) -> list[str]:
+        """What a pod has printed, from the kubelet."""
+        return self.plane.kubectl("logs", "-n", CHECK_NAMESPACE, f"{CHECK}-{index}").splitlines()
+
+    def remove(self) -> None:
+        """Uninstall it."""
+        words = ("uninstall", "gpu-test", "--namespace", CHECK_NAMESPACE)
+        helm(*words, kubeconfig=self.plane.kubeconfig)
+
+    def is_reviewed(self) -> bool:
+        """Whether a mapped pod, created for a trial, gets its environment from the webhook."""
+        told = {"gpu-scheduling-map": f"0={LOGICAL_NODE}:1"}
+        probe = shell_pod("probe-0", annotations=told, schedulerName=NAME)
+        made = self.plane.client.create(f"{CHECK_PODS}?dryRun=All", probe)
+        environment = made["spec"]["containers"][0].get("env", [])
+        assert environment == [{"name": "CUDA_VISIBLE_DEVICES", "value": "1"}], made
+        return True
+
+
+def ready(pod: Json) -> bool:
+    """Whether a pod takes part."""
+    conditions = pod["status"].get("conditions", [])
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)

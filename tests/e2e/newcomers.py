@@ -1,0 +1,59 @@
+"""Pods that have nothing to do with GPUs, created again and again while something else happens.
+
+Whatever happens to the scheduler and its webhook, they must be let in at once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from typing import Final
+
+from tests.e2e.containers import Json, shell_pod
+from tools.controlplane import ControlPlane, ControlPlaneError
+
+EVERY_S: Final = 0.5
+LIMIT_S: Final = 1.0
+
+
+class Newcomers:
+    """A thread that creates one, measures, and removes it again."""
+
+    def __init__(self, plane: ControlPlane, namespace: str) -> None:
+        self._plane = plane
+        self._path = f"/api/v1/namespaces/{namespace}/pods"
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="newcomers", daemon=True)
+        self.durations_s: list[float] = []
+        self.refused: list[str] = []
+
+    def __enter__(self) -> Newcomers:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    @property
+    def slowest_s(self) -> float:
+        """How long the one took that took longest."""
+        return max(self.durations_s)
+
+    def _run(self) -> None:
+        for number in itertools.count():
+            self._come(f"newcomer-{number}")
+            if self._stop.wait(EVERY_S):
+                return
+
+    def _come(self, name: str) -> None:
+        # Nobody places it: only its admission is of interest, and the node has other work.
+        body: Json = shell_pod(name, schedulerName="nobody")
+        began = time.monotonic()
+        try:
+            self._plane.client.create(self._path, body)
+            self.durations_s.append(time.monotonic() - began)
+            self._plane.client.delete(f"{self._path}/{name}?gracePeriodSeconds=0")
+        except ControlPlaneError as error:
+            self.refused.append(str(error))

@@ -1,0 +1,268 @@
+"""The product's life in a cluster, as one story on real parts: each test goes on where the one
+before has ended.
+
+The charts are installed with their default values; scheduler and webhook are pods of our image on
+the real node, with the rights of the chart and with nothing else. Meanwhile pods that have nothing
+to do with it are created all the time, and each of them must be let in within a second.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.e2e.delivered import (
+    LOGICAL_NODE,
+    NAMESPACE,
+    SECRET,
+    ByHelm,
+    Check,
+    Delivery,
+    Scheduler,
+)
+from tests.e2e.newcomers import LIMIT_S, Newcomers
+from tests.leftovers import API_KINDS, everything
+from tools.controlplane import ControlPlane, ControlPlaneError
+from tools.controlplane.client import wait_until
+from tools.controlplane.realnode import RealNode
+from tools.image.build import ensure_images
+
+pytestmark = pytest.mark.timeout(300)
+log = logging.getLogger(__name__)
+#: What a process can do there, told by itself.
+INSIDE: Final = """
+import json, os
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+def refused(path):
+    try:
+        open(path, "w")
+    except OSError as error:
+        return error.strerror
+keys = ("Uid", "CapEff", "CapBnd", "NoNewPrivs", "Seccomp")
+print(json.dumps({key: status[key].split()[0] for key in keys} | {
+    "root": refused("/forbidden"),
+    "code": refused(json.__file__),
+    "token": os.path.exists("/var/run/secrets/kubernetes.io/serviceaccount/token"),
+}))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """Who takes part."""
+
+    delivery: Delivery
+    scheduler: Scheduler
+    check: Check
+    newcomers: Newcomers
+    directory: Path
+    before: set[str]
+    failed_before: int
+
+
+@pytest.fixture(scope="module")
+def story(
+    cp: ControlPlane,
+    node: RealNode,
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Story]:
+    """Our image is on the node, and nothing is installed."""
+    directory = tmp_path_factory.mktemp("delivery")
+    node.load(ensure_images().archive)
+    cp.client.patch(
+        f"/api/v1/nodes/{node.name}", {"metadata": {"labels": {"gpu-node-name": LOGICAL_NODE}}}
+    )
+    cp.client.create("/api/v1/namespaces", {"metadata": {"name": "unrelated"}})
+    cp.wait_for_service_account("unrelated")
+    with Newcomers(cp, "unrelated") as newcomers:
+        yield Story(
+            delivery=ByHelm(cp, directory),
+            scheduler=Scheduler(cp),
+            check=Check(cp),
+            newcomers=newcomers,
+            directory=directory,
+            before=everything(cp),
+            failed_before=request.session.testsfailed,
+        )
+
+
+@pytest.fixture(autouse=True)
+def each_newcomer_is_let_in(story: Story, request: pytest.FixtureRequest) -> Iterator[None]:
+    """At the end of every step; and a story of which a step has failed is not told on."""
+    if request.session.testsfailed > story.failed_before:
+        pytest.fail("an earlier step of this story has failed", pytrace=False)
+    yield
+    assert story.newcomers.refused == []
+    assert story.newcomers.slowest_s < LIMIT_S
+
+
+def test_the_chart_with_its_default_values_becomes_two_ready_pods(
+    cp: ControlPlane, node: RealNode, story: Story
+) -> None:
+    """Two containers each, on a node without any label of a control plane; one of them leads."""
+    story.delivery.deploy({})
+
+    pods = story.scheduler.wait()
+
+    assert {pod["spec"]["nodeName"] for pod in pods} == {node.name}
+    for pod in pods:
+        states = {one["name"]: one for one in pod["status"]["containerStatuses"]}
+        assert states.keys() == {"scheduler", "webhook"}
+        assert {one["restartCount"] for one in states.values()} == {0}
+    assert story.scheduler.wait_for_leader() in story.scheduler.names()
+
+
+@pytest.mark.contract("S2-29")
+def test_they_run_with_the_rights_of_the_chart_alone(cp: ControlPlane, story: Story) -> None:
+    """As the chart's account, which may bind, and may neither create pods nor read all Secrets."""
+    (account,) = {pod["spec"]["serviceAccountName"] for pod in story.scheduler.pods()}
+    user = f"--as=system:serviceaccount:{NAMESPACE}:{account}"
+
+    assert cp.kubectl("auth", "can-i", "create", "bindings", user).strip() == "yes"
+    for words in (("create", "pods"), ("list", "secrets"), ("*", "*")):
+        with pytest.raises(ControlPlaneError):
+            cp.kubectl("auth", "can-i", *words, user)
+
+
+@pytest.mark.parametrize("container", ["scheduler", "webhook"])
+def test_a_container_can_write_nothing_and_become_nobody(story: Story, container: str) -> None:
+    """Seen from inside: no capability, no way to get one, filtered calls, a read-only root; and
+    only the scheduler has a token."""
+    pod = min(story.scheduler.names())
+
+    seen = json.loads(story.scheduler.inside(pod, container, INSIDE))
+
+    assert seen == {
+        "Uid": "1000",
+        "CapEff": "0000000000000000",
+        "CapBnd": "0000000000000000",
+        "NoNewPrivs": "1",
+        "Seccomp": "2",
+        "root": "Read-only file system",
+        "code": "Read-only file system",
+        "token": container == "scheduler",
+    }
+
+
+@pytest.mark.contract("S2-18", "S2-19")
+def test_the_check_service_prints_where_it_is_and_what_it_was_given(
+    node: RealNode, story: Story
+) -> None:
+    """The seed's five pods are placed by their map, and the kubelet's log shows the seed's line."""
+    story.check.install(story.directory)
+
+    story.check.wait()
+
+    for index, devices in story.check.expected.items():
+        line = f"Node: {node.name}, CUDA_VISIBLE_DEVICES: {devices}"
+        wait_until(lambda: line in story.check.lines(index), what=f"{line!r} of pod {index}")  # noqa: B023
+    assert f"Node: {node.name}, CUDA_VISIBLE_DEVICES: 0,1" in story.check.lines(0)
+
+
+def test_a_deleted_leader_is_followed_and_no_pod_is_lost(story: Story) -> None:
+    """The other replica leads, running pods stay what they were, and new ones are placed."""
+    containers = story.check.containers()
+    leader = story.scheduler.wait_for_leader()
+
+    story.scheduler.delete(leader)
+    began = time.monotonic()
+    story.scheduler.wait_for_leader(other_than=leader)
+    log.info("led again after %.1f s", time.monotonic() - began)
+    story.check.scale(story.directory, 7)
+    after = story.check.containers()
+
+    assert {index: after[index] for index in containers} == containers
+    assert after.keys() == {0, 1, 2, 3, 4, 5, 6}
+    story.scheduler.wait(without={leader})
+
+
+def test_a_new_certificate_is_taken_over_while_reviews_go_on(
+    cp: ControlPlane, story: Story
+) -> None:
+    """The pair is lost: a replica makes the next one, the API server trusts it, and at no time is
+    a mapped pod admitted without its environment."""
+    before = story.scheduler.bundles()
+    reviewed = 0
+
+    cp.client.patch(SECRET, {"data": {"tls.crt": None, "tls.key": None}})
+
+    def taken_over() -> bool:
+        nonlocal reviewed
+        reviewed += story.check.is_reviewed()
+        logs = [story.scheduler.log(name, "webhook") for name in story.scheduler.names()]
+        return all("New certificate in use" in one for one in logs)
+
+    wait_until(taken_over, what="both webhooks to serve the new certificate", timeout_s=90)
+    assert story.scheduler.bundles() != before
+    assert "" not in story.scheduler.bundles()
+    assert reviewed > 1
+    assert story.check.is_reviewed()
+
+
+def test_a_changed_value_replaces_the_pods_one_by_one(story: Story) -> None:
+    """An upgrade under running workloads: they stay, and the new replicas do as they are told."""
+    containers, old = story.check.containers(), story.scheduler.names()
+
+    story.delivery.deploy({"scheduler": {"logJson": True}, "config": {"placement": "spread"}})
+
+    new = {pod["metadata"]["name"] for pod in story.scheduler.wait(without=old)}
+    for name in new:
+        first = story.scheduler.log(name, "scheduler").splitlines()[0]
+        assert json.loads(first), "one JSON object per line, as the value says"
+    assert story.check.containers() == containers
+    assert story.scheduler.wait_for_leader() in new
+
+
+def test_a_rollback_brings_the_former_value_back(story: Story) -> None:
+    """And takes neither the pods nor the API server's trust away."""
+    containers, old = story.check.containers(), story.scheduler.names()
+    trusted = story.scheduler.bundles()
+
+    story.delivery.roll_back()
+
+    for pod in story.scheduler.wait(without=old):
+        assert not story.scheduler.log(pod["metadata"]["name"], "scheduler").startswith("{")
+    assert story.check.containers() == containers
+    assert story.scheduler.bundles() == trusted
+    story.check.scale(story.directory, 8)
+    assert story.check.containers().keys() == {*range(8)}
+
+
+def test_after_the_uninstall_only_the_api_kinds_are_left(cp: ControlPlane, story: Story) -> None:
+    """Running pods of the scheduler's users go on without it."""
+    containers = story.check.containers()
+
+    story.delivery.withdraw()
+
+    story.scheduler.wait(replicas=0)
+    assert story.check.containers() == containers
+    story.check.remove()
+    wait_until(lambda: not story.check.pods(), what="the check's pods to be gone")
+    left = {name for name in everything(cp) - story.before if "gpu-scheduler" in name}
+    assert left == API_KINDS
+
+
+def test_where_the_api_kinds_are_not_kept_nothing_at_all_is_left(
+    cp: ControlPlane, story: Story
+) -> None:
+    """They are given up with the release if a value says so."""
+    story.delivery.deploy({"crd": {"keep": False}})
+    story.scheduler.wait()
+
+    story.delivery.withdraw()
+
+    story.scheduler.wait(replicas=0)
+
+    def left() -> set[str]:
+        return {name for name in everything(cp) - story.before if "gpu-scheduler" in name}
+
+    wait_until(lambda: not left(), what="everything to be gone")
+    log.info("the slowest newcomer took %.0f ms", story.newcomers.slowest_s * 1000)

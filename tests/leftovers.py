@@ -1,0 +1,26 @@
+"""What a release of our charts could leave behind in a cluster."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tools.controlplane import ControlPlane
+
+#: What a release can consist of.
+KINDS: Final = (
+    "deployments,statefulsets,services,configmaps,secrets,serviceaccounts,leases,networkpolicies,"
+    "poddisruptionbudgets,roles,rolebindings,clusterroles,clusterrolebindings,flowschemas,"
+    "mutatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings,"
+    "mutatingadmissionpolicies,mutatingadmissionpolicybindings,priorityclasses,"
+    "customresourcedefinitions,horizontalpodautoscalers"
+)
+API_KINDS: Final = {
+    "customresourcedefinition.apiextensions.k8s.io/migrules.gpu-scheduler.io",
+    "customresourcedefinition.apiextensions.k8s.io/migcuts.gpu-scheduler.io",
+}
+
+
+def everything(cp: ControlPlane) -> set[str]:
+    """All objects that a release could leave behind, as kind/name."""
+    found = cp.kubectl("get", KINDS, "--all-namespaces", "-o", "name").split()
+    return {name for name in found if "/sh.helm.release" not in name}
