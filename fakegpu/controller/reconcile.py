@@ -25,6 +25,7 @@ from fakegpu.controller.planned import Note, Settings, View
 from fakegpu.controller.world import World
 from fakegpu.dra.pool import kwok_pool
 from fakegpu.dra.publisher import Publisher
+from fakegpu.node.supply import Amounts
 from fakegpu.topology.nodetopology import NodeTopology
 from fakegpu.wire import NodeFacts
 from scheduler.model.names import MIG_DYNAMIC
@@ -34,6 +35,7 @@ from scheduler.watch.client import ApiError, Unreachable
 KWOK_BEGINS_S = 5.0
 RETRY_FIRST_S = 0.2
 RETRY_MAX_S = 15.0
+NOTHING = Amounts({}, {})
 
 log = structlog.get_logger("fakegpu")
 
@@ -210,7 +212,8 @@ class Reconciler:
         if names.KWOK_ANNOTATION in record.annotations:
             await self._publisher.publish(kwok_pool(name), ())
         if node is not None:
-            await self._writer.node(node, {}, {}, None)
+            # Empty, not absent: what nobody says any more would take the machine's CPU with it.
+            await self._writer.node(node, {}, {}, NOTHING if node.is_kwok else None)
         if self._settings.zones:
             await self._writer.remove_zones(name)
         await self._writer.remove_map(record.name)

@@ -175,6 +175,7 @@ def test_the_leaders_door_is_open_to_our_own_pods_only() -> None:
     assert door["from"] == [{"podSelector": {"matchLabels": selector}}]
 
 
+@pytest.mark.contract("S4-5")
 def test_no_priority_class_is_the_clusters_default() -> None:
     found = objects(SCHEDULER, *settings("priorityClasses.enabled=true"))
     classes = [each for each in found if each["kind"] == "PriorityClass"]
@@ -185,6 +186,7 @@ def test_no_priority_class_is_the_clusters_default() -> None:
         "gpu-low",
     ]
     assert not any(each["globalDefault"] for each in classes)
+    assert [each.get("preemptionPolicy") for each in classes] == [None, None, None, "Never"]
 
 
 def test_api_kinds_outlive_the_release_unless_that_is_not_wanted() -> None:

@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
 from gpuctl.fakeoperator import NAMESPACE
 from tests.controlplane.workloads import Json
-from tools.controlplane import ControlPlane
+from tools.controlplane import ControlPlane, wait_until
+from tools.controlplane.client import ApiError
 
 NodeCheck = Callable[[Json], bool]
 
 
 def nvidia(amounts: Json) -> dict[str, str]:
     return {name: count for name, count in amounts.items() if name.startswith("nvidia.com/")}
+
+
+def wait_kind(cp: ControlPlane, path: str) -> None:
+    """Wait until a kind that was just defined is served; before that it is not there, or busy."""
+
+    def is_served() -> bool:
+        try:
+            cp.client.get(path)
+        except ApiError as error:
+            if error.status not in (HTTPStatus.NOT_FOUND, HTTPStatus.TOO_MANY_REQUESTS):
+                raise
+            return False
+        return True
+
+    wait_until(is_served, what=f"{path} to be served")
 
 
 class Nodes:

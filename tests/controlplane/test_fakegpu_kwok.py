@@ -12,7 +12,7 @@ import pytest
 from gpuctl.fakeoperator import ACCOUNT, FakeOperator
 from gpuctl.product import ROOT
 from tests.controlplane.conftest import MakeNode
-from tests.controlplane.gpunodes import Nodes, nvidia
+from tests.controlplane.gpunodes import Nodes, nvidia, wait_kind
 from tests.controlplane.rights import audited
 from tests.controlplane.workloads import Json, Watcher, fetch, pod
 from tools.controlplane import ControlPlane, wait_until
@@ -46,7 +46,7 @@ def operator(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iter
     running.install()
     for file in ("crd-noderesourcetopologies.yaml", "fakegpu-zones-rbac.yaml"):
         cp.kubectl("apply", "-f", str(ROOT / "cluster" / file))
-    cp.client.wait_for(ZONES, lambda seen: seen is not None, what="the kind")
+    wait_kind(cp, ZONES)
     running.configure(POOLS)
     with running:
         yield running

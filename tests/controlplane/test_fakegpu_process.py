@@ -14,7 +14,7 @@ import pytest
 
 from gpuctl.fakeoperator import ACCOUNT, NAMESPACE, FakeOperator
 from tests.controlplane.conftest import MakeNode
-from tests.controlplane.gpunodes import Nodes
+from tests.controlplane.gpunodes import Nodes, wait_kind
 from tests.controlplane.rights import audited, granted_rights, used_rights
 from tests.controlplane.workloads import Json, Watcher, annotation, pod
 from tools.controlplane import ControlPlane
@@ -55,7 +55,7 @@ def pod_groups(cp: ControlPlane) -> Iterator[str]:
     name = "podgroups.scheduling.run.ai"
     cp.client.create(path, {"metadata": {"name": name}, "spec": spec})
     groups = "/apis/scheduling.run.ai/v2alpha2/namespaces/{}/podgroups"
-    cp.client.wait_for(groups.format("default"), lambda seen: seen is not None, what="PodGroups")
+    wait_kind(cp, groups.format("default"))
     yield groups
     cp.client.delete(f"{path}/{name}")
 

@@ -10,7 +10,7 @@ import pytest
 from gpuctl.fakeoperator import NAMESPACE, FakeOperator
 from gpuctl.product import ROOT, Product
 from tests.controlplane.conftest import MakeNode
-from tests.controlplane.workloads import Json, Watcher, annotation, node_of, pod
+from tests.controlplane.workloads import Json, Watcher, annotation, controlled, node_of, pod
 from tools.controlplane import ControlPlane
 
 POOL = "run.ai/simulated-gpu-node-pool"
@@ -20,6 +20,7 @@ FAILURES = "gpu-scheduler.io/fake-failures"
 POOLS: Json = {
     "nodePools": {
         "pair": {"gpus": [{"type": "l40s", "count": 2}]},
+        "lab": {"gpus": [{"type": "a100", "count": 2}]},
         "dynamic": {"gpus": [{"type": "NVIDIA-A100-SXM4-80GB", "count": 2}]},
     }
 }
@@ -93,6 +94,23 @@ def test_no_pod_goes_to_a_failed_gpu_and_the_next_starts_when_it_recovers(
 
     set_failures(here, "fs-pair", None)
     here.wait_bound(2)
+
+
+@pytest.mark.contract("S4-8")
+def test_nodes_of_a_pool_have_room_for_pods_of_32_gi_and_two_gpus(
+    here: Watcher, kwok_node: MakeNode
+) -> None:
+    """The lab's Deployment ``a100-training``, two replicas, chosen by ``gpu-type: a100``."""
+    for number in range(2):
+        kwok_node(f"fs-lab-{number}", labels={POOL: "lab"})
+        wait_usable(here, f"fs-lab-{number}", GPU, 2)
+    two = {GPU: "2", "memory": "32Gi"}
+    chosen = {"gpu-type": "a100"}
+    body = controlled("Deployment", "a100-training", replicas=2, limits=two, nodeSelector=chosen)
+
+    here.create(body)
+
+    assert {node_of(item) for item in here.wait_bound(2)} == {"fs-lab-0", "fs-lab-1"}
 
 
 def test_instances_are_cut_to_order_for_pods_and_show_who_holds_them(

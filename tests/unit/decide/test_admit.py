@@ -34,7 +34,7 @@ def test_twelve_keep_their_tier_then_pods_degrade_until_all_is_full_then_they_wa
     assert tiers == [KEPT] * 12 + [DEGRADED] * 32 + [WAITS] * 3
 
 
-@pytest.mark.contract("S0-B2")
+@pytest.mark.contract("S0-B2", "S3-15")
 def test_what_runs_is_used_whoever_bound_it() -> None:
     bound = [
         pod(f"b-{n}", mig={"2g.20gb": 1}, node="medium", scheduler="default-scheduler")

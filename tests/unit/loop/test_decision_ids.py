@@ -9,6 +9,7 @@ from tests.builders import node, pod
 from tests.unit.loop.stage import Stage, playing
 
 
+@pytest.mark.contract("S3-22")
 async def test_a_placement_is_one_id_in_journal_binding_events_and_log(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
@@ -27,6 +28,7 @@ async def test_a_placement_is_one_id_in_journal_binding_events_and_log(
     assert record.end == "bound"
 
 
+@pytest.mark.contract("S3-22")
 async def test_a_refusal_is_one_id_in_journal_event_and_log(
     capfd: pytest.CaptureFixture[str],
 ) -> None:

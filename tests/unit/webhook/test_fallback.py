@@ -30,7 +30,7 @@ def resources(body: dict[str, Any], position: int = 0) -> Any:
     return body["spec"]["containers"][position]["resources"]
 
 
-@pytest.mark.contract("S0-20", "S0-21", "S0-22")
+@pytest.mark.contract("S0-20", "S0-21", "S0-22", "S3-2", "S3-17", "S3-19")
 def test_a_degraded_request_changes_in_limits_and_requests_with_a_record() -> None:
     """The same quantity, the old key gone, the seeds' two annotations."""
     result = patched(pod(container(limits={**ONE, "cpu": "2", "memory": "1Gi"})), DEGRADE)
