@@ -99,9 +99,15 @@ func sorted(found map[string]*GPU, renumber bool) ([]GPU, error) {
 		gpus = append(gpus, *gpu)
 	}
 	sort.Slice(gpus, func(a, b int) bool { return gpus[a].Index < gpus[b].Index })
+	share := 1.0
+	if renumber {
+		share = min(1, numberOfGPUs())
+	}
 	for number := range gpus {
 		if renumber {
 			gpus[number].Index = number
+			gpus[number].MemoryTotal = int(float64(gpus[number].MemoryTotal) * share)
+			gpus[number].MemoryUsed = int(float64(gpus[number].MemoryUsed) * share)
 			for i := range gpus[number].Instances {
 				gpus[number].Instances[i].Number = i
 			}
@@ -122,7 +128,7 @@ type topology struct {
 	Gpus          []struct {
 		ID     string
 		Status struct {
-			AllocatedBy       struct{ Pod string }
+			AllocatedBy       struct{ Namespace, Pod string }
 			PodGpuUsageStatus map[string]struct {
 				Utilization struct{ Min, Max int }
 				FbUsed      int
@@ -161,16 +167,43 @@ func askServer() ([]GPU, error) {
 	if err := json.Unmarshal(content, &known); err != nil {
 		return nil, &failure{"Failed to parse devices data", err, 1}
 	}
-	return ofPod(known, os.Getenv("HOSTNAME"), os.Getenv("POD_UUID")), nil
+	gpus := ofPod(known, pod{namespace(), os.Getenv("HOSTNAME"), os.Getenv("POD_UUID")})
+	if len(gpus) == 0 {
+		return nil, errNoDevices
+	}
+	return gpus, nil
 }
 
-// ofPod picks what a pod uses; a pod that uses nothing sees one idle GPU, as with the seed's program.
-func ofPod(known topology, pod, uid string) []GPU {
+// pod is who asks; the uid is the only sure one of the three.
+type pod struct{ namespace, name, uid string }
+
+const ownNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+// namespace is empty where nobody says it: then a pod is known by its name alone.
+func namespace() string {
+	if told := os.Getenv("POD_NAMESPACE"); told != "" {
+		return told
+	}
+	content, err := os.ReadFile(ownNamespace)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(content))
+}
+
+func (asking pod) holds(namespace, name string) bool {
+	return asking.uid == "" && asking.name == name &&
+		(asking.namespace == "" || asking.namespace == namespace)
+}
+
+// ofPod picks what a pod uses: by its uid, else by its name in its namespace.
+func ofPod(known topology, asking pod) []GPU {
 	share := numberOfGPUs()
 	var gpus []GPU
 	for _, one := range known.Gpus {
-		usage, shares := one.Status.PodGpuUsageStatus[uid]
-		if one.Status.AllocatedBy.Pod != pod && !(shares && uid != "") {
+		usage, shares := one.Status.PodGpuUsageStatus[asking.uid]
+		holder := one.Status.AllocatedBy
+		if !shares && !asking.holds(holder.Namespace, holder.Pod) {
 			continue
 		}
 		if !shares {
@@ -181,15 +214,6 @@ func ofPod(known topology, pod, uid string) []GPU {
 		gpu := plain(known, len(gpus), one.ID, share)
 		gpu.MemoryUsed = int(float64(usage.FbUsed) * share)
 		gpu.Utilization = (usage.Utilization.Min + usage.Utilization.Max) / 2
-		gpus = append(gpus, gpu)
-	}
-	if len(gpus) == 0 {
-		id := ""
-		if len(known.Gpus) > 0 {
-			id = known.Gpus[0].ID
-		}
-		gpu := plain(known, 0, id, share)
-		gpu.MemoryUsed = 0
 		gpus = append(gpus, gpu)
 	}
 	return gpus
