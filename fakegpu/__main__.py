@@ -9,7 +9,8 @@ import os
 import sys
 from pathlib import Path
 
-from fakegpu import config as configuration
+from fakegpu.config import ConfigError
+from fakegpu.environment import load
 from scheduler.report import log
 from scheduler.watch.client import NoCluster
 
@@ -34,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     log.configure(as_json=options.log_json)
     try:
         return _node(options) if options.program == "node" else _controller(options)
-    except (configuration.ConfigError, NoCluster) as error:
+    except (ConfigError, NoCluster) as error:
         sys.stderr.write(f"fakegpu: {error}\n")
         return 1
 
@@ -42,22 +43,22 @@ def main(arguments: list[str] | None = None) -> int:
 def _controller(options: argparse.Namespace) -> int:
     from fakegpu.controller.app import App
 
-    config = configuration.load(options.config, os.environ)
+    config = load(options.config, os.environ)
     return asyncio.run(App(config, options.kubeconfig).run())
 
 
 def _node(options: argparse.Namespace) -> int:
     if not options.node_name:
-        raise configuration.ConfigError("NODE_NAME is not set; set it, or give --node-name")
+        raise ConfigError("NODE_NAME is not set; set it, or give --node-name")
     try:
         from fakegpu.agent.app import App
     except ModuleNotFoundError as error:
         if error.name != "grpc":
             raise
         hint = "grpcio is missing; install the extra: pip install 'gpu-scheduler[fakegpu]'"
-        raise configuration.ConfigError(hint) from error
+        raise ConfigError(hint) from error
 
-    config = configuration.load(options.config, os.environ)
+    config = load(options.config, os.environ)
     return asyncio.run(App(config, options.kubeconfig, options.node_name).run())
 
 

@@ -1,14 +1,11 @@
-"""Settings of the fake GPU operator: a file, and over it the seed operator's environment.
+"""Settings of the fake GPU operator, as they stand in its file.
 
-Strict: an unknown key is refused with its path. The environment wins, as it did there.
+Strict: an unknown key is refused with its path.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -84,11 +81,13 @@ class Node(_Part, frozen=True):
     ``hostFolder`` is ``folder`` as the kubelet knows it. Without a ``prometheusUrl`` nobody is
     asked, and pods that are measured by their requests (Knative) are idle. Without ``devicePlugin``
     somebody else hands out the devices (DRA, a real plugin), without ``exporter`` somebody else
-    tells the metrics.
+    tells the metrics. With a ``podResourcesFolder`` there is a pod resources socket in it that
+    knows NUMA zones.
     """
 
     device_plugin: bool = True
     exporter: bool = True
+    pod_resources_folder: str = ""
     kubelet_folder: str = "/var/lib/kubelet"
     folder: str = "/var/lib/runai"
     host_folder: str = "/var/lib/runai"
@@ -155,18 +154,6 @@ class Config(_Part, frozen=True):
     workers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 12
 
 
-def load(path: Path | None, environment: Mapping[str, str]) -> Config:
-    """The file, if there is one, and the environment over it; or ConfigError."""
-    if path is None:
-        return with_environment(Config(), environment)
-    try:
-        return with_environment(parse(path.read_bytes()), environment)
-    except OSError as error:
-        raise ConfigError(f"{path}: {error.strerror}") from error
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from error
-
-
 def parse(content: bytes) -> Config:
     """A file's bytes (YAML)."""
     try:
@@ -189,46 +176,3 @@ def parse(content: bytes) -> Config:
             "$.leaderElection: need leaseDurationS > renewDeadlineS > retryPeriodS > 0"
         )
     return config
-
-
-def with_environment(config: Config, environment: Mapping[str, str]) -> Config:
-    """The variables of the seed operator, where they are set."""
-
-    def changed(part: Any, **variables: str) -> Any:
-        found = {key: environment[name] for key, name in variables.items() if environment.get(name)}
-        return msgspec.structs.replace(part, **found)
-
-    topology = changed(config.topology, namespace="FAKE_GPU_OPERATOR_NAMESPACE")
-    topology = changed(topology, name="TOPOLOGY_CM_NAME", namespace="TOPOLOGY_CM_NAMESPACE")
-    config = changed(config, reservation_namespace="RESOURCE_RESERVATION_NAMESPACE")
-    labels, election = config.node_labels, config.leader_election
-    node = changed(config.node, prometheus_url="PROMETHEUS_URL")
-    if interval := environment.get("TOPOLOGY_MAX_EXPORT_INTERVAL"):
-        node = msgspec.structs.replace(node, export_interval_s=_seconds(interval))
-    if _is_true(environment, "DISABLE_NODE_LABELING"):
-        labels = msgspec.structs.replace(labels, enabled=False)
-    if _is_true(environment, "NODE_RESOURCE_TOPOLOGY_ENABLED"):
-        zones = msgspec.structs.replace(config.node_resource_topology, enabled=True)
-        config = msgspec.structs.replace(config, node_resource_topology=zones)
-    if environment.get("LEADER_ELECT"):
-        leads = _is_true(environment, "LEADER_ELECT")
-        election = msgspec.structs.replace(election, leader_elect=leads)
-    return msgspec.structs.replace(
-        config, topology=topology, node_labels=labels, leader_election=election, node=node
-    )
-
-
-def _is_true(environment: Mapping[str, str], name: str) -> bool:
-    text = environment.get(name, "").lower()
-    if text not in ("", "true", "false", "1", "0"):
-        raise ConfigError(f"environment {name}: expected true or false, got {text!r}")
-    return text in ("true", "1")
-
-
-def _seconds(text: str) -> float:
-    """A duration as Go writes it, as far as anybody sets one here: ``10s``, ``1m``, ``500ms``."""
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m)", text)
-    if found is None:
-        name = "TOPOLOGY_MAX_EXPORT_INTERVAL"
-        raise ConfigError(f"environment {name}: expected a duration such as 10s, got {text!r}")
-    return float(found[1]) * {"ms": 0.001, "s": 1.0, "m": 60.0}[found[2]]

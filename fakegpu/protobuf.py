@@ -1,8 +1,8 @@
 """Messages of the kubelet's gRPC interfaces, as bytes and back.
 
 A message is a frozen struct whose fields stand in the order of their numbers, from 1 on: texts,
-booleans, whole numbers, messages, lists (tuples) of texts or messages, maps (dicts) from text to
-text or message. Fields that are not known here are skipped, as the format wants it.
+booleans, whole numbers, messages, lists (tuples) of texts, numbers or messages, maps (dicts) from
+text to text or message. Fields that are not known here are skipped, as the format wants it.
 """
 
 from __future__ import annotations
@@ -76,10 +76,22 @@ def decode(kind: type[M], content: bytes) -> M:
             key = _value(wanted.key_type, entry.get(1, b""))
             values.setdefault(name, {})[key] = _value(wanted.value_type, entry.get(2, b""))
         elif isinstance(wanted, inspect.VarTupleType):
-            values[name] = (*values.get(name, ()), _value(wanted.item_type, value))
+            more = _items(wanted.item_type, value)
+            values[name] = (*values.get(name, ()), *more)
         else:
             values[name] = _value(wanted, value)
     return kind(**values)
+
+
+def _items(wanted: inspect.Type, value: int | bytes) -> Iterator[Any]:
+    """One item of a list, or, as numbers may be written, many of them in one field."""
+    if not isinstance(wanted, inspect.IntType) or isinstance(value, int):
+        yield _value(wanted, value)
+        return
+    at = 0
+    while at < len(value):
+        number, at = _read_varint(value, at)
+        yield _signed(number)
 
 
 def _value(wanted: inspect.Type, value: int | bytes) -> Any:

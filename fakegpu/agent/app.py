@@ -12,11 +12,12 @@ import msgspec
 import structlog
 
 from fakegpu import names, wire
-from fakegpu.agent import assigned
+from fakegpu.agent import assigned, requests
 from fakegpu.agent.desk import Desk
 from fakegpu.agent.folder import Folder
 from fakegpu.config import Config
 from fakegpu.deviceplugin.fleet import Fleet
+from fakegpu.deviceplugin.podresources import PodResourcesServer
 from fakegpu.exporter import server
 from fakegpu.exporter.asking import Asking, asked_pods
 from fakegpu.exporter.metrics import Exported, host_name
@@ -83,10 +84,13 @@ class App:
             lambda: self._topology,
             self._follower.given,
         )
+        self._pod_resources = self._pod_resources_server(settings.pod_resources_folder)
         self._fleet = Fleet(kubelet / "device-plugins", desk)
         if settings.device_plugin:
             self._stages.start("plugins", self._fleet.run())
             self._stages.start("assigned", self._follower.run())
+        if self._pod_resources is not None:
+            self._stages.start("pod resources", self._pod_resources.run())
         self._stages.start("label", self._label())
         self._stages.start("readings", self._read())
         self._stages.start("watch", self._watch())
@@ -97,6 +101,14 @@ class App:
         await self._stages.end()
         log.info(f"{PROGRAM} was Stopped")
         return 1 if failed else 0
+
+    def _pod_resources_server(self, folder: str) -> PodResourcesServer | None:
+        if not folder:
+            return None
+        client, node = self._client, self._node
+        return PodResourcesServer(
+            Path(folder), lambda: self._topology, lambda: requests.asked(client, node)
+        )
 
     # --- the node's topology ------------------------------------------------------------------
 
@@ -157,6 +169,8 @@ class App:
                 read_all(topology, self._rng.randint, self._asking.of) if topology else ()
             )
             self._folder.write(self._readings)
+            if self._pod_resources is not None:
+                self._pod_resources.show()
             await news_within(self._news, self._config.node.export_interval_s)
 
     async def _label(self) -> None:

@@ -6,7 +6,7 @@ import msgspec
 
 from fakegpu.controller import documents
 from fakegpu.controller.apply import Writer
-from fakegpu.controller.planned import Memory, Note, Plan
+from fakegpu.controller.planned import Memory, Plan
 from fakegpu.controller.world import World
 from fakegpu.node.supply import Amounts
 from fakegpu.wire import NodeFacts
@@ -30,7 +30,7 @@ class Desk(msgspec.Struct):
 
     memory: Memory = Memory()
     written: Written | None = None
-    said: frozenset[Note] = frozenset()
+    said: frozenset[tuple[str, str, str]] = frozenset()
     failures: int = 0
     first_seen: float | None = None
 

@@ -69,6 +69,11 @@ class Note(msgspec.Struct, frozen=True):
     is_warning: bool = True
     pod: PodUse | None = None
 
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """By which it is known again: what a pod does meanwhile makes it no news."""
+        return self.reason, self.text, self.pod.uid if self.pod else ""
+
 
 class Mark(msgspec.Struct, frozen=True):
     """A reservation pod that has to be told which device it holds."""

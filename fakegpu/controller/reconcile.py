@@ -223,8 +223,8 @@ class Reconciler:
         if node is None:
             return
         desk = self._desks.setdefault(node.name, Desk())
-        said, desk.said = desk.said, frozenset(notes)
+        said, desk.said = desk.said, frozenset(note.key for note in notes)
         for note in notes:
-            if note not in said:
+            if note.key not in said:
                 log.info(note.text, node=node.name, reason=note.reason)
                 await self._writer.event(node, note)

@@ -133,6 +133,15 @@ class ContainerDevices(Message, frozen=True):
 
     resource: str = ""
     ids: tuple[str, ...] = ()
+    topology: Topology | None = None
+
+
+class ContainerMemory(Message, frozen=True):
+    """Memory of a container that is in one place; ``kind`` is ``memory`` or that of huge pages."""
+
+    kind: str = ""
+    size: int = 0
+    topology: Topology | None = None
 
 
 class ContainerResources(Message, frozen=True):
@@ -140,6 +149,8 @@ class ContainerResources(Message, frozen=True):
 
     name: str = ""
     devices: tuple[ContainerDevices, ...] = ()
+    processors: tuple[int, ...] = ()
+    memory: tuple[ContainerMemory, ...] = ()
 
 
 class PodResources(Message, frozen=True):

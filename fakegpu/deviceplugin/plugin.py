@@ -80,13 +80,13 @@ class Plugin:
         return grpc.method_handlers_generic_handler(
             messages.DEVICE_PLUGIN,
             {
-                "GetDevicePluginOptions": _unary(self._options, Empty),
+                "GetDevicePluginOptions": unary(self._options, Empty),
                 "ListAndWatch": grpc.unary_stream_rpc_method_handler(
                     self._list_and_watch, _reader(Empty), encode
                 ),
-                "GetPreferredAllocation": _unary(self._prefer, messages.PreferredRequest),
-                "Allocate": _unary(self._allocate, messages.AllocateRequest),
-                "PreStartContainer": _unary(self._pre_start, Ids),
+                "GetPreferredAllocation": unary(self._prefer, messages.PreferredRequest),
+                "Allocate": unary(self._allocate, messages.AllocateRequest),
+                "PreStartContainer": unary(self._pre_start, Ids),
             },
         )
 
@@ -128,7 +128,8 @@ def _reader(kind: type[M]) -> Callable[[bytes], M]:
     return lambda content: decode(kind, content)
 
 
-def _unary(method: Callable[..., Any], kind: type[Message]) -> grpc.RpcMethodHandler[Any, Any]:
+def unary(method: Callable[..., Any], kind: type[Message]) -> grpc.RpcMethodHandler[Any, Any]:
+    """A method of a service that takes such a message and answers with one."""
     return grpc.unary_unary_rpc_method_handler(method, _reader(kind), encode)
 
 

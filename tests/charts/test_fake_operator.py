@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from fakegpu import config as configuration
+from fakegpu.environment import with_environment
 from fakegpu.topology.document import read_topology
 from fakegpu.topology.sharing import chosen, read_plugin_config
 from tests.charts.rendering import (
@@ -210,7 +211,7 @@ def test_the_operator_accepts_what_each_variant_configures(values: Path) -> None
         )
         assert volume["hostPath"]["path"] == config.node.host_folder
         environment = {each["name"]: each.get("value", "") for each in container["env"]}
-        seconds = configuration.with_environment(config, environment).node.export_interval_s
+        seconds = with_environment(config, environment).node.export_interval_s
         assert f"{seconds:.0f}s" == environment["TOPOLOGY_MAX_EXPORT_INTERVAL"]
 
 

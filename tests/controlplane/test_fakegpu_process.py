@@ -117,7 +117,9 @@ def test_how_busy_a_pod_is_follows_from_the_priority_class_of_its_group(
     kwok_node("fp-groups", labels={POOL: "two"})
     wait_gpus(cp, "fp-groups", 2)
     path = pod_groups.format(namespace)
-    cp.client.create(path, {"metadata": {"name": "g"}, "spec": {"priorityClassName": "build"}})
+    kind = {"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup"}
+    spec = {"priorityClassName": "build"}
+    cp.client.create(path, {**kind, "metadata": {"name": "g"}, "spec": spec})
     here = Watcher(cp, namespace)
     grouped = {"pod-group-name": "g"}
     here.create(pod("p", limits={GPU: "1"}, nodeName="fp-groups", annotations=grouped))

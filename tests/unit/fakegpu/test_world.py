@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from fakegpu.config import Config, ConfigError, load, parse, with_environment
+from fakegpu.config import Config, ConfigError, parse
 from fakegpu.controller.inbox import OfMaps, OfNodes, OfPlugin, OfPods
 from fakegpu.controller.world import World
+from fakegpu.environment import load, with_environment
 from fakegpu.podwire import PodFacts
 from fakegpu.wire import Listed, MapFacts, NodeFacts, Seen
 from tests.unit.fakegpu.nodes import GPU, slicing, use

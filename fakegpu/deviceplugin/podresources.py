@@ -1,0 +1,132 @@
+"""The kubelet's interface that tells which container holds what and in which NUMA zone, served for
+tools that look for zones: a kubelet knows none of ours.
+
+    pod-resources/kubelet.sock                             v1.PodResourcesLister, ``List``
+    sys/devices/system/node/node<z>/cpulist                the processors of each zone
+
+Every answer is made from what is known at that moment: nobody subscribes to anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+import grpc.aio
+
+from fakegpu.deviceplugin import messages
+from fakegpu.deviceplugin.messages import (
+    ContainerDevices,
+    ContainerMemory,
+    ContainerResources,
+    Empty,
+    NumaNode,
+    PodResources,
+    PodResourcesList,
+    Topology,
+)
+from fakegpu.deviceplugin.plugin import STOP_S, unary
+from fakegpu.node.charged import Charge, ContainerKey, Request, charges
+from fakegpu.node.zones import cpulist, numa_of, processors
+from fakegpu.topology.nodetopology import NodeTopology
+
+SOCKET: Final = Path("pod-resources") / "kubelet.sock"
+NODES: Final = Path("sys") / "devices" / "system" / "node"
+
+
+class PodResourcesServer:
+    """One node's; ``requests`` asks what the containers of the node want of its processors."""
+
+    def __init__(
+        self,
+        folder: Path,
+        topology: Callable[[], NodeTopology | None],
+        requests: Callable[[], Awaitable[Mapping[ContainerKey, Request]]],
+    ) -> None:
+        self._folder = folder
+        self._topology = topology
+        self._requests = requests
+        self._written: tuple[range, ...] | None = None
+        self._server: grpc.aio.Server | None = None
+
+    async def run(self) -> None:
+        """Serve; ends by cancellation."""
+        await self.start()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await self.stop()
+
+    async def start(self) -> None:
+        """Listen on the socket."""
+        socket = self._folder / SOCKET
+        socket.parent.mkdir(parents=True, exist_ok=True)
+        socket.unlink(missing_ok=True)
+        server = grpc.aio.server()
+        handlers = {"List": unary(self._list, Empty)}
+        server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler(messages.POD_RESOURCES, handlers),)
+        )
+        server.add_insecure_port(f"unix://{socket}")
+        await server.start()
+        self._server = server
+
+    async def stop(self) -> None:
+        """Do not listen any more."""
+        if self._server is not None:
+            await self._server.stop(STOP_S)
+        (self._folder / SOCKET).unlink(missing_ok=True)
+
+    def show(self) -> None:
+        """Write the zones' processors, where they changed."""
+        topology = self._topology()
+        zones = processors(numa_of(topology)) if topology else ()
+        if zones == self._written:
+            return
+        for number, zone in enumerate(zones):
+            folder = self._folder / NODES / f"node{number}"
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "cpulist").write_text(cpulist(zone) + "\n")
+        for number in range(len(zones), len(self._written or ())):
+            (self._folder / NODES / f"node{number}" / "cpulist").unlink(missing_ok=True)
+        self._written = zones
+
+    async def _list(self, _request: Empty, _context: Any) -> PodResourcesList:
+        topology = self._topology()
+        if topology is None:
+            return PodResourcesList()
+        return listed(charges(topology, await self._requests()))
+
+
+def listed(charged: Mapping[ContainerKey, tuple[Charge, ...]]) -> PodResourcesList:
+    """The kubelet's message."""
+    pods: dict[tuple[str, str], list[ContainerResources]] = {}
+    for (namespace, pod, container), zones in charged.items():
+        told = ContainerResources(
+            container,
+            tuple(
+                ContainerDevices(resource, ids, _near(charge.zone))
+                for charge in zones
+                for resource, ids in charge.devices.items()
+            ),
+            tuple(number for charge in zones for number in charge.processors),
+            tuple(
+                ContainerMemory("memory", charge.memory, _near(charge.zone))
+                for charge in zones
+                if charge.memory
+            ),
+        )
+        pods.setdefault((namespace, pod), []).append(told)
+    return PodResourcesList(
+        tuple(
+            PodResources(name, namespace, tuple(containers))
+            for (namespace, name), containers in pods.items()
+        )
+    )
+
+
+def _near(zone: int) -> Topology:
+    return Topology((NumaNode(zone),))
