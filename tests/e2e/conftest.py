@@ -14,6 +14,7 @@ from typing import Final
 import pytest
 
 from gpuctl.fakeoperator import FakeOperator
+from gpuctl.product import ROOT
 from tests.building import build_for, fail_if_missing
 from tests.e2e.agent import FAILURES, POOL, POOLS, Agent
 from tests.e2e.containers import SHELL_IMAGE
@@ -86,16 +87,19 @@ def namespace(cp: ControlPlane) -> Iterator[str]:
     cp.client.wait_for(pods, lambda seen: not seen["items"], what=f"the pods of {name} to be gone")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def operator(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeOperator]:
+    """The operator's controller as a program; nothing of it is left for the next module."""
     running = FakeOperator(cp, tmp_path_factory.mktemp("operator"))
     running.install()
     running.configure(POOLS)
     with running:
         yield running
+    for roles in sorted((ROOT / "cluster").glob("fakegpu*-rbac.yaml")):
+        cp.kubectl("delete", "--ignore-not-found", "-f", str(roles))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def agent(
     cp: ControlPlane,
     node: RealNode,

@@ -1,0 +1,304 @@
+"""The fake GPU operator as its chart installs it, and what the seeds' readers do with it.
+
+The chart with its default values, our image, the chart's rights. The manifests are the seeds' own;
+images of their names hold a shell and start what the seed's would. Each test goes on where the one
+before has ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+import yaml
+
+from gpuctl.product import ROOT
+from tests.e2e.agent import GPU, POOL, wait_allocatable
+from tests.e2e.containers import Json, execute, wait_for_phase
+from tools.charts.copies import CHARTS
+from tools.charts.helm import helm
+from tools.controlplane import ControlPlane, wait_until
+from tools.controlplane.realnode import RealNode
+from tools.image import machine
+from tools.image.build import ensure_images
+
+pytestmark = pytest.mark.timeout(240)
+RELEASE: Final = "gpu-operator"
+READY_S: Final = 90.0
+#: Of the seeds' images what their manifests start: the name, and the entry point.
+IMAGES: Final = {
+    "nvidia/cuda-vector-add:v0.1": ("/bin/sh", "-c", "nvidia-smi; exec sleep 3600"),
+    "nvidia/cuda:12.4.1-base-ubuntu22.04": (),
+    "nvidia/cuda:11.8.0-base-ubuntu22.04": (),
+    "pytorch/pytorch:2.0.0-cuda11.8-cudnn8": ("/bin/sleep", "3600"),
+}
+SEED_001: Final = """
+apiVersion: v1
+kind: Pod
+metadata:
+  name: gpu-pod
+spec:
+  containers:
+  - name: gpu-container
+    image: nvidia/cuda-vector-add:v0.1
+    resources:
+      limits:
+        nvidia.com/gpu: 1
+    env:
+      - name: NODE_NAME
+        valueFrom:
+          fieldRef:
+            fieldPath: spec.nodeName
+"""
+LAB_TOLERATED: Final = """
+apiVersion: v1
+kind: Pod
+metadata:
+  name: tolerated-gpu-pod
+spec:
+  tolerations:
+  - key: "dedicated"
+    operator: "Equal"
+    value: "gpu"
+    effect: "NoSchedule"
+  nodeSelector:
+    nvidia.com/gpu: "true"
+  containers:
+  - name: training
+    image: pytorch/pytorch:2.0.0-cuda11.8-cudnn8
+    resources:
+      limits:
+        nvidia.com/gpu: 1
+"""
+LAB_FILE: Final = """
+version: v1
+sharing:
+  timeSlicing:
+    renameByDefault: false
+    failRequestsGreaterThanOne: false
+    resources:
+    - name: nvidia.com/gpu
+      replicas: 4  # Each physical GPU appears as 4 logical GPUs
+"""
+LAB_SHARED: Final = """
+apiVersion: v1
+kind: Pod
+metadata:
+  name: shared-gpu-pod-{number}
+spec:
+  containers:
+  - name: cuda
+    image: nvidia/cuda:11.8.0-base-ubuntu22.04
+    command: ["sleep", "3600"]
+    resources:
+      limits:
+        nvidia.com/gpu: 1  # Logical GPU
+"""
+
+
+class Release:
+    """The chart on the cluster, and its agent's pod."""
+
+    def __init__(self, plane: ControlPlane, directory: Path) -> None:
+        self._plane = plane
+        self.directory = directory
+
+    def upgrade(self, *words: str | Path) -> None:
+        """The seed's command; returns when all of its pods are ready."""
+        helm(
+            *("upgrade", "-i", RELEASE, CHARTS / "fake-gpu-operator"),
+            *("--namespace", RELEASE, "--create-namespace", *words),
+            kubeconfig=self._plane.kubeconfig,
+        )
+        for workload in ("deployment/fake-gpu-operator", "daemonset/device-plugin"):
+            wait = ("rollout", "status", workload, f"--timeout={READY_S:.0f}s")
+            self._plane.kubectl(*wait, "-n", RELEASE)
+
+    def agents(self) -> list[Json]:
+        """By the label that NVIDIA's plugin has."""
+        selector = "app.kubernetes.io/name=nvidia-device-plugin"
+        path = f"/api/v1/namespaces/{RELEASE}/pods?labelSelector={selector}"
+        found: list[Json] = self._plane.client.get(path)["items"]
+        return found
+
+    def metrics(self) -> str:
+        """What Prometheus gets of the Service."""
+        service = f"/api/v1/namespaces/{RELEASE}/services/nvidia-dcgm-exporter:gpu-metrics"
+        return self._plane.kubectl("get", "--raw", f"{service}/proxy/metrics")
+
+
+@pytest.fixture(scope="module")
+def release(
+    cp: ControlPlane, node: RealNode, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Release]:
+    """The image is on the node, the node in no pool, and nothing is installed."""
+    node.load(ensure_images().archive)
+    for name, entrypoint in IMAGES.items():
+        node.make_image(name, machine.shell(), entrypoint=entrypoint)
+    label(cp, node, **{POOL: None})
+    yield Release(cp, tmp_path_factory.mktemp("release"))
+    label(cp, node, **{POOL: None, "node-pool": None})
+    helm("uninstall", RELEASE, "--namespace", RELEASE, "--wait", kubeconfig=cp.kubeconfig)
+    cp.kubectl("delete", "namespace", RELEASE)
+
+
+def label(cp: ControlPlane, node: RealNode, **labels: str | None) -> None:
+    """None takes a label away."""
+    cp.client.patch(f"/api/v1/nodes/{node.name}", {"metadata": {"labels": labels}})
+
+
+def apply(cp: ControlPlane, namespace: str, *manifests: str, directory: Path) -> None:
+    """``kubectl apply -f``, as the seeds say it."""
+    for number, text in enumerate(manifests):
+        path = directory / f"manifest-{number}.yaml"
+        path.write_text(text)
+        cp.kubectl("apply", "-n", namespace, "-f", str(path))
+
+
+@pytest.mark.contract("S1-1", "S1-31", "S1-56")
+def test_the_quick_start_of_seed_001(
+    cp: ControlPlane, node: RealNode, release: Release, namespace: str
+) -> None:
+    """Label the node, install the chart, deploy the pod: its log is nvidia-smi's table."""
+    cp.kubectl("label", "node", node.name, f"{POOL}=default")
+    release.upgrade()
+    wait_until(lambda: len(release.agents()) == 1, what="the agent", timeout_s=READY_S)
+    wait_allocatable(cp, node, gpu=2)
+
+    apply(cp, namespace, SEED_001, directory=release.directory)
+    wait_for_phase(cp, namespace, "gpu-pod", "Running")
+
+    def table() -> str:
+        return cp.kubectl("logs", "-n", namespace, "gpu-pod")
+
+    wait_until(lambda: "Processes:" in table(), what="nvidia-smi's table in the log")
+    assert "|   0  Tesla-K80             Off | 00000001:00:00.0 Off |" in table()
+    assert "/ 11441MiB" in table()
+    on_host = node.places.directory / "runai" / "bin" / "nvidia-smi"
+    assert os.access(on_host, os.X_OK), "where the seed's agent knows it as /runai/bin/nvidia-smi"
+
+
+@pytest.mark.contract("S1-46", "S4-12")
+def test_the_service_of_the_exporter_tells_the_labs_metrics_with_the_pod(
+    cp: ControlPlane, release: Release, namespace: str
+) -> None:
+    """Each of the lab's list, for a pod that runs."""
+    apply(cp, namespace, SEED_001, directory=release.directory)
+    wait_for_phase(cp, namespace, "gpu-pod", "Running")
+    owner = f'container="gpu-container",namespace="{namespace}",pod="gpu-pod"}}'
+    wait_until(lambda: owner in release.metrics(), what="the pod's series")
+    told = {line.partition("{")[0] for line in release.metrics().splitlines() if owner in line}
+    assert told >= {
+        "DCGM_FI_DEV_GPU_UTIL",
+        "DCGM_FI_DEV_FB_USED",
+        "DCGM_FI_DEV_GPU_TEMP",
+        "DCGM_FI_DEV_POWER_USAGE",
+    }
+
+
+@pytest.mark.contract("S4-19")
+def test_the_labs_troubleshooting_finds_something(
+    cp: ControlPlane, node: RealNode, release: Release
+) -> None:
+    """The plugin's log by its label, and nvidia-smi on the machine itself by kubectl debug."""
+    selector = ("-l", "app.kubernetes.io/name=nvidia-device-plugin")
+    assert "registered" in cp.kubectl("logs", "-n", RELEASE, *selector, "--tail=-1")
+    operator = ("-l", "app.kubernetes.io/name=fake-gpu-operator")
+    assert cp.kubectl("logs", "-n", RELEASE, *operator)
+
+    program = "/host/var/lib/runai/bin/nvidia-smi"
+    image = "nvidia/cuda:11.8.0-base-ubuntu22.04"
+    words = ("debug", f"node/{node.name}", f"--image={image}", "--", program, "-L")
+    pod = cp.kubectl(*words).split()[3]
+    wait_for_phase(cp, "default", pod, "Succeeded")
+    listed = cp.kubectl("logs", pod)
+    assert [line.partition(" (")[0] for line in listed.splitlines()] == [
+        "GPU 0: Tesla-K80",
+        "GPU 1: Tesla-K80",
+    ]
+    assert release.agents()
+
+
+@pytest.mark.contract("S4-10", "S1-B32")
+def test_the_agent_survives_the_labs_taint(
+    cp: ControlPlane, node: RealNode, release: Release, namespace: str
+) -> None:
+    """A deleted agent comes back on the tainted node, and the lab's pod gets a GPU there."""
+    cp.kubectl("taint", "nodes", "-l", "nvidia.com/gpu=true", "dedicated=gpu:NoSchedule")
+    (before,) = release.agents()
+    cp.kubectl("delete", "pod", "-n", RELEASE, before["metadata"]["name"])
+    cp.kubectl("rollout", "status", "daemonset/device-plugin", "-n", RELEASE, "--timeout=60s")
+    (after,) = release.agents()
+    assert after["metadata"]["uid"] != before["metadata"]["uid"]
+    wait_allocatable(cp, node, gpu=2)
+
+    apply(cp, namespace, LAB_TOLERATED, directory=release.directory)
+    wait_for_phase(cp, namespace, "tolerated-gpu-pod", "Running")
+    assert execute(cp, namespace, "tolerated-gpu-pod", "nvidia-smi", "-L").count("UUID") == 1
+    cp.kubectl("taint", "nodes", node.name, "dedicated-")
+
+
+@pytest.mark.contract("S4-2", "S4-3", "S4-16", "S1-B12")
+def test_eight_pods_of_the_lab_share_two_gpus(
+    cp: ControlPlane, node: RealNode, release: Release, namespace: str
+) -> None:
+    """``--set-file config.map.config=gpu-config.yaml``; nvidia-smi in the first shows its GPU."""
+    file = release.directory / "gpu-config.yaml"
+    file.write_text(LAB_FILE)
+    release.upgrade("--reuse-values", "--set-file", f"config.map.config={file}")
+    seen = wait_allocatable(cp, node, gpu=8)
+    assert seen["metadata"]["labels"]["nvidia.com/gpu.replicas"] == "4"
+
+    pods = [LAB_SHARED.format(number=number) for number in range(1, 9)]
+    apply(cp, namespace, *pods, directory=release.directory)
+    for number in range(1, 9):
+        wait_for_phase(cp, namespace, f"shared-gpu-pod-{number}", "Running")
+
+    lines = [
+        execute(cp, namespace, f"shared-gpu-pod-{number}", "nvidia-smi", "-L").strip()
+        for number in range(1, 9)
+    ]
+    assert all(line.startswith("GPU 0: Tesla-K80 (UUID: GPU-") for line in lines)
+    assert sorted(lines.count(line) for line in {*lines}) == [4, 4]
+    table = execute(cp, namespace, "shared-gpu-pod-1", "nvidia-smi")
+    assert "/ 11441MiB" in table
+    owners = [f'pod="shared-gpu-pod-{number}"' for number in range(1, 9)]
+    wait_until(
+        lambda: all(f"{owner}" in release.metrics() for owner in owners),
+        what="a series for each pod that shares",
+    )
+
+
+@pytest.mark.contract("S0-15", "S0-3", "S0-11")
+def test_the_job_of_seed_000_prints_its_slice(
+    cp: ControlPlane, node: RealNode, release: Release, namespace: str
+) -> None:
+    """Its values file, its script for the layouts, its Job, and ``kubectl logs job/...``."""
+    values = ROOT / "config" / "fake-gpu-values.yaml"
+    release.upgrade("--reset-values", "--values", values)
+    label(cp, node, **{POOL: "medium", "node-pool": "medium"})
+    script = ROOT / "scripts" / "configure-mig-profiles.sh"
+    path = os.pathsep.join((str(Path(cp.program("kubectl")).parent), os.environ["PATH"]))
+    environment = {"PATH": path, "KUBECONFIG": str(cp.kubeconfig)}
+    subprocess.run([str(script)], check=True, env=environment, stdout=sys.stderr, timeout=60)
+    wait_allocatable(cp, node, **{"mig_2g__20gb": 12, "mig_1g__10gb": 4})
+
+    manifest = ROOT / "manifests" / "test-pods" / "test-job.yaml"
+    job = yaml.safe_load(manifest.read_text())["metadata"]["name"]
+    cp.kubectl("apply", "-n", namespace, "-f", str(manifest))
+    words = ("wait", "--for=condition=complete", f"job/{job}", "--timeout=60s")
+    cp.kubectl(*words, "-n", namespace)
+
+    log = cp.kubectl("logs", "-n", namespace, f"job/{job}")
+    assert log.splitlines()[2].startswith("| NVIDIA-SMI ")
+    assert "MIG devices:" in log
+    assert json.loads(cp.kubectl("get", "job", job, "-n", namespace, "-o", "json"))["status"][
+        "succeeded"
+    ]
+    assert GPU in cp.client.get(f"/api/v1/nodes/{node.name}")["status"]["allocatable"]
