@@ -1,0 +1,276 @@
+"""The device plugin before a made-up kubelet: what it registers, tells, and gives to containers."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import grpc.aio
+import pytest
+
+from fakegpu.agent import assigned
+from fakegpu.agent.desk import Desk
+from fakegpu.agent.folder import Folder
+from fakegpu.deviceplugin.fleet import Fleet
+from fakegpu.deviceplugin.messages import (
+    ContainerDevices,
+    ContainerResources,
+    Mount,
+    PodResources,
+    PodResourcesList,
+    Wish,
+)
+from fakegpu.node.supply import units
+from fakegpu.topology.nodetopology import Failure, NodeTopology
+from scheduler.watch.client import Client
+from tests.http.fakeapi import FakeApi, Json, failure, listed, reply
+from tests.http.madeupkubelet import PATIENCE_S, MadeUpKubelet
+from tests.unit.fakegpu.nodes import GPU, H200, fake, slicing
+
+PODS = "GET /api/v1/pods"
+FOUR = f"{H200}, gpuCount: 4"
+MAIN = "fake-nvidia-gpu.sock"
+
+
+class Node:
+    """A node's plugins, with the desk that the agent has."""
+
+    def __init__(self, client: Client, folder: Path, kubelet: MadeUpKubelet) -> None:
+        self.topology: NodeTopology | None = None
+        program = folder / "nvidia-smi"
+        program.write_bytes(b"#!")
+        self.folder = Folder(folder / "runai", Path("/on/host"))
+        assert self.folder.install(program)
+        self.given = 0
+        desk = Desk(
+            client,
+            "n",
+            "runai-reservation",
+            self.folder,
+            kubelet.folder / assigned.SOCKET,
+            lambda: self.topology,
+            self._given,
+        )
+        self.fleet = Fleet(kubelet.plugins, desk)
+
+    def tell(self, topology: NodeTopology) -> None:
+        """The node's topology is this now."""
+        self.topology = topology
+        self.fleet.tell(units(topology))
+
+    def _given(self) -> None:
+        self.given += 1
+
+
+@pytest.fixture
+async def kubelet() -> AsyncIterator[MadeUpKubelet]:
+    # A socket's path has at most 107 characters, and a test's own folder may be longer.
+    with tempfile.TemporaryDirectory() as folder:
+        running = MadeUpKubelet(Path(folder))
+        await running.start()
+        yield running
+        await running.stop()
+
+
+@pytest.fixture
+async def node(
+    client: Client, api: FakeApi, tmp_path: Path, kubelet: MadeUpKubelet
+) -> AsyncIterator[Node]:
+    api.script(PODS, reply(listed("1")))
+    running = Node(client, tmp_path, kubelet)
+    task = asyncio.create_task(running.fleet.run())
+    yield running
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def pod(name: str, gpus: int, chosen: str = "") -> Json:
+    """A pending pod on the node."""
+    limits = {"limits": {GPU: str(gpus)}}
+    return {
+        "metadata": {
+            "name": name,
+            "namespace": "team",
+            "uid": f"uid-{name}",
+            "annotations": {"gpu-scheduler.io/devices": chosen} if chosen else {},
+        },
+        "spec": {"nodeName": "n", "containers": [{"name": "c", "resources": limits}]},
+        "status": {"phase": "Pending"},
+    }
+
+
+def taken_in(**ids: tuple[str, ...]) -> PodResourcesList:
+    """What the kubelet tells: pods, and what their containers hold."""
+    return PodResourcesList(
+        tuple(
+            PodResources(
+                name,
+                "team",
+                (ContainerResources("c", (ContainerDevices(GPU, held),) if held else ()),),
+            )
+            for name, held in ids.items()
+        )
+    )
+
+
+async def healths(kubelet: MadeUpKubelet, wanted: dict[str, str]) -> None:
+    """Wait until the plugin has told just this."""
+    async for told in kubelet.lists(MAIN):
+        if told == wanted:
+            return
+    raise AssertionError(f"never told: {wanted}")
+
+
+@pytest.mark.contract("S1-32")
+async def test_each_resource_registers_once_on_its_own_socket(
+    node: Node, kubelet: MadeUpKubelet
+) -> None:
+    """v1beta1, ``fake-nvidia-gpu.sock``, and for others the resource's name; the ids are those of
+    the topology."""
+    found = fake(FOUR + ", resources: [{rdma/hca: 2}, {nvidia.com/mig-1g.10gb: 1}]")
+    node.tell(found)
+    registered = [await kubelet.next_plugin() for _ in range(3)]
+    assert {one.resource_name: one.endpoint for one in registered} == {
+        GPU: "fake-nvidia-gpu.sock",
+        "rdma/hca": "rdma_hca.sock",
+        "nvidia.com/mig-1g.10gb": "nvidia_com_mig_1g_10gb.sock",
+    }
+    assert {one.version for one in registered} == {"v1beta1"}
+    assert (await kubelet.options(MAIN)).get_preferred_allocation_available
+    await healths(kubelet, dict.fromkeys((gpu.id for gpu in found.gpus), "Healthy"))
+    assert kubelet.registered.empty()
+
+
+@pytest.mark.contract("S1-B12")
+async def test_a_kubelet_that_starts_anew_is_registered_with_again(
+    node: Node, kubelet: MadeUpKubelet
+) -> None:
+    """It has removed every socket; and one that removes ours alone is noticed too."""
+    node.tell(fake(FOUR))
+    await kubelet.next_plugin()
+
+    await kubelet.stop()
+    await kubelet.start()
+    assert (await kubelet.next_plugin()).resource_name == GPU
+
+    (kubelet.plugins / MAIN).unlink()
+    assert (await kubelet.next_plugin()).resource_name == GPU
+    assert (await kubelet.options(MAIN)).get_preferred_allocation_available
+
+
+@pytest.mark.contract("S1-B12")
+async def test_health_changes_both_ways_and_edits_arrive_on_the_open_stream(
+    node: Node, kubelet: MadeUpKubelet
+) -> None:
+    """Failed: unhealthy. Off the bus: not there. Recovered: healthy. A smaller pool: fewer."""
+    sound, broken = fake(FOUR), fake(FOUR, failures={1: Failure(48), 3: Failure(79, off_bus=True)})
+    ids = [gpu.id for gpu in sound.gpus]
+    node.tell(sound)
+    await kubelet.next_plugin()
+    told = kubelet.lists(MAIN)
+    assert await anext(told) == dict.fromkeys(ids, "Healthy")
+    node.tell(broken)
+    assert await anext(told) == {ids[0]: "Healthy", ids[1]: "Unhealthy", ids[2]: "Healthy"}
+    node.tell(sound)
+    assert await anext(told) == dict.fromkeys(ids, "Healthy")
+    node.tell(fake(f"{H200}, gpuCount: 1"))
+    assert await anext(told) == {ids[0]: "Healthy"}
+    await told.aclose()
+
+
+@pytest.mark.contract("S1-33", "S1-B20")
+async def test_a_container_gets_the_seeds_environment_and_mounts_that_it_cannot_write(
+    node: Node, kubelet: MadeUpKubelet
+) -> None:
+    found = fake(FOUR)
+    first, second = (gpu.id for gpu in found.gpus[:2])
+    node.tell(found)
+    await kubelet.next_plugin()
+
+    given = await kubelet.allocate(MAIN, first, second)
+
+    assert given.envs["MOCK_NVIDIA_VISIBLE_DEVICES"] == f"{first},{second}"
+    assert given.envs["NVIDIA_VISIBLE_DEVICES"] == f"{first},{second}"
+    assert given.envs["NODE_NAME"] == "n"
+    assert given.mounts == (
+        Mount(f"/run/fake-gpu/devices/{first}", f"/on/host/devices/{first}", True),
+        Mount(f"/run/fake-gpu/devices/{second}", f"/on/host/devices/{second}", True),
+        Mount("/bin/nvidia-smi", "/on/host/bin/nvidia-smi", True),
+    )
+    assert node.given == 1
+
+
+async def test_devices_that_are_no_gpus_bring_nothing_along(
+    node: Node, kubelet: MadeUpKubelet
+) -> None:
+    node.tell(fake(FOUR + ", resources: [{rdma/hca: 2}]"))
+    for _ in range(2):
+        await kubelet.next_plugin()
+    given = await kubelet.allocate("rdma_hca.sock", "rdma/hca-0")
+    assert (given.envs, given.mounts) == ({}, ())
+
+
+@pytest.mark.contract("S4-3")
+async def test_more_than_one_unit_of_a_shared_gpu_is_refused_where_the_file_says_so(
+    node: Node, kubelet: MadeUpKubelet
+) -> None:
+    """``failRequestsGreaterThanOne``; the text becomes the pod's message."""
+    found = fake(FOUR, sharing=slicing(2, more="failRequestsGreaterThanOne: true, "))
+    node.tell(found)
+    await kubelet.next_plugin()
+    one, two = (unit.id for unit in units(found)[GPU][:2])
+    with pytest.raises(grpc.aio.AioRpcError, match="maximum request size for shared") as refused:
+        await kubelet.allocate(MAIN, one, two)
+    assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert (await kubelet.allocate(MAIN, one)).envs["MOCK_NVIDIA_VISIBLE_DEVICES"] == one[:-3]
+
+
+async def test_the_pod_that_is_being_started_gets_what_was_chosen_for_it(
+    node: Node, kubelet: MadeUpKubelet, api: FakeApi
+) -> None:
+    """Of two pods of one size the kubelet has taken in the second: its choice is preferred."""
+    found = fake(FOUR)
+    ids = [gpu.id for gpu in found.gpus]
+    api.script(PODS, reply(listed("1", pod("a", 1, "gpu:0"), pod("b", 1, "gpu:2"))))
+    kubelet.pods = taken_in(b=())
+    node.tell(found)
+    await kubelet.next_plugin()
+    assert await kubelet.prefer(MAIN, Wish(tuple(ids), (), 1)) == (ids[2],)
+    kubelet.pods = taken_in(a=(), b=(ids[2],))
+    assert await kubelet.prefer(MAIN, Wish((ids[0], ids[1], ids[3]), (), 1)) == (ids[0],)
+
+
+async def test_without_an_answer_of_the_api_server_devices_are_given_by_index(
+    node: Node, kubelet: MadeUpKubelet, api: FakeApi
+) -> None:
+    found = fake(FOUR)
+    ids = tuple(gpu.id for gpu in found.gpus)
+    api.script(PODS, failure(500))
+    node.tell(found)
+    await kubelet.next_plugin()
+    assert await kubelet.prefer(MAIN, Wish(ids[1:], (), 2)) == ids[1:3]
+
+
+async def test_who_holds_what_is_written_once_for_each_change(kubelet: MadeUpKubelet) -> None:
+    """Other resources than the node's own are nobody's business here."""
+    written: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+    recorded = "{}"
+
+    async def write(key: str, text: str) -> None:
+        nonlocal recorded
+        recorded = text
+        written.put_nowait((key, text))
+
+    kubelet.pods = taken_in(a=("GPU-2", "GPU-1"), b=())
+    follower = assigned.Follower(kubelet.folder, lambda: (GPU,), lambda: recorded, write)
+    task = asyncio.create_task(follower.run())
+    async with asyncio.timeout(PATIENCE_S):
+        assert await written.get() == ("assigned.json", '{"team/a/c":["GPU-1","GPU-2"]}')
+        kubelet.pods = taken_in(b=("GPU-1",))
+        follower.given()
+        assert await written.get() == ("assigned.json", '{"team/b/c":["GPU-1"]}')
+    assert written.empty()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
