@@ -22,6 +22,7 @@ from fakegpu.exporter import server
 from fakegpu.exporter.asking import Asking, asked_pods
 from fakegpu.exporter.metrics import Exported, host_name
 from fakegpu.node.labels import can_be_numbered
+from fakegpu.node.podfiles import pod_files
 from fakegpu.node.reading import Reading, read_all
 from fakegpu.node.supply import Supply, units
 from fakegpu.process import news_within, serving, stopped_by_signals
@@ -169,9 +170,16 @@ class App:
                 read_all(topology, self._rng.randint, self._asking.of) if topology else ()
             )
             self._folder.write(self._readings)
+            self._folder.write_pods(self._pod_files())
             if self._pod_resources is not None:
                 self._pod_resources.show()
             await news_within(self._news, self._config.node.export_interval_s)
+
+    def _pod_files(self) -> dict[str, bytes]:
+        topology, reservations = self._topology, self._config.reservation_namespace
+        if topology is None:
+            return {}
+        return pod_files(topology, reservations, self._rng.randint, self._asking.of)
 
     async def _label(self) -> None:
         """Say on the node whether the scheduler may choose devices by number."""

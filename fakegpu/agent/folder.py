@@ -2,6 +2,7 @@
 
     bin/nvidia-smi
     devices/GPU-.../reading.json      one folder for each device, mounted into who holds it
+    proc/pod/...                      what pods on reserved GPUs do, for the node's own agents
 
 A container sees the folders of its own devices and nothing of anybody else. Files are replaced as a
 whole, so a reader never sees a half; a folder stays while its device exists.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,7 @@ from fakegpu.node.reading import Reading
 
 SMI: Final = "nvidia-smi"
 FILE: Final = "reading.json"
+POD_FILES: Final = "proc/pod"
 #: Where containers find their devices.
 IN_CONTAINER: Final = Path("/run/fake-gpu/devices")
 SMI_IN_CONTAINER: Final = Path("/bin/nvidia-smi")
@@ -72,6 +74,16 @@ class Folder:
             _replace(devices / gone, b"{}")
         self._written = shown
 
+    def write_pods(self, files: Mapping[str, bytes]) -> None:
+        """Show what pods do, and forget pods that are gone; others' files are not touched."""
+        pods = self._path / POD_FILES
+        for name, content in files.items():
+            place = self._path / name
+            _replace(place.parent, content, place.name)
+        shown = {Path(name).relative_to(POD_FILES).parts[0] for name in files}
+        for gone in {path.name for path in pods.glob("*")} - shown:
+            shutil.rmtree(pods / gone)
+
     def _there(self, devices: Path) -> set[str]:
         if self._written:
             return set(self._written)
@@ -87,8 +99,8 @@ def _files(readings: Iterable[Reading]) -> Iterator[tuple[str, bytes]]:
             yield instance.uuid, msgspec.json.encode(alone)
 
 
-def _replace(folder: Path, content: bytes) -> None:
+def _replace(folder: Path, content: bytes, name: str = FILE) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    fresh = folder / f".{FILE}.new"
+    fresh = folder / f".{name}.new"
     fresh.write_bytes(content)
-    os.replace(fresh, folder / FILE)
+    os.replace(fresh, folder / name)

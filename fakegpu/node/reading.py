@@ -154,7 +154,7 @@ def _parts(status: Status, draw: Draw, asked: Asked) -> tuple[Part, ...]:
     GPU without holding it are shown with it, under its holder.
     """
     usages = [
-        (_busy(uid, usage, draw, asked), usage.fb_used)
+        (busy(uid, usage, draw, asked), usage.fb_used)
         for uid, usage in status.pod_gpu_usage_status.items()
     ]
     pods: dict[tuple[str, str], list[AllocatedBy]] = {}
@@ -162,7 +162,7 @@ def _parts(status: Status, draw: Draw, asked: Asked) -> tuple[Part, ...]:
         pods.setdefault((holder.namespace, holder.pod), []).append(holder)
     groups = list(pods.values())
     if len(groups) != len(usages):
-        usages = [(_total(100, (busy for busy, _ in usages)), sum(used for _, used in usages))]
+        usages = [(_total(100, (share for share, _ in usages)), sum(used for _, used in usages))]
         groups = [list(status.held_by)]
     return tuple(
         _part(holder, *(shown if number == 0 else (0, 0)))
@@ -181,7 +181,8 @@ def _part(holder: AllocatedBy, busy: int, used: int) -> Part:
     )
 
 
-def _busy(uid: str, usage: Usage, draw: Draw, asked: Asked) -> int:
+def busy(uid: str, usage: Usage, draw: Draw, asked: Asked) -> int:
+    """How busy a pod keeps a GPU at this moment; per cent."""
     if usage.use_knative_utilization:
         return max(0, min(100, asked(uid)))
     return draw(usage.utilization.min, usage.utilization.max)

@@ -54,7 +54,8 @@ def slicing(replicas: int, resource: str = GPU, more: str = "") -> str:
 def use(name: str = "p", *, gpus: int = 1, resource: str = GPU, **more: Any) -> PodUse:
     """A running pod with one container."""
     needs = (Need("c", resource, gpus),) if gpus else ()
-    return PodUse(uid=f"uid-{name}", namespace="team", name=name, **{"needs": needs, **more})
+    told = {"namespace": "team", "needs": needs, **more}
+    return PodUse(uid=f"uid-{name}", name=name, **told)
 
 
 def holders(found: NodeTopology) -> list[str]:
