@@ -30,6 +30,9 @@ from tests.charts.rendering import (
 AGENT = "nvidia-device-plugin-ctr"
 #: The label by which the controller marks nodes with a kubelet.
 SELECTOR = {"nvidia.com/gpu.deploy.device-plugin": "true"}
+#: The Services.
+EXPORTER, KWOK = "nvidia-dcgm-exporter", "nvidia-dcgm-exporter-kwok"
+TOPOLOGY = "topology-server"
 DEDICATED = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
 
 
@@ -119,21 +122,19 @@ def test_the_exporters_service_finds_the_agents_and_nothing_shares_its_name() ->
 @pytest.mark.parametrize(
     ("words", "has_agent", "services"),
     [
-        pytest.param((), True, {"nvidia-dcgm-exporter", "topology-server"}, id="all"),
-        pytest.param(
-            ("topologyServer.enabled=false",), True, {"nvidia-dcgm-exporter"}, id="no-topology"
-        ),
-        pytest.param(("statusExporter.enabled=false",), True, {"topology-server"}, id="no-metrics"),
+        pytest.param((), True, {EXPORTER, KWOK, TOPOLOGY}, id="all"),
+        pytest.param(("topologyServer.enabled=false",), True, {EXPORTER, KWOK}, id="no-topology"),
+        pytest.param(("statusExporter.enabled=false",), True, {KWOK, TOPOLOGY}, id="no-metrics"),
         pytest.param(
             ("devicePlugin.enabled=false",),
             True,
-            {"nvidia-dcgm-exporter", "topology-server"},
+            {EXPORTER, KWOK, TOPOLOGY},
             id="no-devicePlugin",
         ),
         pytest.param(
             ("devicePlugin.enabled=false", "statusExporter.enabled=false"),
             False,
-            {"topology-server"},
+            {KWOK, TOPOLOGY},
             id="no-agent",
         ),
     ],
@@ -169,6 +170,12 @@ def test_each_part_can_be_switched_off(
         "devicePlugin.readinessProbe.periodSeconds=77",
         "statusExporter.topologyMaxExportInterval=3s",
         "statusExporter.serviceMonitor=true",
+        "statusExporter.kwok.enabled=false",
+        "statusExporter.nodeResourceTopology.enabled=true",
+        "statusExporter.podResources.enabled=true",
+        "statusExporter.dashboard.enabled=true",
+        "statusUpdater.runaiIntegration.enabled=true",
+        "placeholders.enabled=false",
         "statusUpdater.disableNodeLabeling=true",
         "prometheus.url=http://other:9090",
         "runtimeClass.enabled=false",
@@ -264,7 +271,7 @@ def test_openshift_gets_its_constraint_and_chooses_the_controllers_user() -> Non
     assert binding["roleRef"]["name"] == "system:openshift:scc:privileged"
     (subject,) = binding["subjects"]
     assert subject["name"] == "nvidia-device-plugin"
-    pod = one(found, "Deployment")["spec"]["template"]["spec"]
+    pod = one(found, "Deployment", "fake-gpu-operator")["spec"]["template"]["spec"]
     assert pod["securityContext"].keys() == {"runAsNonRoot", "seccompProfile"}
 
 

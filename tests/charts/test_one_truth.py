@@ -77,8 +77,9 @@ def test_the_default_release_installs_exactly_what_cluster_says(name: str) -> No
 
 
 def test_the_fake_operators_release_installs_exactly_its_own_files() -> None:
-    """With the namespace of reservations, which is off by default."""
-    words = settings("reservation.enabled=true")
+    """With the namespace of reservations and the kind of NUMA zones, which are off by default."""
+    zones = "statusExporter.nodeResourceTopology.enabled=true"
+    words = settings("reservation.enabled=true", zones)
     rendered = {key(each): bare(each) for each in objects(FAKE, *words)}
     for path in copies.sources("fake-gpu-operator"):
         for source in yaml.safe_load_all(path.read_text(encoding="utf-8")):

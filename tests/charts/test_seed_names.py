@@ -191,7 +191,7 @@ def test_the_seeds_selectors_find_both_programs() -> None:
     template = webhook["spec"]["template"]["metadata"]
     assert template["labels"]["app"] == "gpu-webhook"
     assert template["annotations"]["kubectl.kubernetes.io/default-container"] == "webhook"
-    operator = one(objects(FAKE), "Deployment")
+    operator = one(objects(FAKE), "Deployment", "fake-gpu-operator")
     labels = operator["spec"]["template"]["metadata"]["labels"]
     assert operator["metadata"]["namespace"] == "gpu-operator"
     assert labels["app.kubernetes.io/name"] == "fake-gpu-operator"

@@ -51,6 +51,7 @@ def test_templates_ask_neither_the_cluster_nor_chance_nor_the_clock(chart: Path)
             assert not found, f"{path.name}: {found}"
 
 
+@pytest.mark.contract("S1-75")
 @pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart.name)
 def test_each_value_may_be_null(chart: Path) -> None:
     """A dozen at a time, and each section as a whole."""
@@ -61,6 +62,7 @@ def test_each_value_may_be_null(chart: Path) -> None:
         assert objects(chart, *settings(*(f"{name}=null" for name in batch))), batch
 
 
+@pytest.mark.contract("S1-75")
 @pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart.name)
 def test_values_of_a_release_that_knew_none_of_them_give_the_same_objects(chart: Path) -> None:
     """``helm upgrade --reuse-values`` brings no value that is new here; with none at all the same

@@ -13,6 +13,10 @@ from tools.charts.values import read
 ROOT: Final = Path(__file__).parents[2]
 CHARTS: Final = ROOT / "charts"
 SCHEDULER: Final = CHARTS / "gpu-scheduler"
+DASHBOARDS: Final = {
+    "gpu-scheduler/files/dashboards/gpu-scheduler.json": dashboard.SCHEDULER,
+    "fake-gpu-operator/files/dashboards/gpu-dashboard.json": dashboard.GPUS,
+}
 #: Of cluster/, what each chart installs.
 INSTALLED: Final = {
     "gpu-scheduler": (
@@ -23,7 +27,12 @@ INSTALLED: Final = {
         "fencing-policy.yaml",
         "flow-schemas.yaml",
     ),
-    "fake-gpu-operator": ("fakegpu-rbac.yaml", "fakegpu-node-rbac.yaml"),
+    "fake-gpu-operator": (
+        "fakegpu-rbac.yaml",
+        "fakegpu-node-rbac.yaml",
+        "fakegpu-zones-rbac.yaml",
+        "crd-noderesourcetopologies.yaml",
+    ),
 }
 
 
@@ -41,7 +50,8 @@ def charts() -> list[Path]:
 def everything() -> dict[Path, str]:
     """Path and text of each written file."""
     result: dict[Path, str] = {}
-    result[SCHEDULER / "files/dashboards/gpu-scheduler.json"] = dashboard.render()
+    for path, board in DASHBOARDS.items():
+        result[CHARTS / path] = dashboard.render(board)
     for chart in charts():
         for source in sources(chart.name):
             result[chart / "files/cluster" / source.name] = source.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The Grafana dashboard, from a short table: title, expression, unit.
+"""The Grafana dashboards, each from a short table: title, expression, unit.
 
 A test reads every metric's name out of the expressions and looks for it in the programs' own
 tables, so that no panel stays empty because a metric was renamed.
@@ -7,10 +7,11 @@ tables, so that no panel stays empty because a metric was renamed.
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 #: Title, the expression of each line with its legend, and Grafana's unit.
-PANELS: Final[tuple[tuple[str, tuple[tuple[str, str], ...], str], ...]] = (
+Panel = tuple[str, tuple[tuple[str, str], ...], str]
+PANELS: Final[tuple[Panel, ...]] = (
     (
         "Pods placed and refused",
         (("sum by (result) (rate(scheduler_schedule_attempts_total[5m]))", "{{result}}"),),
@@ -82,20 +83,46 @@ PANELS: Final[tuple[tuple[str, tuple[tuple[str, str], ...], str], ...]] = (
         "s",
     ),
 )
+#: The lab's three, which are scraped off every node.
+GPU_PANELS: Final[tuple[Panel, ...]] = (
+    (
+        "GPU Utilization %",
+        (("DCGM_FI_DEV_GPU_UTIL", "{{Hostname}} GPU {{gpu}} {{pod}}"),),
+        "percent",
+    ),
+    (
+        "GPU Memory Used",
+        (("DCGM_FI_DEV_FB_USED", "{{Hostname}} GPU {{gpu}} {{pod}}"),),
+        "decmbytes",
+    ),
+    ("GPU Temperature", (("DCGM_FI_DEV_GPU_TEMP", "{{Hostname}} GPU {{gpu}}"),), "celsius"),
+)
 _WIDTH: Final = 12
 _HEIGHT: Final = 8
 _SOURCE: Final = {"type": "prometheus", "uid": "${datasource}"}
 
 
-def render() -> str:
+class Board(NamedTuple):
+    """One dashboard."""
+
+    uid: str
+    title: str
+    panels: tuple[Panel, ...]
+
+
+SCHEDULER: Final = Board("gpu-scheduler", "gpu-scheduler", PANELS)
+GPUS: Final = Board("gpu-utilization", "GPU Utilization", GPU_PANELS)
+
+
+def render(board: Board) -> str:
     """The dashboard's JSON."""
-    return json.dumps(_dashboard(), indent=2) + "\n"
+    return json.dumps(_dashboard(board), indent=2) + "\n"
 
 
-def _dashboard() -> dict[str, Any]:
+def _dashboard(board: Board) -> dict[str, Any]:
     return {
-        "uid": "gpu-scheduler",
-        "title": "gpu-scheduler",
+        "uid": board.uid,
+        "title": board.title,
         "tags": ["gpu", "scheduler"],
         "schemaVersion": 39,
         "editable": True,
@@ -104,7 +131,7 @@ def _dashboard() -> dict[str, Any]:
         "templating": {
             "list": [{"name": "datasource", "type": "datasource", "query": "prometheus"}]
         },
-        "panels": [_panel(number, *panel) for number, panel in enumerate(PANELS)],
+        "panels": [_panel(number, *panel) for number, panel in enumerate(board.panels)],
     }
 
 

@@ -35,6 +35,16 @@ app.kubernetes.io/part-of: gpu-scheduler
 {{- end -}}
 {{- end -}}
 
+{{/* Whether NUMA zones are told as NodeResourceTopology. */}}
+{{- define "fake-gpu-operator.zones" -}}
+{{- if ((.Values.statusExporter | default dict).nodeResourceTopology | default dict).enabled -}}yes{{- end -}}
+{{- end -}}
+
+{{/* Whether agents serve the pod resources API with NUMA zones. */}}
+{{- define "fake-gpu-operator.podResources" -}}
+{{- if ((.Values.statusExporter | default dict).podResources | default dict).enabled -}}yes{{- end -}}
+{{- end -}}
+
 {{/* The agent's HTTP port. */}}
 {{- define "fake-gpu-operator.agentPort" -}}
 {{- ((.Values.operatorConfig | default dict).node | default dict).port | default 9400 -}}
@@ -62,7 +72,13 @@ app.kubernetes.io/part-of: gpu-scheduler
 {{- $_ := set $node "folder" "/runai" -}}
 {{- $_ := set $node "hostFolder" ($plugin.hostFolder | default "/var/lib/runai") -}}
 {{- $_ := set $node "prometheusUrl" ((.Values.prometheus | default dict).url | default "") -}}
+{{- if include "fake-gpu-operator.podResources" . -}}
+{{- $_ := set $node "podResourcesFolder" "/pod-resources" -}}
+{{- end -}}
 {{- $_ := set $config "node" $node -}}
+{{- if include "fake-gpu-operator.zones" . -}}
+{{- $_ := set $config "nodeResourceTopology" (dict "enabled" true) -}}
+{{- end -}}
 {{- toYaml $config -}}
 {{- end -}}
 

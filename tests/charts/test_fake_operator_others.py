@@ -1,0 +1,199 @@
+"""The fake operator's chart beside others: tools that look for an operator, real GPUs, Run:ai,
+NUMA zones, Grafana."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from fakegpu.config import Config, parse
+from fakegpu.exporter.metrics import Exported, render
+from fakegpu.node.reading import read_all
+from tests.charts.rendering import FAKE, Json, containers, kinds, objects, one, preset, settings
+from tests.unit.fakegpu.nodes import fake
+from tools.charts.copies import ROOT
+
+SERIES = re.compile(r"\bDCGM_[A-Z_]+\b")
+
+
+def config_of(found: list[Json]) -> Config:
+    text = one(found, "ConfigMap", "fake-gpu-operator-config")["data"]["config.yaml"]
+    return parse(text.encode())
+
+
+def told() -> set[str]:
+    """The names of all series that an exporter tells."""
+    topology = fake("gpus: [{type: t4, count: 1}]")
+    gpus = read_all(topology, lambda low, high: low, lambda uid: 0)
+    return set(SERIES.findall(render(Exported("n", gpu) for gpu in gpus)))
+
+
+@pytest.mark.contract("S1-1")
+def test_the_chart_is_installed_as_the_seeds_and_lives_in_whichever_namespace() -> None:
+    """``helm install gpu-operator fake-gpu-operator -n gpu-operator``."""
+    meta = yaml.safe_load((FAKE / "Chart.yaml").read_text(encoding="utf-8"))
+    assert meta["name"] == "fake-gpu-operator"
+    images = {
+        container["image"]
+        for each in objects(FAKE, release="gpu-operator", namespace="gpu-operator")
+        if each["kind"] in ("Deployment", "DaemonSet")
+        for container in containers(each).values()
+    }
+    assert images == {"gpu-scheduler:latest"}
+
+
+@pytest.mark.contract("S1-B1")
+def test_no_object_knows_another_namespace_than_the_releases() -> None:
+    found = objects(FAKE, release="mine", namespace="elsewhere")
+
+    theirs = {each["metadata"].get("namespace") for each in found} - {None}
+    assert theirs == {"elsewhere", "kube-system"}
+    plugin = [each for each in found if each["metadata"].get("namespace") == "kube-system"]
+    assert {each["kind"] for each in plugin} == {"Role", "RoleBinding"}, "the plugin's files"
+    assert config_of(found).topology.namespace == "elsewhere"
+    subjects = [one for each in found for one in each.get("subjects", [])]
+    assert {one["namespace"] for one in subjects} == {"elsewhere"}
+
+
+@pytest.mark.contract("S1-B22")
+def test_no_pod_names_a_secret_that_nobody_makes() -> None:
+    """``gcr-secret`` was one: pods name the values' ``imagePullSecrets``, and by default none."""
+
+    def secrets(*words: str) -> list[Any]:
+        return [
+            each["spec"]["template"]["spec"].get("imagePullSecrets")
+            for each in objects(FAKE, *words)
+            if each["kind"] in ("Deployment", "DaemonSet")
+        ]
+
+    assert set(secrets()) == {None}
+    assert "gcr-secret" not in str(objects(FAKE))
+    mine = secrets(*settings("imagePullSecrets[0].name=mine"))
+    assert [{"name": "mine"}] in mine
+
+
+@pytest.mark.contract("S1-74")
+def test_whoever_looks_for_an_operator_finds_one_unless_there_is_a_real_one() -> None:
+    found = objects(FAKE)
+    assert one(found, "Deployment", "gpu-operator")["spec"]["replicas"] == 0
+    names = one(found, "CustomResourceDefinition", "clusterpolicies.nvidia.com")["spec"]["names"]
+    assert names["kind"] == "ClusterPolicy"
+
+    without = objects(FAKE, *settings("placeholders.enabled=false"))
+    assert "CustomResourceDefinition" not in kinds(without)
+    assert {e["metadata"]["name"] for e in without if e["kind"] == "Deployment"} == {
+        "fake-gpu-operator"
+    }
+
+
+@pytest.mark.contract("S1-76")
+def test_beside_real_gpus_nothing_is_there_that_the_real_operator_brings() -> None:
+    """Real nodes are left alone: only labelled ones are in a pool."""
+    found = objects(FAKE, *preset("beside-real-gpus", FAKE), namespace="fake-gpu-operator")
+
+    assert not {"DaemonSet", "RuntimeClass", "CustomResourceDefinition"} & kinds(found)
+    names = {(each["kind"], each["metadata"]["name"]) for each in found}
+    assert ("Service", "nvidia-dcgm-exporter") not in names
+    assert ("Deployment", "gpu-operator") not in names
+    assert ("Service", "nvidia-dcgm-exporter-kwok") in names, "fake nodes have metrics"
+
+
+@pytest.mark.contract("S1-51")
+def test_the_kwok_exporters_service_leads_to_the_controller() -> None:
+    found = objects(FAKE)
+    service = one(found, "Service", "nvidia-dcgm-exporter-kwok")
+
+    (port,) = service["spec"]["ports"]
+    assert (port["port"], port["targetPort"]) == (9400, "http")
+    pod = one(found, "Deployment", "fake-gpu-operator")["spec"]["template"]
+    assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
+
+
+@pytest.mark.contract("S1-44")
+def test_run_ais_names_of_the_metrics_are_there_on_request_and_once() -> None:
+    """A rule ``fake-gpu-operator-kwok-dcgm`` with three records, of series that we tell."""
+    assert "PrometheusRule" not in kinds(objects(FAKE))
+    found = objects(FAKE, *settings("statusUpdater.runaiIntegration.enabled=true"))
+    rule = one(found, "PrometheusRule", "fake-gpu-operator-kwok-dcgm")
+    assert rule["metadata"]["namespace"] == "runai"
+    assert rule["metadata"]["labels"]["app"] == "nvidia-dcgm-exporter"
+    (group,) = rule["spec"]["groups"]
+    assert group["name"] == "kwok-dcgm-metrics"
+    records = {each["record"]: each["expr"] for each in group["rules"]}
+    assert set(records) == {
+        "runai_dcgm_gpu_utilization",
+        "runai_dcgm_gpu_used_mebibytes",
+        "runai_dcgm_gpu_total_mebibytes",
+    }
+    for expression in records.values():
+        assert set(SERIES.findall(expression)) <= told()
+        assert "group_left(nodepool) runai_node_nodepool_excluded" in expression
+
+
+@pytest.mark.contract("S1-52", "S1-53")
+def test_numa_zones_are_told_on_request_with_rights_kind_and_sockets() -> None:
+    plain = objects(FAKE)
+    assert not config_of(plain).node_resource_topology.enabled
+    assert "NodeResourceTopology" not in str(plain)
+    zones = "statusExporter.nodeResourceTopology"
+    found = objects(FAKE, *settings(f"{zones}.enabled=true"))
+    assert config_of(found).node_resource_topology.enabled
+    one(found, "ClusterRole", "fake-gpu-operator-zones")
+    crd = "noderesourcetopologies.topology.node.k8s.io"
+    kept = one(found, "CustomResourceDefinition", crd)["metadata"]["annotations"]
+    assert kept["helm.sh/resource-policy"] == "keep"
+    bare = objects(FAKE, *settings(f"{zones}.enabled=true,{zones}.installCRD=false"))
+    assert crd not in {each["metadata"]["name"] for each in bare}
+
+    served = objects(FAKE, *settings("statusExporter.podResources.enabled=true"))
+    folder = config_of(served).node.pod_resources_folder
+    daemon = one(served, "DaemonSet")
+    (container,) = containers(daemon).values()
+    (mount,) = [each for each in container["volumeMounts"] if each["mountPath"] == folder]
+    volumes = {v["name"]: v for v in daemon["spec"]["template"]["spec"]["volumes"]}
+    assert volumes[mount["name"]]["hostPath"]["path"] == "/var/lib/fake-gpu-operator"
+
+
+@pytest.mark.contract("S4-13")
+def test_the_labs_dashboard_can_be_imported_and_asks_for_series_that_we_tell() -> None:
+    found = objects(
+        FAKE,
+        *settings(
+            "statusExporter.dashboard.enabled=true,statusExporter.dashboard.namespace=monitoring"
+        ),
+    )
+    board = one(found, "ConfigMap", "gpu-dashboard")
+    assert board["metadata"]["namespace"] == "monitoring"
+    assert board["metadata"]["labels"]["grafana_dashboard"] == "1"
+    content = json.loads(board["data"]["gpu-dashboard.json"])
+    assert content["title"] == "GPU Utilization"
+    titles = [panel["title"] for panel in content["panels"]]
+    assert titles == ["GPU Utilization %", "GPU Memory Used", "GPU Temperature"]
+    for panel in content["panels"]:
+        assert set(SERIES.findall(panel["targets"][0]["expr"])) <= told()
+        assert {"type", "datasource", "gridPos"} <= panel.keys()
+
+
+@pytest.mark.contract("S1-77")
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("build", "venv"),
+        ("lint", "lint"),
+        ("chart-render-guard", "test-charts"),
+        ("test", "test"),
+        ("e2e", "e2e"),
+        ("setup-e2e", "controlplane"),
+        ("teardown-e2e", "clean"),
+    ],
+)
+def test_the_seeds_make_targets_have_counterparts(theirs: str, ours: str) -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "fakegpu.md").read_text(encoding="utf-8")
+
+    assert re.search(rf"^{ours}:.*## ", makefile, re.MULTILINE)
+    assert f"| `make {theirs}` | `make {ours}` |" in page
