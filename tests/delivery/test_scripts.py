@@ -55,9 +55,9 @@ SCRIPTS = sorted(
 )
 
 
-def dry(script: str, *words: str) -> str:
+def dry(script: str, *words: str, **more: str) -> str:
     """What a script would do, with the repository's folder taken out."""
-    environment = {"PATH": os.environ["PATH"], "DRY_RUN": "1"}
+    environment = {"PATH": os.environ["PATH"], "DRY_RUN": "1", **more}
     ended = subprocess.run(
         [ROOT / script, *words],
         env=environment,
@@ -315,3 +315,52 @@ def test_what_is_missing_is_named_at_once_and_before_anything_is_done(
     assert ended.returncode == 1
     assert re.fullmatch(r"[\w-]+\.sh: install these first: docker kind kubectl.*\n", ended.stderr)
     assert ended.stdout == ""
+
+
+def test_the_step_for_other_peoples_ci_brings_up_all_in_a_cluster_that_is_there() -> None:
+    """Workers get the pools in order; the last pool is for all that remain."""
+    text = dry("scripts/fake-gpus-in-kind.sh", CLUSTER="mine", POOLS="mig whole")
+    in_order(
+        text,
+        "# needs: docker kind kubectl helm",
+        "use-context kind-mine",
+        "kind load docker-image gpu-scheduler:latest --name mine",
+        "kind load docker-image gpu-scheduler-check:latest --name mine",
+        "helm upgrade --install gpu-operator charts/fake-gpu-operator",
+        "--values examples/cluster/fake-gpu-values.yaml --wait",
+        "label node mine-worker --overwrite run.ai/simulated-gpu-node-pool=mig gpu-node-name=node1",
+        "label node mine-worker2 --overwrite run.ai/simulated-gpu-node-pool=whole",
+        "label node mine-worker4 --overwrite run.ai/simulated-gpu-node-pool=whole",
+        "helm upgrade --install gpu-scheduler charts/gpu-scheduler",
+        "wait node/mine-worker node/mine-worker2",
+    )
+    assert "kind create" not in text
+    assert "docker" not in dry("scripts/fake-gpus-in-kind.sh", BUILD="")
+
+
+def test_the_action_runs_the_script_with_its_inputs() -> None:
+    action = yaml.safe_load((ROOT / ".github/actions/fake-gpus/action.yml").read_text())
+    (step,) = action["runs"]["steps"]
+    wanted = {f"${{{{ inputs.{name} }}}}" for name in action["inputs"]}
+    folder = ROOT / ".github/actions/fake-gpus"
+    script = step["run"].rpartition("$GITHUB_ACTION_PATH")[2].strip().strip('"')
+
+    assert action["runs"]["using"] == "composite"
+    assert set(step["env"].values()) == wanted
+    assert Path(f"{folder}{script}").resolve() == ROOT / "scripts/fake-gpus-in-kind.sh"
+    ended = subprocess.run(
+        ["bash", "-e", "-c", step["run"]],
+        env={
+            "PATH": os.environ["PATH"],
+            "DRY_RUN": "1",
+            "GITHUB_ACTION_PATH": str(folder),
+            "GITHUB_WORKSPACE": "/workspace",
+            "CLUSTER": "kind",
+            "POOLS": "whole",
+            "OWN_VALUES": "mine.yaml",
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "--values /workspace/mine.yaml" in ended.stdout

@@ -44,7 +44,7 @@ def test_a_command_says_what_the_readme_shows(
 
 @pytest.mark.parametrize("name", ["map", "whole-gpu", "mig"])
 def test_the_examples_are_the_files_that_the_commands_name(name: str) -> None:
-    assert (ROOT / "examples" / f"{name}.yaml").read_text() in blocks("yaml")
+    assert (ROOT / "examples" / "simulate" / f"{name}.yaml").read_text() in blocks("yaml")
 
 
 def test_an_example_is_no_longer_than_a_screen_can_bear() -> None:

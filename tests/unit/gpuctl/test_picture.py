@@ -117,7 +117,9 @@ def test_a_picture_fits_eighty_columns_and_its_cells_are_as_wide_as_their_slices
 
 
 def test_many_devices_go_on_in_the_next_row() -> None:
-    lines = gpuctl("simulate", "-o", "picture", str(ROOT / "examples/nodes.yaml")).out.splitlines()
+    lines = gpuctl(
+        "simulate", "-o", "picture", str(ROOT / "examples/simulate/nodes.yaml")
+    ).out.splitlines()
 
     assert max(map(len, lines)) <= 80
 

@@ -1,0 +1,127 @@
+"""Each folder of examples/ is what its README says: its commands are typed, its answers compared.
+
+The product runs with its roles, the fake GPU operator beside it, on KWOK nodes; commands and nodes
+are those of ``examples/README.md``.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gpuctl.fakeoperator import FakeOperator
+from gpuctl.product import ROOT, Product
+from tests.controlplane.gpunodes import nvidia
+from tests.sessions import Step, alike, steps
+from tools.controlplane import ControlPlane
+from tools.controlplane.fakenodes import is_ready
+
+EXAMPLES = ROOT / "examples"
+FOLDERS = sorted(path.parent.name for path in EXAMPLES.glob("*/README.md"))
+#: Moves come at once here; the configuration's default waits a minute.
+CONFIG = {"maps": {"allow": "labelled"}, "restore": {"minAgeS": 0, "cooldownS": 1}}
+OFFERS = {
+    "gpu-1": {"nvidia.com/gpu": "4"},
+    "gpu-2": {"nvidia.com/gpu": "4"},
+    "mig-1": {"nvidia.com/gpu": "0", "nvidia.com/mig-2g.20gb": "1", "nvidia.com/mig-1g.10gb": "2"},
+    "shared-1": {"nvidia.com/gpu.shared": "4"},
+}
+
+
+class Terminal:
+    """Types commands as a person would, in the repository's folder."""
+
+    def __init__(self, plane: ControlPlane, home: Path) -> None:
+        home.mkdir(parents=True, exist_ok=True)
+        kubeconfig = shutil.copy(plane.kubeconfig, home / "kubeconfig")
+        folders = [plane.program("kubectl").parent, Path(sys.executable).parent]
+        path = ":".join([*map(str, folders), os.environ["PATH"]])
+        self._environment = {"PATH": path, "HOME": str(home), "KUBECONFIG": str(kubeconfig)}
+
+    def type(self, command: str) -> subprocess.CompletedProcess[str]:
+        """One command."""
+        return subprocess.run(
+            shlex.split(command),
+            cwd=ROOT,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=90,
+        )
+
+    def play(self, step: Step) -> None:
+        """Type a step's command; it prints what is shown, but for what is made up each time."""
+        ended = self.type(step.command)
+        printed = ended.stdout + ended.stderr
+        said = f"$ {step.command}\n{printed}"
+        assert alike(printed.splitlines()) == alike(step.shown), said
+        is_refused = any(line.startswith("error: ") for line in step.shown)
+        assert (ended.returncode != 0) == is_refused, said
+
+
+@pytest.fixture(scope="module")
+def terminal(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+    """A terminal on the prepared cluster: product, fake GPUs, nodes, and the namespace."""
+    home = tmp_path_factory.mktemp("examples")
+    operator = FakeOperator(cp, home / "fakegpu")
+    operator.install()
+    values = yaml.safe_load((EXAMPLES / "cluster/fake-gpu-values.yaml").read_text())
+    operator.configure(values["topology"])
+    typed = Terminal(cp, home / "terminal")
+    with Product(cp, home / "product", config=CONFIG), operator:
+        for step in steps((EXAMPLES / "README.md").read_text()):
+            typed.play(step)
+        _wait_for_nodes(cp)
+        cp.wait_for_service_account("gpu-examples")
+        yield typed
+        # Pods before their nodes: without a kubelet nobody confirms their end.
+        typed.type("kubectl delete namespace gpu-examples")
+        typed.type("kubectl delete -f examples/cluster/nodes.yaml")
+
+
+def _wait_for_nodes(plane: ControlPlane) -> None:
+    plane.client.wait_for(
+        "/api/v1/nodes",
+        lambda seen: (
+            {
+                node["metadata"]["name"]: nvidia(node["status"]["allocatable"])
+                for node in seen["items"]
+                if is_ready(node)
+            }.items()
+            >= OFFERS.items()
+        ),
+        what="the examples' nodes to show their fake GPUs",
+        timeout_s=30.0,
+    )
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_an_example_does_what_its_page_shows(
+    folder: str, terminal: Terminal, cp: ControlPlane
+) -> None:
+    """And leaves nothing behind for the next one."""
+    session = steps((EXAMPLES / folder / "README.md").read_text())
+    assert session, "a page without a session shows nothing"
+
+    for step in session:
+        terminal.play(step)
+
+    pods = "/api/v1/namespaces/gpu-examples/pods"
+    cp.client.wait_for(pods, lambda seen: not seen["items"], what=f"the pods of {folder} to go")
+
+
+def test_every_example_is_on_the_first_page() -> None:
+    told = (EXAMPLES / "README.md").read_text()
+    folders = {path.name for path in EXAMPLES.iterdir() if path.is_dir()} - {"cluster"}
+
+    assert set(FOLDERS) == folders
+    assert [name for name in FOLDERS if f"]({name}/README.md)" not in told] == []

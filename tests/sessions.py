@@ -1,0 +1,48 @@
+"""Console sessions in documents: what is typed and what is then seen, for tests to replay.
+
+A fenced block ``console`` holds lines that begin with ``$ `` and what each of them prints; a block
+``sh`` holds commands only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PROMPT = "$ "
+#: The end of a pod's name as controllers make it up, with or without a template's hash.
+_MADE_UP = re.compile(r"(-[a-z0-9]{8,10})?-[bcdfghjklmnpqrstvwxz2456789]{5}(?=[\s,:]|$)")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command, and the lines that the document shows below it."""
+
+    command: str
+    shown: tuple[str, ...] = ()
+
+
+def blocks(text: str, *kinds: str) -> list[str]:
+    """The contents of the fenced blocks of these kinds, in order."""
+    return [body for kind, body in _BLOCK.findall(text) if kind in kinds]
+
+
+def steps(text: str) -> list[Step]:
+    """Every command of a document's console sessions, with what it prints."""
+    found: list[Step] = []
+    for body in blocks(text, "console"):
+        for line in body.replace("\\\n", "").splitlines():
+            if line.startswith(PROMPT):
+                found.append(Step(" ".join(line.removeprefix(PROMPT).split())))
+            else:
+                last = found.pop()
+                found.append(Step(last.command, (*last.shown, line)))
+    return found
+
+
+def alike(lines: Iterable[str]) -> list[str]:
+    """Lines without what differs each time: made-up names, the width of columns, the order."""
+    plain = (" ".join(_MADE_UP.sub("-*", line).split()) for line in lines)
+    return sorted(line for line in plain if line)
