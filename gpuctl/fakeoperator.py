@@ -47,9 +47,10 @@ class FakeOperator:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def install(self) -> None:
-        """Apply the roles that we ship."""
-        self._plane.kubectl("apply", "-f", str(ROOT / "cluster" / "fakegpu-rbac.yaml"))
+    def install(self, *more: str) -> None:
+        """Apply the roles that we ship, and what else there is for it in ``cluster/``."""
+        for name in ("fakegpu-rbac.yaml", *more):
+            self._plane.kubectl("apply", "-f", str(ROOT / "cluster" / name))
 
     def configure(self, topology: Mapping[str, Any]) -> None:
         """Write the pools, as the chart would."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
+from msgspec import UNSET
 
 from fakegpu.node.hardware import mig_device
 from fakegpu.topology.nodetopology import Gpu, MigDevice, NodeTopology
@@ -73,5 +74,16 @@ def cut(node: str, topology: NodeTopology, allocated: frozenset[str]) -> NodeTop
             if found:
                 found.sort(key=lambda one: one.position)
                 gpu = msgspec.structs.replace(gpu, mig_devices=tuple(found))
+        gpus.append(gpu)
+    return msgspec.structs.replace(topology, gpus=tuple(gpus))
+
+
+def whole(topology: NodeTopology) -> NodeTopology:
+    """The inverse of ``cut``; who held a part holds the GPU."""
+    gpus = []
+    for gpu in topology.gpus:
+        if gpu.partitionable is True and gpu.is_cut:
+            held = next((one.status for one in gpu.instances if one.status.held_by), gpu.status)
+            gpu = msgspec.structs.replace(gpu, mig_devices=UNSET, status=held)
         gpus.append(gpu)
     return msgspec.structs.replace(topology, gpus=tuple(gpus))

@@ -1,0 +1,206 @@
+"""DRA on the real API server: slices of KWOK nodes, allocated by the real kube-scheduler."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from gpuctl.fakeoperator import FakeOperator
+from gpuctl.product import ROOT
+from tests.controlplane.conftest import MakeNode
+from tests.controlplane.dranodes import CLASSES, ROLES, Dra, claim_spec, claiming, kube_scheduler
+from tests.controlplane.workloads import Json, Watcher, pod
+from tools.controlplane import ControlPlane, FakeNode, add_nodes
+
+POOL = "run.ai/simulated-gpu-node-pool"
+FAILURES = "gpu-scheduler.io/fake-failures"
+GPU = "nvidia.com/gpu"
+POOLS: Json = {
+    "default": {"gpus": [{"type": "a100", "count": 2, "memory": 40960}]},
+    "highend": {"gpus": [{"type": "h100", "count": 4, "memory": 81920}]},
+    "cut": {"gpu": {"profile": "a100"}, "mig": {"mig-devices": {"3g.20gb": 2}}},
+}
+KWOK_TAINT = {"key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule"}
+ON_KWOK: Json = {
+    "nodeSelector": {"type": "kwok"},
+    "tolerations": [{"key": "kwok.x-k8s.io/node", "operator": "Equal", **KWOK_TAINT}],
+}
+DEVICE = re.compile(r"^gpu-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
+
+
+@pytest.fixture(scope="module")
+def operator(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeOperator]:
+    dra = {"dra": {"kwok": "instead"}}
+    running = FakeOperator(cp, tmp_path_factory.mktemp("fakegpu"), config=dra)
+    running.install(ROLES, CLASSES)
+    running.configure({"nodePools": POOLS})
+    with running:
+        yield running
+    cp.kubectl("delete", "-f", str(ROOT / "cluster" / CLASSES))
+
+
+@pytest.fixture
+def nodes(cp: ControlPlane, operator: FakeOperator) -> Iterator[Dra]:
+    yield Dra(cp)
+    operator.configure({"nodePools": POOLS})
+
+
+@pytest.mark.contract("S1-65", "S1-78")
+def test_a_kwok_nodes_gpus_are_published_and_follow_its_topology(
+    operator: FakeOperator, nodes: Dra, kwok_node: MakeNode
+) -> None:
+    """``kwok-<node>-gpu``: driver, pool, devices; a change of the pool is a new generation; an
+    edit of somebody else's is taken back; the slice goes with the label."""
+    kwok_node("kwok-gpu-node-1", labels={POOL: "default"})
+    devices = nodes.wait_devices("kwok-gpu-node-1", 2)
+    (before,) = nodes.slices("kwok-gpu-node-1")
+
+    assert before["metadata"]["name"] == "kwok-kwok-gpu-node-1-gpu"
+    assert before["spec"]["driver"] == "gpu.nvidia.com"
+    pool = {"name": "kwok-gpu-node-1", "generation": 1, "resourceSliceCount": 1}
+    assert before["spec"]["pool"] == pool
+    assert all(DEVICE.match(one["name"]) for one in devices)
+    attributes = devices[0]["attributes"]
+    assert attributes["model"] == {"string": "NVIDIA A100-SXM4-40GB"}
+    assert attributes["gpu.nvidia.com/productName"] == attributes["model"]
+    assert attributes["gpu.nvidia.com/type"] == {"string": "gpu"}
+    assert attributes["uuid"] == attributes["gpu.nvidia.com/uuid"]
+    assert devices[0]["capacity"] == {"memory": {"value": "40Gi"}}
+
+    operator.configure({"nodePools": {**POOLS, "default": POOLS["highend"]}})
+    devices = nodes.wait_devices("kwok-gpu-node-1", 4)
+    (after,) = nodes.slices("kwok-gpu-node-1")
+    assert devices[0]["capacity"] == {"memory": {"value": "80Gi"}}
+    assert after["spec"]["pool"]["generation"] == 2
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+
+    path = f"/apis/resource.k8s.io/v1/resourceslices/{after['metadata']['name']}"
+    nodes.client.patch(path, {"spec": {"devices": []}})
+    nodes.wait_devices("kwok-gpu-node-1", 4)
+    nodes.client.delete(path)
+    nodes.wait_devices("kwok-gpu-node-1", 4)
+
+    nodes.change("kwok-gpu-node-1", labels={POOL: None})
+    nodes.wait_slices("kwok-gpu-node-1", "nothing", lambda seen: seen == [])
+    nodes.wait_no_map("kwok-gpu-node-1")
+
+
+def test_slices_of_a_node_that_went_while_nobody_looked_go_too(
+    operator: FakeOperator, nodes: Dra, cp: ControlPlane
+) -> None:
+    add_nodes(cp.client, [FakeNode(name="dra-gone", labels={POOL: "default"})])
+    nodes.wait_devices("dra-gone", 2)
+    operator.kill()
+    cp.client.delete("/api/v1/nodes/dra-gone")
+
+    operator.start()
+
+    nodes.wait_slices("dra-gone", "nothing", lambda seen: seen == [])
+
+
+def test_a_failed_gpu_is_tainted_one_off_the_bus_is_gone_and_both_come_back(
+    nodes: Dra, kwok_node: MakeNode
+) -> None:
+    """The API server says when the taint was added, and that is no reason to write again."""
+    kwok_node("dra-fails", labels={POOL: "highend"})
+    nodes.wait_devices("dra-fails", 4)
+
+    nodes.change("dra-fails", notes={FAILURES: "1:xid-48,2:off-bus"})
+    devices = nodes.wait_devices("dra-fails", 3)
+    taints = [one["taints"][0] for one in devices if "taints" in one]
+    assert [(one["key"], one["value"], one["effect"]) for one in taints] == [
+        ("gpu.nvidia.com/xid", "48", "NoSchedule")
+    ]
+    assert "timeAdded" in taints[0]
+    nodes.change("dra-fails", notes={"somebody": "else"})
+    kwok_node("dra-after", labels={POOL: "cut"})
+    assert {one["attributes"]["profile"]["string"] for one in nodes.wait_devices("dra-after", 16)}
+    assert [one["spec"]["pool"]["generation"] for one in nodes.slices("dra-fails")] == [2]
+
+    nodes.change("dra-fails", notes={FAILURES: None})
+    devices = nodes.wait_devices("dra-fails", 4)
+    assert not any("taints" in one for one in devices)
+
+
+def holders(nodes: Dra, node: str) -> dict[str, set[str]]:
+    """Device -> the pods that hold it, as the node's topology says."""
+    found: dict[str, set[str]] = {}
+    device = ""
+    for line in nodes.topology(node).splitlines():
+        word, _, value = line.strip().removeprefix("- ").partition(": ")
+        if word == "id":
+            device = value.lower()
+        elif word == "pod" and value.strip("'\""):
+            found.setdefault(device, set()).add(value)
+    return found
+
+
+@pytest.mark.contract("S1-41", "S1-68", "S1-69", "S1-78")
+def test_pods_with_the_seeds_claim_get_distinct_gpus_and_a_shared_claim_one(
+    cp: ControlPlane, nodes: Dra, kwok_node: MakeNode, namespace: str
+) -> None:
+    """The README's KWOK example: ``gpu-claim`` of the class ``gpu.nvidia.com``, a node with label
+    ``type: kwok`` and the taint ``kwok.x-k8s.io/node=fake:NoSchedule``. The topology shows each pod
+    on its claim's GPU, found in ``status.resourceClaimStatuses`` or ``spec.resourceClaims``."""
+    kwok_node("kwok-gpu-node-2", labels={POOL: "highend"}, taints=[KWOK_TAINT])
+    nodes.wait_devices("kwok-gpu-node-2", 4)
+    assert "kwok" in cp.kubectl("get", "resourceslices", "-o", "name")
+    nodes.make(namespace, "resourceclaimtemplates", "gpu-claim", {"spec": claim_spec()})
+    nodes.make(namespace, "resourceclaims", "shared", claim_spec())
+    here = Watcher(cp, namespace)
+    for name in ("one", "two"):
+        here.create(claiming(name, template="gpu-claim", **ON_KWOK))
+    for name in ("with", "each-other"):
+        here.create(claiming(name, claim="shared", **ON_KWOK))
+
+    with kube_scheduler(cp):
+        given = {
+            name: nodes.given(namespace, name) for name in ("one", "two", "with", "each-other")
+        }
+
+    assert given["with"] == given["each-other"]
+    distinct = {*given["one"], *given["two"], *given["with"]}
+    assert len(distinct) == 3
+    assert all(DEVICE.match(one) for one in distinct)
+    wanted = {given[name][0]: {name} for name in ("one", "two")}
+    wanted[given["with"][0]] = {"with", "each-other"}
+    nodes.wait(
+        "kwok-gpu-node-2", f"{wanted}", lambda _: holders(nodes, "kwok-gpu-node-2") == wanted
+    )
+
+    here.client.delete(f"{here.path('Pod', 'one')}?gracePeriodSeconds=0")
+    del wanted[given["one"][0]]
+    nodes.wait(
+        "kwok-gpu-node-2", f"{wanted}", lambda _: holders(nodes, "kwok-gpu-node-2") == wanted
+    )
+
+
+@pytest.mark.contract("S1-68")
+def test_a_plain_request_for_nvidia_com_gpu_is_met_by_dra(
+    cp: ControlPlane, nodes: Dra, kwok_node: MakeNode, namespace: str
+) -> None:
+    """``extendedResourceName: nvidia.com/gpu``: no device plugin offers it, so kube-scheduler makes
+    a claim for the pod; a GPU that failed is given to nobody."""
+    kwok_node("dra-extended", labels={POOL: "default"})
+    nodes.wait_devices("dra-extended", 2)
+    nodes.change("dra-extended", notes={FAILURES: "0:xid-48"})
+    nodes.wait_slices(
+        "dra-extended",
+        "a taint",
+        lambda _: any("taints" in d for d in nodes.devices("dra-extended")),
+    )
+    nodes.wait_offer("dra-extended", {})
+    usable = [one["name"] for one in nodes.devices("dra-extended") if "taints" not in one]
+    here = Watcher(cp, namespace)
+
+    with kube_scheduler(cp):
+        here.create(pod("old-fashioned", limits={GPU: "1"}, scheduler="default-scheduler"))
+        assert nodes.given(namespace, "old-fashioned") == usable
+        here.create(pod("too-late", limits={GPU: "1"}, scheduler="default-scheduler"))
+        no = "cannot allocate all claims"
+        nodes.wait("dra-extended", no, lambda _: no in str(here.events("too-late")))
+
+    wanted = {usable[0]: {"old-fashioned"}}
+    nodes.wait("dra-extended", f"{wanted}", lambda _: holders(nodes, "dra-extended") == wanted)
