@@ -72,7 +72,19 @@ def install(folder: Path, cache: Cache, environ: Mapping[str, str], progress: Pr
     )
     with progress.step(run.what, EXPECTED_S) as step:
         run.run([*pip, *words, *told], step)
+        forget_programs(folder / SITE)
         compile_below(folder / SITE, f"{HOME}/{SITE}", cache, environ, progress)
+
+
+def forget_programs(site: Path) -> None:
+    """Strike programs out of the packages' own lists.
+
+    They are not in the image, and the hashes of theirs would tell of this machine's folders.
+    """
+    for record in site.glob("*.dist-info/RECORD"):
+        lines = record.read_text(encoding="utf-8").splitlines(keepends=True)
+        kept = [line for line in lines if not line.startswith("../../../bin/")]
+        record.write_text("".join(kept), encoding="utf-8")
 
 
 def compile_below(
