@@ -30,6 +30,7 @@ from tools.controlplane.goprogram import ensure_go_program
 from tools.image.build import SMI_SOURCE
 
 A100 = "gpu: {profile: a100, overrides: {device_count: 2}}"
+A100_40GB = "gpuProduct: NVIDIA-A100-SXM4-40GB, gpuMemory: 40960, gpuCount: 1, "
 #: Captured from the seed's program with two GPUs of this profile in use.
 GOLDEN = """\
 +------------------------------------------------------------------------------+
@@ -126,10 +127,34 @@ def test_it_is_small_static_and_starts_at_once(smi: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.contract("S4-20")
-def test_mig_profiles_of_the_a100_are_shown_in_who_holds_them(smi: Path, tmp_path: Path) -> None:
-    """``-L`` and the table of a container with two instances of one GPU."""
-    cut = "gpuProduct: NVIDIA-A100-SXM4-40GB, gpuMemory: 40960, gpuCount: 1, "
-    found = assign(fake(cut + "mig: {mig-devices: {1g.5gb: 1, 2g.10gb: 1, 3g.20gb: 1}}"), [])
+@pytest.mark.parametrize(
+    ("profile", "count"),
+    [
+        pytest.param(profile, count, id=profile)
+        for profile, count in (
+            ("1g.5gb", 7),
+            ("1g.10gb", 4),
+            ("2g.10gb", 3),
+            ("3g.20gb", 2),
+            ("4g.20gb", 1),
+            ("7g.40gb", 1),
+        )
+    ],
+)
+def test_each_profile_of_the_a100_can_be_had_as_often_as_it_fits(
+    smi: Path, tmp_path: Path, profile: str, count: int
+) -> None:
+    """As the label ``nvidia.com/mig.config: all-PROFILE`` cuts it; ``-L`` lists the instances."""
+    found = assign(fake(f"{A100_40GB}mig: {{mig-devices: {{{profile}: {count}}}}}"), [])
+    assert len(found.gpus[0].instances) == count
+    lines = run(smi, "-L", **write(tmp_path, found)).out.splitlines()
+    assert [line.split()[:2] for line in lines[1:]] == [["MIG", profile]] * count
+
+
+def test_who_holds_instances_sees_these_alone(smi: Path, tmp_path: Path) -> None:
+    """``-L`` and the table of a container with two of one GPU."""
+    layout = "mig: {mig-devices: {1g.5gb: 1, 2g.10gb: 1, 3g.20gb: 1}}"
+    found = assign(fake(A100_40GB + layout), [])
     held = {one.profile: one.id for one in found.gpus[0].instances}
     environment = write(tmp_path, found, [held["1g.5gb"], held["3g.20gb"]])
     lines = run(smi, "-L", **environment).out.splitlines()
