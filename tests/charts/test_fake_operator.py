@@ -118,7 +118,7 @@ def test_the_exporters_service_finds_the_agents_and_nothing_shares_its_name() ->
     assert ports == [{"name": "http", "containerPort": 9400, "protocol": "TCP"}]
 
 
-@pytest.mark.contract("S1-35", "S1-B32")
+@pytest.mark.contract("S1-27", "S1-35", "S1-B32")
 @pytest.mark.parametrize(
     ("words", "has_agent", "services"),
     [
@@ -176,6 +176,7 @@ def test_each_part_can_be_switched_off(
         "statusExporter.dashboard.enabled=true",
         "statusUpdater.runaiIntegration.enabled=true",
         "placeholders.enabled=false",
+        "customProfiles.mine=device_count: 2",
         "statusUpdater.disableNodeLabeling=true",
         "prometheus.url=http://other:9090",
         "runtimeClass.enabled=false",

@@ -13,6 +13,7 @@ import yaml
 from fakegpu.config import Config, parse
 from fakegpu.exporter.metrics import Exported, render
 from fakegpu.node.reading import read_all
+from fakegpu.topology.document import read_profile, read_topology
 from tests.charts.rendering import FAKE, Json, containers, kinds, objects, one, preset, settings
 from tests.unit.fakegpu.nodes import fake
 from tools.charts.copies import ROOT
@@ -57,6 +58,20 @@ def test_no_object_knows_another_namespace_than_the_releases() -> None:
     assert config_of(found).topology.namespace == "elsewhere"
     subjects = [one for each in found for one in each.get("subjects", [])]
     assert {one["namespace"] for one in subjects} == {"elsewhere"}
+
+
+@pytest.mark.contract("S1-21", "S1-23")
+def test_profiles_of_ones_own_are_config_maps_that_the_operator_reads() -> None:
+    """``customProfiles`` stand beside the built-in ones."""
+    text = "device_defaults: {name: NVIDIA X1, memory: {total_bytes: 17179869184}}"
+    found = objects(FAKE, "--set-json", json.dumps({"customProfiles": {"x1": text}}))
+    data = one(found, "ConfigMap", "gpu-profile-x1")["data"]
+    profile = read_profile(data["profile.yaml"])
+
+    pools = "nodePools: {p: {gpu: {profile: x1, overrides: {device_count: 3}}}}"
+    pool = read_topology(pools, {"x1": profile}).pools["p"]
+
+    assert [gpu.product for gpu in pool.gpus] == ["NVIDIA X1"] * 3
 
 
 @pytest.mark.contract("S1-B22")

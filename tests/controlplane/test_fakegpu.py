@@ -123,6 +123,10 @@ def test_a_node_that_leaves_its_pool_is_as_it_was(
         == there["metadata"]["labels"]
     )
     assert "gpuMemory: 40960" in nodes.topology("fg-leaves")
+    path = f"/api/v1/namespaces/{NAMESPACE}/configmaps/topology-fg-leaves"
+    written = nodes.client.get(path)["metadata"]
+    assert written["labels"] == {"node-topology": "true", "node-name": "fg-leaves"}
+    assert written["annotations"] == {"kwok.x-k8s.io/node": "fake"}
 
     nodes.change("fg-leaves", labels={POOL: "whole"})
     nodes.wait_offer("fg-leaves", {GPU: "2"})

@@ -117,7 +117,29 @@ def test_other_names_are_refused() -> None:
         by_name("all-9g.90gb", [BOARD])
 
 
-@pytest.mark.contract("S1-8", "S1-60", "S1-62")
+IDS = [
+    ("40", {"1g.5gb": 19, "1g.10gb": 15, "2g.10gb": 14, "3g.20gb": 9, "4g.20gb": 5, "7g.40gb": 0}),
+    ("80", {"1g.10gb": 19, "1g.20gb": 15, "2g.20gb": 14, "3g.40gb": 9, "4g.40gb": 5, "7g.80gb": 0}),
+]
+
+
+@pytest.mark.contract("S1-62")
+@pytest.mark.parametrize(("memory", "wanted"), IDS, ids=["a100-40gb", "a100-80gb"])
+def test_instance_ids_are_the_drivers(memory: str, wanted: dict[str, int]) -> None:
+    """By the profile, on each board."""
+    pool = f"gpuProduct: NVIDIA-A100-SXM4-{memory}GB, gpuCount: 1, gpuMemory: {memory}GB"
+
+    def number(profile: str) -> int:
+        wants = node(config(f"{{{profile}: 1}}"))
+        begun = planned(pool, wants)
+        done = planned(pool, wants, memory=begun.memory, now=1.0)
+        mapping = json.loads(base64.b64decode(done.annotations["run.ai/mig-mapping"]))
+        return int(mapping["0"][0]["gpu_instance_id"])
+
+    assert {profile: number(profile) for profile in wanted} == wanted
+
+
+@pytest.mark.contract("S1-8", "S1-60")
 def test_pending_for_the_latency_then_success_with_the_mapping() -> None:
     wants = node(config("{0: 2g.20gb, 2: 2g.20gb, 4: 2g.20gb, 6: 1g.10gb}"))
 
