@@ -189,6 +189,8 @@ def test_each_part_can_be_switched_off(
         "operatorConfig.workers=3",
         "operatorConfig.node.port=9401",
         "controller.affinity.nodeAffinity.x=y",
+        "controller.livenessProbe.periodSeconds=77",
+        "controller.readinessProbe.periodSeconds=77",
         "controller.tolerations[0].key=other",
     ],
 )
