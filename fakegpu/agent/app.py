@@ -14,10 +14,12 @@ import structlog
 from fakegpu import names, wire
 from fakegpu.agent import assigned, requests
 from fakegpu.agent.desk import Desk
-from fakegpu.agent.folder import Folder
+from fakegpu.agent.folder import IN_CONTAINER, SMI_IN_CONTAINER, Folder
 from fakegpu.config import Config
 from fakegpu.deviceplugin.fleet import Fleet
 from fakegpu.deviceplugin.podresources import PodResourcesServer
+from fakegpu.dra.gpus import Gpus
+from fakegpu.dra.node import NodeDra
 from fakegpu.exporter import server
 from fakegpu.exporter.asking import Asking, asked_pods
 from fakegpu.exporter.metrics import Exported, host_name
@@ -92,6 +94,7 @@ class App:
             self._stages.start("assigned", self._follower.run())
         if self._pod_resources is not None:
             self._stages.start("pod resources", self._pod_resources.run())
+        self._dra = self._start_dra()
         self._stages.start("label", self._label())
         self._stages.start("readings", self._read())
         self._stages.start("watch", self._watch())
@@ -102,6 +105,17 @@ class App:
         await self._stages.end()
         log.info(f"{PROGRAM} was Stopped")
         return 1 if failed else 0
+
+    def _start_dra(self) -> NodeDra | None:
+        if self._config.dra.kubelet == "none":
+            return None
+        told = Gpus(
+            self._node, lambda: self._topology, self._folder, IN_CONTAINER, SMI_IN_CONTAINER
+        )
+        dra = NodeDra(self._config, self._client, self._node, told, MANAGER)
+        for name, stage in dra.stages():
+            self._stages.start(name, stage)
+        return dra
 
     def _pod_resources_server(self, folder: str) -> PodResourcesServer | None:
         if not folder:
@@ -136,6 +150,8 @@ class App:
             return
         self._supply = units(self._topology) if self._topology else {}
         self._fleet.tell(self._supply)
+        if self._dra is not None:
+            self._dra.tell(self._topology)
         self._news.set()
 
     def _resources(self) -> Iterable[str]:

@@ -62,6 +62,11 @@ class Folder:
         """Where the kubelet finds a device's folder."""
         return str(self._host_path / "devices" / device)
 
+    def hold(self, device: str) -> str:
+        """The same, and it is there from now on: a part of a GPU may be cut a moment later."""
+        (self._path / "devices" / device).mkdir(parents=True, exist_ok=True)
+        return self.device_on_host(device)
+
     def write(self, readings: Iterable[Reading]) -> None:
         """Show these readings, and forget devices that are gone."""
         shown = dict(_files(readings))

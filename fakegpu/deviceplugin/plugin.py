@@ -8,19 +8,17 @@ again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol
 
 import grpc
 import grpc.aio
 
 from fakegpu.deviceplugin import messages
 from fakegpu.deviceplugin.messages import Empty, Equipment, Ids, PluginDevice, Wish
-from fakegpu.protobuf import Message, decode, encode
-
-STOP_S: Final = 0.5
-M = TypeVar("M", bound=Message)
+from fakegpu.protobuf import encode
+from fakegpu.rpc import STOP_S, call, listening, reader, unary
 
 
 class Refused(Exception):
@@ -62,12 +60,7 @@ class Plugin:
 
     async def start(self) -> None:
         """Listen on the socket."""
-        self.socket.unlink(missing_ok=True)
-        server = grpc.aio.server()
-        server.add_generic_rpc_handlers((self._handler(),))
-        server.add_insecure_port(f"unix://{self.socket}")
-        await server.start()
-        self._server = server
+        self._server = await listening(self.socket, self._handler())
 
     async def stop(self) -> None:
         """Do not listen any more."""
@@ -82,7 +75,7 @@ class Plugin:
             {
                 "GetDevicePluginOptions": unary(self._options, Empty),
                 "ListAndWatch": grpc.unary_stream_rpc_method_handler(
-                    self._list_and_watch, _reader(Empty), encode
+                    self._list_and_watch, reader(Empty), encode
                 ),
                 "GetPreferredAllocation": unary(self._prefer, messages.PreferredRequest),
                 "Allocate": unary(self._allocate, messages.AllocateRequest),
@@ -124,33 +117,15 @@ class Plugin:
 OPTIONS: Final = messages.Options(get_preferred_allocation_available=True)
 
 
-def _reader(kind: type[M]) -> Callable[[bytes], M]:
-    return lambda content: decode(kind, content)
-
-
-def unary(method: Callable[..., Any], kind: type[Message]) -> grpc.RpcMethodHandler[Any, Any]:
-    """A method of a service that takes such a message and answers with one."""
-    return grpc.unary_unary_rpc_method_handler(method, _reader(kind), encode)
-
-
 async def register(kubelet: Path, plugin: Plugin, timeout_s: float = 5.0) -> None:
     """Introduce a plugin to the kubelet; grpc.aio.AioRpcError or TimeoutError where that fails."""
     request = messages.RegisterRequest(
         messages.VERSION, plugin.socket.name, plugin.resource, OPTIONS
     )
-    await _call(kubelet, f"/{messages.REGISTRATION}/Register", request, Empty, timeout_s)
+    await call(kubelet, f"/{messages.REGISTRATION}/Register", request, Empty, timeout_s)
 
 
 async def held(kubelet: Path, timeout_s: float = 5.0) -> messages.PodResourcesList:
     """Which container holds which units, as the kubelet knows it."""
     method, kind = f"/{messages.POD_RESOURCES}/List", messages.PodResourcesList
-    return await _call(kubelet, method, Empty(), kind, timeout_s)
-
-
-async def _call(socket: Path, method: str, request: Message, kind: type[M], timeout_s: float) -> M:
-    async with grpc.aio.insecure_channel(f"unix://{socket}") as channel:
-        call = channel.unary_unary(
-            method, request_serializer=encode, response_deserializer=_reader(kind)
-        )
-        answer: M = await call(request, timeout=timeout_s)
-        return answer
+    return await call(kubelet, method, Empty(), kind, timeout_s)

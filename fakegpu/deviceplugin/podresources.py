@@ -28,9 +28,9 @@ from fakegpu.deviceplugin.messages import (
     PodResourcesList,
     Topology,
 )
-from fakegpu.deviceplugin.plugin import STOP_S, unary
 from fakegpu.node.charged import Charge, ContainerKey, Request, charges
 from fakegpu.node.zones import cpulist, numa_of, processors
+from fakegpu.rpc import STOP_S, listening, unary
 from fakegpu.topology.nodetopology import NodeTopology
 
 SOCKET: Final = Path("pod-resources") / "kubelet.sock"
@@ -62,17 +62,9 @@ class PodResourcesServer:
 
     async def start(self) -> None:
         """Listen on the socket."""
-        socket = self._folder / SOCKET
-        socket.parent.mkdir(parents=True, exist_ok=True)
-        socket.unlink(missing_ok=True)
-        server = grpc.aio.server()
-        handlers = {"List": unary(self._list, Empty)}
-        server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler(messages.POD_RESOURCES, handlers),)
-        )
-        server.add_insecure_port(f"unix://{socket}")
-        await server.start()
-        self._server = server
+        methods = {"List": unary(self._list, Empty)}
+        handler = grpc.method_handlers_generic_handler(messages.POD_RESOURCES, methods)
+        self._server = await listening(self._folder / SOCKET, handler)
 
     async def stop(self) -> None:
         """Do not listen any more."""

@@ -1,0 +1,91 @@
+"""Files by which the container runtime learns what a device means (CDI).
+
+One file is common to all containers, one is each claim's own. A file is replaced as a whole, so the
+runtime never reads a half.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+#: The oldest that takes names that begin with a digit, and a dot in the class.
+VERSION: Final = "0.6.0"
+COMMON: Final = "common"
+
+
+class HostMount(msgspec.Struct, frozen=True):
+    """A file or folder of the node in the container, read-only."""
+
+    host_path: str
+    container_path: str
+
+
+class CdiDevice(msgspec.Struct, frozen=True):
+    """What is done to a container that gets it."""
+
+    name: str
+    env: tuple[str, ...] = ()
+    mounts: tuple[HostMount, ...] = ()
+
+
+class CdiFolder:
+    """The files of one kind (``vendor/class``) in the runtime's folder."""
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        self._folder = folder
+        self._kind = kind
+        self._prefix = kind.replace("/", "-") + "_"
+
+    def reference(self, device: str) -> str:
+        """How the kubelet names a device to the runtime."""
+        return f"{self._kind}={device}"
+
+    def has(self, name: str) -> bool:
+        """Whether there is a file."""
+        return self._path(name).is_file()
+
+    def write(self, name: str, devices: Sequence[CdiDevice]) -> None:
+        """Make a file say this."""
+        content = msgspec.json.encode(
+            {
+                "cdiVersion": VERSION,
+                "kind": self._kind,
+                "devices": [{"name": one.name, "containerEdits": _edits(one)} for one in devices],
+            }
+        )
+        self._folder.mkdir(parents=True, exist_ok=True)
+        # The runtime reads *.json only.
+        fresh = self._path(name).with_suffix(".new")
+        fresh.write_bytes(content)
+        os.replace(fresh, self._path(name))
+
+    def remove(self, name: str) -> None:
+        """There is no such file any more."""
+        self._path(name).unlink(missing_ok=True)
+
+    def keep(self, names: Iterable[str]) -> None:
+        """Remove what a crash has left: all files but these."""
+        kept = {self._path(name) for name in names}
+        for path in self._folder.glob(f"{self._prefix}*"):
+            if path not in kept:
+                path.unlink(missing_ok=True)
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{self._prefix}{name}.json"
+
+
+def _edits(device: CdiDevice) -> dict[str, Any]:
+    mounts = [
+        {
+            "hostPath": one.host_path,
+            "containerPath": one.container_path,
+            "options": ["ro", "nosuid", "nodev", "bind"],
+        }
+        for one in device.mounts
+    ]
+    return {"env": list(device.env)} | ({"mounts": mounts} if mounts else {})

@@ -1,0 +1,92 @@
+"""What a GPU, or an instance of one, means to a container that was allocated it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, Protocol
+
+from msgspec import UNSET
+
+from fakegpu import names
+from fakegpu.dra.cdi import COMMON, CdiDevice, HostMount
+from fakegpu.dra.gpuconfig import BadConfig, sharing_of, variables
+from fakegpu.dra.preparing import NotPrepared
+from fakegpu.dra.wire import Configured, Result
+from fakegpu.node import partitions
+from fakegpu.node.faults import is_fatal
+from fakegpu.topology.nodetopology import Gpu, NodeTopology
+
+CDI_KIND: Final = f"k8s.{names.DRA_DRIVER}/gpu"
+
+
+class Readings(Protocol):
+    """The folder with nvidia-smi and what each device shows."""
+
+    @property
+    def has_smi(self) -> bool:
+        """Whether nvidia-smi is there."""
+
+    def smi_on_host(self) -> str:
+        """Where the container runtime finds it."""
+
+    def hold(self, device: str) -> str:
+        """Where the container runtime finds a device's folder, which is there then."""
+
+
+class Gpus:
+    """One node's; ``topology`` is None until it is known."""
+
+    driver = names.DRA_DRIVER
+
+    def __init__(
+        self,
+        node: str,
+        topology: Callable[[], NodeTopology | None],
+        readings: Readings,
+        devices_in_container: Path,
+        smi_in_container: Path,
+    ) -> None:
+        self._node = node
+        self._topology = topology
+        self._readings = readings
+        self._devices_in_container = devices_in_container
+        self._smi_in_container = str(smi_in_container)
+
+    def common(self) -> CdiDevice:
+        """The node's name and nvidia-smi."""
+        mounts: tuple[HostMount, ...] = ()
+        if self._readings.has_smi:
+            mounts = (HostMount(self._readings.smi_on_host(), self._smi_in_container),)
+        return CdiDevice(COMMON, (f"NODE_NAME={self._node}",), mounts)
+
+    def equip(self, uid: str, result: Result, config: Sequence[Configured]) -> CdiDevice:
+        """The device's variables, and its readings; or NotPrepared."""
+        topology = self._topology()
+        if topology is None:
+            raise NotPrepared("the node's GPUs are not known yet")
+        device_id, gpu = self._found(topology, result.device)
+        if gpu.failure is not UNSET and is_fatal(gpu.failure):
+            raise NotPrepared(f"GPU {gpu.id} {gpu.failure}")
+        try:
+            sharing = sharing_of(self.driver, result, config)
+        except BadConfig as problem:
+            raise NotPrepared(str(problem)) from problem
+        readings = HostMount(
+            self._readings.hold(device_id), str(self._devices_in_container / device_id)
+        )
+        env = tuple(variables(result.device, sharing))
+        return CdiDevice(f"{uid}-{result.device}", env, (readings,))
+
+    def release(self, uid: str) -> None:
+        """A GPU needs nothing for it."""
+
+    def _found(self, topology: NodeTopology, device: str) -> tuple[str, Gpu]:
+        for index, gpu in enumerate(topology.gpus):
+            board = partitions.board_of(topology, gpu)
+            parts = partitions.parts(self._node, index, board) if board else ()
+            ids = (gpu.id, *(one.id for one in gpu.instances), *(one.id for one, _ in parts))
+            for device_id in ids:
+                if device_id.lower() == device:
+                    return device_id, gpu
+        raise NotPrepared(f"node {self._node} has no device {device} any more")

@@ -1,0 +1,274 @@
+"""DRA on the real kubelet: claims are allocated by the real kube-scheduler, prepared by our driver,
+and seen inside of containers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakegpu.dra import messages
+from fakegpu.rpc import call
+from gpuctl.fakeoperator import FakeOperator
+from gpuctl.product import ROOT
+from tests.e2e.agent import FAILURES, GPU, POOLS, Agent
+from tests.e2e.conftest import Pool
+from tests.e2e.containers import Json, create, delete, execute, run, shell_pod, wait_for_phase
+from tools.controlplane import ControlPlane, wait_until
+from tools.controlplane.ports import LOOPBACK, free_ports
+from tools.controlplane.realnode import RealNode
+
+DRIVER = "gpu.nvidia.com"
+CLASSES = "fakegpu-device-classes.yaml"
+SLICES = "/apis/resource.k8s.io/v1/resourceslices"
+
+
+@pytest.fixture(scope="module")
+def operator(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeOperator]:
+    """The controller, which leaves the GPUs to DRA and offers those that can be cut in parts."""
+    dra = {"dra": {"kubelet": "instead", "partitionable": True}}
+    running = FakeOperator(cp, tmp_path_factory.mktemp("operator"), config=dra)
+    running.install("fakegpu-dra-rbac.yaml", CLASSES)
+    pools = {**POOLS["nodePools"], "plain": {"gpus": [{"type": "l40s", "count": 3}]}}
+    running.configure({"nodePools": pools})
+    with running:
+        yield running
+    for name in [*(ROOT / "cluster").glob("fakegpu*-rbac.yaml"), ROOT / "cluster" / CLASSES]:
+        cp.kubectl("delete", "--ignore-not-found", "-f", str(name))
+
+
+class DraAgent(Agent):
+    """The node's agent with DRA."""
+
+    def __init__(self, *words: Any) -> None:
+        super().__init__(*words)
+        (self.health_port,) = free_ports(1)
+
+    def start(self, **settings: Any) -> None:
+        """Start it with DRA."""
+        dra = {"kubelet": "instead", "partitionable": True, "healthPort": self.health_port}
+        super().start(dra=dra, **settings)
+
+
+@pytest.fixture(scope="module")
+def agent(
+    cp: ControlPlane,
+    node: RealNode,
+    operator: FakeOperator,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[DraAgent]:
+    assert operator.pid
+    running = DraAgent(cp, node, tmp_path_factory.mktemp("agent"))
+    running.install()
+    running.start()
+    yield running
+    running.stop()
+
+
+def devices(cp: ControlPlane, node: RealNode) -> list[Json]:
+    """What the node publishes."""
+    items = cp.client.get(SLICES)["items"]
+    ours = [one for one in items if one["spec"]["nodeName"] == node.name]
+    return [device for one in ours for device in one["spec"].get("devices", ())]
+
+
+@pytest.fixture
+def plain(cp: ControlPlane, node: RealNode, pool: Pool) -> RealNode:
+    """The node with three whole GPUs."""
+    pool("plain")
+    wait_until(
+        lambda: (
+            [one for one in devices(cp, node) if "taints" not in one][2:] != []
+            and len(devices(cp, node)) == 3
+        ),
+        what="three usable devices",
+    )
+    return node
+
+
+def claim_spec(device_class: str = DRIVER, config: Json | None = None, **exactly: Any) -> Json:
+    """The seed's ``gpu-claim``, if nothing else is said."""
+    request = {"name": "gpu", "exactly": {"deviceClassName": device_class, **exactly}}
+    parameters = [{"opaque": {"driver": DRIVER, "parameters": config}}] if config else []
+    return {"devices": {"requests": [request], "config": parameters}}
+
+
+def claiming(name: str, **source: str) -> Json:
+    """A pod with one claim: ``template=...`` or ``claim=...``."""
+    words = {"template": "resourceClaimTemplateName", "claim": "resourceClaimName"}
+    claims = [{"name": "gpu", **{words[key]: value for key, value in source.items()}}]
+    pod = shell_pod(name, resourceClaims=claims)
+    pod["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
+    return pod
+
+
+def make(cp: ControlPlane, namespace: str, kind: str, name: str, spec: Json) -> None:
+    path = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/{kind}"
+    cp.client.create(path, {"metadata": {"name": name}, "spec": spec})
+
+
+def uuids(cp: ControlPlane, namespace: str, name: str) -> list[str]:
+    """The GPUs that nvidia-smi lists in a pod, in lower case as DRA names them."""
+    words = ("nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader")
+    return [one.lower() for one in execute(cp, namespace, name, *words).split()]
+
+
+def environment(cp: ControlPlane, namespace: str, name: str) -> dict[str, str]:
+    lines = execute(cp, namespace, name, "sh", "-c", "export -p").splitlines()
+    pairs = (line.removeprefix("export ").partition("=") for line in lines)
+    return {key: value.strip("'\"") for key, _, value in pairs}
+
+
+def cdi_files(node: RealNode) -> list[Path]:
+    """The files of claims, in the runtime's folder."""
+    folder = node.places.directory / "cdi"
+    return [one for one in folder.glob("*.json") if not one.name.endswith("_common.json")]
+
+
+@pytest.mark.contract("S1-66", "S1-67")
+def test_a_pod_with_the_seeds_claim_sees_its_gpu(
+    cp: ControlPlane, plain: RealNode, namespace: str
+) -> None:
+    """Variables of the CDI kind ``k8s.gpu.nvidia.com/gpu``, with how it is shared; nvidia-smi, and
+    in it this GPU only; nothing is left when the pod is gone."""
+    config = {
+        "apiVersion": "gpu.resource.example.com/v1alpha1",
+        "kind": "GpuConfig",
+        "sharing": {"strategy": "TimeSlicing", "timeSlicingConfig": {"interval": "Long"}},
+    }
+    make(cp, namespace, "resourceclaimtemplates", "gpu-claim", {"spec": claim_spec(config=config)})
+    run(cp, namespace, claiming("gpu-pod", template="gpu-claim"))
+
+    (device,) = uuids(cp, namespace, "gpu-pod")
+    assert device in {one["name"] for one in devices(cp, plain)}
+    name = "GPU_DEVICE_" + device.replace("-", "_")
+    seen = environment(cp, namespace, "gpu-pod")
+    assert {key: value for key, value in seen.items() if key.startswith("GPU_DEVICE_")} == {
+        name: device,
+        f"{name}_SHARING_STRATEGY": "TimeSlicing",
+        f"{name}_TIMESLICE_INTERVAL": "Long",
+    }
+    assert seen["NODE_NAME"] == plain.name
+    (file,) = cdi_files(plain)
+    written = json.loads(file.read_text())
+    assert written["kind"] == "k8s.gpu.nvidia.com/gpu"
+    assert written["devices"][0]["name"].endswith(f"-{device}")
+
+    delete(cp, namespace, "gpu-pod")
+    wait_until(lambda: cdi_files(plain) == [], what="the claim to be unprepared")
+
+
+@pytest.mark.contract("S1-41", "S1-78")
+def test_two_pods_share_a_claim_and_a_third_gets_another_gpu(
+    cp: ControlPlane, plain: RealNode, agent: DraAgent, namespace: str
+) -> None:
+    """Prepared once for both; the first pod's end takes nothing from the second; metrics carry
+    both pods on the GPU of their claim."""
+    make(cp, namespace, "resourceclaims", "shared", claim_spec())
+    make(cp, namespace, "resourceclaimtemplates", "gpu-claim", {"spec": claim_spec()})
+    for pod in (claiming("one", claim="shared"), claiming("two", claim="shared")):
+        create(cp, namespace, pod)
+    create(cp, namespace, claiming("alone", template="gpu-claim"))
+    for name in ("one", "two", "alone"):
+        wait_for_phase(cp, namespace, name, "Running")
+
+    assert uuids(cp, namespace, "one") == uuids(cp, namespace, "two")
+    assert uuids(cp, namespace, "alone") != uuids(cp, namespace, "one")
+
+    def shown(pod: str) -> list[str]:
+        owner = f'container="main",namespace="{namespace}",pod="{pod}"}}'
+        lines = agent.metrics().splitlines()
+        ours = [one for one in lines if one.startswith("DCGM_FI_DEV_FB_USED{") and owner in one]
+        return [one.partition('UUID="')[2].partition('"')[0].lower() for one in ours]
+
+    for pod in ("one", "two", "alone"):
+        wait_until(
+            lambda pod=pod: shown(pod) == uuids(cp, namespace, pod),  # type: ignore[misc]
+            what=f"{pod} in the metrics",
+        )
+    delete(cp, namespace, "one")
+    assert len(cdi_files(plain)) == 2
+    assert uuids(cp, namespace, "two") != []
+
+
+def test_prepared_claims_survive_a_killed_agent_and_a_restarted_kubelet(
+    cp: ControlPlane, plain: RealNode, agent: DraAgent, namespace: str
+) -> None:
+    """While no agent is there a pod waits; afterwards it runs, on the GPU that is free; the first
+    pod's claim is still known and is unprepared at its end."""
+    make(cp, namespace, "resourceclaimtemplates", "gpu-claim", {"spec": claim_spec()})
+    run(cp, namespace, claiming("before", template="gpu-claim"))
+    held = uuids(cp, namespace, "before")
+    (file,) = cdi_files(plain)
+
+    agent.stop(crash=True)
+    create(cp, namespace, claiming("meanwhile", template="gpu-claim"))
+    file.unlink()
+    (file.parent / "k8s.gpu.nvidia.com-gpu_left-by-a-crash.json").write_text("{}")
+    agent.start()
+    wait_for_phase(cp, namespace, "meanwhile", "Running")
+    assert file in cdi_files(plain)
+    assert len(cdi_files(plain)) == 2
+    assert uuids(cp, namespace, "meanwhile") != held
+
+    plain.restart_kubelet(crash=True)
+    run(cp, namespace, claiming("after", template="gpu-claim"))
+    assert len({*held, *uuids(cp, namespace, "meanwhile"), *uuids(cp, namespace, "after")}) == 3
+    for name in ("before", "meanwhile", "after"):
+        delete(cp, namespace, name)
+    wait_until(lambda: cdi_files(plain) == [], what="all claims to be unprepared")
+
+
+def test_a_part_of_a_gpu_is_cut_while_its_claim_lasts(
+    cp: ControlPlane, node: RealNode, pool: Pool, namespace: str
+) -> None:
+    """A claim of the class ``mig.nvidia.com``: the pod sees its instance, nothing else was cut."""
+    pool("four")
+    wait_until(lambda: len(devices(cp, node)) > 4, what="parts of the GPUs")
+    profile = f"device.attributes['{DRIVER}'].profile == '3g.20gb'"
+    spec = claim_spec("mig.nvidia.com", selectors=[{"cel": {"expression": profile}}])
+    make(cp, namespace, "resourceclaimtemplates", "gpu-claim", {"spec": spec})
+    run(cp, namespace, claiming("part", template="gpu-claim"))
+
+    wait_until(
+        lambda: "MIG 3g.20gb" in execute(cp, namespace, "part", "nvidia-smi", "-L"),
+        what="the instance in nvidia-smi",
+    )
+    path = f"/api/v1/namespaces/gpu-operator/configmaps/topology-{node.name}"
+    assert cp.client.get(path)["data"]["topology.yml"].count("profile: ") == 1
+    delete(cp, namespace, "part")
+    cp.client.wait_for(
+        path, lambda seen: "profile: " not in seen["data"]["topology.yml"], what="it to be whole"
+    )
+
+
+def test_a_failed_gpu_is_allocated_to_nobody(
+    cp: ControlPlane, plain: RealNode, namespace: str
+) -> None:
+    """A plain request for ``nvidia.com/gpu``, which DRA meets, finds the two GPUs that are left."""
+    path = f"/api/v1/nodes/{plain.name}"
+    cp.client.patch(path, {"metadata": {"annotations": {FAILURES: "0:xid-48"}}})
+    wait_until(
+        lambda: any("taints" in one for one in devices(cp, plain)), what="the taint of a device"
+    )
+    usable = {one["name"] for one in devices(cp, plain) if "taints" not in one}
+
+    run(cp, namespace, shell_pod("two", limits={GPU: "2"}))
+
+    assert {*uuids(cp, namespace, "two")} == usable
+
+
+@pytest.mark.contract("S1-66")
+def test_the_health_service_answers_for_liveness(agent: DraAgent, plain: RealNode) -> None:
+    """gRPC health on its port (51515 by default), service ``liveness``."""
+    assert plain.name
+    request = messages.HealthRequest("liveness")
+    address = f"dns:///{LOOPBACK}:{agent.health_port}"
+    answer = asyncio.run(
+        call(address, f"/{messages.HEALTH}/Check", request, messages.HealthResponse, 5.0)
+    )
+    assert answer.status == messages.SERVING
