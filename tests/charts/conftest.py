@@ -1,4 +1,4 @@
-"""These tests render with helm; where there is none it is built before any test's clock runs."""
+"""These tests render with both helms; what is missing is built before any test's clock runs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.building import build_for, fail_if_missing
+from tools.charts.helm import HELMS
 
 HERE = Path(__file__).parent
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Build helm."""
-    build_for(session, HERE, ("helm",))
+    """Build them."""
+    build_for(session, HERE, HELMS)
 
 
 @pytest.fixture(autouse=True)

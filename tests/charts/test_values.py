@@ -41,6 +41,36 @@ def test_every_variant_passes_helm_lint_and_renders_the_same_bytes_twice(values:
     assert all(each["kind"] for each in yaml.safe_load_all(first) if each)
 
 
+@pytest.mark.parametrize("values", variants(), ids=lambda path: f"{of(path).name}-{path.stem}")
+def test_helm_3_accepts_every_variant_and_renders_the_same_objects(values: Path) -> None:
+    """In an order of its own, but the same bytes twice."""
+    release, namespace = PLACES[of(values).name]
+    words: list[str | Path] = ["--values", values]
+    helm("lint", "--strict", of(values), *words, "--namespace", namespace, by="helm3")
+    first, second = (
+        template(of(values), release=release, namespace=namespace, words=words, by="helm3")
+        for _ in range(2)
+    )
+    assert first == second
+    made = [each for each in yaml.safe_load_all(first) if each]
+    present = objects(of(values), *words)
+    assert sorted(map(str, made)) == sorted(map(str, present))
+
+
+@pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart.name)
+def test_helm_3_survives_null_values_too(chart: Path) -> None:
+    """All at once, and typos are refused by it as well."""
+    release, namespace = PLACES[chart.name]
+    names = {name.split(".")[0] for where, name in EVERY if where == chart}
+    words = settings(*(f"{name}=null" for name in sorted(names)))
+    rendered = template(chart, release=release, namespace=namespace, words=words, by="helm3")
+    made = [each for each in yaml.safe_load_all(rendered) if each]
+    assert sorted(map(str, made)) == sorted(map(str, objects(chart, *words)))
+    typo = settings("wrogn=1")
+    with pytest.raises(HelmFailed, match="wrogn"):
+        template(chart, release=release, namespace=namespace, words=typo, by="helm3")
+
+
 @pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart.name)
 def test_templates_ask_neither_the_cluster_nor_chance_nor_the_clock(chart: Path) -> None:
     """ArgoCD renders without a cluster, and again and again."""

@@ -1,4 +1,7 @@
-"""Runs helm: ours if it is there, the PATH's otherwise, built if there is none."""
+"""Runs helm: ours if it is there, the PATH's otherwise, built if there is none.
+
+There are two, by their programs' names: ``helm`` is the present one, ``helm3`` its predecessor.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from typing import Final
 
 from tools.controlplane.binaries import ensure
 
+HELMS: Final = ("helm", "helm3")
 TIMEOUT_S: Final = 120.0
 
 
@@ -20,19 +24,19 @@ class HelmFailed(RuntimeError):
 
 
 @functools.cache
-def program() -> str:
-    """Where helm lies."""
-    return str(ensure(("helm",))["helm"])
+def program(name: str) -> str:
+    """Where one of them lies."""
+    return str(ensure((name,))[name])
 
 
-def helm(*words: str | Path, kubeconfig: Path | None = None) -> str:
+def helm(*words: str | Path, kubeconfig: Path | None = None, by: str = HELMS[0]) -> str:
     """What one command prints; its configuration is a folder of its own, never the user's."""
     with tempfile.TemporaryDirectory() as home:
         places = {f"HELM_{kind}_HOME": f"{home}/{kind}" for kind in ("CACHE", "CONFIG", "DATA")}
         environment = {**os.environ, **places}
         if kubeconfig is not None:
             environment["KUBECONFIG"] = str(kubeconfig)
-        command = [program(), *map(str, words)]
+        command = [program(by), *map(str, words)]
         ended = subprocess.run(
             command, capture_output=True, text=True, env=environment, timeout=TIMEOUT_S, check=False
         )
@@ -41,6 +45,13 @@ def helm(*words: str | Path, kubeconfig: Path | None = None) -> str:
     return ended.stdout
 
 
-def template(chart: Path, *, release: str, namespace: str, words: Sequence[str | Path] = ()) -> str:
+def template(
+    chart: Path,
+    *,
+    release: str,
+    namespace: str,
+    words: Sequence[str | Path] = (),
+    by: str = HELMS[0],
+) -> str:
     """The chart's objects as YAML."""
-    return helm("template", release, chart, "--namespace", namespace, *words)
+    return helm("template", release, chart, "--namespace", namespace, *words, by=by)
