@@ -58,6 +58,7 @@ XID_TAINT: Final = f"{DRA_DRIVER}/xid"
 
 # --- pods ---------------------------------------------------------------------------------
 UTILIZATION: Final = "run.ai/simulated-gpu-utilization"
+TIMELINE: Final = PREFIX + "fake-utilization"  # annotation: "0 for 5m, 80-100 for 1h, repeat"
 FRACTION: Final = "gpu-fraction"
 WORKLOAD_KIND: Final = "workloadKind"
 POD_GROUP: Final = "pod-group-name"

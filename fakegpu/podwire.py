@@ -7,12 +7,13 @@ from collections.abc import Callable
 import msgspec
 
 from fakegpu import names, podclaims
-from fakegpu.node import load
+from fakegpu.node import load, timeline
 from fakegpu.node.poduse import ClaimRef, Need, PodUse
 from fakegpu.wire import Amounts, Meta
 from scheduler.model import names as words
 from scheduler.model import quantity
 from scheduler.model.device import Devices, parse_devices
+from scheduler.model.moment import epoch
 
 
 class _Resources(msgspec.Struct, frozen=True):
@@ -36,6 +37,7 @@ class _PodSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 class _PodStatus(msgspec.Struct, frozen=True, rename="camel"):
     phase: str = "Pending"
+    start_time: str | None = None
     resource_claim_statuses: tuple[podclaims.InPod, ...] | None = None
     extended_resource_claim_status: podclaims.ExtendedStatus | None = None
 
@@ -75,6 +77,7 @@ def _use(wire: _Pod, reservations: str) -> PodUse | None:
         f"{names.SHARED_INDEX}={annotations.get(names.SHARED_INDEX, '')}",
     )
     marked = annotations.get(names.RESERVED_INDEX, "")
+    is_running = wire.status.phase == "Running"
     shares = tuple(mark for mark in marks if not mark.endswith("="))
     reservation: tuple[str, ...] = ()
     if meta.namespace == reservations:
@@ -90,12 +93,14 @@ def _use(wire: _Pod, reservations: str) -> PodUse | None:
         namespace=meta.namespace,
         name=meta.name,
         created=meta.creation_timestamp or "",
-        is_running=wire.status.phase == "Running",
+        is_running=is_running,
         needs=needs,
         claims=claims,
         chosen=parse_devices(annotations.get(words.DEVICES, "")) or Devices(),
         load=load.utilization(wire.status.phase, meta.name, annotations, labels),
         group=_group(wire),
+        timeline=timeline.parse(annotations.get(names.TIMELINE, "")) if is_running else None,
+        started=epoch(wire.status.start_time or ""),
         fraction=load.parse_fraction(annotations.get(names.FRACTION, "1")),
         shares=shares,
         reservation=reservation,

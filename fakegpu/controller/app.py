@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import structlog
+from aiohttp import web
 
 from fakegpu import names, podwire, server, wire
 from fakegpu.config import Config
@@ -99,10 +100,7 @@ class App:
             self._reflectors.append(reflector)
             self._stages.start(f"watch {source.kind}", reflector.run())
         self._stages.start("sync", self._synced(reconciler))
-        answers = server.Answers(lambda: self._world.topology, self._node_text, self._not_ready)
-        app = server.application(config.server, answers)
-        app.router.add_get("/metrics", self._exporter(reconciler).answer)
-        async with serving(app, config.server.host, config.server.port):
+        async with serving(self._page(reconciler), config.server.host, config.server.port):
             log.info(f"{PROGRAM} was Started")
             failed = await self._stages.until(stop)
         elector.retire()
@@ -113,15 +111,20 @@ class App:
         log.info(f"{PROGRAM} was Stopped")
         return 1 if failed else 0
 
-    def _exporter(self, reconciler: Reconciler) -> KwokExporter:
+    def _page(self, reconciler: Reconciler) -> web.Application:
+        """What the controller answers: topologies, how it is, and the metrics of KWOK nodes."""
         settings = self._config.node
-        return KwokExporter(
+        answers = server.Answers(lambda: self._world.topology, self._node_text, self._not_ready)
+        page = server.application(self._config.server, answers)
+        exporter = KwokExporter(
             reconciler.kwok_topologies,
             Asking(settings.prometheus_url),
             time.monotonic,
             self._rng,
             settings.export_interval_s,
         )
+        page.router.add_get("/metrics", exporter.answer)
+        return page
 
     def _settings(self) -> Settings:
         config = self._config

@@ -33,6 +33,8 @@ class Desk(msgspec.Struct):
     said: frozenset[tuple[str, str, str]] = frozenset()
     failures: int = 0
     first_seen: float | None = None
+    #: Until when it waits for a pod's script to go on (monotonic seconds).
+    wakes_at: float = 0.0
 
 
 async def write_news(writer: Writer, world: World, node: NodeFacts, made: Plan, desk: Desk) -> None:

@@ -37,15 +37,7 @@ def plan(
     known = faults.read(node.annotations)
     before = memory.topology or partition.recorded(view.record)
     before = partitions.whole(before) if before else None
-    rate = settings.failure_rate if known.mig.fail_rate is None else known.mig.fail_rate
-    latency_s = settings.latency_s if known.mig.latency_s is None else known.mig.latency_s
-    at = Moment(
-        now=now,
-        wall=wall,
-        latency_s=latency_s,
-        fails=draw < rate,
-        broken=frozenset(known.unusable),
-    )
+    at = _moment(known, settings, now, wall, draw)
     step, kept, answer = partition.partition(view, memory, before, at)
     bare = _bare(view, step.layouts, known.failures, settings)
     refused = tuple(refusals(bare, view.pods, before)) if node.is_kwok else ()
@@ -66,6 +58,20 @@ def plan(
         slices=contents(node.name, bare) if settings.dra_on_kwok and node.is_kwok else None,
         refusals=refused,
         zones=documents.zones(node, topology) if settings.zones else None,
+    )
+
+
+def _moment(
+    known: faults.Faults, settings: Settings, now: float, wall: float, draw: float
+) -> Moment:
+    rate = settings.failure_rate if known.mig.fail_rate is None else known.mig.fail_rate
+    latency_s = settings.latency_s if known.mig.latency_s is None else known.mig.latency_s
+    return Moment(
+        now=now,
+        wall=wall,
+        latency_s=latency_s,
+        fails=draw < rate,
+        broken=frozenset(known.unusable),
     )
 
 

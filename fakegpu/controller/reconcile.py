@@ -21,12 +21,14 @@ from fakegpu.controller.apply import Writer
 from fakegpu.controller.desk import Desk, write_news
 from fakegpu.controller.inbox import Event
 from fakegpu.controller.plan import plan
-from fakegpu.controller.planned import Note, Settings, View
+from fakegpu.controller.planned import Note, Plan, Settings, View
 from fakegpu.controller.world import World
 from fakegpu.dra.pool import kwok_pool
 from fakegpu.dra.publisher import Publisher
 from fakegpu.node.supply import Amounts
+from fakegpu.node.timeline import as_of
 from fakegpu.topology.nodetopology import NodeTopology
+from fakegpu.topology.pools import Pool, Topology
 from fakegpu.wire import NodeFacts
 from scheduler.model.names import MIG_DYNAMIC
 from scheduler.watch.client import ApiError, Unreachable
@@ -35,7 +37,7 @@ from scheduler.watch.client import ApiError, Unreachable
 KWOK_BEGINS_S = 5.0
 RETRY_FIRST_S = 0.2
 RETRY_MAX_S = 15.0
-NOTHING = Amounts({}, {})
+TICK_S = 0.05  # by which two clocks may differ over a while
 
 log = structlog.get_logger("fakegpu")
 
@@ -157,36 +159,54 @@ class Reconciler:
             else:
                 await self._leave(name, node, pool_name)
             return
-        desk = self._desks.setdefault(name, Desk())
-        if self._waits_for_kwok(node, desk):
-            return
+        if not self._waits_for_kwok(node, self._desks.setdefault(name, Desk())):
+            await self._keep(node, topology, pool, invalid)
+
+    async def _keep(
+        self, node: NodeFacts, topology: Topology, pool: Pool, invalid: tuple[Note, ...]
+    ) -> None:
+        """Make a node what its pool says, and come back when something of it is due."""
+        name, desk = node.name, self._desks[node.name]
+        now, wall, draw = self._clock(), self._wall(), self._rng.uniform(0, 1)
+        pods, changes_at = as_of(self._world.pods_on(name), wall)
         view = View(
             node=node,
             topology=topology,
             pool=pool,
             plugin=self._world.plugin_config(node),
-            pods=tuple(self._world.pods_on(name)),
+            pods=pods,
             record=self._world.map_of(name),
             cuts=self._world.cuts.get(name),
             claimed=self._world.claims.on(name),
             is_dynamic=self._settings.cuts and node.labels.get(MIG_DYNAMIC) == "true",
         )
-        now, wall, draw = self._clock(), self._wall(), self._rng.uniform(0, 1)
         made = plan(view, desk.memory, self._settings, now=now, wall=wall, draw=draw)
         desk.memory = made.memory
         await write_news(self._writer, self._world, node, made, desk)
         if made.slices is not None:
-            await self._publisher.publish(kwok_pool(node.name, node.uid), made.slices)
+            await self._publisher.publish(kwok_pool(name, node.uid), made.slices)
         await self._tell(node, (*invalid, *made.notes))
+        await self._answer(name, made)
+        desk.failures = 0
+        if made.memory.ready_at is not None:
+            self._again_in(max(0.0, made.memory.ready_at - now), name)
+        if changes_at is not None:
+            self._wake_at(desk, name, now, now + changes_at - wall)
+
+    async def _answer(self, name: str, made: Plan) -> None:
+        """Tell whoever waits: the scheduler its instances, pods what they hold or may not have."""
         if made.cut_answer is not None:
             await self._writer.answer(name, made.cut_answer)
         for mark in made.marks:
             await self._writer.mark(mark)
         for refusal in made.refusals:
             await self._writer.refuse(refusal)
-        desk.failures = 0
-        if made.memory.ready_at is not None:
-            self._again_in(max(0.0, made.memory.ready_at - now), name)
+
+    def _wake_at(self, desk: Desk, name: str, now: float, due_at: float) -> None:
+        """Look again when a pod's script goes on; one clock is enough, however often we look."""
+        if not now < desk.wakes_at <= due_at + TICK_S:
+            desk.wakes_at = due_at + TICK_S
+            self._again_in(desk.wakes_at - now, name)
 
     def _waits_for_kwok(self, node: NodeFacts, desk: Desk) -> bool:
         """Let KWOK begin with a new node: it begins anew with each change of ours before that."""
@@ -213,7 +233,7 @@ class Reconciler:
             await self._publisher.publish(kwok_pool(name), ())
         if node is not None:
             # Empty, not absent: what nobody says any more would take the machine's CPU with it.
-            await self._writer.node(node, {}, {}, NOTHING if node.is_kwok else None)
+            await self._writer.node(node, {}, {}, Amounts({}, {}) if node.is_kwok else None)
         if self._settings.zones:
             await self._writer.remove_zones(name)
         await self._writer.remove_map(record.name)

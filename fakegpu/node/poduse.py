@@ -44,13 +44,34 @@ class ClaimRef(msgspec.Struct, frozen=True):
         return self.request in ("", one.request, one.request.partition("/")[0])
 
 
+class Step(msgspec.Struct, frozen=True):
+    """So long so busy; per cent."""
+
+    seconds: int
+    low: int
+    high: int
+
+    @property
+    def load(self) -> Utilization:
+        """As the topology tells it."""
+        return Utilization(min=self.low, max=self.high)
+
+
+class Timeline(msgspec.Struct, frozen=True, kw_only=True):
+    """One step after the other, once or again and again."""
+
+    steps: tuple[Step, ...]
+    repeats: bool = False
+
+
 class PodUse(msgspec.Struct, frozen=True, kw_only=True):
     """A pod on the node, as far as devices are concerned.
 
     ``load`` is None where requests have to be asked for (Knative); ``group`` names the PodGroup
-    (``namespace/name``) whose priority says it, where the pod does not. ``shares`` name reservation
-    pods with which it shares a device; a ``reservation`` holds one for others, and ``marked`` is
-    the device's id that it already carries.
+    (``namespace/name``) whose priority says it, where the pod does not; a ``timeline`` goes before
+    both, from the moment at which the pod ``started``. ``shares`` name reservation pods with which
+    it shares a device; a ``reservation`` holds one for others, and ``marked`` is the device's id
+    that it already carries.
     """
 
     uid: str
@@ -63,6 +84,8 @@ class PodUse(msgspec.Struct, frozen=True, kw_only=True):
     chosen: Devices = Devices()
     load: Utilization | None = Utilization(min=100, max=100)
     group: str = ""
+    timeline: Timeline | None = None
+    started: float | None = None
     fraction: float = 1.0
     shares: tuple[str, ...] = ()
     reservation: tuple[str, ...] = ()

@@ -147,6 +147,21 @@ def test_one_exporter_tells_the_metrics_of_all_kwok_nodes(
     wait_until(lambda: shown().get("fk-one") == [" 0", " 0"], what="the series to go")
 
 
+def test_a_pod_is_as_busy_as_its_script_says_at_that_moment(
+    nodes: Nodes, kwok_node: MakeNode, namespace: str, cp: ControlPlane
+) -> None:
+    kwok_node("fk-script", labels={POOL: "two"})
+    nodes.wait_offer("fk-script", {GPU: "2"})
+    here = Watcher(cp, namespace)
+    script = {"gpu-scheduler.io/fake-utilization": "11 for 2s, 22 for 1s, 33-44 for 1h"}
+
+    here.create(pod("p", limits={GPU: "1"}, nodeName="fk-script", annotations=script))
+
+    nodes.wait("fk-script", "11", lambda _: "max: 11" in nodes.topology("fk-script"))
+    nodes.wait("fk-script", "22", lambda _: "max: 22" in nodes.topology("fk-script"))
+    nodes.wait("fk-script", "44", lambda _: "max: 44" in nodes.topology("fk-script"))
+
+
 def share(cp: ControlPlane, *, strict: bool) -> None:
     slicing = {
         "failRequestsGreaterThanOne": strict,

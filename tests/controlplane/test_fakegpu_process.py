@@ -138,6 +138,16 @@ def test_how_busy_a_pod_is_follows_from_the_priority_class_of_its_group(
     busy(80, 100)
 
 
+def label_one_with_a_kubelet(cp: ControlPlane) -> None:
+    cp.client.create("/api/v1/nodes", {"metadata": {"name": "fp-real", "labels": {POOL: "two"}}})
+    cp.client.wait_for(
+        "/api/v1/nodes/fp-real",
+        lambda seen: "run.ai/fake.gpu" in seen["metadata"]["labels"],
+        what="its labels",
+    )
+    cp.client.delete("/api/v1/nodes/fp-real")
+
+
 @pytest.mark.contract("S1-36", "S1-40", "S1-B20")
 def test_every_right_is_used_and_none_is_missing(
     cp: ControlPlane, operator: FakeOperator, kwok_node: MakeNode
@@ -148,13 +158,7 @@ def test_every_right_is_used_and_none_is_missing(
     wait_gpus(cp, "fp-rights", 2)
     kwok_node("fp-strict", labels={POOL: "strict"})
     wait_gpus(cp, "fp-strict", 4)
-    cp.client.create("/api/v1/nodes", {"metadata": {"name": "fp-real", "labels": {POOL: "two"}}})
-    cp.client.wait_for(
-        "/api/v1/nodes/fp-real",
-        lambda seen: "run.ai/fake.gpu" in seen["metadata"]["labels"],
-        what="the labels of a node with a kubelet",
-    )
-    cp.client.delete("/api/v1/nodes/fp-real")
+    label_one_with_a_kubelet(cp)
     cp.wait_for_service_account("runai-reservation")
     here = Watcher(cp, "runai-reservation")
     here.create(pod("reserves", limits={GPU: "1"}, nodeName="fp-rights"))
