@@ -17,6 +17,10 @@ COMMANDS: Final = {
     "snapshot": ("gpuctl.snapshot", "Fetch the scheduler's whole state, one instant of it."),
     "replay": ("gpuctl.replay", "Decide again what a snapshot holds, and compare."),
     "defrag": ("gpuctl.defrag", "Find the cheapest moves that make a MIG instance fit."),
+    "doctor": (
+        "gpuctl.doctor.command",
+        "Look whether cluster, scheduler and webhook are as they must be.",
+    ),
     "demo": ("gpuctl.demo.command", "Show the product at work on a real API server."),
 }
 

@@ -121,6 +121,16 @@ class Client:
             raise _api_error(response, content)
         return content
 
+    async def date(self) -> str:
+        """The API server's clock, as the header ``Date`` of an answer has it."""
+        timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
+        url, headers = f"{self._base}/version", await self._headers()
+        try:
+            async with self._session.get(url, headers=headers, timeout=timeout) as response:
+                return response.headers.get("Date", "")
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise Unreachable(f"GET /version: {_text(error)}") from error
+
     @asynccontextmanager
     async def stream(
         self, path: str, params: Mapping[str, str], *, silence_s: float, answer_s: float

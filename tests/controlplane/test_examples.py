@@ -45,6 +45,8 @@ class Terminal:
         folders = [plane.program("kubectl").parent, Path(sys.executable).parent]
         path = ":".join([*map(str, folders), os.environ["PATH"]])
         self._environment = {"PATH": path, "HOME": str(home), "KUBECONFIG": str(kubeconfig)}
+        named = self.type("kubectl config current-context").stdout.strip()
+        self.type(f"kubectl config rename-context {named} kind-kind")  # as the pages have it
 
     def type(self, command: str) -> subprocess.CompletedProcess[str]:
         """One command."""

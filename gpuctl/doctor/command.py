@@ -1,0 +1,85 @@
+"""``gpuctl doctor``: a preflight of the cluster, for whoever installs or runs the scheduler.
+
+It changes nothing: the one pod that it creates is a dry run. Exit status 0: nothing fails. 2:
+something does. 1: the API server cannot be asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Final
+
+import click
+import msgspec
+
+from gpuctl import reach
+from gpuctl.doctor.ask import Asker, Question
+from gpuctl.doctor.examine import examine
+from gpuctl.doctor.facts import Facts
+from gpuctl.doctor.finding import Finding, Level
+from gpuctl.options import Strict, reaching
+from gpuctl.reach import Access, NotReached
+from scheduler.model import names
+from scheduler.watch.client import ApiError, Unreachable
+from webhook.configuration import NAME
+
+FAILS: Final = 2
+ABOUT_WIDTH: Final = 11
+
+
+@click.command(cls=Strict)
+@click.option("-n", "--namespace", metavar="NS", help="where a pod's creation is tried (dry run)")
+@click.option("--scheduler", metavar="NAME", default=names.SCHEDULER_NAME, show_default=True)
+@click.option("--account", metavar="NAME", default=names.SCHEDULER_NAME, show_default=True)
+@click.option("--webhook", metavar="NAME", default=NAME, show_default=True, help="its registration")
+@click.option(
+    "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True
+)
+@reaching
+def doctor(
+    access: Access,
+    server: str | None,
+    namespace: str | None,
+    scheduler: str,
+    account: str,
+    webhook: str,
+    output: str,
+) -> None:
+    """Look whether cluster, scheduler and webhook are as they must be, and say what to do.
+
+    Exit status: 0 nothing fails (warnings may be meant so), 2 something does, 1 nobody answers.
+    """
+    try:
+        facts = asyncio.run(_facts(access, namespace, scheduler, account, webhook))
+    except (NotReached, Unreachable, ApiError) as error:
+        click.echo(f"gpuctl doctor: {error}", err=True)
+        sys.exit(1)
+    findings = examine(facts)
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(findings), indent=2).decode())
+    else:
+        _show(findings)
+    sys.exit(FAILS if any(one.level is Level.FAIL for one in findings) else 0)
+
+
+async def _facts(
+    access: Access, namespace: str | None, scheduler: str, account: str, webhook: str
+) -> Facts:
+    async with reach.cluster(access) as client:
+        await client.request("GET", "/version")  # who does not answer this, answers nothing
+        question = Question(
+            access=access,
+            scheduler=scheduler,
+            account=account,
+            webhook=webhook,
+            namespace=namespace or await reach.default_namespace(access),
+        )
+        return await Asker(client, question).facts()
+
+
+def _show(findings: list[Finding]) -> None:
+    for one in findings:
+        click.echo(f"{one.level.value:4}  {one.about:{ABOUT_WIDTH}}  {one.says}")
+        if one.advice:
+            click.echo(f"{'':4}  {'':{ABOUT_WIDTH}}  -> {one.advice}")

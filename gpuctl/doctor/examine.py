@@ -1,0 +1,14 @@
+"""All findings about a cluster, in the order in which a person would look. Pure."""
+
+from __future__ import annotations
+
+from gpuctl.doctor.facts import Facts
+from gpuctl.doctor.finding import Finding
+from gpuctl.doctor.oncluster import on_cluster
+from gpuctl.doctor.onnodes import on_nodes
+from gpuctl.doctor.onwebhook import on_webhook
+
+
+def examine(facts: Facts) -> list[Finding]:
+    """What the facts come to."""
+    return [*on_cluster(facts), *on_webhook(facts), *on_nodes(facts)]

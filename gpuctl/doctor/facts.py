@@ -1,0 +1,167 @@
+"""What is known of a cluster before anything is concluded from it. Pure.
+
+A fact that could not be read is an ``Unread`` with the reason: the account may not have the right,
+and that is said of this fact alone.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TypeAlias, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+
+class Unread(msgspec.Struct, frozen=True):
+    """A fact that could not be read, and why."""
+
+    why: str
+
+
+Known: TypeAlias = T | Unread
+
+
+class Taint(msgspec.Struct, frozen=True):
+    key: str
+    effect: str
+    value: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.key}{'=' if self.value else ''}{self.value}:{self.effect}"
+
+
+class Node(msgspec.Struct, frozen=True, kw_only=True):
+    """``gpus`` is what its labels say, ``offers`` what is allocatable of NVIDIA's resources."""
+
+    name: str
+    gpus: int = 0
+    offers: dict[str, int] = {}
+    capacity: dict[str, int] = {}
+    taints: tuple[Taint, ...] = ()
+    is_ready: bool = True
+    is_cordoned: bool = False
+
+
+class Slice(msgspec.Struct, frozen=True):
+    """Whose devices a ResourceSlice publishes on which node."""
+
+    driver: str
+    node: str
+
+
+class Plugin(msgspec.Struct, frozen=True):
+    """A device plugin's DaemonSet, and the nodes on which it has a pod."""
+
+    name: str
+    nodes: tuple[str, ...]
+
+
+class Dra(msgspec.Struct, frozen=True):
+    """Dynamic Resource Allocation; not served by an older API server."""
+
+    is_served: bool
+    slices: tuple[Slice, ...] = ()
+    classes: tuple[str, ...] = ()
+
+
+class Leader(msgspec.Struct, frozen=True):
+    """The Lease; without a holder nobody decides."""
+
+    holder: str
+    renewed_at: datetime | None
+    duration_s: int
+
+
+class Clocks(msgspec.Struct, frozen=True):
+    """The same instant on two clocks; the server's is known to the second."""
+
+    here: datetime
+    server: datetime
+
+
+class Certificate(msgspec.Struct, frozen=True, kw_only=True):
+    """What the webhook serves with; ``trusted`` is whether the registered authority issued it."""
+
+    names: tuple[str, ...]
+    begins: datetime
+    ends: datetime
+    is_trusted: bool
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One webhook of the registration: ``target`` is a name that its certificate must have."""
+
+    name: str
+    target: str
+    has_bundle: bool
+    failure_policy: str = "Ignore"
+    timeout_s: int = 10
+    service: str = ""
+
+
+class Webhook(msgspec.Struct, frozen=True, kw_only=True):
+    """The registration; ``ready`` counts the Service's ready addresses, where it has a Service."""
+
+    entries: tuple[Entry, ...] = ()
+    ready: Known[int] = 0
+    certificate: Known[Certificate] = Unread("not asked")
+
+
+class Mutation(msgspec.Struct, frozen=True):
+    """What a dry-run creation of a mapped pod came to; ``tolerates`` is what each pod is given."""
+
+    is_mutated: bool
+    took_s: float
+    tolerates: tuple[str, ...] = ()
+    error: str = ""
+
+
+class Right(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that an account may do."""
+
+    verb: str
+    resource: str
+    group: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        kind = f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+        where = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {kind}{'.' if self.group else ''}{self.group}{where}"
+
+
+class Quota(msgspec.Struct, frozen=True):
+    """A ResourceQuota's line of a GPU resource."""
+
+    namespace: str
+    name: str
+    resource: str
+    used: int
+    hard: int
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is looked at; ``now`` is the server's clock where it is known."""
+
+    now: datetime
+    scheduler: str
+    account: str
+    namespace: str
+    version: Known[tuple[int, int]]
+    clocks: Known[Clocks]
+    leader: Known[Leader | None]
+    kinds: Known[tuple[str, ...]]
+    policies: Known[tuple[str, ...]]
+    nodes: Known[tuple[Node, ...]]
+    plugins: Known[tuple[Plugin, ...]]
+    dra: Known[Dra]
+    webhook: Known[Webhook | None]
+    mutation: Known[Mutation]
+    missing_rights: Known[tuple[Right, ...]]
+    schedulers: Known[tuple[str, ...]]
+    strangers: Known[tuple[str, ...]]
+    quotas: Known[tuple[Quota, ...]]

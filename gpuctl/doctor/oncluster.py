@@ -1,0 +1,153 @@
+"""The API server, the leader, the clocks, the rights, and who else is there. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpuctl.doctor.facts import Facts, Leader, Unread
+from gpuctl.doctor.finding import Finding, fail, listed, ok, unread, warn
+
+#: ValidatingAdmissionPolicy and matchConditions are v1 since then.
+OLDEST = (1, 30)
+KINDS = ("migrules", "migcuts")
+POLICIES = ("protected-annotations", "fencing", "deletes", "cuts")
+#: The server's Date header knows whole seconds.
+SKEW_WARN_S = 3.0
+UPGRADE = "helm upgrade the chart (docs/upgrade.md)"
+
+
+def on_cluster(facts: Facts) -> Iterable[Finding]:
+    """Findings about the API server and what of ours is in it."""
+    yield _version(facts)
+    yield _kinds(facts)
+    yield _policies(facts)
+    yield _clock(facts)
+    yield _leader(facts)
+    yield _rights(facts)
+    yield _others(facts)
+    yield _quotas(facts)
+
+
+def _version(facts: Facts) -> Finding:
+    found = facts.version
+    if isinstance(found, Unread):
+        return unread("kubernetes", found)
+    text = ".".join(map(str, found))
+    if found < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        return fail("kubernetes", f"version {text}", f"{oldest} is the oldest that will do")
+    return ok("kubernetes", f"version {text}")
+
+
+def _kinds(facts: Facts) -> Finding:
+    if isinstance(facts.kinds, Unread):
+        return unread("kinds", facts.kinds)
+    missing = [kind for kind in KINDS if kind not in facts.kinds]
+    if missing:
+        return fail("kinds", f"not served: {listed(missing)} of gpu-scheduler.io/v1alpha1", UPGRADE)
+    return ok("kinds", f"served: {listed(KINDS)}")
+
+
+def _policies(facts: Facts) -> Finding:
+    if isinstance(facts.policies, Unread):
+        return unread("policies", facts.policies)
+    missing = [
+        name for name in POLICIES if not any(found.endswith(f"-{name}") for found in facts.policies)
+    ]
+    if missing:
+        return warn(
+            "policies",
+            f"no admission policy {listed(missing)}: accounts of devices could be forged",
+            "admissionPolicies.* of the chart, unless it is meant so",
+        )
+    return ok("policies", "the API server guards our annotations and fences former leaders")
+
+
+def _clock(facts: Facts) -> Finding:
+    if isinstance(facts.clocks, Unread):
+        return unread("clock", facts.clocks)
+    behind = (facts.clocks.server - facts.clocks.here).total_seconds()
+    if abs(behind) > SKEW_WARN_S:
+        word = "behind" if behind > 0 else "ahead of"
+        return warn(
+            "clock",
+            f"this machine is {abs(behind):.0f} s {word} the API server",
+            "set the clock (NTP): ages and expiries shown here are wrong by that much",
+        )
+    return ok("clock", "this machine and the API server agree")
+
+
+def _leader(facts: Facts) -> Finding:
+    lease = facts.leader
+    if isinstance(lease, Unread):
+        return unread("leader", lease)
+    where = (
+        f"kubectl -n {facts.namespace} logs -l app.kubernetes.io/name=gpu-scheduler -c scheduler"
+    )
+    if lease is None:
+        return fail("leader", f"no Lease in {facts.namespace}: nothing is installed there", UPGRADE)
+    if not lease.holder or lease.renewed_at is None:
+        return fail("leader", "nobody leads, so nothing is placed", where)
+    return _renewed(facts, lease, where)
+
+
+def _renewed(facts: Facts, lease: Leader, where: str) -> Finding:
+    assert lease.renewed_at is not None, "the caller looked"
+    age_s = (facts.now - lease.renewed_at).total_seconds()
+    if age_s > lease.duration_s + SKEW_WARN_S:
+        return fail("leader", f"{lease.holder} renewed its Lease {age_s:.0f} s ago", where)
+    if age_s < -SKEW_WARN_S:
+        return warn(
+            "leader",
+            f"the clock of {lease.holder} is {-age_s:.0f} s ahead of the API server",
+            "set the clock of its node (NTP)",
+        )
+    return ok("leader", f"{lease.holder} leads")
+
+
+def _rights(facts: Facts) -> Finding:
+    if isinstance(facts.missing_rights, Unread):
+        return unread("roles", facts.missing_rights)
+    if facts.missing_rights:
+        missing = [str(right) for right in facts.missing_rights]
+        return fail(
+            "roles",
+            f"{facts.account} may not {listed(missing)}",
+            "rbac.create=true, or apply cluster/rbac.yaml; docs/security.md says what each is for",
+        )
+    return ok("roles", f"{facts.account} has every right that it needs")
+
+
+def _others(facts: Facts) -> Finding:
+    if isinstance(facts.schedulers, Unread):
+        return unread("name", facts.schedulers)
+    others = [space for space in facts.schedulers if space != facts.namespace]
+    if others:
+        return fail(
+            "name",
+            f"another scheduler called {facts.scheduler} leads in {listed(others)}",
+            "give one of them another scheduler.name: both would place the same pods",
+        )
+    if isinstance(facts.strangers, Unread):
+        return unread("name", facts.strangers)
+    if facts.strangers:
+        return warn(
+            "name",
+            f"pods of {facts.scheduler} were bound by somebody else: {listed(facts.strangers)}",
+            "look for a kube-scheduler profile or another scheduler of that name",
+        )
+    return ok("name", f"nobody else binds pods of {facts.scheduler}")
+
+
+def _quotas(facts: Facts) -> Finding:
+    if isinstance(facts.quotas, Unread):
+        return unread("quotas", facts.quotas)
+    full = [
+        f"{quota.namespace}/{quota.name} ({quota.used} of {quota.hard} {quota.resource})"
+        for quota in facts.quotas
+        if quota.used >= quota.hard
+    ]
+    if full:
+        advice = "the API server refuses further pods there: raise the quota, or end pods"
+        return warn("quotas", f"full: {listed(full)}", advice)
+    return ok("quotas", f"{len(facts.quotas)} lines about GPUs, none full")

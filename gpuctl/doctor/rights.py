@@ -1,0 +1,54 @@
+"""What the scheduler's account must be allowed: the rules of ``cluster/rbac.yaml``, as questions.
+
+A test holds the two together. What only the chart adds (the certificate's Secret and registration,
+relabelling) is not asked for: it depends on the values.
+"""
+
+from __future__ import annotations
+
+from gpuctl.doctor.facts import Right
+
+_EVERYWHERE = (
+    ("", "nodes namespaces pods resourcequotas", "get list watch"),
+    ("", "pods/binding bindings", "create"),
+    ("", "pods", "delete"),
+    ("", "pods/eviction", "create"),
+    ("apps", "deployments replicasets statefulsets", "get"),
+    ("batch", "jobs", "get"),
+    ("policy", "poddisruptionbudgets", "list"),
+    ("", "pods/status", "patch"),
+    ("events.k8s.io", "events", "create"),
+)
+_AT_HOME = (
+    ("coordination.k8s.io", "leases", "create"),
+    ("gpu-scheduler.io", "migrules", "list watch create delete"),
+    ("gpu-scheduler.io", "migrules/status", "patch"),
+    ("gpu-scheduler.io", "migcuts", "list watch create patch"),
+)
+_LEASE = ("coordination.k8s.io", "leases", "get update")
+
+
+def rights(namespace: str, lease: str) -> list[Right]:
+    """Every right, of a scheduler in this namespace with a Lease of this name."""
+    everywhere = [one for row in _EVERYWHERE for one in _questions(row)]
+    at_home = [one for row in _AT_HOME for one in _questions(row, namespace)]
+    return [*everywhere, *at_home, *_questions(_LEASE, namespace, lease)]
+
+
+def _questions(row: tuple[str, str, str], namespace: str = "", name: str = "") -> list[Right]:
+    group, resources, verbs = row
+    found = []
+    for full in resources.split():
+        resource, _, subresource = full.partition("/")
+        found += [
+            Right(
+                verb=verb,
+                resource=resource,
+                group=group,
+                subresource=subresource,
+                namespace=namespace,
+                name=name,
+            )
+            for verb in verbs.split()
+        ]
+    return found

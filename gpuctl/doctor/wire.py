@@ -1,0 +1,128 @@
+"""The API server's objects, as far as the doctor reads them, and what they come to. Pure."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from gpuctl.doctor.facts import Entry, Leader, Node, Quota, Taint
+from scheduler.model import names
+from scheduler.model.lease import Lease
+from scheduler.model.quantity import value
+
+NVIDIA: Final = "nvidia.com/"
+QUOTA_PREFIX: Final = "requests."
+
+
+class Meta(msgspec.Struct, frozen=True):
+    name: str = ""
+    namespace: str = ""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class Thing(msgspec.Struct, frozen=True):
+    """Any object; ``spec``, ``status`` and ``data`` as they came."""
+
+    metadata: Meta = Meta()
+    spec: dict[str, Any] = {}
+    status: dict[str, Any] = {}
+    data: dict[str, str] = {}
+    webhooks: list[dict[str, Any]] = []
+    endpoints: list[dict[str, Any]] | None = None
+
+
+class Things(msgspec.Struct, frozen=True):
+    items: list[Thing]
+
+
+def node_of(thing: Thing) -> Node:
+    """A node's GPUs, by its labels and by what it advertises."""
+    count = thing.metadata.labels.get(names.GPU_COUNT, "")
+    conditions = thing.status.get("conditions") or []
+    return Node(
+        name=thing.metadata.name,
+        gpus=int(count) if count.isdecimal() else 0,
+        offers=_nvidia(thing.status.get("allocatable")),
+        capacity=_nvidia(thing.status.get("capacity")),
+        taints=tuple(
+            Taint(each["key"], each.get("effect", ""), each.get("value") or "")
+            for each in thing.spec.get("taints") or ()
+        ),
+        is_ready=any(c["type"] == "Ready" and c["status"] == "True" for c in conditions),
+        is_cordoned=bool(thing.spec.get("unschedulable")),
+    )
+
+
+def _nvidia(amounts: dict[str, str] | None) -> dict[str, int]:
+    return {
+        name: value(amount) for name, amount in (amounts or {}).items() if name.startswith(NVIDIA)
+    }
+
+
+def quotas_of(thing: Thing) -> list[Quota]:
+    """A ResourceQuota's lines about GPUs."""
+    hard: dict[str, str] = thing.status.get("hard") or {}
+    used: dict[str, str] = thing.status.get("used") or {}
+    return [
+        Quota(
+            thing.metadata.namespace,
+            thing.metadata.name,
+            key.removeprefix(QUOTA_PREFIX),
+            value(used.get(key, "0")),
+            value(limit),
+        )
+        for key, limit in sorted(hard.items())
+        if key.removeprefix(QUOTA_PREFIX).startswith(NVIDIA)
+    ]
+
+
+def leader_of(lease: Lease) -> Leader:
+    """Who holds a Lease, and since when nobody heard of them."""
+    spec = lease.spec
+    renewed = spec.renew_time
+    return Leader(
+        spec.holder_identity or "",
+        datetime.fromisoformat(renewed) if renewed else None,
+        spec.lease_duration_seconds or 0,
+    )
+
+
+def entry_of(webhook: dict[str, Any]) -> Entry:
+    """One entry of a MutatingWebhookConfiguration."""
+    client = webhook["clientConfig"]
+    service = client.get("service")
+    if service:
+        target = f"{service['name']}.{service['namespace']}.svc"
+    else:
+        target = urlsplit(client["url"]).hostname or ""
+    return Entry(
+        name=webhook["name"],
+        target=target,
+        has_bundle=bool(client.get("caBundle")),
+        failure_policy=webhook.get("failurePolicy", "Fail"),
+        timeout_s=webhook.get("timeoutSeconds", 10),
+        service=service["name"] if service else "",
+    )
+
+
+def ready_of(slices: list[Thing]) -> int:
+    """How many addresses of a Service take connections; no word about it means yes."""
+    return sum(
+        (endpoint.get("conditions") or {}).get("ready") is not False
+        for each in slices
+        for endpoint in each.endpoints or ()
+    )
+
+
+def decoded(text: str) -> bytes:
+    """Base64 as Secrets and registrations have it; empty where it is none."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return b""
