@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from fakegpu.config import Config, parse
 from tools.charts.copies import CHARTS
 from tools.charts.helm import template
 
@@ -83,3 +84,9 @@ def containers(deployment: Json) -> dict[str, Json]:
     """A workload's containers by name."""
     spec = deployment["spec"]["template"]["spec"]
     return {container["name"]: container for container in spec["containers"]}
+
+
+def config_of(found: list[Json]) -> Config:
+    """The fake operator's configuration, read by its own code."""
+    text = one(found, "ConfigMap", "fake-gpu-operator-config")["data"]["config.yaml"]
+    return parse(text.encode())

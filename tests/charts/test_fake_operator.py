@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
-from fakegpu import config as configuration
 from fakegpu.environment import with_environment
 from fakegpu.topology.document import read_topology
 from fakegpu.topology.sharing import chosen, read_plugin_config
 from tests.charts.rendering import (
     FAKE,
     Json,
+    config_of,
     containers,
     kinds,
     objects,
@@ -39,12 +39,6 @@ DEDICATED = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
 def agent(*words: str | Path) -> Json:
     """The DaemonSet."""
     return one(objects(FAKE, *words), "DaemonSet", "device-plugin")
-
-
-def config_of(found: list[Json]) -> configuration.Config:
-    """The operator's configuration, read by its own code."""
-    text = one(found, "ConfigMap", "fake-gpu-operator-config")["data"]["config.yaml"]
-    return configuration.parse(text.encode())
 
 
 def tolerates(pod: Json, taint: Json) -> bool:

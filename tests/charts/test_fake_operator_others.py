@@ -10,20 +10,23 @@ from typing import Any
 import pytest
 import yaml
 
-from fakegpu.config import Config, parse
 from fakegpu.exporter.metrics import Exported, render
 from fakegpu.node.reading import read_all
 from fakegpu.topology.document import read_profile, read_topology
-from tests.charts.rendering import FAKE, Json, containers, kinds, objects, one, preset, settings
+from tests.charts.rendering import (
+    FAKE,
+    config_of,
+    containers,
+    kinds,
+    objects,
+    one,
+    preset,
+    settings,
+)
 from tests.unit.fakegpu.nodes import fake
 from tools.charts.copies import ROOT
 
 SERIES = re.compile(r"\bDCGM_[A-Z_]+\b")
-
-
-def config_of(found: list[Json]) -> Config:
-    text = one(found, "ConfigMap", "fake-gpu-operator-config")["data"]["config.yaml"]
-    return parse(text.encode())
 
 
 def told() -> set[str]:

@@ -17,10 +17,12 @@ POOL = "run.ai/simulated-gpu-node-pool"
 GPU = "nvidia.com/gpu"
 DEVICES = "gpu-scheduler.io/devices"
 FAILURES = "gpu-scheduler.io/fake-failures"
+SHARING: Json = {"timeSlicing": {"resources": [{"name": GPU, "replicas": 4}]}}
 POOLS: Json = {
     "nodePools": {
         "pair": {"gpus": [{"type": "l40s", "count": 2}]},
         "lab": {"gpus": [{"type": "a100", "count": 2}]},
+        "shared": {"gpus": [{"type": "t4", "count": 1}], "sharing": SHARING},
         "dynamic": {"gpus": [{"type": "NVIDIA-A100-SXM4-80GB", "count": 2}]},
     }
 }
@@ -111,6 +113,43 @@ def test_nodes_of_a_pool_have_room_for_pods_of_32_gi_and_two_gpus(
     here.create(body)
 
     assert {node_of(item) for item in here.wait_bound(2)} == {"fs-lab-0", "fs-lab-1"}
+
+
+@pytest.fixture
+def classes(cp: ControlPlane) -> Iterator[None]:
+    """Two of the lab's PriorityClasses."""
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    kind = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+    wanted: dict[str, Json] = {
+        "gpu-high": {"value": 100000},
+        "gpu-low": {"value": 1000, "preemptionPolicy": "Never"},
+    }
+    for name, body in wanted.items():
+        cp.client.create(path, {**kind, "metadata": {"name": name}, **body})
+    yield
+    for name in wanted:
+        cp.client.delete(f"{path}/{name}")
+
+
+@pytest.mark.contract("S4-7")
+def test_with_free_shares_nobody_is_pushed_aside_and_who_never_preempts_waits(
+    here: Watcher, kwok_node: MakeNode, classes: None
+) -> None:
+    kwok_node("fs-shared", labels={POOL: "shared"})
+    wait_usable(here, "fs-shared", GPU, 4)
+    for number in range(2):
+        here.create(pod(f"low-{number}", limits={GPU: "1"}, priorityClassName="gpu-low"))
+    here.wait_bound(2)
+
+    for number in range(2):
+        here.create(pod(f"high-{number}", limits={GPU: "1"}, priorityClassName="gpu-high"))
+    before = here.wait_bound(4)
+    here.create(pod("late", limits={GPU: "1"}, priorityClassName="gpu-low"))
+    here.wait_explained("late", "Insufficient nvidia.com/gpu")
+
+    names = {item["metadata"]["uid"]: item["metadata"]["name"] for item in here.pods()}
+    assert set(names.values()) == {"low-0", "low-1", "high-0", "high-1", "late"}
+    assert {item["metadata"]["uid"] for item in before} <= set(names)
 
 
 def test_instances_are_cut_to_order_for_pods_and_show_who_holds_them(
