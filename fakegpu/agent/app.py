@@ -230,7 +230,7 @@ class App:
             return f"there is no ConfigMap {self._map_name} with the node's topology yet"
         if self._config.node.device_plugin and not self._fleet.is_registered:
             return "not registered with the kubelet"
-        return None
+        return self._dra.not_ready() if self._dra is not None else None
 
     def _broke(self, kind: str, problem: str) -> None:
         log.warning("watch broke", kind=kind, problem=problem)

@@ -72,6 +72,10 @@ class NodeDra:
         self._is_told.set()
         self._news.set()
 
+    def not_ready(self) -> str | None:
+        """Why the kubelet cannot ask for claims; None where it can."""
+        return None if self._driver.is_registered else "the kubelet has not taken the DRA driver"
+
     def stages(self) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
         """What has to run, by name."""
         self._preparer.begin()

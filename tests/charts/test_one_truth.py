@@ -77,9 +77,10 @@ def test_the_default_release_installs_exactly_what_cluster_says(name: str) -> No
 
 
 def test_the_fake_operators_release_installs_exactly_its_own_files() -> None:
-    """With the namespace of reservations and the kind of NUMA zones, which are off by default."""
+    """With all that is off by default: the namespace of reservations, NUMA zones, DRA."""
     zones = "statusExporter.nodeResourceTopology.enabled=true"
-    words = settings("reservation.enabled=true", zones)
+    dra = ("draPlugin.enabled=true", "kwokDraPlugin.enabled=true")
+    words = settings("reservation.enabled=true", zones, *dra)
     rendered = {key(each): bare(each) for each in objects(FAKE, *words)}
     for path in copies.sources("fake-gpu-operator"):
         for source in yaml.safe_load_all(path.read_text(encoding="utf-8")):

@@ -32,6 +32,8 @@ INSTALLED: Final = {
         "fakegpu-node-rbac.yaml",
         "fakegpu-zones-rbac.yaml",
         "crd-noderesourcetopologies.yaml",
+        "fakegpu-dra-rbac.yaml",
+        "fakegpu-device-classes.yaml",
     ),
 }
 

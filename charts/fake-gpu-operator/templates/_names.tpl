@@ -23,6 +23,21 @@ app.kubernetes.io/part-of: gpu-scheduler
 {{- define "fake-gpu-operator.hasAgent" -}}
 {{- include "fake-gpu-operator.isOn" .Values.devicePlugin -}}
 {{- include "fake-gpu-operator.isOn" .Values.statusExporter -}}
+{{- if (.Values.draPlugin | default dict).enabled -}}yes{{- end -}}
+{{- end -}}
+
+{{/* Whether DRA offers any GPUs. */}}
+{{- define "fake-gpu-operator.dra" -}}
+{{- if (.Values.draPlugin | default dict).enabled -}}yes{{- end -}}
+{{- if (.Values.kwokDraPlugin | default dict).enabled -}}yes{{- end -}}
+{{- end -}}
+
+{{/* How DRA offers GPUs: (list whether-it-does the-plugin-that-may-be-beside-it). */}}
+{{- define "fake-gpu-operator.draMode" -}}
+{{- if not (index . 0 | default dict).enabled -}}none
+{{- else if include "fake-gpu-operator.isOn" (index . 1) -}}beside
+{{- else -}}instead
+{{- end -}}
 {{- end -}}
 
 {{- define "fake-gpu-operator.image" -}}
@@ -76,6 +91,12 @@ app.kubernetes.io/part-of: gpu-scheduler
 {{- $_ := set $node "podResourcesFolder" "/pod-resources" -}}
 {{- end -}}
 {{- $_ := set $config "node" $node -}}
+{{- if include "fake-gpu-operator.dra" . -}}
+{{- $dra := $config.dra | default dict -}}
+{{- $_ := set $dra "kubelet" (include "fake-gpu-operator.draMode" (list .Values.draPlugin $plugin)) -}}
+{{- $_ := set $dra "kwok" (include "fake-gpu-operator.draMode" (list .Values.kwokDraPlugin .Values.kwokGpuDevicePlugin)) -}}
+{{- $_ := set $config "dra" $dra -}}
+{{- end -}}
 {{- if include "fake-gpu-operator.zones" . -}}
 {{- $_ := set $config "nodeResourceTopology" (dict "enabled" true) -}}
 {{- end -}}

@@ -1,0 +1,101 @@
+"""The fake operator's chart with DRA: classes, roles, folders and which plugin stays beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.charts.rendering import FAKE, Json, objects, one, settings
+
+
+def config(found: list[Json]) -> Json:
+    text = one(found, "ConfigMap", "fake-gpu-operator-config")["data"]["config.yaml"]
+    parsed: Json = yaml.safe_load(text)
+    return parsed
+
+
+def classes(found: list[Json]) -> dict[str, Json]:
+    return {
+        each["metadata"]["name"]: each["spec"] for each in found if each["kind"] == "DeviceClass"
+    }
+
+
+@pytest.mark.contract("S1-68")
+@pytest.mark.parametrize("switch", ["draPlugin.enabled=true", "kwokDraPlugin.enabled=true"])
+def test_either_switch_brings_the_classes(switch: str) -> None:
+    """``gpu.nvidia.com`` with the seed's expression and ``extendedResourceName: nvidia.com/gpu``;
+    not where ``nvidiaDraDriver`` brings them, and not by default."""
+    found = classes(objects(FAKE, *settings(switch)))
+
+    assert found["gpu.nvidia.com"] == {
+        "selectors": [
+            {
+                "cel": {
+                    "expression": "device.driver == 'gpu.nvidia.com' && "
+                    "device.attributes['gpu.nvidia.com'].type == 'gpu'"
+                }
+            }
+        ],
+        "extendedResourceName": "nvidia.com/gpu",
+    }
+    assert "mig.nvidia.com" in found
+    assert classes(objects(FAKE, *settings(switch, "nvidiaDraDriver.enabled=true"))) == {}
+    assert classes(objects(FAKE)) == {}
+
+
+@pytest.mark.parametrize(
+    ("sets", "expected"),
+    [
+        pytest.param((), None, id="off"),
+        pytest.param(
+            ("draPlugin.enabled=true",), {"kubelet": "beside", "kwok": "none"}, id="kubelet"
+        ),
+        pytest.param(
+            ("draPlugin.enabled=true", "devicePlugin.enabled=false"),
+            {"kubelet": "instead", "kwok": "none"},
+            id="the-seeds-example",
+        ),
+        pytest.param(
+            ("kwokDraPlugin.enabled=true", "kwokGpuDevicePlugin.enabled=false"),
+            {"kubelet": "none", "kwok": "instead"},
+            id="kwok",
+        ),
+    ],
+)
+def test_the_switches_become_the_configuration(sets: tuple[str, ...], expected: Any) -> None:
+    assert config(objects(FAKE, *settings(*sets))).get("dra") == expected
+
+
+@pytest.mark.contract("S1-66")
+def test_the_agent_has_the_folders_of_a_dra_driver() -> None:
+    """On nodes without device plugin and exporter too: ``/var/run/cdi``, port 51515. One agent does
+    what the seed's ``dra-plugin-gpu`` does."""
+    sets = ("draPlugin.enabled=true", "devicePlugin.enabled=false", "statusExporter.enabled=false")
+    agent = one(objects(FAKE, *settings(*sets)), "DaemonSet")
+    spec = agent["spec"]["template"]["spec"]
+
+    paths = {each["hostPath"]["path"] for each in spec["volumes"] if "hostPath" in each}
+    wanted = {"/var/lib/kubelet/plugins", "/var/lib/kubelet/plugins_registry", "/var/run/cdi"}
+    assert wanted <= paths
+    mounts = {each["mountPath"] for each in spec["containers"][0]["volumeMounts"]}
+    assert wanted <= mounts
+    ports = {each["name"]: each["containerPort"] for each in spec["containers"][0]["ports"]}
+    assert ports["dra-health"] == 51515
+
+
+@pytest.mark.contract("S1-B33")
+def test_every_part_runs_the_one_image() -> None:
+    """So no component can be missing where images are built, ``kwok-compute-domain-dra-plugin``
+    neither."""
+    values: Path = FAKE / "ci" / "everything-values.yaml"
+    found = objects(FAKE, "--values", values, *settings("draPlugin.enabled=true"))
+    images = {
+        container["image"]
+        for each in found
+        if each["kind"] in ("Deployment", "DaemonSet") and each["spec"].get("replicas") != 0
+        for container in each["spec"]["template"]["spec"]["containers"]
+    }
+    assert len(images) == 1, images

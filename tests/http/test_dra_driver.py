@@ -1,0 +1,287 @@
+"""The DRA driver before a made-up kubelet: real sockets, a scripted API server, real files."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fakegpu.agent.folder import IN_CONTAINER, SMI_IN_CONTAINER, Folder
+from fakegpu.dra import messages
+from fakegpu.dra.cdi import CdiFolder
+from fakegpu.dra.checkpoint import Checkpoint
+from fakegpu.dra.driver import Driver
+from fakegpu.dra.gpus import CDI_KIND, Gpus
+from fakegpu.dra.messages import ClaimName, Prepared
+from fakegpu.dra.preparing import Preparer
+from fakegpu.rpc import call
+from fakegpu.topology.nodetopology import Failure, NodeTopology
+from scheduler.watch.client import Client
+from tests.http.fakeapi import FakeApi, failure, reply
+from tests.unit.fakegpu.nodes import fake
+
+Json = dict[str, Any]
+DRIVER = "gpu.nvidia.com"
+CLAIMS = "/apis/resource.k8s.io/v1/namespaces/team/resourceclaims"
+
+
+def device(index: int = 0) -> str:
+    return fake("gpu: {profile: t4}").gpus[index].id.lower()
+
+
+def result(name: str, **more: str) -> Json:
+    return {"request": "gpu", "driver": DRIVER, "pool": "n", "device": name, **more}
+
+
+def claim(name: str, *results: Json, config: Json | None = None) -> Json:
+    """A claim as the API server has it; its uid is ``uid-<name>``."""
+    found: Json = {"results": list(results)}
+    if config:
+        found["config"] = [{"source": "FromClaim", "opaque": config}]
+    status = {"allocation": {"devices": found}} if results else {}
+    meta = {"name": name, "namespace": "team", "uid": f"uid-{name}"}
+    return {"metadata": meta, "spec": {}, "status": status}
+
+
+async def until_there(path: Path) -> None:
+    """The driver looks after its sockets every second."""
+    async with asyncio.timeout(10):
+        while True:
+            if path.exists():
+                return
+            await asyncio.sleep(0.02)
+
+
+class Node:
+    """A node's driver and its folders; ``restart`` is what a crash and a new start are."""
+
+    def __init__(self, client: Client, folder: Path) -> None:
+        self.client = client
+        self.folder = folder
+        self.topology: NodeTopology | None = fake("gpu: {profile: t4}")
+        self.socket = folder / "plugins" / DRIVER / "dra.sock"
+        self.registration = folder / "registry" / f"{DRIVER}-reg.sock"
+        self.task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        kind = Gpus(
+            "n",
+            lambda: self.topology,
+            Folder(self.folder / "runai", Path("/host")),
+            IN_CONTAINER,
+            SMI_IN_CONTAINER,
+        )
+        checkpoint = Checkpoint(self.folder / "plugins" / DRIVER / "checkpoint.json")
+        cdi = CdiFolder(self.folder / "cdi", CDI_KIND)
+        preparer = Preparer(self.client, "n", kind, cdi, checkpoint)
+        preparer.begin()
+        driver = Driver(DRIVER, self.socket.parent, self.registration.parent, preparer)
+        self.task = asyncio.create_task(driver.run())
+        await until_there(self.registration)
+
+    async def stop(self) -> None:
+        if self.task is not None:
+            self.task.cancel()
+            await asyncio.gather(self.task, return_exceptions=True)
+
+    async def restart(self) -> None:
+        await self.stop()
+        await self.start()
+
+    def files(self) -> dict[str, Json]:
+        """CDI files by the names after the kind."""
+        found = sorted((self.folder / "cdi").iterdir())
+        return {one.name.partition("_")[2]: json.loads(one.read_text()) for one in found}
+
+    async def prepare(self, *names: str) -> dict[str, Prepared]:
+        answer = await call(
+            self.socket,
+            f"/{messages.DRA_PLUGIN}/NodePrepareResources",
+            messages.ClaimsRequest(tuple(ClaimName("team", f"uid-{one}", one) for one in names)),
+            messages.PrepareResponse,
+            5.0,
+        )
+        return {uid.removeprefix("uid-"): one for uid, one in answer.claims.items()}
+
+    async def unprepare(self, *names: str) -> list[str]:
+        """Claims that are unprepared now."""
+        answer = await call(
+            self.socket,
+            f"/{messages.DRA_PLUGIN}/NodeUnprepareResources",
+            messages.ClaimsRequest(tuple(ClaimName("team", f"uid-{one}", one) for one in names)),
+            messages.UnprepareResponse,
+            5.0,
+        )
+        return [uid.removeprefix("uid-") for uid, one in answer.claims.items() if not one.error]
+
+
+@pytest.fixture
+async def node(client: Client, tmp_path: Path) -> AsyncIterator[Node]:
+    one = Node(client, tmp_path)
+    await one.start()
+    yield one
+    await one.stop()
+
+
+async def test_the_kubelet_finds_the_driver_by_its_registration_socket(node: Node) -> None:
+    """``DRAPlugin``, version ``v1.DRAPlugin``; both sockets come back when somebody takes them."""
+    info = await call(
+        node.registration,
+        f"/{messages.REGISTRATION}/GetInfo",
+        messages.Empty(),
+        messages.PluginInfo,
+        5.0,
+    )
+    assert info == messages.PluginInfo("DRAPlugin", DRIVER, str(node.socket), ("v1.DRAPlugin",))
+
+    node.registration.unlink()
+    await until_there(node.registration)
+
+
+@pytest.mark.contract("S1-67")
+async def test_a_claim_becomes_a_file_with_its_variables(node: Node, api: FakeApi) -> None:
+    """Device ``<claimUID>-<device>`` of ``k8s.gpu.nvidia.com/gpu``; ``GPU_DEVICE_<dev with _>``,
+    ``_SHARING_STRATEGY`` and ``_PARTITION_COUNT``; the common device has ``NODE_NAME``."""
+    parameters = {
+        "apiVersion": "gpu.resource.example.com/v1alpha1",
+        "kind": "GpuConfig",
+        "sharing": {
+            "strategy": "SpacePartitioning",
+            "spacePartitioningConfig": {"partitionCount": 4},
+        },
+    }
+    config = {"driver": DRIVER, "parameters": parameters}
+    api.script(f"GET {CLAIMS}/a", reply(claim("a", result(device()), config=config)))
+
+    (answer,) = (await node.prepare("a")).values()
+
+    names = (f"{CDI_KIND}=common", f"{CDI_KIND}=uid-a-{device()}")
+    assert answer.devices == (messages.PreparedDevice(("gpu",), "n", device(), names),)
+    files = node.files()
+    assert sorted(files) == ["common.json", "uid-a.json"]
+    (common,) = files["common.json"]["devices"]
+    assert common["containerEdits"]["env"] == ["NODE_NAME=n"]
+    (one,) = files["uid-a.json"]["devices"]
+    variable = "GPU_DEVICE_" + device().replace("-", "_")
+    assert one["name"] == f"uid-a-{device()}"
+    assert one["containerEdits"]["env"] == [
+        f"{variable}={device()}",
+        f"{variable}_SHARING_STRATEGY=SpacePartitioning",
+        f"{variable}_PARTITION_COUNT=4",
+    ]
+    (mount,) = one["containerEdits"]["mounts"]
+    assert mount["containerPath"] == f"/run/fake-gpu/devices/GPU{device()[3:]}"
+    assert "ro" in mount["options"]
+    assert (node.folder / "runai" / "devices" / f"GPU{device()[3:]}").is_dir()
+
+
+@pytest.mark.contract("S1-B23")
+async def test_a_claim_that_cannot_be_prepared_spoils_no_other(node: Node, api: FakeApi) -> None:
+    """Other drivers' devices in a claim are theirs; each claim has its own answer, with a reason;
+    GPUs that came or failed since the start are known."""
+    node.topology = fake("gpu: {profile: t4}", failures={1: Failure(48)})
+    other = {**result("card-0"), "driver": "net.example.com"}
+    bad = {"driver": DRIVER, "parameters": {"apiVersion": "v1", "kind": "GpuConfig"}}
+    api.script(f"GET {CLAIMS}/mixed", reply(claim("mixed", other, result(device()))))
+    api.script(f"GET {CLAIMS}/others", reply(claim("others", other)))
+    api.script(f"GET {CLAIMS}/elsewhere", reply(claim("elsewhere", result(device(), pool="m"))))
+    api.script(f"GET {CLAIMS}/failed", reply(claim("failed", result(device(1)))))
+    api.script(f"GET {CLAIMS}/unknown", reply(claim("unknown", result("gpu-x"))))
+    api.script(f"GET {CLAIMS}/badly", reply(claim("badly", result(device()), config=bad)))
+    api.script(f"GET {CLAIMS}/gone", failure(404, "NotFound"))
+    another = claim("replaced", result(device()))
+    another["metadata"]["uid"] = "another"
+    api.script(f"GET {CLAIMS}/replaced", reply(another))
+    reasons = {
+        "others": "no device of gpu.nvidia.com on node n is allocated to it",
+        "elsewhere": "no device of gpu.nvidia.com on node n is allocated to it",
+        "failed": "failed with XID 48",
+        "unknown": "has no device gpu-x any more",
+        "badly": "expected apiVersion gpu.resource.example.com/v1alpha1",
+        "gone": "404",
+        "replaced": "there is another claim of this name now",
+    }
+
+    answers = await node.prepare("mixed", *reasons)
+
+    assert [one.device_name for one in answers["mixed"].devices] == [device()]
+    assert answers["mixed"].error == ""
+    for name, reason in reasons.items():
+        assert answers[name].devices == ()
+        assert answers[name].error.startswith(f"claim team/{name}: "), answers[name]
+        assert reason in answers[name].error
+    assert sorted(node.files()) == ["common.json", "uid-mixed.json"]
+
+
+async def test_the_answer_is_the_same_after_a_restart_and_needs_nobody(
+    node: Node, api: FakeApi
+) -> None:
+    """Lost files come back, and files of claims that were never finished go."""
+    api.script(f"GET {CLAIMS}/a", reply(claim("a", result(device(), shareID="s-1"))))
+    before = await node.prepare("a")
+    assert before["a"].devices[0].share_id == "s-1"
+    (node.folder / "cdi" / "k8s.gpu.nvidia.com-gpu_uid-a.json").unlink()
+    assert await node.prepare("a") == before
+    (node.folder / "cdi" / "k8s.gpu.nvidia.com-gpu_uid-b.json").write_text("{}")
+    (node.folder / "cdi" / "k8s.gpu.nvidia.com-gpu_uid-c.new").write_text("half")
+    (node.folder / "cdi" / "somebody-else.json").write_text("{}")
+    node.topology = None
+
+    await node.restart()
+
+    assert await node.prepare("a") == before
+    assert api.count(f"GET {CLAIMS}/a") == 1
+    names = sorted(one.name for one in (node.folder / "cdi").iterdir())
+    prefix = "k8s.gpu.nvidia.com-gpu_"
+    assert names == [f"{prefix}common.json", f"{prefix}uid-a.json", "somebody-else.json"]
+
+
+async def test_what_is_not_known_yet_is_asked_for_again(node: Node, api: FakeApi) -> None:
+    """Before the topology is there, a claim waits."""
+    api.script(f"GET {CLAIMS}/a", reply(claim("a", result(device()))))
+    topology, node.topology = node.topology, None
+    assert "not known yet" in (await node.prepare("a"))["a"].error
+
+    node.topology = topology
+    assert (await node.prepare("a"))["a"].error == ""
+
+
+async def test_unpreparing_takes_the_file_away_and_may_be_asked_twice(
+    node: Node, api: FakeApi
+) -> None:
+    api.script(f"GET {CLAIMS}/a", reply(claim("a", result(device()))))
+    await node.prepare("a")
+
+    assert await node.unprepare("a", "never-prepared") == ["a", "never-prepared"]
+    assert await node.unprepare("a") == ["a"]
+
+    assert sorted(node.files()) == ["common.json"]
+    await node.restart()
+    await node.prepare("a")
+    assert api.count(f"GET {CLAIMS}/a") == 2
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda text: text[:-9], id="torn"),
+        pytest.param(lambda text: text.replace("uid-a", "uid-b"), id="changed"),
+    ],
+)
+async def test_a_damaged_checkpoint_is_not_believed(node: Node, api: FakeApi, damage: Any) -> None:
+    """The kubelet asks again, and so the claim is prepared again."""
+    api.script(f"GET {CLAIMS}/a", reply(claim("a", result(device()))))
+    before = await node.prepare("a")
+    await node.stop()
+    path = node.folder / "plugins" / DRIVER / "checkpoint.json"
+    path.write_text(damage(path.read_text()))
+
+    await node.start()
+
+    assert sorted(node.files()) == ["common.json"]
+    assert await node.prepare("a") == before
+    assert api.count(f"GET {CLAIMS}/a") == 2
