@@ -1,7 +1,8 @@
 """A node's plugins, one for each resource, and keeping them registered with the kubelet.
 
-A kubelet that starts empties the folder of sockets. So the folder is looked at every second: where
-the kubelet's socket is another one, or a socket of ours is gone, everything is registered anew.
+A kubelet that starts empties the folder of sockets, and refuses pods that need a plugin until that
+has registered again. So the folder is looked at all the time: where the kubelet's socket is another
+one, or a socket of ours is gone, everything is registered anew.
 Units that are taken away are told as none: the resource stays, with nothing to give.
 """
 
@@ -23,7 +24,8 @@ from scheduler.model.names import GPU
 
 KUBELET_SOCKET: Final = "kubelet.sock"
 GPU_SOCKET: Final = "fake-nvidia-gpu.sock"
-LOOK_S: Final = 1.0
+LOOK_S: Final = 0.2
+RETRY_S: Final = 1.0
 
 log = structlog.get_logger("device-plugin")
 
@@ -53,17 +55,18 @@ class Fleet:
         """Keep every plugin registered; ends only by cancellation."""
         try:
             while True:
-                await self._look()
-                await news_within(self._is_new, LOOK_S)
+                is_well = await self._look()
+                await news_within(self._is_new, LOOK_S if is_well else RETRY_S)
         finally:
             await self._stop()
 
-    async def _look(self) -> None:
+    async def _look(self) -> bool:
+        """Register what is not; False where the kubelet did not take it."""
         kubelet = self._folder / KUBELET_SOCKET
         identity = _identity(kubelet)
         if identity is None:
             self.is_registered = False
-            return
+            return True
         is_other = identity != self._registered_with
         for plugin in list(self._plugins.values()):
             if is_other or not plugin.is_there:
@@ -75,10 +78,11 @@ class Fleet:
                     log.warning("not registered", resource=plugin.resource, problem=_text(error))
                     self.is_registered = False
                     await plugin.stop()
-                    return
+                    return False
                 log.info("registered", resource=plugin.resource)
         self._registered_with = identity
         self.is_registered = bool(self._plugins)
+        return True
 
     async def _stop(self) -> None:
         self.is_registered = False

@@ -31,6 +31,7 @@ POOLS: Final[Json] = {
             "resources": [{"rdma/hca": 2}],
         },
         "eight": {"gpus": [{"type": "h100", "count": 8}]},
+        "many": {"gpus": [{"type": "h100", "count": 32}]},
         "sliced": {
             "gpus": [{"type": "t4", "count": 1}],
             "sharing": {

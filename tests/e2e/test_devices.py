@@ -12,6 +12,8 @@ from tests.e2e.containers import create, delete, execute, run, shell_pod, wait_f
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.realnode import RealNode
 
+REGISTERED = f"registered resource={GPU}"
+
 
 def test_a_pod_gets_its_gpus(cp: ControlPlane, node: RealNode, pool: Pool, namespace: str) -> None:
     """Allocatable appears, and nvidia-smi in the pod lists just the GPUs that it was given."""
@@ -133,18 +135,41 @@ def test_a_failed_gpu_is_not_allocatable_and_comes_back(
     assert seen["status"]["capacity"][GPU] == "4"
 
 
+def test_nvidia_smi_says_that_the_pods_gpu_fell_off_the_bus_and_that_it_came_back(
+    cp: ControlPlane, node: RealNode, pool: Pool, namespace: str
+) -> None:
+    """Status 15 and NVIDIA's words, in the pod that holds it."""
+    pool("four")
+    wait_allocatable(cp, node, gpu=4)
+    run(cp, namespace, shell_pod("hurt", limits={GPU: "4"}))
+    path = f"/api/v1/nodes/{node.name}"
+    script = "nvidia-smi; echo status $?"
+
+    def said() -> str:
+        return execute(cp, namespace, "hurt", "sh", "-c", script)
+
+    cp.client.patch(path, {"metadata": {"annotations": {FAILURES: "2:off-bus"}}})
+    wait_until(lambda: said().endswith("status 15\n"), what="nvidia-smi to notice")
+    assert "Unable to determine the device handle for GPU2" in said()
+    cp.client.patch(path, {"metadata": {"annotations": {FAILURES: None}}})
+    wait_until(lambda: said().endswith("status 0\n"), what="nvidia-smi to show all four again")
+
+
 @pytest.mark.parametrize(
     "crash", [pytest.param(False, id="stopped"), pytest.param(True, id="killed")]
 )
 def test_devices_survive_a_restart_of_the_kubelet(
-    cp: ControlPlane, node: RealNode, pool: Pool, namespace: str, crash: bool
+    cp: ControlPlane, node: RealNode, agent: Agent, pool: Pool, namespace: str, crash: bool
 ) -> None:
     """After a restart all GPUs are there again, a pod keeps its own, and another gets one."""
     pool("four")
     wait_allocatable(cp, node, gpu=4)
     run(cp, namespace, shell_pod("before", limits={GPU: "3"}))
 
+    # Until then the node's status is that of the kubelet before, and a pod would be refused.
+    registered = agent.log().count(REGISTERED)
     node.restart_kubelet(crash=crash)
+    wait_until(lambda: agent.log().count(REGISTERED) > registered, what="the new kubelet's devices")
     wait_allocatable(cp, node, gpu=4)
     run(cp, namespace, shell_pod("after", limits={GPU: "1"}))
 

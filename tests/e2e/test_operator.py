@@ -20,7 +20,7 @@ import yaml
 
 from gpuctl.product import ROOT
 from tests.e2e.agent import GPU, POOL, wait_allocatable
-from tests.e2e.containers import Json, execute, wait_for_phase
+from tests.e2e.containers import Json, delete, execute, run, shell_pod, wait_for_phase
 from tools.charts.copies import CHARTS
 from tools.charts.helm import helm
 from tools.controlplane import ControlPlane, wait_until
@@ -30,6 +30,7 @@ from tools.image.build import ensure_images
 
 pytestmark = pytest.mark.timeout(240)
 RELEASE: Final = "gpu-operator"
+RESERVATIONS: Final = "runai-reservation"
 READY_S: Final = 90.0
 #: Of the seeds' images what their manifests start: the name, and the entry point.
 IMAGES: Final = {
@@ -144,6 +145,7 @@ def release(
     label(cp, node, **{POOL: None})
     yield Release(cp, tmp_path_factory.mktemp("release"))
     label(cp, node, **{POOL: None, "node-pool": None})
+    cp.kubectl("annotate", "node", node.name, "run.ai/mig.config-")
     helm("uninstall", RELEASE, "--namespace", RELEASE, "--wait", kubeconfig=cp.kubeconfig)
     cp.kubectl("delete", "namespace", RELEASE)
 
@@ -203,9 +205,8 @@ def test_the_service_of_the_exporter_tells_the_labs_metrics_with_the_pod(
 
 
 @pytest.mark.contract("S4-19")
-def test_the_labs_troubleshooting_finds_something(
-    cp: ControlPlane, node: RealNode, release: Release
-) -> None:
+@pytest.mark.usefixtures("release")
+def test_the_labs_troubleshooting_finds_something(cp: ControlPlane, node: RealNode) -> None:
     """The plugin's log by its label, and nvidia-smi on the machine itself by kubectl debug."""
     selector = ("-l", "app.kubernetes.io/name=nvidia-device-plugin")
     assert "registered" in cp.kubectl("logs", "-n", RELEASE, *selector, "--tail=-1")
@@ -222,7 +223,7 @@ def test_the_labs_troubleshooting_finds_something(
         "GPU 0: Tesla-K80",
         "GPU 1: Tesla-K80",
     ]
-    assert release.agents()
+    delete(cp, "default", pod)
 
 
 @pytest.mark.contract("S4-10", "S1-B32")
@@ -242,6 +243,45 @@ def test_the_agent_survives_the_labs_taint(
     wait_for_phase(cp, namespace, "tolerated-gpu-pod", "Running")
     assert execute(cp, namespace, "tolerated-gpu-pod", "nvidia-smi", "-L").count("UUID") == 1
     cp.kubectl("taint", "nodes", node.name, "dedicated-")
+
+
+@pytest.mark.contract("S1-40", "S1-49", "S1-57")
+def test_a_fractional_pod_sees_its_share_of_a_reserved_gpu(
+    cp: ControlPlane, node: RealNode, release: Release, namespace: str
+) -> None:
+    """It holds no device; its manifest mounts nvidia-smi, which asks the topology server."""
+    release.upgrade("--reuse-values", "--set", "reservation.enabled=true")
+    cp.wait_for_service_account(RESERVATIONS)
+    group = {"runai-gpu-group": "g"}
+    run(cp, RESERVATIONS, shell_pod("reserver", limits={GPU: "1"}, labels=group))
+    server = cp.client.get(f"/api/v1/namespaces/{RELEASE}/services/topology-server")
+    pod = shell_pod("half", labels=group, annotations={"gpu-fraction": "0.5"})
+    (container,) = pod["spec"]["containers"]
+    container["env"] = [
+        {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+        {"name": "POD_UUID", "valueFrom": {"fieldRef": {"fieldPath": "metadata.uid"}}},
+        {"name": "RUNAI_NUM_OF_GPUS", "value": "0.5"},
+        {"name": "TOPOLOGY_SERVER", "value": f"http://{server['spec']['clusterIP']}"},
+    ]
+    program = {"path": "/var/lib/runai/bin/nvidia-smi", "type": "File"}
+    pod["spec"]["volumes"] = [{"name": "smi", "hostPath": program}]
+    container["volumeMounts"] = [{"name": "smi", "mountPath": "/bin/nvidia-smi", "readOnly": True}]
+    uid = run(cp, namespace, pod)["metadata"]["uid"]
+
+    words = ("nvidia-smi", "--query-gpu=uuid,memory.total", "--format=csv,noheader,nounits")
+    held = execute(cp, RESERVATIONS, "reserver", *words).split(", ")
+    wait_until(
+        lambda: execute(cp, namespace, "half", *words).split(", ") == [held[0], "5720\n"],
+        what=f"half of {held[0]} in the pod",
+    )
+    on_host = node.places.directory / "runai" / "proc" / "pod" / uid / "metrics" / "gpu"
+    used = f"{5720 * 2**20}\n"
+    wait_until(
+        lambda: [one.read_text() for one in on_host.glob("*/memory.allocated")] == [used],
+        what="the files of a pod on a reserved GPU",
+        timeout_s=READY_S,
+    )
+    delete(cp, RESERVATIONS, "reserver")
 
 
 @pytest.mark.contract("S4-2", "S4-3", "S4-16", "S1-B12")

@@ -83,6 +83,32 @@ def test_pods_of_one_size_each_get_what_was_chosen_for_them(
     assert took_s < ALL_AT_ONCE_S
 
 
+def test_numbers_cost_a_node_little_of_its_throughput(
+    cp: ControlPlane, node: RealNode, product: Product, pool: Pool, namespace: str
+) -> None:
+    """32 pods at once: by number through our scheduler, and just by count through kube-scheduler,
+    where the plugin has nobody's choice to look for."""
+    assert product.is_running("scheduler")
+    pool("many")
+    wait_allocatable(cp, node, gpu=32)
+    rates = {}
+    for name in ("default-scheduler", "gpu-scheduler"):
+        names = [f"{name}-{number}" for number in range(32)]
+        began = time.monotonic()
+        for each in names:
+            create(cp, namespace, shell_pod(each, limits={GPU: "1"}, schedulerName=name))
+        for each in names:
+            wait_for_phase(cp, namespace, each, "Running")
+        rates[name] = len(names) / (time.monotonic() - began)
+        if name == "gpu-scheduler":
+            told = {each: chosen(cp, namespace, each) for each in names}
+            assert {each: indexes(cp, node, namespace, each) for each in names} == told
+        for each in names:
+            delete(cp, namespace, each)
+    log.info("pods/s on one node: %s", {name: round(rate, 1) for name, rate in rates.items()})
+    assert rates["gpu-scheduler"] > rates["default-scheduler"] / 2
+
+
 def test_a_failed_gpu_is_given_to_nobody_and_its_pod_hears_of_it(
     cp: ControlPlane, eight: RealNode, namespace: str
 ) -> None:
