@@ -43,11 +43,16 @@ def preferred(
 ) -> tuple[str, ...]:
     """The units to give, the more wanted first; fewer where there are no more."""
     free = set(ask.available)
-    choices = {
+    open_choices = {
         (pod.uid, container): choice
         for pod in pods
-        for container, choice in _choices(topology, pod, ask)
-        if free.issuperset(choice) and set(ask.must) <= set(choice)
+        for container, choice in _choices(topology, pod, ask.resource)
+        if free.issuperset(choice)
+    }
+    choices = {
+        key: choice
+        for key, choice in open_choices.items()
+        if len(choice) == ask.count and set(ask.must) <= set(choice)
     }
     askers = [key for pod in pods for key in _asking(pod, ask, known)]
     if len({uid for uid, _ in askers}) == 1:
@@ -55,7 +60,7 @@ def preferred(
             return choices[askers[0]]
     elif len({uid for uid, _ in choices}) == 1:
         return next(iter(choices.values()))
-    claimed = {one for choice in choices.values() for one in choice}
+    claimed = {one for choice in open_choices.values() for one in choice}
     units = supply(topology).get(ask.resource, ())
     left = [unit for unit in units if unit.id in free and unit.id not in ask.must]
     ordered = _spread([*ask.must], left, units, free)
@@ -75,14 +80,14 @@ def _asking(pod: PodUse, ask: Ask, known: Known) -> Iterator[tuple[str, str]]:
 
 
 def _choices(
-    topology: NodeTopology, pod: PodUse, ask: Ask
+    topology: NodeTopology, pod: PodUse, resource: str
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """What was chosen for the containers of a pod that ask for just that, in their order."""
-    ids = chosen_ids(topology, pod).get(ask.resource, [])
+    """What was chosen for the containers of a pod that ask for a resource, in their order."""
+    ids = chosen_ids(topology, pod).get(resource, [])
     for need in pod.needs:
-        if need.resource == ask.resource:
+        if need.resource == resource:
             share, ids = ids[: need.count], ids[need.count :]
-            if len(share) == need.count == ask.count:
+            if len(share) == need.count:
                 yield need.container, tuple(share)
 
 
