@@ -15,6 +15,10 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 ARGS ?=
 # Extra words for pytest: make test-unit PYTEST_ARGS="tests/unit/model -k quantity"
 PYTEST_ARGS ?=
+VERSION ?=
+# With DRY_RUN=1 commands that build or ask somebody are printed and not run.
+DRY_RUN ?=
+DRY := $(if $(DRY_RUN),@echo +)
 
 .PHONY: help
 help: ## this list
@@ -99,6 +103,33 @@ contracts: $(STAMP) ## write docs/contracts.md from the tests' contract markers
 charts: $(STAMP) ## write the charts' copies, schemas and tables, and webhook/deploy/ (after cluster/ changed)
 	$(BIN)/python -m tools.charts
 
+.PHONY: package
+package: $(STAMP) ## the charts as helm packages in dist/
+	$(BIN)/python -m tools.release package
+
+.PHONY: images
+images: ## both images with docker; TAG=..., DRY_RUN=1 prints what it would do
+	@scripts/build-images.sh
+
+.PHONY: sbom
+sbom: controlplane ## both images as an OCI archive without an engine, and the list of their parts, in dist/
+	@mkdir -p dist
+	$(BIN)/python -m tools.image --archive dist/images.tar --sbom dist/sbom.cdx.json
+
+.PHONY: scan
+scan: ## known holes in the locked packages; asks an advisory service (rules for our own code: lint)
+	$(DRY) $(PYTHON) -m venv .scan-venv
+	$(DRY) .scan-venv/bin/pip install --quiet --disable-pip-version-check pip-audit
+	$(DRY) .scan-venv/bin/pip-audit --disable-pip --require-hashes -r requirements/runtime.txt
+
+# What comes after the notes is a person's: the tag, and pushing what was built.
+.PHONY: release
+release: $(STAMP) ## changelog, versions, chart packages, images; VERSION=1.2.3, DRY_RUN=1 only says so
+	$(BIN)/python -m tools.release notes $(VERSION) $(if $(DRY_RUN),--dry-run)
+	$(DRY) $(BIN)/python -m tools.charts
+	$(DRY) $(BIN)/python -m tools.release package
+	@TAG=$(or $(VERSION),$$($(BIN)/python -m tools.release version)) scripts/build-images.sh
+
 .PHONY: lock
 lock: ## renew requirements/*.txt with the newest versions that pyproject.toml allows
 	@[ -n "$(PYTHON)" ] || { echo "make lock: no Python 3.11 or newer found" >&2; exit 1; }
@@ -125,6 +156,6 @@ clean-cluster: ## remove that cluster
 
 .PHONY: clean
 clean: ## remove .venv and every cache of this folder (not the built control plane)
-	rm -rf $(VENV) .lock-venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .lock-venv .scan-venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf build dist
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +

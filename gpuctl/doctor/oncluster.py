@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from gpuctl.doctor.facts import Facts, Leader, Unread
 from gpuctl.doctor.finding import Finding, fail, listed, ok, unread, warn
 
-#: ValidatingAdmissionPolicy and matchConditions are v1 since then.
-OLDEST = (1, 30)
+#: As the chart has it (kubeVersion).
+OLDEST = (1, 32)
 KINDS = ("migrules", "migcuts")
 POLICIES = ("protected-annotations", "fencing", "deletes", "cuts")
 #: The server's Date header knows whole seconds.
