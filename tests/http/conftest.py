@@ -1,14 +1,17 @@
-"""A fake API server and a client for it, made anew for each test."""
+"""A fake API server and a client for it, and a kubelet, made anew for each test."""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import aiohttp
 import pytest
 
 from scheduler.watch.client import Client
 from tests.http.fakeapi import FakeApi
+from tests.http.madeupkubelet import MadeUpKubelet
 
 
 class Token:
@@ -33,3 +36,13 @@ async def api() -> AsyncIterator[FakeApi]:
 async def client(api: FakeApi) -> AsyncIterator[Client]:
     async with aiohttp.ClientSession() as session:
         yield Client(Token(api.url + "/"), session)
+
+
+@pytest.fixture
+async def kubelet() -> AsyncIterator[MadeUpKubelet]:
+    # A socket's path has at most 107 characters, and a test's own folder may be longer.
+    with tempfile.TemporaryDirectory() as folder:
+        running = MadeUpKubelet(Path(folder))
+        await running.start()
+        yield running
+        await running.stop()

@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -130,15 +129,6 @@ class Agent:
         file = self._folder / "kubeconfig"
         file.write_text(yaml.safe_dump(document))
         return str(file)
-
-
-@pytest.fixture
-async def kubelet() -> AsyncIterator[MadeUpKubelet]:
-    with tempfile.TemporaryDirectory() as folder:
-        running = MadeUpKubelet(Path(folder))
-        await running.start()
-        yield running
-        await running.stop()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -62,16 +61,6 @@ class Node:
 
     def _given(self) -> None:
         self.given += 1
-
-
-@pytest.fixture
-async def kubelet() -> AsyncIterator[MadeUpKubelet]:
-    # A socket's path has at most 107 characters, and a test's own folder may be longer.
-    with tempfile.TemporaryDirectory() as folder:
-        running = MadeUpKubelet(Path(folder))
-        await running.start()
-        yield running
-        await running.stop()
 
 
 @pytest.fixture
