@@ -121,6 +121,14 @@ class Dra(_Part, frozen=True):
         return (self.kubelet, self.kwok) != ("none", "none")
 
 
+class ComputeDomains(_Part, frozen=True):
+    """Compute domains and their channels, on all nodes of pools; off unless somebody wants them."""
+
+    enabled: bool = False
+    cdi_folder: str = "/etc/cdi"
+    health_port: Port = 8082
+
+
 class LeaderElection(_Part, frozen=True):
     """As kube-scheduler's."""
 
@@ -149,6 +157,7 @@ class Config(_Part, frozen=True):
     server: Server = Server()
     node: Node = Node()
     dra: Dra = Dra()
+    compute_domains: ComputeDomains = ComputeDomains()
     leader_election: LeaderElection = LeaderElection()
     #: At once, so that one slow answer holds up nobody else's node.
     workers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 12

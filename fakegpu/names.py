@@ -54,6 +54,8 @@ ZONES_API: Final = "topology.node.k8s.io/v1alpha2"
 
 # --- DRA ----------------------------------------------------------------------------------
 DRA_DRIVER: Final = "gpu.nvidia.com"
+DOMAIN_DRIVER: Final = "compute-domain.nvidia.com"
+CHANNEL: Final = "channel-0"
 XID_TAINT: Final = f"{DRA_DRIVER}/xid"
 
 # --- pods ---------------------------------------------------------------------------------

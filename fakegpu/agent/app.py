@@ -19,7 +19,7 @@ from fakegpu.config import Config
 from fakegpu.deviceplugin.fleet import Fleet
 from fakegpu.deviceplugin.podresources import PodResourcesServer
 from fakegpu.dra.gpus import Gpus
-from fakegpu.dra.node import NodeDra
+from fakegpu.dra.node import NodeDra, channels, gpus
 from fakegpu.exporter import server
 from fakegpu.exporter.asking import Asking, asked_pods
 from fakegpu.exporter.metrics import Exported, host_name
@@ -106,16 +106,18 @@ class App:
         log.info(f"{PROGRAM} was Stopped")
         return 1 if failed else 0
 
-    def _start_dra(self) -> NodeDra | None:
-        if self._config.dra.kubelet == "none":
-            return None
-        told = Gpus(
-            self._node, lambda: self._topology, self._folder, IN_CONTAINER, SMI_IN_CONTAINER
-        )
-        dra = NodeDra(self._config, self._client, self._node, told, MANAGER)
-        for name, stage in dra.stages():
-            self._stages.start(name, stage)
-        return dra
+    def _start_dra(self) -> list[NodeDra]:
+        config, node, found = self._config, self._node, []
+        if config.dra.kubelet != "none":
+            kind = Gpus(node, lambda: self._topology, self._folder, IN_CONTAINER, SMI_IN_CONTAINER)
+            found.append(gpus(config, node, kind))
+        if config.compute_domains.enabled:
+            found.append(channels(config, node))
+        drivers = [NodeDra(config, self._client, node, one, MANAGER) for one in found]
+        for driver in drivers:
+            for name, stage in driver.stages():
+                self._stages.start(name, stage)
+        return drivers
 
     def _pod_resources_server(self, folder: str) -> PodResourcesServer | None:
         if not folder:
@@ -150,8 +152,8 @@ class App:
             return
         self._supply = units(self._topology) if self._topology else {}
         self._fleet.tell(self._supply)
-        if self._dra is not None:
-            self._dra.tell(self._topology)
+        for driver in self._dra:
+            driver.tell(self._topology)
         self._news.set()
 
     def _resources(self) -> Iterable[str]:
@@ -230,7 +232,7 @@ class App:
             return f"there is no ConfigMap {self._map_name} with the node's topology yet"
         if self._config.node.device_plugin and not self._fleet.is_registered:
             return "not registered with the kubelet"
-        return self._dra.not_ready() if self._dra is not None else None
+        return next(filter(None, (driver.not_ready() for driver in self._dra)), None)
 
     def _broke(self, kind: str, problem: str) -> None:
         log.warning("watch broke", kind=kind, problem=problem)

@@ -22,6 +22,8 @@ from fakegpu.controller.exported import KwokExporter
 from fakegpu.controller.planned import Settings
 from fakegpu.controller.reconcile import Reconciler
 from fakegpu.dra import wire as dra
+from fakegpu.dra.domainkeeper import DomainKeeper
+from fakegpu.dra.kwok import KwokSlices
 from fakegpu.dra.publisher import Publisher
 from fakegpu.exporter.asking import Asking
 from fakegpu.process import serving, stopped_by_signals
@@ -38,10 +40,9 @@ PODGROUPS = "/apis/scheduling.run.ai/v2alpha2/podgroups"
 
 
 def _of_dra() -> list[Source[Any]]:
-    ours = f"spec.driver={names.DRA_DRIVER}"
-    slices, claims = dra.resource_slice, dra.claim(names.DRA_DRIVER)
+    slices, claims = dra.our_slice, dra.claim(names.DRA_DRIVER)
     return [
-        wire.source("slices", dra.SLICES, slices, inbox.OfSlices, ours, is_optional=True),
+        wire.source("slices", dra.SLICES, slices, inbox.OfSlices, is_optional=True),
         wire.source("claims", dra.CLAIMS, claims, inbox.OfClaims, is_optional=True),
     ]
 
@@ -85,7 +86,10 @@ class App:
         reconciler = Reconciler(
             self._world,
             writer,
-            Publisher(client, self._world.slices, names.OPERATOR),
+            KwokSlices(
+                Publisher(client, self._world.slices, names.OPERATOR),
+                has_domains=config.compute_domains.enabled,
+            ),
             self._settings(),
             elector.leads,
             time.monotonic,
@@ -99,6 +103,7 @@ class App:
             reflector = Reflector(client, source, reconciler.emit, self._broke, self._rng)
             self._reflectors.append(reflector)
             self._stages.start(f"watch {source.kind}", reflector.run())
+        self._keep_domains(client, elector)
         self._stages.start("sync", self._synced(reconciler))
         async with serving(self._page(reconciler), config.server.host, config.server.port):
             log.info(f"{PROGRAM} was Started")
@@ -110,6 +115,17 @@ class App:
         await self._stages.end()
         log.info(f"{PROGRAM} was Stopped")
         return 1 if failed else 0
+
+    def _keep_domains(self, client: Client, elector: Elector) -> None:
+        """Compute domains, which have nothing to do with nodes' topologies."""
+        if not self._config.compute_domains.enabled:
+            return
+        keeper = DomainKeeper(client, elector.leads)
+        self._stages.start("domains", keeper.run())
+        for source in keeper.sources():
+            reflector = Reflector(client, source, keeper.emit, self._broke, self._rng)
+            self._reflectors.append(reflector)
+            self._stages.start(f"watch {source.kind}", reflector.run())
 
     def _page(self, reconciler: Reconciler) -> web.Application:
         """What the controller answers: topologies, how it is, and the metrics of KWOK nodes."""
@@ -162,7 +178,7 @@ class App:
         if config.mig.cuts_namespace:
             path = migcut.path(config.mig.cuts_namespace)
             found.append(wire.source("cuts", path, wire.cuts, inbox.OfCuts, is_optional=True))
-        if config.dra.is_on:
+        if config.dra.is_on or config.compute_domains.enabled:
             found += _of_dra()
         return found
 

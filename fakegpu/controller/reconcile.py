@@ -23,8 +23,7 @@ from fakegpu.controller.inbox import Event
 from fakegpu.controller.plan import plan
 from fakegpu.controller.planned import Note, Plan, Settings, View
 from fakegpu.controller.world import World
-from fakegpu.dra.pool import kwok_pool
-from fakegpu.dra.publisher import Publisher
+from fakegpu.dra.kwok import KwokSlices
 from fakegpu.node.supply import Amounts
 from fakegpu.node.timeline import as_of
 from fakegpu.topology.nodetopology import NodeTopology
@@ -49,7 +48,7 @@ class Reconciler:
         self,
         world: World,
         writer: Writer,
-        publisher: Publisher,
+        slices: KwokSlices,
         settings: Settings,
         leads: Callable[[], bool],
         clock: Callable[[], float],
@@ -59,7 +58,7 @@ class Reconciler:
     ) -> None:
         self._world = world
         self._writer = writer
-        self._publisher = publisher
+        self._slices = slices
         self._settings = settings
         self._leads = leads
         self._clock = clock
@@ -183,8 +182,8 @@ class Reconciler:
         made = plan(view, desk.memory, self._settings, now=now, wall=wall, draw=draw)
         desk.memory = made.memory
         await write_news(self._writer, self._world, node, made, desk)
-        if made.slices is not None:
-            await self._publisher.publish(kwok_pool(name, node.uid), made.slices)
+        if node.is_kwok:
+            await self._slices.show(name, node.uid, made.slices)
         await self._tell(node, (*invalid, *made.notes))
         await self._answer(name, made)
         desk.failures = 0
@@ -230,7 +229,7 @@ class Reconciler:
         if record is None or record.labels.get(names.NODE_TOPOLOGY_LABEL) != "true":
             return
         if names.KWOK_ANNOTATION in record.annotations:
-            await self._publisher.publish(kwok_pool(name), ())
+            await self._slices.hide(name)
         if node is not None:
             # Empty, not absent: what nobody says any more would take the machine's CPU with it.
             await self._writer.node(node, {}, {}, Amounts({}, {}) if node.is_kwok else None)

@@ -25,12 +25,22 @@ class HostMount(msgspec.Struct, frozen=True):
     container_path: str
 
 
+class DeviceNode(msgspec.Struct, frozen=True):
+    """A character device in the container; read and write."""
+
+    container_path: str
+    host_path: str
+    major: int
+    minor: int
+
+
 class CdiDevice(msgspec.Struct, frozen=True):
     """What is done to a container that gets it."""
 
     name: str
     env: tuple[str, ...] = ()
     mounts: tuple[HostMount, ...] = ()
+    nodes: tuple[DeviceNode, ...] = ()
 
 
 class CdiFolder:
@@ -88,4 +98,16 @@ def _edits(device: CdiDevice) -> dict[str, Any]:
         }
         for one in device.mounts
     ]
-    return {"env": list(device.env)} | ({"mounts": mounts} if mounts else {})
+    nodes = [
+        {
+            "path": one.container_path,
+            "hostPath": one.host_path,
+            "type": "c",
+            "major": one.major,
+            "minor": one.minor,
+            "permissions": "rw",
+        }
+        for one in device.nodes
+    ]
+    found = {"env": list(device.env), "mounts": mounts, "deviceNodes": nodes}
+    return {key: value for key, value in found.items() if value}

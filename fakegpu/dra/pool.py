@@ -32,11 +32,6 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
         return name == self.base or (head == self.base and number.isdigit())
 
 
-def kwok_pool(node: str, node_uid: str = "") -> Pool:
-    """The GPUs of a node without a kubelet, under the name that the seed operator gives them."""
-    return Pool(driver=names.DRA_DRIVER, node=node, node_uid=node_uid, base=f"kwok-{node}-gpu")
-
-
 class Changes(msgspec.Struct, frozen=True):
     """Slices by name, and the names of those that go."""
 

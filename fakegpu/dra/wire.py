@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from fakegpu import names
 from fakegpu.node.poduse import Allotted, ClaimKey
 from fakegpu.wire import Meta
 
@@ -61,6 +62,13 @@ def resource_slice(content: bytes) -> tuple[str, SliceFacts | None]:
         digest=digest(msgspec.json.decode(wire.spec)),
         version=int(wire.metadata.resource_version),
     )
+
+
+def our_slice(content: bytes) -> tuple[str, SliceFacts | None]:
+    """A slice by its name, if it is of one of our drivers."""
+    name, facts = resource_slice(content)
+    is_ours = facts is not None and facts.driver in (names.DRA_DRIVER, names.DOMAIN_DRIVER)
+    return name, facts if is_ours else None
 
 
 def digest(spec: dict[str, Any]) -> str:

@@ -1,0 +1,136 @@
+"""Compute domains: what each one is given, and when it is ready. Pure.
+
+A domain has a claim template; pods that use it get a channel of their node, and the nodes of its
+claims are its members. There is no fabric behind it: a channel is ``/dev/null``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from fakegpu import names
+from fakegpu.dra.wire import API_VERSION
+from fakegpu.wire import Meta
+
+GROUP: Final = "/apis/resource.nvidia.com/v1beta1"
+DOMAINS: Final = f"{GROUP}/computedomains"
+TEMPLATES: Final = "/apis/resource.k8s.io/v1/resourceclaimtemplates"
+FINALIZER: Final = "computedomain.resource.nvidia.com/finalizer"
+#: On templates.
+LABEL: Final = "resource.nvidia.com/computeDomain"
+TARGET: Final = "resource.nvidia.com/computeDomainTarget"
+#: On claims.
+CLAIM_LABEL: Final = "nvidia.com/computeDomain"
+CLASS: Final = "compute-domain-default-channel.nvidia.com"
+CONFIG_VERSION: Final = "resource.nvidia.com/v1beta1"
+CONFIG_KIND: Final = "ComputeDomainChannelConfig"
+READY, NOT_READY = "Ready", "NotReady"
+
+Json = dict[str, Any]
+
+
+class DomainMeta(Meta, frozen=True, rename="camel"):
+    """With what keeps it from going."""
+
+    finalizers: tuple[str, ...] = ()
+    deletion_timestamp: str | None = None
+
+
+class TemplateName(msgspec.Struct, frozen=True):
+    """The template that is made."""
+
+    name: str
+
+
+class Channel(msgspec.Struct, frozen=True, rename="camel"):
+    """How pods get a channel."""
+
+    resource_claim_template: TemplateName
+    allocation_mode: str = "Single"
+
+
+class DomainSpec(msgspec.Struct, frozen=True, rename="camel"):
+    """What was asked for."""
+
+    num_nodes: int
+    channel: Channel
+
+
+class Domain(msgspec.Struct, frozen=True):
+    """A compute domain."""
+
+    metadata: DomainMeta
+    spec: DomainSpec
+    status: Json | None = None
+
+    @property
+    def is_going(self) -> bool:
+        """Whether somebody deleted it."""
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def template_name(self) -> str:
+        """Its template's name."""
+        return self.spec.channel.resource_claim_template.name
+
+
+_DOMAIN = msgspec.json.Decoder(Domain)
+
+
+def domain(content: bytes) -> tuple[str, Domain | None]:
+    """A domain by its uid."""
+    found = _DOMAIN.decode(content)
+    return found.metadata.uid, found
+
+
+def channel_contents() -> tuple[Json, ...]:
+    """What a node's slice of channels says: the one that everybody gets."""
+    driver = names.DOMAIN_DRIVER
+    attributes = {f"{driver}/type": {"string": "channel"}, f"{driver}/id": {"int": 0}}
+    return ({"devices": [{"name": names.CHANNEL, "attributes": attributes}]},)
+
+
+def template(one: Domain) -> Json:
+    """The template by which pods ask for a channel of a domain; it goes with the domain."""
+    meta = one.metadata
+    owner = {"apiVersion": CONFIG_VERSION, "kind": "ComputeDomain", "name": meta.name}
+    parameters = {
+        "apiVersion": CONFIG_VERSION,
+        "kind": CONFIG_KIND,
+        "domainID": meta.uid,
+        "allocationMode": one.spec.channel.allocation_mode,
+    }
+    exactly = {"deviceClassName": CLASS, "allocationMode": "ExactCount", "count": 1}
+    opaque = {"driver": names.DOMAIN_DRIVER, "parameters": parameters}
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "ResourceClaimTemplate",
+        "metadata": {
+            "name": one.template_name,
+            "namespace": meta.namespace,
+            "labels": {LABEL: meta.name, TARGET: "workload"},
+            "ownerReferences": [{**owner, "uid": meta.uid, "controller": True}],
+        },
+        "spec": {
+            "metadata": {"labels": {CLAIM_LABEL: meta.name}},
+            "spec": {
+                "devices": {
+                    "requests": [{"name": "channel", "exactly": exactly}],
+                    "config": [{"requests": ["channel"], "opaque": opaque}],
+                }
+            },
+        },
+    }
+
+
+def status(one: Domain, nodes: Iterable[str]) -> Json:
+    """How a domain is whose claims were allocated on these nodes."""
+    members = [
+        {"name": node, "cliqueID": "", "ipAddress": "", "index": index, "status": READY}
+        for index, node in enumerate(sorted({*nodes}))
+    ]
+    is_ready = len(members) >= one.spec.num_nodes
+    return {"status": READY if is_ready else NOT_READY, "nodes": members}
