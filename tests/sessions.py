@@ -42,6 +42,12 @@ def steps(text: str) -> list[Step]:
     return found
 
 
+def commands(text: str) -> list[str]:
+    """Every command of a document's blocks ``sh``."""
+    joined = "".join(blocks(text, "sh")).replace("\\\n", "")
+    return [" ".join(line.split()) for line in joined.splitlines() if line.strip()]
+
+
 def alike(lines: Iterable[str]) -> list[str]:
     """Lines without what differs each time: made-up names, the width of columns, the order."""
     plain = (" ".join(_MADE_UP.sub("-*", line).split()) for line in lines)

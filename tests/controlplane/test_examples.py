@@ -6,13 +6,7 @@ are those of ``examples/README.md``.
 
 from __future__ import annotations
 
-import os
-import shlex
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import yaml
@@ -20,7 +14,8 @@ import yaml
 from gpuctl.fakeoperator import FakeOperator
 from gpuctl.product import ROOT, Product
 from tests.controlplane.gpunodes import nvidia
-from tests.sessions import Step, alike, steps
+from tests.controlplane.terminal import Terminal
+from tests.sessions import steps
 from tools.controlplane import ControlPlane
 from tools.controlplane.fakenodes import is_ready
 
@@ -34,40 +29,6 @@ OFFERS = {
     "mig-1": {"nvidia.com/gpu": "0", "nvidia.com/mig-2g.20gb": "1", "nvidia.com/mig-1g.10gb": "2"},
     "shared-1": {"nvidia.com/gpu.shared": "4"},
 }
-
-
-class Terminal:
-    """Types commands as a person would, in the repository's folder."""
-
-    def __init__(self, plane: ControlPlane, home: Path) -> None:
-        home.mkdir(parents=True, exist_ok=True)
-        kubeconfig = shutil.copy(plane.kubeconfig, home / "kubeconfig")
-        folders = [plane.program("kubectl").parent, Path(sys.executable).parent]
-        path = ":".join([*map(str, folders), os.environ["PATH"]])
-        self._environment = {"PATH": path, "HOME": str(home), "KUBECONFIG": str(kubeconfig)}
-        named = self.type("kubectl config current-context").stdout.strip()
-        self.type(f"kubectl config rename-context {named} kind-kind")  # as the pages have it
-
-    def type(self, command: str) -> subprocess.CompletedProcess[str]:
-        """One command."""
-        return subprocess.run(
-            shlex.split(command),
-            cwd=ROOT,
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=90,
-        )
-
-    def play(self, step: Step) -> None:
-        """Type a step's command; it prints what is shown, but for what is made up each time."""
-        ended = self.type(step.command)
-        printed = ended.stdout + ended.stderr
-        said = f"$ {step.command}\n{printed}"
-        assert alike(printed.splitlines()) == alike(step.shown), said
-        is_refused = any(line.startswith("error: ") for line in step.shown)
-        assert (ended.returncode != 0) == is_refused, said
 
 
 @pytest.fixture(scope="module")

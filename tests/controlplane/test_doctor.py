@@ -1,0 +1,127 @@
+"""`gpuctl doctor` on a real API server: a healthy product, and each time one part broken."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from gpuctl.product import NAMESPACE, ROOT, Product
+from scheduler.issue import make_certificates
+from tests.controlplane.conftest import MakeNode
+from tests.unit.gpuctl.cli import gpuctl
+from tools.controlplane import ControlPlane, wait_until
+from webhook.configuration import NAME
+
+REGISTRATION = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{NAME}"
+BINDING = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/gpu-scheduler"
+
+
+@pytest.fixture(scope="module")
+def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    with Product(cp, tmp_path_factory.mktemp("product")) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def gpus(product: Product, kwok_node: MakeNode) -> None:
+    assert product.is_running("webhook")
+    kwok_node("doctored", gpus=4, labels={"nvidia.com/gpu.count": "4"})
+
+
+def doctor(cp: ControlPlane, namespace: str) -> tuple[int, dict[str, Any]]:
+    """Exit status, and the findings by what they are about."""
+    said = gpuctl("doctor", "--kubeconfig", str(cp.kubeconfig), "-n", namespace, "-o", "json")
+    assert said.err == ""
+    return said.status, {one["about"]: one for one in json.loads(said.out)}
+
+
+def bad(findings: dict[str, Any]) -> dict[str, str]:
+    return {name: one["level"] for name, one in findings.items() if one["level"] != "OK"}
+
+
+def test_a_healthy_product_has_nothing_to_be_done(cp: ControlPlane, namespace: str) -> None:
+    status, findings = doctor(cp, namespace)
+
+    assert bad(findings) == {}
+    assert status == 0
+    assert "4 nvidia.com/gpu" in findings["devices"]["says"]
+    table = gpuctl("doctor", "--kubeconfig", str(cp.kubeconfig), "-n", namespace)
+    assert all(line.startswith("OK ") for line in table.out.splitlines())
+
+
+def test_a_missing_role_is_named_with_the_rights_that_it_gave(
+    cp: ControlPlane, namespace: str
+) -> None:
+    cp.client.delete(BINDING)
+    try:
+        # The authorizer learns of it through a watch of its own.
+        wait_until(lambda: "roles" in bad(doctor(cp, namespace)[1]), what="the role to be missed")
+        status, findings = doctor(cp, namespace)
+    finally:
+        cp.kubectl("apply", "-f", str(ROOT / "cluster/rbac.yaml"))
+
+    assert status == 2
+    assert bad(findings)["roles"] == "FAIL"
+    assert f"{NAMESPACE}/gpu-scheduler may not get nodes" in findings["roles"]["says"]
+
+
+def test_an_authority_that_did_not_issue_the_certificate_is_found(
+    cp: ControlPlane, namespace: str, product: Product
+) -> None:
+    registered = cp.client.get(REGISTRATION)
+    del registered["metadata"]["managedFields"]
+    other = make_certificates(["somebody.else"], [], 1, now=datetime.now(UTC)).ca_pem
+    for entry in registered["webhooks"]:
+        entry["clientConfig"]["caBundle"] = base64.b64encode(other).decode()
+    cp.client.replace(REGISTRATION, registered)
+    try:
+        wait_until(
+            lambda: "mutation" in bad(doctor(cp, namespace)[1]),
+            what="the API server to refuse the webhook",
+        )
+        status, findings = doctor(cp, namespace)
+    finally:
+        product.register()
+
+    assert status == 2
+    assert bad(findings) == {"certificate": "FAIL", "mutation": "FAIL"}
+
+
+def test_a_node_without_its_plugin_and_a_full_quota_are_told_apart_from_what_works(
+    cp: ControlPlane, namespace: str, kwok_node: MakeNode
+) -> None:
+    kwok_node("mute", labels={"nvidia.com/gpu.count": "8"})
+    quota = {"metadata": {"name": "none"}, "spec": {"hard": {"requests.nvidia.com/gpu": "0"}}}
+    path = f"/api/v1/namespaces/{namespace}/resourcequotas"
+    cp.client.create(path, quota)
+    cp.client.wait_for(
+        f"{path}/none", lambda seen: seen.get("status", {}).get("used"), what="the quota to count"
+    )
+
+    status, findings = doctor(cp, namespace)
+
+    assert status == 2
+    assert bad(findings) == {"devices": "FAIL", "quotas": "WARN"}
+    assert "mute" in findings["devices"]["says"]
+    assert f"{namespace}/none (0 of 0 nvidia.com/gpu)" in findings["quotas"]["says"]
+
+
+def test_somebody_with_few_rights_is_told_what_they_may_not_read(cp: ControlPlane) -> None:
+    kubeconfig = cp.kubeconfig_for_user("nobody-in-particular")
+
+    said = gpuctl("doctor", "--kubeconfig", str(kubeconfig))
+
+    assert said.status == 0
+    assert "WARN  nodes        not known: nodes is forbidden" in said.out
+
+
+def test_without_an_api_server_it_says_so_in_one_line() -> None:
+    said = gpuctl("doctor", "--kubeconfig", "no-such-file")
+
+    assert (said.status, said.out) == (1, "")
+    assert said.err == "gpuctl doctor: no-such-file: no such kubeconfig file\n"
