@@ -6,10 +6,12 @@ brings another one with the same three verbs.
 
 from __future__ import annotations
 
+import base64
 import json
+import ssl
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from tests.e2e.containers import Json, shell_pod
 from tools.charts.copies import CHARTS
@@ -24,9 +26,10 @@ CHECK: Final = "gpu-test-gpu-scheduler-check"
 #: The seed's node of the check's pods, as a label of the real one.
 LOGICAL_NODE: Final = "node1"
 #: By index; the first five lines are the seed's.
-DEVICES: Final = ("0,1", "2", "0,1,2", "3", "3", "1", "1,2", "0")
+DEVICES: Final = ("0,1", "2", "0,1,2", "3", "3", "1", "1,2", "0", "2")
 REPLICAS: Final = 2
 READY_S: Final = 90.0
+WEBHOOK_PORT: Final = 8443
 PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods?labelSelector=app.kubernetes.io/name={NAME}"
 LEASE: Final = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{NAME}"
 SECRET: Final = f"/api/v1/namespaces/{NAMESPACE}/secrets/{NAME}-webhook-tls"
@@ -36,17 +39,29 @@ REGISTRATION: Final = (
 CHECK_PODS: Final = f"/api/v1/namespaces/{CHECK_NAMESPACE}/pods"
 
 
+class Release(NamedTuple):
+    """One of our charts, as the seed installs it."""
+
+    chart: str
+    name: str
+    namespace: str
+
+
+SCHEDULER: Final = Release(NAME, NAME, NAMESPACE)
+CHECKER: Final = Release("gpu-scheduler-check", "gpu-test", CHECK_NAMESPACE)
+
+
 class Delivery(Protocol):
-    """How the scheduler's chart gets to the cluster."""
+    """How a chart gets to the cluster."""
 
-    def deploy(self, values: Json) -> None:
-        """Ask for the chart with these values over its defaults; returns when that was said."""
+    def deploy(self, release: Release, values: Json) -> None:
+        """Ask for the chart with these values over its defaults; what follows is waited for."""
 
-    def roll_back(self) -> None:
-        """Ask for what was there before."""
+    def roll_back(self, release: Release) -> None:
+        """Ask for what was there before the last change."""
 
-    def withdraw(self) -> None:
-        """Ask for nothing any more."""
+    def withdraw(self, release: Release) -> None:
+        """Ask for nothing of it any more."""
 
 
 class ByHelm:
@@ -55,21 +70,23 @@ class ByHelm:
     def __init__(self, plane: ControlPlane, directory: Path) -> None:
         self._kubeconfig = plane.kubeconfig
         self._values = directory / "values.json"
-        directory.mkdir(parents=True, exist_ok=True)
 
-    def deploy(self, values: Json) -> None:
+    def deploy(self, release: Release, values: Json) -> None:
+        """Install or upgrade."""
         self._values.write_text(json.dumps(values))
-        words = ("upgrade", "--install", NAME, CHARTS / NAME, "--create-namespace")
-        self._helm(*words, "--values", self._values)
+        words = ("upgrade", "--install", release.name, CHARTS / release.chart)
+        self._helm(release, *words, "--create-namespace", "--values", self._values)
 
-    def roll_back(self) -> None:
-        self._helm("rollback", NAME)
+    def roll_back(self, release: Release) -> None:
+        """To the revision before."""
+        self._helm(release, "rollback", release.name)
 
-    def withdraw(self) -> None:
-        self._helm("uninstall", NAME, "--wait")
+    def withdraw(self, release: Release) -> None:
+        """Uninstall."""
+        self._helm(release, "uninstall", release.name, "--wait")
 
-    def _helm(self, *words: str | Path) -> None:
-        helm(*words, "--namespace", NAMESPACE, kubeconfig=self._kubeconfig)
+    def _helm(self, release: Release, *words: str | Path) -> None:
+        helm(*words, "--namespace", release.namespace, kubeconfig=self._kubeconfig)
 
 
 class Scheduler:
@@ -111,9 +128,10 @@ class Scheduler:
         )
         return self.leader()
 
-    def delete(self, pod: str) -> None:
-        """Delete one of them, as anybody with kubectl would."""
-        self.plane.client.delete(f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}")
+    def delete(self, pod: str, *, grace_s: int | None = None) -> None:
+        """Delete one of them, as anybody with kubectl would; without grace it is killed."""
+        words = "" if grace_s is None else f"?gracePeriodSeconds={grace_s}"
+        self.plane.client.delete(f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}{words}")
 
     def log(self, pod: str, container: str) -> str:
         """What a container has said, from the kubelet."""
@@ -123,6 +141,15 @@ class Scheduler:
         """What a line of Python prints in a container."""
         words = ("exec", "-n", NAMESPACE, pod, "-c", container, "--", "python", "-c", program)
         return self.plane.kubectl(*words)
+
+    def served(self) -> set[str]:
+        """The certificates that the replicas show, each asked at its own address."""
+        addresses = [one["status"]["podIP"] for one in self.pods()]
+        return {ssl.get_server_certificate((each, WEBHOOK_PORT)) for each in addresses}
+
+    def kept(self) -> str:
+        """The certificate of the replicas' Secret; empty if there is none."""
+        return base64.b64decode(self.plane.client.get(SECRET)["data"].get("tls.crt", "")).decode()
 
     def bundles(self) -> set[str]:
         """Whom the API server trusts."""
@@ -135,35 +162,21 @@ class Check:
 
     def __init__(self, plane: ControlPlane) -> None:
         self.plane = plane
-        self.replicas = 5
+        self.replicas = 0
 
-    def install(self, directory: Path) -> None:
-        """In a namespace whose pods may say where they go."""
-        labels = {"gpu-scheduler.io/maps": "allowed"}
-        namespace = {"metadata": {"name": CHECK_NAMESPACE, "labels": labels}}
-        self.plane.client.create("/api/v1/namespaces", namespace)
-        self._helm("install", directory)
-
-    def scale(self, directory: Path, replicas: int) -> None:
-        """More pods; those that run are not touched, since the map had their lines before."""
+    def values(self, replicas: int) -> Json:
+        """The chart's values for so many pods; the map has the lines of all that may come."""
         self.replicas = replicas
-        self._helm("upgrade", directory)
+        lines = [
+            {"podIndex": index, "nodeName": LOGICAL_NODE, "gpuDevices": devices}
+            for index, devices in enumerate(DEVICES)
+        ]
+        return {"replicaCount": replicas, "gpuScheduling": {"schedulingMap": lines}}
 
     @property
     def expected(self) -> dict[int, str]:
         """Which devices each pod gets."""
         return {index: DEVICES[index] for index in range(self.replicas)}
-
-    def _helm(self, verb: str, directory: Path) -> None:
-        lines = [
-            {"podIndex": index, "nodeName": LOGICAL_NODE, "gpuDevices": devices}
-            for index, devices in enumerate(DEVICES)
-        ]
-        values = directory / "check.json"
-        told = {"replicaCount": self.replicas, "gpuScheduling": {"schedulingMap": lines}}
-        values.write_text(json.dumps(told))
-        words: list[Any] = [verb, "gpu-test", CHARTS / "gpu-scheduler-check", "--values", values]
-        helm(*words, "--namespace", CHECK_NAMESPACE, kubeconfig=self.plane.kubeconfig)
 
     def pods(self) -> dict[int, Json]:
         """Its pods by their index."""
@@ -193,11 +206,6 @@ class Check:
     def lines(self, index: int) -> list[str]:
         """What a pod has printed, from the kubelet."""
         return self.plane.kubectl("logs", "-n", CHECK_NAMESPACE, f"{CHECK}-{index}").splitlines()
-
-    def remove(self) -> None:
-        """Uninstall it."""
-        words = ("uninstall", "gpu-test", "--namespace", CHECK_NAMESPACE)
-        helm(*words, kubeconfig=self.plane.kubeconfig)
 
     def is_reviewed(self) -> bool:
         """Whether a mapped pod, created for a trial, gets its environment from the webhook."""

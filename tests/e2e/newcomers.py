@@ -11,7 +11,7 @@ import time
 from typing import Final
 
 from tests.e2e.containers import Json, shell_pod
-from tools.controlplane import ControlPlane, ControlPlaneError
+from tools.controlplane import ControlPlane, ControlPlaneError, wait_until
 
 EVERY_S: Final = 0.5
 LIMIT_S: Final = 1.0
@@ -35,6 +35,11 @@ class Newcomers:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
+
+    def wait_for_one(self) -> None:
+        """Return when one more has come."""
+        came = len(self.durations_s)
+        wait_until(lambda: len(self.durations_s) > came or bool(self.refused), what="a newcomer")
 
     @property
     def slowest_s(self) -> float:

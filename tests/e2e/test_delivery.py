@@ -18,9 +18,12 @@ from typing import Final
 
 import pytest
 
+from tests.e2e.containers import Json
 from tests.e2e.delivered import (
+    CHECKER,
     LOGICAL_NODE,
     NAMESPACE,
+    SCHEDULER,
     SECRET,
     ByHelm,
     Check,
@@ -100,6 +103,7 @@ def each_newcomer_is_let_in(story: Story, request: pytest.FixtureRequest) -> Ite
     if request.session.testsfailed > story.failed_before:
         pytest.fail("an earlier step of this story has failed", pytrace=False)
     yield
+    story.newcomers.wait_for_one()
     assert story.newcomers.refused == []
     assert story.newcomers.slowest_s < LIMIT_S
 
@@ -108,7 +112,7 @@ def test_the_chart_with_its_default_values_becomes_two_ready_pods(
     cp: ControlPlane, node: RealNode, story: Story
 ) -> None:
     """Two containers each, on a node without any label of a control plane; one of them leads."""
-    story.delivery.deploy({})
+    story.delivery.deploy(SCHEDULER, {})
 
     pods = story.scheduler.wait()
 
@@ -154,10 +158,13 @@ def test_a_container_can_write_nothing_and_become_nobody(story: Story, container
 
 @pytest.mark.contract("S2-18", "S2-19")
 def test_the_check_service_prints_where_it_is_and_what_it_was_given(
-    node: RealNode, story: Story
+    cp: ControlPlane, node: RealNode, story: Story
 ) -> None:
     """The seed's five pods are placed by their map, and the kubelet's log shows the seed's line."""
-    story.check.install(story.directory)
+    labels = {"gpu-scheduler.io/maps": "allowed"}
+    namespace = {"metadata": {"name": CHECKER.namespace, "labels": labels}}
+    cp.client.create("/api/v1/namespaces", namespace)
+    story.delivery.deploy(CHECKER, story.check.values(5))
 
     story.check.wait()
 
@@ -176,7 +183,7 @@ def test_a_deleted_leader_is_followed_and_no_pod_is_lost(story: Story) -> None:
     began = time.monotonic()
     story.scheduler.wait_for_leader(other_than=leader)
     log.info("led again after %.1f s", time.monotonic() - began)
-    story.check.scale(story.directory, 7)
+    story.delivery.deploy(CHECKER, story.check.values(7))
     after = story.check.containers()
 
     assert {index: after[index] for index in containers} == containers
@@ -189,7 +196,7 @@ def test_a_new_certificate_is_taken_over_while_reviews_go_on(
 ) -> None:
     """The pair is lost: a replica makes the next one, the API server trusts it, and at no time is
     a mapped pod admitted without its environment."""
-    before = story.scheduler.bundles()
+    before, lost = story.scheduler.bundles(), story.scheduler.kept()
     reviewed = 0
 
     cp.client.patch(SECRET, {"data": {"tls.crt": None, "tls.key": None}})
@@ -197,21 +204,41 @@ def test_a_new_certificate_is_taken_over_while_reviews_go_on(
     def taken_over() -> bool:
         nonlocal reviewed
         reviewed += story.check.is_reviewed()
-        logs = [story.scheduler.log(name, "webhook") for name in story.scheduler.names()]
-        return all("New certificate in use" in one for one in logs)
+        return story.scheduler.served() == {story.scheduler.kept()}
 
     wait_until(taken_over, what="both webhooks to serve the new certificate", timeout_s=90)
+    assert story.scheduler.kept() != lost
     assert story.scheduler.bundles() != before
     assert "" not in story.scheduler.bundles()
     assert reviewed > 1
     assert story.check.is_reviewed()
 
 
+def test_what_comes_while_both_replicas_are_dead_runs_in_the_end(
+    node: RealNode, story: Story
+) -> None:
+    """Both are killed at once: a pod that no webhook has seen is let in, and runs with its
+    environment once the replicas are back; pods that ran stay."""
+    containers, killed = story.check.containers(), story.scheduler.names()
+
+    for name in killed:
+        story.scheduler.delete(name, grace_s=0)
+    story.delivery.deploy(CHECKER, story.check.values(8))
+    story.newcomers.wait_for_one()
+
+    story.scheduler.wait(without=killed)
+    after = story.check.containers()
+    assert {index: after[index] for index in containers} == containers
+    line = f"Node: {node.name}, CUDA_VISIBLE_DEVICES: {story.check.expected[7]}"
+    wait_until(lambda: line in story.check.lines(7), what=f"{line!r}")
+
+
 def test_a_changed_value_replaces_the_pods_one_by_one(story: Story) -> None:
     """An upgrade under running workloads: they stay, and the new replicas do as they are told."""
     containers, old = story.check.containers(), story.scheduler.names()
 
-    story.delivery.deploy({"scheduler": {"logJson": True}, "config": {"placement": "spread"}})
+    values: Json = {"scheduler": {"logJson": True}, "config": {"placement": "spread"}}
+    story.delivery.deploy(SCHEDULER, values)
 
     new = {pod["metadata"]["name"] for pod in story.scheduler.wait(without=old)}
     for name in new:
@@ -226,25 +253,25 @@ def test_a_rollback_brings_the_former_value_back(story: Story) -> None:
     containers, old = story.check.containers(), story.scheduler.names()
     trusted = story.scheduler.bundles()
 
-    story.delivery.roll_back()
+    story.delivery.roll_back(SCHEDULER)
 
     for pod in story.scheduler.wait(without=old):
         assert not story.scheduler.log(pod["metadata"]["name"], "scheduler").startswith("{")
     assert story.check.containers() == containers
     assert story.scheduler.bundles() == trusted
-    story.check.scale(story.directory, 8)
-    assert story.check.containers().keys() == {*range(8)}
+    story.delivery.deploy(CHECKER, story.check.values(9))
+    assert story.check.containers().keys() == {*range(9)}
 
 
 def test_after_the_uninstall_only_the_api_kinds_are_left(cp: ControlPlane, story: Story) -> None:
     """Running pods of the scheduler's users go on without it."""
     containers = story.check.containers()
 
-    story.delivery.withdraw()
+    story.delivery.withdraw(SCHEDULER)
 
     story.scheduler.wait(replicas=0)
     assert story.check.containers() == containers
-    story.check.remove()
+    story.delivery.withdraw(CHECKER)
     wait_until(lambda: not story.check.pods(), what="the check's pods to be gone")
     left = {name for name in everything(cp) - story.before if "gpu-scheduler" in name}
     assert left == API_KINDS
@@ -254,10 +281,10 @@ def test_where_the_api_kinds_are_not_kept_nothing_at_all_is_left(
     cp: ControlPlane, story: Story
 ) -> None:
     """They are given up with the release if a value says so."""
-    story.delivery.deploy({"crd": {"keep": False}})
+    story.delivery.deploy(SCHEDULER, {"crd": {"keep": False}})
     story.scheduler.wait()
 
-    story.delivery.withdraw()
+    story.delivery.withdraw(SCHEDULER)
 
     story.scheduler.wait(replicas=0)
 
