@@ -16,6 +16,7 @@ import pytest
 import yaml
 from aiohttp import web
 
+from fakegpu.deviceplugin.plugin import held
 from fakegpu.node.usage import assign
 from fakegpu.topology.nodetopology import NodeTopology, Utilization, encode_yaml
 from tests.http.fakeapi import FakeApi, Json, line, listed, reply
@@ -195,6 +196,31 @@ async def test_without_the_exporter_there_are_no_metrics(
     await kubelet.next_plugin()
     await agent.until("/readyz", lambda status, _: status == 200)
     assert (await agent.ask("/metrics"))[0] == 404
+
+
+@pytest.mark.contract("S1-53")
+async def test_on_request_it_tells_numa_zones_as_a_kubelet_does(
+    agent: Agent, api: FakeApi, tmp_path: Path
+) -> None:
+    """``statusExporter.podResources``: the socket, and a ``cpulist`` for each zone."""
+    container = {"name": "c", "resources": {"requests": {"cpu": "3"}}}
+    meta = {"name": "p", "namespace": "team"}
+    pods = listed("1", {"metadata": meta, "spec": {"nodeName": "n", "containers": [container]}})
+    api.script("GET /api/v1/pods", reply(pods))
+    zones = tmp_path / "zones"
+    await agent.start({}, devicePlugin=False, podResourcesFolder=str(zones))
+
+    numa = "numa: {zones: 2, cpuPerZone: 4}"
+    agent.topology(assign(fake(f"{TWO}, {numa}"), [use("p")]))
+    await agent.until("/metrics", lambda _, text: 'pod="p"' in text)
+
+    nodes = zones / "sys/devices/system/node"
+    lists = [(nodes / f"node{zone}" / "cpulist").read_text() for zone in range(2)]
+    assert lists == ["0-3\n", "4-7\n"]
+    (pod,) = (await held(zones / "pod-resources" / "kubelet.sock")).pods
+    (told,) = pod.containers
+    assert (pod.name, told.processors) == ("p", (0, 1, 2))
+    assert [len(one.ids) for one in told.devices] == [1]
 
 
 async def test_a_topology_that_cannot_be_read_changes_nothing(
