@@ -99,3 +99,29 @@ def test_every_part_runs_the_one_image() -> None:
         for container in each["spec"]["template"]["spec"]["containers"]
     }
     assert len(images) == 1, images
+
+
+@pytest.mark.contract("S1-73")
+def test_one_switch_brings_all_of_compute_domains() -> None:
+    """``computeDomainDraPlugin.enabled``: kind, class of channels with id 0, rights, folders and
+    the health port 8082; nothing of it by default."""
+    name = "computedomains.resource.nvidia.com"
+    found = objects(FAKE, *settings("computeDomainDraPlugin.enabled=true"))
+
+    assert one(found, "CustomResourceDefinition", name)
+    (spec,) = classes(found).values()
+    expression = spec["selectors"][0]["cel"]["expression"]
+    domain = "device.attributes['compute-domain.nvidia.com']"
+    assert expression.split(" && ") == [
+        "device.driver == 'compute-domain.nvidia.com'",
+        f"{domain}.type == 'channel'",
+        f"{domain}.id == 0",
+    ]
+    assert config(found)["computeDomains"] == {"enabled": True}
+    assert "dra" not in config(found)
+    container = one(found, "DaemonSet")["spec"]["template"]["spec"]["containers"][0]
+    assert {"/etc/cdi", "/var/lib/kubelet/plugins", "/var/lib/kubelet/plugins_registry"} <= {
+        each["mountPath"] for each in container["volumeMounts"]
+    }
+    assert 8082 in [each["containerPort"] for each in container["ports"]]
+    assert not [each for each in objects(FAKE) if "domain" in each["metadata"]["name"]]

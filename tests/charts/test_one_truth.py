@@ -79,7 +79,7 @@ def test_the_default_release_installs_exactly_what_cluster_says(name: str) -> No
 def test_the_fake_operators_release_installs_exactly_its_own_files() -> None:
     """With all that is off by default: the namespace of reservations, NUMA zones, DRA."""
     zones = "statusExporter.nodeResourceTopology.enabled=true"
-    dra = ("draPlugin.enabled=true", "kwokDraPlugin.enabled=true")
+    dra = ("draPlugin.enabled=true", "computeDomainDraPlugin.enabled=true")
     words = settings("reservation.enabled=true", zones, *dra)
     rendered = {key(each): bare(each) for each in objects(FAKE, *words)}
     for path in copies.sources("fake-gpu-operator"):

@@ -34,6 +34,9 @@ INSTALLED: Final = {
         "crd-noderesourcetopologies.yaml",
         "fakegpu-dra-rbac.yaml",
         "fakegpu-device-classes.yaml",
+        "fakegpu-domains-rbac.yaml",
+        "fakegpu-domains-classes.yaml",
+        "crd-computedomains.yaml",
     ),
 }
 

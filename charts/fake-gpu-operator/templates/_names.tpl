@@ -23,13 +23,24 @@ app.kubernetes.io/part-of: gpu-scheduler
 {{- define "fake-gpu-operator.hasAgent" -}}
 {{- include "fake-gpu-operator.isOn" .Values.devicePlugin -}}
 {{- include "fake-gpu-operator.isOn" .Values.statusExporter -}}
-{{- if (.Values.draPlugin | default dict).enabled -}}yes{{- end -}}
+{{- include "fake-gpu-operator.draAgent" . -}}
 {{- end -}}
 
 {{/* Whether DRA offers any GPUs. */}}
 {{- define "fake-gpu-operator.dra" -}}
 {{- if (.Values.draPlugin | default dict).enabled -}}yes{{- end -}}
 {{- if (.Values.kwokDraPlugin | default dict).enabled -}}yes{{- end -}}
+{{- end -}}
+
+{{/* Whether there are compute domains. */}}
+{{- define "fake-gpu-operator.domains" -}}
+{{- if (.Values.computeDomainDraPlugin | default dict).enabled -}}yes{{- end -}}
+{{- end -}}
+
+{{/* Whether agents are DRA drivers. */}}
+{{- define "fake-gpu-operator.draAgent" -}}
+{{- if (.Values.draPlugin | default dict).enabled -}}yes{{- end -}}
+{{- include "fake-gpu-operator.domains" . -}}
 {{- end -}}
 
 {{/* How DRA offers GPUs: (list whether-it-does the-plugin-that-may-be-beside-it). */}}
@@ -96,6 +107,9 @@ app.kubernetes.io/part-of: gpu-scheduler
 {{- $_ := set $dra "kubelet" (include "fake-gpu-operator.draMode" (list .Values.draPlugin $plugin)) -}}
 {{- $_ := set $dra "kwok" (include "fake-gpu-operator.draMode" (list .Values.kwokDraPlugin .Values.kwokGpuDevicePlugin)) -}}
 {{- $_ := set $config "dra" $dra -}}
+{{- end -}}
+{{- if include "fake-gpu-operator.domains" . -}}
+{{- $_ := set $config "computeDomains" (merge (dict "enabled" true) ($config.computeDomains | default dict)) -}}
 {{- end -}}
 {{- if include "fake-gpu-operator.zones" . -}}
 {{- $_ := set $config "nodeResourceTopology" (dict "enabled" true) -}}

@@ -1,0 +1,89 @@
+"""GPUs in parts: what the real API server takes and the real kube-scheduler makes of counters."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from gpuctl.fakeoperator import FakeOperator
+from gpuctl.product import ROOT
+from tests.controlplane.conftest import MakeNode
+from tests.controlplane.dranodes import CLASSES, ROLES, Dra, claim_spec, claiming, kube_scheduler
+from tests.controlplane.workloads import Watcher
+from tools.controlplane import ControlPlane
+
+POOL = "run.ai/simulated-gpu-node-pool"
+
+
+@pytest.fixture(scope="module")
+def nodes(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dra]:
+    dra = {"dra": {"kwok": "instead", "partitionable": True}}
+    running = FakeOperator(cp, tmp_path_factory.mktemp("fakegpu"), config=dra)
+    running.install(ROLES, CLASSES)
+    pools = {
+        "one": {"gpus": [{"type": "a100", "count": 1}]},
+        "nine": {"gpus": [{"type": "h200", "count": 9}, {"type": "t4", "count": 1}]},
+    }
+    running.configure({"nodePools": pools})
+    with running:
+        yield Dra(cp)
+    cp.kubectl("delete", "-f", str(ROOT / "cluster" / CLASSES))
+
+
+def test_nine_gpus_in_parts_are_taken_by_the_api_server(nodes: Dra, kwok_node: MakeNode) -> None:
+    """In slices of one generation, each with at most 64 devices or 8 sets of counters."""
+    kwok_node("dra-nine", labels={POOL: "nine"})
+    found = nodes.wait_slices("dra-nine", "all of the pool", lambda seen: len(seen) > 1)
+    pools = [one["spec"]["pool"] for one in found]
+
+    assert {one["generation"] for one in pools} == {1}
+    assert {one["resourceSliceCount"] for one in pools} == {len(found)}
+    assert max(len(one["spec"].get("devices", ())) for one in found) == 64
+    sets = [len(one["spec"]["sharedCounters"]) for one in found if "sharedCounters" in one["spec"]]
+    assert sorted(sets) == [1, 8]
+    kinds = Counter(
+        one["attributes"]["gpu.nvidia.com/type"]["string"] for one in nodes.devices("dra-nine")
+    )
+    assert kinds["gpu"] == 10
+    assert kinds["mig"] == 9 * 25
+
+
+def test_parts_are_cut_as_they_are_allocated_and_exclude_the_whole(
+    cp: ControlPlane, nodes: Dra, kwok_node: MakeNode, namespace: str
+) -> None:
+    """One A100: a 4g and a 3g beside each other, then neither another 3g nor the whole GPU; the
+    topology shows both with their pods, and the GPU is whole when they are gone."""
+    kwok_node("dra-one", labels={POOL: "one"})
+    nodes.wait_slices("dra-one", "all of it", lambda seen: len(seen) == 2)
+    here = Watcher(cp, namespace)
+    for profile in ("4g.20gb", "3g.20gb"):
+        cel = f"device.attributes['gpu.nvidia.com'].profile == '{profile}'"
+        spec = claim_spec("mig.nvidia.com", selectors=[{"cel": {"expression": cel}}])
+        name = profile.partition(".")[0]
+        nodes.make(namespace, "resourceclaimtemplates", name, {"spec": spec})
+    nodes.make(namespace, "resourceclaimtemplates", "whole", {"spec": claim_spec()})
+
+    with kube_scheduler(cp):
+        for name in ("4g", "3g"):
+            here.create(claiming(f"has-{name}", template=name))
+            assert nodes.given(namespace, f"has-{name}")[0].startswith("mig-")
+        no = "cannot allocate all claims"
+        for name in ("wants-3g", "wants-whole"):
+            here.create(claiming(name, template=name.removeprefix("wants-")))
+            nodes.wait("dra-one", no, lambda _, name=name: no in str(here.events(name)))  # type: ignore[misc]
+
+        def cut() -> list[str]:
+            lines = [line.strip() for line in nodes.topology("dra-one").splitlines()]
+            return [one for one in lines if one.startswith(("profile: ", "position: ", "pod: has"))]
+
+        wanted = ["profile: 4g.20gb", "position: 0", "pod: has-4g"]
+        wanted += ["profile: 3g.20gb", "position: 4", "pod: has-3g"]
+        nodes.wait("dra-one", f"{wanted}", lambda _: cut() == wanted)
+
+        for name in ("has-4g", "has-3g", "wants-3g"):
+            here.client.delete(here.path("Pod", name), {"gracePeriodSeconds": 0})
+        assert nodes.given(namespace, "wants-whole")[0].startswith("gpu-")
+    nodes.wait("dra-one", "a whole GPU", lambda _: "pod: wants-whole" in nodes.topology("dra-one"))
+    assert cut() == []
