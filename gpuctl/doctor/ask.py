@@ -69,7 +69,7 @@ class Asker:
             "webhook": registration(self._reader, self._asked.webhook),
             "mutation": mutation(self._reader, self._asked.namespace, self._asked.scheduler),
             "missing_rights": self._missing_rights(),
-            "schedulers": self._schedulers(),
+            "schedulers": self._schedulers(now),
             "strangers": self._strangers(),
             "quotas": self._quotas(),
         }
@@ -97,12 +97,12 @@ class Asker:
         lease = await or_none(self._reader.get(path, Lease))
         return wire.leader_of(lease) if lease else None
 
-    async def _schedulers(self) -> tuple[str, ...]:
+    async def _schedulers(self, now: datetime) -> tuple[str, ...]:
         name = self._asked.access.lease_name
         leases = await self._reader.things(
             f"{_LEASES}/leases", fieldSelector=f"metadata.name={name}"
         )
-        return tuple(one.metadata.namespace for one in leases if one.spec.get("holderIdentity"))
+        return tuple(one.metadata.namespace for one in leases if wire.is_held(one.spec, now))
 
     async def _kinds(self) -> tuple[str, ...]:
         found = await or_none(self._reader.get("/apis/gpu-scheduler.io/v1alpha1", dict[str, Any]))
@@ -115,8 +115,7 @@ class Asker:
         found = []
         for one in await self._reader.things("/apis/apps/v1/daemonsets"):
             containers = one.spec["template"]["spec"]["containers"]
-            told = [one.metadata.name, *(each["image"] for each in containers)]
-            if any("device-plugin" in text for text in told):
+            if wire.is_gpu_plugin(one.metadata.name, [each["image"] for each in containers]):
                 found.append(await self._plugin(one))
         return tuple(found)
 

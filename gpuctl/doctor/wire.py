@@ -17,6 +17,10 @@ from scheduler.model.quantity import value
 
 NVIDIA: Final = "nvidia.com/"
 QUOTA_PREFIX: Final = "requests."
+#: The name of the fake GPU operator's own plugin, as the seed has it.
+OURS: Final = "device-plugin"
+#: Leases that nobody renewed for so many of their durations are taken for forgotten.
+LEFT_BEHIND: Final = 2
 
 
 class Meta(msgspec.Struct, frozen=True):
@@ -91,6 +95,22 @@ def leader_of(lease: Lease) -> Leader:
         datetime.fromisoformat(renewed) if renewed else None,
         spec.lease_duration_seconds or 0,
     )
+
+
+def is_held(spec: dict[str, Any], now: datetime) -> bool:
+    """Whether somebody renews this Lease; one that was left behind is held by nobody."""
+    renewed = spec.get("renewTime")
+    if not spec.get("holderIdentity") or not renewed:
+        return False
+    age_s = (now - datetime.fromisoformat(renewed)).total_seconds()
+    return bool(age_s <= LEFT_BEHIND * spec.get("leaseDurationSeconds", 0))
+
+
+def is_gpu_plugin(name: str, images: list[str]) -> bool:
+    """Whether a DaemonSet is a device plugin for NVIDIA's resources; its MPS daemon is none."""
+    text = " ".join([name, *images])
+    is_plugin = "device-plugin" in text and "mps-control" not in name
+    return is_plugin and ("nvidia" in text or name == OURS)
 
 
 def entry_of(webhook: dict[str, Any]) -> Entry:

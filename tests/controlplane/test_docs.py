@@ -14,9 +14,10 @@ from gpuctl.product import ROOT
 from tests.controlplane.conftest import _started
 from tests.controlplane.terminal import Terminal
 from tests.leftovers import API_KINDS, everything
-from tests.sessions import commands
+from tests.sessions import commands, steps
 from tools.controlplane import ControlPlane, FakeNode, add_nodes
 
+EXAMPLES = ROOT / "examples"
 #: In the order in which a person would read them.
 PAGES = ("install", "fakegpu", "mig-dynamic", "troubleshooting", "upgrade", "uninstall")
 STANDS_FOR = {"POD": "pending", "NAMESPACE": "gpu-scheduler-tests", "NODE": "some-node"}
@@ -85,8 +86,13 @@ def test_every_command_of_the_pages_works_in_its_order(
 
 
 def test_every_page_with_commands_is_played_and_every_exception_is_one() -> None:
+    """Sessions with their answers are played elsewhere: the README's and those of the examples."""
     pages = {path.stem: commands(path.read_text()) for path in (ROOT / "docs").glob("*.md")}
+    others = [*ROOT.glob("*.md"), *(ROOT / "charts").rglob("*.md"), *EXAMPLES.rglob("*.md")]
 
     assert {name for name, found in pages.items() if found} == set(PAGES)
+    assert [path.name for path in others if commands(path.read_text())] == []
+    sessions = {path for path in (ROOT / "docs").rglob("*.md") if steps(path.read_text())}
+    assert sessions == set()
     said = [command for found in pages.values() for command in found]
     assert [words for words in NOT_HERE if not any(one.startswith(words) for one in said)] == []

@@ -32,7 +32,7 @@ from gpuctl.doctor.facts import (
 )
 from gpuctl.doctor.finding import Level
 from gpuctl.doctor.rights import rights
-from gpuctl.doctor.wire import Things, entry_of, node_of, quotas_of
+from gpuctl.doctor.wire import Things, entry_of, is_gpu_plugin, is_held, node_of, quotas_of
 from scheduler.issue import make_certificates
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
@@ -353,3 +353,37 @@ def test_objects_of_the_api_server_are_read_as_they_are() -> None:
     assert quotas_of(quota_thing) == [Quota("team", "q", GPU, 0, 2)]
     by_url = {"name": "e", "clientConfig": {"url": "https://127.0.0.1:8443/mutate"}}
     assert entry_of(by_url).target == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("name", "image", "is_one"),
+    [
+        pytest.param("nvidia-device-plugin-daemonset", "k8s-device-plugin:1", True, id="nvidias"),
+        pytest.param("plugin", "nvidia/k8s-device-plugin:1", True, id="by-its-image"),
+        pytest.param("device-plugin", "gpu-scheduler:latest", True, id="the-fake-operators"),
+        pytest.param("amd-gpu-device-plugin", "rocm/k8s-device-plugin", False, id="another-vendor"),
+        pytest.param("nvidia-device-plugin-mps-control-daemon", "nvidia/x", False, id="mps-daemon"),
+        pytest.param("nvidia-dcgm-exporter", "nvidia/dcgm-exporter", False, id="exporter"),
+    ],
+)
+def test_a_device_plugin_for_gpus_is_known_by_its_name_or_image(
+    name: str, image: str, is_one: bool
+) -> None:
+    assert is_gpu_plugin(name, [image]) is is_one
+
+
+@pytest.mark.parametrize(
+    ("holder", "age_s", "held"),
+    [
+        pytest.param("a", 5, True, id="renewed"),
+        pytest.param("a", 3600, False, id="left-behind"),
+        pytest.param("", 5, False, id="released"),
+    ],
+)
+def test_only_a_lease_that_is_renewed_is_another_scheduler(
+    holder: str, age_s: int, held: bool
+) -> None:
+    renewed = (NOW - timedelta(seconds=age_s)).isoformat()
+    spec = {"holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": 15}
+
+    assert is_held(spec, NOW) is held
