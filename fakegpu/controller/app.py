@@ -7,7 +7,7 @@ import random
 import socket
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -99,10 +99,7 @@ class App:
         )
         self._stages.start("reconciler", reconciler.run())
         election = self._stages.start("election", self._elect(elector, reconciler))
-        for source in self._sources():
-            reflector = Reflector(client, source, reconciler.emit, self._broke, self._rng)
-            self._reflectors.append(reflector)
-            self._stages.start(f"watch {source.kind}", reflector.run())
+        self._follow(client, self._sources(), reconciler.emit)
         self._keep_domains(client, elector)
         self._stages.start("sync", self._synced(reconciler))
         async with serving(self._page(reconciler), config.server.host, config.server.port):
@@ -122,8 +119,13 @@ class App:
             return
         keeper = DomainKeeper(client, elector.leads)
         self._stages.start("domains", keeper.run())
-        for source in keeper.sources():
-            reflector = Reflector(client, source, keeper.emit, self._broke, self._rng)
+        self._follow(client, keeper.sources(), keeper.emit)
+
+    def _follow(
+        self, client: Client, sources: Iterable[Source[Any]], emit: Callable[[Any], None]
+    ) -> None:
+        for source in sources:
+            reflector = Reflector(client, source, emit, self._broke, self._rng)
             self._reflectors.append(reflector)
             self._stages.start(f"watch {source.kind}", reflector.run())
 

@@ -76,10 +76,9 @@ def domains(cp: ControlPlane, operator: FakeOperator, namespace: str) -> Domains
 
 
 @pytest.mark.contract("S1-71")
-def test_a_domain_makes_its_template_and_takes_it_with_it(domains: Domains) -> None:
-    """Labels, parameters with the domain's uid, one channel of the class; made again when somebody
-    deletes it; gone with the domain, whose finalizer is
-    ``computedomain.resource.nvidia.com/finalizer``."""
+def test_a_domain_makes_its_template(domains: Domains) -> None:
+    """Labels, parameters with the domain's uid, one channel of the class; a domain for no nodes in
+    particular is ready at once."""
     made = domains.new("wide", 0, "wide-channel")
 
     template = domains.wait_template("wide-channel", lambda seen: seen is not None)
@@ -107,9 +106,17 @@ def test_a_domain_makes_its_template_and_takes_it_with_it(domains: Domains) -> N
             "allocationMode": "Single",
         },
     }
+    domains.wait_status("wide", "Ready", [])
+
+
+@pytest.mark.contract("S1-71")
+def test_a_template_comes_back_and_goes_with_its_domain(domains: Domains) -> None:
+    """Made again when somebody deletes it; gone with the domain, whose finalizer is
+    ``computedomain.resource.nvidia.com/finalizer``."""
+    domains.new("wide", 0, "wide-channel")
+    template = domains.wait_template("wide-channel", lambda seen: seen is not None)
     ready = domains.wait_status("wide", "Ready", [])
     assert ready["metadata"]["finalizers"] == ["computedomain.resource.nvidia.com/finalizer"]
-
     before = template["metadata"]["uid"]
     domains.client.delete(f"{domains.templates}/wide-channel")
     domains.wait_template(
