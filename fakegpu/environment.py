@@ -12,9 +12,10 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from fakegpu.config import Config, ConfigError, Node, parse
+from fakegpu.config import Config, ConfigError, Dra, Node, parse
 
 POD_RESOURCES: Final = "/var/lib/fake-gpu-operator"
+PORT_MAX: Final = 65535
 P = TypeVar("P", bound=msgspec.Struct)
 
 
@@ -56,6 +57,7 @@ def with_environment(config: Config, environment: Mapping[str, str]) -> Config:
         leader_election=election,
         node_resource_topology=zones,
         node=_node_with(config.node, environment),
+        dra=_dra_with(config.dra, environment),
     )
 
 
@@ -66,6 +68,21 @@ def _node_with(node: Node, environment: Mapping[str, str]) -> Node:
     if _is_true(environment, "POD_RESOURCES_ENABLED") and not node.pod_resources_folder:
         node = msgspec.structs.replace(node, pod_resources_folder=POD_RESOURCES)
     return node
+
+
+def _dra_with(dra: Dra, environment: Mapping[str, str]) -> Dra:
+    dra = _changed(
+        dra,
+        environment,
+        cdi_folder="CDI_ROOT",
+        registrar_folder="KUBELET_REGISTRAR_DIRECTORY_PATH",
+        plugins_folder="KUBELET_PLUGINS_DIRECTORY_PATH",
+    )
+    if port := environment.get("HEALTHCHECK_PORT"):
+        if not port.isdecimal() or int(port) > PORT_MAX:
+            raise ConfigError(f"environment HEALTHCHECK_PORT: expected a port, got {port!r}")
+        dra = msgspec.structs.replace(dra, health_port=int(port))
+    return dra
 
 
 def _changed(part: P, environment: Mapping[str, str], **variables: str) -> P:
