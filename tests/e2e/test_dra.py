@@ -170,8 +170,8 @@ def test_two_pods_share_a_claim_and_a_third_gets_another_gpu(
     both pods on the GPU of their claim."""
     make(cp, namespace, "resourceclaims", "shared", claim_spec())
     make(cp, namespace, "resourceclaimtemplates", "gpu-claim", {"spec": claim_spec()})
-    for pod in (claiming("one", claim="shared"), claiming("two", claim="shared")):
-        create(cp, namespace, pod)
+    for name in ("one", "two"):
+        create(cp, namespace, claiming(name, claim="shared"))
     create(cp, namespace, claiming("alone", template="gpu-claim"))
     for name in ("one", "two", "alone"):
         wait_for_phase(cp, namespace, name, "Running")
