@@ -124,11 +124,11 @@ def test_a_failed_gpu_is_tainted_one_off_the_bus_is_gone_and_both_come_back(
     assert not any("taints" in one for one in devices)
 
 
-def holders(nodes: Dra, node: str) -> dict[str, set[str]]:
-    """Device -> the pods that hold it, as the node's topology says."""
+def holders(nodes: Dra, *names: str) -> dict[str, set[str]]:
+    """Device -> the pods that hold it, as the nodes' topologies say."""
     found: dict[str, set[str]] = {}
     device = ""
-    for line in nodes.topology(node).splitlines():
+    for line in "\n".join(nodes.topology(name) for name in names).splitlines():
         word, _, value = line.strip().removeprefix("- ").partition(": ")
         if word == "id":
             device = value.lower()
@@ -137,15 +137,26 @@ def holders(nodes: Dra, node: str) -> dict[str, set[str]]:
     return found
 
 
+@pytest.fixture
+def five(nodes: Dra, kwok_node: MakeNode) -> list[str]:
+    """The seed's five nodes of two pools, which only pods that say so may use."""
+    pools = {f"kwok-gpu-node-{number}": "default" for number in (1, 2, 3)}
+    pools |= {f"kwok-gpu-node-{number}": "highend" for number in (4, 5)}
+    for name, pool in pools.items():
+        kwok_node(name, labels={POOL: pool}, taints=[KWOK_TAINT])
+    for name, pool in pools.items():
+        nodes.wait_devices(name, {"default": 2, "highend": 4}[pool])
+    return list(pools)
+
+
 @pytest.mark.contract("S1-41", "S1-68", "S1-69", "S1-78")
 def test_pods_with_the_seeds_claim_get_distinct_gpus_and_a_shared_claim_one(
-    cp: ControlPlane, nodes: Dra, kwok_node: MakeNode, namespace: str
+    cp: ControlPlane, nodes: Dra, five: list[str], namespace: str
 ) -> None:
-    """The README's KWOK example: ``gpu-claim`` of the class ``gpu.nvidia.com``, a node with label
-    ``type: kwok`` and the taint ``kwok.x-k8s.io/node=fake:NoSchedule``. The topology shows each pod
-    on its claim's GPU, found in ``status.resourceClaimStatuses`` or ``spec.resourceClaims``."""
-    kwok_node("kwok-gpu-node-2", labels={POOL: "highend"}, taints=[KWOK_TAINT])
-    nodes.wait_devices("kwok-gpu-node-2", 4)
+    """Two pools on five nodes, and the README's KWOK example: ``gpu-claim`` of the class
+    ``gpu.nvidia.com``, nodes with label ``type: kwok`` and taint
+    ``kwok.x-k8s.io/node=fake:NoSchedule``. The topology shows each pod on its claim's GPU, found in
+    ``status.resourceClaimStatuses`` or ``spec.resourceClaims``."""
     assert "kwok" in cp.kubectl("get", "resourceslices", "-o", "name")
     nodes.make(namespace, "resourceclaimtemplates", "gpu-claim", {"spec": claim_spec()})
     nodes.make(namespace, "resourceclaims", "shared", claim_spec())
