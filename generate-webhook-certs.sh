@@ -6,7 +6,8 @@
 #   kubectl apply -f certs/webhook-tls-secret.yaml
 #   helm install ... --set webhook.enabled=true --set webhook.caBundle="$(base64 -w0 < certs/ca.crt)"
 #
-# Environment: NAMESPACE, SERVICE_NAME, CERT_DIR, SECRET_NAME, CA_NAME, DAYS.
+# Environment: NAMESPACE, SERVICE_NAME, CERT_DIR, SECRET_NAME, CA_NAME, DAYS, and ADDRESSES: further
+# host names and IP addresses with commas between them, for a webhook outside (docs/outside.md).
 set -euo pipefail
 
 NAMESPACE=${NAMESPACE:-gpu-scheduler-system}
@@ -15,6 +16,7 @@ CERT_DIR=${CERT_DIR:-./certs}
 SECRET_NAME=${SECRET_NAME:-$SERVICE_NAME-tls}
 CA_NAME=${CA_NAME:-gpu-scheduler webhook CA}
 DAYS=${DAYS:-365}
+ADDRESSES=${ADDRESSES:-}
 
 command -v openssl >/dev/null || { echo "generate-webhook-certs: install openssl first" >&2; exit 1; }
 umask 077
@@ -24,6 +26,11 @@ trap 'rm -rf "$work"' EXIT
 
 service="$SERVICE_NAME.$NAMESPACE.svc"
 names="DNS:$SERVICE_NAME,DNS:$SERVICE_NAME.$NAMESPACE,DNS:$service,DNS:$service.cluster.local"
+for address in ${ADDRESSES//,/ }; do
+  kind=DNS
+  [[ $address =~ ^[0-9.]+$ || $address == *:* ]] && kind=IP
+  names+=",$kind:$address"
+done
 
 openssl req -x509 -newkey rsa:2048 -nodes -days "$DAYS" -subj "/CN=$CA_NAME" \
   -addext "basicConstraints=critical,CA:TRUE" -addext "keyUsage=critical,keyCertSign,cRLSign" \

@@ -112,7 +112,7 @@ def test_every_file_of_cluster_is_installed_or_known_to_belong_elsewhere() -> No
 
 @pytest.mark.parametrize("scope", ["ours", "all"])
 @pytest.mark.parametrize("policy", ["Ignore", "Fail"])
-@pytest.mark.contract("S2-16", "S2-B4")
+@pytest.mark.contract("S2-16", "S2-B4", "S3-6")
 def test_the_registration_is_the_one_that_the_code_writes(
     scope: Literal["ours", "all"], policy: Literal["Ignore", "Fail"]
 ) -> None:

@@ -82,7 +82,7 @@ def test_the_token_is_in_the_schedulers_container_alone(mode: str) -> None:
     assert one(found, "ServiceAccount")["automountServiceAccountToken"] is False
 
 
-@pytest.mark.contract("S2-21")
+@pytest.mark.contract("S2-21", "S3-5", "S3-8")
 def test_one_deployment_with_both_containers_or_the_scheduler_alone() -> None:
     both = one(objects(), "Deployment")
     assert list(containers(both)) == ["scheduler", "webhook"]

@@ -174,7 +174,7 @@ def test_the_layouts_of_the_script_are_those_of_the_simulated_cards() -> None:
     assert counts == [{"1g.10gb": 28}, {"2g.20gb": 12, "1g.10gb": 4}]
 
 
-@pytest.mark.contract("S0-12")
+@pytest.mark.contract("S0-12", "S3-9")
 def test_make_has_the_seeds_targets() -> None:
     """In cluster/; the repository's own Makefile passes them on, but for `clean`."""
     wanted = {
@@ -304,6 +304,26 @@ def test_the_certificates_script_writes_a_pair_of_the_services_names(tmp_path: P
     assert secret["metadata"] == {"name": f"{service}-tls", "namespace": "gpu-scheduler-system"}
     assert base64.b64decode(secret["data"]["tls.key"]) == files["tls.key"].read_bytes()
     assert files["tls.key"].stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.contract("S3-7")
+def test_the_certificate_may_be_for_further_names_and_addresses(tmp_path: Path) -> None:
+    """For a webhook that runs outside of the cluster."""
+    addresses = {"CERT_DIR": str(tmp_path), "ADDRESSES": "192.0.2.7,gpu.example,2001:db8::7"}
+    subprocess.run(
+        [ROOT / "generate-webhook-certs.sh"],
+        env={"PATH": os.environ["PATH"], **addresses},
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    certificate = x509.load_pem_x509_certificate((tmp_path / "tls.crt").read_bytes())
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName)[-1] == "gpu.example"
+    assert [str(one) for one in names.get_values_for_type(x509.IPAddress)] == [
+        "192.0.2.7",
+        "2001:db8::7",
+    ]
 
 
 @pytest.mark.parametrize(
