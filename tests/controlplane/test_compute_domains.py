@@ -29,8 +29,9 @@ def operator(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iter
     running.configure({"nodePools": {"gb": {"gpu": {"profile": "gb200"}}}})
     with running:
         yield running
-    for name in (CRD, CLASSES):
-        cp.kubectl("delete", "-f", str(ROOT / "cluster" / name))
+        # While somebody is there who takes the finalizers off.
+        for name in (CRD, CLASSES):
+            cp.kubectl("delete", "-f", str(ROOT / "cluster" / name))
 
 
 class Domains(Dra):

@@ -11,7 +11,7 @@ from gpuctl.fakeoperator import FakeOperator
 from gpuctl.product import ROOT
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.dranodes import CLASSES, ROLES, Dra, claim_spec, claiming, kube_scheduler
-from tests.controlplane.workloads import Watcher
+from tests.controlplane.workloads import Json, Watcher
 from tools.controlplane import ControlPlane
 
 POOL = "run.ai/simulated-gpu-node-pool"
@@ -32,10 +32,14 @@ def nodes(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     cp.kubectl("delete", "-f", str(ROOT / "cluster" / CLASSES))
 
 
+def is_complete(slices: list[Json]) -> bool:
+    return bool(slices) and len(slices) == slices[0]["spec"]["pool"]["resourceSliceCount"]
+
+
 def test_nine_gpus_in_parts_are_taken_by_the_api_server(nodes: Dra, kwok_node: MakeNode) -> None:
     """In slices of one generation, each with at most 64 devices or 8 sets of counters."""
     kwok_node("dra-nine", labels={POOL: "nine"})
-    found = nodes.wait_slices("dra-nine", "all of the pool", lambda seen: len(seen) > 1)
+    found = nodes.wait_slices("dra-nine", "all of the pool", is_complete)
     pools = [one["spec"]["pool"] for one in found]
 
     assert {one["generation"] for one in pools} == {1}
@@ -56,7 +60,7 @@ def test_parts_are_cut_as_they_are_allocated_and_exclude_the_whole(
     """One A100: a 4g and a 3g beside each other, then neither another 3g nor the whole GPU; the
     topology shows both with their pods, and the GPU is whole when they are gone."""
     kwok_node("dra-one", labels={POOL: "one"})
-    nodes.wait_slices("dra-one", "all of it", lambda seen: len(seen) == 2)
+    nodes.wait_slices("dra-one", "all of it", is_complete)
     here = Watcher(cp, namespace)
     for profile in ("4g.20gb", "3g.20gb"):
         cel = f"device.attributes['gpu.nvidia.com'].profile == '{profile}'"
@@ -75,7 +79,8 @@ def test_parts_are_cut_as_they_are_allocated_and_exclude_the_whole(
             nodes.wait("dra-one", no, lambda _, name=name: no in str(here.events(name)))  # type: ignore[misc]
 
         def cut() -> list[str]:
-            lines = [line.strip() for line in nodes.topology("dra-one").splitlines()]
+            text = nodes.topology("dra-one").replace('"', "")
+            lines = [line.strip() for line in text.splitlines()]
             return [one for one in lines if one.startswith(("profile: ", "position: ", "pod: has"))]
 
         wanted = ["profile: 4g.20gb", "position: 0", "pod: has-4g"]
