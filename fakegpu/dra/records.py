@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from fakegpu.dra.wire import ClaimFacts, SliceFacts
 from fakegpu.node.poduse import Claimed
 from fakegpu.wire import Listed, News
@@ -14,16 +12,16 @@ class Slices:
 
     def __init__(self) -> None:
         self._known: dict[str, SliceFacts] = {}
+        self._on: dict[str, dict[str, SliceFacts]] = {}
 
     def fold(self, news: News[SliceFacts]) -> set[str]:
         """Take in what happened; the nodes whose slices changed."""
         if isinstance(news, Listed):
-            before, self._known = self._known, dict(news.values)
-            changed = {*before.items()} ^ {*self._known.items()}
-            return {one.pool for _, one in changed}
+            gone = {self.forget(name) for name in self._known.keys() - news.values.keys()}
+            return {*filter(None, gone), *(o.pool for o in news.values.values() if self.saw(o))}
         if news.value is None:
-            gone = self._known.pop(news.key, None)
-            return {gone.pool} if gone else set()
+            node = self.forget(news.key)
+            return {node} if node else set()
         return {news.value.pool} if self.saw(news.value) else set()
 
     def saw(self, one: SliceFacts) -> bool:
@@ -32,15 +30,23 @@ class Slices:
         if known is not None and known.version >= one.version:
             return False
         self._known[one.name] = one
+        self._on.setdefault(one.pool, {})[one.name] = one
         return True
 
-    def forget(self, name: str) -> None:
-        """It was deleted."""
-        self._known.pop(name, None)
+    def forget(self, name: str) -> str:
+        """It was deleted; the node that it was of, an empty text where it was not known."""
+        gone = self._known.pop(name, None)
+        if gone is None:
+            return ""
+        there = self._on[gone.pool]
+        del there[name]
+        if not there:
+            del self._on[gone.pool]
+        return gone.pool
 
-    def of(self, node: str) -> Iterator[SliceFacts]:
+    def of(self, node: str) -> tuple[SliceFacts, ...]:
         """The slices of a node's pools."""
-        return (one for one in self._known.values() if one.pool == node)
+        return tuple(self._on.get(node, {}).values())
 
 
 class Claims:
@@ -66,6 +72,8 @@ class Claims:
         former, present = (one.pools if one else frozenset() for one in (before, now))
         for node in former - present:
             self._on[node].discard(uid)
+            if not self._on[node]:
+                del self._on[node]
         for node in present:
             self._on.setdefault(node, set()).add(uid)
         return {*former, *present}

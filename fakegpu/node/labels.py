@@ -35,6 +35,8 @@ def labels(topology: NodeTopology, *, is_kwok: bool, is_numbered: bool) -> dict[
 
 def can_be_numbered(topology: NodeTopology) -> bool:
     """Whether a unit of ``nvidia.com/gpu`` is a whole GPU for each index from 0 on."""
+    if topology.dra == "instead":
+        return False  # there are no such units
     return topology.sharing is UNSET and not any(gpu.is_cut for gpu in topology.gpus)
 
 

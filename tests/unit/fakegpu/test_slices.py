@@ -12,9 +12,11 @@ from fakegpu.dra.pool import Pool, changes
 from fakegpu.dra.records import Claims, Slices
 from fakegpu.dra.wire import ClaimFacts, SliceFacts, digest, resource_slice
 from fakegpu.node.hardware import hardware
+from fakegpu.node.labels import can_be_numbered
 from fakegpu.node.partitions import board_of, counter_set, counters, cut
 from fakegpu.node.poduse import Allotted
 from fakegpu.node.slices import DEVICES_MAX, SPECIAL_DEVICES_MAX, contents
+from fakegpu.node.supply import units
 from fakegpu.topology.nodetopology import Failure, NodeTopology, Sharing
 from fakegpu.wire import Listed, Seen
 from scheduler.model import mig
@@ -243,11 +245,15 @@ def test_a_watch_that_lags_does_not_take_back_what_was_written() -> None:
     slices.saw(new)
 
     assert slices.fold(Seen("s", old)) == set()
-    assert list(slices.of("n")) == [new]
+    assert slices.of("n") == (new,)
     assert slices.fold(Seen("s", None)) == {"n"}
     assert slices.fold(Listed({"s": old})) == {"n"}
-    slices.forget("s")
-    assert list(slices.of("n")) == []
+    assert slices.fold(Listed({"s": old})) == set()
+    assert slices.forget("s") == "n"
+    assert slices.of("n") == ()
+    slices.saw(new)
+    assert slices.fold(Listed({})) == {"n"}
+    assert slices.of("n") == ()
 
 
 def test_a_digest_is_of_what_is_said_and_not_of_when() -> None:
@@ -268,3 +274,12 @@ def test_claims_are_known_by_the_nodes_of_their_devices() -> None:
     assert claims.on("n") == {("team", "c"): (Allotted("gpu", "gpu-a"),)}
     assert claims.fold(Listed({})) == {"n", "m"}
     assert claims.on("n") == {}
+
+
+def test_a_node_whose_gpus_dra_has_alone_offers_none_by_number() -> None:
+    """Neither to a device plugin nor by the label that says so; other devices stay."""
+    node = in_parts("gpus: [{type: t4, count: 2}], resources: [{rdma/hca: 2}]")
+
+    assert units(node).keys() == {"rdma/hca"}
+    assert not can_be_numbered(node)
+    assert can_be_numbered(fake("gpus: [{type: t4, count: 2}]"))
