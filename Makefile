@@ -22,7 +22,7 @@ DRY := $(if $(DRY_RUN),@echo +)
 
 .PHONY: help
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: venv
 venv: $(STAMP) ## create .venv from the lock file, with gpuctl in it
@@ -78,8 +78,7 @@ test-controlplane: controlplane ## tests on a real Kubernetes API server
 	$(BIN)/pytest --durations=15 tests/controlplane $(PYTEST_ARGS)
 
 .PHONY: e2e
-e2e: controlplane ## on a real kubelet with containerd (root; builds both the first time, 4 min)
-	$(BIN)/python -m tools.controlplane build --node
+e2e: controlplane ## charts and fake GPUs on a real kubelet (root; the first time it builds for 5 min)
 	$(BIN)/pytest -m e2e --durations=15 tests/e2e $(PYTEST_ARGS)
 
 .PHONY: nightly

@@ -5,10 +5,12 @@ Its rules are in the machine's own tables and outlive it; they are taken away wi
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Final
 
+from tools.controlplane.errors import ControlPlaneError
 from tools.controlplane.fleet import is_healthy
 from tools.controlplane.plane import ControlPlane
 from tools.controlplane.ports import LOOPBACK, free_ports
@@ -18,6 +20,8 @@ from tools.controlplane.realnode.inhabitants import Inhabitants
 NAME: Final = "kube-proxy"
 USER: Final = "system:kube-proxy"
 CLEANUP_S: Final = 60.0
+#: What it calls, each of the Debian package of its name.
+TOOLS: Final = ("iptables", "conntrack")
 
 
 class Services:
@@ -31,6 +35,11 @@ class Services:
 
     def start(self, node: str) -> None:
         """Start it and return when its rules are there."""
+        for tool in TOOLS:
+            if shutil.which(tool) is None:
+                raise ControlPlaneError(
+                    f"{tool}: not found; on Debian and Ubuntu: apt-get install {tool}"
+                )
         (port,) = free_ports(1)
         kubeconfig = self._plane.kubeconfig_for_user(USER)
         self._config.write_text(settings.proxy(kubeconfig, node, port))
