@@ -13,7 +13,7 @@ from fakegpu.dra.records import Claims, Slices
 from fakegpu.dra.wire import ClaimFacts, SliceFacts, digest, resource_slice
 from fakegpu.node.hardware import hardware
 from fakegpu.node.labels import can_be_numbered
-from fakegpu.node.partitions import board_of, counter_set, counters, cut
+from fakegpu.node.partitions import board_of, consumed, counter_set, counters, cut
 from fakegpu.node.poduse import Allotted
 from fakegpu.node.slices import DEVICES_MAX, SPECIAL_DEVICES_MAX, contents
 from fakegpu.node.supply import units
@@ -142,6 +142,16 @@ def test_parts_exclude_each_other_by_counters_exactly_where_mig_says_so(kind: st
     assert len(found) > 5
 
 
+def test_a_part_takes_its_memory_slices_and_its_compute_slices() -> None:
+    assert consumed(mig.Kind.THREE, 4) == {
+        "memory-slice-4": {"value": "1"},
+        "memory-slice-5": {"value": "1"},
+        "memory-slice-6": {"value": "1"},
+        "memory-slice-7": {"value": "1"},
+        "compute-slices": {"value": "3"},
+    }
+
+
 def _slot(node: NodeTopology, name: str) -> mig.Slot:
     (instance,) = cut("n", node, frozenset((name,))).gpus[0].instances
     return instance.profile, instance.position
@@ -178,7 +188,8 @@ def test_a_part_is_cut_while_it_is_allocated_and_nothing_else_is() -> None:
 def written(made: Any, version: int = 1) -> list[SliceFacts]:
     """The slices as the API server tells of them; it adds the time of a taint."""
     found = []
-    for name, body in made.write:
+    for name, wanted in made.write:
+        body = msgspec.json.decode(msgspec.json.encode(wanted))
         body["metadata"]["resourceVersion"] = str(version)
         for device in body["spec"].get("devices", ()):
             for taint in device.get("taints", ()):
