@@ -13,6 +13,7 @@ import pytest
 from gpuctl.product import ROOT
 from tests.controlplane.conftest import _started
 from tests.controlplane.terminal import Terminal
+from tests.controlplane.workloads import Watcher, pod
 from tests.leftovers import API_KINDS, everything
 from tests.sessions import commands, steps
 from tools.controlplane import ControlPlane, FakeNode, add_nodes
@@ -66,6 +67,8 @@ def test_every_command_of_the_pages_works_in_its_order(
     before = everything(cp)
     for page in PAGES:
         text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
+        if page == "troubleshooting":
+            Watcher(cp, STANDS_FOR["NAMESPACE"]).create(pod(STANDS_FOR["POD"]))
         for command in commands(text):
             if command.startswith(tuple(NOT_HERE)):
                 continue
@@ -73,12 +76,6 @@ def test_every_command_of_the_pages_works_in_its_order(
             wanted = next((n for words, n in ANSWERS.items() if command.startswith(words)), 0)
             said = f"{page}: $ {typed(command)}\n{ended.stdout}{ended.stderr}"
             assert ended.returncode == wanted, said
-            if command.startswith("kubectl label namespace gpu-scheduler-tests"):
-                ended = terminal.type(
-                    f"kubectl run {typed('POD')} -n {typed('NAMESPACE')} --image=none "
-                    '--overrides={"spec":{"schedulerName":"gpu-scheduler"}}'
-                )
-                assert ended.returncode == 0, ended.stderr
     terminal.type("helm uninstall gpu-test -n gpu-scheduler-tests")
     terminal.type("helm uninstall gpu-operator -n gpu-operator")
 
