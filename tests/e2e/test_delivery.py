@@ -8,12 +8,12 @@ to do with it are created all the time, and each of them must be let in within a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -32,6 +32,7 @@ from tests.e2e.delivered import (
 )
 from tests.e2e.newcomers import LIMIT_S, Newcomers
 from tests.leftovers import API_KINDS, everything
+from tools.charts.helm import HelmFailed
 from tools.controlplane import ControlPlane, ControlPlaneError
 from tools.controlplane.client import wait_until
 from tools.controlplane.realnode import RealNode
@@ -65,7 +66,6 @@ class Story:
     scheduler: Scheduler
     check: Check
     newcomers: Newcomers
-    directory: Path
     before: set[str]
     failed_before: int
 
@@ -77,24 +77,27 @@ def story(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Story]:
-    """Our image is on the node, and nothing is installed."""
-    directory = tmp_path_factory.mktemp("delivery")
+    """Our image is on the node, and nothing is installed; nor is anything at the end, however the
+    story ends."""
+    path = f"/api/v1/nodes/{node.name}"
+    delivery = ByHelm(cp, tmp_path_factory.mktemp("delivery"))
     node.load(ensure_images().archive)
-    cp.client.patch(
-        f"/api/v1/nodes/{node.name}", {"metadata": {"labels": {"gpu-node-name": LOGICAL_NODE}}}
-    )
+    cp.client.patch(path, {"metadata": {"labels": {"gpu-node-name": LOGICAL_NODE}}})
     cp.client.create("/api/v1/namespaces", {"metadata": {"name": "unrelated"}})
     cp.wait_for_service_account("unrelated")
     with Newcomers(cp, "unrelated") as newcomers:
         yield Story(
-            delivery=ByHelm(cp, directory),
+            delivery=delivery,
             scheduler=Scheduler(cp),
             check=Check(cp),
             newcomers=newcomers,
-            directory=directory,
             before=everything(cp),
             failed_before=request.session.testsfailed,
         )
+    for release in (CHECKER, SCHEDULER):
+        with contextlib.suppress(HelmFailed):
+            delivery.withdraw(release)
+    cp.client.patch(path, {"metadata": {"labels": {"gpu-node-name": None}}})
 
 
 @pytest.fixture(autouse=True)
