@@ -97,7 +97,6 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     has_bundle: bool
     failure_policy: str = "Ignore"
-    timeout_s: int = 10
     service: str = ""
 
 

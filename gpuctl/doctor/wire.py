@@ -126,7 +126,6 @@ def entry_of(webhook: dict[str, Any]) -> Entry:
         target=target,
         has_bundle=bool(client.get("caBundle")),
         failure_policy=webhook.get("failurePolicy", "Fail"),
-        timeout_s=webhook.get("timeoutSeconds", 10),
         service=service["name"] if service else "",
     )
 
