@@ -31,11 +31,18 @@ class Strict(click.Command):
 
 
 def reaching(command: Callable[..., None]) -> Callable[..., None]:
-    """Options for the way to the cluster; the command gets them as ``access`` and ``server``."""
+    """Options for the way to cluster and decisions API: ``access`` and ``server``."""
+    server = click.option(
+        "--server", metavar="URL", help="the decisions API, where it is forwarded to"
+    )
+    return server(in_cluster(command))
+
+
+def in_cluster(command: Callable[..., None]) -> Callable[..., None]:
+    """Options for the way to the cluster; the command gets them as ``access``."""
 
     @click.option("--kubeconfig", metavar="FILE", help="[default: as kubectl]")
     @click.option("--context", metavar="NAME", help="a context of the kubeconfig")
-    @click.option("--server", metavar="URL", help="the decisions API, where it is forwarded to")
     @click.option(
         "--scheduler-namespace",
         metavar="NS",

@@ -18,7 +18,7 @@ from gpuctl.doctor.ask import Asker, Question
 from gpuctl.doctor.examine import examine
 from gpuctl.doctor.facts import Facts
 from gpuctl.doctor.finding import Finding, Level
-from gpuctl.options import Strict, reaching
+from gpuctl.options import Strict, in_cluster
 from gpuctl.reach import Access, NotReached
 from scheduler.model import names
 from scheduler.watch.client import ApiError, Unreachable
@@ -36,10 +36,9 @@ ABOUT_WIDTH: Final = 11
 @click.option(
     "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True
 )
-@reaching
+@in_cluster
 def doctor(
     access: Access,
-    server: str | None,
     namespace: str | None,
     scheduler: str,
     account: str,
