@@ -23,22 +23,31 @@ from tools.controlplane.ports import LOOPBACK, free_ports
 from tools.controlplane.realnode import RealNode
 
 DRIVER = "gpu.nvidia.com"
-CLASSES = "fakegpu-device-classes.yaml"
+KINDS = (
+    "fakegpu-device-classes.yaml",
+    "fakegpu-domains-classes.yaml",
+    "crd-computedomains.yaml",
+)
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 
 
 @pytest.fixture(scope="module")
 def operator(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeOperator]:
     """The controller, which leaves the GPUs to DRA and offers those that can be cut in parts."""
-    dra = {"dra": {"kubelet": "instead", "partitionable": True}}
-    running = FakeOperator(cp, tmp_path_factory.mktemp("operator"), config=dra)
-    running.install("fakegpu-dra-rbac.yaml", CLASSES)
+    on = {
+        "dra": {"kubelet": "instead", "partitionable": True},
+        "computeDomains": {"enabled": True},
+    }
+    running = FakeOperator(cp, tmp_path_factory.mktemp("operator"), config=on)
+    running.install("fakegpu-dra-rbac.yaml", "fakegpu-domains-rbac.yaml", *KINDS)
     pools = {**POOLS["nodePools"], "plain": {"gpus": [{"type": "l40s", "count": 3}]}}
     running.configure({"nodePools": pools})
     with running:
         yield running
-    for name in [*(ROOT / "cluster").glob("fakegpu*-rbac.yaml"), ROOT / "cluster" / CLASSES]:
-        cp.kubectl("delete", "--ignore-not-found", "-f", str(name))
+        for name in KINDS:
+            cp.kubectl("delete", "--ignore-not-found", "-f", str(ROOT / "cluster" / name))
+    for roles in (ROOT / "cluster").glob("fakegpu*-rbac.yaml"):
+        cp.kubectl("delete", "--ignore-not-found", "-f", str(roles))
 
 
 class DraAgent(Agent):
@@ -46,12 +55,18 @@ class DraAgent(Agent):
 
     def __init__(self, *words: Any) -> None:
         super().__init__(*words)
-        (self.health_port,) = free_ports(1)
+        self.health_port, self._domains_port = free_ports(2)
 
     def start(self, **settings: Any) -> None:
-        """Start it with DRA."""
+        """Start it with DRA and compute domains."""
         dra = {"kubelet": "instead", "partitionable": True, "healthPort": self.health_port}
-        super().start(dra=dra, **settings)
+        # The one folder that the node's container runtime reads.
+        domains = {
+            "enabled": True,
+            "cdiFolder": "/var/run/cdi",
+            "healthPort": self._domains_port,
+        }
+        super().start(dra=dra, computeDomains=domains, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -72,8 +87,9 @@ def agent(
 def devices(cp: ControlPlane, node: RealNode) -> list[Json]:
     """What the node publishes."""
     items = cp.client.get(SLICES)["items"]
-    ours = [one for one in items if one["spec"]["nodeName"] == node.name]
-    return [device for one in ours for device in one["spec"].get("devices", ())]
+    here = [one["spec"] for one in items if one["spec"]["nodeName"] == node.name]
+    ours = [one for one in here if one["driver"] == DRIVER]
+    return [device for one in ours for device in one.get("devices", ())]
 
 
 @pytest.fixture
@@ -124,9 +140,9 @@ def environment(cp: ControlPlane, namespace: str, name: str) -> dict[str, str]:
 
 
 def cdi_files(node: RealNode) -> list[Path]:
-    """The files of claims, in the runtime's folder."""
-    folder = node.places.directory / "cdi"
-    return [one for one in folder.glob("*.json") if not one.name.endswith("_common.json")]
+    """The files of claims on GPUs, in the runtime's folder."""
+    files = (node.places.directory / "cdi").glob(f"k8s.{DRIVER}*.json")
+    return [one for one in files if not one.name.endswith("_common.json")]
 
 
 @pytest.mark.contract("S1-66", "S1-67")
@@ -272,3 +288,41 @@ def test_the_health_service_answers_for_liveness(agent: DraAgent, plain: RealNod
         call(address, f"/{messages.HEALTH}/Check", request, messages.HealthResponse, 5.0)
     )
     assert answer.status == messages.SERVING
+
+
+@pytest.mark.contract("S1-72")
+def test_a_pod_of_a_compute_domain_has_a_channel(
+    cp: ControlPlane, plain: RealNode, namespace: str
+) -> None:
+    """``channel-0`` is a device file of nothing in the container; the domain is ready with it."""
+    path = f"/apis/resource.nvidia.com/v1beta1/namespaces/{namespace}/computedomains"
+    cp.client.create(
+        path,
+        {
+            "apiVersion": "resource.nvidia.com/v1beta1",
+            "kind": "ComputeDomain",
+            "metadata": {"name": "alone"},
+            "spec": {"numNodes": 1, "channel": {"resourceClaimTemplate": {"name": "channel"}}},
+        },
+    )
+    template = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaimtemplates/channel"
+    cp.client.wait_for(template, lambda seen: seen is not None, what="the domain's template")
+
+    run(cp, namespace, claiming("member", template="channel"))
+
+    device = "/dev/nvidia-caps-imex-channels/channel0"
+    words = ("sh", "-c", f"test -c {device} && echo nothing > {device} && env")
+    seen = execute(cp, namespace, "member", *words)
+    claims = cp.client.get(template.rpartition("/")[0].replace("templates", "s"))["items"]
+    uid = claims[0]["metadata"]["uid"]
+    assert f"COMPUTE_DOMAIN_DEVICE_channel-0_RESOURCE_CLAIM={uid}" in seen.split()
+    cp.client.wait_for(
+        f"{path}/alone",
+        lambda one: (one.get("status") or {}).get("status") == "Ready",
+        what="the domain to be ready",
+    )
+    delete(cp, namespace, "member")
+    file = (
+        plain.places.directory / "cdi" / f"k8s.compute-domain.nvidia.com-computedomain_{uid}.json"
+    )
+    wait_until(lambda: not file.exists(), what="the channel to be unprepared")

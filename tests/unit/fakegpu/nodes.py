@@ -7,7 +7,7 @@ from typing import Any
 from fakegpu.controller.plan import plan
 from fakegpu.controller.planned import Memory, Plan, Settings, View
 from fakegpu.node.hardware import hardware
-from fakegpu.node.poduse import Need, PodUse
+from fakegpu.node.poduse import Claimed, Need, PodUse
 from fakegpu.topology.document import read_topology
 from fakegpu.topology.nodetopology import MigStrategy, NodeTopology, Sharing
 from fakegpu.topology.pools import Topology
@@ -91,6 +91,7 @@ def planned(
     cuts: NodeCuts | None = None,
     draw: float = 0.5,
     settings: Settings | None = None,
+    claimed: Claimed | None = None,
 ) -> Plan:
     """The plan of a node at a moment."""
     cluster = topology(pool)
@@ -102,6 +103,7 @@ def planned(
         pods=pods,
         record=record,
         cuts=cuts,
+        claimed=claimed or {},
         is_dynamic=cuts is not None,
     )
     settings = settings or Settings(namespace="gpu-operator", map_prefix="topology-")

@@ -9,11 +9,13 @@ import pytest
 
 from fakegpu import podwire
 from fakegpu.config import Config, ConfigError, parse
+from fakegpu.controller.planned import Settings
 from fakegpu.dra.gpuconfig import BadConfig, sharing_of
 from fakegpu.dra.wire import Configured, Opaque, Result, claim
 from fakegpu.environment import with_environment
 from fakegpu.node.poduse import Allotted, ClaimRef
 from fakegpu.node.usage import assign
+from fakegpu.topology.nodetopology import Dra
 from tests.unit.fakegpu.nodes import facts, fake, holders, planned, use
 
 Json = dict[str, Any]
@@ -189,5 +191,46 @@ def test_the_last_parameters_for_a_request_hold() -> None:
         sharing_of("gpu.nvidia.com", one, [configured("Magic")])
 
 
-def test_without_dra_nothing_is_published() -> None:
-    assert planned(T4, facts()).slices is None
+@pytest.mark.parametrize(
+    ("mode", "plugin", "published"),
+    [
+        pytest.param(None, {"nvidia.com/gpu": 4}, None, id="no-dra"),
+        pytest.param("beside", {"nvidia.com/gpu": 4}, 4, id="beside-the-plugin"),
+        pytest.param("instead", {}, 4, id="instead-of-the-plugin"),
+    ],
+)
+def test_a_kwok_nodes_gpus_are_offered_by_whom_the_configuration_says(
+    mode: Dra | None, plugin: dict[str, int], published: int | None
+) -> None:
+    settings = Settings(namespace="gpu-operator", map_prefix="topology-", dra_on_kwok=mode)
+    made = planned(T4, facts(), settings=settings)
+
+    assert made.amounts is not None
+    assert made.amounts.allocatable == plugin
+    found = None if made.slices is None else len(made.slices[0]["devices"])
+    assert found == published
+
+
+def test_what_is_cut_by_a_claim_is_no_reason_to_refuse_a_configuration_for_ever() -> None:
+    """A GPU with a part in use is in use as a whole; it is cut as configured once it is free."""
+    settings = Settings(
+        namespace="gpu-operator", map_prefix="topology-", dra_on_kwok="instead", in_parts=True
+    )
+    node = facts(labels={"nvidia.com/mig.config": "all-1g.5gb"})
+    pool = "gpus: [{type: a100, count: 1}]"
+    bare = planned(pool, facts(), settings=settings)
+    assert bare.slices is not None
+    part = bare.slices[0]["devices"][1]["name"]
+    holder = use("h", gpus=0, claims=(ClaimRef("main", "c"),))
+    claimed = {("team", "c"): (Allotted("gpu", part),)}
+
+    held = planned(pool, facts(), settings=settings, pods=(holder,), claimed=claimed)
+    refused = planned(
+        pool, node, settings=settings, pods=(holder,), claimed=claimed, memory=held.memory
+    )
+    gone = planned(pool, node, settings=settings, memory=refused.memory)
+    free = planned(pool, node, settings=settings, memory=gone.memory)
+
+    assert "is in use by" in str(refused.notes)
+    assert holders(refused.memory.topology or fake(pool)) == ["h"]
+    assert "is in use by" not in str(free.notes)
