@@ -25,7 +25,6 @@ from scheduler.model.errand import Errand, Evict, Write, ask_about, ask_for
 from scheduler.model.moveend import End, Result
 from scheduler.model.obstacle import Facts
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Cause
 from scheduler.model.ticket import Move, Ticket, holder, profiles
 from scheduler.report.moved import Moved
 from scheduler.state import event as ev
@@ -241,8 +240,7 @@ class Course:
     def _release(self, ticket: Ticket) -> list[ev.Change]:
         if not self._cluster.nominations.release(ticket.id):
             return []
-        what = frozenset(ticket.requests)
-        return [ev.Lifted(Cause.FREED, node_name=ticket.node_name, what=what)]
+        return [self._cluster.freed(ticket.node_name, frozenset(ticket.requests))]
 
     def _at(self, ticket: Ticket) -> Progress:
         return self._progress.setdefault(ticket.id, Progress())

@@ -93,7 +93,7 @@ class Errands:
         """Where ends cannot be written down yet (an older kind or role), the ticket is deleted."""
         ticket = close.ticket
         path = f"{migrule.path(self._namespace, ticket.id)}/status"
-        body = migrule.encode_end(ticket, close.end)
+        body = migrule.encode_end(close.end)
         try:
             await self._client.request("PATCH", path, body, content_type=MERGE_PATCH)
         except ApiError as error:

@@ -112,13 +112,13 @@ def encode(ticket: Ticket, namespace: str) -> bytes:
     return msgspec.json.encode(body)
 
 
-def encode_end(ticket: Ticket, end: End) -> bytes:
-    """The merge patch of ``status`` by which a ticket is over; its uid is a precondition.
+def encode_end(end: End) -> bytes:
+    """The merge patch of ``status`` by which a ticket is over; no other one has its name.
 
     The time is rounded up: a move counts for an hour, and not for less.
     """
     status = _Status(end.result.word, rfc3339(math.ceil(end.at)), end.text[:TEXT_MAX])
-    return msgspec.json.encode({"metadata": {"uid": ticket.uid}, "status": status})
+    return msgspec.json.encode({"status": status})
 
 
 def decode(content: bytes) -> Ticket:

@@ -157,7 +157,7 @@ class Cluster:
         self.nodes.enter(pod, pod.node_name, None)
         if known and before is not None:
             changes.append(Lifted(Cause.DEVICES, node_name=at))
-            changes += _freed(at, before.requests, pod.requests)
+            changes += self._freed(at, before.requests, pod.requests)
         return changes
 
     def lose_pod(self, uid: str) -> list[Change]:
@@ -195,8 +195,24 @@ class Cluster:
     def _strike(self, pod: Pod, node_name: str) -> list[Change]:
         if not self.nodes.strike(pod, node_name):
             return []
-        freed = _freed(node_name, {**pod.requests, names.PODS: 1}, {})
+        freed = self._freed(node_name, {**pod.requests, names.PODS: 1}, {})
         return [*freed, Lifted(Cause.DEVICES, node_name=node_name)]
+
+    def _freed(
+        self, node_name: str, before: Mapping[str, int], after: Mapping[str, int]
+    ) -> list[Change]:
+        """What a pod holds no more of on its node."""
+        what = frozenset(r for r, amount in before.items() if amount > after.get(r, 0))
+        return [self.freed(node_name, what)] if what else []
+
+    def freed(self, node_name: str, what: frozenset[str]) -> Change:
+        """Resources are held no more on a node: whom that could help.
+
+        Where GPUs are cut to order, slices of one profile are room for any other.
+        """
+        books = self.at(node_name)
+        is_cut = books is not None and books.gpus is not None and any(map(names.is_mig, what))
+        return Lifted(Cause.FREED, node_name=node_name, what=frozenset() if is_cut else what)
 
     # --- nodes -----------------------------------------------------------------------
 
@@ -217,12 +233,6 @@ class Cluster:
         for node in listed.values():
             changes += self.see_node(node)
         return changes
-
-
-def _freed(node_name: str, before: Mapping[str, int], after: Mapping[str, int]) -> list[Change]:
-    """What a pod holds no more of on its node."""
-    what = frozenset(r for r, amount in before.items() if amount > after.get(r, 0))
-    return [Lifted(Cause.FREED, node_name=node_name, what=what)] if what else []
 
 
 def _holds_alike(before: Pod, after: Pod) -> bool:

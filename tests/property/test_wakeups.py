@@ -19,10 +19,11 @@ from scheduler.state.cluster import Assumption, Cluster
 from scheduler.state.fold import fold
 from scheduler.state.queue import PAUSE_MAX_S, Queue
 from scheduler.state.why import why
-from tests.builders import ANYBODY, as_bound, node, pod
+from tests.builders import ANYBODY, as_bound, dynamic, node, pod
 from tests.property.worlds import MIG_LABELS, nodes, wanted
 
 NODES = ("n0", "n1")
+PROFILES = ("1g.10gb", "3g.40gb", "4g.40gb")
 
 
 @st.composite
@@ -52,7 +53,7 @@ def small_pods(draw: st.DrawFn) -> Pod:
         node=at,
         scheduler="default-scheduler" if at else "gpu-scheduler",
         gpus=draw(st.sampled_from([0, 1, 1, 2])),
-        mig=draw(st.sampled_from([{}, {}, {"1g.10gb": 1}])),
+        mig=draw(st.sampled_from([{}, {}, *({profile: 1} for profile in PROFILES)])),
         requests=draw(st.sampled_from([{}, {}, {"cpu": "2"}])),
         ports=draw(st.sampled_from([[], [], [{"containerPort": 80, "hostPort": 80}]])),
         annotations={names.MAP: mapped} if mapped else {},
@@ -69,6 +70,7 @@ MAPS = (
 EVENTS = st.lists(
     st.one_of(
         small_nodes().map(ev.NodeSeen),
+        st.sampled_from(NODES).map(dynamic).map(ev.NodeSeen),
         st.sampled_from(NODES).map(ev.NodeVanished),
         small_pods().map(ev.PodSeen),
         small_pods().map(ev.PodSeen),
@@ -179,3 +181,19 @@ def test_a_placement_is_what_wakes_the_next_one() -> None:
     world.let_pauses_end()
     assert len(world.queue) == 97
     assert world.decisions == 104
+
+
+def test_where_gpus_are_cut_to_order_slices_of_one_profile_wake_who_lacks_another() -> None:
+    """Nobody lacks what was freed, and yet there is room now."""
+    world = World()
+    world.happens(ev.NodeSeen(dynamic("n0")))
+    holder = pod("holder", mig={"3g.40gb": 1}, node="n0", devices="3g.40gb@0/0")
+    world.happens(ev.PodSeen(holder))
+    world.happens(ev.PodSeen(pod("waits", mig={"4g.40gb": 1})))
+    world.decide()
+    assert len(world.queue) == 1
+
+    world.happens(ev.PodVanished(holder.uid))
+    world.let_pauses_end()
+
+    assert len(world.queue) == 0
