@@ -36,6 +36,7 @@ PROGRAMS: Final = (
     "kubectl",
     "kwok",
     "helm",
+    "helm3",
 )
 
 MakeNode = Callable[..., str]

@@ -16,7 +16,7 @@ import yaml
 
 from gpuctl.product import LEASE, START_S, Product, merged
 from tools.charts.copies import SCHEDULER
-from tools.charts.helm import helm
+from tools.charts.helm import HELMS, helm
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.ports import LOOPBACK, free_ports
 from tools.controlplane.process import Running, start
@@ -31,10 +31,11 @@ CONFIG: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps/gpu-scheduler-config
 
 
 class Release:
-    """The release, and the processes of one replica."""
+    """The release, and the processes of one replica; ``by`` is the helm that is used."""
 
-    def __init__(self, plane: ControlPlane, directory: Path) -> None:
+    def __init__(self, plane: ControlPlane, directory: Path, *, by: str = HELMS[0]) -> None:
         self.plane = plane
+        self._by = by
         self._directory = directory
         self._webhook: Running | None = None
         self._product: Product | None = None
@@ -48,19 +49,20 @@ class Release:
 
     def helm(self, *words: str | Path) -> str:
         """One command on this release's namespace."""
-        return helm(*words, "--namespace", NAMESPACE, kubeconfig=self.plane.kubeconfig)
+        where = ("--namespace", NAMESPACE)
+        return helm(*words, *where, kubeconfig=self.plane.kubeconfig, by=self._by)
 
-    def install(self, *words: str) -> None:
+    def install(self, *words: str, chart: Path = SCHEDULER) -> None:
         """As the README says it."""
-        self.helm("install", NAME, SCHEDULER, "--create-namespace", *words)
+        self.helm("install", NAME, chart, "--create-namespace", *words)
 
-    def upgrade(self, *words: str) -> None:
-        """The same chart with other values."""
-        self.helm("upgrade", NAME, SCHEDULER, *words)
+    def upgrade(self, *words: str, chart: Path = SCHEDULER) -> None:
+        """The same chart with other values, or another one."""
+        self.helm("upgrade", NAME, chart, *words)
 
     def start(self) -> None:
         """Both processes, as the pod would start them; returns when both are ready."""
-        self._start_webhook()
+        self.start_webhook()
         self.start_scheduler()
         wait_until(
             lambda: "Webhook server ready" in self.log("webhook"),
@@ -71,13 +73,14 @@ class Release:
     def start_scheduler(self) -> None:
         """The scheduler, by the release's own configuration and rights."""
         told = yaml.safe_load(self.plane.client.get(CONFIG)["data"]["config.yaml"])
-        names = [*told["certificates"]["names"], "localhost"]
-        places = {
-            "certificates": {"directory": str(self.certs), "names": names},
+        places: dict[str, Any] = {
             "forward": {"address": ""},
             "webhook": {"socket": str(self.socket)},
             "leaderElection": LEASE,
         }
+        if "certificates" in told:
+            names = [*told["certificates"]["names"], "localhost"]
+            places["certificates"] = {"directory": str(self.certs), "names": names}
         del told["healthAddress"]
         self._product = Product(self.plane, self._directory, config=merged(told, places))
         self._product.start_scheduler()
@@ -140,7 +143,8 @@ class Release:
         """The same of the socket."""
         return self._directory / "place.sock"
 
-    def _start_webhook(self) -> None:
+    def start_webhook(self) -> None:
+        """The webhook alone, with what lies in ``certs``."""
         self._directory.mkdir(parents=True, exist_ok=True)
         (self._port,) = free_ports(1)
         words = [

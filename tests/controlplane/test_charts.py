@@ -5,6 +5,9 @@ A control plane of its own, because a release must own its objects and take them
 
 from __future__ import annotations
 
+import base64
+import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +15,11 @@ from typing import Any
 import pytest
 import yaml
 
+from gpuctl.product import ROOT
+from scheduler.model import names
 from tests.controlplane.conftest import MakeNode, _started
 from tests.controlplane.release import NAMESPACE, SECRET, Release
-from tests.controlplane.workloads import pod
+from tests.controlplane.workloads import Watcher, annotation, cuda, node_of, pod
 from tests.leftovers import API_KINDS, everything
 from tools.charts import deploy
 from tools.charts.copies import CHARTS, SCHEDULER
@@ -24,6 +29,7 @@ from tools.controlplane import ControlPlane, ControlPlaneError, wait_until
 VARIANTS = sorted(CHARTS.glob("*/ci/*-values.yaml"))
 #: Kinds of other people's operators, which this API server does not have.
 FOREIGN = ("monitoring.coreos.com", "cert-manager.io", "argoproj.io")
+OTHER_PROGRAMS = (*FOREIGN, "kind.x-k8s.io", "kwok.x-k8s.io")
 MAPPED = {"gpu-scheduling-map": "0=worker-1:0,1"}
 
 
@@ -82,6 +88,28 @@ def test_the_api_server_accepts_the_plain_manifests_in_the_order_of_their_number
     cp.kubectl("delete", "--dry-run=client", "--ignore-not-found", "-f", str(deploy.FOLDER))
 
 
+@pytest.mark.contract("S2-28")
+@pytest.mark.parametrize("folder", ["cluster", "argocd", "manifests/test-pods"])
+def test_the_api_server_accepts_what_is_applied_by_hand(cp: ControlPlane, folder: str) -> None:
+    """Files for other programs are left out by their kinds: kind's, KWOK's and ArgoCD's own."""
+    objects = [
+        each
+        for path in sorted((ROOT / folder).glob("*.yaml"))
+        for each in yaml.safe_load_all(path.read_text(encoding="utf-8"))
+        if each and not each["apiVersion"].startswith(OTHER_PROGRAMS)
+    ]
+    assert objects, folder
+    make_namespaces(cp, *namespaces_of(objects), "default")
+    cp.wait_for_service_account("default")
+    dry_run(cp, objects)
+
+
+def namespaces_of(objects: list[dict[str, Any]]) -> set[str]:
+    """Where they would lie."""
+    found = {each["metadata"].get("namespace", "default") for each in objects}
+    return found - {"kube-system"}
+
+
 def test_a_toleration_is_given_to_our_pods_where_nodes_are_partitioned(cp: ControlPlane) -> None:
     make_namespaces(cp, "partition")
     cp.wait_for_service_account("partition")
@@ -137,6 +165,73 @@ def test_a_release_from_installation_to_its_end(
     release.helm("uninstall", "gpu-scheduler", "--wait")
     left = {name for name in everything(cp) - before if "gpu-scheduler" in name}
     assert left == API_KINDS
+
+
+@pytest.mark.contract("S2-17", "S3-7")
+def test_the_seeds_flow_with_its_script_and_a_bundle_is_trusted_by_the_api_server(
+    cp: ControlPlane, tmp_path: Path
+) -> None:
+    """Script, Secret, release with the bundle that it printed; no scheduler runs."""
+    make_namespaces(cp, NAMESPACE)
+    cp.wait_for_service_account("default")
+    with Release(cp, tmp_path) as release:
+        bundle = certificates_by_script(release.certs)
+        cp.kubectl("apply", "-f", str(release.certs / "webhook-tls-secret.yaml"))
+        release.install("--set", f"webhook.enabled=true,webhook.caBundle={bundle}")
+        try:
+            assert release.bundles() == {bundle}
+            mounted = cp.client.get(SECRET)["data"]["tls.crt"]
+            assert base64.b64decode(mounted) == (release.certs / "tls.crt").read_bytes()
+            release.start_webhook()
+            release.reach()
+            probe = pod("seed-0", annotations=MAPPED)
+            path = "/api/v1/namespaces/default/pods?dryRun=All"
+            wait_until(
+                lambda: cuda(cp.client.create(path, probe)) == "0,1",
+                what="the API server to call the webhook",
+                timeout_s=30,
+            )
+        finally:
+            release.helm("uninstall", "gpu-scheduler", "--wait")
+    assert cp.client.get(SECRET), "somebody else's Secret stays"
+    cp.client.delete(SECRET)
+
+
+@pytest.mark.contract("S3-5")
+def test_without_the_webhook_maps_are_placed_and_an_event_says_what_is_missing(
+    cp: ControlPlane, kwok_node: MakeNode, namespace: str, tmp_path: Path
+) -> None:
+    """The seed's option A, with the rights that such a release has."""
+    kwok_node("worker-1")
+    here = Watcher(cp, namespace)
+    with Release(cp, tmp_path) as release:
+        release.install("--set", "webhook.enabled=false,config.maps.allow=all")
+        try:
+            release.start_scheduler()
+            here.create(pod("option-0", annotations=MAPPED))
+            (placed,) = here.wait_bound(1)
+            told = {event["reason"] for event in wait_for_events(here, "option-0", 2)}
+        finally:
+            release.stop()
+            release.helm("uninstall", "gpu-scheduler", "--wait")
+    assert (node_of(placed), cuda(placed)) == ("worker-1", None)
+    assert annotation(placed, names.DEVICES) == "gpu:0,1"
+    assert told == {"Scheduled", "EnvironmentNotSet"}
+
+
+def wait_for_events(here: Watcher, name: str, count: int) -> list[dict[str, Any]]:
+    """The events of a pod, once there are so many."""
+    wait_until(lambda: len(here.events(name)) >= count, what=f"{count} events of {name}")
+    return here.events(name)
+
+
+def certificates_by_script(folder: Path) -> str:
+    """The seed's script, for ``localhost`` too, where the process stands for the Service."""
+    environment = {"PATH": os.environ["PATH"], "CERT_DIR": str(folder), "ADDRESSES": "localhost"}
+    script = ROOT / "generate-webhook-certs.sh"
+    return subprocess.run(
+        [script], env=environment, capture_output=True, text=True, check=True, timeout=60
+    ).stdout.strip()
 
 
 def test_where_the_api_kinds_are_not_kept_nothing_is_left(cp: ControlPlane, tmp_path: Path) -> None:
