@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from gpuctl.product import Product
 from scheduler.model import names
-from tests.controlplane.conftest import MakeNode
 from tests.controlplane.moving import (
     AUTO,
     BIG,
-    QUICK,
     SMALL,
     TICKETS,
-    cut_node,
     degraded,
     deployment,
     figures,
@@ -25,36 +20,22 @@ from tests.controlplane.moving import (
     hears,
     near,
     no_ticket,
-    open_tickets,
     of,
+    open_tickets,
     restored,
     said,
     uids,
     wants,
 )
 from tests.controlplane.workloads import Json, Watcher, annotation, controlled, job, node_of, tier
-from tools.controlplane import ControlPlane, wait_until
+from tools.controlplane import wait_until
 
 IGNORE = {
     "rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}],
 }
 
 
-@pytest.fixture(scope="module")
-def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """Scheduler and webhook with short times."""
-    with Product(cp, tmp_path_factory.mktemp("product"), config=QUICK) as running:
-        yield running
-
-
-@pytest.fixture
-def here(product: Product, cp: ControlPlane, namespace: str, kwok_node: MakeNode) -> Watcher:
-    """A namespace, and a node whose big slice is held."""
-    assert product.is_running("webhook")
-    return cut_node(cp, namespace, kwok_node)
-
-
-@pytest.mark.contract("S3-23", "S3-B7", "S3-B12", "S3-B17", "S3-B21")
+@pytest.mark.contract("S3-17", "S3-23", "S3-B7", "S3-B12", "S3-B17", "S3-B21")
 def test_a_freed_slice_goes_back_to_the_degraded_pod_of_a_deployment(here: Watcher) -> None:
     """In under five seconds, of which one is the pod's grace and one the slice's steadiness."""
     before = degraded(here, deployment(here, "web", terminationGracePeriodSeconds=1), 2)
@@ -200,7 +181,7 @@ def test_the_only_replica_is_moved_only_if_its_author_allows_it(here: Watcher) -
 # --- rescue ------------------------------------------------------------------------------------
 
 
-@pytest.mark.contract("S3-23", "S3-B1", "S3-B9")
+@pytest.mark.contract("S3-14", "S3-23", "S3-B1", "S3-B9")
 def test_a_pod_that_stays_pending_is_given_the_tier_that_became_free(here: Watcher) -> None:
     fillers = [wants(here, f"filler{n}", SMALL) for n in range(2)]
     for body in fillers:

@@ -8,12 +8,9 @@ import pytest
 
 from gpuctl.product import Product
 from scheduler.model import names
-from tests.controlplane.conftest import MakeNode
 from tests.controlplane.moving import (
-    QUICK,
     SMALL,
     TICKETS,
-    cut_node,
     degraded,
     deployment,
     free_the_slice,
@@ -27,21 +24,6 @@ from tests.controlplane.moving import (
 )
 from tests.controlplane.workloads import Json, Watcher, annotation, node_of, tier
 from tools.controlplane import ControlPlane, wait_until
-
-
-@pytest.fixture(scope="module")
-def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """Scheduler and webhook with short times."""
-    with Product(cp, tmp_path_factory.mktemp("product"), config=QUICK) as running:
-        yield running
-
-
-@pytest.fixture
-def here(product: Product, cp: ControlPlane, namespace: str, kwok_node: MakeNode) -> Watcher:
-    """A namespace, and a node whose big slice is held."""
-    assert product.is_running("webhook")
-    return cut_node(cp, namespace, kwok_node)
-
 
 # --- between eviction and replacement ----------------------------------------------------------
 
