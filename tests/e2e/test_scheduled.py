@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import logging
 import time
 from collections.abc import Iterator
@@ -48,6 +50,28 @@ def indexes(cp: ControlPlane, node: RealNode, namespace: str, name: str) -> list
     return sorted(ids.index(one) for one in execute(cp, namespace, name, *words).split())
 
 
+def holds(cp: ControlPlane, node: RealNode, namespace: str, told: dict[str, list[int]]) -> bool:
+    """Whether the kubelet gave each pod the GPUs of these indexes."""
+    path = f"/api/v1/namespaces/gpu-operator/configmaps/topology-{node.name}"
+    data = cp.client.get(path)["data"]
+    ids = [line.split("id: ")[1] for line in data["topology.yml"].splitlines() if "- id: " in line]
+    return told == {
+        holder.split("/")[1]: sorted(ids.index(one) for one in given)
+        for holder, given in json.loads(data["assigned.json"]).items()
+        if holder.startswith(f"{namespace}/")
+    }
+
+
+def time_to_run(cp: ControlPlane, namespace: str, names: list[str], scheduler: str) -> float:
+    """Seconds until pods of one GPU each, created one after the other, all run."""
+    began = time.monotonic()
+    for name in names:
+        create(cp, namespace, shell_pod(name, limits={GPU: "1"}, schedulerName=scheduler))
+    for name in names:
+        wait_for_phase(cp, namespace, name, "Running")
+    return time.monotonic() - began
+
+
 def chosen(cp: ControlPlane, namespace: str, name: str) -> list[int]:
     """Indexes that the scheduler wrote on a pod."""
     pod = cp.client.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
@@ -69,12 +93,7 @@ def test_pods_of_one_size_each_get_what_was_chosen_for_them(
 ) -> None:
     """Eight equal pods at once: each sees the GPU that is written on it, and nobody waits long."""
     names = [f"equal-{number}" for number in range(8)]
-    began = time.monotonic()
-    for name in names:
-        create(cp, namespace, shell_pod(name, limits={GPU: "1"}, schedulerName="gpu-scheduler"))
-    for name in names:
-        wait_for_phase(cp, namespace, name, "Running")
-    took_s = time.monotonic() - began
+    took_s = time_to_run(cp, namespace, names, "gpu-scheduler")
 
     told = {name: chosen(cp, namespace, name) for name in names}
     assert {name: indexes(cp, eight, namespace, name) for name in names} == told
@@ -94,17 +113,14 @@ def test_numbers_cost_a_node_little_of_its_throughput(
     rates = {}
     for name in ("default-scheduler", "gpu-scheduler"):
         names = [f"{name}-{number}" for number in range(32)]
-        began = time.monotonic()
-        for each in names:
-            create(cp, namespace, shell_pod(each, limits={GPU: "1"}, schedulerName=name))
-        for each in names:
-            wait_for_phase(cp, namespace, each, "Running")
-        rates[name] = len(names) / (time.monotonic() - began)
+        rates[name] = len(names) / time_to_run(cp, namespace, names, name)
         if name == "gpu-scheduler":
             told = {each: chosen(cp, namespace, each) for each in names}
-            assert {each: indexes(cp, node, namespace, each) for each in names} == told
-        for each in names:
-            delete(cp, namespace, each)
+            what = "each pod to hold what was chosen for it"
+            wait_until(functools.partial(holds, cp, node, namespace, told), what=what)
+        pods = f"/api/v1/namespaces/{namespace}/pods"
+        cp.client.delete(f"{pods}?gracePeriodSeconds=1")
+        cp.client.wait_for(pods, lambda seen: not seen["items"], what="room", timeout_s=60)
     log.info("pods/s on one node: %s", {name: round(rate, 1) for name, rate in rates.items()})
     assert rates["gpu-scheduler"] > rates["default-scheduler"] / 2
 
