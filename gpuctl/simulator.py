@@ -36,7 +36,7 @@ from scheduler.model.quota import Quota
 from scheduler.model.reason import sentence
 from scheduler.state import event as ev
 from scheduler.state.cluster import Assumption, Cluster
-from scheduler.state.fold import fold
+from scheduler.state.fold import fold, pass_on
 from scheduler.state.queue import PARKED_MAX_S, Entry, Queue
 from scheduler.state.why import why
 
@@ -141,15 +141,9 @@ class Simulator:
             self._place_foreign(pod)
 
     def _fold(self, event: ev.Event) -> None:
+        asked = partial(still_refuses, self.cluster, self._profile)
         for change in fold(self.cluster, event):
-            match change:
-                case ev.Waiting(pod):
-                    self._queue.offer(pod, self._now)
-                case ev.Settled(uid):
-                    self._queue.settle(uid, self._now)
-                case ev.Lifted():
-                    asked = partial(still_refuses, self.cluster, self._profile)
-                    self._queue.lift(change, self._now, asked)
+            pass_on(self._queue, change, self._now, asked)
 
     def decide_due(self) -> None:
         """Decide about every pod whose turn it is."""

@@ -31,7 +31,7 @@ from scheduler.report.metrics import Metrics
 from scheduler.report.recorder import Recorder
 from scheduler.state import event as ev
 from scheduler.state.cluster import Assumption, Cluster
-from scheduler.state.fold import fold
+from scheduler.state.fold import fold, pass_on
 from scheduler.state.promise import Promises
 from scheduler.state.queue import Entry, Queue
 from scheduler.state.snapshot import State, take
@@ -155,16 +155,12 @@ class Loop:
                 self._carry_on(self._carving.after(event, now), now)
 
     def _apply(self, change: ev.Change, now: float) -> None:
+        pass_on(self.queue, change, now, self._asked)
         match change:
-            case ev.Waiting(pod):
-                self.queue.offer(pod, now)
             case ev.Settled(uid):
-                self.queue.settle(uid, now)
                 if uid not in self.cluster.pods:
                     self._recorder.gone(uid)
                     self._sent.pop(uid, None)
-            case ev.Lifted():
-                self.queue.lift(change, now, self._asked)
             case ev.Retry(pod, message, what):
                 sent = self._sent.pop(pod.uid, None)
                 self.queue.postpone(pod, sent[1] if sent else None, now)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,6 +17,7 @@ import msgspec
 from scheduler.decide.admit import Rules, admit, keep
 from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement
+from scheduler.decide.wake import still_refuses
 from scheduler.model import names
 from scheduler.model.device import format_devices
 from scheduler.model.errand import Ask, Close, Erase, Errand, Evict, Write
@@ -31,7 +33,7 @@ from scheduler.report.moved import Moved
 from scheduler.scout import Settings, State
 from scheduler.state import event as ev
 from scheduler.state.cluster import Assumption, Cluster
-from scheduler.state.fold import fold
+from scheduler.state.fold import fold, pass_on
 from scheduler.state.history import Timings
 from scheduler.state.ledger import over_committed
 from scheduler.state.promise import Promises
@@ -153,14 +155,9 @@ class World:
             self._apply([*heard, *fold(self.cluster, event)])
 
     def _apply(self, changes: Iterable[ev.Change]) -> None:
+        asked = partial(still_refuses, self.cluster, self.settings.rules.profile)
         for change in changes:
-            match change:
-                case ev.Waiting(pod):
-                    self.queue.offer(pod, self.now)
-                case ev.Settled(uid):
-                    self.queue.settle(uid, self.now)
-                case ev.Lifted():
-                    self.queue.lift(change, self.now)
+            pass_on(self.queue, change, self.now, asked)
 
     def decide_all(self) -> None:
         """Place whoever can be placed."""

@@ -1,4 +1,4 @@
-"""Event -> changes: the one place where an inbox value meets the cluster state."""
+"""Event -> changes -> queue: the one place where an inbox value meets the cluster state."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from scheduler.model.cut import NodeCuts
 from scheduler.model.reason import Cause
 from scheduler.state import event as ev
 from scheduler.state.cluster import Cluster
+from scheduler.state.cohort import StillRefuses
+from scheduler.state.queue import Queue
 
 
 def fold(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
@@ -23,6 +25,20 @@ def fold(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
             return _bind_ended(cluster, event)
         case _:
             return _fold_rare(cluster, event)
+
+
+def pass_on(queue: Queue, change: ev.Change, now: float, asked: StillRefuses) -> None:
+    """Tell the queue who waits, who does not any more, and who could be helped.
+
+    ``Retry`` is its owner's: it takes the placement that failed.
+    """
+    match change:
+        case ev.Waiting(pod):
+            queue.offer(pod, now)
+        case ev.Settled(uid):
+            queue.settle(uid, now)
+        case ev.Lifted():
+            queue.lift(change, now, asked)
 
 
 def _fold_rare(cluster: Cluster, event: ev.Event) -> list[ev.Change]:

@@ -16,7 +16,7 @@ from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.state import event as ev
 from scheduler.state.cluster import Assumption, Cluster
-from scheduler.state.fold import fold
+from scheduler.state.fold import fold, pass_on
 from scheduler.state.queue import PAUSE_MAX_S, Queue
 from scheduler.state.why import why
 from tests.builders import ANYBODY, as_bound, dynamic, node, pod
@@ -102,15 +102,9 @@ class World:
         return known is not None and bool(known.node_name)
 
     def _fold(self, event: ev.Event) -> None:
+        asked = partial(still_refuses, self.cluster, ANYBODY)
         for change in fold(self.cluster, event):
-            match change:
-                case ev.Waiting(pod):
-                    self.queue.offer(pod, self.now)
-                case ev.Settled(uid):
-                    self.queue.settle(uid, self.now)
-                case ev.Lifted():
-                    asked = partial(still_refuses, self.cluster, ANYBODY)
-                    self.queue.lift(change, self.now, asked)
+            pass_on(self.queue, change, self.now, asked)
 
     def decide(self) -> None:
         """Everybody who is due."""
