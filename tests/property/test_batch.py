@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduler.decide import joint
 from scheduler.decide.batch import Packing, pack, together
 from scheduler.model import mig
 from scheduler.model.device import Spot
@@ -116,6 +117,28 @@ def optimum(fitting: frozenset[Counts], asked: Counts) -> int:
         for counts in fitting
         if all(n <= most for n, most in zip(counts, asked, strict=True))
     )
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_pods_of_one_profile_need_no_look_ahead(profile: str) -> None:
+    """One after the other they fill as much as fits at all, whatever is held beside them.
+
+    So a workload's pods, which ask alike, are placed as a whole by a scheduler that decides about
+    each of them alone.
+    """
+    for layout in layouts():
+        gpus, placed = pool(layout), 0
+        while (spot := one_more(gpus, profile)) is not None:
+            gpus, placed = pool(mig.with_slot(gpus.held[0], profile, spot.start)), placed + 1
+
+        at = PROFILES.index(profile)
+        assert placed == max(n[at] for n in on_one_gpu(mig.occupancy(BOARD, layout))), layout
+
+
+def one_more(gpus: Gpus, profile: str) -> Spot | None:
+    """Where the next pod goes if it is decided about alone."""
+    found = joint.choose(gpus, (profile,))
+    return None if found is None else found.spots[0]
 
 
 def test_a_batch_that_does_not_fit_is_taken_in_order() -> None:
