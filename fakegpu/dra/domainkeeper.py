@@ -61,9 +61,8 @@ class _Template(msgspec.Struct, frozen=True):
 
 def _template(content: bytes) -> tuple[str, str | None]:
     meta = msgspec.json.decode(content, type=_Template).metadata
-    return f"{meta.namespace}/{meta.name}", meta.owner_references[0].uid if (
-        meta.owner_references
-    ) else ""
+    owners = [one.uid for one in meta.owner_references]
+    return f"{meta.namespace}/{meta.name}", owners[0] if owners else ""
 
 
 def _claim(content: bytes) -> tuple[str, Claim | None]:

@@ -52,18 +52,16 @@ class Driver:
 
     async def run(self) -> None:
         """Be there for the kubelet; ends only by cancellation."""
-        health = None
         try:
-            if self._health:
-                health = await listening(self._health, self._liveness())
             while True:
                 if not self._is_there:
-                    await self._start()
+                    try:
+                        await self._start()
+                    except (OSError, RuntimeError) as error:
+                        log.warning("not listening yet", driver=self._name, problem=str(error))
                 await asyncio.sleep(LOOK_S)
         finally:
             await self._stop()
-            if health is not None:
-                await health.stop(STOP_S)
 
     @property
     def _is_there(self) -> bool:
@@ -81,6 +79,8 @@ class Driver:
             "NotifyRegistrationStatus": unary(self._notified, messages.RegistrationStatus),
         }
         found = grpc.method_handlers_generic_handler(messages.REGISTRATION, methods)
+        if self._health:
+            self._servers.append(await listening(self._health, self._liveness()))
         # The kubelet comes as soon as it sees the registration's socket.
         for socket, handler in ((self._socket, asked), (self._registration, found)):
             self._servers.append(await listening(socket, handler))

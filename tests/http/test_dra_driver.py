@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import grpc.aio
 import pytest
 
 from fakegpu.agent.folder import IN_CONTAINER, SMI_IN_CONTAINER, Folder
@@ -285,3 +287,38 @@ async def test_a_damaged_checkpoint_is_not_believed(node: Node, api: FakeApi, da
     assert sorted(node.files()) == ["common.json"]
     assert await node.prepare("a") == before
     assert api.count(f"GET {CLAIMS}/a") == 2
+
+
+async def test_a_driver_whose_port_is_taken_comes_as_soon_as_it_is_free(tmp_path: Path) -> None:
+    """And then it says how it is; it knows no service but ``liveness``."""
+
+    class Nobody:
+        """Prepares nothing."""
+
+        async def prepare(self, name: ClaimName) -> Prepared:
+            return Prepared(error=name.name)
+
+        async def unprepare(self, name: ClaimName) -> messages.Unprepared:
+            return messages.Unprepared(error=name.name)
+
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        driver = Driver(DRIVER, tmp_path / "p", tmp_path / "r", Nobody(), f"127.0.0.1:{port}")
+        task = asyncio.create_task(driver.run())
+        # Long enough for one attempt, which must not be its end.
+        await asyncio.wait({task}, timeout=0.2)
+        assert not task.done()
+        assert not (tmp_path / "r" / f"{DRIVER}-reg.sock").exists()
+    await until_there(tmp_path / "r" / f"{DRIVER}-reg.sock")
+
+    async def ask(service: str) -> messages.HealthResponse:
+        request = messages.HealthRequest(service)
+        address, method = f"dns:///127.0.0.1:{port}", f"/{messages.HEALTH}/Check"
+        return await call(address, method, request, messages.HealthResponse, 5.0)
+
+    assert (await ask("liveness")).status == messages.SERVING
+    with pytest.raises(grpc.aio.AioRpcError, match="unknown service other"):
+        await ask("other")
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert list((tmp_path / "r").iterdir()) == []
