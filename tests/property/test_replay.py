@@ -126,7 +126,7 @@ def test_every_part_of_the_state_is_in_the_snapshot_or_follows_from_it() -> None
     """Who adds to the state decides here whether a decision can see it (and ``restore`` must)."""
     written = {"scheduler_name", "pods", "assumed", "namespaces", "nodes", "index"}
     written |= {"quotas"}
-    follow = {"books", "nominated", "_siblings", "verdicts", "groups"}
+    follow = {"books", "nominated", "nominations", "_siblings", "verdicts", "groups"}
     reading = {"at", "candidates", "resolve", "changed", "namespace"}
     reading |= {"see_namespace", "lose_namespace", "list_namespaces"}
 
