@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import zip_longest
 from typing import Final
 
 import msgspec
@@ -25,7 +26,7 @@ from gpuctl.templates import Planned
 from gpuctl.typed import to_pod
 from gpuctl.verdict import Verdict, granted_verdict
 from scheduler.config import Config
-from scheduler.decide.batch import decide_together
+from scheduler.decide.batch import as_a_whole, due
 from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement, Rejection
 from scheduler.decide.wake import still_refuses
@@ -43,8 +44,6 @@ from scheduler.state.why import why
 GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
 FOREIGN: Final = "placed as gpu-scheduler would do it; in a cluster {} decides"
 STEP_S: Final = 1.0
-#: Pods that are looked at together.
-BATCH_MAX: Final = 16
 
 
 class Simulator:
@@ -147,27 +146,14 @@ class Simulator:
 
     def decide_due(self) -> None:
         """Decide about every pod whose turn it is."""
-        while entries := self._due_together():
-            decisions = decide_together(
-                self.cluster, [entry.pod for entry in entries], self._profile
-            )
-            for entry, decision in zip(entries, decisions, strict=True):
+        while entries := due(self._queue, self.cluster, self._now):
+            whole = as_a_whole(self.cluster, [entry.pod for entry in entries], self._profile)
+            for entry, found in zip_longest(entries, whole or ()):
+                decision = found or decide(self.cluster, entry.pod, self._profile)
                 if isinstance(decision, Placement):
                     self._place(decision)
                 else:
                     self._park(entry, decision)
-
-    def _due_together(self) -> list[Entry]:
-        """The next pod, and those of its priority behind it where GPUs are cut to order."""
-        found: list[Entry] = []
-        while len(found) < BATCH_MAX and (entry := self._queue.pop(self._now)) is not None:
-            if found and entry.pod.priority != found[0].pod.priority:
-                self._queue.offer(entry.pod, self._now)
-                break
-            found.append(entry)
-            if not self.cluster.index.cuts.signatures:
-                break
-        return found
 
     def _place(self, placement: Placement) -> None:
         pod = placement.pod

@@ -115,9 +115,8 @@ class App:
         )
         self._on_lead = lambda leads: self._led(leads, loop)
         self._on_term = loop.nudge
-        self._stages.start("mandate", mandate.run())
-        self._stages.start("errands", errands.run())
-        self._stages.start("cutter", cutter.run())
+        for stage, work in (("mandate", mandate), ("errands", errands), ("cutter", cutter)):
+            self._stages.start(stage, work.run())
         election = self._start_stages(client, recorder, loop, elector, inquest)
         async with http.serving(self._health(), self._config.health_address):
             failed = await self._stages.until(stop)

@@ -11,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from itertools import zip_longest
 from typing import Protocol
 
 import structlog
@@ -18,6 +19,7 @@ import structlog
 from scheduler.avoidance import Avoidance
 from scheduler.bind.binder import Binder
 from scheduler.carving import Carving, Steps
+from scheduler.decide.batch import as_a_whole, due
 from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Carve, Placement, Rejection
 from scheduler.decide.view import Profile
@@ -183,17 +185,17 @@ class Loop:
 
     def _decide_some(self, now: float) -> bool:
         """Decide up to a batch; whether anything was decided."""
-        for done in range(BATCH_MAX):
-            entry = self.queue.pop(now)
-            if entry is None:
-                return done > 0
-            self._decide(entry, now)
-        return True
+        done = 0
+        while done < BATCH_MAX and (entries := due(self.queue, self.cluster, now)):
+            done += len(entries)
+            whole = as_a_whole(self.cluster, [entry.pod for entry in entries], self.profile)
+            for entry, placement in zip_longest(entries, whole or ()):
+                self._decide(entry, placement, now)
+        return done > 0
 
-    def _decide(self, entry: Entry, now: float) -> None:
-        pod = entry.pod
+    def _decide(self, entry: Entry, found: Placement | None, now: float) -> None:
         started = self._clock()
-        decision = decide(self.cluster, pod, self.profile)
+        decision = found or decide(self.cluster, entry.pod, self.profile)
         self._metrics.algorithm_s.observe(self._clock() - started)
         record = self.journal.record(entry, decision, self, now)
         if isinstance(decision, Placement):

@@ -8,6 +8,7 @@ against the best packing of the same pods can be told.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -15,7 +16,7 @@ import msgspec
 from scheduler.decide import joint
 from scheduler.decide.cutting import carved
 from scheduler.decide.cycle import decide
-from scheduler.decide.decision import Decision, Placement, Rejection
+from scheduler.decide.decision import Placement, Rejection
 from scheduler.decide.filters import CLASS_FILTERS, first_rejection
 from scheduler.decide.view import Overlay, Profile
 from scheduler.model import mig
@@ -23,9 +24,12 @@ from scheduler.model.device import Devices, Spot
 from scheduler.model.pod import Pod
 from scheduler.state.cluster import Cluster
 from scheduler.state.cutting import Gpus
+from scheduler.state.queue import Entry, Queue
 
 #: States that the search for the best packing may look at.
 OPTIMUM_MAX = 50_000
+#: Pods that are looked at together.
+TOGETHER_MAX = 8
 
 
 class Packing(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,24 +84,26 @@ def pack(gpus: Gpus, profiles: Sequence[str]) -> Packing:
     )
 
 
-def decide_together(cluster: Cluster, pods: Sequence[Pod], profile: Profile) -> list[Decision]:
-    """Decisions about pods of equal priority that are given at once, in the order of the queue."""
-    overlay = Overlay(cluster)
-    decisions: list[Decision] = []
-    for pod in pods:
-        decision = decide(overlay if decisions else cluster, pod, profile)
-        decisions.append(decision)
-        if isinstance(decision, Placement):
-            overlay.place(pod, decision.node_name, decision.devices)
-    if any(isinstance(decision, Rejection) for decision in decisions):
-        return _as_a_whole(cluster, pods) or decisions
-    return decisions
+def due(queue: Queue, cluster: Cluster, now: float) -> list[Entry]:
+    """The next pod to decide; where GPUs are cut to order, those of its priority with it."""
+    return queue.pop_together(now, TOGETHER_MAX if cluster.index.cuts.signatures else 1)
 
 
-def _as_a_whole(cluster: Cluster, pods: Sequence[Pod]) -> list[Decision] | None:
-    """Places for all of them, where each is one instance for a node that all of them may have."""
+def as_a_whole(
+    cluster: Cluster, pods: Sequence[Pod], profile: Profile
+) -> tuple[Placement, ...] | None:
+    """Places for pods of equal priority that wait at once, where their order would fail them.
+
+    None where they are to be decided one after the other: each of them finds a place that way, not
+    all of them fit in any way, or one asks for something else than one instance of a GPU that is
+    cut to order. What a preemptor or a move holds is nobody else's, and is not shuffled here.
+    """
     wanted = [joint.wanted(pod) for pod in pods]
+    if len(pods) < 2 or cluster.nominated:
+        return None
     if any(len(one) != 1 or pod.map_text for one, pod in zip(wanted, pods, strict=True)):
+        return None
+    if _all_find_a_place(cluster, pods, profile):
         return None
     nodes = [
         (books.node.name, books.gpus)
@@ -114,20 +120,25 @@ def _as_a_whole(cluster: Cluster, pods: Sequence[Pod]) -> list[Decision] | None:
     return None
 
 
+def _all_find_a_place(cluster: Cluster, pods: Sequence[Pod], profile: Profile) -> bool:
+    overlay = Overlay(cluster)
+    for pod in pods:
+        decision = decide(overlay, pod, profile)
+        if isinstance(decision, Rejection):
+            return False
+        overlay.place(pod, decision.node_name, decision.devices)
+    return True
+
+
 def _on_one_board(
     cluster: Cluster, pods: Sequence[Pod], profiles: list[str], pool: list[tuple[str, Gpus]]
-) -> list[Decision] | None:
-    owners = [(name, gpu) for name, gpus in pool for gpu in range(len(gpus.held))]
-    every = Gpus(
-        pool[0][1].board,
-        tuple(layout for _, gpus in pool for layout in gpus.held),
-        tuple(idle for _, gpus in pool for idle in gpus.idle),
-    )
+) -> tuple[Placement, ...] | None:
+    owners, every = _of_use(profiles, pool)
     spots = together(every, profiles)
     if spots is None:
         return None
     overlay = Overlay(cluster)
-    decisions: list[Decision] = []
+    placements: list[Placement] = []
     for pod, spot in zip(pods, spots, strict=True):
         name, gpu = owners[spot.gpu]
         books = overlay.at(name)
@@ -135,9 +146,37 @@ def _on_one_board(
         if first_rejection(pod, books):
             return None  # something else than slices is short there
         devices = Devices(spots=(Spot(gpu, spot.start, spot.profile),))
-        decisions.append(carved(Placement(pod=pod, node_name=name, devices=devices), books))
+        placements.append(carved(Placement(pod=pod, node_name=name, devices=devices), books))
         overlay.place(pod, name, devices)
-    return decisions
+    return tuple(placements)
+
+
+def _of_use(
+    profiles: list[str], pool: list[tuple[str, Gpus]]
+) -> tuple[list[tuple[str, int]], Gpus]:
+    """Where one of them fits, of each layout no more GPUs than there are requests; as one node.
+
+    So the search costs the same in a pool of ten GPUs and of ten thousand.
+    """
+    board = pool[0][1].board
+    owners: list[tuple[str, int]] = []
+    held: list[mig.Layout] = []
+    idle: list[frozenset[mig.Slot]] = []
+    seen: Counter[tuple[mig.Layout, frozenset[mig.Slot]]] = Counter()
+    fitting: dict[mig.Layout, bool] = {}
+    for name, gpus in pool:
+        for gpu, layout in enumerate(gpus.held):
+            if layout not in fitting:
+                fitting[layout] = any(
+                    next(joint.moves(board, (layout,), one), None) for one in set(profiles)
+                )
+            alike = (layout, gpus.idle[gpu])
+            if fitting[layout] and seen[alike] < len(profiles):
+                seen[alike] += 1
+                owners.append((name, gpu))
+                held.append(layout)
+                idle.append(gpus.idle[gpu])
+    return owners, Gpus(board, tuple(held), tuple(idle))
 
 
 def _in_order(gpus: Gpus, profiles: Sequence[str]) -> tuple[Spot | None, ...]:

@@ -106,6 +106,15 @@ class Queue:
         entry.place = "decided"
         return entry
 
+    def pop_together(self, now: float, most: int) -> list[Entry]:
+        """The next pods to decide, no more than ``most`` and all of one priority."""
+        found: list[Entry] = []
+        while len(found) < most and (entry := self.pop(now)) is not None:
+            found.append(entry)
+            if self._turns.top() != entry.pod.priority:
+                break
+        return found
+
     def park(self, entry: Entry, why: Why, now: float) -> None:
         """The answer was no: wait until one of the causes is lifted."""
         pod = entry.pod

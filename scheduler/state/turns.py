@@ -43,12 +43,16 @@ class Turns:
         if not level:
             del self._levels[priority]
 
+    def top(self) -> int | None:
+        """The priority of the next pod; None when nobody is due."""
+        # There are as many levels as priority classes in use: a handful.
+        return max(self._levels, default=None)
+
     def pop(self) -> Item | None:
         """The next pod, which leaves; None when nobody is due."""
-        if not self._levels:
+        priority = self.top()
+        if priority is None:
             return None
-        # There are as many levels as priority classes in use: a handful.
-        priority = max(self._levels)
         level = self._levels[priority]
         namespace, line = level.popitem(last=False)
         item = line.pop()

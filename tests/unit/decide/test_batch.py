@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from scheduler.decide.batch import decide_together
+import pytest
+
+from scheduler.decide.batch import as_a_whole
 from scheduler.decide.cycle import decide
-from scheduler.decide.decision import Carve, Placement, Rejection
+from scheduler.decide.decision import Carve, Placement
+from scheduler.model.device import Devices, Spot
 from scheduler.model.pod import Pod
 from scheduler.state.cluster import Assumption, Cluster
 from tests.builders import ANYBODY, cluster, dynamic, node, pod
@@ -31,49 +34,59 @@ def test_a_batch_that_only_fits_as_a_whole_is_placed_as_a_whole() -> None:
     pods = batch("2g.20gb", "2g.20gb", "3g.40gb")
     assert one_by_one(cluster(dynamic()), pods) == [True, True, False]
 
-    decisions = decide_together(cluster(dynamic()), pods, ANYBODY)
+    placements = as_a_whole(cluster(dynamic()), pods, ANYBODY)
 
-    assert [str(one.devices.spots[0]) for one in decisions if isinstance(one, Carve)] == [
+    assert [str(one.devices.spots[0]) for one in placements or () if isinstance(one, Carve)] == [
         "2g.20gb@0/0",
         "2g.20gb@0/2",
         "3g.40gb@0/4",
     ]
 
 
-def test_a_batch_that_cannot_fit_is_decided_in_its_order() -> None:
-    decisions = decide_together(cluster(dynamic()), batch("4g.40gb", "7g.80gb"), ANYBODY)
+def test_places_for_all_are_found_among_nodes_that_are_full() -> None:
+    full = [f"full-{at}" for at in range(6)]
+    state = cluster(*map(dynamic, full), dynamic("left"))
+    for name in full:
+        spots = (Spot(0, 0, "7g.80gb"),)
+        state.assume(pod(f"on-{name}", mig={"7g.80gb": 1}), Assumption(name, Devices(spots=spots)))
 
-    assert [type(one) for one in decisions] == [Carve, Rejection]
+    placements = as_a_whole(state, batch("2g.20gb", "2g.20gb", "3g.40gb"), ANYBODY)
+
+    assert [one.node_name for one in placements or ()] == ["left"] * 3
 
 
-def test_deciding_for_a_batch_changes_nothing() -> None:
+@pytest.mark.parametrize(
+    ("pods", "state"),
+    [
+        pytest.param(batch("4g.40gb", "7g.80gb"), cluster(dynamic()), id="too-much-in-any-order"),
+        pytest.param(batch("2g.20gb", "1g.10gb"), cluster(dynamic()), id="their-order-will-do"),
+        pytest.param(batch("7g.80gb"), cluster(dynamic()), id="one-alone"),
+        pytest.param(
+            batch("2g.20gb", "2g.20gb", "3g.40gb", requests={"cpu": "2"}),
+            cluster(dynamic(cpu="5")),
+            id="the-slices-would-do-and-the-processors-do-not",
+        ),
+        pytest.param(
+            batch("2g.20gb", "2g.20gb", "3g.40gb"),
+            cluster(dynamic("n2", taints=["a=b:NoSchedule"])),
+            id="nodes-that-they-do-not-tolerate",
+        ),
+        pytest.param(
+            [*batch("2g.20gb", "2g.20gb", "3g.40gb"), pod("whole", gpus=1)],
+            cluster(dynamic()),
+            id="one-of-them-asks-for-more-than-an-instance",
+        ),
+        pytest.param(
+            [pod("a", gpus=1), pod("b", gpus=1)], cluster(node("n1", gpus=1)), id="whole-gpus"
+        ),
+    ],
+)
+def test_in_every_other_case_the_order_decides(pods: list[Pod], state: Cluster) -> None:
+    assert as_a_whole(state, pods, ANYBODY) is None
+
+
+def test_looking_for_places_for_all_changes_nothing() -> None:
     state = cluster(dynamic())
-    decide_together(state, batch("2g.20gb", "2g.20gb", "3g.40gb"), ANYBODY)
+    as_a_whole(state, batch("2g.20gb", "2g.20gb", "3g.40gb"), ANYBODY)
 
     assert state.nodes.books["n1"].pods == {}
-
-
-def test_a_batch_that_lacks_something_else_is_decided_in_its_order() -> None:
-    """The slices would do, the processors do not."""
-    pods = batch("2g.20gb", "2g.20gb", "3g.40gb", requests={"cpu": "2"})
-
-    decisions = decide_together(cluster(dynamic(cpu="5")), pods, ANYBODY)
-
-    assert [type(one) for one in decisions] == [Carve, Carve, Rejection]
-
-
-def test_pods_that_the_nodes_cannot_take_are_not_squeezed_in() -> None:
-    """A taint that one of them does not tolerate keeps the whole batch in its order."""
-    tainted = dynamic("n2", taints=["a=b:NoSchedule"])
-
-    decisions = decide_together(cluster(tainted), batch("1g.10gb"), ANYBODY)
-
-    assert [type(one) for one in decisions] == [Rejection]
-
-
-def test_pods_without_instances_of_their_own_are_decided_in_their_order() -> None:
-    decisions = decide_together(
-        cluster(node("n1", gpus=1)), [pod("a", gpus=1), pod("b", gpus=1)], ANYBODY
-    )
-
-    assert [type(one) for one in decisions] == [Placement, Rejection]

@@ -81,3 +81,22 @@ async def test_who_leads_no_more_binds_nothing_that_was_asked_for() -> None:
 
         assert stage.binder.sent == []
         assert stage.loop.cluster.assumed == {}
+
+
+async def test_pods_that_wait_at_once_are_placed_as_a_whole_where_their_order_would_fail_one() -> (
+    None
+):
+    stage = CutStage()
+    async with playing(stage):
+        stage.see(ev.NodeSeen(dynamic()))
+        for name, profile in (("a", "2g.20gb"), ("b", "2g.20gb"), ("c", "3g.40gb")):
+            stage.see(ev.PodSeen(pod(name, mig={profile: 1})))
+        stage.sync()
+        said = [await stage.recorder.next() for _ in range(3)]
+
+        assert [one[1] for one in said] == ["CutRequested"] * 3
+        assert [str(one.spot) for one in stage.asked["n1"]] == [
+            "2g.20gb@0/0",
+            "2g.20gb@0/2",
+            "3g.40gb@0/4",
+        ]
