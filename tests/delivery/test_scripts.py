@@ -6,13 +6,11 @@ With DRY_RUN=1 a script prints what it would run; order and words of that are ch
 from __future__ import annotations
 
 import base64
-import json
 import os
 import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -22,7 +20,6 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from fakegpu.topology.document import read_topology
 from fakegpu.topology.migconfig import read
 from tools.charts.copies import ROOT
-from tools.controlplane.goprogram import ensure_go_program
 
 NAMED_BY_THE_SEEDS = (
     "Dockerfile",
@@ -50,11 +47,15 @@ NAMED_BY_THE_SEEDS = (
     "webhook/scripts/generate-certs.sh",
     "webhook/scripts/init-go-module.sh",
 )
-SCRIPTS = sorted(
-    path
-    for folder in ("", "scripts", "cluster", "webhook/scripts", "argocd", "requirements")
-    for path in (ROOT / folder).glob("*.sh")
-)
+SCRIPTS = [
+    *sorted(
+        path
+        for folder in ("", "scripts", "cluster", "webhook/scripts", "argocd")
+        for path in (ROOT / folder).glob("*.sh")
+    ),
+    ROOT / ".ci/run",
+    ROOT / "requirements/compile",
+]
 
 
 def dry(script: str, *words: str, **more: str) -> str:
@@ -197,63 +198,40 @@ def test_make_has_the_seeds_targets() -> None:
     assert "kind delete cluster --name" in text
 
 
-def as_kind_reads(path: Path) -> Any:
-    """What kind's own types make of a file, with kind's defaults; a key too many is an error."""
-    program = ensure_go_program(ROOT / "tools/controlplane/kindconfig")
-    ended = subprocess.run([program, path], capture_output=True, text=True, check=False, timeout=60)
-    assert ended.returncode == 0, ended.stderr
-    return json.loads(ended.stdout)
+@pytest.mark.parametrize(
+    ("target", "shown"),
+    [
+        pytest.param("setup", "+ kind create cluster --name gpu-sim-cluster", id="setup"),
+        pytest.param("deploy-webhook", "+ kind load docker-image", id="deploy-webhook"),
+        pytest.param("test", "+ kubectl apply -f", id="test"),
+        pytest.param("verify", "+ kubectl get nodes", id="verify"),
+        pytest.param("logs-webhook", "+ kubectl logs --namespace gpu-webhook", id="logs-webhook"),
+        pytest.param("logs-operator", "+ kubectl logs --namespace gpu-op", id="logs-operator"),
+        pytest.param("clean-workloads", "+ kubectl delete", id="clean-workloads"),
+        pytest.param("clean", "+ kind delete cluster --name gpu-sim-cluster", id="clean"),
+        pytest.param("maps-cluster", "+ helm upgrade --install gpu-test", id="maps-cluster"),
+    ],
+)
+@pytest.mark.contract("S0-12")
+def test_a_target_of_the_local_clusters_prints_what_it_would_do(
+    tmp_path: Path, target: str, shown: str
+) -> None:
+    """And calls none of the programs that would do it."""
+    for name in ("docker", "kind", "kubectl", "helm"):
+        (tmp_path / name).write_text(f"#!/bin/sh\ntouch {tmp_path}/{name}-called\n")
+        (tmp_path / name).chmod(0o755)
+    ended = subprocess.run(
+        ["make", "-s", "-C", "cluster", target],
+        cwd=ROOT,
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "DRY_RUN": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
 
-
-def kind_config(name: str) -> Any:
-    """A KinD configuration that is reached from this machine only."""
-    config = as_kind_reads(ROOT / name)
-    for node in config["nodes"]:
-        for port in node.get("extraPortMappings", []):
-            assert port["listenAddress"] == "127.0.0.1"
-    return config
-
-
-def test_kind_refuses_a_key_that_it_does_not_know(tmp_path: Path) -> None:
-    """So a typing mistake in the files below would be seen."""
-    text = (ROOT / "cluster/kind-config.yaml").read_text(encoding="utf-8")
-    (tmp_path / "typo.yaml").write_text(text.replace("labels:", "lables:", 1))
-    with pytest.raises(AssertionError, match=r"field lables not found in type v1alpha4\.Node"):
-        as_kind_reads(tmp_path / "typo.yaml")
-
-
-@pytest.mark.contract("S2-25")
-def test_the_cluster_for_maps_has_the_seeds_nodes_ports_and_networks() -> None:
-    config = kind_config("cluster/kind-config.yaml")
-    assert config["name"] == "gpu-scheduler-cluster"
-    roles = [node["role"] for node in config["nodes"]]
-    assert roles == ["control-plane", *["worker"] * 4]
-    assert {node["labels"]["environment"] for node in config["nodes"]} == {"gpu-enabled"}
-    assert [node["labels"].get("gpu-node") for node in config["nodes"][1:]] == [
-        f"node{number}" for number in range(1, 5)
-    ]
-    ports = [port["hostPort"] for port in config["nodes"][0]["extraPortMappings"]]
-    assert ports == [30080, 30443]
-    wanted = {
-        "apiServerAddress": "127.0.0.1",
-        "apiServerPort": 6443,
-        "podSubnet": "10.244.0.0/16",
-        "serviceSubnet": "10.96.0.0/12",
-    }
-    assert wanted.items() <= config["networking"].items()
-
-
-@pytest.mark.contract("S0-1", "S0-7")
-def test_the_simulated_cluster_has_a_worker_for_each_pool() -> None:
-    config = kind_config("config/kind-gpu-cluster.yaml")
-    assert config["name"] == "gpu-sim-cluster"
-    workers = [node for node in config["nodes"] if node["role"] == "worker"]
-    values = yaml.safe_load((ROOT / "config/fake-gpu-values.yaml").read_text(encoding="utf-8"))
-    topology = values["topology"]
-    assert [node["labels"]["node-pool"] for node in workers] == list(topology["nodePools"])
-    assert topology["nodePoolLabelKey"] == "run.ai/simulated-gpu-node-pool"
-    for pool in topology["nodePools"].values():
-        assert pool == {"gpuProduct": "NVIDIA-H200", "gpuCount": 4, "gpuMemory": 71680}
+    assert shown in ended.stdout + ended.stderr
+    assert list(tmp_path.glob("*-called")) == []
 
 
 @pytest.mark.contract("S0-15")
