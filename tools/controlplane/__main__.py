@@ -16,7 +16,13 @@ from collections.abc import Sequence
 from tools.controlplane import developer
 from tools.controlplane.binaries import ensure, missing
 from tools.controlplane.errors import ControlPlaneError
-from tools.controlplane.versions import CONTROL_PLANE_PROGRAMS, NODE_PROGRAMS, PROGRAMS, program
+from tools.controlplane.versions import (
+    CONTROL_PLANE_PROGRAMS,
+    DELIVERY_PROGRAMS,
+    NODE_PROGRAMS,
+    PROGRAMS,
+    program,
+)
 
 INTERRUPTED = 130
 
@@ -56,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     build = commands.add_parser("build", help="find or build the programs, without starting any")
     build.add_argument("--only", metavar="A,B", help=f"some of {', '.join(PROGRAMS)}")
     build.add_argument("--node", action="store_true", help="also what a real node needs (kubelet)")
+    build.add_argument("--argocd", action="store_true", help="also ArgoCD")
     build.add_argument(
         "--envtest-archive",
         metavar="FILE|URL",
@@ -103,8 +110,10 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _build(arguments: argparse.Namespace) -> int:
-    known = (*CONTROL_PLANE_PROGRAMS, *(NODE_PROGRAMS if arguments.node else ()))
-    names = arguments.only.split(",") if arguments.only else list(known)
+    known = [*CONTROL_PLANE_PROGRAMS]
+    known += NODE_PROGRAMS if arguments.node else ()
+    known += DELIVERY_PROGRAMS if arguments.argocd else ()
+    names = arguments.only.split(",") if arguments.only else known
     for name, place in ensure(names, archive=arguments.envtest_archive).items():
         print(f"{name}\t{place}")
     return 0

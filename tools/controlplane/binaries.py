@@ -19,7 +19,7 @@ from tools.controlplane.cache import Cache
 from tools.controlplane.errors import ControlPlaneError
 from tools.controlplane.locate import find
 from tools.controlplane.progress import Patience, Progress, duration
-from tools.controlplane.toolchain import find_or_fetch
+from tools.controlplane.toolchain import Toolchain, find_or_fetch
 from tools.controlplane.versions import CONTROL_PLANE_PROGRAMS, Program, program
 
 
@@ -89,5 +89,9 @@ def _make_alone(
             f"{names}: not on this machine yet; built once into {cache.root}, "
             f"in about {about} if nothing is cached"
         )
-        made |= build(todo, cache, find_or_fetch(cache, environ, progress), progress)
+
+        def find_go(go_min: tuple[int, int]) -> Toolchain:
+            return find_or_fetch(cache, environ, progress, go_min=go_min)
+
+        made |= build(todo, cache, find_go, progress)
     return made

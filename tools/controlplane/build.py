@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Final
@@ -27,12 +27,17 @@ TABLE_CORES: Final = 2
 
 
 def build(
-    programs: Sequence[Program], cache: Cache, toolchain: Toolchain, progress: Progress
+    programs: Sequence[Program],
+    cache: Cache,
+    find_go: Callable[[tuple[int, int]], Toolchain],
+    progress: Progress,
 ) -> dict[str, Path]:
-    """Build programs and put them into the cache."""
+    """Build programs and put them into the cache, each module with a Go that is new enough."""
     built: dict[str, Path] = {}
     for module, group in groupby(sorted(programs, key=_module_of), key=_module_of):
-        built |= _Build(module, list(group), cache, toolchain, progress).run()
+        members = list(group)
+        toolchain = find_go(max(each.go_min for each in members))
+        built |= _Build(module, members, cache, toolchain, progress).run()
     return built
 
 

