@@ -41,7 +41,10 @@ class Channels:
         return CdiDevice(COMMON, (f"NODE_NAME={self._node}",))
 
     def equip(self, uid: str, result: Result, config: Sequence[Configured]) -> CdiDevice:
-        """The channel's file and its claim; or NotPrepared."""
+        """The channel's file and its claim; or NotPrepared.
+
+        The file outlives the claim, as other claims of the domain may use it.
+        """
         if result.device != names.CHANNEL:
             raise NotPrepared(f"node {self._node} has no channel {result.device}")
         file = self._folder / self._domain(config) / result.device
@@ -68,6 +71,3 @@ class Channels:
                 raise NotPrepared(f"{found.domain_id!r} is no domain's id")
             return found.domain_id
         raise NotPrepared("the claim does not say of which compute domain: use its template")
-
-    def release(self, uid: str) -> None:
-        """The file stays, as other claims of the domain may use it."""

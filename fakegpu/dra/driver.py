@@ -37,7 +37,7 @@ class Claims(Protocol):
 
 
 class Driver:
-    """One driver on one node, with a health port if that is not 0."""
+    """One driver on one node; ``health`` is where it says how it is, empty: nowhere."""
 
     def __init__(
         self, name: str, folder: Path, registrar: Path, claims: Claims, health: str = ""

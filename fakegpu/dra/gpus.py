@@ -78,9 +78,6 @@ class Gpus:
         env = tuple(variables(result.device, sharing))
         return CdiDevice(f"{uid}-{result.device}", env, (readings,))
 
-    def release(self, uid: str) -> None:
-        """A GPU needs nothing for it."""
-
     def _found(self, topology: NodeTopology, device: str) -> tuple[str, Gpu]:
         for index, gpu in enumerate(topology.gpus):
             board = partitions.board_of(topology, gpu)

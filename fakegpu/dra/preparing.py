@@ -37,9 +37,6 @@ class Kind(Protocol):
     def equip(self, uid: str, result: Result, config: Sequence[Configured]) -> CdiDevice:
         """What a container gets with a device of a claim, or NotPrepared."""
 
-    def release(self, uid: str) -> None:
-        """Nobody uses a claim any more."""
-
 
 class Preparer:
     """One driver's claims on one node, whose name is its pool's."""
@@ -86,7 +83,6 @@ class Preparer:
         async with self._one_at_a_time:
             try:
                 self._cdi.remove(name.uid)
-                self._kind.release(name.uid)
                 self._checkpoint.drop(name.uid)
             except OSError as problem:
                 return Unprepared(f"claim {name.namespace}/{name.name}: {problem}")

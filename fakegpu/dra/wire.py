@@ -122,13 +122,8 @@ class _Allocation(msgspec.Struct, frozen=True):
     devices: _Devices = _Devices()
 
 
-class _Consumer(msgspec.Struct, frozen=True):
-    uid: str = ""
-
-
-class _ClaimStatus(msgspec.Struct, frozen=True, rename="camel"):
+class _ClaimStatus(msgspec.Struct, frozen=True):
     allocation: _Allocation | None = None
-    reserved_for: tuple[_Consumer, ...] | None = None
 
 
 class Claim(msgspec.Struct, frozen=True):
