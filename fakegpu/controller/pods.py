@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fakegpu.controller.known import apply
+from fakegpu.known import apply
 from fakegpu.node import load
 from fakegpu.node.poduse import PodUse
 from fakegpu.podwire import PodFacts

@@ -20,9 +20,9 @@ from fakegpu.controller.inbox import (
     OfPods,
     OfSlices,
 )
-from fakegpu.controller.known import apply
 from fakegpu.controller.pods import Pods
 from fakegpu.dra.records import Claims, Slices
+from fakegpu.known import apply
 from fakegpu.node.poduse import PodUse
 from fakegpu.topology.document import read_config_map, read_profile
 from fakegpu.topology.invalid import Invalid

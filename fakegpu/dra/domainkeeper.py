@@ -15,9 +15,10 @@ import structlog
 from fakegpu import names, wire
 from fakegpu.dra import domains
 from fakegpu.dra.domains import Domain
-from fakegpu.dra.wire import CLAIMS, Claim, read_claim
+from fakegpu.dra.wire import CLAIMS, GROUP, Claim, read_claim
+from fakegpu.known import apply
 from fakegpu.process import news_within
-from fakegpu.wire import Listed, News
+from fakegpu.wire import News
 from scheduler.watch.client import MERGE_PATCH, ApiError, Client, Unreachable
 from scheduler.watch.reflector import Source
 
@@ -92,11 +93,11 @@ class DomainKeeper:
         """Something happened."""
         match event:
             case OfDomains(news):
-                _fold(self._domains, news)
+                apply(self._domains, news)
             case OfTemplates(news):
-                _fold(self._templates, news)
+                apply(self._templates, news)
             case OfClaims(news):
-                _fold(self._claims, news)
+                apply(self._claims, news)
         self._news.set()
 
     async def run(self) -> None:
@@ -173,14 +174,4 @@ class DomainKeeper:
 
 
 def _templates_of(namespace: str) -> str:
-    return f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaimtemplates"
-
-
-def _fold(known: dict[str, Any], news: News[Any]) -> None:
-    if isinstance(news, Listed):
-        known.clear()
-        known.update(news.values)
-    elif news.value is None:
-        known.pop(news.key, None)
-    else:
-        known[news.key] = news.value
+    return f"{GROUP}/namespaces/{namespace}/resourceclaimtemplates"

@@ -82,7 +82,7 @@ class Clocks(msgspec.Struct, frozen=True):
 
 
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):
-    """What the webhook serves with; ``is_trusted`` is whether the registered authority issued it."""
+    """What the webhook serves with; ``is_trusted``: the registered authority issued it."""
 
     names: tuple[str, ...]
     begins: datetime
