@@ -6,7 +6,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,19 +15,27 @@ from fakegpu.rpc import call
 from gpuctl.fakeoperator import FakeOperator
 from gpuctl.product import ROOT
 from tests.e2e.agent import FAILURES, GPU, POOLS, Agent
+from tests.e2e.claims import (
+    DRIVER,
+    cdi_files,
+    claim_spec,
+    claiming,
+    devices,
+    environment,
+    make,
+    uuids,
+)
 from tests.e2e.conftest import Pool
-from tests.e2e.containers import Json, create, delete, execute, run, shell_pod, wait_for_phase
+from tests.e2e.containers import create, delete, execute, run, shell_pod, wait_for_phase
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.ports import LOOPBACK, free_ports
 from tools.controlplane.realnode import RealNode
 
-DRIVER = "gpu.nvidia.com"
 KINDS = (
     "fakegpu-device-classes.yaml",
     "fakegpu-domains-classes.yaml",
     "crd-computedomains.yaml",
 )
-SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 
 
 @pytest.fixture(scope="module")
@@ -84,14 +91,6 @@ def agent(
     running.stop()
 
 
-def devices(cp: ControlPlane, node: RealNode) -> list[Json]:
-    """What the node publishes."""
-    items = cp.client.get(SLICES)["items"]
-    here = [one["spec"] for one in items if one["spec"]["nodeName"] == node.name]
-    ours = [one for one in here if one["driver"] == DRIVER]
-    return [device for one in ours for device in one.get("devices", ())]
-
-
 @pytest.fixture
 def plain(cp: ControlPlane, node: RealNode, pool: Pool) -> RealNode:
     """The node with three whole GPUs."""
@@ -104,45 +103,6 @@ def plain(cp: ControlPlane, node: RealNode, pool: Pool) -> RealNode:
         what="three usable devices",
     )
     return node
-
-
-def claim_spec(device_class: str = DRIVER, config: Json | None = None, **exactly: Any) -> Json:
-    """The seed's ``gpu-claim``, if nothing else is said."""
-    request = {"name": "gpu", "exactly": {"deviceClassName": device_class, **exactly}}
-    parameters = [{"opaque": {"driver": DRIVER, "parameters": config}}] if config else []
-    return {"devices": {"requests": [request], "config": parameters}}
-
-
-def claiming(name: str, **source: str) -> Json:
-    """A pod with one claim: ``template=...`` or ``claim=...``."""
-    words = {"template": "resourceClaimTemplateName", "claim": "resourceClaimName"}
-    claims = [{"name": "gpu", **{words[key]: value for key, value in source.items()}}]
-    pod = shell_pod(name, resourceClaims=claims)
-    pod["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
-    return pod
-
-
-def make(cp: ControlPlane, namespace: str, kind: str, name: str, spec: Json) -> None:
-    path = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/{kind}"
-    cp.client.create(path, {"metadata": {"name": name}, "spec": spec})
-
-
-def uuids(cp: ControlPlane, namespace: str, name: str) -> list[str]:
-    """The GPUs that nvidia-smi lists in a pod, in lower case as DRA names them."""
-    words = ("nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader")
-    return [one.lower() for one in execute(cp, namespace, name, *words).split()]
-
-
-def environment(cp: ControlPlane, namespace: str, name: str) -> dict[str, str]:
-    lines = execute(cp, namespace, name, "sh", "-c", "export -p").splitlines()
-    pairs = (line.removeprefix("export ").partition("=") for line in lines)
-    return {key: value.strip("'\"") for key, _, value in pairs}
-
-
-def cdi_files(node: RealNode) -> list[Path]:
-    """The files of claims on GPUs, in the runtime's folder."""
-    files = (node.places.directory / "cdi").glob(f"k8s.{DRIVER}*.json")
-    return [one for one in files if not one.name.endswith("_common.json")]
 
 
 @pytest.mark.contract("S1-66", "S1-67")

@@ -20,6 +20,7 @@ import yaml
 
 from gpuctl.product import ROOT
 from tests.e2e.agent import GPU, POOL, wait_allocatable
+from tests.e2e.claims import cdi_files, claim_spec, claiming, devices, environment, make, uuids
 from tests.e2e.containers import Json, delete, execute, run, shell_pod, wait_for_phase
 from tools.charts.copies import CHARTS
 from tools.charts.helm import helm
@@ -147,6 +148,7 @@ def release(
     label(cp, node, **{POOL: None, "node-pool": None})
     cp.kubectl("annotate", "node", node.name, "run.ai/mig.config-")
     helm("uninstall", RELEASE, "--namespace", RELEASE, "--wait", kubeconfig=cp.kubeconfig)
+    cp.kubectl("delete", "resourceslices", "-l", "app.kubernetes.io/managed-by=fake-gpu-operator")
     cp.kubectl("delete", "namespace", RELEASE)
 
 
@@ -325,7 +327,12 @@ def test_the_job_of_seed_000_prints_its_slice(
     label(cp, node, **{POOL: "medium", "node-pool": "medium"})
     script = ROOT / "scripts" / "configure-mig-profiles.sh"
     path = os.pathsep.join((str(Path(cp.program("kubectl")).parent), os.environ["PATH"]))
-    environment = {"PATH": path, "KUBECONFIG": str(cp.kubeconfig)}
+    # With a home, or kubectl keeps its cache in the folder where it is started.
+    environment = {
+        "PATH": path,
+        "HOME": str(release.directory),
+        "KUBECONFIG": str(cp.kubeconfig),
+    }
     subprocess.run([str(script)], check=True, env=environment, stdout=sys.stderr, timeout=60)
     wait_allocatable(cp, node, **{"mig_2g__20gb": 12, "mig_1g__10gb": 4})
 
@@ -342,3 +349,33 @@ def test_the_job_of_seed_000_prints_its_slice(
         "succeeded"
     ]
     assert GPU in cp.client.get(f"/api/v1/nodes/{node.name}")["status"]["allocatable"]
+
+
+@pytest.mark.contract("S1-66", "S1-67", "S1-68")
+def test_dra_instead_of_the_device_plugin_is_two_values_of_the_chart(
+    cp: ControlPlane, node: RealNode, release: Release, namespace: str
+) -> None:
+    """The agent's pod, without more rights than the chart gives it, publishes the GPUs and prepares
+    ``gpu-claim``; the counted GPUs are not offered beside it."""
+    cp.kubectl("annotate", "node", node.name, "run.ai/mig.config-")
+    label(cp, node, **{POOL: "default", "node-pool": None})
+    switches = ("draPlugin.enabled=true", "devicePlugin.enabled=false")
+    release.upgrade("--reset-values", *(word for one in switches for word in ("--set", one)))
+    wait_until(lambda: len(devices(cp, node)) == 2, what="two devices", timeout_s=READY_S)
+    cp.client.wait_for(
+        f"/api/v1/nodes/{node.name}",
+        lambda seen: seen["status"]["allocatable"].get(GPU, "0") == "0",
+        what="the counted GPUs to be gone",
+        timeout_s=READY_S,
+    )
+
+    make(cp, namespace, "resourceclaimtemplates", "gpu-claim", {"spec": claim_spec()})
+    run(cp, namespace, claiming("gpu-pod", template="gpu-claim"))
+
+    (device,) = uuids(cp, namespace, "gpu-pod")
+    assert device in {one["name"] for one in devices(cp, node)}
+    seen = environment(cp, namespace, "gpu-pod")
+    assert seen["GPU_DEVICE_" + device.replace("-", "_")] == device
+    assert seen["NODE_NAME"] == node.name
+    delete(cp, namespace, "gpu-pod")
+    wait_until(lambda: cdi_files(node) == [], what="the claim to be unprepared")
