@@ -30,6 +30,7 @@ class _Whole(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=
     node_pools: dict[str, Any] | None = None
     node_pool_label_key: str = names.POOL_LABEL
     mig_strategy: MigStrategy = "mixed"
+    #: How the seed installs NVIDIA's operator; taken from its users, and nothing comes of it here.
     gpu_operator: dict[str, Any] | None = None
 
 

@@ -199,19 +199,7 @@ def encode_json(topology: NodeTopology) -> bytes:
     document = msgspec.to_builtins(topology)
     # The seed's server knows no optional fields: these three are always there.
     document = {"driverVersion": "", "cudaVersion": "", "otherDevices": None, **document}
-    return msgspec.json.encode(_renamed(document, _CAPITAL))
-
-
-def decode_json(content: bytes) -> NodeTopology:
-    """The inverse, or TopologyError."""
-    try:
-        document = _renamed(msgspec.json.decode(content), _CAMEL)
-        if isinstance(document, dict):
-            absent = {"driverVersion": "", "cudaVersion": "", "otherDevices": None}
-            document = {k: v for k, v in document.items() if k not in absent or absent[k] != v}
-        return msgspec.convert(document, NodeTopology)
-    except msgspec.MsgspecError as error:
-        raise TopologyError(str(error)) from error
+    return msgspec.json.encode(_capitals(document))
 
 
 def _spellings() -> dict[str, str]:
@@ -225,13 +213,12 @@ def _spellings() -> dict[str, str]:
 
 
 _CAPITAL: Final = _spellings()
-_CAMEL: Final = {capital: camel for camel, capital in _CAPITAL.items()}
 
 
-def _renamed(value: Any, spelling: dict[str, str]) -> Any:
-    """Keys in the other spelling; the uids of pods, which are keys too, are in no spelling."""
+def _capitals(value: Any) -> Any:
+    """Keys in capitals; the uids of pods, which are keys too, stay as they are."""
     if isinstance(value, dict):
-        return {spelling.get(key, key): _renamed(inner, spelling) for key, inner in value.items()}
+        return {_CAPITAL.get(key, key): _capitals(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_renamed(inner, spelling) for inner in value]
+        return [_capitals(inner) for inner in value]
     return value

@@ -57,11 +57,6 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     lines: tuple[Line, ...]
     then: Act | None = None
 
-    @property
-    def final(self) -> tuple[Line, ...]:
-        """The lines at the end."""
-        return self.then.lines if self.then else self.lines
-
 
 def scenario_file(name: str) -> Path:
     """The objects of a scenario, which ``gpuctl simulate`` reads too."""

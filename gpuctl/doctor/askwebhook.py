@@ -70,9 +70,6 @@ async def mutation(reader: Reader, namespace: str, scheduler: str) -> Mutation:
     took_s = time.monotonic() - began
     spec = msgspec.json.decode(content, type=Thing).spec
     env = {each["name"] for each in spec["containers"][0].get("env", ())}
-    given = tuple(
-        f"{one.get('key', '')}{'=' if one.get('value') else ''}{one.get('value', '')}"
-        f":{one.get('effect', '')}"
-        for one in spec.get("tolerations", ())
-    )
+    # A toleration looks like the taint that it is for.
+    given = tuple(str(wire.taint_of(one)) for one in spec.get("tolerations", ()))
     return Mutation(names.CUDA_ENV in env, took_s, given)

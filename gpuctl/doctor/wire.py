@@ -54,13 +54,15 @@ def node_of(thing: Thing) -> Node:
         gpus=int(count) if count.isdecimal() else 0,
         offers=_nvidia(thing.status.get("allocatable")),
         capacity=_nvidia(thing.status.get("capacity")),
-        taints=tuple(
-            Taint(each["key"], each.get("effect", ""), each.get("value") or "")
-            for each in thing.spec.get("taints") or ()
-        ),
+        taints=tuple(map(taint_of, thing.spec.get("taints") or ())),
         is_ready=any(c["type"] == "Ready" and c["status"] == "True" for c in conditions),
         is_cordoned=bool(thing.spec.get("unschedulable")),
     )
+
+
+def taint_of(found: dict[str, str]) -> Taint:
+    """A taint, or a toleration by the same words; one of every key has none."""
+    return Taint(found.get("key", ""), found.get("effect", ""), found.get("value") or "")
 
 
 def _nvidia(amounts: dict[str, str] | None) -> dict[str, int]:

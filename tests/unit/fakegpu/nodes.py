@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from fakegpu.controller.plan import plan
 from fakegpu.controller.planned import Memory, Plan, Settings, View
 from fakegpu.node.hardware import hardware
@@ -108,3 +110,22 @@ def planned(
     )
     settings = settings or Settings(namespace="gpu-operator", map_prefix="topology-")
     return plan(view, memory or Memory(), settings, now=now, wall=wall, draw=draw)
+
+
+def read_answer(answer: bytes) -> NodeTopology:
+    """What a client reads in an answer of the topology server."""
+    document = _camel(msgspec.json.decode(answer))
+    always = {"driverVersion": "", "cudaVersion": "", "otherDevices": None}
+    said = {key: one for key, one in document.items() if (key, one) not in always.items()}
+    return msgspec.convert(said, NodeTopology)
+
+
+def _camel(value: Any) -> Any:
+    """Keys as in the YAML; uids of pods must not begin with a capital."""
+    if isinstance(value, dict):
+        return {_lower(key): _camel(inner) for key, inner in value.items()}
+    return [_camel(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _lower(key: str) -> str:
+    return "id" if key == "ID" else key[:1].lower() + key[1:]
