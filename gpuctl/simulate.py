@@ -65,7 +65,7 @@ def simulate(
         with Patience(sys.stderr) as patience:
             documents = read(list(files), patience.read)
             report = play(documents, settings, namespace, patience.decided)
-    for remark in report.remarks:
+    for remark in [*report.remarks, *(report.packings if output != "table" else ())]:
         click.echo(f"gpuctl: {remark}", err=True)
     _write(report, output)
 
@@ -110,4 +110,4 @@ def _write(report: Report, output: str) -> None:
     if not report.rows:
         click.echo("there is no pod to place in the input", err=True)
         return
-    table.show(table.report(report.rows, table.usage_of(report.cluster)))
+    table.show(table.report(report.rows, table.usage_of(report.cluster), report.packings))

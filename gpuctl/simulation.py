@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from gpuctl import packings
 from gpuctl.creation import Priorities, node_with_status
 from gpuctl.documents import Document, object_of, text_of
 from gpuctl.simulator import Simulator
@@ -39,11 +40,15 @@ Owner = tuple[str, str, str]
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What came out: a row per pod in decision order, the cluster afterwards, remarks."""
+    """What came out: a row per pod in decision order, the cluster afterwards, remarks.
+
+    ``packings`` say how well what is cut to order was filled where it is not enough.
+    """
 
     rows: list[Row]
     cluster: Cluster
     remarks: list[str]
+    packings: list[str]
 
 
 def simulate(
@@ -64,14 +69,21 @@ def simulate(
         at = _namespace(document, namespace)
         simulator.add_quota(msgspec.structs.replace(quota, namespace=at))
     there = [document for document in known["Pod"] if _is_there(document)]
-    for document in sorted(there, key=lambda pod: not pod.spec.get("nodeName")):
-        simulator.add_existing(to_pod(_with_identity(document, namespace), document))
+    _add(simulator, [pod for pod in there if pod.spec.get("nodeName")], namespace)
+    before = packings.pools(simulator.cluster)
+    _add(simulator, [pod for pod in there if not pod.spec.get("nodeName")], namespace)
     simulator.decide_due()
     planned, more = _planned(documents, namespace, {_owner(pod, namespace) for pod in there})
     late = _create(simulator, planned, Priorities(known["PriorityClass"]), namespace, on_pod)
     rows = [to_row(verdict) for verdict in simulator.verdicts.values()]
     rows += [_not_created(each, namespace) for each in late]
-    return Report(rows=rows, cluster=simulator.cluster, remarks=remarks + more)
+    told = packings.told(before, simulator.cluster, simulator.verdicts)
+    return Report(rows=rows, cluster=simulator.cluster, remarks=remarks + more, packings=told)
+
+
+def _add(simulator: Simulator, pods: list[Document], namespace: str) -> None:
+    for document in pods:
+        simulator.add_existing(to_pod(_with_identity(document, namespace), document))
 
 
 def _sorted(documents: list[Document]) -> tuple[dict[str, list[Document]], list[str]]:

@@ -68,14 +68,16 @@ def tier(row: Row) -> str:
     return asked if row.node is None or asked == given else f"{asked}->{given}"
 
 
-def report(rows: Sequence[Row], usage: Sequence[Usage]) -> RenderableType:
+def report(
+    rows: Sequence[Row], usage: Sequence[Usage], packings: Sequence[str] = ()
+) -> RenderableType:
     """The whole answer."""
     parts: list[RenderableType] = [pods(rows)]
     parts += waiting(rows)
     if usage:
         parts += ["", nodes(usage)]
     placed = sum(row.node is not None for row in rows)
-    parts += ["", Text(f"{placed} of {len(rows)} pods have a node")]
+    parts += ["", Text(f"{placed} of {len(rows)} pods have a node"), *map(Text, packings)]
     return Group(*parts)
 
 

@@ -2,16 +2,14 @@
 
 One by one, each pod takes the place that is best for it, and the last one may find none although
 all of them would have fitted. So where somebody is left over, places for all are looked for at
-once (``decide/joint.first``); only where there are none the order decides, and what that cost
-against the best packing of the same pods can be told.
+once (``decide/joint.first``); only where there are none the order decides, and ``decide/packing``
+tells what that cost.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-
-import msgspec
 
 from scheduler.decide import joint
 from scheduler.decide.cutting import carved
@@ -26,28 +24,8 @@ from scheduler.state.cluster import Cluster
 from scheduler.state.cutting import Gpus
 from scheduler.state.queue import Entry, Queue
 
-#: States that the search for the best packing may look at.
-OPTIMUM_MAX = 50_000
 #: Pods that are looked at together.
 TOGETHER_MAX = 8
-
-
-class Packing(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch on some GPUs: the spot of each request (None: it waits), and memory slices in all.
-
-    ``optimum`` is the most that any choice of these requests could fill; it is an upper bound
-    where ``is_exact`` is False.
-    """
-
-    spots: tuple[Spot | None, ...]
-    slices: int
-    optimum: int
-    is_exact: bool = True
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether every request has a place."""
-        return None not in self.spots
 
 
 def together(gpus: Gpus, profiles: Sequence[str]) -> tuple[Spot, ...] | None:
@@ -63,25 +41,6 @@ def together(gpus: Gpus, profiles: Sequence[str]) -> tuple[Spot, ...] | None:
         waiting.remove(spot)
         found.append(spot)
     return tuple(found)
-
-
-def pack(gpus: Gpus, profiles: Sequence[str]) -> Packing:
-    """The batch as a whole where that is possible, else one request after the other."""
-    spots: tuple[Spot | None, ...] | None = together(gpus, profiles)
-    if spots is None:
-        spots = _in_order(gpus, profiles)
-    slices = sum(_size(gpus.board, spot.profile) for spot in spots if spot is not None)
-    if None not in spots:
-        return Packing(spots=spots, slices=slices, optimum=slices)
-    best = _optimum(gpus, profiles)
-    asked = sum(_size(gpus.board, profile) for profile in profiles)
-    bound = min(asked, gpus.free_slices)
-    return Packing(
-        spots=spots,
-        slices=slices,
-        optimum=bound if best is None else best,
-        is_exact=best is not None,
-    )
 
 
 def due(queue: Queue, cluster: Cluster, now: float) -> list[Entry]:
@@ -177,41 +136,3 @@ def _of_use(
                 held.append(layout)
                 idle.append(gpus.idle[gpu])
     return owners, Gpus(board, tuple(held), tuple(idle))
-
-
-def _in_order(gpus: Gpus, profiles: Sequence[str]) -> tuple[Spot | None, ...]:
-    held = list(gpus.held)
-    found: list[Spot | None] = []
-    for profile in profiles:
-        one = joint.choose(Gpus(gpus.board, tuple(held), gpus.idle), (profile,))
-        spot = one.spots[0] if one is not None else None
-        if spot is not None:
-            held[spot.gpu] = mig.with_slot(held[spot.gpu], profile, spot.start)
-        found.append(spot)
-    return tuple(found)
-
-
-def _optimum(gpus: Gpus, profiles: Sequence[str]) -> int | None:
-    """The most slices that a choice of the requests can fill; None where that is too much work."""
-    board = gpus.board
-    asked = joint.rigid_first(board, profiles)
-    known: dict[object, int] = {}
-
-    def most(layouts: tuple[mig.Layout, ...], at: int) -> int:
-        if at == len(asked) or len(known) >= OPTIMUM_MAX:
-            return 0
-        state = (joint.room(board, layouts), at)
-        if state not in known:
-            size = _size(board, asked[at])
-            ways = (joint.after(layouts, step) for step in joint.moves(board, layouts, asked[at]))
-            with_it = max((size + most(rest, at + 1) for rest in ways), default=0)
-            known[state] = max(with_it, most(layouts, at + 1))
-        return known[state]
-
-    best = most(gpus.signature, 0)
-    return best if len(known) < OPTIMUM_MAX else None
-
-
-def _size(board: mig.Board, profile: str) -> int:
-    known = mig.profile_of(board, profile)
-    return known.size if known is not None else 0

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.decide import joint
-from scheduler.decide.batch import Packing, pack, together
+from scheduler.decide.batch import together
+from scheduler.decide.packing import Best, best
 from scheduler.model import mig
 from scheduler.model.device import Spot
 from scheduler.state.cutting import Gpus
@@ -63,13 +64,12 @@ def pool(*layouts: mig.Layout) -> Gpus:
     return Gpus(BOARD, layouts, tuple(frozenset() for _ in layouts))
 
 
-def check_spots(gpus: Gpus, batch: tuple[str, ...], spots: tuple[Spot | None, ...]) -> None:
+def check_spots(gpus: Gpus, batch: tuple[str, ...], spots: tuple[Spot, ...]) -> None:
     """Each request has what it asked for, and nothing overlaps."""
     held = list(gpus.held)
     for name, spot in zip(batch, spots, strict=True):
-        if spot is not None:
-            assert spot.profile == name
-            held[spot.gpu] = mig.with_slot(held[spot.gpu], spot.profile, spot.start)
+        assert spot.profile == name
+        held[spot.gpu] = mig.with_slot(held[spot.gpu], spot.profile, spot.start)
     assert all(mig.is_legal(BOARD, layout) for layout in held)
 
 
@@ -94,20 +94,19 @@ def layouts() -> Iterator[mig.Layout]:
     st.lists(st.sampled_from(sorted(layouts())), min_size=1, max_size=2),
     st.lists(st.sampled_from(PROFILES), min_size=1, max_size=7),
 )
-def test_beside_what_is_held_the_batch_is_whole_or_its_packing_is_compared(
+def test_beside_what_is_held_the_batch_is_whole_or_the_best_choice_is_known(
     held: list[mig.Layout], batch: list[str]
 ) -> None:
-    """Where it is not whole: one after the other, and never better than the optimum told."""
+    """Whole wherever that is possible; and the most slices that a choice of it fills."""
     gpus, asked = pool(*held), tuple(batch)
     fitting = possible(tuple(mig.occupancy(BOARD, layout) for layout in held))
 
-    packing = pack(gpus, asked)
+    spots = together(gpus, asked)
 
-    assert packing.is_whole == (counted(asked) in fitting)
-    check_spots(gpus, asked, packing.spots)
-    assert packing.slices == sum(SIZES[spot.profile] for spot in packing.spots if spot is not None)
-    assert packing.is_exact
-    assert packing.optimum == optimum(fitting, counted(asked))
+    assert (spots is not None) == (counted(asked) in fitting)
+    if spots is not None:
+        check_spots(gpus, asked, spots)
+    assert best(gpus, [(name,) for name in asked]) == Best(optimum(fitting, counted(asked)))
 
 
 def optimum(fitting: frozenset[Counts], asked: Counts) -> int:
@@ -139,10 +138,3 @@ def one_more(gpus: Gpus, profile: str) -> Spot | None:
     """Where the next pod goes if it is decided about alone."""
     found = joint.choose(gpus, (profile,))
     return None if found is None else found.spots[0]
-
-
-def test_a_batch_that_does_not_fit_is_taken_in_order() -> None:
-    """The first one is never passed over for a larger one, and the loss is told in slices."""
-    assert pack(pool(()), ("1g.10gb", "7g.80gb")) == Packing(
-        spots=(Spot(0, 5, "1g.10gb"), None), slices=1, optimum=8
-    )
