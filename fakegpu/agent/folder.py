@@ -10,7 +10,6 @@ whole, so a reader never sees a half; a folder stays while its device exists.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Final
 import msgspec
 
 from fakegpu.node.reading import Reading
+from fakegpu.wholefile import replace
 
 SMI: Final = "nvidia-smi"
 FILE: Final = "reading.json"
@@ -73,18 +73,17 @@ class Folder:
         devices = self._path / "devices"
         for device, content in shown.items():
             if self._written.get(device) != content:
-                _replace(devices / device, content)
+                replace(devices / device / FILE, content)
         for gone in self._there(devices) - shown.keys():
             # Not the folder: it may be mounted, and the device may come back.
-            _replace(devices / gone, b"{}")
+            replace(devices / gone / FILE, b"{}")
         self._written = shown
 
     def write_pods(self, files: Mapping[str, bytes]) -> None:
         """Show what pods do, and forget pods that are gone; others' files are not touched."""
         pods = self._path / POD_FILES
         for name, content in files.items():
-            place = self._path / name
-            _replace(place.parent, content, place.name)
+            replace(self._path / name, content)
         shown = {Path(name).relative_to(POD_FILES).parts[0] for name in files}
         for gone in {path.name for path in pods.glob("*")} - shown:
             shutil.rmtree(pods / gone)
@@ -102,10 +101,3 @@ def _files(readings: Iterable[Reading]) -> Iterator[tuple[str, bytes]]:
         for instance in one.instances:
             alone = msgspec.structs.replace(one, instances=(instance,), parts=())
             yield instance.uuid, msgspec.json.encode(alone)
-
-
-def _replace(folder: Path, content: bytes, name: str = FILE) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    fresh = folder / f".{name}.new"
-    fresh.write_bytes(content)
-    os.replace(fresh, folder / name)

@@ -6,12 +6,13 @@ runtime never reads a half.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+
+from fakegpu.wholefile import replace
 
 #: The oldest that takes names that begin with a digit, and a dot in the class.
 VERSION: Final = "0.6.0"
@@ -68,11 +69,8 @@ class CdiFolder:
                 "devices": [{"name": one.name, "containerEdits": _edits(one)} for one in devices],
             }
         )
-        self._folder.mkdir(parents=True, exist_ok=True)
-        # The runtime reads *.json only.
-        fresh = self._path(name).with_suffix(".new")
-        fresh.write_bytes(content)
-        os.replace(fresh, self._path(name))
+        # The runtime reads *.json only: it never sees what is being written beside it.
+        replace(self._path(name), content)
 
     def remove(self, name: str) -> None:
         """There is no such file any more."""

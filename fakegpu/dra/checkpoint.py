@@ -7,13 +7,13 @@ file carries a checksum: what was torn by a crash of the machine is not believed
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from fakegpu.dra.cdi import CdiDevice
+from fakegpu.wholefile import replace
 
 
 class HeldDevice(msgspec.Struct, frozen=True):
@@ -79,13 +79,7 @@ class Checkpoint:
             "checksum": _checksum(prepared),
             "prepared": msgspec.Raw(prepared),
         }
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = self._path.with_suffix(".new")
-        with fresh.open("wb") as file:
-            file.write(msgspec.json.encode(document))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(fresh, self._path)
+        replace(self._path, msgspec.json.encode(document), survives_power_loss=True)
         self.claims = claims
 
 

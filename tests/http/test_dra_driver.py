@@ -229,7 +229,7 @@ async def test_the_answer_is_the_same_after_a_restart_and_needs_nobody(
     (node.folder / "cdi" / "k8s.gpu.nvidia.com-gpu_uid-a.json").unlink()
     assert await node.prepare("a") == before
     (node.folder / "cdi" / "k8s.gpu.nvidia.com-gpu_uid-b.json").write_text("{}")
-    (node.folder / "cdi" / "k8s.gpu.nvidia.com-gpu_uid-c.new").write_text("half")
+    (node.folder / "cdi" / "k8s.gpu.nvidia.com-gpu_uid-c.json.new").write_text("half")
     (node.folder / "cdi" / "somebody-else.json").write_text("{}")
     node.topology = None
 
