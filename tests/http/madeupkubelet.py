@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -25,7 +24,8 @@ from fakegpu.deviceplugin.messages import (
     RegisterRequest,
     Wish,
 )
-from fakegpu.protobuf import Message, decode, encode
+from fakegpu.protobuf import Message, encode
+from fakegpu.rpc import call, listening, reader, unary
 
 PATIENCE_S: Final = 10.0
 M = TypeVar("M", bound=Message)
@@ -52,13 +52,9 @@ class MadeUpKubelet:
             (self.folder / "pod-resources", messages.POD_RESOURCES, "List", self._list, Empty),
         )
         for place, service, method, answer, kind in services:
-            server = grpc.aio.server()
-            handler = grpc.unary_unary_rpc_method_handler(answer, partial(decode, kind), encode)
-            handlers = grpc.method_handlers_generic_handler(service, {method: handler})
-            server.add_generic_rpc_handlers((handlers,))
-            server.add_insecure_port(f"unix://{place / 'kubelet.sock'}")
-            await server.start()
-            self._servers.append(server)
+            methods = {method: unary(answer, kind)}
+            handler = grpc.method_handlers_generic_handler(service, methods)
+            self._servers.append(await listening(place / "kubelet.sock", handler))
 
     async def stop(self) -> None:
         """As it is killed."""
@@ -89,27 +85,18 @@ class MadeUpKubelet:
 
     async def lists(self, endpoint: str) -> AsyncGenerator[dict[str, str], None]:
         """Health by id, each time that the plugin tells."""
-        async with self._channel(endpoint) as channel:
-            call = channel.unary_stream(
+        async with grpc.aio.insecure_channel(f"unix://{self.plugins / endpoint}") as channel:
+            listed = channel.unary_stream(
                 f"/{messages.DEVICE_PLUGIN}/ListAndWatch",
                 request_serializer=encode,
-                response_deserializer=partial(decode, DeviceList),
+                response_deserializer=reader(DeviceList),
             )
-            async for told in call(Empty(), timeout=PATIENCE_S):
+            async for told in listed(Empty(), timeout=PATIENCE_S):
                 yield {device.id: device.health for device in told.devices}
 
-    def _channel(self, endpoint: str) -> grpc.aio.Channel:
-        return grpc.aio.insecure_channel(f"unix://{self.plugins / endpoint}")
-
     async def _ask(self, endpoint: str, method: str, request: Message, kind: type[M]) -> M:
-        async with self._channel(endpoint) as channel:
-            call = channel.unary_unary(
-                f"/{messages.DEVICE_PLUGIN}/{method}",
-                request_serializer=encode,
-                response_deserializer=partial(decode, kind),
-            )
-            answer: M = await call(request, timeout=PATIENCE_S)
-            return answer
+        method = f"/{messages.DEVICE_PLUGIN}/{method}"
+        return await call(self.plugins / endpoint, method, request, kind, PATIENCE_S)
 
     async def _register(self, request: RegisterRequest, _context: Any) -> Empty:
         self.registered.put_nowait(request)
