@@ -14,6 +14,8 @@ _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROMPT = "$ "
 #: The end of a pod's name as controllers make it up, with or without a template's hash.
 _MADE_UP = re.compile(r"(-[a-z0-9]{8,10})?-[bcdfghjklmnpqrstvwxz2456789]{5}(?=[\s,:]|$)")
+#: Devices are called after a kind and a UUID; which of two equal ones is given is nobody's promise.
+_UUID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 
 
 @dataclass(frozen=True)
@@ -50,5 +52,5 @@ def commands(text: str) -> list[str]:
 
 def alike(lines: Iterable[str]) -> list[str]:
     """Lines without what differs each time: made-up names, the width of columns, the order."""
-    plain = (" ".join(_MADE_UP.sub("-*", line).split()) for line in lines)
-    return sorted(line for line in plain if line)
+    names = (_UUID.sub("-*", _MADE_UP.sub("-*", line)) for line in lines)
+    return sorted(line for line in (" ".join(name.split()) for name in names) if line)

@@ -86,7 +86,12 @@ def containers(deployment: Json) -> dict[str, Json]:
     return {container["name"]: container for container in spec["containers"]}
 
 
+def config_file(found: list[Json]) -> str:
+    """The fake operator's configuration, as it is written."""
+    written: str = one(found, "ConfigMap", "fake-gpu-operator-config")["data"]["config.yaml"]
+    return written
+
+
 def config_of(found: list[Json]) -> Config:
-    """The fake operator's configuration, read by its own code."""
-    text = one(found, "ConfigMap", "fake-gpu-operator-config")["data"]["config.yaml"]
-    return parse(text.encode())
+    """The same, read by its own code."""
+    return parse(config_file(found).encode())

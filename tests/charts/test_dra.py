@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.charts.rendering import FAKE, Json, objects, one, settings
+from tests.charts.rendering import FAKE, Json, config_file, objects, one, settings
 
 
 def config(found: list[Json]) -> Json:
-    text = one(found, "ConfigMap", "fake-gpu-operator-config")["data"]["config.yaml"]
-    parsed: Json = yaml.safe_load(text)
+    parsed: Json = yaml.safe_load(config_file(found))
     return parsed
 
 

@@ -1,18 +1,21 @@
 """Each folder of examples/ is what its README says: its commands are typed, its answers compared.
 
 The product runs with its roles, the fake GPU operator beside it, on KWOK nodes; commands and nodes
-are those of ``examples/README.md``.
+are those of ``examples/README.md``. Where DRA has the GPUs it is as the chart's values for it say.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import yaml
 
 from gpuctl.fakeoperator import FakeOperator
 from gpuctl.product import ROOT, Product
+from tests.charts.rendering import FAKE, config_file, objects, one
+from tests.controlplane.dranodes import CLASSES, ROLES, kube_scheduler
 from tests.controlplane.gpunodes import nvidia
 from tests.controlplane.terminal import Terminal
 from tests.sessions import steps
@@ -21,6 +24,8 @@ from tools.controlplane.fakenodes import is_ready
 
 EXAMPLES = ROOT / "examples"
 FOLDERS = sorted(path.parent.name for path in EXAMPLES.glob("*/README.md"))
+VALUES = EXAMPLES / "cluster/fake-gpu-values.yaml"
+DRA_VALUES = EXAMPLES / "cluster/fake-gpu-dra-values.yaml"
 #: Moves come at once here; the configuration's default waits a minute.
 CONFIG = {"maps": {"allow": "labelled"}, "restore": {"minAgeS": 0, "cooldownS": 1}}
 OFFERS = {
@@ -32,15 +37,24 @@ OFFERS = {
 
 
 @pytest.fixture(scope="module")
-def terminal(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Terminal]:
+def operator(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeOperator]:
+    """The fake GPUs of the examples' values."""
+    running = FakeOperator(cp, tmp_path_factory.mktemp("fakegpu"))
+    running.install()
+    running.configure(yaml.safe_load(VALUES.read_text())["topology"])
+    with running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def terminal(
+    cp: ControlPlane, operator: FakeOperator, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Terminal]:
     """A terminal on the prepared cluster: product, fake GPUs, nodes, and the namespace."""
+    assert operator.pid
     home = tmp_path_factory.mktemp("examples")
-    operator = FakeOperator(cp, home / "fakegpu")
-    operator.install()
-    values = yaml.safe_load((EXAMPLES / "cluster/fake-gpu-values.yaml").read_text())
-    operator.configure(values["topology"])
     typed = Terminal(cp, home / "terminal")
-    with Product(cp, home / "product", config=CONFIG), operator:
+    with Product(cp, home / "product", config=CONFIG):
         for step in steps((EXAMPLES / "README.md").read_text()):
             typed.play(step)
         _wait_for_nodes(cp)
@@ -49,6 +63,26 @@ def terminal(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iter
         # Pods before their nodes: without a kubelet nobody confirms their end.
         typed.type("kubectl delete namespace gpu-examples")
         typed.type("kubectl delete -f examples/cluster/nodes.yaml")
+
+
+@pytest.fixture
+def dra(
+    cp: ControlPlane, operator: FakeOperator, terminal: Terminal, tmp_path: Path
+) -> Iterator[Terminal]:
+    """The same cluster after an upgrade of the fake GPUs' chart to DRA, with a kube-scheduler."""
+    chart = objects(FAKE, "--values", VALUES, "--values", DRA_VALUES)
+    config = yaml.safe_load(config_file(chart))
+    operator.stop()
+    upgraded = FakeOperator(cp, tmp_path, config={"dra": config["dra"]})
+    upgraded.install(ROLES, CLASSES)
+    upgraded.configure(yaml.safe_load(one(chart, "ConfigMap", "topology")["data"]["topology.yml"]))
+    with upgraded, kube_scheduler(cp):
+        yield terminal
+    terminal.type(f"kubectl delete -f cluster/{CLASSES}")
+    terminal.type("kubectl delete resourceslices -l app.kubernetes.io/managed-by=fake-gpu-operator")
+    operator.configure(yaml.safe_load(VALUES.read_text())["topology"])
+    operator.start()
+    _wait_for_nodes(cp)
 
 
 def _wait_for_nodes(plane: ControlPlane) -> None:
@@ -67,11 +101,20 @@ def _wait_for_nodes(plane: ControlPlane) -> None:
     )
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.parametrize("folder", [name for name in FOLDERS if name != "dra"])
 def test_an_example_does_what_its_page_shows(
     folder: str, terminal: Terminal, cp: ControlPlane
 ) -> None:
     """And leaves nothing behind for the next one."""
+    _play(folder, terminal, cp)
+
+
+def test_claims_do_what_their_page_shows(dra: Terminal, cp: ControlPlane) -> None:
+    """Placed by the real kube-scheduler, with slices of the real API server."""
+    _play("dra", dra, cp)
+
+
+def _play(folder: str, terminal: Terminal, cp: ControlPlane) -> None:
     session = steps((EXAMPLES / folder / "README.md").read_text())
     assert session, "a page without a session shows nothing"
 
