@@ -14,7 +14,7 @@ import msgspec
 import structlog
 
 from scheduler.model.pod import Pod
-from scheduler.state.repair import PER_OWNER_MAX, Repairs
+from scheduler.state.repair import TRIES_MAX, Repairs
 from scheduler.watch.client import ApiError, Client, Unreachable
 
 LOOK_S = 1.0
@@ -65,14 +65,14 @@ class Replacer:
             result = await self._delete(pod)
             self._count(result)
             number = self._repairs.count(pod)
-            log.warning("pod replaced", pod=pod.key, result=result, of_its_owner=number)
+            log.warning("pod replaced", pod=pod.key, result=result, tries=number)
             if result == "replaced":
                 assert pod.owner is not None, "only a controller makes a pod again"
                 self._teller.note(
                     pod,
                     REASON,
                     f"deleted so that {pod.owner.kind} {pod.owner.name} creates it again, with the"
-                    f" webhook this time ({number} of at most {PER_OWNER_MAX} for its owner)",
+                    f" webhook this time (try {number} of at most {TRIES_MAX} for its owner)",
                 )
 
     async def _delete(self, pod: Pod) -> str:

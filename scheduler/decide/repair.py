@@ -16,7 +16,7 @@ from scheduler.model import names
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Code, Reason
 from scheduler.model.shares import CudaMode
-from scheduler.state.repair import PER_OWNER_MAX, is_replaceable
+from scheduler.state.repair import TRIES_MAX, is_replaceable
 
 #: The API server never asks a webhook of ours about pods in this one.
 _SYSTEM: Final = "kube-system"
@@ -56,7 +56,7 @@ def _not_mutated(pod: Pod, what: str) -> Reason:
     if is_replaceable(pod):
         remedy = (
             "it is replaced once the webhook has answered for a while (at most"
-            f" {PER_OWNER_MAX} pods per owner) or by hand: {command(pod)}"
+            f" {TRIES_MAX} tries per owner) or by hand: {command(pod)}"
         )
     return Reason(
         code=Code.NOT_MUTATED,

@@ -7,7 +7,11 @@ A replacement helps only if the webhook answers by now, and must never go on for
 
 The webhook's heartbeat shows that it runs; only a question shows that the API server asks it.
 Until there was one, a single pod is replaced, as a trial, and its replacement is the question.
-Per owner there are at most three replacements, a minute apart, however they end.
+
+Per owner there are at most three tries, a minute apart, however they end. A try has helped if five
+seconds later no further pod of the owner waits: then those that waited with it follow, one every
+five seconds. So a webhook that never helps costs an owner three pods, and one that does help
+leaves none behind.
 """
 
 from __future__ import annotations
@@ -15,12 +19,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
+
 from scheduler.model.pod import Pod
 
 STEADY_AFTER_S: Final = 30.0
 SILENT_AFTER_S: Final = 15.0
 PAUSE_S: Final = 60.0
-PER_OWNER_MAX: Final = 3
+FOLLOW_S: Final = 5.0
+TRIES_MAX: Final = 3
 AT_ONCE_MAX: Final = 5
 OWNERS_MAX: Final = 10_000
 #: Controllers that make a deleted pod again, and count it for nothing.
@@ -60,12 +67,23 @@ class Pulse:
         return now - self._last <= SILENT_AFTER_S and now - self._since >= self._steady_after_s
 
 
+class Tries(msgspec.Struct, frozen=True):
+    """What was done for one owner: how many tries, when last, and who waited at the last try."""
+
+    count: int = 0
+    at: float = float("-inf")
+    known: frozenset[str] = frozenset()
+
+
+NONE: Final = Tries()
+
+
 class Repairs:
     """Who was replaced, how often and when."""
 
     def __init__(self, pulse: Pulse) -> None:
         self._pulse = pulse
-        self._owners: dict[str, tuple[int, float]] = {}
+        self._owners: dict[str, Tries] = {}
         self._tried_in = 0
 
     def due(self, waiting: Iterable[Pod], now: float) -> list[Pod]:
@@ -73,31 +91,39 @@ class Repairs:
         found: list[Pod] = []
         if not self._pulse.is_steady(now):
             return found
-        for pod in waiting:
+        pods = [pod for pod in waiting if is_replaceable(pod)]
+        uids: dict[str, set[str]] = {}
+        for pod in pods:
+            uids.setdefault(pod.workload, set()).add(pod.uid)
+        for pod in pods:
             if len(found) >= AT_ONCE_MAX or self._is_on_trial():
                 break
-            if self._may(pod, now):
-                self._count(pod, now)
+            tries = self._next(pod, frozenset(uids[pod.workload]), now)
+            if tries is not None and not pod.is_deleting and not pod.node_name:
+                self._enter(pod.workload, tries)
                 found.append(pod)
         return found
 
     def count(self, pod: Pod) -> int:
-        """How many pods of this one's owner were replaced."""
-        return self._owners.get(pod.workload, (0, 0.0))[0]
+        """How many tries there were for this pod's owner."""
+        return self._owners.get(pod.workload, NONE).count
 
     def _is_on_trial(self) -> bool:
         return not self._pulse.is_proved and self._tried_in == self._pulse.stretch
 
-    def _may(self, pod: Pod, now: float) -> bool:
-        if not is_replaceable(pod) or pod.is_deleting or pod.node_name:
-            return False
-        count, at = self._owners.get(pod.workload, (0, float("-inf")))
-        return count < PER_OWNER_MAX and now - at >= PAUSE_S
+    def _next(self, pod: Pod, waiting: frozenset[str], now: float) -> Tries | None:
+        """The owner's tries with this pod replaced now; None where it may not be."""
+        before = self._owners.get(pod.workload, NONE)
+        has_helped = before.count > 0 and self._pulse.is_proved and waiting <= before.known
+        if has_helped and now - before.at >= FOLLOW_S:
+            return Tries(before.count, now, before.known)
+        if before.count < TRIES_MAX and now - before.at >= PAUSE_S:
+            return Tries(before.count + 1, now, waiting)
+        return None
 
-    def _count(self, pod: Pod, now: float) -> None:
+    def _enter(self, workload: str, tries: Tries) -> None:
         self._tried_in = self._pulse.stretch
-        count = self.count(pod)
-        self._owners.pop(pod.workload, None)
+        self._owners.pop(workload, None)
         if len(self._owners) >= OWNERS_MAX:
             del self._owners[next(iter(self._owners))]
-        self._owners[pod.workload] = (count + 1, now)
+        self._owners[workload] = tries

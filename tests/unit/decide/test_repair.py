@@ -81,7 +81,7 @@ def test_another_no_comes_first() -> None:
 
 
 OWNERS = [
-    pytest.param("StatefulSet/w", "at most 3 pods per owner", id="statefulset"),
+    pytest.param("StatefulSet/w", "at most 3 tries per owner", id="statefulset"),
     pytest.param("Deployment/w@r1", "it is replaced once the webhook", id="deployment"),
     pytest.param(
         "Job/w", "recreate it: kubectl -n team delete pod w-0.", id="a-job-makes-it-again"

@@ -11,7 +11,7 @@ from scheduler.model.pod import Pod
 from scheduler.state.repair import (
     AT_ONCE_MAX,
     OWNERS_MAX,
-    PER_OWNER_MAX,
+    TRIES_MAX,
     Pulse,
     Repairs,
 )
@@ -111,23 +111,51 @@ def test_who_is_never_replaced(one: Pod) -> None:
     assert days.due(one) == []
 
 
-def test_one_pod_of_an_owner_per_minute() -> None:
+SIBLINGS = [pod(f"web-{name}", owner="Deployment/web") for name in "bcdef"]
+
+
+def test_once_a_replacement_came_back_well_those_that_waited_with_it_follow() -> None:
+    """Five pods were created before the webhook served: none of them is left behind."""
     days = Days()
     days.pass_time(35)
-    siblings = [pod(f"web-{name}", owner="Deployment/web") for name in "bcd"]
-    assert days.due(*siblings) == ["web-b"]
+    left, found = list(SIBLINGS), []
+    for _ in range(len(SIBLINGS)):
+        found += days.due(*left)
+        left = SIBLINGS[len(found) :]
+        assert days.due(*left) == []
+        days.pass_time(5)
+
+    assert found == [one.name for one in SIBLINGS]
+    assert days.repairs.count(SIBLINGS[0]) == 1
+
+
+def test_as_long_as_a_replacement_comes_back_as_it_was_there_is_a_pause_of_a_minute() -> None:
+    days = Days()
+    days.pass_time(35)
+    again = pod("web-x", owner="Deployment/web")
+    assert days.due(*SIBLINGS) == ["web-b"]
     days.pass_time(55)
-    assert days.due(*siblings[1:]) == []
+    assert days.due(*SIBLINGS[1:], again) == []
     days.pass_time(5)
 
-    assert days.due(*siblings[1:]) == ["web-c"]
+    assert days.due(*SIBLINGS[1:], again) == ["web-c"]
+
+
+def test_while_the_webhook_was_asked_nothing_nobody_follows() -> None:
+    """The first replacement may simply not be there yet."""
+    days = Days(asked=False)
+    days.pass_time(35)
+    assert days.due(*SIBLINGS) == ["web-b"]
+    days.pass_time(30)
+
+    assert days.due(*SIBLINGS[1:]) == []
 
 
 def test_a_webhook_that_never_helps_costs_an_owner_three_pods_and_no_more() -> None:
     """Ten thousand seconds; a rollout of the same Deployment is the same owner."""
     days = Days()
 
-    assert days.replaced_in(10_000, [WEB, pod("web-z", owner="Deployment/web@r2")]) == PER_OWNER_MAX
+    assert days.replaced_in(10_000, [WEB, pod("web-z", owner="Deployment/web@r2")]) == TRIES_MAX
 
 
 def test_until_the_webhook_is_asked_once_a_single_pod_is_replaced_as_a_trial() -> None:
@@ -150,7 +178,7 @@ def test_a_webhook_that_comes_and_goes_gets_one_trial_each_time() -> None:
         found += days.due(WEB, SET) + days.due(WEB, SET)
         days.pass_time(60, serving=False)
 
-    assert found == ["web-a"] * PER_OWNER_MAX + ["db-0"] * 2
+    assert found == ["web-a"] * TRIES_MAX + ["db-0"] * 2
 
 
 def test_many_owners_are_repaired_a_few_at_a_time() -> None:
