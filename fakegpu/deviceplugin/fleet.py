@@ -101,7 +101,7 @@ def _identity(socket: Path) -> object:
     return status.st_dev, status.st_ino, status.st_ctime_ns
 
 
-def _text(error: BaseException) -> str:
+def _text(error: Exception) -> str:
     if isinstance(error, grpc.aio.AioRpcError):
         return f"{error.code().name}: {error.details()}"
     return str(error) or type(error).__name__

@@ -32,6 +32,7 @@ from fakegpu.node.charged import Charge, ContainerKey, Request, charges
 from fakegpu.node.zones import cpulist, numa_of, processors
 from fakegpu.rpc import STOP_S, listening, unary
 from fakegpu.topology.nodetopology import NodeTopology
+from fakegpu.wholefile import replace
 
 SOCKET: Final = Path("pod-resources") / "kubelet.sock"
 NODES: Final = Path("sys") / "devices" / "system" / "node"
@@ -79,12 +80,13 @@ class PodResourcesServer:
         if zones == self._written:
             return
         for number, zone in enumerate(zones):
-            folder = self._folder / NODES / f"node{number}"
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / "cpulist").write_text(cpulist(zone) + "\n")
+            replace(self._cpulist(number), f"{cpulist(zone)}\n".encode())
         for number in range(len(zones), len(self._written or ())):
-            (self._folder / NODES / f"node{number}" / "cpulist").unlink(missing_ok=True)
+            self._cpulist(number).unlink(missing_ok=True)
         self._written = zones
+
+    def _cpulist(self, number: int) -> Path:
+        return self._folder / NODES / f"node{number}" / "cpulist"
 
     async def _list(self, _request: Empty, _context: Any) -> PodResourcesList:
         topology = self._topology()

@@ -214,9 +214,18 @@ def test_the_operator_accepts_what_each_variant_configures(values: Path) -> None
             if each["name"] == "runai"
         )
         assert volume["hostPath"]["path"] == config.node.host_folder
-        environment = {each["name"]: each.get("value", "") for each in container["env"]}
-        seconds = with_environment(config, environment).node.export_interval_s
-        assert f"{seconds:.0f}s" == environment["TOPOLOGY_MAX_EXPORT_INTERVAL"]
+
+
+@pytest.mark.contract("S1-B32")
+def test_readings_are_drawn_anew_as_often_on_nodes_with_a_kubelet_as_on_kwok_nodes() -> None:
+    """The agent tells those of its node, the controller those of all KWOK nodes."""
+    found = objects(FAKE, *settings("statusExporter.topologyMaxExportInterval=3s"))
+    for program in (
+        containers(one(found, "DaemonSet"))[AGENT],
+        containers(one(found, "Deployment", "fake-gpu-operator"))["controller"],
+    ):
+        environment = {each["name"]: each.get("value", "") for each in program["env"]}
+        assert with_environment(config_of(found), environment).node.export_interval_s == 3.0
 
 
 @pytest.mark.contract("S4-2", "S4-3")
