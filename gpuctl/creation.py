@@ -1,7 +1,7 @@
 """What the API server adds to objects that are created, as far as scheduling reads it.
 
 Requests are filled in from limits, the priority comes from the PriorityClass, a node's
-allocatable from its capacity. LimitRanges are not played here, and quotas elsewhere (``limits``).
+allocatable from its capacity. Quotas are elsewhere (``limits``), and LimitRanges (``limitranges``).
 """
 
 from __future__ import annotations

@@ -51,10 +51,10 @@ def simulate(
 ) -> None:
     """Say where pods would go, by the scheduler's own code and without a cluster.
 
-    FILE is YAML or JSON with Nodes, Namespaces, ResourceQuotas (of GPUs), PriorityClasses, Pods,
-    StatefulSets, Deployments, ReplicaSets and Jobs; "-" is the standard input. Pods that have a
-    uid or a node already count as running. A node that does not say gets 64 CPUs, 512Gi of memory
-    and room for 110 pods.
+    FILE is YAML or JSON with Nodes, Namespaces, ResourceQuotas (of GPUs), LimitRanges,
+    PriorityClasses, Pods, StatefulSets, Deployments, ReplicaSets and Jobs; "-" is the standard
+    input. Pods that have a uid or a node already count as running. A node that does not say gets
+    64 CPUs, 512Gi of memory and room for 110 pods.
 
     "picture" and "svg" draw every GPU afterwards, slice by slice where the places are known.
 

@@ -1,6 +1,6 @@
 """Objects from files, put into the simulator in the order in which a cluster would see them.
 
-    nodes, namespaces, quotas, classes     what is there
+    nodes, namespaces, limits, classes     what is there
     pods with a uid or a node              they passed admission before: they hold, or wait
     pods and workloads                     created in the order of the input
 
@@ -28,6 +28,7 @@ KINDS: Final = {
     "Node": "v1",
     "Namespace": "v1",
     "ResourceQuota": "v1",
+    "LimitRange": "v1",
     "Pod": "v1",
     "PriorityClass": "scheduling.k8s.io/v1",
     "StatefulSet": "apps/v1",
@@ -68,6 +69,8 @@ def simulate(
         quota = to_quota(_named(document))
         at = _namespace(document, namespace)
         simulator.add_quota(msgspec.structs.replace(quota, namespace=at))
+    for document in known["LimitRange"]:
+        simulator.add_limit_range(_namespace(_named(document), namespace), document)
     there = [document for document in known["Pod"] if _is_there(document)]
     _add(simulator, [pod for pod in there if pod.spec.get("nodeName")], namespace)
     before = packings.pools(simulator.cluster)

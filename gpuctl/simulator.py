@@ -19,9 +19,10 @@ from typing import Final
 import msgspec
 
 from gpuctl import limits
-from gpuctl.admission import Admission
+from gpuctl.admission import Admission, Reviewed
 from gpuctl.creation import with_requests
-from gpuctl.documents import Raw
+from gpuctl.documents import Document, Raw
+from gpuctl.limitranges import LimitRanges
 from gpuctl.templates import Planned
 from gpuctl.typed import to_pod
 from gpuctl.verdict import Verdict, granted_verdict
@@ -57,6 +58,7 @@ class Simulator:
         self._admission = Admission(config)
         self._promises = self._admission.promises
         self._queue = Queue()
+        self._ranges = LimitRanges()
         self._foreign: dict[str, Pod] = {}
         self._now = 0.0
         self._count = 0
@@ -75,6 +77,10 @@ class Simulator:
         """A ResourceQuota; one that limits no GPUs is not kept."""
         self._fold(ev.QuotaSeen(quota))
 
+    def add_limit_range(self, namespace: str, document: Document) -> None:
+        """A LimitRange; it says what pods get and may ask for that are created from now on."""
+        self._ranges.add(namespace, document)
+
     def add_existing(self, pod: Pod) -> None:
         """A pod that passed admission before: it holds what it has, or waits."""
         self._see(pod)
@@ -85,16 +91,14 @@ class Simulator:
         """Create one pod and decide about it."""
         self._now += STEP_S
         self._count += 1
-        raw = _created(planned.raw, namespace, priority)
+        raw = self._ranges.filled(_created(planned.raw, namespace, priority), namespace)
         asked = to_pod(raw, planned.document, planned.prefix)
         name = msgspec.structs.replace(asked, name=planned.name)
         limits.count(self.cluster, namespace)
-        reviewed = self._admission.review(
-            raw, asked, self.cluster, self._queue.lacking_one(), self._now, self._count
-        )
+        reviewed = self._reviewed(planned, raw, asked)
         uid = f"pod-{self._count:06d}"
         born, denial = self._born(planned, reviewed.raw, uid), reviewed.outcome.denial
-        problem = denial.message if denial else limits.refusal(self.cluster, born)
+        problem = denial.message if denial else self._refusal(reviewed.raw, born)
         if problem is not None:
             reason = f"refused at admission: {problem}"
             self.verdicts[uid] = Verdict(pod=name, asked=asked.gpu_requests, reason=reason)
@@ -111,6 +115,22 @@ class Simulator:
         for pod in list(self._foreign.values()):
             self._place_foreign(pod)
         return len(self.running) > before
+
+    def _reviewed(self, planned: Planned, raw: Raw, asked: Pod) -> Reviewed:
+        """The review, and a second one where LimitRanger adds again what the first took away."""
+        first = self._review(raw, asked)
+        again = self._ranges.filled(first.raw, asked.namespace)
+        if first.outcome.denial or again == first.raw:
+            return first
+        second = self._review(again, to_pod(again, planned.document, planned.prefix))
+        return second._replace(passed=(*first.outcome.warnings, *first.passed, *second.passed))
+
+    def _review(self, raw: Raw, pod: Pod) -> Reviewed:
+        waiting = self._queue.lacking_one()
+        return self._admission.review(raw, pod, self.cluster, waiting, self._now, self._count)
+
+    def _refusal(self, raw: Raw, pod: Pod) -> str | None:
+        return self._ranges.refusal(raw, pod) or limits.refusal(self.cluster, pod)
 
     def _born(self, planned: Planned, raw: Raw, uid: str) -> Pod:
         meta = {

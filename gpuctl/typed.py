@@ -19,6 +19,7 @@ from scheduler.model.pod import Pod
 from scheduler.model.quantity import QuantityError
 from scheduler.model.quota import Quota
 from scheduler.watch import convert, quotas
+from scheduler.watch.wire import Amounts
 
 T = TypeVar("T")
 
@@ -33,6 +34,28 @@ _WORDS: Final = {
 }
 _QUOTE: Final = ("int", "bool", "float")
 _SIDES: Final = ("limits", "requests")
+_BOUNDS: Final = ("min", "max", "default", "defaultRequest")
+
+
+class LimitItem(msgspec.Struct, frozen=True, rename="camel"):
+    """An entry of a LimitRange, as it is written."""
+
+    type: str
+    min: Amounts | None = None
+    max: Amounts | None = None
+    default: Amounts | None = None
+    default_request: Amounts | None = None
+
+
+class _LimitSpec(msgspec.Struct, frozen=True):
+    limits: tuple[LimitItem, ...]
+
+
+class _LimitRange(msgspec.Struct, frozen=True):
+    spec: _LimitSpec
+
+
+_LIMIT_RANGE: Final = msgspec.json.Decoder(_LimitRange)
 
 
 def to_node(document: Document) -> Node:
@@ -57,6 +80,17 @@ def to_quota(document: Document) -> Quota:
         return quotas.to_quota(_decoded(quotas.QUOTA, document.raw, document, ""))
     except QuantityError as error:
         raise _misread(document, document.spec, "spec.", ("hard",), error) from None
+
+
+def to_limits(document: Document) -> tuple[LimitItem, ...]:
+    """The entries of a LimitRange; their amounts can be read."""
+    items = _decoded(_LIMIT_RANGE, document.raw, document, "").spec.limits
+    for position, item in enumerate(document.spec["limits"]):
+        bad = _first_bad(item, _BOUNDS)
+        if bad is not None:
+            where, problem = bad
+            raise document.mistake(f"spec.limits[{position}].{where}", problem)
+    return items
 
 
 def to_pod(raw: Raw, document: Document, prefix: str = "") -> Pod:
