@@ -25,7 +25,7 @@ from tools.image import machine
 
 HERE: Final = Path(__file__).parent
 COMPONENTS: Final = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
-PROGRAMS: Final = (*COMPONENTS, "kubectl", "kwok", "helm", *NODE_PROGRAMS)
+PROGRAMS: Final = (*COMPONENTS, "kubectl", "kwok", "helm", "argocd", *NODE_PROGRAMS)
 Pool = Callable[[str], None]
 
 

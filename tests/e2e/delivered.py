@@ -158,10 +158,11 @@ class Scheduler:
 
 
 class Check:
-    """The seed's test service, all of it on the real node."""
+    """The seed's test service, all of it on the real node; ``name`` is its StatefulSet's."""
 
-    def __init__(self, plane: ControlPlane) -> None:
+    def __init__(self, plane: ControlPlane, name: str = CHECK) -> None:
         self.plane = plane
+        self._name = name
         self.replicas = 0
 
     def values(self, replicas: int) -> Json:
@@ -205,16 +206,24 @@ class Check:
 
     def lines(self, index: int) -> list[str]:
         """What a pod has printed, from the kubelet."""
-        return self.plane.kubectl("logs", "-n", CHECK_NAMESPACE, f"{CHECK}-{index}").splitlines()
+        return self.plane.kubectl(
+            "logs", "-n", CHECK_NAMESPACE, f"{self._name}-{index}"
+        ).splitlines()
 
     def is_reviewed(self) -> bool:
         """Whether a mapped pod, created for a trial, gets its environment from the webhook."""
-        told = {"gpu-scheduling-map": f"0={LOGICAL_NODE}:1"}
-        probe = shell_pod("probe-0", annotations=told, schedulerName=NAME)
-        made = self.plane.client.create(f"{CHECK_PODS}?dryRun=All", probe)
-        environment = made["spec"]["containers"][0].get("env", [])
-        assert environment == [{"name": "CUDA_VISIBLE_DEVICES", "value": "1"}], made
+        environment = given(self.plane, CHECK_NAMESPACE, LOGICAL_NODE)
+        assert environment == [{"name": "CUDA_VISIBLE_DEVICES", "value": "1"}]
         return True
+
+
+def given(plane: ControlPlane, namespace: str, node: str) -> list[Json]:
+    """The environment that the webhook gives to a pod mapped to GPU 1, created for a trial."""
+    told = {"gpu-scheduling-map": f"0={node}:1"}
+    probe = shell_pod("probe-0", annotations=told, schedulerName=NAME)
+    made = plane.client.create(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", probe)
+    found: list[Json] = made["spec"]["containers"][0].get("env", [])
+    return found
 
 
 def ready(pod: Json) -> bool:

@@ -41,6 +41,12 @@ class Newcomers:
         came = len(self.durations_s)
         wait_until(lambda: len(self.durations_s) > came or bool(self.refused), what="a newcomer")
 
+    def were_let_in(self) -> None:
+        """Fail unless each one so far, and one more, was let in within a second."""
+        self.wait_for_one()
+        assert self.refused == []
+        assert self.slowest_s < LIMIT_S
+
     @property
     def slowest_s(self) -> float:
         """How long the one took that took longest."""
