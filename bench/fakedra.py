@@ -1,0 +1,80 @@
+"""Fake GPUs by DRA on a thousand KWOK nodes: how soon all are published, and what it costs.
+
+    python -m bench.fakedra [--nodes 1000] [--parts]
+
+On the real API server: from the creation of the nodes, with eight A100 each, until all of their
+ResourceSlices are there; with ``--parts`` each GPU is offered in parts too. The last line is JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+
+from bench.fakegpu import Bench, pools, processor_s
+from bench.observer import dumps
+from bench.throughput import usage
+from gpuctl.fakeoperator import FakeOperator
+from tools.controlplane import ControlPlane
+from tools.controlplane.client import Client
+from tools.controlplane.process import Running
+
+#: Of a node: all of its GPUs; or one slice of counters, and four of 208 devices.
+WHOLE_SLICES = 1
+PARTS_SLICES = 5
+POLL_S = 1.0
+
+
+def slices(client: Client) -> int:
+    """How many there are, without reading them: that would cost more than to write them."""
+    seen = client.get("/apis/resource.k8s.io/v1/resourceslices?limit=1")
+    return len(seen["items"]) + int(seen["metadata"].get("remainingItemCount", 0))
+
+
+def published(bench: Bench, wanted: int, timeout_s: float = 600.0) -> float:
+    """Seconds from the creation of all nodes until so many slices are there."""
+    started = time.monotonic()
+    bench.create_nodes()
+    while (seen := slices(bench.client)) < wanted:
+        if time.monotonic() - started > timeout_s:
+            raise TimeoutError(f"{seen} of {wanted} slices after {timeout_s:g} s")
+        time.sleep(POLL_S)
+    return time.monotonic() - started
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--nodes", type=int, default=1000)
+    parser.add_argument("--parts", action="store_true")
+    options = parser.parse_args()
+    wanted = options.nodes * (PARTS_SLICES if options.parts else WHOLE_SLICES)
+    config = {"dra": {"kwok": "instead", "partitionable": options.parts}}
+    with tempfile.TemporaryDirectory() as folder, ControlPlane.start(Path(folder)) as plane:
+        operator = FakeOperator(plane, Path(folder) / "operator", config=config)
+        operator.install("fakegpu-dra-rbac.yaml")
+        operator.configure(pools())
+        with operator:
+            before = processor_s(plane, operator)
+            seconds = published(Bench(plane, operator, options.nodes), wanted)
+            after = processor_s(plane, operator)
+            used = usage(Running("fakegpu", operator.pid, "fakegpu"))
+    cpu_s = {name: after[name] - before[name] for name in before}
+    print(
+        dumps(
+            {
+                "nodes": options.nodes,
+                "slices": wanted,
+                "published_s": seconds,
+                "cpu_s": cpu_s,
+                "all_cpu_s": sum(cpu_s.values()),
+                "peak_mib": used["rss_mib"],
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
