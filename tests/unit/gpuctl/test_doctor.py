@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,73 +11,39 @@ import msgspec
 import pytest
 import yaml
 
-from gpuctl.doctor.certificate import judged
 from gpuctl.doctor.examine import examine
 from gpuctl.doctor.facts import (
-    Certificate,
     Clocks,
     Dra,
-    Entry,
     Facts,
     Leader,
     Mutation,
-    Node,
     Plugin,
     Quota,
     Right,
     Slice,
     Taint,
     Unread,
-    Webhook,
 )
 from gpuctl.doctor.finding import Level
 from gpuctl.doctor.rights import rights
-from gpuctl.doctor.wire import Things, entry_of, is_gpu_plugin, is_held, node_of, quotas_of
-from scheduler.issue import make_certificates
-
-NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
-ROOT = Path(__file__).parents[3]
-GPU = "nvidia.com/gpu"
-TARGET = "gpu-scheduler-webhook.gpu-scheduler-system.svc"
-ENTRY = Entry(name="env", target=TARGET, has_bundle=True, service="gpu-scheduler-webhook")
-CERTIFICATE = Certificate(
-    names=(TARGET,), begins=NOW - timedelta(days=1), ends=NOW + timedelta(days=89), is_trusted=True
+from tests.unit.gpuctl.wellcluster import (
+    ENTRY,
+    GPU,
+    N1,
+    NOW,
+    TAINT,
+    TARGET,
+    certificate,
+    facts,
+    node,
+    replaced,
+    webhook,
 )
-WEBHOOK = Webhook(entries=(ENTRY,), ready=2, certificate=CERTIFICATE)
-TAINT = Taint(GPU, "NoSchedule", "gpu-scheduler")
-N1 = Node(name="n1", gpus=4, offers={GPU: 4}, capacity={GPU: 4})
 
-
-def facts(**changes: Any) -> Facts:
-    """A cluster in which all is well, but for the changes."""
-    healthy = Facts(
-        now=NOW,
-        scheduler="gpu-scheduler",
-        account="gpu-scheduler-system/gpu-scheduler",
-        namespace="gpu-scheduler-system",
-        version=(1, 37),
-        clocks=Clocks(NOW, NOW),
-        leader=Leader("pod-a_1", NOW - timedelta(seconds=2), 15),
-        kinds=("migcuts", "migrules"),
-        policies=tuple(
-            f"gpu-scheduler-{name}"
-            for name in ("protected-annotations", "fencing", "deletes", "cuts")
-        ),
-        nodes=(N1,),
-        plugins=(Plugin("gpu-operator/device-plugin", ("n1",)),),
-        dra=Dra(True),
-        webhook=WEBHOOK,
-        mutation=Mutation(True, 0.02),
-        missing_rights=(),
-        schedulers=("gpu-scheduler-system",),
-        strangers=(),
-        quotas=(Quota("team", "gpus", GPU, 3, 4),),
-    )
-    return msgspec.structs.replace(healthy, **changes)
-
-
-def replaced(struct: Any, **changes: Any) -> Any:
-    return msgspec.structs.replace(struct, **changes)
+ROOT = Path(__file__).parents[3]
+#: Of a share; no device by itself.
+MEMORY = "nvidia.com/gpumem"
 
 
 def test_where_all_is_well_every_finding_is_ok_and_asks_for_nothing() -> None:
@@ -86,19 +52,6 @@ def test_where_all_is_well_every_finding_is_ok_and_asks_for_nothing() -> None:
     assert {one.level for one in found} == {Level.OK}
     assert [one.advice for one in found if one.advice] == []
     assert len({one.about for one in found}) == len(found) == 16
-
-
-def node(**changes: Any) -> tuple[Node, ...]:
-    return (replaced(N1, **changes),)
-
-
-def webhook(**changes: Any) -> Webhook:
-    found: Webhook = replaced(WEBHOOK, **changes)
-    return found
-
-
-def certificate(**changes: Any) -> Webhook:
-    return webhook(certificate=replaced(CERTIFICATE, **changes))
 
 
 FAULTS = [
@@ -241,9 +194,11 @@ def test_a_fault_is_found_and_comes_with_advice(
     changes: dict[str, Any], level: str, about: str, says: str
 ) -> None:
     """And nothing else is: each fault has one cause."""
-    bad = [one for one in examine(facts(**changes)) if one.level is not Level.OK]
+    found = examine(facts(**changes))
+    bad = [one for one in found if one.level is not Level.OK]
 
     assert [(one.level.value, one.about) for one in bad] == [(level, about)]
+    assert [one.level for one in found if one.about == about] == [bad[0].level], "and no OK beside"
     assert says in bad[0].says
     assert bad[0].advice
 
@@ -263,10 +218,62 @@ def test_a_fault_is_found_and_comes_with_advice(
         pytest.param(
             {"plugins": (Plugin("a/p", ("n1",)), Plugin("b/p", ("n2",)))}, id="plugins-apart"
         ),
+        pytest.param({"version": (1, 32)}, id="the-oldest-that-will-do"),
+        pytest.param(
+            {"nodes": node(taints=(Taint("x", "PreferNoSchedule"),))}, id="a-taint-that-is-a-wish"
+        ),
+        pytest.param(
+            {"nodes": node(taints=(Taint("node.kubernetes.io/disk-pressure", "NoSchedule"),))},
+            id="a-taint-that-comes-and-goes",
+        ),
+        pytest.param(
+            {
+                "nodes": node(offers={GPU: 0, MEMORY: 9}, capacity={GPU: 0, MEMORY: 9}),
+                "dra": Dra(True, (Slice("gpu.nvidia.com", "n1"),), ("gpu.nvidia.com",)),
+            },
+            id="dra-where-the-plugin-offers-no-gpu",
+        ),
     ],
 )
 def test_what_is_meant_so_is_no_fault(changes: dict[str, Any]) -> None:
     assert {one.level for one in examine(facts(**changes))} == {Level.OK}
+
+
+@pytest.mark.parametrize(
+    ("changes", "about", "says"),
+    [
+        pytest.param(
+            {"nodes": (N1, replaced(N1, name="n2", offers={GPU: 4, "nvidia.com/mig-1g.10gb": 7}))},
+            "devices",
+            "advertised: 8 nvidia.com/gpu, 7 nvidia.com/mig-1g.10gb",
+            id="devices-of-all-nodes-together",
+        ),
+        pytest.param({}, "advertisers", "each GPU: gpu-operator/device-plugin", id="the-plugin"),
+        pytest.param({"plugins": ()}, "advertisers", "no DaemonSet", id="no-plugin"),
+        pytest.param({"dra": Dra(False)}, "dra", "is not served", id="no-dra"),
+        pytest.param({}, "dra", "drivers: none; classes: none", id="dra-that-nobody-uses"),
+        pytest.param(
+            {"dra": Dra(True, (Slice("d.example", "n9"),), ("c.example",))},
+            "dra",
+            "drivers: d.example; classes: c.example",
+            id="dra",
+        ),
+    ],
+)
+def test_where_all_is_well_it_says_what_there_is(
+    changes: dict[str, Any], about: str, says: str
+) -> None:
+    (found,) = (one for one in examine(facts(**changes)) if one.about == about)
+
+    assert found.level is Level.OK
+    assert says in found.says
+
+
+def test_each_cause_is_told_where_devices_are_ill_on_one_node_and_missing_on_another() -> None:
+    nodes = (replaced(N1, offers={GPU: 3}), replaced(N1, name="n2", offers={}, capacity={}))
+    found = [one for one in examine(facts(nodes=nodes)) if one.about == "devices"]
+
+    assert [one.level for one in found] == [Level.FAIL, Level.WARN]
 
 
 def unreadable() -> Iterator[str]:
@@ -309,81 +316,3 @@ def test_the_rights_asked_for_are_those_of_the_shipped_roles() -> None:
     }
 
     assert asked == shipped
-
-
-def test_a_certificate_is_held_against_the_registered_authority() -> None:
-    mine = make_certificates([TARGET], ["127.0.0.1"], 30, now=NOW)
-    other = make_certificates([TARGET], [], 30, now=NOW)
-
-    right, wrong = judged(mine.cert_pem, mine.ca_pem), judged(mine.cert_pem, other.ca_pem)
-
-    assert isinstance(right, Certificate)
-    assert isinstance(wrong, Certificate)
-    assert (right.is_trusted, wrong.is_trusted) == (True, False)
-    assert set(right.names) == {TARGET, "127.0.0.1"}
-    assert isinstance(judged(b"nothing", mine.ca_pem), Unread)
-    garbage = judged(mine.cert_pem, b"garbage")
-    assert isinstance(garbage, Certificate)
-    assert not garbage.is_trusted
-
-
-def test_objects_of_the_api_server_are_read_as_they_are() -> None:
-    body = {
-        "items": [
-            {
-                "metadata": {"name": "n1", "labels": {"nvidia.com/gpu.count": "4"}},
-                "spec": {"taints": [{"key": GPU, "value": "x", "effect": "NoSchedule"}]},
-                "status": {
-                    "allocatable": {GPU: "3", "cpu": "64"},
-                    "capacity": {GPU: "4", "cpu": "64"},
-                    "conditions": [{"type": "Ready", "status": "True"}],
-                },
-            },
-            {
-                "metadata": {"name": "q", "namespace": "team"},
-                "status": {"hard": {f"requests.{GPU}": "2", "pods": "9"}, "used": {}},
-            },
-        ]
-    }
-    node_thing, quota_thing = msgspec.convert(body, Things).items
-
-    assert node_of(node_thing) == replaced(
-        N1, offers={GPU: 3}, taints=(Taint(GPU, "NoSchedule", "x"),)
-    )
-    assert quotas_of(quota_thing) == [Quota("team", "q", GPU, 0, 2)]
-    by_url = {"name": "e", "clientConfig": {"url": "https://127.0.0.1:8443/mutate"}}
-    assert entry_of(by_url).target == "127.0.0.1"
-
-
-@pytest.mark.parametrize(
-    ("name", "image", "is_one"),
-    [
-        pytest.param("nvidia-device-plugin-daemonset", "k8s-device-plugin:1", True, id="nvidias"),
-        pytest.param("plugin", "nvidia/k8s-device-plugin:1", True, id="by-its-image"),
-        pytest.param("device-plugin", "gpu-scheduler:latest", True, id="the-fake-operators"),
-        pytest.param("amd-gpu-device-plugin", "rocm/k8s-device-plugin", False, id="another-vendor"),
-        pytest.param("nvidia-device-plugin-mps-control-daemon", "nvidia/x", False, id="mps-daemon"),
-        pytest.param("nvidia-dcgm-exporter", "nvidia/dcgm-exporter", False, id="exporter"),
-    ],
-)
-def test_a_device_plugin_for_gpus_is_known_by_its_name_or_image(
-    name: str, image: str, is_one: bool
-) -> None:
-    assert is_gpu_plugin(name, [image]) is is_one
-
-
-@pytest.mark.parametrize(
-    ("holder", "age_s", "held"),
-    [
-        pytest.param("a", 5, True, id="renewed"),
-        pytest.param("a", 3600, False, id="left-behind"),
-        pytest.param("", 5, False, id="released"),
-    ],
-)
-def test_only_a_lease_that_is_renewed_is_another_scheduler(
-    holder: str, age_s: int, held: bool
-) -> None:
-    renewed = (NOW - timedelta(seconds=age_s)).isoformat()
-    spec = {"holderIdentity": holder, "renewTime": renewed, "leaseDurationSeconds": 15}
-
-    assert is_held(spec, NOW) is held

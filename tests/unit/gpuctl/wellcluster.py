@@ -1,0 +1,79 @@
+"""Facts about a cluster in which all is well, for tests of the doctor."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from gpuctl.doctor.facts import (
+    Certificate,
+    Clocks,
+    Dra,
+    Entry,
+    Facts,
+    Leader,
+    Mutation,
+    Node,
+    Plugin,
+    Quota,
+    Taint,
+    Webhook,
+)
+
+NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
+GPU = "nvidia.com/gpu"
+TARGET = "gpu-scheduler-webhook.gpu-scheduler-system.svc"
+ENTRY = Entry(name="env", target=TARGET, has_bundle=True, service="gpu-scheduler-webhook")
+CERTIFICATE = Certificate(
+    names=(TARGET,), begins=NOW - timedelta(days=1), ends=NOW + timedelta(days=89), is_trusted=True
+)
+WEBHOOK = Webhook(entries=(ENTRY,), ready=2, certificate=CERTIFICATE)
+TAINT = Taint(GPU, "NoSchedule", "gpu-scheduler")
+N1 = Node(name="n1", gpus=4, offers={GPU: 4}, capacity={GPU: 4})
+
+
+def facts(**changes: Any) -> Facts:
+    """A cluster in which all is well, but for the changes."""
+    healthy = Facts(
+        now=NOW,
+        scheduler="gpu-scheduler",
+        account="gpu-scheduler-system/gpu-scheduler",
+        namespace="gpu-scheduler-system",
+        version=(1, 37),
+        clocks=Clocks(NOW, NOW),
+        leader=Leader("pod-a_1", NOW - timedelta(seconds=2), 15),
+        kinds=("migcuts", "migrules"),
+        policies=tuple(
+            f"gpu-scheduler-{name}"
+            for name in ("protected-annotations", "fencing", "deletes", "cuts")
+        ),
+        nodes=(N1,),
+        plugins=(Plugin("gpu-operator/device-plugin", ("n1",)),),
+        dra=Dra(True),
+        webhook=WEBHOOK,
+        mutation=Mutation(True, 0.02),
+        missing_rights=(),
+        schedulers=("gpu-scheduler-system",),
+        strangers=(),
+        quotas=(Quota("team", "gpus", GPU, 3, 4),),
+    )
+    return msgspec.structs.replace(healthy, **changes)
+
+
+def replaced(struct: Any, **changes: Any) -> Any:
+    return msgspec.structs.replace(struct, **changes)
+
+
+def node(**changes: Any) -> tuple[Node, ...]:
+    return (replaced(N1, **changes),)
+
+
+def webhook(**changes: Any) -> Webhook:
+    found: Webhook = replaced(WEBHOOK, **changes)
+    return found
+
+
+def certificate(**changes: Any) -> Webhook:
+    return webhook(certificate=replaced(CERTIFICATE, **changes))
