@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from scheduler.model import fielduse
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.rights import audited, granted_rights, used_rights
 from tests.controlplane.workloads import SEED_MAP, Watcher, controlled, fetch, node_of, pod
-from tools.controlplane import ControlPlane
+from tools.controlplane import ControlPlane, wait_until
 from tools.golden import podspec_fields
 
 OURS = "gpu-scheduler.io"
@@ -100,6 +101,20 @@ def test_the_documented_check_of_rights_says_yes(cp: ControlPlane, product: Prod
     answer = cp.kubectl("auth", "can-i", "create", "bindings", f"--as={USER}")
 
     assert answer.strip() == "yes"
+
+
+@pytest.mark.parametrize("schema", ["gpu-scheduler-lease", "gpu-scheduler"])
+def test_requests_pass_by_the_flow_schema_that_is_theirs(
+    cp: ControlPlane, product: Product, schema: str
+) -> None:
+    """So renewing the lease waits neither for the scheduler's own requests nor for anybody's."""
+    counter = rf'apiserver_flowcontrol_dispatched_requests_total{{flow_schema="{schema}",.*}} (\d+)'
+    assert product.plane is cp
+
+    wait_until(
+        lambda: any(map(int, re.findall(counter, cp.kubectl("get", "--raw", "/metrics")))),
+        what=f"requests in {schema}",
+    )
 
 
 @pytest.mark.contract("S2-11", "S2-B12")
