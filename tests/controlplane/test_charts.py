@@ -225,6 +225,17 @@ def wait_for_events(here: Watcher, name: str, count: int) -> list[dict[str, Any]
     return here.events(name)
 
 
+def test_helm_keeps_nothing_below_the_home_of_who_runs_it(
+    cp: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not what it learned of an API server either, which it is asked for here."""
+    release = Release(cp, tmp_path)
+    release.helm("version")  # found before the home changes, which our own cache is in too
+    monkeypatch.setenv("HOME", str(tmp_path))
+    release.install("--dry-run=server")
+    assert list(tmp_path.iterdir()) == []
+
+
 def certificates_by_script(folder: Path) -> str:
     """The seed's script, for ``localhost`` too, where the process stands for the Service."""
     environment = {"PATH": os.environ["PATH"], "CERT_DIR": str(folder), "ADDRESSES": "localhost"}

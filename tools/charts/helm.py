@@ -30,9 +30,12 @@ def program(name: str) -> str:
 
 
 def helm(*words: str | Path, kubeconfig: Path | None = None, by: str = HELMS[0]) -> str:
-    """What one command prints; its configuration is a folder of its own, never the user's."""
+    """What one command prints; its configuration and caches are in a folder of its own, never the
+    user's."""
     with tempfile.TemporaryDirectory() as home:
         places = {f"HELM_{kind}_HOME": f"{home}/{kind}" for kind in ("CACHE", "CONFIG", "DATA")}
+        # What an API server offers is kept below HOME otherwise, one folder for each address.
+        places["KUBECACHEDIR"] = f"{home}/kube"
         environment = {**os.environ, **places}
         if kubeconfig is not None:
             environment["KUBECONFIG"] = str(kubeconfig)
