@@ -14,23 +14,28 @@ from typing import Any, Final
 import pytest
 
 from tools.controlplane import ControlPlaneError, ensure, missing
+from tools.image.build import ensure_images
 
 #: By folder, since each needs other programs.
 _WHY_NOT: Final = pytest.StashKey[dict[Path, str]]()
 
 
-def build_for(session: pytest.Session, folder: Path, programs: Sequence[str]) -> None:
-    """Build what is missing, if any test of this folder is to run."""
+def build_for(
+    session: pytest.Session, folder: Path, programs: Sequence[str], *, images: bool = False
+) -> None:
+    """Build what is missing, if any test of this folder is to run; ``images``: ours as well."""
     if session.config.option.collectonly or not any(
         folder in item.path.parents for item in session.items
     ):
         return
     capture: Any = session.config.pluginmanager.getplugin("capturemanager")
     try:
-        if missing(programs):
+        if images or missing(programs):
             with capture.global_and_fixture_disabled():
                 sys.stderr.write("\n")
                 ensure(programs)
+                if images:
+                    ensure_images()
     except ControlPlaneError as error:
         session.config.stash.setdefault(_WHY_NOT, {})[folder] = str(error)
 

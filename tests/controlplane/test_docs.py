@@ -24,7 +24,7 @@ PAGES = ("install", "fakegpu", "mig-dynamic", "troubleshooting", "upgrade", "uni
 STANDS_FOR = {"POD": "pending", "NAMESPACE": "gpu-scheduler-tests", "NODE": "some-node"}
 #: Beginning of a command that is not typed here, and where it is seen.
 NOT_HERE = {
-    "helm test": "a pod has to run, and a cluster DNS: nowhere yet",
+    "helm test": "a pod has to run: tests/e2e",
     "kubectl logs": "a container has to have run: tests/e2e",
     "kubectl exec": "a container has to run: tests/e2e",
     "argocd/validate-applicationset.sh": "ArgoCD's API kinds: tests/e2e",

@@ -38,9 +38,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Build what is missing, where a node can run at all."""
+    """Build what is missing, the images too, where a node can run at all: no test's clock runs."""
     if why_not() is None:
-        build_for(session, HERE, PROGRAMS)
+        build_for(session, HERE, PROGRAMS, images=True)
 
 
 @pytest.fixture(scope="session")
