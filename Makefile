@@ -78,7 +78,7 @@ test-controlplane: controlplane ## tests on a real Kubernetes API server
 	$(BIN)/pytest --durations=15 tests/controlplane $(PYTEST_ARGS)
 
 .PHONY: e2e
-e2e: controlplane ## charts and fake GPUs with git on a real kubelet (root; the first time it builds for 13 min)
+e2e: controlplane ## delivery and fake GPUs on a real kubelet (root; the first time it builds for 13 min)
 	$(BIN)/pytest -m e2e --durations=15 tests/e2e $(PYTEST_ARGS)
 
 .PHONY: nightly
