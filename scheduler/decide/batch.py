@@ -62,6 +62,8 @@ def as_a_whole(
         return None
     if any(len(one) != 1 or pod.map_text for one, pod in zip(wanted, pods, strict=True)):
         return None
+    if len(set(wanted)) == 1:
+        return None  # one after the other they fill as much as fits at all
     if _all_find_a_place(cluster, pods, profile):
         return None
     nodes = [
