@@ -100,14 +100,21 @@ def operator(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 
 @pytest.fixture(scope="module")
+def agent_kind() -> type[Agent]:
+    """The agent that a module wants; one with another has a fixture of this name."""
+    return Agent
+
+
+@pytest.fixture(scope="module")
 def agent(
     cp: ControlPlane,
     node: RealNode,
     operator: FakeOperator,
+    agent_kind: type[Agent],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Agent]:
     assert operator.pid
-    running = Agent(cp, node, tmp_path_factory.mktemp("agent"))
+    running = agent_kind(cp, node, tmp_path_factory.mktemp("agent"))
     running.install()
     running.start()
     yield running

@@ -30,7 +30,7 @@ from tests.e2e.delivered import (
     Delivery,
     Scheduler,
 )
-from tests.e2e.newcomers import LIMIT_S, Newcomers
+from tests.e2e.newcomers import Newcomers
 from tests.leftovers import API_KINDS, everything
 from tools.charts.helm import HelmFailed
 from tools.controlplane import ControlPlane, ControlPlaneError
@@ -106,9 +106,7 @@ def each_newcomer_is_let_in(story: Story, request: pytest.FixtureRequest) -> Ite
     if request.session.testsfailed > story.failed_before:
         pytest.fail("an earlier step of this story has failed", pytrace=False)
     yield
-    story.newcomers.wait_for_one()
-    assert story.newcomers.refused == []
-    assert story.newcomers.slowest_s < LIMIT_S
+    story.newcomers.were_let_in()
 
 
 def test_the_chart_with_its_default_values_becomes_two_ready_pods(

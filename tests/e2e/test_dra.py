@@ -77,18 +77,8 @@ class DraAgent(Agent):
 
 
 @pytest.fixture(scope="module")
-def agent(
-    cp: ControlPlane,
-    node: RealNode,
-    operator: FakeOperator,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[DraAgent]:
-    assert operator.pid
-    running = DraAgent(cp, node, tmp_path_factory.mktemp("agent"))
-    running.install()
-    running.start()
-    yield running
-    running.stop()
+def agent_kind() -> type[Agent]:
+    return DraAgent
 
 
 @pytest.fixture
