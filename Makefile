@@ -77,14 +77,9 @@ test-charts: controlplane ## charts and what is delivered with them, through the
 test-controlplane: controlplane ## tests on a real Kubernetes API server
 	$(BIN)/pytest --durations=15 tests/controlplane $(PYTEST_ARGS)
 
-# After a release was taken away the API server goes on with the Lease that the fence knew then
-# (docs/troubleshooting.md), so stories that end so have an API server after the others.
-OWN_PLANE := tests/e2e/test_argocd.py tests/e2e/test_certificates.py
-
 .PHONY: e2e
 e2e: controlplane ## delivery and fake GPUs on a real kubelet (root; the first time it builds for 13 min)
-	$(BIN)/pytest -m e2e --durations=15 tests/e2e $(OWN_PLANE:%=--ignore=%) $(PYTEST_ARGS)
-	$(BIN)/pytest -m e2e --durations=15 $(OWN_PLANE) $(PYTEST_ARGS)
+	$(BIN)/pytest -m e2e --durations=15 tests/e2e $(PYTEST_ARGS)
 
 .PHONY: nightly
 nightly: controlplane ## a search for new examples, a hundred kills, minutes of silence (long)

@@ -3,7 +3,8 @@
 The rules are client-go's (``tools/leaderelection``): a lease counts as expired only after
 it was seen unchanged for its whole duration on *our* monotonic clock; two clocks are never
 compared. What to do next is a pure function of what was seen; the loop below only does it.
-The lease's ``leaseTransitions`` is the epoch that every Binding carries.
+The lease's ``leaseTransitions`` is the epoch that every Binding carries. Terms only grow: the
+first one of a lease that is new or empty is a time, not zero (decision 0022).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 
 import msgspec
 import structlog
@@ -33,6 +34,9 @@ class Timings(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
 MARGIN_S = 3.0
 #: With short timings the margin is this part of the renew deadline.
 MARGIN_PART = 0.3
+
+#: A lease without a term begins with the seconds since then; 32 bits hold them until 2088.
+FIRST_TERM = datetime(2020, 1, 1, tzinfo=UTC)
 
 log = structlog.get_logger("leader")
 
@@ -177,10 +181,10 @@ class Elector:
     async def _write(self, lease: Lease | None, step: Step) -> None:
         now = micro_time(self._wall())
         old = lease.spec if lease else LeaseSpec()
-        known = old if lease or self._seen is None else self._seen[0]
-        transitions = known.lease_transitions or 0
         # A lease that somebody deleted goes on with a new term: terms never come twice.
-        if step is Step.ACQUIRE or known is not old:
+        known = old if lease or self._seen is None else self._seen[0]
+        transitions = known.lease_transitions or self._first_term()
+        if known.lease_transitions and (step is Step.ACQUIRE or known is not old):
             transitions += 1
         spec = LeaseSpec(
             holder_identity=self._me,
@@ -198,6 +202,9 @@ class Elector:
         if transitions != self.epoch or step is Step.CREATE:
             self._taken_at = self._clock()
         self.epoch = transitions
+
+    def _first_term(self) -> int:
+        return max(1, int((self._wall() - FIRST_TERM).total_seconds()))
 
     async def release(self) -> None:
         """Give the lease back, if it is ours, so that the next one need not wait for its end."""

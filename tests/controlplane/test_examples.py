@@ -78,6 +78,8 @@ def dra(
     upgraded.configure(yaml.safe_load(one(chart, "ConfigMap", "topology")["data"]["topology.yml"]))
     with upgraded, kube_scheduler(cp):
         yield terminal
+    # There only if the page was not played to its end: others compare all nodes.
+    terminal.type("kubectl delete --ignore-not-found -f examples/cluster/dra-node.yaml")
     terminal.type(f"kubectl delete -f cluster/{CLASSES}")
     terminal.type("kubectl delete resourceslices -l app.kubernetes.io/managed-by=fake-gpu-operator")
     operator.configure(yaml.safe_load(VALUES.read_text())["topology"])

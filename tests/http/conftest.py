@@ -10,6 +10,7 @@ import aiohttp
 import pytest
 
 from scheduler.watch.client import Client
+from tests.http.election import Leases
 from tests.http.fakeapi import FakeApi
 from tests.http.madeupkubelet import MadeUpKubelet
 
@@ -36,6 +37,11 @@ async def api() -> AsyncIterator[FakeApi]:
 async def client(api: FakeApi) -> AsyncIterator[Client]:
     async with aiohttp.ClientSession() as session:
         yield Client(Token(api.url + "/"), session)
+
+
+@pytest.fixture
+def leases(api: FakeApi) -> Leases:
+    return Leases(api)
 
 
 @pytest.fixture

@@ -3,122 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import random
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from scheduler.leader import Elector, Timings
+from scheduler.leader import Timings
 from scheduler.watch.client import Client
-from tests.http.fakeapi import FakeApi, failure, reset, status_body
-
-LEASES = "/apis/coordination.k8s.io/v1/namespaces/system/leases"
-LEASE = f"{LEASES}/gpu-scheduler"
-QUICK = Timings(lease_duration_s=1.0, renew_deadline_s=0.8, retry_period_s=0.02)
-
-
-class Leases:
-    """One lease, kept as the API server keeps it: a write needs the version that was read."""
-
-    def __init__(self, api: FakeApi) -> None:
-        self.lease: dict[str, Any] | None = None
-        self.writes: list[dict[str, Any]] = []
-        self._version = 0
-        self._written = asyncio.Event()
-        api.script(f"GET {LEASE}", self._get)
-        api.script(f"POST {LEASES}", self._create)
-        api.script(f"PUT {LEASE}", self._update)
-
-    @property
-    def spec(self) -> dict[str, Any]:
-        assert self.lease is not None
-        spec: dict[str, Any] = self.lease["spec"]
-        return spec
-
-    async def written(self) -> None:
-        """Wait for the next write."""
-        self._written.clear()
-        async with asyncio.timeout(10):
-            await self._written.wait()
-
-    def _store(self, lease: dict[str, Any]) -> web.Response:
-        self._version += 1
-        lease["metadata"]["resourceVersion"] = str(self._version)
-        self.lease = lease
-        self.writes.append(lease["spec"])
-        self._written.set()
-        return web.json_response(lease)
-
-    async def _get(self, _: web.Request) -> web.StreamResponse:
-        if self.lease is None:
-            return web.json_response(status_body(404, "NotFound"), status=404)
-        return web.json_response(self.lease)
-
-    async def _create(self, request: web.Request) -> web.StreamResponse:
-        if self.lease is not None:
-            return web.json_response(status_body(409, "AlreadyExists"), status=409)
-        return self._store(await request.json())
-
-    async def _update(self, request: web.Request) -> web.StreamResponse:
-        lease = await request.json()
-        if lease["metadata"]["resourceVersion"] != str(self._version):
-            return web.json_response(status_body(409, "Conflict"), status=409)
-        return self._store(lease)
-
-
-class Candidate:
-    """An elector, its clock and what it announced."""
-
-    def __init__(self, client: Client, name: str, **more: Any) -> None:
-        self.announced: list[bool] = []
-        self.changed = asyncio.Event()
-        self.shift_s = 0.0
-        options = {"timings": QUICK, **more}
-        self.elector = Elector(
-            client,
-            name="gpu-scheduler",
-            namespace="system",
-            identity=name,
-            clock=lambda: asyncio.get_running_loop().time() + self.shift_s,
-            wall=lambda: datetime(2026, 11, 27, tzinfo=UTC) + timedelta(seconds=len(name)),
-            rng=random.Random(1),
-            on_change=self._announce,
-            **options,
-        )
-
-    def _announce(self, leads: bool) -> None:
-        if not self.announced or self.announced[-1] is not leads:
-            self.announced.append(leads)
-            self.changed.set()
-
-    async def says(self, leads: bool) -> None:
-        """Wait until it announces this."""
-        async with asyncio.timeout(10):
-            while not self.announced or self.announced[-1] is not leads:
-                self.changed.clear()
-                await self.changed.wait()
-
-
-@asynccontextmanager
-async def running(*candidates: Candidate) -> AsyncIterator[None]:
-    tasks = [asyncio.create_task(one.elector.run()) for one in candidates]
-    try:
-        yield
-        assert not any(task.done() for task in tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-@pytest.fixture
-def leases(api: FakeApi) -> Leases:
-    return Leases(api)
+from tests.http.election import FIRST, LEASE, LEASES, QUICK, Candidate, Leases, running
+from tests.http.fakeapi import FakeApi, failure, reset
 
 
 async def test_the_first_one_creates_the_lease_and_keeps_it(leases: Leases, client: Client) -> None:
@@ -129,13 +23,13 @@ async def test_the_first_one_creates_the_lease_and_keeps_it(leases: Leases, clie
         await leases.written()
 
         assert one.elector.leads()
-        assert one.elector.epoch == 0
+        assert one.elector.epoch == FIRST
     assert leases.writes[0] == {
         "holderIdentity": "one",
         "leaseDurationSeconds": 1,
         "acquireTime": "2026-11-27T00:00:03.000000Z",
         "renewTime": "2026-11-27T00:00:03.000000Z",
-        "leaseTransitions": 0,
+        "leaseTransitions": FIRST,
     }
     assert leases.spec["holderIdentity"] == "one", "ending does not give it back"
 
@@ -166,8 +60,8 @@ async def test_a_standby_takes_over_from_a_dead_leader_with_a_new_term(
     async with running(two):
         await two.says(True)
 
-    assert (one.elector.epoch, two.elector.epoch) == (0, 1)
-    assert leases.spec["leaseTransitions"] == 1
+    assert (one.elector.epoch, two.elector.epoch) == (FIRST, FIRST + 1)
+    assert leases.spec["leaseTransitions"] == FIRST + 1
 
 
 async def test_a_lease_given_back_is_taken_at_once(leases: Leases, client: Client) -> None:
@@ -183,7 +77,7 @@ async def test_a_lease_given_back_is_taken_at_once(leases: Leases, client: Clien
     async with running(two):
         await two.says(True)
 
-    assert leases.spec["leaseTransitions"] == 1
+    assert leases.spec["leaseTransitions"] == FIRST + 1
 
 
 async def test_who_retires_leads_no_more_although_it_renews(leases: Leases, client: Client) -> None:
@@ -221,7 +115,7 @@ async def test_a_renewal_counts_from_before_it_was_asked_for(api: FakeApi, clien
 
     async def slowly(request: web.Request) -> web.StreamResponse:
         one.shift_s += QUICK.renew_deadline_s
-        return await (leases._create if request.method == "POST" else leases._update)(request)
+        return await (leases.create if request.method == "POST" else leases.update)(request)
 
     api.script(f"POST {LEASES}", slowly)
     api.script(f"PUT {LEASE}", slowly)
@@ -244,9 +138,9 @@ async def test_a_leader_that_cannot_renew_steps_down_before_its_deadline(
         await one.says(False)
         assert asyncio.get_running_loop().time() - renewed < QUICK.renew_deadline_s
 
-        api.script(f"PUT {LEASE}", leases._update)
+        api.script(f"PUT {LEASE}", leases.update)
         await one.says(True)
-    assert (one.elector.epoch, leases.spec["leaseTransitions"]) == (0, 0)
+    assert (one.elector.epoch, leases.spec["leaseTransitions"]) == (FIRST, FIRST)
     assert one.announced == [False, True, False, True]
 
 
@@ -281,7 +175,7 @@ async def test_one_failed_renewal_costs_nothing(
     one = Candidate(client, "one")
     async with running(one):
         await one.says(True)
-        api.script(f"PUT {LEASE}", answer, leases._update)
+        api.script(f"PUT {LEASE}", answer, leases.update)
         await leases.written()
 
         assert one.announced == [False, True]
@@ -380,19 +274,3 @@ async def test_an_address_goes_with_its_leader(leases: Leases, client: Client) -
     await again.elector.release()
 
     assert address_on(leases) is None
-
-
-async def test_a_term_never_comes_twice_even_if_the_lease_is_deleted(
-    leases: Leases, client: Client
-) -> None:
-    """Or a Binding of the former leader would pass as one of the next."""
-    one = Candidate(client, "one")
-    async with running(one):
-        await one.says(True)
-        async with running(two := Candidate(client, "two")):
-            await two.elector.round_ended()
-    leases.lease = None
-    async with running(two):
-        await two.says(True)
-
-    assert (one.elector.epoch, two.elector.epoch) == (0, 1)
