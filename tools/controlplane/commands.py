@@ -100,6 +100,8 @@ def controller_manager(layout: Layout, _options: Options) -> list[str]:
         f"--flex-volume-plugin-dir={layout.directory / 'volume-plugins'}",
         "--kube-api-qps=500",
         "--kube-api-burst=1000",
+        # Autoscalers look once a second; by default it would be every 15 s.
+        "--horizontal-pod-autoscaler-sync-period=1s",
     ]
 
 

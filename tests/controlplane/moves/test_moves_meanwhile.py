@@ -55,16 +55,28 @@ def evicted(here: Watcher, before: list[Json]) -> Json:
     return dict(ticket)
 
 
+def scale_down(here: Watcher) -> None:
+    here.client.patch(here.path("Deployment", "web"), {"spec": {"replicas": 1}})
+
+
+def let_an_autoscaler(here: Watcher) -> None:
+    """It needs no metrics for what its own limits demand."""
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    spec = {"scaleTargetRef": target, "minReplicas": 1, "maxReplicas": 1}
+    path = f"/apis/autoscaling/v2/namespaces/{here.namespace}/horizontalpodautoscalers"
+    here.client.create(path, {"metadata": {"name": "web"}, "spec": spec})
+
+
+@pytest.mark.parametrize("scale", [scale_down, let_an_autoscaler])
 def test_a_move_ends_when_the_owner_was_scaled_down_meanwhile(
-    here: Watcher, shut: Callable[[bool], None]
+    here: Watcher, shut: Callable[[bool], None], scale: Callable[[Watcher], None]
 ) -> None:
-    """As an autoscaler may do at any time."""
     before = degraded(here, deployment(here, "web"), 2)
     shut(True)
     free_the_slice(here)
     evicted(here, before)
 
-    here.client.patch(here.path("Deployment", "web"), {"spec": {"replicas": 1}})
+    scale(here)
 
     hears(here, "web", "MoveEnded", "scaled down to 1")
     no_ticket(here)
