@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.charts.rendering import FAKE, Json, config_file, objects, one, settings
+from tests.charts.rendering import FAKE, PLACES, Json, config_file, objects, one, settings
+from tools.charts.helm import HELMS, HelmFailed, template
+
+KUBELET = ("draPlugin.enabled=true", "devicePlugin.enabled=false")
+KWOK = ("kwokDraPlugin.enabled=true", "kwokGpuDevicePlugin.enabled=false")
+PARTS = "operatorConfig.dra.partitionable=true"
 
 
 def config(found: list[Json]) -> Json:
@@ -53,19 +58,107 @@ def test_either_switch_brings_the_classes(switch: str) -> None:
             ("draPlugin.enabled=true",), {"kubelet": "beside", "kwok": "none"}, id="kubelet"
         ),
         pytest.param(
-            ("draPlugin.enabled=true", "devicePlugin.enabled=false"),
-            {"kubelet": "instead", "kwok": "none"},
-            id="the-seeds-example",
+            ("draPlugin.enabled=true", "kwokDraPlugin.enabled=true"),
+            {"kubelet": "beside", "kwok": "beside"},
+            id="the-seeds-example-for-kwok",
+        ),
+        pytest.param(KUBELET, {"kubelet": "instead", "kwok": "none"}, id="the-seeds-example"),
+        pytest.param(KWOK, {"kubelet": "none", "kwok": "instead"}, id="kwok"),
+        pytest.param(
+            (*KWOK, PARTS),
+            {"kubelet": "none", "kwok": "instead", "partitionable": True},
+            id="in-parts",
         ),
         pytest.param(
-            ("kwokDraPlugin.enabled=true", "kwokGpuDevicePlugin.enabled=false"),
-            {"kubelet": "none", "kwok": "instead"},
-            id="kwok",
+            ("operatorConfig.dra.partitionable=false",), {"partitionable": False}, id="whole"
         ),
     ],
 )
 def test_the_switches_become_the_configuration(sets: tuple[str, ...], expected: Any) -> None:
     assert config(objects(FAKE, *settings(*sets))).get("dra") == expected
+
+
+@pytest.mark.parametrize("by", HELMS)
+@pytest.mark.parametrize(
+    ("sets", "where", "instead"),
+    [
+        pytest.param(
+            ("operatorConfig.dra.kubelet=instead",),
+            "operatorConfig.dra.kubelet",
+            "set draPlugin.enabled and devicePlugin.enabled",
+            id="dra-by-hand",
+        ),
+        pytest.param(
+            (*KUBELET, "operatorConfig.dra.kubelet=none"),
+            "operatorConfig.dra.kubelet",
+            "leave it out",
+            id="dra-by-hand-against-the-switch",
+        ),
+        pytest.param(
+            ("operatorConfig.dra.kwok=beside",),
+            "operatorConfig.dra.kwok",
+            "set kwokDraPlugin.enabled and kwokGpuDevicePlugin.enabled",
+            id="kwok-by-hand",
+        ),
+        pytest.param(
+            (*KUBELET, "operatorConfig.dra.registrarFolder=/registry"),
+            "operatorConfig.dra.registrarFolder",
+            "set devicePlugin.kubeletFolder",
+            id="a-folder-that-is-not-mounted",
+        ),
+        pytest.param(
+            (*KUBELET, "operatorConfig.dra.pluginsFolder=/plugins"),
+            "operatorConfig.dra.pluginsFolder",
+            "set devicePlugin.kubeletFolder",
+            id="another-folder-that-is-not-mounted",
+        ),
+        pytest.param(
+            ("operatorConfig.computeDomains.enabled=true",),
+            "operatorConfig.computeDomains.enabled",
+            "set computeDomainDraPlugin.enabled",
+            id="domains-by-hand",
+        ),
+        pytest.param(
+            ("operatorConfig.nodeResourceTopology.enabled=true",),
+            "operatorConfig.nodeResourceTopology.enabled",
+            "set statusExporter.nodeResourceTopology.enabled",
+            id="zones-by-hand",
+        ),
+        pytest.param(
+            ("operatorConfig.node.podResourcesFolder=/zones",),
+            "operatorConfig.node.podResourcesFolder",
+            "set statusExporter.podResources.enabled",
+            id="pod-resources-by-hand",
+        ),
+        pytest.param(
+            ("draPlugin.enabled=true", PARTS), PARTS, "devicePlugin.enabled=false", id="two-owners"
+        ),
+        pytest.param(
+            ("kwokDraPlugin.enabled=true", PARTS),
+            PARTS,
+            "kwokGpuDevicePlugin.enabled=false",
+            id="two-owners-on-kwok",
+        ),
+        pytest.param((PARTS,), PARTS, "draPlugin.enabled=true", id="parts-without-dra"),
+        pytest.param(
+            ("kwokGpuDevicePlugin.enabled=false",),
+            "kwokGpuDevicePlugin.enabled=false",
+            "set kwokDraPlugin.enabled=true too",
+            id="nobody-offers-kwoks-gpus",
+        ),
+    ],
+)
+def test_what_would_do_nothing_or_give_gpus_two_owners_is_refused(
+    sets: tuple[str, ...], where: str, instead: str, by: str
+) -> None:
+    """In one line that begins with the value and says what to set."""
+    release, namespace = PLACES[FAKE.name]
+    with pytest.raises(HelmFailed) as refused:
+        template(FAKE, release=release, namespace=namespace, words=settings(*sets), by=by)
+    (line,) = [each for each in str(refused.value).splitlines() if "validation.yaml" in each]
+    _, _, said = line.partition("validation.yaml:")
+    assert f" {where}: " in said
+    assert instead in said
 
 
 @pytest.mark.contract("S1-66")
