@@ -12,19 +12,17 @@ from __future__ import annotations
 import argparse
 import http.client
 import re
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from bench.contestants import apply_roles
 from bench.load import node, pod
 from bench.observer import Observer, dumps, percentile
+from bench.plane import without_kubelets
 from bench.throughput import Namespace, finished, load, usage
 from gpuctl.product import Product
 from tools.controlplane import ControlPlane, wait_until
-from tools.controlplane.commands import API_SERVER, ETCD
 from tools.controlplane.ports import LOOPBACK
 from tools.controlplane.process import Running
 
@@ -176,22 +174,15 @@ def main() -> None:
     parser.add_argument("--pods", type=int, default=10_000)
     parser.add_argument("--nodes", type=int, default=1000)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        plane = ControlPlane.start(
-            Path(folder) / "plane",
-            components={ETCD, API_SERVER},
-            kwok=False,
-            disable_admission=["TaintNodesByCondition"],
-        )
-        with plane:
-            apply_roles(plane)
-            make_nodes(plane, options.nodes)
-            product = Product(plane, Path(folder) / "product")
-            product.start(webhook=False)
-            try:
-                print(dumps(rounded(run(plane, product, options))), flush=True)
-            finally:
-                product.close()
+    with without_kubelets() as (plane, directory):
+        apply_roles(plane)
+        make_nodes(plane, options.nodes)
+        product = Product(plane, directory / "product")
+        product.start(webhook=False)
+        try:
+            print(dumps(rounded(run(plane, product, options))), flush=True)
+        finally:
+            product.close()
 
 
 if __name__ == "__main__":

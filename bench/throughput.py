@@ -16,7 +16,6 @@ import itertools
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -25,8 +24,8 @@ from typing import Any
 from bench.contestants import Contestant, KubeScheduler, Ours, apply_roles
 from bench.load import pod
 from bench.observer import Observer, dumps, percentile
+from bench.plane import without_kubelets
 from tools.controlplane import ControlPlane, wait_until
-from tools.controlplane.commands import API_SERVER, ETCD
 from tools.controlplane.process import Running, tail
 
 GPUS = 8
@@ -199,20 +198,10 @@ def main() -> None:
     parser.add_argument("--live-pods", type=int, default=1000)
     parser.add_argument("--live-rate", type=float, default=100.0, help="pods/s; 0: no live rounds")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        directory = Path(folder)
-        # Nobody heartbeats for these nodes: without the plugin and the node controller they
-        # stay as ready as they were made.
-        plane = ControlPlane.start(
-            directory / "plane",
-            components={ETCD, API_SERVER},
-            kwok=False,
-            disable_admission=["TaintNodesByCondition"],
-        )
-        with plane:
-            apply_roles(plane)
-            finished(load(plane, "nodes", str(options.nodes), str(GPUS)))
-            print(dumps(compete(plane, directory, options)), flush=True)
+    with without_kubelets() as (plane, directory):
+        apply_roles(plane)
+        finished(load(plane, "nodes", str(options.nodes), str(GPUS)))
+        print(dumps(compete(plane, directory, options)), flush=True)
 
 
 if __name__ == "__main__":

@@ -19,25 +19,22 @@ import argparse
 import random
 import statistics
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from bench import echo, floor
 from bench.handler import Handler
 from bench.load import name_of, node, pod
 from bench.observer import Observer, dumps, percentile
+from bench.plane import without_kubelets
 from bench.throughput import Namespace, finished, load
 from gpuctl.product import Product
 from tools.controlplane import Client, ControlPlane
-from tools.controlplane.commands import API_SERVER, ETCD
 
 NODES = 1000
-BOUND_S = 180.0
 #: Between creations one at a time: the pod before is placed by then.
 PAUSE_S = 0.02
 ECHOES = 1000
@@ -200,24 +197,17 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="one short round; about a minute")
     parser.set_defaults(**(QUICK if "--quick" in sys.argv else {}))
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        plane = ControlPlane.start(
-            Path(folder) / "plane",
-            components={ETCD, API_SERVER},
-            kwok=False,
-            disable_admission=["TaintNodesByCondition"],
-        )
-        with plane:
-            make_nodes(plane)
-            # Nobody makes it here, and the product tries itself out with a pod.
-            accounts = "/api/v1/namespaces/default/serviceaccounts"
-            plane.client.create(accounts, {"metadata": {"name": "default"}})
-            with Product(plane, Path(folder) / "product") as product:
-                rounds = []
-                for _ in range(options.rounds):
-                    rounds.append(median([one_round(plane, product, options)]))
-                    print(dumps(rounds[-1]), flush=True)
-            print(dumps(median(rounds)), flush=True)
+    with without_kubelets() as (plane, directory):
+        make_nodes(plane)
+        # Nobody makes it here, and the product tries itself out with a pod.
+        accounts = "/api/v1/namespaces/default/serviceaccounts"
+        plane.client.create(accounts, {"metadata": {"name": "default"}})
+        with Product(plane, directory / "product") as product:
+            rounds = []
+            for _ in range(options.rounds):
+                rounds.append(median([one_round(plane, product, options)]))
+                print(dumps(rounds[-1]), flush=True)
+        print(dumps(median(rounds)), flush=True)
 
 
 if __name__ == "__main__":

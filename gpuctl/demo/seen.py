@@ -24,10 +24,6 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[Row]
     usage: list[table.Usage]
 
-    def placed(self) -> int:
-        """How many pods have a node."""
-        return sum(row.node is not None for row in self.rows)
-
 
 def look(nodes: Iterable[Raw], pods: Iterable[Raw]) -> Seen:
     """Read one look from the API's objects."""

@@ -41,7 +41,6 @@ __all__ = [
     "fits",
     "flaw",
     "is_legal",
-    "is_maximal",
     "is_profile",
     "layout_of",
     "layouts",
@@ -106,11 +105,6 @@ def flaw(board: Board, layout: Layout) -> str | None:
         taken |= profile.kind.mask(start)
         has_media |= profile.kind.is_media
     return None
-
-
-def is_maximal(board: Board, layout: Layout) -> bool:
-    """Whether nothing more can be cut."""
-    return not any(capacity(board, layout).values())
 
 
 def layouts(board: Board, profiles: Iterable[Profile] | None = None) -> Iterator[Layout]:

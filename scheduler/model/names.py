@@ -79,7 +79,6 @@ MIG_PREFIX: Final = "nvidia.com/mig-"
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
 PODS: Final = "pods"
-EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 
 CUDA_ENV: Final = "CUDA_VISIBLE_DEVICES"
 

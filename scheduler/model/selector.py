@@ -19,7 +19,6 @@ import msgspec
 
 NO_SCHEDULE: Final = "NoSchedule"
 NO_EXECUTE: Final = "NoExecute"
-PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 #: Effects that keep a pod off a node; PreferNoSchedule only makes it less welcome.
 HARD_EFFECTS: Final = (NO_SCHEDULE, NO_EXECUTE)
 

@@ -135,7 +135,3 @@ class Tickets:
     def of_workload(self, workload: str) -> Ticket | None:
         """The open ticket of a workload, if there is one."""
         return next((one for one in self._open.values() if one.workload == workload), None)
-
-    def matches(self, match: Match) -> bool:
-        """Whether any open ticket is good for such pods."""
-        return any(one.match == match for one in self._open.values())

@@ -146,16 +146,6 @@ async def reset(request: web.Request) -> web.StreamResponse:
     return web.Response()
 
 
-def then_reset(effect: Callable[[], None]) -> Answer:
-    """The server does what was asked, and the connection breaks before it can say so."""
-
-    async def answer(request: web.Request) -> web.StreamResponse:
-        effect()
-        return await reset(request)
-
-    return answer
-
-
 class Stream:
     """A watch: writes its pieces, then ends, hangs or breaks."""
 
