@@ -59,7 +59,7 @@ format: $(STAMP) ## let ruff format and sort imports
 	$(BIN)/ruff check --fix $(CODE)
 
 .PHONY: test
-test: test-unit test-charts test-controlplane ## every test: unit and property first, then with real programs
+test: test-unit test-charts test-controlplane ## every test without root: unit and property first, then with real programs
 
 .PHONY: controlplane
 controlplane: $(STAMP) ## find or build the Kubernetes programs (the first time takes minutes)
