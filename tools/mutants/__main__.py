@@ -117,6 +117,9 @@ def baseline(guards: list[Guard]) -> bool:
 def main(words: list[str]) -> int:
     """Run, print a table, say how it ended."""
     guards = [guard for guard in read() if all(word in guard.guard for word in words)]
+    if not guards:
+        print(f"no guard's name in tools/mutants/guards.yaml has {' and '.join(map(repr, words))}")
+        return 2
     started = time.monotonic()
     if not baseline(guards):
         print("the tests fail with every guard in place")
