@@ -126,6 +126,22 @@ def test_a_set_names_charts_that_exist_and_leaves_to_the_product_what_it_writes(
     assert ignored == {"Deployment", "Pod", "MutatingWebhookConfiguration", "Secret", "Lease"}
 
 
+@pytest.mark.parametrize("path", SETS, ids=lambda path: path.stem)
+def test_a_clusters_applications_are_called_the_same_by_every_set_and_stage(path: Any) -> None:
+    """What has another name is another Application: it goes, and takes the product along."""
+    spec = yaml.safe_load(path.read_text(encoding="utf-8"))["spec"]
+    cluster = {"nameNormalized": "local-cluster", "server": "https://kubernetes.default.svc"}
+    named = {
+        (element["component"], expand(spec["template"], cluster | element)["metadata"]["name"])
+        for element in elements(spec)
+    }
+    assert ("scheduler", "local-cluster-gpu-scheduler") in named
+    assert named <= {
+        ("scheduler", "local-cluster-gpu-scheduler"),
+        ("test-service", "local-cluster-gpu-test-service"),
+    }
+
+
 @pytest.mark.contract("S2-26", "S2-B15")
 def test_the_cluster_secret_carries_the_labels_that_the_sets_look_for() -> None:
     secret = load("local-cluster-secret.yaml")
