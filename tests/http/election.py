@@ -19,6 +19,8 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/system/leases"
 LEASE = f"{LEASES}/gpu-scheduler"
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
 QUICK = Timings(lease_duration_s=1.0, renew_deadline_s=0.8, retry_period_s=0.02)
+#: Nothing runs out, however slow the machine is.
+PATIENT = Timings(lease_duration_s=60.0, renew_deadline_s=40.0, retry_period_s=0.02)
 #: What a candidate whose name has three letters calls the first term of a new lease.
 FIRST = int((NOW + timedelta(seconds=3) - FIRST_TERM).total_seconds())
 

@@ -9,9 +9,8 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from scheduler.leader import Timings
 from scheduler.watch.client import Client
-from tests.http.election import FIRST, LEASE, LEASES, QUICK, Candidate, Leases, running
+from tests.http.election import FIRST, LEASE, LEASES, PATIENT, QUICK, Candidate, Leases, running
 from tests.http.fakeapi import FakeApi, failure, reset
 
 
@@ -36,7 +35,7 @@ async def test_the_first_one_creates_the_lease_and_keeps_it(leases: Leases, clie
 
 @pytest.mark.contract("S2-B12")
 async def test_of_two_exactly_one_leads_at_any_moment(leases: Leases, client: Client) -> None:
-    one, two = Candidate(client, "one"), Candidate(client, "two")
+    one, two = (Candidate(client, name, timings=PATIENT) for name in ("one", "two"))
     async with running(one, two):
         for _ in range(30):
             await leases.written()
@@ -65,8 +64,7 @@ async def test_a_standby_takes_over_from_a_dead_leader_with_a_new_term(
 
 
 async def test_a_lease_given_back_is_taken_at_once(leases: Leases, client: Client) -> None:
-    patient = Timings(lease_duration_s=60.0, renew_deadline_s=40.0, retry_period_s=0.02)
-    one, two = (Candidate(client, name, timings=patient) for name in ("one", "two"))
+    one, two = (Candidate(client, name, timings=PATIENT) for name in ("one", "two"))
     async with running(one):
         await one.says(True)
         one.elector.retire()
@@ -160,8 +158,7 @@ async def test_the_lead_runs_out_by_itself_while_no_answer_comes(
 async def test_a_conflict_means_that_somebody_was_quicker(
     api: FakeApi, leases: Leases, client: Client
 ) -> None:
-    patient = Timings(lease_duration_s=60.0, renew_deadline_s=40.0, retry_period_s=0.02)
-    one = Candidate(client, "one", timings=patient)
+    one = Candidate(client, "one", timings=PATIENT)
     async with running(one):
         await one.says(True)
         api.script(f"PUT {LEASE}", failure(409, "Conflict"))
