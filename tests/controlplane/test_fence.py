@@ -21,7 +21,6 @@ FENCE = ROOT / "cluster/fencing-policy.yaml"
 NAMESPACE = "gpu-scheduler-system"
 Remove = Callable[[ControlPlane, str], None]
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/gpu-scheduler"
-POLICY = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/gpu-scheduler-fencing"
 
 
 @pytest.fixture(scope="module")

@@ -169,7 +169,7 @@ async def test_a_conflict_means_that_somebody_was_quicker(
 async def test_one_failed_renewal_costs_nothing(
     api: FakeApi, leases: Leases, client: Client, answer: Any
 ) -> None:
-    one = Candidate(client, "one")
+    one = Candidate(client, "one", timings=PATIENT)
     async with running(one):
         await one.says(True)
         api.script(f"PUT {LEASE}", answer, leases.update)
