@@ -13,7 +13,7 @@ import yaml
 from gpuctl.product import LEASE, ROOT, START_S, ProductError, merged
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.ports import LOOPBACK, free_ports
-from tools.controlplane.process import Running, start, tail
+from tools.controlplane.process import Running, put_aside, start, tail
 
 NAMESPACE: Final = "gpu-operator"
 APPLY: Final = "application/apply-patch+yaml"
@@ -70,10 +70,15 @@ class FakeOperator:
         path.write_text(yaml.safe_dump(self._config), encoding="utf-8")
         kubeconfig = self._plane.kubeconfig_for(ACCOUNT)
         words = ["fakegpu", "controller", "--config", str(path), "--kubeconfig", str(kubeconfig)]
+        put_aside(self._log)
         self._program = start(
             "fakegpu", [sys.executable, "-m", *words], log=self._log, home=self._directory
         )
-        wait_until(self._is_ready, what="fakegpu to fill its caches", timeout_s=START_S)
+        try:
+            wait_until(self._is_ready, what="fakegpu to fill its caches", timeout_s=START_S)
+        except BaseException:  # an interrupt too leaves nothing running
+            self.stop()
+            raise
 
     def stop(self) -> None:
         """End it as the kubelet would."""

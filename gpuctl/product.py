@@ -19,7 +19,7 @@ import yaml
 
 from tools.controlplane import ControlPlane, ControlPlaneError, wait_until
 from tools.controlplane.ports import LOOPBACK, free_ports
-from tools.controlplane.process import Running, start, tail
+from tools.controlplane.process import Running, put_aside, start, tail
 from webhook.configuration import NAME, webhook_configuration
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -33,7 +33,7 @@ MANIFESTS: Final = (
     "fencing-policy.yaml",
     "flow-schemas.yaml",
 )
-START_S: Final = 30.0
+START_S: Final = 60.0
 #: What a scheduler says once it is clear whether it decides.
 SETTLED: Final = ("leading", "another replica leads")
 #: Short enough that a takeover does not hold up a demo or a test.
@@ -94,7 +94,15 @@ class Product:
         """Apply the manifests, start both programs, register the webhook once it answers.
 
         The first pod already meets a scheduler that decides, here or in another replica.
+        Where a step fails, those before it are undone.
         """
+        try:
+            self._start_all(webhook=webhook)
+        except BaseException:  # an interrupt too leaves nothing running
+            self.close()
+            raise
+
+    def _start_all(self, *, webhook: bool) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
         for name in MANIFESTS:
             self.plane.kubectl("apply", "-f", str(ROOT / "cluster" / name))
@@ -195,8 +203,7 @@ class Product:
     def _start(self, name: str, words: list[str]) -> None:
         command = [sys.executable, "-m", *words]
         log = self._log_path(name)
-        if log.exists():  # the log of its former life is kept, for whoever asks why it ended
-            log.replace(log.with_suffix(".former.log"))
+        put_aside(log)
         self._programs[name] = start(
             name, command, log=log, home=self.directory, leashed=self._leashed
         )

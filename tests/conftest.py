@@ -1,7 +1,8 @@
 """What holds for every test: the folder says what a test needs, and chance can be repeated.
 
 Tests below tests/controlplane get the marker ``controlplane``; so ``-m "not controlplane"`` is
-always right, and nobody has to remember the marker.
+always right, and nobody has to remember the marker. With the marker comes more time: real programs
+are started in it, on machines that may be several times slower than ours.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import settings
 
 CONTROLPLANE = Path(__file__).parent / "controlplane"
+CONTROLPLANE_S = 300
 
 # No deadline: on a shared machine a slow example is the neighbour's fault. A failure prints the
 # line that repeats it. The quick run says the same of the same commit; the search for new examples
@@ -28,3 +30,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if CONTROLPLANE in item.path.parents:
             item.add_marker("controlplane")
+            # At the end: what a test says for itself comes first.
+            item.add_marker(pytest.mark.timeout(CONTROLPLANE_S), append=True)

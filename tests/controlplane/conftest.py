@@ -99,8 +99,8 @@ def kwok_node(cp: ControlPlane) -> Iterator[MakeNode]:
         return name
 
     yield make
-    for name in names:
-        cp.client.delete(f"/api/v1/nodes/{name}")
+    for name in names:  # a test may have failed before one was made, or have deleted it
+        cp.client.delete_if_there(f"/api/v1/nodes/{name}")
     gone = f"the nodes {', '.join(names)} to be gone"
     cp.client.wait_for(
         "/api/v1/nodes",

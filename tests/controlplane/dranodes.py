@@ -64,7 +64,7 @@ class Dra(Nodes):
         """The devices that a pod's claims were allocated, once it is bound."""
         path = f"/api/v1/namespaces/{namespace}/pods/{name}"
         seen = self.client.wait_for(
-            path, lambda one: "nodeName" in one["spec"], what=f"{name} to be bound", timeout_s=20
+            path, lambda one: "nodeName" in one["spec"], what=f"{name} to be bound"
         )
         status = seen["status"]
         names = [one["resourceClaimName"] for one in status.get("resourceClaimStatuses", ())]
@@ -87,8 +87,9 @@ class Dra(Nodes):
 @contextmanager
 def kube_scheduler(cp: ControlPlane) -> Iterator[None]:
     """The real one, for as long as the block lasts."""
-    cp.start_process("kube-scheduler")
     try:
+        cp.start_process("kube-scheduler")
         yield
     finally:
-        cp.stop_process("kube-scheduler")
+        if "kube-scheduler" in cp.processes:  # it may not have got that far
+            cp.stop_process("kube-scheduler")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
 
-from gpuctl.fakeoperator import NAMESPACE
+from gpuctl.fakeoperator import NAMESPACE, FakeOperator
 from tests.controlplane.workloads import Json
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.client import ApiError
@@ -33,6 +34,16 @@ def wait_kind(cp: ControlPlane, path: str) -> None:
     wait_until(is_served, what=f"{path} to be served")
 
 
+@contextmanager
+def killed(operator: FakeOperator) -> Iterator[None]:
+    """Without the operator for as long as the block lasts, as after a crash; then it is back."""
+    operator.kill()
+    try:
+        yield
+    finally:
+        operator.start()
+
+
 class Nodes:
     """Looks at nodes, and changes them as users do."""
 
@@ -43,7 +54,7 @@ class Nodes:
         body = {"metadata": {"labels": labels or {}, "annotations": notes or {}}}
         self.client.patch(f"/api/v1/nodes/{name}", body)
 
-    def wait(self, name: str, what: str, check: NodeCheck, timeout_s: float = 15.0) -> Json:
+    def wait(self, name: str, what: str, check: NodeCheck, timeout_s: float = 60.0) -> Json:
         node: Json = self.client.wait_for(
             f"/api/v1/nodes/{name}",
             lambda seen: seen is not None and check(seen),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -11,11 +12,15 @@ from gpuctl.product import ROOT
 from tools.controlplane import ControlPlane
 
 
+def whole_lines(log: Path | None) -> list[str]:
+    """An audit log by its lines; half a last line is not there yet."""
+    assert log is not None, "the control plane was started with an audit log"
+    return log.read_text(encoding="utf-8").rpartition("\n")[0].splitlines()
+
+
 def audited(cp: ControlPlane, user: str) -> list[dict[str, Any]]:
     """The API server's own record of what a user did."""
-    assert cp.audit_log is not None
-    lines = cp.audit_log.read_text(encoding="utf-8").splitlines()
-    events = [json.loads(line) for line in lines]
+    events = [json.loads(line) for line in whole_lines(cp.audit_log)]
     return [event for event in events if event["user"]["username"] == user]
 
 

@@ -8,11 +8,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Final
 
 from gpuctl.product import ROOT
 from tests.sessions import Step, alike
 from tools.charts import helm
 from tools.controlplane import ControlPlane
+
+ASKED_AGAIN_MAX: Final = 20
 
 
 class Terminal:
@@ -37,14 +40,23 @@ class Terminal:
             capture_output=True,
             text=True,
             check=False,
-            timeout=90,
+            timeout=240,
         )
 
     def play(self, step: Step) -> None:
         """Type a step's command; it prints what is shown, but for what is made up each time."""
-        ended = self.type(step.command)
+        ended = self._answered(step.command)
         printed = ended.stdout + ended.stderr
         said = f"$ {step.command}\n{printed}"
         assert alike(printed.splitlines()) == alike(step.shown), said
         is_refused = any(line.startswith("error: ") for line in step.shown)
         assert (ended.returncode != 0) == is_refused, said
+
+    def _answered(self, command: str) -> subprocess.CompletedProcess[str]:
+        """A pod that is being replaced is not there for a moment: who waits for it asks again."""
+        ended = self.type(command)
+        for _ in range(ASKED_AGAIN_MAX):
+            if not command.startswith("kubectl wait ") or "(NotFound)" not in ended.stderr:
+                break
+            ended = self.type(command)
+        return ended

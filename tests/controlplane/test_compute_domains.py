@@ -11,6 +11,7 @@ from gpuctl.fakeoperator import FakeOperator
 from gpuctl.product import ROOT
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.dranodes import ROLES, Dra, claiming, kube_scheduler
+from tests.controlplane.gpunodes import wait_kind
 from tests.controlplane.workloads import Json, Watcher
 from tools.controlplane import ControlPlane, ControlPlaneError
 
@@ -18,6 +19,7 @@ POOL = "run.ai/simulated-gpu-node-pool"
 CRD, CLASSES = "crd-computedomains.yaml", "fakegpu-domains-classes.yaml"
 OFFERS = (ROLES, "fakegpu-domains-rbac.yaml", CRD, CLASSES)
 DRIVER = "compute-domain.nvidia.com"
+KIND = "/apis/resource.nvidia.com/v1beta1/computedomains"
 
 
 @pytest.fixture(scope="module")
@@ -25,13 +27,17 @@ def operator(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iter
     """With compute domains, and without DRA of GPUs."""
     on = {"computeDomains": {"enabled": True}}
     running = FakeOperator(cp, tmp_path_factory.mktemp("fakegpu"), config=on)
-    running.install(*OFFERS)
-    running.configure({"nodePools": {"gb": {"gpu": {"profile": "gb200"}}}})
-    with running:
-        yield running
-        # While somebody is there who takes the finalizers off.
-        for name in (CRD, CLASSES):
-            cp.kubectl("delete", "-f", str(ROOT / "cluster" / name))
+    try:
+        running.install(*OFFERS)
+        wait_kind(cp, KIND)
+        running.configure({"nodePools": {"gb": {"gpu": {"profile": "gb200"}}}})
+        with running:
+            yield running
+            # While somebody is there who takes the finalizers off.
+            cp.kubectl("delete", "-f", str(ROOT / "cluster" / CRD))
+    finally:
+        for name in (CLASSES, CRD):
+            cp.kubectl("delete", "--ignore-not-found", "-f", str(ROOT / "cluster" / name))
 
 
 class Domains(Dra):

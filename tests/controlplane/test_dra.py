@@ -11,8 +11,9 @@ from gpuctl.fakeoperator import FakeOperator
 from gpuctl.product import ROOT
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.dranodes import CLASSES, ROLES, Dra, claim_spec, claiming, kube_scheduler
+from tests.controlplane.gpunodes import killed
 from tests.controlplane.workloads import Json, Watcher, pod
-from tools.controlplane import ControlPlane, FakeNode, add_nodes
+from tools.controlplane import ControlPlane
 
 POOL = "run.ai/simulated-gpu-node-pool"
 FAILURES = "gpu-scheduler.io/fake-failures"
@@ -34,11 +35,13 @@ DEVICE = re.compile(r"^gpu-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a
 def operator(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeOperator]:
     dra = {"dra": {"kwok": "instead"}}
     running = FakeOperator(cp, tmp_path_factory.mktemp("fakegpu"), config=dra)
-    running.install(ROLES, CLASSES)
-    running.configure({"nodePools": POOLS})
-    with running:
-        yield running
-    cp.kubectl("delete", "-f", str(ROOT / "cluster" / CLASSES))
+    try:
+        running.install(ROLES, CLASSES)
+        running.configure({"nodePools": POOLS})
+        with running:
+            yield running
+    finally:
+        cp.kubectl("delete", "--ignore-not-found", "-f", str(ROOT / "cluster" / CLASSES))
 
 
 @pytest.fixture
@@ -88,14 +91,13 @@ def test_a_kwok_nodes_gpus_are_published_and_follow_its_topology(
 
 
 def test_slices_of_a_node_that_went_while_nobody_looked_go_too(
-    operator: FakeOperator, nodes: Dra, cp: ControlPlane
+    operator: FakeOperator, nodes: Dra, kwok_node: MakeNode, cp: ControlPlane
 ) -> None:
-    add_nodes(cp.client, [FakeNode(name="dra-gone", labels={POOL: "default"})])
+    kwok_node("dra-gone", labels={POOL: "default"})
     nodes.wait_devices("dra-gone", 2)
-    operator.kill()
-    cp.client.delete("/api/v1/nodes/dra-gone")
 
-    operator.start()
+    with killed(operator):
+        cp.client.delete("/api/v1/nodes/dra-gone")
 
     nodes.wait_slices("dra-gone", "nothing", lambda seen: seen == [])
 

@@ -21,15 +21,17 @@ POOL = "run.ai/simulated-gpu-node-pool"
 def nodes(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dra]:
     dra = {"dra": {"kwok": "instead", "partitionable": True}}
     running = FakeOperator(cp, tmp_path_factory.mktemp("fakegpu"), config=dra)
-    running.install(ROLES, CLASSES)
     pools = {
         "one": {"gpus": [{"type": "a100", "count": 1}]},
         "nine": {"gpus": [{"type": "h200", "count": 9}, {"type": "t4", "count": 1}]},
     }
-    running.configure({"nodePools": pools})
-    with running:
-        yield Dra(cp)
-    cp.kubectl("delete", "-f", str(ROOT / "cluster" / CLASSES))
+    try:
+        running.install(ROLES, CLASSES)
+        running.configure({"nodePools": pools})
+        with running:
+            yield Dra(cp)
+    finally:
+        cp.kubectl("delete", "--ignore-not-found", "-f", str(ROOT / "cluster" / CLASSES))
 
 
 def is_complete(slices: list[Json]) -> bool:
@@ -90,5 +92,8 @@ def test_parts_are_cut_as_they_are_allocated_and_exclude_the_whole(
         for name in ("has-4g", "has-3g", "wants-3g"):
             here.client.delete(here.path("Pod", name), {"gracePeriodSeconds": 0})
         assert nodes.given(namespace, "wants-whole")[0].startswith("gpu-")
-    nodes.wait("dra-one", "a whole GPU", lambda _: "pod: wants-whole" in nodes.topology("dra-one"))
-    assert cut() == []
+    nodes.wait(
+        "dra-one",
+        "a whole GPU",
+        lambda _: "pod: wants-whole" in nodes.topology("dra-one") and cut() == [],
+    )

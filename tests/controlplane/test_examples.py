@@ -55,14 +55,16 @@ def terminal(
     home = tmp_path_factory.mktemp("examples")
     typed = Terminal(cp, home / "terminal")
     with Product(cp, home / "product", config=CONFIG):
-        for step in steps((EXAMPLES / "README.md").read_text()):
-            typed.play(step)
-        _wait_for_nodes(cp)
-        cp.wait_for_service_account("gpu-examples")
-        yield typed
-        # Pods before their nodes: without a kubelet nobody confirms their end.
-        typed.type("kubectl delete namespace gpu-examples")
-        typed.type("kubectl delete -f examples/cluster/nodes.yaml")
+        try:
+            for step in steps((EXAMPLES / "README.md").read_text()):
+                typed.play(step)
+            _wait_for_nodes(cp)
+            cp.wait_for_service_account("gpu-examples")
+            yield typed
+        finally:
+            # Pods before their nodes: without a kubelet nobody confirms their end.
+            typed.type("kubectl delete namespace gpu-examples")
+            typed.type("kubectl delete --ignore-not-found -f examples/cluster/nodes.yaml")
 
 
 @pytest.fixture
@@ -72,18 +74,22 @@ def dra(
     """The same cluster after an upgrade of the fake GPUs' chart to DRA, with a kube-scheduler."""
     chart = objects(FAKE, "--values", VALUES, "--values", DRA_VALUES)
     config = yaml.safe_load(config_file(chart))
+    pools = yaml.safe_load(one(chart, "ConfigMap", "topology")["data"]["topology.yml"])
     operator.stop()
     upgraded = FakeOperator(cp, tmp_path, config={"dra": config["dra"]})
-    upgraded.install(ROLES, CLASSES)
-    upgraded.configure(yaml.safe_load(one(chart, "ConfigMap", "topology")["data"]["topology.yml"]))
-    with upgraded, kube_scheduler(cp):
-        yield terminal
-    # There only if the page was not played to its end: others compare all nodes.
-    terminal.type("kubectl delete --ignore-not-found -f examples/cluster/dra-node.yaml")
-    terminal.type(f"kubectl delete -f cluster/{CLASSES}")
-    terminal.type("kubectl delete resourceslices -l app.kubernetes.io/managed-by=fake-gpu-operator")
-    operator.configure(yaml.safe_load(VALUES.read_text())["topology"])
-    operator.start()
+    try:
+        upgraded.install(ROLES, CLASSES)
+        upgraded.configure(pools)
+        with upgraded, kube_scheduler(cp):
+            yield terminal
+    finally:
+        # There only if the page was not played to its end.
+        terminal.type("kubectl delete --ignore-not-found -f examples/cluster/dra-node.yaml")
+        terminal.type(f"kubectl delete --ignore-not-found -f cluster/{CLASSES}")
+        ours = "app.kubernetes.io/managed-by=fake-gpu-operator"
+        terminal.type(f"kubectl delete resourceslices -l {ours}")
+        operator.configure(yaml.safe_load(VALUES.read_text())["topology"])
+        operator.start()
     _wait_for_nodes(cp)
 
 
@@ -99,7 +105,6 @@ def _wait_for_nodes(plane: ControlPlane) -> None:
             >= OFFERS.items()
         ),
         what="the examples' nodes to show their fake GPUs",
-        timeout_s=30.0,
     )
 
 
@@ -120,8 +125,12 @@ def _play(folder: str, terminal: Terminal, cp: ControlPlane) -> None:
     session = steps((EXAMPLES / folder / "README.md").read_text())
     assert session, "a page without a session shows nothing"
 
-    for step in session:
-        terminal.play(step)
+    try:
+        for step in session:
+            terminal.play(step)
+    finally:
+        # There only if the page was not played to its end; the next page needs the room.
+        terminal.type(f"kubectl delete --ignore-not-found --wait=false -f examples/{folder}")
 
     pods = "/api/v1/namespaces/gpu-examples/pods"
     cp.client.wait_for(pods, lambda seen: not seen["items"], what=f"the pods of {folder} to go")

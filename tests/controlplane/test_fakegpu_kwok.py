@@ -153,7 +153,7 @@ def test_a_pod_is_as_busy_as_its_script_says_at_that_moment(
     kwok_node("fk-script", labels={POOL: "two"})
     nodes.wait_offer("fk-script", {GPU: "2"})
     here = Watcher(cp, namespace)
-    script = {"gpu-scheduler.io/fake-utilization": "11 for 2s, 22 for 1s, 33-44 for 1h"}
+    script = {"gpu-scheduler.io/fake-utilization": "11 for 6s, 22 for 4s, 33-44 for 1h"}
 
     here.create(pod("p", limits={GPU: "1"}, nodeName="fk-script", annotations=script))
 
@@ -207,7 +207,9 @@ def test_a_pod_that_asks_for_more_than_one_share_is_refused_as_the_kubelet_would
         assert "pod: before" in nodes.topology("fk-shared")
         assert "pod: greedy" not in nodes.topology("fk-shared")
     finally:
-        cp.kubectl("delete", "configmap", "-n", "kube-system", "device-plugin-config")
+        cp.kubectl(
+            "delete", "configmap", "-n", "kube-system", "device-plugin-config", "--ignore-not-found"
+        )
 
 
 @pytest.mark.contract("S1-B30")

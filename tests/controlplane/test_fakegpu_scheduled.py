@@ -124,11 +124,13 @@ def classes(cp: ControlPlane) -> Iterator[None]:
         "gpu-high": {"value": 100000},
         "gpu-low": {"value": 1000, "preemptionPolicy": "Never"},
     }
-    for name, body in wanted.items():
-        cp.client.create(path, {**kind, "metadata": {"name": name}, **body})
-    yield
-    for name in wanted:
-        cp.client.delete(f"{path}/{name}")
+    try:
+        for name, body in wanted.items():
+            cp.client.create(path, {**kind, "metadata": {"name": name}, **body})
+        yield
+    finally:
+        for name in wanted:
+            cp.client.delete_if_there(f"{path}/{name}")
 
 
 @pytest.mark.contract("S4-7")

@@ -15,6 +15,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from tests.controlplane.rights import whole_lines
+
 Json = dict[str, Any]
 DEVICES = "gpu-scheduler.io/devices"
 NUMBERED = re.compile(r"gpu:([0-9,]+)")
@@ -70,9 +72,9 @@ def read(log: Path, namespace: str) -> Record:
 
 
 def _events(log: Path, namespace: str) -> Iterator[Json]:
-    """In the order in which they were asked for; half a last line is not there yet."""
+    """In the order in which they were asked for."""
     found = []
-    for line in log.read_text(encoding="utf-8").splitlines():
+    for line in whole_lines(log):
         if f'"{namespace}"' not in line:
             continue
         event = json.loads(line)

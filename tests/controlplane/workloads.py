@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import http.client
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from tools.controlplane import ControlPlane
+from gpuctl.product import Product
+from tools.controlplane import ControlPlane, wait_until
 
 Json = dict[str, Any]
 SEED_MAP = "0=node1:0,1\n1=node2:2\n2=node3:0,1,2\n3=node4:3\n4=node4:3\n"
@@ -115,7 +118,7 @@ class Watcher:
         items: list[Json] = self.client.get(self.pods_path)["items"]
         return sorted(items, key=lambda item: str(item["metadata"]["name"]))
 
-    def wait(self, what: str, check: Any, timeout_s: float = 40.0) -> list[Json]:
+    def wait(self, what: str, check: Any, timeout_s: float = 60.0) -> list[Json]:
         """Wait until the list of pods is as wanted; returns it."""
         seen = self.client.wait_for(
             self.pods_path,
@@ -126,7 +129,7 @@ class Watcher:
         items: list[Json] = seen["items"]
         return sorted(items, key=lambda item: str(item["metadata"]["name"]))
 
-    def wait_bound(self, count: int, timeout_s: float = 40.0) -> list[Json]:
+    def wait_bound(self, count: int, timeout_s: float = 60.0) -> list[Json]:
         """Wait until exactly this many pods have a node."""
         return self.wait(
             f"{count} bound pods",
@@ -134,7 +137,7 @@ class Watcher:
             timeout_s,
         )
 
-    def wait_explained(self, name: str, text: str, timeout_s: float = 30.0) -> Json:
+    def wait_explained(self, name: str, text: str, timeout_s: float = 60.0) -> Json:
         """Wait until a pod's condition says why it waits, with this text in it."""
         answer: Json = self.client.wait_for(
             f"{self.pods_path}/{name}",
@@ -149,6 +152,14 @@ class Watcher:
         path = f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events"
         items: list[Json] = self.client.get(path)["items"]
         return [item for item in items if item["regarding"].get("name") == name]
+
+    def wait_told(self, name: str, *reasons: str) -> None:
+        """Wait until events with all of these reasons are about a pod; they are sent by the way."""
+        wait_until(
+            lambda: {*reasons} <= {event["reason"] for event in self.events(name)},
+            what=f"events {', '.join(reasons)} about {name}",
+            last=lambda: self.events(name),
+        )
 
 
 def node_of(item: Json) -> str:
@@ -187,9 +198,24 @@ def why(item: Json) -> str:
     return ""
 
 
+@contextmanager
+def away(product: Product, name: str, *, crash: bool = False) -> Iterator[None]:
+    """A program of the product is not there for as long as the block lasts; then it is back."""
+    (product.kill if crash else product.stop)(name)
+    try:
+        yield
+    finally:
+        (product.start_scheduler if name == "scheduler" else product.start_webhook)()
+
+
+def wait_logged(product: Product, name: str, line: str) -> None:
+    """Wait until a program of the product has said it: it acts first and tells of it then."""
+    wait_until(lambda: line in product.log(name), what=f"{line!r} in the log of the {name}")
+
+
 def fetch(port: int, path: str) -> str:
     """Read a page of one of our own servers on the loopback interface."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
         connection.request("GET", path)
         return connection.getresponse().read().decode()

@@ -23,6 +23,8 @@ from tools.controlplane.identity import Identity
 
 MERGE_PATCH = "application/merge-patch+json"
 DEFAULT_TIMEOUT_S = 30.0
+#: How long something may take to come about: a machine may be several times slower than ours.
+PATIENCE_S = 60.0
 #: Polling begins quickly and slows down: what takes long shall not be slowed by the question.
 POLL_FIRST_S, POLL_LAST_S, POLL_GROWTH = 0.02, 0.3, 1.3
 
@@ -124,8 +126,21 @@ class Client:
         """Delete an object, or a whole collection."""
         return self.request("DELETE", path, body)
 
+    def delete_if_there(self, path: str) -> None:
+        """Delete an object that may not have been made, or be gone already."""
+        try:
+            self.delete(path)
+        except ApiError as error:
+            if error.status != http.HTTPStatus.NOT_FOUND:
+                raise
+
     def wait_for(
-        self, path: str, is_as_wanted: Callable[[Any], bool], *, what: str, timeout_s: float = 30.0
+        self,
+        path: str,
+        is_as_wanted: Callable[[Any], bool],
+        *,
+        what: str,
+        timeout_s: float = PATIENCE_S,
     ) -> Any:
         """Read a path until its content is as wanted; an object that is not there yet is None."""
         seen: list[Any] = [None]
@@ -147,7 +162,7 @@ def wait_until(
     check: Callable[[], bool],
     *,
     what: str,
-    timeout_s: float = 30.0,
+    timeout_s: float = PATIENCE_S,
     last: Callable[[], object] | None = None,
 ) -> None:
     """Ask again and again until the answer is yes; at the deadline say what was waited for."""

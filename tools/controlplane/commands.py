@@ -81,6 +81,8 @@ def api_server(layout: Layout, options: Options) -> list[str]:
             f"--audit-log-path={layout.audit_log}",
             f"--audit-policy-file={layout.audit_policy}",
             "--audit-log-mode=blocking",
+            # In megabytes; at 100, the default, a new file is begun, and half of a story is gone.
+            "--audit-log-maxsize=10000",
         ]
     return [*words, *options.api_server_flags]
 

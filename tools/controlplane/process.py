@@ -98,6 +98,12 @@ def start(
     return Running(name, child.pid, mark, child)
 
 
+def put_aside(log: Path) -> None:
+    """Keep the log of a program's former life, for whoever asks why it ended; the next is empty."""
+    if log.exists():
+        log.replace(log.with_suffix(".former.log"))
+
+
 def command_line(pid: int) -> str:
     """Return a process' command line, or nothing if it is gone or waits to be reaped."""
     try:
