@@ -8,15 +8,28 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Any, Final
 
-from tools.controlplane import Client
+from tools.controlplane import ApiError, Client
 
 Json = dict[str, Any]
 
 CUTS: Final = "/apis/gpu-scheduler.io/v1alpha1/namespaces/gpu-scheduler-system/migcuts"
 SIZES: Final = {"1g.10gb": 1, "1g.20gb": 2, "2g.20gb": 2, "3g.40gb": 4, "4g.40gb": 4, "7g.80gb": 8}
 ROUND_S: Final = 0.05
+
+
+@contextmanager
+def suppress_gone() -> Iterator[None]:
+    """The object, or its node, may go while it is answered."""
+    try:
+        yield
+    except ApiError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
 
 
 class CutOperator:
@@ -45,7 +58,8 @@ class CutOperator:
         try:
             while not self._end.wait(ROUND_S):
                 for one in [] if self.is_mute else self._client.get(CUTS)["items"]:
-                    self._answer(one)
+                    with suppress_gone():
+                        self._answer(one)
         except BaseException as error:  # told to the test, which is in another thread
             self.failure = error
             raise

@@ -19,7 +19,7 @@ from tools.charts.copies import SCHEDULER
 from tools.charts.helm import HELMS, helm
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.ports import LOOPBACK, free_ports
-from tools.controlplane.process import Running, start
+from tools.controlplane.process import Running, put_aside, start
 
 NAME: Final = "gpu-scheduler"
 NAMESPACE: Final = "gpu-scheduler-system"
@@ -41,8 +41,10 @@ class Release:
         self._product: Product | None = None
         self._services: list[Any] = []
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, problem: type[BaseException] | None, *_: object) -> None:
         self.stop()
+        if problem is not None:  # the next test installs its own
+            self.helm("uninstall", NAME, "--wait", "--ignore-not-found")
 
     def __enter__(self) -> Release:
         return self
@@ -147,6 +149,7 @@ class Release:
         """The webhook alone, with what lies in ``certs``."""
         self._directory.mkdir(parents=True, exist_ok=True)
         (self._port,) = free_ports(1)
+        put_aside(self._directory / "webhook.log")
         words = [
             f"--socket={self.socket}",
             f"--cert-dir={self.certs}",

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.controlplane.dranodes import kube_scheduler
+from tests.controlplane.rights import whole_lines
 from tools.controlplane import (
     DEFAULT_COMPONENTS,
     ApiError,
@@ -20,6 +22,7 @@ from tools.controlplane import (
     ControlPlaneError,
     ProcessDied,
     ensure,
+    wait_until,
 )
 from tools.controlplane.process import command_line
 from tools.controlplane.versions import KUBERNETES
@@ -185,11 +188,13 @@ def test_a_service_account_may_do_what_its_role_says_and_no_more(
     )
     kubeconfig = cp.kubeconfig_for(f"{namespace}/default")
 
-    cp.client.wait_for(
-        pods_of(namespace),
-        lambda _seen: cp.kubectl("auth", "can-i", "list", "pods", kubeconfig=kubeconfig) == "yes\n",
-        what="the role to be known",
-    )
+    def is_known() -> bool:
+        try:
+            return cp.kubectl("auth", "can-i", "list", "pods", kubeconfig=kubeconfig) == "yes\n"
+        except ControlPlaneError:  # by its exit status kubectl says no
+            return False
+
+    wait_until(is_known, what="the role to be known")
     with pytest.raises(ControlPlaneError, match="cannot create resource"):
         cp.kubectl("create", "configmap", "no", kubeconfig=kubeconfig)
 
@@ -216,8 +221,7 @@ def test_a_certificate_is_a_user_with_groups(cp: ControlPlane) -> None:
 
 def test_the_audit_log_says_who_did_what(cp: ControlPlane, namespace: str) -> None:
     """Each write is in the audit log with its user."""
-    assert cp.audit_log is not None
-    events = [json.loads(line) for line in cp.audit_log.read_text().splitlines()]
+    events = [json.loads(line) for line in whole_lines(cp.audit_log)]
     creators = {
         event["user"]["username"]
         for event in events
@@ -236,12 +240,9 @@ def test_the_stock_scheduler_can_be_started_beside_it(
     node = kwok_node("stock", mig={"1g.10gb": 1})
     pod = {"metadata": {"name": "peer"}, "spec": spec()}
     pod["spec"]["containers"][0]["resources"] = {"limits": {MIG: "1"}}
-    cp.start_process("kube-scheduler")
-    try:
+    with kube_scheduler(cp):
         path = run_pod(cp.client, namespace, pod)
         assert cp.client.get(path)["spec"]["nodeName"] == node
-    finally:
-        cp.stop_process("kube-scheduler")
     assert "kube-scheduler" not in cp.processes
 
 
@@ -303,7 +304,7 @@ def controlplane(state: Path, *words: str) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "XDG_STATE_HOME": str(state)},
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=240,
         check=False,
     )
 

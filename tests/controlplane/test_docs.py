@@ -16,7 +16,7 @@ from tests.controlplane.terminal import Terminal
 from tests.controlplane.workloads import Watcher, pod
 from tests.leftovers import API_KINDS, everything
 from tests.sessions import commands, steps
-from tools.controlplane import ControlPlane, FakeNode, add_nodes
+from tools.controlplane import ControlPlane, FakeNode, add_nodes, wait_until
 
 EXAMPLES = ROOT / "examples"
 #: In the order in which a person would read them.
@@ -79,7 +79,10 @@ def test_every_command_of_the_pages_works_in_its_order(
     terminal.type("helm uninstall gpu-test -n gpu-scheduler-tests")
     terminal.type("helm uninstall gpu-operator -n gpu-operator")
 
-    assert everything(cp) - before - API_KINDS == set()
+    def left() -> list[str]:
+        return sorted(everything(cp) - before - API_KINDS)
+
+    wait_until(lambda: not left(), what="everything to be gone", last=left)
 
 
 def test_every_page_with_commands_is_played_and_every_exception_is_one() -> None:

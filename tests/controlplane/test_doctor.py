@@ -57,13 +57,17 @@ def test_a_healthy_product_has_nothing_to_be_done(cp: ControlPlane, namespace: s
 def test_a_missing_role_is_named_with_the_rights_that_it_gave(
     cp: ControlPlane, namespace: str
 ) -> None:
-    cp.client.delete(BINDING)
+    def is_missed() -> bool:
+        return "roles" in bad(doctor(cp, namespace)[1])
+
+    # The authorizer learns of it through a watch of its own.
     try:
-        # The authorizer learns of it through a watch of its own.
-        wait_until(lambda: "roles" in bad(doctor(cp, namespace)[1]), what="the role to be missed")
+        cp.client.delete(BINDING)
+        wait_until(is_missed, what="the role to be missed")
         status, findings = doctor(cp, namespace)
     finally:
         cp.kubectl("apply", "-f", str(ROOT / "cluster/rbac.yaml"))
+        wait_until(lambda: not is_missed(), what="the role to be there again")
 
     assert status == 2
     assert bad(findings)["roles"] == "FAIL"

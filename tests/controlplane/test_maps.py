@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,13 @@ from tests.controlplane.workloads import (
     SEED_MAP,
     Watcher,
     annotation,
+    away,
     controlled,
     cuda,
     job,
     node_of,
     pod,
+    wait_logged,
     why,
 )
 from tools.controlplane import ControlPlane
@@ -71,7 +74,7 @@ def test_the_seeds_five_pods_land_where_the_map_says_and_see_their_devices(
     ]
     here.wait_explained("check-5", "has no line for index 5")
     line = "Successfully scheduled pod check-0 to node worker1 (GPU devices: 0,1)"
-    assert line in product.log("scheduler")
+    wait_logged(product, "scheduler", line)
     assert product.is_running("scheduler"), "five successful Bindings end no process"
 
 
@@ -184,6 +187,7 @@ def test_a_pod_waits_for_its_node_and_starts_when_the_node_appears(
     kwok_node("worker8")
     here.create(pod("late-0", annotations={MAP: "0=late:1"}))
     here.wait_explained("late-0", "no node is named late or labelled gpu-node-name=late")
+    here.wait_told("late-0", "FailedScheduling")
     events = [e for e in here.events("late-0") if e["reason"] == "FailedScheduling"]
     assert [e["reportingController"] for e in events] == ["gpu-scheduler"]
 
@@ -232,20 +236,16 @@ def test_where_maps_need_a_label_a_namespace_without_it_is_told(
 ) -> None:
     """The chart's default; the policy hook that the seed did not have."""
     kwok_node("policed", labels={"gpu-node-name": "policed"})
-    product.stop("scheduler")
     strict = Product(cp, tmp_path / "strict", config={"maps": {"allow": "labelled"}})
     strict.directory.mkdir()
-    strict.start_scheduler()
-    try:
+    with away(product, "scheduler"), closing(strict):
+        strict.start_scheduler()
         here.create(pod("asks-0", annotations={MAP: "0=policed:0"}))
         here.wait_explained("asks-0", "label it gpu-scheduler.io/maps=allowed")
         label = {"metadata": {"labels": {"gpu-scheduler.io/maps": "allowed"}}}
         cp.client.patch(f"/api/v1/namespaces/{here.namespace}", label)
 
         here.wait_bound(1)
-    finally:
-        strict.close()
-        product.start_scheduler()
 
 
 @pytest.mark.contract("S2-B11")

@@ -11,10 +11,12 @@ import pytest
 
 from gpuctl.product import Product
 from tests.controlplane.conftest import MakeNode
+from tests.controlplane.dranodes import kube_scheduler
 from tests.controlplane.workloads import (
     Json,
     Watcher,
     annotation,
+    away,
     controlled,
     fetch,
     job,
@@ -150,8 +152,7 @@ def ended(item: Json) -> bool:
 def test_with_the_real_kube_scheduler_binding_at_most_twelve_keep_their_tier(
     here: Watcher, cp: ControlPlane
 ) -> None:
-    cp.start_process("kube-scheduler")
-    try:
+    with kube_scheduler(cp):
         create_all(
             here,
             [
@@ -168,10 +169,8 @@ def test_with_the_real_kube_scheduler_binding_at_most_twelve_keep_their_tier(
         items = here.wait(
             "50 pods, 44 of them placed",
             lambda found: len(found) == 50 and sum(1 for i in found if node_of(i)) == 44,
-            timeout_s=60.0,
+            timeout_s=90.0,
         )
-    finally:
-        cp.stop_process("kube-scheduler")
 
     assert count(items, BIG, bound=True) == 12
     assert count(items, SMALL, bound=True) == 32
@@ -265,12 +264,9 @@ def test_a_pod_may_opt_out_of_fallback(here: Watcher) -> None:
 def test_without_its_scheduler_the_webhook_lets_pods_through_as_they_are(
     here: Watcher, product: Product, tmp_path: Path
 ) -> None:
-    product.stop("scheduler")
-    try:
+    with away(product, "scheduler"):
         here.create(wants_big("unasked"))
         stored = here.client.get(here.path("Pod", "unasked"))
-    finally:
-        product.start_scheduler()
 
     assert tier(stored) == {BIG: "1"}
     here.wait_bound(1)

@@ -9,7 +9,7 @@ import pytest
 from gpuctl.product import Product
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.workloads import Json, Watcher, node_of, pod
-from tools.controlplane import ControlPlane
+from tools.controlplane import ControlPlane, wait_until
 
 SLICE = "nvidia.com/mig-1g.10gb"
 STATE = "nvidia.com/mig.config.state"
@@ -45,7 +45,7 @@ def test_a_pod_waits_while_its_gpus_are_cut_and_starts_when_they_are(
 
     cp.kubectl("label", "node", name, f"{STATE}=success", "--overwrite")
 
-    assert {node_of(one) for one in here.wait_bound(2, timeout_s=5)} == {name}
+    assert {node_of(one) for one in here.wait_bound(2)} == {name}
 
 
 def test_a_new_node_gives_no_gpu_away_before_its_mig_manager_has_begun(
@@ -84,14 +84,16 @@ def test_whole_gpus_that_are_cut_are_not_given_away_and_a_wrong_geometry_is_told
 
     assert [one["metadata"]["name"] for one in here.wait_bound(1) if node_of(one)] == ["slice"]
     here.wait_explained("whole", "Insufficient nvidia.com/gpu (need 1; best node has 0 free)")
-    seen = cp.client.wait_for(
-        "/apis/events.k8s.io/v1/namespaces/default/events",
-        lambda answer: any(one["reason"] == "MigConfigInvalid" for one in answer["items"]),
-        what="the event on the node",
-        timeout_s=10,
-    )
-    [event] = [one for one in seen["items"] if one["reason"] == "MigConfigInvalid"]
-    assert (event["regarding"]["kind"], event["regarding"]["name"]) == ("Node", "stale")
+    told: list[Json] = []
+
+    def is_told() -> bool:
+        items = cp.client.get("/apis/events.k8s.io/v1/namespaces/default/events")["items"]
+        told[:] = [one for one in items if one["regarding"].get("name") == "stale"]
+        return any(one["reason"] == "MigConfigInvalid" for one in told)
+
+    wait_until(is_told, what="the event on the node")
+    [event] = [one for one in told if one["reason"] == "MigConfigInvalid"]
+    assert event["regarding"]["kind"] == "Node"
     assert event["note"] == (
         "run.ai/mig.config mig-configs.selected[0]:"
         " 2g.20gb cannot begin at slice 6 of A100-80, only at 0, 2, 4"

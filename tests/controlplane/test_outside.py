@@ -19,6 +19,7 @@ from tests.controlplane.workloads import Json, Watcher, controlled, cuda, fetch,
 from tests.sessions import blocks
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.ports import LOOPBACK, free_ports
+from webhook.configuration import NAME
 
 PAGE = (ROOT / "docs/outside.md").read_text(encoding="utf-8")
 SLICE = "nvidia.com/mig-1g.5gb"
@@ -60,6 +61,7 @@ def outside(cp: ControlPlane, tmp_path: Path) -> Iterator[Outside]:
         shell.type(end)
         wait_until(lambda: not any(is_alive(shell, name) for name in NAMES), what="both to end")
     finally:
+        cp.kubectl("delete", "mutatingwebhookconfiguration", NAME, "--ignore-not-found")
         for path in tmp_path.glob("*.pid"):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(path.read_text()), signal.SIGKILL)
@@ -70,7 +72,7 @@ def is_alive(shell: Outside, name: str) -> bool:
     return Path("/proc", (shell.folder / f"{name}.pid").read_text().strip()).exists()
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 @pytest.mark.contract("S3-4", "S3-6", "S3-7", "S3-8", "S3-10")
 def test_the_pages_commands_run_both_programs_outside_of_the_cluster(
     outside: Outside, cp: ControlPlane, namespace: str, kwok_node: MakeNode

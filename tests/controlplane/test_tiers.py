@@ -10,6 +10,7 @@ import pytest
 
 from gpuctl.product import Product
 from tests.controlplane.conftest import MakeNode
+from tests.controlplane.dranodes import kube_scheduler
 from tests.controlplane.workloads import (
     Json,
     Watcher,
@@ -178,12 +179,9 @@ def test_a_tier_with_labels_binds_the_pod_to_such_nodes_whoever_schedules_it(
     only = {LADDER: "2g.20gb->1g.10gb[gpu-type=a100]"}
 
     [ours] = settled(here, wants("ours", annotations=only))
-    cp.start_process("kube-scheduler")
-    try:
+    with kube_scheduler(cp):
         here.create(wants("theirs", annotations=only, scheduler="default-scheduler"))
         theirs = here.wait_bound(2)[1]
-    finally:
-        cp.stop_process("kube-scheduler")
     here.create(wants("third", annotations=only))
 
     for item in (ours, theirs):
@@ -242,8 +240,8 @@ def test_a_wish_that_came_past_the_webhook_does_not_run_without_a_gpu(
     here: Watcher, kwok_node: MakeNode, product: Product
 ) -> None:
     kwok_node("n", mig={"1g.10gb": 1})
-    product.unregister()
     try:
+        product.unregister()
         wait_until(
             lambda: asked(here, pod("probe", annotations={MEMORY: "5Gi"})) == {},
             what="the webhook to be called no more",

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,18 @@ Kubeconfig = Callable[..., Path]
 def kubeconfig(cp: ControlPlane, namespace: str) -> Kubeconfig:
     """A kubeconfig of somebody who may do exactly this, here or in another namespace."""
     rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces"
+    reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+    def may(user: str, space: str, rules: Sequence[Json]) -> bool:
+        """Whether the authorizer, which learns of roles by a watch of its own, says yes to all."""
+        asked = [
+            {"namespace": space, "verb": rule["verbs"][0], "group": rule["apiGroups"][0]}
+            | {"resource": rule["resources"][0]}
+            for rule in rules
+        ]
+        specs = [{"user": user, "resourceAttributes": one} for one in asked]
+        answers = [cp.client.create(reviews, {"spec": spec}) for spec in specs]
+        return all(answer["status"]["allowed"] for answer in answers)
 
     def allow(user: str, space: str, *rules: Json) -> None:
         name = f"{user}-{namespace}"
@@ -51,6 +63,7 @@ def kubeconfig(cp: ControlPlane, namespace: str) -> Kubeconfig:
         cp.client.create(f"{rbac}/{space}/roles", {"metadata": meta, "rules": list(rules)})
         binding = {"metadata": meta, "roleRef": role, "subjects": [subject]}
         cp.client.create(f"{rbac}/{space}/rolebindings", binding)
+        wait_until(lambda: may(name, space, rules), what=f"the API server to know of {name}")
 
     def make(user: str, *rules: Json, elsewhere: tuple[str, Json] | None = None) -> Path:
         allow(user, namespace, *rules)
@@ -161,11 +174,12 @@ def test_one_decision_has_one_id_wherever_it_shows(
     [bound] = here.wait_bound(1)
     decision = annotation(bound, DECISION)
     assert decision is not None
-    event = cp.client.wait_for(
+    seen = cp.client.wait_for(
         f"/api/v1/namespaces/{namespace}/events",
         lambda seen: any(item["reason"] == "Scheduled" for item in seen["items"]),
         what="the event",
-    )["items"][0]
+    )
+    [event] = [item for item in seen["items"] if item["reason"] == "Scheduled"]
 
     said = why(namespace, "m-0", kubeconfig("map", READ_POD, READ_EVENTS), *server(product))
 
