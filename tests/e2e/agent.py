@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -56,6 +58,18 @@ class Agent:
         self._node = node
         self._directory = directory
         (self.port,) = free_ports(1)
+        self._is_started = False
+
+    def __enter__(self) -> Agent:
+        try:
+            self.start()
+        except BaseException:  # an interrupt too leaves nothing running
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def install(self) -> None:
         """Apply its roles."""
@@ -80,15 +94,27 @@ class Agent:
         words = ["-m", "fakegpu", "node", "--node-name", self._node.name, "--config", str(path)]
         kubeconfig = self._plane.kubeconfig_for(ACCOUNT)
         self._node.run(NAME, [sys.executable, *words, "--kubeconfig", str(kubeconfig)])
+        self._is_started = True
         wait_until(self._answers, what=f"the agent; see {self._node.log(NAME)}")
 
     def stop(self, *, crash: bool = False) -> None:
-        """End it."""
-        self._node.end(NAME, crash=crash)
+        """End it, if it is there."""
+        if self._is_started:
+            self._is_started = False
+            self._node.end(NAME, crash=crash)
+
+    @contextmanager
+    def killed(self) -> Iterator[None]:
+        """Without it for as long as the block lasts, as after a crash; then it is back."""
+        self.stop(crash=True)
+        try:
+            yield
+        finally:
+            self.start()
 
     def metrics(self) -> str:
         """What Prometheus would scrape."""
-        with urllib.request.urlopen(f"http://{LOOPBACK}:{self.port}/metrics", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{self.port}/metrics", timeout=30) as answer:
             text: str = answer.read().decode()
             return text
 
@@ -115,6 +141,6 @@ def wait_allocatable(cp: ControlPlane, node: RealNode, **amounts: int) -> Json:
         )
 
     seen: Json = cp.client.wait_for(
-        f"/api/v1/nodes/{node.name}", fits, what=f"allocatable {amounts}", timeout_s=30
+        f"/api/v1/nodes/{node.name}", fits, what=f"allocatable {amounts}"
     )
     return seen

@@ -24,6 +24,7 @@ from tools.controlplane.versions import NODE_PROGRAMS
 from tools.image import machine
 
 HERE: Final = Path(__file__).parent
+TEST_S: Final = 600
 COMPONENTS: Final = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 PROGRAMS: Final = (*COMPONENTS, "kubectl", "kwok", "helm", "argocd", *NODE_PROGRAMS)
 Pool = Callable[[str], None]
@@ -35,6 +36,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker("e2e")
+            item.add_marker(pytest.mark.timeout(TEST_S))
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -91,12 +93,14 @@ def namespace(cp: ControlPlane) -> Iterator[str]:
 def operator(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeOperator]:
     """The operator's controller as a program; nothing of it is left for the next module."""
     running = FakeOperator(cp, tmp_path_factory.mktemp("operator"))
-    running.install()
-    running.configure(POOLS)
-    with running:
-        yield running
-    for roles in sorted((ROOT / "cluster").glob("fakegpu*-rbac.yaml")):
-        cp.kubectl("delete", "--ignore-not-found", "-f", str(roles))
+    try:
+        running.install()
+        running.configure(POOLS)
+        with running:
+            yield running
+    finally:
+        for roles in sorted((ROOT / "cluster").glob("fakegpu*-rbac.yaml")):
+            cp.kubectl("delete", "--ignore-not-found", "-f", str(roles))
 
 
 @pytest.fixture(scope="module")
@@ -116,9 +120,8 @@ def agent(
     assert operator.pid
     running = agent_kind(cp, node, tmp_path_factory.mktemp("agent"))
     running.install()
-    running.start()
-    yield running
-    running.stop()
+    with running:
+        yield running
 
 
 @pytest.fixture

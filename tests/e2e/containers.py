@@ -52,7 +52,7 @@ def wait_for_phase(cp: ControlPlane, namespace: str, name: str, phase: str) -> J
         f"/api/v1/namespaces/{namespace}/pods/{name}",
         lambda pod: pod is not None and pod["status"].get("phase") == phase,
         what=f"pod {name} to be {phase}",
-        timeout_s=40,
+        timeout_s=120,
     )
     return seen
 
@@ -70,5 +70,5 @@ def execute(cp: ControlPlane, namespace: str, name: str, *words: str) -> str:
 def delete(cp: ControlPlane, namespace: str, name: str) -> None:
     """Delete a pod and wait until it is gone."""
     path = f"/api/v1/namespaces/{namespace}/pods/{name}"
-    cp.client.delete(f"{path}?gracePeriodSeconds=1")
+    cp.client.delete_if_there(f"{path}?gracePeriodSeconds=1")
     cp.client.wait_for(path, lambda seen: seen is None, what=f"pod {name} to be gone")

@@ -25,7 +25,6 @@ from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.realnode import RealNode
 from tools.image.build import ensure_images
 
-pytestmark = pytest.mark.timeout(300)
 READY_S: Final = 90.0
 CERT_MANAGER: Final = "cert-manager.io"
 CERTIFICATES: Final = f"/apis/{CERT_MANAGER}/v1/namespaces/{NAMESPACE}/certificates"
@@ -187,7 +186,7 @@ def test_helms_test_passes_and_reviews_are_trusted_whoever_makes_the_certificate
     give_names(cp)
 
     told = helm(
-        *("test", NAME, "--namespace", NAMESPACE, "--timeout=60s"), kubeconfig=cp.kubeconfig
+        *("test", NAME, "--namespace", NAMESPACE, "--timeout=110s"), kubeconfig=cp.kubeconfig
     )
 
     assert "Phase:" in told

@@ -191,9 +191,8 @@ def test_devices_survive_a_killed_agent(
     wait_allocatable(cp, node, gpu=4)
     run(cp, namespace, shell_pod("before", limits={GPU: "3"}))
 
-    agent.stop(crash=True)
-    wait_allocatable(cp, node, gpu=0)
-    agent.start()
+    with agent.killed():
+        wait_allocatable(cp, node, gpu=0)
     wait_allocatable(cp, node, gpu=4)
     run(cp, namespace, shell_pod("after", limits={GPU: "1"}))
 

@@ -46,15 +46,21 @@ def operator(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iter
         "computeDomains": {"enabled": True},
     }
     running = FakeOperator(cp, tmp_path_factory.mktemp("operator"), config=on)
-    running.install("fakegpu-dra-rbac.yaml", "fakegpu-domains-rbac.yaml", *KINDS)
     pools = {**POOLS["nodePools"], "plain": {"gpus": [{"type": "l40s", "count": 3}]}}
-    running.configure({"nodePools": pools})
-    with running:
-        yield running
-        for name in KINDS:
+
+    def remove(*names: str) -> None:
+        for name in names:
             cp.kubectl("delete", "--ignore-not-found", "-f", str(ROOT / "cluster" / name))
-    for roles in (ROOT / "cluster").glob("fakegpu*-rbac.yaml"):
-        cp.kubectl("delete", "--ignore-not-found", "-f", str(roles))
+
+    try:
+        running.install("fakegpu-dra-rbac.yaml", "fakegpu-domains-rbac.yaml", *KINDS)
+        running.configure({"nodePools": pools})
+        with running:
+            yield running
+            remove(*KINDS)  # while somebody is there who takes the finalizers off
+    finally:
+        roles = sorted(path.name for path in (ROOT / "cluster").glob("fakegpu*-rbac.yaml"))
+        remove(*KINDS, *roles)
 
 
 class DraAgent(Agent):
@@ -171,11 +177,10 @@ def test_prepared_claims_survive_a_killed_agent_and_a_restarted_kubelet(
     held = uuids(cp, namespace, "before")
     (file,) = cdi_files(plain)
 
-    agent.stop(crash=True)
-    create(cp, namespace, claiming("meanwhile", template="gpu-claim"))
-    file.unlink()
-    (file.parent / "k8s.gpu.nvidia.com-gpu_left-by-a-crash.json").write_text("{}")
-    agent.start()
+    with agent.killed():
+        create(cp, namespace, claiming("meanwhile", template="gpu-claim"))
+        file.unlink()
+        (file.parent / "k8s.gpu.nvidia.com-gpu_left-by-a-crash.json").write_text("{}")
     wait_for_phase(cp, namespace, "meanwhile", "Running")
     assert file in cdi_files(plain)
     assert len(cdi_files(plain)) == 2

@@ -27,7 +27,6 @@ print(sys.prefix, os.getuid(), len(os.listdir(sys.prefix + "/bin")))
 """
 
 
-@pytest.mark.timeout(300)
 def test_it_is_the_same_whoever_makes_it(tmp_path: Path) -> None:
     """Made from nothing in another folder, archive and list of parts are the same bytes."""
     pip = subprocess.run(

@@ -7,6 +7,7 @@ before has ended.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -24,12 +25,11 @@ from tests.e2e.claims import cdi_files, claim_spec, claiming, devices, environme
 from tests.e2e.containers import Json, delete, execute, run, shell_pod, wait_for_phase
 from tools.charts.copies import CHARTS
 from tools.charts.helm import helm
-from tools.controlplane import ControlPlane, wait_until
+from tools.controlplane import ControlPlane, ControlPlaneError, wait_until
 from tools.controlplane.realnode import RealNode
 from tools.image import machine
 from tools.image.build import ensure_images
 
-pytestmark = pytest.mark.timeout(240)
 RELEASE: Final = "gpu-operator"
 RESERVATIONS: Final = "runai-reservation"
 READY_S: Final = 90.0
@@ -118,9 +118,13 @@ class Release:
             *("--namespace", RELEASE, "--create-namespace", *words),
             kubeconfig=self._plane.kubeconfig,
         )
+        self.wait_ready()
+
+    def wait_ready(self) -> None:
+        """All of its pods are of the newest template, and ready."""
         for workload in ("deployment/fake-gpu-operator", "daemonset/device-plugin"):
             wait = ("rollout", "status", workload, f"--timeout={READY_S:.0f}s")
-            self._plane.kubectl(*wait, "-n", RELEASE)
+            self._plane.kubectl(*wait, "-n", RELEASE, timeout_s=READY_S + 10)
 
     def agents(self) -> list[Json]:
         """By the label that NVIDIA's plugin has."""
@@ -147,9 +151,10 @@ def release(
     yield Release(cp, tmp_path_factory.mktemp("release"))
     label(cp, node, **{POOL: None, "node-pool": None})
     cp.kubectl("annotate", "node", node.name, "run.ai/mig.config-")
-    helm("uninstall", RELEASE, "--namespace", RELEASE, "--wait", kubeconfig=cp.kubeconfig)
+    words = ("uninstall", RELEASE, "--namespace", RELEASE, "--wait", "--ignore-not-found")
+    helm(*words, kubeconfig=cp.kubeconfig)
     cp.kubectl("delete", "resourceslices", "-l", "app.kubernetes.io/managed-by=fake-gpu-operator")
-    cp.kubectl("delete", "namespace", RELEASE)
+    cp.kubectl("delete", "namespace", RELEASE, "--ignore-not-found", timeout_s=READY_S)
 
 
 def label(cp: ControlPlane, node: RealNode, **labels: str | None) -> None:
@@ -233,28 +238,37 @@ def test_the_agent_survives_the_labs_taint(
     cp: ControlPlane, node: RealNode, release: Release, namespace: str
 ) -> None:
     """A deleted agent comes back on the tainted node, and the lab's pod gets a GPU there."""
-    cp.kubectl("taint", "nodes", "-l", "nvidia.com/gpu=true", "dedicated=gpu:NoSchedule")
     (before,) = release.agents()
-    cp.kubectl("delete", "pod", "-n", RELEASE, before["metadata"]["name"])
-    cp.kubectl("rollout", "status", "daemonset/device-plugin", "-n", RELEASE, "--timeout=60s")
-    (after,) = release.agents()
-    assert after["metadata"]["uid"] != before["metadata"]["uid"]
-    wait_allocatable(cp, node, gpu=2)
+    try:
+        cp.kubectl("taint", "nodes", "-l", "nvidia.com/gpu=true", "dedicated=gpu:NoSchedule")
+        cp.kubectl("delete", "pod", "-n", RELEASE, before["metadata"]["name"])
+        wait_until(lambda: len(release.agents()) == 1, what="another agent")
+        release.wait_ready()
+        (after,) = release.agents()
+        assert after["metadata"]["uid"] != before["metadata"]["uid"]
+        wait_allocatable(cp, node, gpu=2)
 
-    apply(cp, namespace, LAB_TOLERATED, directory=release.directory)
-    wait_for_phase(cp, namespace, "tolerated-gpu-pod", "Running")
-    assert execute(cp, namespace, "tolerated-gpu-pod", "nvidia-smi", "-L").count("UUID") == 1
-    cp.kubectl("taint", "nodes", node.name, "dedicated-")
+        apply(cp, namespace, LAB_TOLERATED, directory=release.directory)
+        wait_for_phase(cp, namespace, "tolerated-gpu-pod", "Running")
+        assert execute(cp, namespace, "tolerated-gpu-pod", "nvidia-smi", "-L").count("UUID") == 1
+    finally:
+        with contextlib.suppress(ControlPlaneError):  # it may not have got that far
+            cp.kubectl("taint", "nodes", node.name, "dedicated-")
 
 
 @pytest.mark.contract("S1-40", "S1-49", "S1-57")
 def test_a_fractional_pod_sees_its_share_of_a_reserved_gpu(
-    cp: ControlPlane, node: RealNode, release: Release, namespace: str
+    cp: ControlPlane,
+    node: RealNode,
+    release: Release,
+    namespace: str,
+    request: pytest.FixtureRequest,
 ) -> None:
     """It holds no device; its manifest mounts nvidia-smi, which asks the topology server."""
     release.upgrade("--reuse-values", "--set", "reservation.enabled=true")
     cp.wait_for_service_account(RESERVATIONS)
     group = {"runai-gpu-group": "g"}
+    request.addfinalizer(lambda: delete(cp, RESERVATIONS, "reserver"))
     run(cp, RESERVATIONS, shell_pod("reserver", limits={GPU: "1"}, labels=group))
     server = cp.client.get(f"/api/v1/namespaces/{RELEASE}/services/topology-server")
     pod = shell_pod("half", labels=group, annotations={"gpu-fraction": "0.5"})
@@ -283,7 +297,6 @@ def test_a_fractional_pod_sees_its_share_of_a_reserved_gpu(
         what="the files of a pod on a reserved GPU",
         timeout_s=READY_S,
     )
-    delete(cp, RESERVATIONS, "reserver")
 
 
 @pytest.mark.contract("S4-2", "S4-3", "S4-16", "S1-B12")
@@ -333,14 +346,14 @@ def test_the_job_of_seed_000_prints_its_slice(
         "HOME": str(release.directory),
         "KUBECONFIG": str(cp.kubeconfig),
     }
-    subprocess.run([str(script)], check=True, env=environment, stdout=sys.stderr, timeout=60)
+    subprocess.run([str(script)], check=True, env=environment, stdout=sys.stderr, timeout=180)
     wait_allocatable(cp, node, **{"mig_2g__20gb": 12, "mig_1g__10gb": 4})
 
     manifest = ROOT / "manifests" / "test-pods" / "test-job.yaml"
     job = yaml.safe_load(manifest.read_text())["metadata"]["name"]
     cp.kubectl("apply", "-n", namespace, "-f", str(manifest))
-    words = ("wait", "--for=condition=complete", f"job/{job}", "--timeout=60s")
-    cp.kubectl(*words, "-n", namespace)
+    words = ("wait", "--for=condition=complete", f"job/{job}", f"--timeout={READY_S:.0f}s")
+    cp.kubectl(*words, "-n", namespace, timeout_s=READY_S + 10)
 
     log = cp.kubectl("logs", "-n", namespace, f"job/{job}")
     assert log.splitlines()[2].startswith("| NVIDIA-SMI ")
