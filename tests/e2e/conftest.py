@@ -2,10 +2,14 @@
 
 It needs root (containers, mounts, cgroups). Without it each test fails with the one line that says
 so; none is ever skipped. One node serves a whole test session; nothing of it is left behind.
+
+A delivery is a story: tests of one module that go on where the one before has ended, each of them
+a ``step``, while ``newcomers`` are let in.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,10 +22,13 @@ from gpuctl.product import ROOT
 from tests.building import build_for, fail_if_missing
 from tests.e2e.agent import FAILURES, POOL, POOLS, Agent
 from tests.e2e.containers import SHELL_IMAGE
+from tests.e2e.delivered import LOGICAL_NODE
+from tests.e2e.newcomers import Newcomers
 from tools.controlplane import ControlPlane
 from tools.controlplane.realnode import RealNode, api_server_flags, bridge, why_not
 from tools.controlplane.versions import NODE_PROGRAMS
 from tools.image import machine
+from tools.image.build import ensure_images
 
 HERE: Final = Path(__file__).parent
 TEST_S: Final = 600
@@ -76,9 +83,9 @@ def node(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 _numbers = itertools.count(1)
 
 
-@pytest.fixture
-def namespace(cp: ControlPlane) -> Iterator[str]:
-    """A fresh namespace; its pods are gone before the next test."""
+@contextlib.contextmanager
+def fresh_namespace(cp: ControlPlane) -> Iterator[str]:
+    """One that nobody has used; its pods are gone in the end."""
     name = f"test-{next(_numbers)}"
     cp.client.create("/api/v1/namespaces", {"metadata": {"name": name}})
     cp.wait_for_service_account(name)
@@ -87,6 +94,43 @@ def namespace(cp: ControlPlane) -> Iterator[str]:
     cp.client.delete(f"/api/v1/namespaces/{name}")
     cp.client.delete(f"{pods}?gracePeriodSeconds=1")
     cp.client.wait_for(pods, lambda seen: not seen["items"], what=f"the pods of {name} to be gone")
+
+
+@pytest.fixture
+def namespace(cp: ControlPlane) -> Iterator[str]:
+    """A fresh namespace for one test."""
+    with fresh_namespace(cp) as name:
+        yield name
+
+
+@pytest.fixture(scope="module")
+def newcomers(cp: ControlPlane, node: RealNode) -> Iterator[Newcomers]:
+    """They come all through a story, to a cluster whose node has our image, and the name by which
+    the check's map calls it."""
+    path = f"/api/v1/nodes/{node.name}"
+    node.load(ensure_images().archive)
+    cp.client.patch(path, {"metadata": {"labels": {"gpu-node-name": LOGICAL_NODE}}})
+    with fresh_namespace(cp) as name, Newcomers(cp, name) as coming:
+        yield coming
+    cp.client.patch(path, {"metadata": {"labels": {"gpu-node-name": None}}})
+
+
+@pytest.fixture(scope="module")
+def failed_before(request: pytest.FixtureRequest) -> int:
+    """How many tests had failed when the story began."""
+    return request.session.testsfailed
+
+
+@pytest.fixture
+def step(
+    request: pytest.FixtureRequest, failed_before: int, newcomers: Newcomers
+) -> Iterator[None]:
+    """One of a story, at whose end each newcomer was let in; after one that has failed the story
+    is not told on."""
+    if request.session.testsfailed > failed_before:
+        pytest.fail("an earlier step of this story has failed", pytrace=False)
+    yield
+    newcomers.were_let_in()
 
 
 @pytest.fixture(scope="module")

@@ -210,6 +210,16 @@ class Check:
             "logs", "-n", CHECK_NAMESPACE, f"{self._name}-{index}"
         ).splitlines()
 
+    def wait_for_line(self, index: int, node: str) -> None:
+        """Wait until a pod has said that it is on a node, with the devices that are expected."""
+        line = f"Node: {node}, CUDA_VISIBLE_DEVICES: {self.expected[index]}"
+        wait_until(lambda: line in self.lines(index), what=f"{line!r} of pod {index}")
+
+    def wait_for_lines(self, node: str) -> None:
+        """The same of every pod."""
+        for index in self.expected:
+            self.wait_for_line(index, node)
+
     def is_reviewed(self) -> bool:
         """Whether a mapped pod, created for a trial, gets its environment from the webhook."""
         environment = given(self.plane, CHECK_NAMESPACE, LOGICAL_NODE)

@@ -1,133 +1,77 @@
 """The product delivered from git by a real ArgoCD, as one story: each test goes on where the one
-before has ended.
-
-A user's repository holds our charts; the files of ``argocd/`` are applied with its address in
-them and with nothing else changed. What ArgoCD brings are pods of our image on the real node.
+before has ended. What ArgoCD brings are pods of our image on the real node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
 
 import pytest
-import yaml
 
-from gpuctl.product import ROOT, merged
-from tests.e2e.delivered import (
-    CHECK_NAMESPACE,
-    LOGICAL_NODE,
-    NAMESPACE,
-    SECRET,
-    Check,
-    Scheduler,
+from gpuctl.product import ROOT
+from tests.controlplane.terminal import Terminal
+from tests.e2e.delivered import NAMESPACE, SECRET, Check, Scheduler
+from tests.e2e.gitops import (
+    CHECK,
+    CHECKER,
+    CLUSTER,
+    CLUSTERS,
+    COMPLETE,
+    PROJECT,
+    SCHEDULER,
+    STAGES,
+    Story,
 )
 from tests.e2e.newcomers import Newcomers
-from tests.leftovers import API_KINDS, KINDS, everything
+from tests.leftovers import everything
 from tools.controlplane import ControlPlane
 from tools.controlplane.client import wait_until
 from tools.controlplane.gitops import ArgoCD, Repository
 from tools.controlplane.realnode import RealNode
-from tools.image.build import ensure_images
 
-pytestmark = pytest.mark.timeout(300)
-ADDRESS: Final = "https://git.example.com/gpu-scheduler.git"
-PROJECT: Final = "argocd/gpu-scheduler-project.yaml"
-SET: Final = "argocd/gpu-scheduler-complete-applicationset.yaml"
-SCHEDULER: Final = "local-cluster-gpu-scheduler"
-CHECKER: Final = "local-cluster-gpu-test-service"
-CHECK: Final = "gpu-test-service-gpu-scheduler-check"
+pytestmark = pytest.mark.usefixtures("step")
+SCRIPT: Final = "argocd/validate-applicationset.sh"
 CONFIG: Final = f"/api/v1/namespaces/{NAMESPACE}/configmaps/gpu-scheduler-config"
+DEPLOYMENT: Final = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/gpu-scheduler"
 RECONCILES: Final = 10
-
-
-@dataclass(frozen=True, slots=True)
-class Story:
-    """Who takes part."""
-
-    plane: ControlPlane
-    argo: ArgoCD
-    repository: Repository
-    scheduler: Scheduler
-    check: Check
-    newcomers: Newcomers
-    before: set[str]
-    failed_before: int
-
-    def change(self, chart: str, values: Mapping[str, Any], why: str) -> str:
-        """Commit other values of a chart; the commit."""
-
-        def over(text: str) -> str:
-            return yaml.safe_dump(merged(yaml.safe_load(text), values), sort_keys=False)
-
-        return self.repository.edit(f"charts/{chart}/values.yaml", over, why)
-
-    def settled(self) -> None:
-        """Wait until both Applications are at the repository's end."""
-        for name in (SCHEDULER, CHECKER):
-            self.argo.settled(name, self.repository.head)
-
-    def versions(self) -> list[str]:
-        """Each object of the product that ArgoCD looks after, with its version."""
-        columns = "KIND:.kind,NAME:.metadata.name,VERSION:.metadata.resourceVersion"
-        words = ("--all-namespaces", "--no-headers", "-o", f"custom-columns={columns}")
-        kinds = KINDS.replace("leases,", "")  # the election writes it every two seconds
-        found = self.plane.kubectl("get", kinds, *words).splitlines()
-        return [line for line in found if "gpu-scheduler" in line]
 
 
 @pytest.fixture(scope="module")
 def story(
-    cp: ControlPlane,
-    node: RealNode,
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
+    cp: ControlPlane, newcomers: Newcomers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Story]:
     """ArgoCD runs and has nothing to do yet; at the end nothing of the product is left."""
-    path = f"/api/v1/nodes/{node.name}"
-    node.load(ensure_images().archive)
-    cp.client.patch(path, {"metadata": {"labels": {"gpu-node-name": LOGICAL_NODE}}})
-    cp.client.create("/api/v1/namespaces", {"metadata": {"name": "bystanders"}})
-    cp.wait_for_service_account("bystanders")
+    newcomers.wait_for_one()
     directory = tmp_path_factory.mktemp("gitops")
     repository = Repository.of(directory / "git", ROOT, ("charts", "argocd"))
-    with (
-        ArgoCD.start(cp, directory / "argocd") as argo,
-        Newcomers(cp, "bystanders") as newcomers,
-    ):
-        yield Story(
+    with ArgoCD.start(cp, directory / "argocd") as argo:
+        one = Story(
             plane=cp,
             argo=argo,
             repository=repository,
             scheduler=Scheduler(cp),
             check=Check(cp, CHECK),
-            newcomers=newcomers,
             before=everything(cp),
-            failed_before=request.session.testsfailed,
         )
-        _remove(cp, argo)
-    cp.client.patch(path, {"metadata": {"labels": {"gpu-node-name": None}}})
+        yield one
+        one.remove()
 
 
-def _remove(cp: ControlPlane, argo: ArgoCD) -> None:
-    """Whatever a test has left: its Applications first, since they bring everything back."""
-    words = ("--ignore-not-found", "--timeout=120s")
-    cp.kubectl("delete", "applicationsets,applications", "--all", "-n", "argocd", *words)
-    wait_until(lambda: argo.application(SCHEDULER) is None, what="the Applications to be gone")
-    for name in API_KINDS:
-        cp.kubectl("delete", name, *words)
-    for namespace in (NAMESPACE, CHECK_NAMESPACE, "bystanders"):
-        cp.kubectl("delete", "namespace", namespace, *words)
+def test_the_files_are_found_good_before_they_are_applied(
+    cp: ControlPlane, story: Story, tmp_path: Path
+) -> None:
+    """The page's script says what to do where no set would find a cluster."""
+    terminal = Terminal(cp, tmp_path)
 
+    refused = terminal.type(SCRIPT)
+    story.apply(CLUSTER)
+    done = terminal.type(SCRIPT)
 
-@pytest.fixture(autouse=True)
-def each_newcomer_is_let_in(story: Story, request: pytest.FixtureRequest) -> Iterator[None]:
-    """At the end of every step; and a story of which a step has failed is not told on."""
-    if request.session.testsfailed > story.failed_before:
-        pytest.fail("an earlier step of this story has failed", pytrace=False)
-    yield
-    story.newcomers.were_let_in()
+    assert refused.returncode == 1
+    assert f"kubectl apply -f argocd/{CLUSTER}" in refused.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_set_brings_both_charts_until_they_are_synced_and_healthy(
@@ -135,20 +79,23 @@ def test_the_set_brings_both_charts_until_they_are_synced_and_healthy(
 ) -> None:
     """Scheduler and webhook run on the real node, the check's pods stand where their map says."""
     story.change("gpu-scheduler-check", story.check.values(5), "Our node")
-    for name in (PROJECT, SET):
-        text = (story.repository.directory / name).read_text()
-        assert ADDRESS in text
-        text = text.replace(ADDRESS, story.repository.url)
-        story.plane.kubectl("apply", "-f", "-", input=text)
+    story.apply(PROJECT)
+    story.apply(COMPLETE)
 
     story.settled()
 
     pods = story.scheduler.wait()
     assert {pod["spec"]["nodeName"] for pod in pods} == {node.name}
-    story.check.wait()
-    for index, devices in story.check.expected.items():
-        line = f"Node: {node.name}, CUDA_VISIBLE_DEVICES: {devices}"
-        wait_until(lambda: line in story.check.lines(index), what=f"{line!r} of pod {index}")  # noqa: B023
+    story.check.wait_for_lines(node.name)
+
+
+def test_neither_application_has_waited_for_the_other(story: Story) -> None:
+    """ArgoCD honours waves inside one Application: that of the check did not wait, so its pods came
+    past a webhook that was not there yet, and have got their devices all the same."""
+    check, scheduler = (
+        story.argo.application(name)["status"]["history"][0] for name in (CHECKER, SCHEDULER)
+    )
+    assert check["deployStartedAt"] < scheduler["deployedAt"]
 
 
 def test_ten_comparisons_after_a_new_certificate_find_nothing_to_do(story: Story) -> None:
@@ -231,18 +178,93 @@ def test_a_deleted_leader_is_followed_and_the_next_commit_is_placed(story: Story
     story.scheduler.wait(without={leader})
 
 
+def test_a_component_that_leaves_the_set_goes_alone(story: Story) -> None:
+    """Its Application goes with all that it has brought. Nobody writes what is the scheduler's."""
+    before, replicas = story.versions(), story.scheduler.names()
+
+    story.apply(COMPLETE, without="test-service")
+    wait_until(lambda: story.argo.application(CHECKER) is None, what="the Application to be gone")
+
+    wait_until(lambda: not story.check.pods(), what="the check's pods to be gone")
+    kept = [line for line in before if CHECK not in line]
+    assert len(kept) < len(before)
+    assert story.versions() == kept
+    assert story.scheduler.names() == replicas
+
+
+def test_a_component_that_comes_back_is_placed_again(node: RealNode, story: Story) -> None:
+    story.apply(COMPLETE)
+
+    story.settled()
+
+    story.check.wait()
+    story.check.wait_for_lines(node.name)
+
+
 def test_without_the_set_only_the_api_kinds_and_the_lease_are_left(story: Story) -> None:
     """ArgoCD takes everything away that it has brought. Kinds with users' objects stay, and the
     election's Lease, which ArgoCD leaves out of its work in every cluster."""
-    expected = API_KINDS | {"lease.coordination.k8s.io/gpu-scheduler"}
-    story.plane.kubectl("delete", "-n", "argocd", "-f", str(story.repository.directory / SET))
+    story.delete(COMPLETE)
 
-    def left() -> list[str]:
-        found = everything(story.plane) - story.before
-        return sorted(one for one in found if "gpu-scheduler" in one)
+    story.wait_for_the_end()
 
-    wait_until(
-        lambda: left() == sorted(expected), what="the rest to be gone", timeout_s=90, last=left
-    )
-    story.scheduler.wait(replicas=0)
-    wait_until(lambda: not story.check.pods(), what="the check's pods to be gone")
+
+def test_the_set_that_is_applied_again_brings_the_product_back(
+    node: RealNode, story: Story
+) -> None:
+    """On the API server that has seen its former leaders; pods are bound again."""
+    story.change("gpu-scheduler-check", story.check.values(2), "Two are enough")
+    story.apply(COMPLETE)
+
+    story.settled()
+
+    story.scheduler.wait()
+    story.check.wait()
+    story.check.wait_for_lines(node.name)
+
+
+def test_the_set_of_clusters_takes_over_what_another_has_brought(story: Story) -> None:
+    """It finds the cluster by its Secret and makes Applications of the same names. Where the other
+    set is deleted without them, no pod notices."""
+    containers, replicas = story.check.containers(), story.scheduler.names()
+
+    story.delete(COMPLETE, orphan=True)
+    story.apply(CLUSTERS)
+
+    for name in (SCHEDULER, CHECKER):
+        story.wait_for_owner(name, "gpu-scheduler-clusters")
+    story.settled()
+    assert story.check.containers() == containers
+    assert story.scheduler.names() == replicas
+
+
+def test_a_cluster_that_goes_from_dev_to_prod_gets_the_release_in_place(story: Story) -> None:
+    """By the label of its Secret: dev follows the branch, prod stays at the tag, whose values
+    replace the pods one by one; and running workloads stay what they are."""
+    containers, old = story.check.containers(), story.scheduler.names()
+    deployment = story.plane.client.get(DEPLOYMENT)["metadata"]["uid"]
+    story.repository.tag("v1.0.0")
+    release = story.repository.head
+    story.change("gpu-scheduler", {"scheduler": {"logJson": True}}, "Newer than the release")
+
+    story.delete(CLUSTERS, orphan=True)
+    story.apply(STAGES)
+    seen = story.wait_for_owner(SCHEDULER, "gpu-scheduler-stages")
+    assert seen["status"]["sync"]["revision"] == story.repository.head
+    secret = ("secret", "local-cluster", "--namespace=argocd")
+    story.plane.kubectl("label", *secret, "gpu-scheduler.io/stage=prod", "--overwrite")
+
+    story.argo.settled(SCHEDULER, release)
+    for pod in story.scheduler.wait(without=old):
+        assert not story.scheduler.log(pod["metadata"]["name"], "scheduler").startswith("{")
+    assert story.plane.client.get(DEPLOYMENT)["metadata"]["uid"] == deployment
+    assert "mode: report" in story.plane.client.get(CONFIG)["data"]["config.yaml"]
+    assert story.check.containers() == containers
+
+
+def test_whatever_set_looks_after_the_product_takes_it_away(story: Story) -> None:
+    """That of stages has no check service; the Application that nobody owns goes by itself."""
+    story.delete(STAGES)
+    story.plane.kubectl("delete", "application", CHECKER, "--namespace=argocd")
+
+    story.wait_for_the_end()

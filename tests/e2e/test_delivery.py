@@ -21,7 +21,6 @@ import pytest
 from tests.e2e.containers import Json
 from tests.e2e.delivered import (
     CHECKER,
-    LOGICAL_NODE,
     NAMESPACE,
     SCHEDULER,
     SECRET,
@@ -36,9 +35,8 @@ from tools.charts.helm import HelmFailed
 from tools.controlplane import ControlPlane, ControlPlaneError
 from tools.controlplane.client import wait_until
 from tools.controlplane.realnode import RealNode
-from tools.image.build import ensure_images
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.usefixtures("step")
 log = logging.getLogger(__name__)
 #: What a process can do there, told by itself.
 INSIDE: Final = """
@@ -65,48 +63,20 @@ class Story:
     delivery: Delivery
     scheduler: Scheduler
     check: Check
-    newcomers: Newcomers
     before: set[str]
-    failed_before: int
 
 
 @pytest.fixture(scope="module")
 def story(
-    cp: ControlPlane,
-    node: RealNode,
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
+    cp: ControlPlane, newcomers: Newcomers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Story]:
-    """Our image is on the node, and nothing is installed; nor is anything at the end, however the
-    story ends."""
-    path = f"/api/v1/nodes/{node.name}"
+    """Nothing is installed; nor is anything at the end, however the story ends."""
+    newcomers.wait_for_one()
     delivery = ByHelm(cp, tmp_path_factory.mktemp("delivery"))
-    node.load(ensure_images().archive)
-    cp.client.patch(path, {"metadata": {"labels": {"gpu-node-name": LOGICAL_NODE}}})
-    cp.client.create("/api/v1/namespaces", {"metadata": {"name": "unrelated"}})
-    cp.wait_for_service_account("unrelated")
-    with Newcomers(cp, "unrelated") as newcomers:
-        yield Story(
-            delivery=delivery,
-            scheduler=Scheduler(cp),
-            check=Check(cp),
-            newcomers=newcomers,
-            before=everything(cp),
-            failed_before=request.session.testsfailed,
-        )
+    yield Story(delivery=delivery, scheduler=Scheduler(cp), check=Check(cp), before=everything(cp))
     for release in (CHECKER, SCHEDULER):
         with contextlib.suppress(HelmFailed):
             delivery.withdraw(release)
-    cp.client.patch(path, {"metadata": {"labels": {"gpu-node-name": None}}})
-
-
-@pytest.fixture(autouse=True)
-def each_newcomer_is_let_in(story: Story, request: pytest.FixtureRequest) -> Iterator[None]:
-    """At the end of every step; and a story of which a step has failed is not told on."""
-    if request.session.testsfailed > story.failed_before:
-        pytest.fail("an earlier step of this story has failed", pytrace=False)
-    yield
-    story.newcomers.were_let_in()
 
 
 def test_the_chart_with_its_default_values_becomes_two_ready_pods(
@@ -169,9 +139,7 @@ def test_the_check_service_prints_where_it_is_and_what_it_was_given(
 
     story.check.wait()
 
-    for index, devices in story.check.expected.items():
-        line = f"Node: {node.name}, CUDA_VISIBLE_DEVICES: {devices}"
-        wait_until(lambda: line in story.check.lines(index), what=f"{line!r} of pod {index}")  # noqa: B023
+    story.check.wait_for_lines(node.name)
     assert f"Node: {node.name}, CUDA_VISIBLE_DEVICES: 0,1" in story.check.lines(0)
 
 
@@ -216,7 +184,7 @@ def test_a_new_certificate_is_taken_over_while_reviews_go_on(
 
 
 def test_what_comes_while_both_replicas_are_dead_runs_in_the_end(
-    node: RealNode, story: Story
+    node: RealNode, newcomers: Newcomers, story: Story
 ) -> None:
     """Both are killed at once: a pod that no webhook has seen is let in, and runs with its
     environment once the replicas are back; pods that ran stay."""
@@ -225,13 +193,12 @@ def test_what_comes_while_both_replicas_are_dead_runs_in_the_end(
     for name in killed:
         story.scheduler.delete(name, grace_s=0)
     story.delivery.deploy(CHECKER, story.check.values(8))
-    story.newcomers.wait_for_one()
+    newcomers.wait_for_one()
 
     story.scheduler.wait(without=killed)
     after = story.check.containers()
     assert {index: after[index] for index in containers} == containers
-    line = f"Node: {node.name}, CUDA_VISIBLE_DEVICES: {story.check.expected[7]}"
-    wait_until(lambda: line in story.check.lines(7), what=f"{line!r}")
+    story.check.wait_for_line(7, node.name)
 
 
 def test_a_changed_value_replaces_the_pods_one_by_one(story: Story) -> None:
@@ -279,7 +246,7 @@ def test_after_the_uninstall_only_the_api_kinds_are_left(cp: ControlPlane, story
 
 
 def test_where_the_api_kinds_are_not_kept_nothing_at_all_is_left(
-    cp: ControlPlane, story: Story
+    cp: ControlPlane, newcomers: Newcomers, story: Story
 ) -> None:
     """They are given up with the release if a value says so."""
     story.delivery.deploy(SCHEDULER, {"crd": {"keep": False}})
@@ -293,4 +260,4 @@ def test_where_the_api_kinds_are_not_kept_nothing_at_all_is_left(
         return {name for name in everything(cp) - story.before if "gpu-scheduler" in name}
 
     wait_until(lambda: not left(), what="everything to be gone")
-    log.info("the slowest newcomer took %.0f ms", story.newcomers.slowest_s * 1000)
+    log.info("the slowest newcomer took %.0f ms", newcomers.slowest_s * 1000)
