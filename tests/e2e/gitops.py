@@ -82,7 +82,7 @@ class Story:
         """Wait until an Application belongs to a set; it, compared now, as it must be."""
 
         def is_owned() -> bool:
-            meta = self.argo.application(name)["metadata"]
+            meta = (self.argo.application(name) or {"metadata": {}})["metadata"]
             return [each["name"] for each in meta.get("ownerReferences", [])] == [owner]
 
         wait_until(is_owned, what=f"{name} to belong to {owner}")

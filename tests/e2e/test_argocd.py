@@ -59,6 +59,7 @@ def story(
         one.remove()
 
 
+@pytest.mark.contract("S2-B15")
 def test_the_files_are_found_good_before_they_are_applied(
     cp: ControlPlane, story: Story, tmp_path: Path
 ) -> None:
@@ -74,6 +75,7 @@ def test_the_files_are_found_good_before_they_are_applied(
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.contract("S2-26")
 def test_the_set_brings_both_charts_until_they_are_synced_and_healthy(
     node: RealNode, story: Story
 ) -> None:
