@@ -88,13 +88,15 @@ def restored(here: Watcher, name: str, timeout_s: float = 40.0) -> Json:
     return found
 
 
-def open_tickets(seen: Json) -> list[Json]:
-    """Those of a list whose moves are under way; the others are kept for a while."""
-    return [item for item in seen["items"] if "status" not in item]
+def open_tickets(here: Watcher) -> list[Json]:
+    """Those of this test's pods whose moves are under way; the others are kept for a while."""
+    items = here.client.get(TICKETS)["items"]
+    ours = [item for item in items if item["spec"]["pod"]["namespace"] == here.namespace]
+    return [item for item in ours if "status" not in item]
 
 
 def no_ticket(here: Watcher) -> None:
-    here.client.wait_for(TICKETS, lambda seen: not open_tickets(seen), what="every move to be over")
+    wait_until(lambda: not open_tickets(here), what="every move to be over")
 
 
 def said(here: Watcher, name: str, reason: str) -> list[str]:

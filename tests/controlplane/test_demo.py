@@ -27,10 +27,12 @@ APPLIED = "kubectl apply: "
 def folder() -> Iterator[Path]:
     """A folder with a short name (it will hold a Unix socket); whatever runs there is ended."""
     path = Path(tempfile.mkdtemp(prefix="gpu-demo-test-"))
-    yield path
-    if running(path):
-        subprocess.run([*COMMAND, "--end", "--directory", str(path)], cwd=ROOT, check=True)
-    shutil.rmtree(path, ignore_errors=True)
+    try:
+        yield path
+        if running(path):
+            subprocess.run([*COMMAND, "--end", "--directory", str(path)], cwd=ROOT, check=True)
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def demo(*words: str) -> subprocess.CompletedProcess[str]:
@@ -120,7 +122,7 @@ def test_ctrl_c_ends_everything_that_was_started(folder: Path) -> None:
     assert running(folder), "it runs"
 
     process.send_signal(signal.SIGINT)
-    rest, _ = process.communicate(timeout=60)
+    rest, _ = process.communicate(timeout=200)
 
     assert process.returncode == 130
     assert "interrupted; everything it started has been ended" in rest
@@ -132,7 +134,7 @@ def test_a_program_that_dies_ends_the_demo_with_the_end_of_its_log(folder: Path)
     state = json.loads((folder / "cluster" / "state.json").read_text())
 
     os.kill(state["pids"]["kwok"], signal.SIGKILL)
-    rest, _ = process.communicate(timeout=60)
+    rest, _ = process.communicate(timeout=200)
 
     assert process.returncode == 1
     assert "gpuctl demo: kwok has ended; its last lines:" in rest

@@ -9,6 +9,7 @@ import json
 import logging
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -117,7 +118,7 @@ OUTAGES = [
 ]
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.contract("S2-B12")
 @pytest.mark.parametrize("outage_s", OUTAGES)
 def test_an_api_server_that_was_away_is_found_at_once_and_was_not_stormed(
@@ -127,27 +128,38 @@ def test_an_api_server_that_was_away_is_found_at_once_and_was_not_stormed(
     bound_within(here, "before", 15)
     term = cp.client.get(SCHEDULER_LEASE)["spec"]["leaseTransitions"]
     pid = product.pids["scheduler"]
-    away = Clock()
-    cp.stop_process("kube-apiserver")
-    wait_until(lambda: away.seconds >= outage_s, what="the outage", timeout_s=outage_s + 5)
-    calls = {kind: proxy.count(f"watch {kind}", since=away.started) for kind in KINDS}
-    lists = sum(proxy.count(f"list {kind}", since=away.started) for kind in KINDS)
-    assert readiness(product)
-    cp.start_process("kube-apiserver")
+    with lasting_outage(cp) as away:
+        wait_until(lambda: away.seconds >= outage_s, what="the outage", timeout_s=outage_s + 5)
+        calls = {kind: proxy.count(f"watch {kind}", since=away.started) for kind in KINDS}
+        lists = sum(proxy.count(f"list {kind}", since=away.started) for kind in KINDS)
+        assert readiness(product)
+        cp.start_process("kube-apiserver")
 
-    bound_within(here, "after", 10)
+        bound_within(here, "after", 10)
 
     figures.info("attempts in %d s: %s", outage_s, calls)
     assert (max(calls.values()) <= 10, lists) == (True, 0), calls
     assert min(calls.values()) >= 1, "it did look"
     assert product.pids["scheduler"] == pid
     assert cp.client.get(SCHEDULER_LEASE)["spec"]["leaseTransitions"] == term
-    wait_until(lambda: not readiness(product), what="readiness", timeout_s=10)
-    for name in ("kube-controller-manager", "kwok"):  # they are not as quick
-        cp.restart(name)
+    wait_until(lambda: not readiness(product), what="readiness")
 
 
-@pytest.mark.timeout(180)
+@contextmanager
+def lasting_outage(cp: ControlPlane) -> Iterator[Clock]:
+    """Until somebody starts the API server again; the next test finds everybody at work."""
+    away = Clock()
+    cp.stop_process("kube-apiserver")
+    try:
+        yield away
+    finally:
+        if "kube-apiserver" not in cp.processes:
+            cp.start_process("kube-apiserver")
+        for name in ("kube-controller-manager", "kwok"):  # they are not as quick
+            cp.restart(name)
+
+
+@pytest.mark.timeout(600)
 def test_a_watch_that_is_swallowed_is_noticed_and_nothing_is_decided_meanwhile(
     here: Watcher, proxy: Proxy, product: Product
 ) -> None:
@@ -167,12 +179,12 @@ def test_a_watch_that_is_swallowed_is_noticed_and_nothing_is_decided_meanwhile(
     healed = Clock()
     proxy.heal()
 
-    here.wait_bound(2, timeout_s=30)
+    here.wait_bound(2)
     assert healed.seconds < 10
-    assert not readiness(product)
+    wait_until(lambda: not readiness(product), what="readiness")
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_a_network_that_swallows_everything_is_survived(
     here: Watcher, cp: ControlPlane, proxy: Proxy, product: Product
 ) -> None:
@@ -269,17 +281,16 @@ DOOM = [
 ]
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(("seconds", "tries_max"), DOOM)
 def test_a_pod_whose_binding_is_refused_for_ever_is_in_nobodys_way(
     here: Watcher, cp: ControlPlane, proxy: Proxy, seconds: int, tries_max: int
 ) -> None:
     """Field case C29: another policy of the cluster denies it, with the highest priority."""
-    cp.client.create(
-        "/apis/scheduling.k8s.io/v1/priorityclasses", {"metadata": {"name": "p1000"}, "value": 1000}
-    )
-    cp.kubectl("apply", "-f", "-", input=DENIAL)
+    classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    cp.client.create(classes, {"metadata": {"name": "p1000"}, "value": 1000})
     try:
+        cp.kubectl("apply", "-f", "-", input=DENIAL)
         wait_until(lambda: is_denied(here), what="the policy to be in force")
         all_of_it = {"nvidia.com/gpu": "8"}
         begun = Clock()
@@ -287,11 +298,12 @@ def test_a_pod_whose_binding_is_refused_for_ever_is_in_nobodys_way(
         here.wait_explained("doomed", "binding failed: ")
         here.create(pod("gated", limits=all_of_it, schedulingGates=[{"name": "team/hold"}]))
         here.create(pod("fine", limits=all_of_it))
-        here.wait_bound(1, timeout_s=30)
+        here.wait_bound(1)
         here.client.delete(here.path("Pod", "fine"))
         wait_until(lambda: begun.seconds >= seconds, what="time to pass", timeout_s=seconds + 5)
 
-        tries = [c for c in proxy.calls if c.path.endswith("/doomed/binding")]
+        until = begun.started + seconds
+        tries = [c for c in proxy.calls if c.path.endswith("/doomed/binding") and c.at < until]
         figures.info("%d tries in %d s", len(tries), seconds)
         assert 3 <= len(tries) <= tries_max
         assert not [c for c in proxy.calls if c.path.endswith("/gated/binding")]
@@ -299,10 +311,10 @@ def test_a_pod_whose_binding_is_refused_for_ever_is_in_nobodys_way(
         gated = here.client.get(here.path("Pod", "gated"))["status"]["conditions"]
         assert [entry["reason"] for entry in gated] == ["SchedulingGated"]
         here.client.patch(here.path("Pod", "gated"), {"spec": {"schedulingGates": None}})
-        here.wait_bound(1, timeout_s=15)
+        here.wait_bound(1)
     finally:
-        cp.client.delete("/apis/scheduling.k8s.io/v1/priorityclasses/p1000")
-        cp.kubectl("delete", "-f", "-", input=DENIAL)
+        cp.kubectl("delete", "--ignore-not-found", "-f", "-", input=DENIAL)
+        cp.client.delete(f"{classes}/p1000")
 
 
 def is_denied(here: Watcher) -> bool:

@@ -61,7 +61,7 @@ def settled(here: Watcher, *bodies: Json) -> list[Json]:
 
 
 def limit(here: Watcher, name: str, **hard: int) -> None:
-    """A ResourceQuota that the API server applies by now, and that our scheduler has seen."""
+    """A ResourceQuota that the API server applies by now; our scheduler sees it by and by."""
     known = {"big": f"requests.{BIG}", "small": f"requests.{SMALL}"}
     path = f"/api/v1/namespaces/{here.namespace}/resourcequotas"
     wanted = {known[word]: str(count) for word, count in hard.items()}

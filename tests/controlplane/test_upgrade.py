@@ -32,7 +32,7 @@ from tools.controlplane.plane import DEFAULT_COMPONENTS
 
 CHART: Final = SCHEDULER.relative_to(ROOT)
 RUNNING: Final = 100
-WAIT: Final = ("--wait", "--timeout=60s")
+WAIT: Final = ("--wait", "--timeout=100s")
 TICKETS: Final = f"/apis/gpu-scheduler.io/v1alpha1/namespaces/{NAMESPACE}/migrules"
 TICKET: Final = {
     "apiVersion": "gpu-scheduler.io/v1alpha1",
@@ -116,8 +116,8 @@ def test_with_default_values_it_runs_on_nodes_that_no_label_marks(
 ) -> None:
     """As in a managed cloud, whose control plane has no nodes; the replicas keep apart."""
     release = Release(cp, tmp_path)
-    release.install(*WAIT)
     try:
+        release.install(*WAIT)
         assert sorted(node_of(each) for each in own_pods(cp)) == workers
         notes = release.helm("get", "notes", NAME)
         assert f"kubectl -n {NAMESPACE} rollout status deployment/gpu-scheduler" in notes
@@ -129,7 +129,7 @@ def test_with_default_values_it_runs_on_nodes_that_no_label_marks(
         remove(cp, release)
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("by", HELMS)
 def test_a_hundred_running_pods_live_through_upgrade_downgrade_and_new_api_kinds(
     cp: ControlPlane,
@@ -143,8 +143,8 @@ def test_a_hundred_running_pods_live_through_upgrade_downgrade_and_new_api_kinds
     """Upgraded with the values as they were, from the chart before its last change and back."""
     here = Watcher(cp, namespace)
     with Release(cp, tmp_path / "release", by=by) as release:
-        release.install("--set", "scheduler.verbose=true", *WAIT, chart=previous)
         try:
+            release.install("--set", "scheduler.verbose=true", *WAIT, chart=previous)
             release.start()
             release.reach()
             here.create(controlled("Deployment", "work", replicas=RUNNING, **ONE_GPU))

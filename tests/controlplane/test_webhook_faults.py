@@ -14,7 +14,7 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -74,6 +74,18 @@ class Plant:
         )
         self.plane.kubectl("apply", "-f", "-", input=json.dumps(body))
 
+    @contextmanager
+    def healed(self) -> Iterator[None]:
+        """After the block, however it ends, both programs are there and found by the API server."""
+        try:
+            yield
+        finally:
+            if not self.product.is_running("scheduler"):
+                self.product.start_scheduler()
+            if not self.product.is_running("webhook"):
+                self.product.start_webhook()
+            self.register(self.door)
+
     def serve(self, certificate: bytes, key: bytes) -> None:
         """Lay another pair before the webhook, and wait until it shows it."""
         folder = self.product.directory / "certs"
@@ -91,13 +103,10 @@ def plant(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     """One product for this file; each test leaves it healthy."""
     config = {"webhook": {"repairAfterS": 2}}
     product = Product(cp, tmp_path_factory.mktemp("product"), config=config)
-    product.start(webhook=False)
-    product.start_webhook()
-    with Balancer([product.webhook_port]) as service:
-        try:
-            yield Plant(product, service)
-        finally:
-            product.close()
+    with closing(product), Balancer([product.webhook_port]) as service:
+        product.start(webhook=False)
+        product.start_webhook()
+        yield Plant(product, service)
 
 
 @contextmanager
@@ -220,7 +229,7 @@ def test_a_webhook_without_an_answer_delays_ours_by_its_time_out_and_nobody_else
     here: Watcher, cp: ControlPlane, plant: Plant, fault: Fault, longest_s: float
 ) -> None:
     """Packed pods are placed, the mapped one says what is missing; once it is over all is well."""
-    with fault(plant) as door:
+    with plant.healed(), fault(plant) as door:
         plant.register(door)
         wait_for_fault(here, cp)
         others = [seconds(here, body) for body in unrelated()]
@@ -229,7 +238,6 @@ def test_a_webhook_without_an_answer_delays_ours_by_its_time_out_and_nobody_else
         here.wait_bound(2)
         told = here.wait_explained("map-0", "NotMutated: CUDA_VISIBLE_DEVICES is not set")
         assert "kubectl -n" in why(told), "what to run is said too"
-    plant.register(plant.door)
     wait_until(lambda: is_seen(here), what="the webhook to be called again")
     here.create(pod("map-1", annotations=MAP))
     after = {each["metadata"]["name"]: each for each in here.wait_bound(3)}
@@ -250,26 +258,21 @@ def test_with_both_replicas_killed_pods_are_created_and_whoever_comes_next_place
     here: Watcher, cp: ControlPlane, plant: Plant, tmp_path: Path
 ) -> None:
     other = Product(cp, tmp_path / "other", config={"webhook": {"repairAfterS": 2}})
-    other.start(webhook=False)
-    other.start_webhook()
-    both = [plant.product, other]
-    with Balancer([each.webhook_port for each in both]) as service:
+    ports = [plant.product.webhook_port, other.webhook_port]
+    with plant.healed(), closing(other), Balancer(ports) as service:
+        other.start(webhook=False)
+        other.start_webhook()
         plant.register(Door(service.port, plant.door.authority))
-        try:
-            wait_until(lambda: is_seen(here), what="the webhook to be called")
-            for each in both:
-                each.kill("webhook")
-                each.kill("scheduler")
-            wait_for_fault(here, cp)
-            others = [seconds(here, body) for body in unrelated()]
-            mine = [seconds(here, body) for body in ours("2")]
-            assert not [each for each in here.pods() if node_of(each)]
-            plant.product.start_scheduler()
-            here.wait_bound(2)
-            here.wait_explained("map-2", "NotMutated")
-        finally:
-            other.close()
-            if not plant.product.is_running("webhook"):
-                plant.product.start_webhook()
+        wait_until(lambda: is_seen(here), what="the webhook to be called")
+        for each in (plant.product, other):
+            each.kill("webhook")
+            each.kill("scheduler")
+        wait_for_fault(here, cp)
+        others = [seconds(here, body) for body in unrelated()]
+        mine = [seconds(here, body) for body in ours("2")]
+        assert not [each for each in here.pods() if node_of(each)]
+        plant.product.start_scheduler()
+        here.wait_bound(2)
+        here.wait_explained("map-2", "NotMutated")
     assert max(others) < UNRELATED_S
     assert max(mine) < UNRELATED_S

@@ -209,18 +209,17 @@ def test_while_the_webhook_is_down_pods_are_created_without_it(
     bench: Bench, client: Client, namespace: str
 ) -> None:
     """failurePolicy Ignore: nobody's pods are held up; afterwards everything is as before."""
-    bench.stop()
     bodies = [
         pod(name="plain-0", schedulerName="default-scheduler"),
         pod(map_text=MAP),
         pod(container(limits={MIG_2G: "1"}), name="mig-0"),
     ]
-    made = [client.create(pods(namespace), body) for body in bodies]
-    system = client.create(pods("kube-system") + "?dryRun=All", pod(map_text=MAP))
-    bench.start()
+    with bench.away():
+        made = [client.create(pods(namespace), body) for body in bodies]
+        system = client.create(pods("kube-system") + "?dryRun=All", pod(map_text=MAP))
 
     assert [environment(body) for body in made] == [{"app": None}] * 3
     assert environment(system) == {"app": None}
-    wait_until(bench.is_called, what="the webhook to be called again", timeout_s=10)
+    wait_until(bench.is_called, what="the webhook to be called again")
     after = client.create(pods(namespace), pod(name="w-1", map_text=MAP))
     assert environment(after) == {"app": "2,3"}

@@ -183,6 +183,14 @@ def sent(bench: Bench, client: Client, namespace: str, body: Json) -> int:
 
 
 FOREIGN = "default-scheduler"
+#: By a label's value a pod that is reviewed otherwise with the label, and how often it is then.
+PROBES: dict[str, tuple[Json, int]] = {
+    "disabled": (pod(name="", generateName="p-"), 0),
+    "enabled": (
+        pod(container(limits={MIG_2G: "1"}), name="", generateName="p-", schedulerName=FOREIGN),
+        1,
+    ),
+}
 IN_INIT = pod(init=[container("prep", {MIG_2G: "1"})], schedulerName=FOREIGN)
 
 
@@ -229,10 +237,7 @@ def test_the_api_server_sends_only_what_is_ours_to_review(
     if label:
         client.patch(f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": dict([label])}})
         wait_until(
-            lambda: (
-                sent(bench, client, namespace, pod(name="", generateName="p-"))
-                == (0 if label[1] == "disabled" else 1)
-            ),
+            lambda: sent(bench, client, namespace, PROBES[label[1]][0]) == PROBES[label[1]][1],
             what="the API server to see the label",
         )
     assert sent(bench, client, namespace, body) == reviews

@@ -91,7 +91,7 @@ class Bench:
         """A page of the webhook's own."""
         context = ssl.create_default_context(cadata=self.bundle.ca_pem.decode())
         url = f"https://127.0.0.1:{self.port}{path}"
-        with urllib.request.urlopen(url, context=context, timeout=10) as answer:
+        with urllib.request.urlopen(url, context=context, timeout=30) as answer:
             text: str = answer.read().decode()
             return text
 
@@ -112,7 +112,16 @@ class Bench:
         """End the process as the kubelet would."""
         assert self._process is not None, "started"
         self._process.terminate()
-        assert self._process.wait(timeout=20) == 0
+        assert self._process.wait(timeout=60) == 0
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """The process is not there for as long as the block lasts; then it is back."""
+        self.stop()
+        try:
+            yield
+        finally:
+            self.start()
 
     def log(self) -> list[str]:
         """What the process has said since its start."""
@@ -161,7 +170,7 @@ def running(plane: ControlPlane) -> Iterator[Bench]:
             yield bench
         finally:
             plane.kubectl("delete", "mutatingwebhookconfiguration", NAME, "--ignore-not-found")
-            plane.kubectl("delete", "-f", str(POLICIES))
+            plane.kubectl("delete", "--ignore-not-found", "-f", str(POLICIES))
             loop.call_soon_threadsafe(end.set)
             thread.join()
             loop.close()

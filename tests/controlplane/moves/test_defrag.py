@@ -31,15 +31,22 @@ def here(
     assert product.is_running("scheduler")
     kwok_node("halves", labels=LABELS | {"here": namespace})
     watcher = Watcher(cp, namespace)
-    with CutOperator(cp.client):
-        for name, place in (("first", "3g.40gb@0/4"), ("second", "3g.40gb@0/0")):
-            body = controlled("Deployment", name, replicas=1, limits=HALF, **near(watcher))
-            watcher.create(body)
-            watcher.wait(f"{name} at {place}", lambda items, at=place: at in held(items))
-        watcher.client.delete(watcher.path("Deployment", "first"))
-        watcher.wait("half a GPU to be free", lambda items: len(items) == 1)
-        yield watcher
-    cp.client.delete(f"{CUTS}/halves")
+    try:
+        with CutOperator(cp.client):
+            use_half(watcher)
+            yield watcher
+    finally:
+        cp.client.delete_if_there(f"{CUTS}/halves")
+
+
+def use_half(watcher: Watcher) -> None:
+    """Both halves are taken, then the one is given back that a larger instance cannot begin at."""
+    for name, place in (("first", "3g.40gb@0/4"), ("second", "3g.40gb@0/0")):
+        body = controlled("Deployment", name, replicas=1, limits=HALF, **near(watcher))
+        watcher.create(body)
+        watcher.wait(f"{name} at {place}", lambda items, at=place: at in held(items))
+    watcher.client.delete(watcher.path("Deployment", "first"))
+    watcher.wait("half a GPU to be free", lambda items: len(items) == 1)
 
 
 def held(items: list[Json]) -> list[str]:

@@ -12,7 +12,6 @@ from tests.controlplane.moving import (
     AUTO,
     BIG,
     SMALL,
-    TICKETS,
     degraded,
     deployment,
     figures,
@@ -49,7 +48,7 @@ def test_a_freed_slice_goes_back_to_the_degraded_pod_of_a_deployment(here: Watch
     assert annotation(found, names.FALLBACK) is None
     assert (annotation(found, names.MOVE) or "").startswith("restore-1-")
     no_ticket(here)
-    (gone,) = [i for i in before if i["metadata"]["uid"] not in uids(here.pods())]
+    (gone,) = [i for i in before if i["metadata"]["uid"] not in uids(of(here.pods(), "web"))]
     name = gone["metadata"]["name"]
     hears(here, name, "Restoring", "2g.20gb is free on node cut")
     hears(here, found["metadata"]["name"], "Restored", "2g.20gb in place of 1g.10gb")
@@ -68,7 +67,7 @@ def test_a_bare_pod_stays_untouched_and_is_told_why(here: Watcher) -> None:
 
     hears(here, "bare", "NotMoved", "has no controller, so nobody would create it again")
     assert uids(here.pods()) == uids([before])
-    assert open_tickets(here.client.get(TICKETS)) == []
+    assert open_tickets(here) == []
 
 
 def test_an_ordered_set_gets_the_slice_back_under_the_same_name(here: Watcher) -> None:
@@ -163,7 +162,7 @@ def test_a_budget_that_allows_no_disruption_keeps_the_pods(here: Watcher) -> Non
         what="a pod to be told about the budget",
     )
     assert uids(here.pods()) == uids(before)
-    assert open_tickets(here.client.get(TICKETS)) == []
+    assert open_tickets(here) == []
 
 
 def test_the_only_replica_is_moved_only_if_its_author_allows_it(here: Watcher) -> None:

@@ -10,7 +10,6 @@ from gpuctl.product import Product
 from scheduler.model import names
 from tests.controlplane.moving import (
     SMALL,
-    TICKETS,
     degraded,
     deployment,
     free_the_slice,
@@ -22,7 +21,7 @@ from tests.controlplane.moving import (
     uids,
     wants,
 )
-from tests.controlplane.workloads import Json, Watcher, annotation, node_of, tier
+from tests.controlplane.workloads import Json, Watcher, annotation, away, node_of, tier
 from tools.controlplane import ControlPlane, wait_until
 
 # --- between eviction and replacement ----------------------------------------------------------
@@ -50,7 +49,7 @@ def shut(here: Watcher) -> Callable[[bool], None]:
 def evicted(here: Watcher, before: list[Json]) -> Json:
     """Wait until one of the pods was evicted for a ticket that is open; returns the ticket."""
     wait_until(lambda: len(here.pods()) < len(before), what="a pod to be evicted")
-    (ticket,) = open_tickets(here.client.get(TICKETS))
+    (ticket,) = open_tickets(here)
     assert ticket["spec"]["pod"]["uid"] in uids(before)
     return dict(ticket)
 
@@ -173,14 +172,18 @@ def no_evictions(cp: ControlPlane) -> Iterator[Callable[[], None]]:
         "metadata": {"name": "no-evictions"},
         "spec": {"policyName": "no-evictions", "validationActions": ["Deny"]},
     }
-    cp.client.create(POLICIES, NO_EVICTIONS)
-    cp.client.create(f"{POLICIES[:-3]}ybindings", binding)
+    bindings = f"{POLICIES[:-3]}ybindings"
 
     def lift() -> None:
-        cp.client.delete(f"{POLICIES[:-3]}ybindings/no-evictions")
+        cp.client.delete_if_there(f"{bindings}/no-evictions")
 
-    yield lift
-    cp.client.delete(f"{POLICIES}/no-evictions")
+    try:
+        cp.client.create(POLICIES, NO_EVICTIONS)
+        cp.client.create(bindings, binding)
+        yield lift
+    finally:
+        lift()
+        cp.client.delete(f"{POLICIES}/no-evictions")
 
 
 @pytest.mark.contract("S3-B12")
@@ -200,13 +203,12 @@ def test_who_is_killed_between_ticket_and_eviction_goes_on_where_it_was(
 
     wait_until(is_refused, what="evictions to be refused")
     free_the_slice(here)
-    here.client.wait_for(TICKETS, lambda seen: bool(open_tickets(seen)), what="a ticket")
-    (ticket,) = open_tickets(here.client.get(TICKETS))
+    wait_until(lambda: bool(open_tickets(here)), what="a ticket")
+    (ticket,) = open_tickets(here)
 
-    product.kill("scheduler")
-    no_evictions()
-    assert uids(here.pods()) == uids(before)
-    product.start_scheduler()
+    with away(product, "scheduler", crash=True):
+        no_evictions()
+        assert uids(here.pods()) == uids(before)
 
     found = restored(here, "web")
     assert annotation(found, names.MOVE) == ticket["metadata"]["name"]

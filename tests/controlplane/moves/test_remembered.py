@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ from tests.controlplane.moving import (
     restored,
     uids,
 )
-from tests.controlplane.workloads import Json, Watcher, annotation, job, node_of, pod, tier
+from tests.controlplane.workloads import Json, Watcher, annotation, away, job, node_of, pod, tier
 from tools.controlplane import ApiError, ControlPlane
 
 
@@ -61,10 +62,12 @@ def test_the_hour_of_a_budget_is_not_over_because_the_scheduler_was_started_agai
     shown = cp.kubectl("-n", NAMESPACE, "get", "migrules", ticket["metadata"]["name"])
     assert dict(zip(*map(str.split, shown.splitlines()), strict=True))["RESULT"] == "Done"
 
-    product.kill("scheduler")
-    here.client.delete(here.path("Pod", moved["metadata"]["name"]), {"gracePeriodSeconds": 0})
-    here.wait("another pod", lambda items: len(of(items, "web")) == 2)
-    product.start_scheduler()
+    with away(product, "scheduler", crash=True):
+        here.client.delete(here.path("Pod", moved["metadata"]["name"]), {"gracePeriodSeconds": 0})
+        here.wait(
+            "another pod",
+            lambda items: len(of(items, "web")) == 2 and uids([moved]).isdisjoint(uids(items)),
+        )
     here.wait("it to have a slice", lambda items: all(map(node_of, of(items, "web"))))
     here.client.delete(here.path("Pod", "holder-2"), {"gracePeriodSeconds": 0})
 
@@ -95,15 +98,12 @@ def test_the_tier_on_which_a_jobs_pod_failed_is_not_given_to_the_next_one(
     body = job("train", completions=1, limits={BIG: "1"}, annotations=AUTO, **near(here))
     [failing] = degraded(here, body, 1)
     assert next_of(here, like=failing) == {SMALL: "1"}
-    if was_away:
-        product.kill("scheduler")
 
     state = {"terminated": {"exitCode": 1, "reason": "Error"}}
     status = {"phase": "Failed", "containerStatuses": [{**app(failing), "state": state}]}
     path = f"{here.pods_path}/{failing['metadata']['name']}/status"
-    here.client.patch(path, {"status": status})
-    if was_away:
-        product.start_scheduler()
+    with away(product, "scheduler", crash=True) if was_away else nullcontext():
+        here.client.patch(path, {"status": status})
 
     here.client.wait_for(
         here.path("Job", "train"),
