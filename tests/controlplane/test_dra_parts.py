@@ -56,6 +56,16 @@ def test_nine_gpus_in_parts_are_taken_by_the_api_server(nodes: Dra, kwok_node: M
     assert kinds["mig"] == 9 * 25
 
 
+def make_templates(nodes: Dra, namespace: str) -> None:
+    """Claims on a 4g, a 3g and a whole GPU."""
+    for profile in ("4g.20gb", "3g.20gb"):
+        cel = f"device.attributes['gpu.nvidia.com'].profile == '{profile}'"
+        spec = claim_spec("mig.nvidia.com", selectors=[{"cel": {"expression": cel}}])
+        name = profile.partition(".")[0]
+        nodes.make(namespace, "resourceclaimtemplates", name, {"spec": spec})
+    nodes.make(namespace, "resourceclaimtemplates", "whole", {"spec": claim_spec()})
+
+
 def test_parts_are_cut_as_they_are_allocated_and_exclude_the_whole(
     cp: ControlPlane, nodes: Dra, kwok_node: MakeNode, namespace: str
 ) -> None:
@@ -64,12 +74,7 @@ def test_parts_are_cut_as_they_are_allocated_and_exclude_the_whole(
     kwok_node("dra-one", labels={POOL: "one"})
     nodes.wait_slices("dra-one", "all of it", is_complete)
     here = Watcher(cp, namespace)
-    for profile in ("4g.20gb", "3g.20gb"):
-        cel = f"device.attributes['gpu.nvidia.com'].profile == '{profile}'"
-        spec = claim_spec("mig.nvidia.com", selectors=[{"cel": {"expression": cel}}])
-        name = profile.partition(".")[0]
-        nodes.make(namespace, "resourceclaimtemplates", name, {"spec": spec})
-    nodes.make(namespace, "resourceclaimtemplates", "whole", {"spec": claim_spec()})
+    make_templates(nodes, namespace)
 
     with kube_scheduler(cp):
         for name in ("4g", "3g"):

@@ -84,7 +84,7 @@ def test_an_audit_log_becomes_stays(tmp_path: Path) -> None:
         event("delete", "c", 4, code=404),
         event("create", "x", 5, reference={"namespace": "other"}, **made),
     ]
-    log.write_text("\n".join(lines))
+    log.write_text("".join(f"{line}\n" for line in lines))
     record = read(log, "ns")
 
     [only] = record.stays
@@ -95,7 +95,7 @@ def test_an_audit_log_becomes_stays(tmp_path: Path) -> None:
 
 def test_devices_that_cannot_be_read_are_no_verdict(tmp_path: Path) -> None:
     log = tmp_path / "audit.log"
-    log.write_text(bound("a", 1, "all of them"))
+    log.write_text(bound("a", 1, "all of them") + "\n")
 
     with pytest.raises(AssertionError, match="cannot be read"):
         read(log, "ns")
