@@ -37,8 +37,8 @@ def wait_kind(cp: ControlPlane, path: str) -> None:
 @contextmanager
 def killed(operator: FakeOperator) -> Iterator[None]:
     """Without the operator for as long as the block lasts, as after a crash; then it is back."""
-    operator.kill()
     try:
+        operator.kill()
         yield
     finally:
         operator.start()

@@ -23,8 +23,8 @@ figures = logging.getLogger("figures")
 
 def cut_node(cp: ControlPlane, namespace: str, kwok_node: MakeNode) -> Watcher:
     """A node with one big slice, which a bare pod holds, and two small ones."""
-    kwok_node("cut", mig={"2g.20gb": 1, "1g.10gb": 2}, labels={"here": namespace})
     watcher = Watcher(cp, namespace)
+    kwok_node(node(watcher), mig={"2g.20gb": 1, "1g.10gb": 2}, labels={"here": namespace})
     watcher.create(wants(watcher, "holder"))
     watcher.wait_bound(1)
     return watcher
@@ -42,8 +42,13 @@ def deployment(here: Watcher, name: str, replicas: int = 2, **more: Any) -> Json
     )
 
 
+def node(here: Watcher) -> str:
+    """This test's node: what another one left promised, on a node of its own, is no matter here."""
+    return f"cut-{here.namespace}"
+
+
 def near(here: Watcher) -> Json:
-    """This test's node: what another one left promised shall not matter here."""
+    """This test's nodes, whichever namespace of it asks."""
     return {"nodeSelector": {"here": here.namespace.removesuffix("-b")}}
 
 

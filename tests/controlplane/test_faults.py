@@ -149,8 +149,8 @@ def test_an_api_server_that_was_away_is_found_at_once_and_was_not_stormed(
 def lasting_outage(cp: ControlPlane) -> Iterator[Clock]:
     """Until somebody starts the API server again; the next test finds everybody at work."""
     away = Clock()
-    cp.stop_process("kube-apiserver")
     try:
+        cp.stop_process("kube-apiserver")
         yield away
     finally:
         if "kube-apiserver" not in cp.processes:

@@ -117,8 +117,8 @@ class Bench:
     @contextmanager
     def away(self) -> Iterator[None]:
         """The process is not there for as long as the block lasts; then it is back."""
-        self.stop()
         try:
+            self.stop()
             yield
         finally:
             self.start()

@@ -201,8 +201,8 @@ def why(item: Json) -> str:
 @contextmanager
 def away(product: Product, name: str, *, crash: bool = False) -> Iterator[None]:
     """A program of the product is not there for as long as the block lasts; then it is back."""
-    (product.kill if crash else product.stop)(name)
     try:
+        (product.kill if crash else product.stop)(name)
         yield
     finally:
         (product.start_scheduler if name == "scheduler" else product.start_webhook)()

@@ -106,8 +106,8 @@ class Agent:
     @contextmanager
     def killed(self) -> Iterator[None]:
         """Without it for as long as the block lasts, as after a crash; then it is back."""
-        self.stop(crash=True)
         try:
+            self.stop(crash=True)
             yield
         finally:
             self.start()

@@ -19,6 +19,7 @@ from tests.controlplane.moving import (
     hears,
     near,
     no_ticket,
+    node,
     of,
     open_tickets,
     restored,
@@ -50,7 +51,7 @@ def test_a_freed_slice_goes_back_to_the_degraded_pod_of_a_deployment(here: Watch
     no_ticket(here)
     (gone,) = [i for i in before if i["metadata"]["uid"] not in uids(of(here.pods(), "web"))]
     name = gone["metadata"]["name"]
-    hears(here, name, "Restoring", "2g.20gb is free on node cut")
+    hears(here, name, "Restoring", f"2g.20gb is free on node {node(here)}")
     hears(here, found["metadata"]["name"], "Restored", "2g.20gb in place of 1g.10gb")
     # The other one stays as it is: there is nothing better for it.
     assert len(of(here.pods(), "web")) == 2
@@ -202,5 +203,5 @@ def test_a_pod_that_stays_pending_is_given_the_tier_that_became_free(here: Watch
     (found,) = of(items, "late")
     assert annotation(found, names.FALLBACK) == "2g.20gb->1g.10gb"
     assert (annotation(found, names.MOVE) or "").startswith("rescue-1-")
-    hears(here, waiting["metadata"]["name"], "Rescuing", "1g.10gb is free on node cut")
+    hears(here, waiting["metadata"]["name"], "Rescuing", f"1g.10gb is free on node {node(here)}")
     no_ticket(here)

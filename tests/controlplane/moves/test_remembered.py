@@ -23,6 +23,7 @@ from tests.controlplane.moving import (
     hears,
     near,
     no_ticket,
+    node,
     of,
     restored,
     uids,
@@ -42,7 +43,7 @@ def here(product: Product, cp: ControlPlane, namespace: str, kwok_node: MakeNode
     """Another cut node beside the first one, of which both big slices are held."""
     assert product.is_running("scheduler")
     watcher = cut_node(cp, namespace, kwok_node)
-    kwok_node("cut-2", mig={"2g.20gb": 1}, labels={"here": namespace})
+    kwok_node(f"{node(watcher)}-2", mig={"2g.20gb": 1}, labels={"here": namespace})
     watcher.create(pod("holder-2", limits={BIG: "1"}, **near(watcher)))
     watcher.wait_bound(2)
     return watcher
