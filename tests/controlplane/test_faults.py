@@ -152,9 +152,12 @@ def lasting_outage(cp: ControlPlane) -> Iterator[Clock]:
     try:
         cp.stop_process("kube-apiserver")
         yield away
+    except BaseException:  # it may not be there, be on its way out, or be there again
+        if "kube-apiserver" in cp.processes:
+            cp.stop_process("kube-apiserver")
+        cp.start_process("kube-apiserver")
+        raise
     finally:
-        if "kube-apiserver" not in cp.processes:
-            cp.start_process("kube-apiserver")
         for name in ("kube-controller-manager", "kwok"):  # they are not as quick
             cp.restart(name)
 
