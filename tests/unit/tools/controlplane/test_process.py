@@ -83,7 +83,8 @@ def test_a_program_of_an_earlier_process_is_ended_too(child: Running, home: Path
 
     # Only its parent can reap it, and that is the one who stops it here as well.
     known_by_id.stop()
-    assert not child.is_alive()
+    # Its memory, with the command line, goes a moment before the process can be reaped.
+    wait_until(lambda: not child.is_alive(), what="its end")
 
 
 def test_a_process_id_that_names_another_program_is_never_signalled(
