@@ -118,6 +118,6 @@ class Story:
         """Whatever a step has left: its Applications first, since they bring everything back."""
         words = ("--ignore-not-found", "--timeout=120s")
         applications = ("applicationsets,applications", "--all", "--namespace=argocd")
-        self.plane.kubectl("delete", *applications, *words)
+        self.plane.kubectl("delete", *applications, *words, timeout_s=130)
         self.plane.kubectl("delete", *API_KINDS, *words)
-        self.plane.kubectl("delete", "namespace", NAMESPACE, CHECK_NAMESPACE, *words)
+        self.plane.kubectl("delete", "namespace", NAMESPACE, CHECK_NAMESPACE, *words, timeout_s=130)
