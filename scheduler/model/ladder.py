@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from scheduler.model import names
+from scheduler.model.gpumap import shown
 from scheduler.model.selector import is_label_key, is_label_value
 
 _PROFILE: Final = re.compile(
@@ -77,16 +78,16 @@ def parse_ladder(text: str) -> Ladder:
     words = [word.strip() for word in stripped.split("->")]
     is_strict = words[-1] == "fail"
     tiers = tuple(map(_tier, _checked(words[:-1] if is_strict else words)))
-    shown = repr(stripped[: 2 * _SHOWN_MAX])
+    whole = _quoted(stripped, 2 * _SHOWN_MAX)
     if len(set(tiers)) != len(tiers):
-        raise LadderError(f"ladder {shown} names a tier twice")
+        raise LadderError(f"ladder {whole} names a tier twice")
     if not tiers:
-        raise LadderError(f"ladder {shown} names no tier; write FROM->TO->fail")
+        raise LadderError(f"ladder {whole} names no tier; write FROM->TO->fail")
     if len(tiers) < 2 and not is_strict:
-        raise LadderError(f"ladder {shown} has one tier; write FROM->TO, or off")
+        raise LadderError(f"ladder {whole} has one tier; write FROM->TO, or off")
     if tiers[0].labels:
         raise LadderError(
-            f"ladder tier {tiers[0].text[:_SHOWN_MAX]!r}: the first tier is what pods ask for, and"
+            f"ladder tier {_quoted(tiers[0].text)}: the first tier is what pods ask for, and"
             " takes no labels; give the pod a nodeSelector"
         )
     return Ladder(tiers, is_strict)
@@ -98,11 +99,15 @@ def _checked(words: list[str]) -> list[str]:
     return words
 
 
+def _quoted(text: str, length_max: int = _SHOWN_MAX) -> str:
+    return f"'{shown(text, length_max)}'"
+
+
 def _tier(word: str) -> Tier:
     found = _TIER.fullmatch(word)
     if found is None or not _PROFILE.fullmatch(found[1]):
         raise LadderError(
-            f"ladder tier {word[:_SHOWN_MAX]!r} is not a MIG profile such as 1g.10gb"
+            f"ladder tier {_quoted(word)} is not a MIG profile such as 1g.10gb"
             ' (or "gpu", "off" alone, "fail" last)'
         )
     # In a resource name a plus is written as a dot.
@@ -116,12 +121,12 @@ def _labels(text: str, word: str) -> Labels:
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not is_label_key(key) or not is_label_value(value):
             raise LadderError(
-                f"ladder tier {word[:_SHOWN_MAX]!r}: {part[:_SHOWN_MAX]!r} is not a label; write"
+                f"ladder tier {_quoted(word)}: {_quoted(part)} is not a label; write"
                 " PROFILE[key=value] or PROFILE[key=value,key=value]"
             )
         if pairs.setdefault(key, value) != value:
             raise LadderError(
-                f"ladder tier {word[:_SHOWN_MAX]!r} asks for two values of"
-                f" {key[:_SHOWN_MAX]!r}; no node has both"
+                f"ladder tier {_quoted(word)} asks for two values of"
+                f" {_quoted(key)}; no node has both"
             )
     return tuple(sorted(pairs.items()))

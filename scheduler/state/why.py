@@ -38,12 +38,17 @@ class Why(msgspec.Struct, frozen=True):
                 yield cause, ANYTHING
 
     def beside(self, other: Why) -> Why:
-        """For the same pods: what they wait for when a node has new reasons to say no."""
+        """For the same pods: what they wait for when a node has new reasons to say no.
+
+        Of a pod with a map it is not the node's no but the map's, which fits no one node any
+        more: from then on each node may be the one.
+        """
         return msgspec.structs.replace(
             self,
             causes=self.causes | other.causes,
             lacking=self.lacking | other.lacking,
             frees=self.frees | other.frees,
+            node_name=other.node_name,
         )
 
 

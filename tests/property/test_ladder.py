@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from scheduler.model import names
@@ -35,6 +35,7 @@ def test_what_stands_below_a_tier_gets_shorter_towards_the_end(written: list[str
 
 
 @given(st.text(st.sampled_from("0129g.b-> ofail\n\u0663"), max_size=40) | st.text())
+@example("\U00018d09" * 80)
 def test_any_text_is_a_ladder_or_refused_with_one_line(text: str) -> None:
     problem = None
     try:

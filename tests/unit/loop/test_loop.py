@@ -277,6 +277,19 @@ async def test_notes_follow_the_success(stage: Stage) -> None:
     assert (await stage.recorder.next())[1] == "EnvironmentNotSet"
 
 
+async def test_a_map_follows_an_alias_that_goes_to_another_node(stage: Stage) -> None:
+    """Although the one that had it said no, and is the only node that the map meant then."""
+    alias = {"gpu-node-name": "alias"}
+    stage.see(ev.NodeSeen(node("n1", gpus=0, labels=alias)))
+    stage.see(ev.PodSeen(pod("w-0", gpus=1, map="0=alias:0")))
+    assert (await stage.recorder.next())[1] == "Unschedulable"
+    stage.pass_time(10)
+
+    stage.see(ev.NodeSeen(node("n1", gpus=0)), ev.NodeSeen(node("n2", gpus=1, labels=alias)))
+
+    assert (await stage.binder.next()).node_name == "n2"
+
+
 # --- promises ------------------------------------------------------------------------
 
 

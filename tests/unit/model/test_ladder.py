@@ -41,7 +41,7 @@ BAD = [
     pytest.param("nvidia.com/mig-2g.20gb->1g.10gb", "is not a MIG profile", id="resource-name"),
     pytest.param("2g.20gb->\u0661g.10gb", "is not a MIG profile", id="digits-of-another-script"),
     pytest.param("->".join(f"{n}g.{n}gb" for n in range(1, 10)), "at most 8", id="too-long"),
-    pytest.param("2g.20gb->" + "x" * 500, "x" * 40, id="long-nonsense-is-cut"),
+    pytest.param("2g.20gb->" + "x" * 500, "x" * 37 + "...", id="long-nonsense-is-cut"),
 ]
 
 A100 = (("gpu-type", "a100"),)

@@ -156,3 +156,19 @@ def test_other_nodes_are_not_cut_to_order(one: Any) -> None:
 
 def test_what_an_operator_said_is_kept_for_a_node_that_comes_later() -> None:
     assert gpus_of(cut("n1", "1g.10gb@0/0"), dynamic()).idle == (frozenset({("1g.10gb", 0)}),)
+
+
+@pytest.mark.parametrize(
+    "holder",
+    [
+        pytest.param(pod("a", node="n1", gpus=1), id="a-gpu"),
+        pytest.param(pod("a", node="n1", mig={"2g.20gb": 1}), id="a-slice"),
+    ],
+)
+def test_what_ends_on_gpus_that_are_cut_to_order_could_help_anybody(holder: Pod) -> None:
+    """A whole GPU too: another scheduler gave it away before the node was cut to order."""
+    state = cluster(dynamic("n1"), holder)
+
+    changes = state.lose_pod(holder.uid)
+
+    assert ev.Lifted(Cause.FREED, node_name="n1", what=frozenset()) in changes
