@@ -8,6 +8,9 @@ import pytest
 
 from scheduler.model.cut import CutState, Instance, NodeCuts
 from scheduler.model.device import Spot
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Cause
+from scheduler.state import event as ev
 from scheduler.state.cutting import BLOCKED, Gpus
 from scheduler.state.ledger import NodeBooks
 from tests.builders import cluster, cut, dynamic, node, pod
