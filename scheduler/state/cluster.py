@@ -208,12 +208,11 @@ class Cluster:
     def freed(self, node_name: str, what: frozenset[str]) -> Change:
         """Resources are held no more on a node: whom that could help.
 
-        Where GPUs are cut to order, slices of one profile are room for any other, and so is a
-        whole GPU that somebody else's scheduler gave away before.
+        Where GPUs are cut to order, slices of one profile are room for any other; so is a whole
+        GPU that another scheduler gave away before, and one that a map named without a request.
         """
         books = self.at(node_name)
-        is_device = any(map(names.is_gpu_device, what))
-        is_cut = books is not None and books.gpus is not None and is_device
+        is_cut = books is not None and books.gpus is not None
         return Lifted(Cause.FREED, node_name=node_name, what=frozenset() if is_cut else what)
 
     # --- nodes -----------------------------------------------------------------------

@@ -166,10 +166,11 @@ def test_what_an_operator_said_is_kept_for_a_node_that_comes_later() -> None:
     [
         pytest.param(pod("a", node="n1", gpus=1), id="a-gpu"),
         pytest.param(pod("a", node="n1", mig={"2g.20gb": 1}), id="a-slice"),
+        pytest.param(pod("a", node="n1", map="0=n1:0"), id="by-a-map-without-a-request"),
     ],
 )
 def test_what_ends_on_gpus_that_are_cut_to_order_could_help_anybody(holder: Pod) -> None:
-    """A whole GPU too: another scheduler gave it away before the node was cut to order."""
+    """Whatever it was held as before the node was cut to order."""
     state = cluster(dynamic("n1"), holder)
 
     changes = state.lose_pod(holder.uid)
