@@ -24,3 +24,8 @@ def everything(cp: ControlPlane) -> set[str]:
     """All objects that a release could leave behind, as kind/name."""
     found = cp.kubectl("get", KINDS, "--all-namespaces", "-o", "name").split()
     return {name for name in found if "/sh.helm.release" not in name}
+
+
+def left_since(cp: ControlPlane, before: set[str]) -> set[str]:
+    """What there is of the product now, and was not among everything before."""
+    return {name for name in everything(cp) - before if "gpu-scheduler" in name}

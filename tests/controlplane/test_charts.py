@@ -20,7 +20,7 @@ from scheduler.model import names
 from tests.controlplane.conftest import MakeNode, _started
 from tests.controlplane.release import NAMESPACE, SECRET, Release
 from tests.controlplane.workloads import Watcher, annotation, cuda, node_of, pod
-from tests.leftovers import API_KINDS, everything
+from tests.leftovers import API_KINDS, everything, left_since
 from tools.charts import deploy
 from tools.charts.copies import CHARTS, SCHEDULER
 from tools.charts.helm import template
@@ -165,8 +165,7 @@ def test_a_release_from_installation_to_its_end(
         assert cp.client.get(SECRET)["data"] == secret
         cp.client.delete("/api/v1/namespaces/default/pods/first-0")
     release.helm("uninstall", "gpu-scheduler", "--wait")
-    left = {name for name in everything(cp) - before if "gpu-scheduler" in name}
-    assert left == API_KINDS
+    assert left_since(cp, before) == API_KINDS
 
 
 @pytest.mark.contract("S2-17", "S3-7")
@@ -252,10 +251,7 @@ def test_where_the_api_kinds_are_not_kept_nothing_is_left(cp: ControlPlane, tmp_
         release.install("--set", "crd.keep=false", "--take-ownership")
         release.helm("uninstall", "gpu-scheduler", "--wait")
 
-    def is_gone() -> bool:
-        return not {name for name in everything(cp) - before if "gpu-scheduler" in name}
-
-    wait_until(is_gone, what="everything to be gone")
+    wait_until(lambda: not left_since(cp, before), what="everything to be gone")
 
 
 def _a_mapped_pod_runs(cp: ControlPlane, name: str) -> None:

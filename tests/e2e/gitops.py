@@ -15,7 +15,7 @@ import yaml
 from gpuctl.product import merged
 from tests.e2e.containers import Json
 from tests.e2e.delivered import CHECK_NAMESPACE, NAMESPACE, Check, Scheduler
-from tests.leftovers import API_KINDS, KINDS, everything
+from tests.leftovers import API_KINDS, KINDS, left_since
 from tools.controlplane import ControlPlane
 from tools.controlplane.client import wait_until
 from tools.controlplane.gitops import ArgoCD, Repository
@@ -107,8 +107,7 @@ class Story:
         expected = sorted(API_KINDS | {LEASE})
 
         def left() -> list[str]:
-            found = everything(self.plane) - self.before
-            return sorted(one for one in found if "gpu-scheduler" in one)
+            return sorted(left_since(self.plane, self.before))
 
         wait_until(lambda: left() == expected, what="the rest to be gone", timeout_s=90, last=left)
         self.scheduler.wait(replicas=0)

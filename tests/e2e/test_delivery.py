@@ -30,7 +30,7 @@ from tests.e2e.delivered import (
     Scheduler,
 )
 from tests.e2e.newcomers import Newcomers
-from tests.leftovers import API_KINDS, everything
+from tests.leftovers import API_KINDS, everything, left_since
 from tools.charts.helm import HelmFailed
 from tools.controlplane import ControlPlane, ControlPlaneError
 from tools.controlplane.client import wait_until
@@ -231,11 +231,6 @@ def test_a_rollback_brings_the_former_value_back(story: Story) -> None:
     assert story.check.containers().keys() == {*range(9)}
 
 
-def left(cp: ControlPlane, story: Story) -> set[str]:
-    """What is there of the product, and was not before."""
-    return {name for name in everything(cp) - story.before if "gpu-scheduler" in name}
-
-
 def test_after_the_uninstall_only_the_api_kinds_are_left(cp: ControlPlane, story: Story) -> None:
     """Running pods of the scheduler's users go on without it."""
     containers = story.check.containers()
@@ -246,7 +241,9 @@ def test_after_the_uninstall_only_the_api_kinds_are_left(cp: ControlPlane, story
     assert story.check.containers() == containers
     story.delivery.withdraw(CHECKER)
     wait_until(lambda: not story.check.pods(), what="the check's pods to be gone")
-    wait_until(lambda: left(cp, story) == API_KINDS, what="only the API kinds to be left")
+    wait_until(
+        lambda: left_since(cp, story.before) == API_KINDS, what="only the API kinds to be left"
+    )
 
 
 def test_where_the_api_kinds_are_not_kept_nothing_at_all_is_left(
@@ -260,5 +257,5 @@ def test_where_the_api_kinds_are_not_kept_nothing_at_all_is_left(
 
     story.scheduler.wait(replicas=0)
 
-    wait_until(lambda: not left(cp, story), what="everything to be gone")
+    wait_until(lambda: not left_since(cp, story.before), what="everything to be gone")
     log.info("the slowest newcomer took %.0f ms", newcomers.slowest_s * 1000)
