@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from fakegpu.config import Config, ConfigError, Dra, Node, parse
+from scheduler.model.number import whole
 
 POD_RESOURCES: Final = "/var/lib/fake-gpu-operator"
 PORT_MAX: Final = 65535
@@ -79,9 +80,10 @@ def _dra_with(dra: Dra, environment: Mapping[str, str]) -> Dra:
         plugins_folder="KUBELET_PLUGINS_DIRECTORY_PATH",
     )
     if port := environment.get("HEALTHCHECK_PORT"):
-        if not port.isdecimal() or int(port) > PORT_MAX:
-            raise ConfigError(f"environment HEALTHCHECK_PORT: expected a port, got {port!r}")
-        dra = msgspec.structs.replace(dra, health_port=int(port))
+        number = whole(port, PORT_MAX)
+        if number is None:
+            raise ConfigError(f"environment HEALTHCHECK_PORT: expected a port, got {port[:40]!r}")
+        dra = msgspec.structs.replace(dra, health_port=number)
     return dra
 
 
@@ -99,8 +101,8 @@ def _is_true(environment: Mapping[str, str], name: str) -> bool:
 
 def _seconds(text: str) -> float:
     """A duration as Go writes it, as far as anybody sets one here: ``10s``, ``1m``, ``500ms``."""
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m)", text)
+    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m)", text)
     if found is None:
         name = "TOPOLOGY_MAX_EXPORT_INTERVAL"
-        raise ConfigError(f"environment {name}: expected a duration such as 10s, got {text!r}")
+        raise ConfigError(f"environment {name}: expected a duration such as 10s, got {text[:40]!r}")
     return float(found[1]) * {"ms": 0.001, "s": 1.0, "m": 60.0}[found[2]]

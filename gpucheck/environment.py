@@ -51,10 +51,11 @@ def _devices(variables: Mapping[str, str]) -> str:
 
 def _interval_s(variables: Mapping[str, str]) -> int:
     text = variables.get("LOG_INTERVAL", str(INTERVAL_S_DEFAULT)).strip()
-    interval_s = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    is_short = len(text) <= len(str(INTERVAL_S_MAX))
+    interval_s = int(text) if is_short and text.isascii() and text.isdigit() else 0
     if not 1 <= interval_s <= INTERVAL_S_MAX:
         raise Invalid(
-            f"LOG_INTERVAL: expected whole seconds from 1 to {INTERVAL_S_MAX}, got {text!r};"
+            f"LOG_INTERVAL: expected whole seconds from 1 to {INTERVAL_S_MAX}, got {text[:40]!r};"
             f" leave it out for {INTERVAL_S_DEFAULT}"
         )
     return interval_s

@@ -15,6 +15,7 @@ import msgspec
 import yaml
 
 from gpuctl.strictyaml import Loader
+from scheduler.model.limits import DEPTH_OF_A_FILE_MAX
 
 Raw = dict[str, Any]
 
@@ -97,20 +98,26 @@ def _bytes(name: str) -> bytes:
 
 def _contents(shown: str, content: bytes) -> Iterator[Any]:
     """The documents of one file; JSON, which dumps of whole clusters are, takes the fast way."""
-    if content.lstrip()[:1] == b"{":
-        try:
-            yield msgspec.json.decode(content)
-        except msgspec.DecodeError:
-            pass  # flow style YAML begins like that too
-        else:
-            return
     number = 0
     try:
+        if content.lstrip()[:1] == b"{":
+            try:
+                yield msgspec.json.decode(content)
+            except (msgspec.DecodeError, UnicodeError):
+                pass  # flow style YAML begins like that too
+            else:
+                return
         for document in yaml.load_all(content, Loader):
             number += 1
             yield document
     except yaml.YAMLError as error:
         raise Mistake(f"{shown}:document {number + 1}: {_yaml_problem(error)}") from None
+    except RecursionError:
+        raise _too_deep(f"{shown}:document {number + 1}") from None
+
+
+def _too_deep(place: str) -> Mistake:
+    return Mistake(f"{place}: is nested deeper than {DEPTH_OF_A_FILE_MAX} levels")
 
 
 def _yaml_problem(error: yaml.YAMLError) -> str:
@@ -124,6 +131,8 @@ def _objects(place: str, content: object) -> list[Document]:
     if not isinstance(content, dict):
         word = type(content).__name__
         raise Mistake(f"{place}: expected an object with apiVersion and kind, found a {word}")
+    if _is_deeper(content, DEPTH_OF_A_FILE_MAX):
+        raise _too_deep(place)
     document = Document(place=place, raw=without_nulls(content))
     if not document.kind:
         raise document.mistake("kind", "is missing; write for example kind: Pod")
@@ -142,6 +151,20 @@ def _typed(item: object, of: Document) -> object:
     if of.kind == "List" or not isinstance(item, dict):
         return item
     return {"apiVersion": of.api_version, "kind": of.kind.removesuffix("List"), **item}
+
+
+def _is_deeper(value: object, most: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    parts = value.values() if isinstance(value, dict) else value
+    return most == 0 or any(_is_deeper(part, most - 1) for part in parts)
+
+
+def spelled(value: object) -> str:
+    """A value of a file in a message: a number of thousands of digits cannot be written out."""
+    if isinstance(value, int) and abs(value) > 10**40:
+        return "a number of more than 40 digits"
+    return repr(value)[:80]
 
 
 def without_nulls(value: Any) -> Any:

@@ -107,8 +107,8 @@ def decoded(content: bytes, file: str) -> Snapshot:
                 f" use the one of {_text(head, 'program')}"
             )
         return msgspec.json.decode(content, type=Snapshot)
-    except msgspec.MsgspecError as error:
-        raise Mistake(f"{file}: is no snapshot: {error}") from error
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise Mistake(f"{file}: is no snapshot: {str(error)[:200]}") from error
 
 
 def _text(head: dict[str, msgspec.Raw], key: str) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 
 import yaml
 
+from scheduler.model.limits import QUANTITY_LENGTH_MAX
+
 # The wheels have the C parser; a PyYAML built by hand may not.
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _UNKNOWN = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value")
@@ -32,6 +34,9 @@ class Loader(_Base):  # type: ignore[misc]  # the base is chosen when this is im
 
 
 def _integer(loader: Any, node: yaml.ScalarNode) -> object:
+    if len(node.value) > QUANTITY_LENGTH_MAX:  # beyond some thousand digits Python itself refuses
+        problem = f"a number of more than {QUANTITY_LENGTH_MAX} digits"
+        raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
     return node.value if ":" in node.value else loader.construct_yaml_int(node)
 
 

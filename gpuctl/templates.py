@@ -18,8 +18,9 @@ from typing import Any, Final
 
 import msgspec
 
-from gpuctl.documents import Document, Raw, object_of, text_of
+from gpuctl.documents import Document, Raw, object_of, spelled, text_of
 from scheduler.model import names
+from scheduler.model.limits import MAP_INDEX_MAX, REPLICAS_OF_A_FILE_MAX
 
 #: What Kubernetes writes random names with: no vowels, so no words.
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -60,6 +61,8 @@ def bare(document: Document) -> Planned:
 def _stateful_set(document: Document, namespace: str) -> list[Planned]:
     spec, template = document.spec, _template(document)
     first = object_of(spec.get("ordinals")).get("start", 0)
+    if isinstance(first, bool) or not isinstance(first, int) or not 0 <= first <= MAP_INDEX_MAX:
+        raise document.mistake("spec.ordinals.start", f"{spelled(first)} is no ordinal")
     revision = f"{document.name}-{_digest(template)}"
     in_order = spec.get("podManagementPolicy", "OrderedReady") == "OrderedReady"
     planned: list[Planned] = []
@@ -184,9 +187,10 @@ def _template(document: Document) -> Raw:
 
 def _count(document: Document, field: str, default: int) -> int:
     value = document.spec.get(field, default)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    most = REPLICAS_OF_A_FILE_MAX
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
         raise document.mistake(
-            f"spec.{field}", f"{value!r} is not a number of pods; write 0 or more"
+            f"spec.{field}", f"{spelled(value)} is not a number of pods; write 0 to {most}"
         )
     return value
 

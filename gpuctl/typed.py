@@ -114,6 +114,8 @@ def _decoded(decoder: msgspec.json.Decoder[T], raw: Raw, document: Document, pre
         path = found["path"] if found else None
         problem = _in_words(found["problem"] if found else str(error))
         raise document.mistake(f"{prefix}{path or 'object'}", problem) from None
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise document.mistake(f"{prefix}object", f"cannot be read: {str(error)[:200]}") from None
 
 
 def _in_words(problem: str) -> str:

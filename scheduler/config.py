@@ -15,6 +15,7 @@ from scheduler.decide.admit import Rules
 from scheduler.decide.view import Profile
 from scheduler.model.ladder import Ladder, LadderError, parse_ladder
 from scheduler.model.names import SCHEDULER_NAME
+from scheduler.model.number import whole
 from scheduler.state.history import Timings
 
 API_VERSION = "gpu-scheduler.io/v1"
@@ -233,14 +234,13 @@ def parse(content: bytes) -> Config:
 def _is_loopback(address: str) -> bool:
     """Whether an address is a port of this machine's own interface."""
     host, _, port = address.rpartition(":")
-    is_port = port.isascii() and port.isdigit() and int(port) <= PORT_MAX
-    return host in LOOPBACK and is_port
+    return host in LOOPBACK and whole(port, PORT_MAX) is not None
 
 
 def _check_forward(forward: Forward) -> None:
     if not forward.address:
         return
-    if not forward.address.rpartition(":")[2].isdigit():
+    if whole(forward.address.rpartition(":")[2], PORT_MAX) is None:
         raise ConfigError(f"$.forward.address: expected host:port, got {forward.address}")
     missing = [name for name, value in msgspec.to_builtins(forward).items() if not value]
     if missing:

@@ -166,7 +166,7 @@ class Moves:
             self._pod_vanished(uid)
         for pod in pods:
             self._note(pod)
-            if not self._is_recalled:
+            if not self._is_recalled and pod.scheduler_name == self._state.cluster.scheduler_name:
                 self._history.recall(pod)
         self._is_recalled = True
 

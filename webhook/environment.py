@@ -13,10 +13,11 @@ from typing import Any, Final
 from scheduler.model import names
 from scheduler.model.admission import Answer
 from scheduler.model.gpumap import shown
+from scheduler.model.limits import INJECTED_BYTES_MAX
 from scheduler.model.shares import CudaMode, device_shares, share_key, visible
 from webhook import rawpod
 from webhook.mapped import Mapped
-from webhook.outcome import Draft
+from webhook.outcome import Draft, Refused
 from webhook.rawpod import RawContainer, Slot
 
 EnvEntry = dict[str, Any]
@@ -27,6 +28,7 @@ _NO_VALUE: Final = "another source"
 def inject(draft: Draft, mapped: Mapped, answer: Answer | None) -> None:
     """Set the variable where the pod's devices say so."""
     entries = _entries(draft, mapped, answer)
+    _check_size(entries)
     before = draft.pod
     for slot, entry in entries:
         container, replaced = _with_entry(slot.container, entry)
@@ -38,6 +40,16 @@ def inject(draft: Draft, mapped: Mapped, answer: Answer | None) -> None:
             )
     if draft.pod is not before:
         _tell(draft, mapped)
+
+
+def _check_size(entries: Sequence[tuple[Slot, EnvEntry]]) -> None:
+    """Refuse a pod that would not be stored with what is written into it."""
+    size = sum(len(entry.get("value", "")) for _, entry in entries)
+    if size > INJECTED_BYTES_MAX:
+        raise Refused(
+            f"{names.MAP}: {names.CUDA_ENV} of {len(entries)} containers would take {size} bytes,"
+            f" at most {INJECTED_BYTES_MAX} are written; name fewer devices on the line"
+        )
 
 
 def _entries(

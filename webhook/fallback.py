@@ -14,6 +14,7 @@ import msgspec
 
 from scheduler.model import names
 from scheduler.model.admission import NOTHING, Answer, Rewrite
+from scheduler.model.limits import RECORD_LENGTH_MAX
 from webhook import rawpod
 from webhook.outcome import Draft
 from webhook.rawpod import RawContainer, Slot
@@ -166,9 +167,11 @@ def _drop_readded(draft: Draft, rewrites: Sequence[Rewrite]) -> None:
 
 
 def _decoded(text: str) -> dict[str, Any]:
+    if len(text) > RECORD_LENGTH_MAX:
+        return {}
     try:
         return rawpod.mapping(msgspec.json.decode(text))
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeError, RecursionError):  # anybody may write it
         return {}
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from scheduler.model import gpumap, names
 from scheduler.model.gpumap import GpuMap, IndexRule, MapEntry, shown
+from scheduler.model.limits import POD_DEVICES_MAX
 from scheduler.model.shares import CudaMode, Want, devices_needed
 from webhook import rawpod
 from webhook.outcome import Refused
@@ -60,6 +61,7 @@ def read(pod: RawPod) -> Mapped | None:
         labels=rawpod.labels_of(pod),
     )
     requests = [(slot, _gpus(slot)) for slot in rawpod.slots(pod)]
+    _check_bound(requests)
     requesting = tuple(slot for slot, count in requests if count)
     mapped = Mapped(
         gpu_map=gpu_map,
@@ -86,6 +88,15 @@ def _mode(text: str | None) -> CudaMode:
 def _gpus(slot: Slot) -> int:
     written = rawpod.asked(slot.container, names.GPU)
     return rawpod.count(written) or 0
+
+
+def _check_bound(requests: list[tuple[Slot, int]]) -> None:
+    """Refuse a pod that asks for more devices than are read: an entry would be written for each."""
+    total = sum(count for _, count in requests)
+    if total > POD_DEVICES_MAX:
+        raise Refused(
+            f"the pod's containers request {total} {names.GPU}, at most {POD_DEVICES_MAX} are read"
+        )
 
 
 def _check_counts(mapped: Mapped) -> None:

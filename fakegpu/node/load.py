@@ -54,7 +54,7 @@ def parse_utilization(text: str) -> Utilization | None:
 def parse_fraction(text: str) -> float:
     """The share of a GPU's memory that a pod uses: above 0, at most 1, and 1 unless said well."""
     try:
-        value = float(text)
+        value = float(text[:64])
     except ValueError:
         return 1.0
     return value if math.isfinite(value) and 0 < value <= 1 else 1.0

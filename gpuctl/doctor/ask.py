@@ -29,10 +29,12 @@ from gpuctl.doctor.wire import Thing
 from gpuctl.reach import Access
 from scheduler.model import names
 from scheduler.model.lease import Lease
+from scheduler.model.number import whole
 from scheduler.watch.client import Client
 
 _LEASES: Final = "/apis/coordination.k8s.io/v1"
 _DRA: Final = "/apis/resource.k8s.io/v1"
+VERSION_MAX: Final = 999
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
@@ -90,7 +92,8 @@ class Asker:
 
     async def _version(self) -> tuple[int, int]:
         found = await self._reader.get("/version", dict[str, Any])
-        return int(found["major"]), int("".join(filter(str.isdigit, found["minor"])))
+        minor = "".join(one for one in found["minor"] if one in "0123456789")
+        return whole(found["major"], VERSION_MAX) or 0, whole(minor, VERSION_MAX) or 0
 
     async def _leader(self) -> Leader | None:
         path = f"{_LEASES}/namespaces/{self._home}/leases/{self._asked.access.lease_name}"

@@ -13,6 +13,8 @@ import msgspec
 from gpuctl.doctor.facts import Entry, Leader, Node, Quota, Taint
 from scheduler.model import names
 from scheduler.model.lease import Lease
+from scheduler.model.limits import NODE_GPUS_MAX
+from scheduler.model.number import whole
 from scheduler.model.quantity import value
 
 NVIDIA: Final = "nvidia.com/"
@@ -51,7 +53,7 @@ def node_of(thing: Thing) -> Node:
     conditions = thing.status.get("conditions") or []
     return Node(
         name=thing.metadata.name,
-        gpus=int(count) if count.isdecimal() else 0,
+        gpus=whole(count, NODE_GPUS_MAX) or 0,
         offers=_nvidia(thing.status.get("allocatable")),
         capacity=_nvidia(thing.status.get("capacity")),
         taints=tuple(map(taint_of, thing.spec.get("taints") or ())),

@@ -121,7 +121,7 @@ def _is_concerned(cluster: Cluster, pod: Pod, scope: Scope, rules: Rules) -> boo
     """Whether anything of the pod may be changed or promised."""
     ours = pod.scheduler_name == rules.profile.scheduler_name
     # A pod of ours that we cannot place anyway is neither degraded nor promised anything.
-    if (ours and pod.unsupported) or not _in_scope(cluster, pod, scope, rules):
+    if pod.problem or (ours and pod.unsupported) or not _in_scope(cluster, pod, scope, rules):
         return False
     if names.WANTED_MEMORY in pod.annotations and ours:
         return not memory_given(pod)  # an earlier call for this admission did it already

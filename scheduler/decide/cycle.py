@@ -46,6 +46,9 @@ def place(view: View, pod: Pod, profile: Profile) -> Placement | None:
 
 
 def _general_problem(pod: Pod) -> Reason | None:
+    if pod.problem:
+        text = f"unreadable: {pod.problem}"
+        return Reason(code=Code.UNREADABLE, text=text, resolvable=False)
     if pod.unsupported:
         fields = " and ".join(pod.unsupported)
         return Reason(

@@ -16,6 +16,7 @@ import msgspec
 from scheduler.model import mig, names
 from scheduler.model.device import Spot
 from scheduler.model.layoutcost import best_start, cost
+from scheduler.model.limits import POD_DEVICES_MAX
 from scheduler.model.pod import Pod
 from scheduler.state.cutting import BLOCKED, Gpus, canonical
 
@@ -44,7 +45,8 @@ def wanted(pod: Pod) -> tuple[str, ...]:
     found: list[str] = []
     for resource, count in sorted(pod.gpu_requests.items()):
         if names.is_mig(resource):
-            found += [canonical(resource)] * count
+            # A pod that asks for more is refused before its instances are looked for.
+            found += [canonical(resource)] * min(count, POD_DEVICES_MAX)
     return tuple(found)
 
 

@@ -121,6 +121,19 @@ ADVICE: Final[dict[Code, Advice]] = {
     Code.UNSUPPORTED: Advice(
         "Pod", "take the field out of the pod, or use another scheduler for it"
     ),
+    Code.UNREADABLE: Advice(
+        "Pod", "correct what the sentence names in the pod's template; the bounds: docs/limits.md"
+    ),
+    Code.NODE_UNREADABLE: Advice(
+        "NodeHealth",
+        "read the events of the node (kubectl describe node NODE) and correct what they name; a pod"
+        " there whose requests cannot be read has an event of its own",
+    ),
+    Code.INTERNAL: Advice(
+        "Pod",
+        "nothing, if it passes; else look for the id in the scheduler's log and report what stands"
+        " there; the pod is tried again by itself, and at once when it is changed",
+    ),
     Code.NO_NODES: Advice("Pod", "add a node"),
 }
 
@@ -159,6 +172,11 @@ _WORDS: Final[tuple[tuple[Code, re.Pattern[str]], ...]] = tuple(
         (Code.INDEX_HELD_BY_OLDER_REVISION, r"IndexHeldByOlderRevision: "),
         (Code.SHARES_MISMATCH, r"the containers request \d+ GPUs and line"),
         (Code.NOT_MUTATED, r"NotMutated: "),
+        (Code.UNREADABLE, r"unreadable: "),
+        (Code.NODE_UNREADABLE, r"node\(s\) that cannot be read"),
+        (Code.NODE_UNREADABLE, r"node\(s\) whose GPUs say what cannot be"),
+        (Code.NODE_UNREADABLE, r"node\(s\) run a pod whose requests cannot be read"),
+        (Code.INTERNAL, r"internal error [0-9a-f]+"),
         (Code.UNSUPPORTED, r"unsupported: "),
         (Code.NO_NODES, r"no nodes available to schedule pods"),
     )

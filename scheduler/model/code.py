@@ -19,6 +19,7 @@ class Cause(enum.Enum):
     DEVICES = "which devices a pod holds became known"
     OWNER = "a pod of the same owner went away"
     AVOIDED = "the pause of a node that rejected pods is over"
+    PAUSE = "a pause that grows to a minute is over"
     ADMISSION = "the pod is created again, and this time the webhook is asked"
 
 
@@ -81,6 +82,18 @@ class Code(enum.Enum):
         "the pod was created without the webhook, so its containers were not told their GPUs, or"
         " got no request for them",
         (Cause.ADMISSION,),
+    )
+    UNREADABLE = (
+        "a part of the pod cannot be read, or asks for more than anybody has (docs/limits.md)",
+        (Cause.POD,),
+    )
+    NODE_UNREADABLE = (
+        "the node, or a pod on it, cannot be read, or says what cannot be (docs/limits.md)",
+        (Cause.NODE, Cause.FREED, Cause.DEVICES),
+    )
+    INTERNAL = (
+        "the scheduler failed at this pod; its log says more under the id in the sentence",
+        (Cause.POD, Cause.PAUSE),
     )
     UNSUPPORTED = ("the pod uses a field that this scheduler does not implement", (Cause.POD,))
     NO_NODES = ("the cluster has no nodes", (Cause.NODE,))

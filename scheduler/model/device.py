@@ -15,6 +15,8 @@ import re
 
 import msgspec
 
+from scheduler.model.limits import DEVICES_LENGTH_MAX
+
 _COUNT = re.compile(r"([a-z0-9.+-]{1,40}) x ([1-9][0-9]{0,5})")
 _SPOT = re.compile(r"([a-z0-9.+-]{1,40})@(0|[1-9][0-9]{0,3})/(0|[1-9][0-9]?)")
 _NUMBERS = re.compile(r"gpu:((?:0|[1-9][0-9]{0,8})(?:,(?:0|[1-9][0-9]{0,8})){0,255})")
@@ -59,6 +61,8 @@ def format_devices(devices: Devices) -> str:
 
 def parse_devices(text: str) -> Devices | None:
     """The inverse; None for anything else, which the ledger reads as "unknown devices"."""
+    if len(text) > DEVICES_LENGTH_MAX:
+        return None
     numbers: tuple[int, ...] = ()
     counts: list[tuple[str, int]] = []
     spots: list[Spot] = []

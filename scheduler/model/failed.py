@@ -8,22 +8,47 @@ as if they did.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from scheduler.model import names
+from scheduler.model.gpumap import shown
+from scheduler.model.limits import NODE_GPUS_MAX
+from scheduler.model.number import whole
 
 
 def failed_gpus(annotations: Mapping[str, str]) -> frozenset[int]:
-    """Their indexes."""
-    words = annotations.get(names.UNUSABLE_DEVICES, "").split(",")
-    return frozenset(int(word) for word in words if word.isascii() and word.isdigit())
+    """Their indexes, as far as they can be read (see ``flaw``)."""
+    return _read(annotations.get(names.UNUSABLE_DEVICES, ""))[0]
+
+
+def flaw(annotations: Mapping[str, str]) -> str:
+    """What is wrong with the list of them; empty where nothing is.
+
+    Which GPUs failed is not known then, so that none of the node's may be used.
+    """
+    return _read(annotations.get(names.UNUSABLE_DEVICES, ""))[1]
+
+
+@lru_cache(maxsize=1024)
+def _read(text: str) -> tuple[frozenset[int], str]:
+    words = text.split(",", NODE_GPUS_MAX)
+    if len(words) > NODE_GPUS_MAX:
+        return frozenset(), f"names more than {NODE_GPUS_MAX} GPUs"
+    found: set[int] = set()
+    for word in filter(None, map(str.strip, words)):
+        index = whole(word, NODE_GPUS_MAX - 1)
+        if index is None:
+            return frozenset(), (
+                f"{shown(word, 40)} is no index from 0 to {NODE_GPUS_MAX - 1}; write for example 1,3"
+            )
+        found.add(index)
+    return frozenset(found), ""
 
 
 def index_count(labels: Mapping[str, str], annotations: Mapping[str, str], offered: int) -> int:
     """How many indexes there are on a node that numbers its GPUs, the failed ones among them."""
-    text = labels.get(names.GPU_COUNT, "")
-    if text.isascii() and text.isdigit() and len(text) <= 4:
-        return int(text)
-    return offered + len(failed_gpus(annotations))
+    count = whole(labels.get(names.GPU_COUNT, ""), NODE_GPUS_MAX)
+    return offered + len(failed_gpus(annotations)) if count is None else count
 
 
 def usable(

@@ -23,11 +23,13 @@ from typing import Final
 import msgspec
 
 from scheduler.model import names
+from scheduler.model.limits import (
+    MAP_DEVICE_MAX,
+    MAP_INDEX_MAX,
+    MAP_LENGTH_MAX,
+    MAP_LINE_DEVICES_MAX,
+)
 
-#: The API server refuses annotations beyond this, so a longer map can only come from a file.
-TEXT_LENGTH_MAX: Final = 262_144
-INDEX_MAX: Final = 2**31 - 1
-DEVICE_MAX: Final = 999_999_999
 SHOWN_LENGTH_MAX: Final = 80
 
 _BLANKS: Final = " \t"
@@ -99,8 +101,8 @@ def _read_long(text: str) -> GpuMap | tuple[int, str]:
 
 
 def _read(text: str) -> GpuMap | tuple[int, str]:
-    if len(text) > TEXT_LENGTH_MAX:
-        return 1, f"the map is longer than {TEXT_LENGTH_MAX} characters"
+    if len(text) > MAP_LENGTH_MAX:
+        return 1, f"the map is longer than {MAP_LENGTH_MAX} characters"
     entries: dict[int, MapEntry] = {}
     lines: dict[int, int] = {}
     for number, raw in enumerate(text.split("\n"), start=1):
@@ -129,7 +131,7 @@ def _entry(line: str) -> MapEntry | str:
         return _FOLDED
     index = canonical_number(before.rstrip(_BLANKS))
     if index is None:
-        return f'the index before "=" must be a plain decimal number up to {INDEX_MAX}'
+        return f'the index before "=" must be a plain decimal number up to {MAP_INDEX_MAX}'
     name, colon, numbers = after.partition(":")
     node = name.strip(_BLANKS)
     if not colon:
@@ -143,10 +145,12 @@ def _entry(line: str) -> MapEntry | str:
 def _devices(node: str, text: str) -> tuple[int, ...] | str:
     if not text.strip(_BLANKS):
         return f'no devices after "{shown(node)}:"'
+    if text.count(",") >= MAP_LINE_DEVICES_MAX:
+        return f"more than {MAP_LINE_DEVICES_MAX} devices"
     devices: dict[int, None] = {}
     for item in text.split(","):
         word = item.strip(_BLANKS)
-        device = canonical_number(word, DEVICE_MAX)
+        device = canonical_number(word, MAP_DEVICE_MAX)
         if device is None:
             return f'"{shown(word)}" is not a device number'
         if device in devices:
@@ -155,7 +159,7 @@ def _devices(node: str, text: str) -> tuple[int, ...] | str:
     return tuple(devices)
 
 
-def canonical_number(text: str, limit: int = INDEX_MAX) -> int | None:
+def canonical_number(text: str, limit: int = MAP_INDEX_MAX) -> int | None:
     """A decimal in ASCII digits without sign, blanks or leading zeros, up to ``limit``.
 
     >>> canonical_number("10"), canonical_number("01"), canonical_number("1_0")

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from scheduler.model import names, quantity
+from scheduler.model import limits, names, quantity
 from scheduler.model.migprofile import nominal_mib
 
 #: Per cent of a name's gigabytes that the smallest known instance really has, rounded down.
@@ -42,6 +42,11 @@ def wanted_of(annotations: Mapping[str, str], containers: list[str]) -> dict[str
     text = annotations.get(names.WANTED_MEMORY)
     if text is None:
         return {}
+    if len(text) > limits.MEMORY_LENGTH_MAX:
+        raise GpuMemoryError(
+            f"{names.WANTED_MEMORY}: has {len(text)} characters; at most"
+            f" {limits.MEMORY_LENGTH_MAX} are read"
+        )
     wanted: dict[str, int] = {}
     for part in text.split(","):
         name, equals, amount = part.rpartition("=")

@@ -16,13 +16,13 @@ import msgspec
 
 from scheduler.model import names
 from scheduler.model.gpumap import shown
+from scheduler.model.limits import LADDER_LENGTH_MAX, LADDER_TIERS_MAX
 from scheduler.model.selector import is_label_key, is_label_value
 
 _PROFILE: Final = re.compile(
     r"gpu|(?:[1-9][0-9]?c\.)?[1-9][0-9]?g\.[1-9][0-9]{0,3}gb(?:[+.-](?:me(?:\.all)?|gfx))*"
 )
 _TIER: Final = re.compile(r"([^\[\]]*?)\s*(?:\[([^\[\]]*)\])?")
-TIERS_MAX: Final = 8
 _SHOWN_MAX: Final = 40
 
 Labels = tuple[tuple[str, str], ...]
@@ -72,6 +72,8 @@ OFF: Final = Ladder()
 
 def parse_ladder(text: str) -> Ladder:
     """Read a ladder; LadderError says what is wrong with which tier."""
+    if len(text) > LADDER_LENGTH_MAX:
+        raise LadderError(f"ladder has {len(text)} characters; at most {LADDER_LENGTH_MAX} are read")
     stripped = text.strip()
     if stripped == "off":
         return OFF
@@ -94,8 +96,8 @@ def parse_ladder(text: str) -> Ladder:
 
 
 def _checked(words: list[str]) -> list[str]:
-    if len(words) > TIERS_MAX:
-        raise LadderError(f"ladder has {len(words)} tiers; at most {TIERS_MAX} are allowed")
+    if len(words) > LADDER_TIERS_MAX:
+        raise LadderError(f"ladder has {len(words)} tiers; at most {LADDER_TIERS_MAX} are allowed")
     return words
 
 

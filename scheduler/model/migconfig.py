@@ -21,12 +21,16 @@ from typing import Any, Final
 
 import msgspec
 
+from scheduler.model.limits import (
+    MIG_CONFIG_ENTRIES_MAX,
+    MIG_CONFIG_INSTANCES_MAX,
+    MIG_CONFIG_LENGTH_MAX,
+    MIG_GPUS_MAX,
+)
 from scheduler.model.migprofile import canonical
+from scheduler.model.number import whole
 
-TEXT_LENGTH_MAX: Final = 65_536
-ENTRIES_MAX: Final = 64
-INSTANCES_MAX: Final = 32
-INDEX_MAX: Final = 63
+INDEX_MAX: Final = MIG_GPUS_MAX - 1
 SELECTED: Final = "selected"
 
 
@@ -73,13 +77,13 @@ def parse_config(text: str, name: str = "") -> tuple[Entry, ...]:
     if chosen not in configs:
         raise MigConfigError(f"mig-configs has no configuration {chosen[:60]!r}")
     where = f"mig-configs.{chosen}"
-    entries = _list(configs[chosen], where, ENTRIES_MAX)
+    entries = _list(configs[chosen], where, MIG_CONFIG_ENTRIES_MAX)
     return tuple(_entry(entry, f"{where}[{at}]") for at, entry in enumerate(entries))
 
 
 def _load(text: str) -> object:
-    if len(text) > TEXT_LENGTH_MAX:
-        raise MigConfigError(f"has {len(text)} characters; at most {TEXT_LENGTH_MAX} are read")
+    if len(text) > MIG_CONFIG_LENGTH_MAX:
+        raise MigConfigError(f"has {len(text)} characters; at most {MIG_CONFIG_LENGTH_MAX} are read")
     try:
         return msgspec.yaml.decode(text.encode())
     except (msgspec.DecodeError, RecursionError, ValueError) as problem:
@@ -111,7 +115,7 @@ def _entry(value: object, where: str) -> Entry:
         devices=_devices(value.get("devices"), f"{where}.devices"),
         is_enabled=is_enabled,
         cuts=cuts,
-        boards=tuple(map(str, _list(filters, f"{where}.device-filter", ENTRIES_MAX))),
+        boards=tuple(map(str, _list(filters, f"{where}.device-filter", MIG_CONFIG_ENTRIES_MAX))),
     )
 
 
@@ -126,7 +130,7 @@ def _cuts(value: object, where: str) -> Iterator[Cut]:
     if isinstance(value, dict):
         yield from _mapped(value, where)
     elif value is not None:
-        for at, one in enumerate(_list(value, where, INSTANCES_MAX)):
+        for at, one in enumerate(_list(value, where, MIG_CONFIG_INSTANCES_MAX)):
             yield _cut(one, f"{where}[{at}]")
 
 
@@ -136,10 +140,10 @@ def _mapped(value: Mapping[Any, Any], where: str) -> Iterator[Cut]:
     for key, what in value.items():
         is_count = isinstance(what, int) and not isinstance(what, bool)
         if not is_count:
-            yield Cut(_profile(what, where), _number(key, where, INSTANCES_MAX))
+            yield Cut(_profile(what, where), _number(key, where, MIG_CONFIG_INSTANCES_MAX))
             continue
         total += what
-        if what < 0 or total > INSTANCES_MAX:
+        if what < 0 or total > MIG_CONFIG_INSTANCES_MAX:
             raise MigConfigError(f"{where}: {what} x {str(key)[:40]} is more than a GPU holds")
         yield from [Cut(_profile(key, where))] * what
 
@@ -150,8 +154,8 @@ def _cut(value: object, where: str) -> Cut:
     start, size = value.get("position"), value.get("size")
     return Cut(
         profile=_profile(value.get("name"), f"{where}.name"),
-        start=None if start is None else _number(start, f"{where}.position", INSTANCES_MAX),
-        size=None if size is None else _number(size, f"{where}.size", INSTANCES_MAX),
+        start=None if start is None else _number(start, f"{where}.position", MIG_CONFIG_INSTANCES_MAX),
+        size=None if size is None else _number(size, f"{where}.size", MIG_CONFIG_INSTANCES_MAX),
     )
 
 
@@ -162,11 +166,13 @@ def _profile(value: object, where: str) -> str:
 
 
 def _number(value: object, where: str, most: int) -> int:
-    text = str(value).strip()
-    is_number = text.isascii() and text.isdigit() and len(text) <= 3
-    if isinstance(value, bool) or not is_number or int(text) > most:
+    # YAML reads numbers of any length; writing one out takes time that grows with its square.
+    is_huge = isinstance(value, int) and not 0 <= value <= most
+    text = "a number beyond it" if is_huge else str(value).strip()
+    number = None if isinstance(value, bool) else whole(text, most)
+    if number is None:
         raise MigConfigError(f"{where}: {text[:40]!r} is not a number from 0 to {most}")
-    return int(text)
+    return number
 
 
 def _flag(value: object, where: str) -> bool:

@@ -20,10 +20,10 @@ from typing import Final
 
 import msgspec
 
-from scheduler.model import layoutcost, mig, names
+from scheduler.model import layoutcost, limits, mig, names
 from scheduler.model.migconfig import Cut, Entry, MigConfigError, parse_config
+from scheduler.model.number import whole
 
-GPUS_MAX: Final = 64
 #: Values of the label ``nvidia.com/mig.config.state`` with which no pod may take a GPU.
 HOLDING: Final = frozenset(("pending", "rebooting", "failed"))
 UNSET: Final = "unset"
@@ -86,7 +86,7 @@ def geometry(
     text = annotations.get(names.MIG_CONFIG, "")
     entries, flaw = _entries(text)
     said = [*advertised, *(cut.profile for entry in entries for cut in entry.cuts)]
-    board = mig.board_of(product, _number(labels.get(names.GPU_MEMORY, "")), said)
+    board = mig.board_of(product, memory_mib(labels), said)
     instances = tuple(sorted((name, count) for name, count in advertised.items() if count > 0))
     cards = _cards(labels, bool(single))
     gpus, flaws = _gpus(board, entries, cards or _cards_by(entries, instances))
@@ -142,7 +142,17 @@ def hold(labels: Mapping[str, str]) -> str:
 
 def replicas(labels: Mapping[str, str], resource: str) -> int:
     """How many times a time-sliced resource is advertised for each that there is."""
-    return max(1, _number(labels.get(resource + ".replicas", "")))
+    return max(1, whole(labels.get(resource + ".replicas", ""), limits.REPLICAS_MAX) or 0)
+
+
+def gpu_count(labels: Mapping[str, str]) -> int | None:
+    """How many GPUs can be cut by the label; None where it says nothing that can be."""
+    return whole(labels.get(names.GPU_COUNT, ""), limits.MIG_GPUS_MAX) or None
+
+
+def memory_mib(labels: Mapping[str, str]) -> int:
+    """The MiB of one GPU by the label; 0 where it says nothing that can be."""
+    return whole(labels.get(names.GPU_MEMORY, ""), limits.GPU_MEMORY_MIB_MAX) or 0
 
 
 def least_cards(board: mig.Board, instances: tuple[tuple[str, int], ...]) -> int:
@@ -167,8 +177,7 @@ def _entries(text: str) -> tuple[tuple[Entry, ...], tuple[str, ...]]:
 
 def _cards(labels: Mapping[str, str], is_single: bool) -> int | None:
     # With strategy single the label counts instances.
-    count = 0 if is_single else _number(labels.get(names.GPU_COUNT, ""))
-    return count if 0 < count <= GPUS_MAX else None
+    return None if is_single else gpu_count(labels)
 
 
 def _cards_by(entries: tuple[Entry, ...], instances: tuple[tuple[str, int], ...]) -> int:
@@ -182,7 +191,7 @@ def _cards_by(entries: tuple[Entry, ...], instances: tuple[tuple[str, int], ...]
                     fewest = max(fewest, -(-count // per_card[name]))
         else:
             fewest = max(fewest, *(index + 1 for index in entry.devices))
-    return min(fewest, GPUS_MAX)
+    return min(fewest, limits.MIG_GPUS_MAX)
 
 
 def _gpus(
@@ -242,5 +251,3 @@ def _misfit(board: mig.Board, cut: Cut) -> str | None:
     return None
 
 
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else 0

@@ -8,12 +8,17 @@ import msgspec
 
 from scheduler.model import failed, names
 from scheduler.model.migboards import board_of
-from scheduler.model.miglayout import Geometry, geometry, hold, single_profile
+from scheduler.model.limits import NODE_GPUS_MAX
+from scheduler.model.miglayout import (
+    Geometry,
+    geometry,
+    gpu_count,
+    hold,
+    memory_mib,
+    single_profile,
+)
 from scheduler.model.migprofile import Board, profile_of
 from scheduler.model.selector import Taint
-
-#: No machine has more GPUs; a label may say anything.
-GPUS_MAX = 64
 
 
 class Cuttable(msgspec.Struct, frozen=True, gc=False):
@@ -27,6 +32,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A node of the cluster; ``allocatable`` in base units (milli cpu, whole units).
 
     ``annotations`` are only those that say how its GPUs are cut, and which of them failed.
+    ``unread`` says what of the node could not be read, if anything: then nobody goes there.
     """
 
     name: str
@@ -36,6 +42,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     taints: tuple[Taint, ...] = ()
     allocatable: dict[str, int] = {}
     annotations: dict[str, str] = {}
+    unread: str = ""
 
     @cached_property
     def devices(self) -> tuple[str, ...]:
@@ -65,10 +72,9 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if labels.get(names.MIG_DYNAMIC) != "true" or self.allocatable.get(names.GPU, 0):
             return None
         advertised = (names.mig_profile(r) for r in self.allocatable if names.is_mig(r))
-        memory = _number(labels.get(names.GPU_MEMORY, ""))
-        board = board_of(labels.get(names.GPU_PRODUCT, ""), memory, advertised)
-        count = _number(labels.get(names.GPU_COUNT, ""))
-        return Cuttable(board, count) if board is not None and 0 < count <= GPUS_MAX else None
+        board = board_of(labels.get(names.GPU_PRODUCT, ""), memory_mib(labels), advertised)
+        count = gpu_count(labels)
+        return Cuttable(board, count) if board is not None and count is not None else None
 
     def most(self, resource: str) -> int:
         """How much of a resource an empty node has."""
@@ -116,9 +122,22 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return failed.failed_gpus(self.annotations)
 
     @cached_property
+    def gpu_problem(self) -> str:
+        """Why none of its GPUs is given to anybody: it says what cannot be. Else empty."""
+        if flaw := failed.flaw(self.annotations):
+            return f"annotation {names.UNUSABLE_DEVICES}: {flaw}"
+        offered = self.gpu_count or 0
+        if self.is_numbered and offered > NODE_GPUS_MAX:
+            return (
+                f"allocatable {names.GPU} is {offered} on a node whose GPUs have indexes;"
+                f" at most {NODE_GPUS_MAX} are believed"
+            )
+        return ""
+
+    @cached_property
     def indexes(self) -> tuple[int, ...]:
         """The GPUs that can be used, by index, where they have numbers."""
-        if not self.gpu_count:
+        if not self.gpu_count or self.gpu_problem:
             return ()
         count = failed.index_count(self.labels, self.annotations, self.gpu_count)
         return tuple(index for index in range(count) if index not in self.failed_gpus)
@@ -135,7 +154,3 @@ class Namespace(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     name: str
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else 0

@@ -6,11 +6,11 @@ for, never what its replacement gets: that comes from the owner's template.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from scheduler.model import names, resources
+from scheduler.model import limits, names, resources
 from scheduler.model.pod import Container, Pod
 from scheduler.model.quantity import QuantityError
 from scheduler.model.swap import with_containers
@@ -18,6 +18,9 @@ from scheduler.model.where import parse_where
 
 _OURS: Final = (names.FALLBACK, names.ORIGINAL, names.TIER_NODES, names.MEMORY_GIVEN)
 _SIDES: Final = ("limits", "requests")
+Sides = dict[str, dict[str, str | int | float]]
+#: A container's name -> its sides; no value in it can be nested.
+_SIDES_OF: Final = msgspec.json.Decoder(dict[str, Sides])
 
 
 def is_degraded(pod: Pod) -> bool:
@@ -59,6 +62,8 @@ def unplaced(pod: Pod) -> Pod:
 def memory_given(pod: Pod) -> dict[str, str]:
     """Container -> the one device that it got for the memory that it wants (see the webhook)."""
     text = pod.annotations.get(names.MEMORY_GIVEN, "")
+    if len(text) > limits.MEMORY_LENGTH_MAX:
+        return {}
     parts = (part.partition("=") for part in text.split(",") if "=" in part)
     given = {name: names.mig_resource(profile) for name, _, profile in parts}
     by_name = {one.name: one.devices for one in pod.containers}
@@ -76,14 +81,17 @@ def _asked(container: Container, record: dict[str, dict[str, int]]) -> Container
 
 def _record(text: str) -> dict[str, dict[str, int]]:
     """Container -> devices; empty where the text is no record."""
-    try:
-        sides = msgspec.json.decode(text, type=dict[str, dict[str, dict[str, Any]]])
-        return {name: _devices(one) for name, one in sides.items()}
-    except (msgspec.MsgspecError, QuantityError, TypeError):
+    if len(text) > limits.RECORD_LENGTH_MAX:
         return {}
+    try:
+        record = {name: _devices(one) for name, one in _SIDES_OF.decode(text).items()}
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, QuantityError):
+        return {}
+    counts = (count for devices in record.values() for count in devices.values())
+    return record if all(count <= limits.POD_DEVICES_MAX for count in counts) else {}
 
 
-def _devices(sides: dict[str, dict[str, Any]]) -> dict[str, int]:
+def _devices(sides: Sides) -> dict[str, int]:
     merged = {
         resource: amount for side in _SIDES for resource, amount in sides.get(side, {}).items()
     }

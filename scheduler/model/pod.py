@@ -12,10 +12,11 @@ from functools import cached_property
 import msgspec
 
 from scheduler.model import names
-from scheduler.model.podparts import Condition, Container, HostPort, Owner, Role
+from scheduler.model.limits import POD_DEVICES_MAX
+from scheduler.model.podparts import Condition, Container, HostPort, Owner, Role, Unread
 from scheduler.model.selector import PreferredTerm, Term, Toleration
 
-__all__ = ["Condition", "Container", "HostPort", "Kind", "Owner", "Pod", "Role"]
+__all__ = ["Condition", "Container", "HostPort", "Kind", "Owner", "Pod", "Role", "Unread"]
 
 #: Empty sets are no singletons, and there are as many pods as there are.
 _NONE: frozenset[str] = frozenset()
@@ -34,7 +35,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     are field paths (see ``model/podfields``). ``created`` is the API's timestamp text, which
     sorts as time; ``crashes`` counts restarts of containers whose last end was a failure.
     ``group`` is the gang that it belongs to, whoever schedules that; ``priority_class`` and
-    ``has_deadline`` are what ResourceQuotas can tell pods apart by.
+    ``has_deadline`` are what ResourceQuotas can tell pods apart by. ``unread`` says what of it
+    could not be read: the rest is what could.
     """
 
     uid: str
@@ -65,6 +67,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     soft: tuple[str, ...] = ()
     condition: Condition = Condition()
     crashes: int = 0
+    unread: Unread = Unread()
 
     @property
     def key(self) -> str:
@@ -89,6 +92,16 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             for resource, count in self.requests.items()
             if count > 0 and names.is_gpu_device(resource)
         }
+
+    @cached_property
+    def problem(self) -> str:
+        """What of the pod cannot be read, or is beyond its bound (docs/limits.md); else empty."""
+        if self.unread:
+            return self.unread.text
+        for resource, count in self.gpu_requests.items():
+            if count > POD_DEVICES_MAX:
+                return f"it asks for {count} of {resource}; at most {POD_DEVICES_MAX} are read"
+        return ""
 
     @property
     def lacks_request(self) -> bool:
@@ -163,6 +176,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 self.unsupported,
                 reads if self.reads_devices else None,
                 self.lacks_request,
+                *((self.unread,) if self.unread else ()),
             )
         )
 
@@ -213,4 +227,5 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             self.preferred_terms,
             self.tolerations,
             self.unsupported,
+            self.unread,
         )

@@ -37,6 +37,24 @@ class Container(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     cuda_key: str | None = None
 
 
+class Unread(msgspec.Struct, frozen=True, gc=False):
+    """What of a pod could not be read, in one line each; empty for nearly every pod.
+
+    ``requests``: what it takes of a node is not known. ``rest``: anything else.
+    """
+
+    requests: str = ""
+    rest: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.requests or self.rest)
+
+    @property
+    def text(self) -> str:
+        """Both, for people."""
+        return "; ".join(filter(None, (self.requests, self.rest)))
+
+
 class HostPort(msgspec.Struct, frozen=True, gc=False):
     """A port on the node; an empty address means every address."""
 

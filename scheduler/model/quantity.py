@@ -19,6 +19,8 @@ from decimal import MAX_EMAX, MIN_EMIN, ROUND_UP, Context, Decimal
 from functools import lru_cache
 from typing import Final
 
+from scheduler.model.limits import QUANTITY_LENGTH_MAX
+
 #: The largest amount a reading returns; the smallest is its negative.
 LIMIT: Final = 2**63 - 1
 
@@ -107,7 +109,15 @@ def _nano(text: str | int | float) -> int:
     if isinstance(text, bool) or not isinstance(text, str | int | float):
         raise QuantityError(text, "it must be a text or a number")
     # A number written without quotes (cpu: 0.5) reaches the real parser as its shortest text too.
-    written = text if isinstance(text, str) else repr(text)
+    # A whole number of thousands of digits cannot even be written out.
+    is_long = isinstance(text, int) and abs(text) > _FAR
+    written = text if isinstance(text, str) else "9" * (_FAR_DIGITS + 1) if is_long else repr(text)
+    if is_long and text < 0:
+        written = "-" + written
+    if len(written) > QUANTITY_LENGTH_MAX:
+        raise QuantityError(
+            written[: 2 * _SHOWN], f"it has more than {QUANTITY_LENGTH_MAX} characters"
+        )
     number, suffix = _split(written)
     power = _power(suffix)
     if power is None:

@@ -13,7 +13,9 @@ its owner changed meanwhile is what the replacement gets.
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 
@@ -21,6 +23,10 @@ from scheduler.model import names
 from scheduler.model.gpumap import index_of
 from scheduler.model.moveend import End
 from scheduler.model.pod import Owner, Pod
+
+
+#: At most ``limits.ATTEMPT_MAX`` and ``limits.TICKET_LENGTH_MAX``.
+_NAME: Final = re.compile(r"(?:restore|rescue)-([0-9]{1,6})-[0-9a-z]{1,40}")
 
 
 class Move(enum.Enum):
@@ -132,10 +138,19 @@ def name_of(move: Move, attempt: int, digest: str) -> str:
 
 
 def attempt_of(name: str) -> int:
-    """The number in a ticket's name; 1 where there is none.
+    """The number in a ticket's name; 1 for a text that is no name of a ticket.
 
     >>> attempt_of("restore-3-5f2a"), attempt_of("x")
     (3, 1)
     """
-    parts = name.split("-")
-    return int(parts[1]) if len(parts) == 3 and parts[1].isdecimal() else 1
+    found = _NAME.fullmatch(name)
+    return int(found[1]) if found else 1
+
+
+def is_name(text: str) -> bool:
+    """Whether a text has the form of a ticket's name: what a pod says of its own ticket is foreign.
+
+    >>> is_name("rescue-1-0a3f"), is_name("rescue-1")
+    (True, False)
+    """
+    return _NAME.fullmatch(text) is not None

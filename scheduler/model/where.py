@@ -11,8 +11,9 @@ from typing import Final
 
 import msgspec
 
-from scheduler.model import names
+from scheduler.model import limits, names
 from scheduler.model.ladder import Labels
+from scheduler.model.number import whole
 from scheduler.model.pod import Pod
 from scheduler.model.selector import Requirement, Term
 
@@ -97,10 +98,11 @@ def parse_where(text: str) -> Where:
     """Read what was written on a pod; what cannot be read says nothing."""
     labels: dict[str, str] = {}
     memory_mib = 0
-    for part in text.split(",") if text else ():
+    is_short = len(text) <= limits.TIER_NODES_LENGTH_MAX
+    for part in text.split(",") if text and is_short else ():
         number = part.removeprefix(_AT_LEAST)
         if number != part:
-            memory_mib = int(number) if number.isascii() and number.isdigit() else 0
+            memory_mib = whole(number, limits.GPU_MEMORY_MIB_MAX) or 0
             continue
         key, equals, value = part.partition("=")
         if equals:

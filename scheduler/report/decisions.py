@@ -21,6 +21,9 @@ from scheduler.config import LOOPBACK
 from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Decision
 from scheduler.decide.explain import Outcome, explain, meanings
+from scheduler.model.gpumap import shown
+from scheduler.model.limits import DECISIONS_MAX, DECISIONS_OF_A_POD_MAX, SNAPSHOT_WAIT_S_MAX
+from scheduler.model.number import whole
 from scheduler.report.awaited import TooManyWait
 from scheduler.report.capture import Camera
 from scheduler.report.journal import Journal, World
@@ -29,12 +32,9 @@ from scheduler.report.wire import API_VERSION, Latest, Leader, PodAnswer
 from scheduler.state.queue import Entry
 
 LATEST_DEFAULT: Final = 100
-LATEST_MAX: Final = 1000
-OF_ONE_POD_MAX: Final = 20
 #: Refusals of nodes told of each decision in a list of many.
 ROWS_IN_LIST_MAX: Final = 50
-WAIT_DEFAULT_S: Final = 60.0
-WAIT_MAX_S: Final = 3600.0
+WAIT_DEFAULT_S: Final = 60
 PATHS: Final = "/decisions /decisions/NAMESPACE/POD /snapshot /leader"
 
 _OWN_HOST: Final = re.compile(rf"(?:{'|'.join(map(re.escape, LOOPBACK))})(?::[0-9]{{1,5}})?")
@@ -69,8 +69,8 @@ class Desk:
         return app
 
     async def _latest(self, request: web.Request) -> web.Response:
-        limit = _number(request, "limit", LATEST_DEFAULT, LATEST_MAX)
-        records = islice(self._journal.newest(), int(limit))
+        limit = _number(request, "limit", LATEST_DEFAULT, DECISIONS_MAX)
+        records = islice(self._journal.newest(), limit)
         return _json(
             Latest(
                 api_version=API_VERSION,
@@ -83,7 +83,8 @@ class Desk:
 
     async def _about(self, request: web.Request) -> web.Response:
         namespace, name = request.match_info["namespace"], request.match_info["pod"]
-        limit = int(_number(request, "limit", OF_ONE_POD_MAX, OF_ONE_POD_MAX))
+        most = DECISIONS_OF_A_POD_MAX
+        limit = _number(request, "limit", most, most)
         found = self._journal.about(namespace, name)
         entry = self._entry(namespace, name)
         if not found and entry is None:
@@ -109,14 +110,14 @@ class Desk:
         key = request.query.get("next")
         if key is None:
             return _json(self._camera.take())
-        wait_s = _number(request, "wait", WAIT_DEFAULT_S, WAIT_MAX_S)
+        wait_s = _number(request, "wait", WAIT_DEFAULT_S, SNAPSHOT_WAIT_S_MAX)
         try:
             caught = await self._journal.awaited.next(key, wait_s)
         except TooManyWait:
             text = "too many snapshots wait for a decision already"
             raise _refused(web.HTTPTooManyRequests, text) from None
         except TimeoutError:
-            text = f"no decision about {key} within {wait_s:g} s"
+            text = f"no decision about {shown(key)} within {wait_s} s"
             raise _refused(web.HTTPNotFound, text) from None
         return _json(self._camera.of(caught))
 
@@ -166,13 +167,14 @@ async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
     return response
 
 
-def _number(request: web.Request, name: str, default: float, most: float) -> float:
+def _number(request: web.Request, name: str, default: int, most: int) -> int:
     text = request.query.get(name)
     if text is None:
         return default
-    if not (text.isascii() and text.isdigit()) or not 0 < int(text) <= most:
-        raise _refused(web.HTTPBadRequest, f"{name}: expected a number from 1 to {most:g}")
-    return int(text)
+    number = whole(text, most)
+    if not number:
+        raise _refused(web.HTTPBadRequest, f"{name}: expected a number from 1 to {most}")
+    return number
 
 
 def _codes(outcomes: Iterable[Outcome | None]) -> set[str]:

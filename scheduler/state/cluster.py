@@ -17,7 +17,9 @@ import msgspec
 
 from scheduler.model import names
 from scheduler.model.device import Devices
+from scheduler.model.limits import MAP_INDEX_MAX
 from scheduler.model.node import Node
+from scheduler.model.number import whole
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Cause
 from scheduler.state.event import Change, Lifted, Settled, Waiting
@@ -83,7 +85,7 @@ class Cluster:
         if assumption := self.assumed.get(pod.uid):
             return assumption.index
         text = pod.annotations.get(names.POD_INDEX, "") if pod.node_name else ""
-        return int(text) if text.isascii() and text.isdigit() and len(text) <= 10 else None
+        return whole(text, MAP_INDEX_MAX)
 
     def refer(self, pod: Pod) -> None:
         """Let the index tell nodes apart by the labels that this pod asks for."""
@@ -243,4 +245,5 @@ def _holds_alike(before: Pod, after: Pod) -> bool:
         and before.labels == after.labels
         and before.owner == after.owner
         and before.host_ports == after.host_ports
+        and before.unread == after.unread
     )

@@ -17,7 +17,7 @@ from scheduler.model.moveend import End
 from scheduler.model.obstacle import Hindrance, Obstacle
 from scheduler.model.original import is_degraded
 from scheduler.model.pod import Pod
-from scheduler.model.ticket import Ticket, attempt_of
+from scheduler.model.ticket import Ticket, attempt_of, is_name
 
 HOUR_S: Final = 3600.0
 FAILURES_MAX: Final = 3
@@ -80,9 +80,9 @@ class History:
 
     def recall(self, pod: Pod) -> None:
         """Learn from a pod that took a ticket before we were there, if the ticket is gone."""
-        name = pod.annotations.get(names.MOVE)
+        name = pod.annotations.get(names.MOVE, "")
         at = epoch(pod.created)
-        if name is None or at is None:
+        if at is None or not is_name(name):  # anybody may write anything there
             return
         past = self._of(pod.workload, pod.revision)
         if name in past.moves:

@@ -35,6 +35,8 @@ def holding_of(pod: Pod, devices: Devices | None, scheduler_name: str) -> Holdin
     Numbers are believed only from pods of our scheduler: anybody could write the
     annotation on another pod. Unreadable means unknown, never free.
     """
+    if pod.unread.requests:  # no GPU there is known to be free
+        return Holding(unknown=1, has_request=True, sharing=pod.sharing)
     requested = pod.requests.get(names.GPU, 0)
     is_ours = pod.scheduler_name == scheduler_name
     is_mapped = is_ours and pod.map_text is not None

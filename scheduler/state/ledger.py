@@ -50,7 +50,7 @@ class NodeBooks:
 
     __slots__ = (
         *("_cuts", "_gpus", "_left", "_node", "_tally", "avoided"),
-        *("is_dynamic", "pods", "ports", "resting", "used"),
+        *("is_dynamic", "pods", "ports", "resting", "unread", "used"),
     )
 
     def __init__(self, node: Node | None) -> None:
@@ -64,6 +64,8 @@ class NodeBooks:
         self.pods: dict[str, tuple[Pod, Holding]] = {}
         self.used: dict[str, int] = {}
         self.ports: dict[HostPort, int] = {}
+        #: How many pods are here whose requests cannot be read: what they take is not known.
+        self.unread = 0
         #: For whom the node is avoided (``state/breaker``).
         self.avoided = _NOBODY
         #: GPUs of which nothing is cut for now, because that failed.
@@ -114,7 +116,7 @@ class NodeBooks:
         twin.pods = dict(self.pods)
         twin.used = dict(self.used)
         twin.ports = dict(self.ports)
-        twin.avoided = self.avoided
+        twin.avoided, twin.unread = self.avoided, self.unread
         return twin
 
     def add(self, pod: Pod, holding: Holding) -> None:
@@ -123,6 +125,7 @@ class NodeBooks:
             self.remove(pod.uid)
         self._changed()
         self.pods[pod.uid] = (pod, holding)
+        self.unread += bool(pod.unread.requests)
         for resource, value in pod.requests.items():
             self.used[resource] = self.used.get(resource, 0) + value
         for port in pod.host_ports:
@@ -139,6 +142,7 @@ class NodeBooks:
             return None
         self._changed()
         pod = entry[0]
+        self.unread -= bool(pod.unread.requests)
         for resource, value in pod.requests.items():
             self.used[resource] -= value
         for port in pod.host_ports:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.model.gpumap import INDEX_MAX, IndexRule, MapError, index_of, parse
+from scheduler.model.gpumap import MAP_INDEX_MAX, IndexRule, MapError, index_of, parse
 from scheduler.model.shares import Want, device_shares, devices_needed
 
 label = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,10}[a-z0-9])?", fullmatch=True)
 node = st.lists(label, min_size=1, max_size=3).map(".".join)
 devices = st.lists(st.integers(0, 999_999_999), min_size=1, max_size=8, unique=True)
-maps = st.dictionaries(st.integers(0, INDEX_MAX), st.tuples(node, devices), min_size=1)
+maps = st.dictionaries(st.integers(0, MAP_INDEX_MAX), st.tuples(node, devices), min_size=1)
 blanks = st.sampled_from(["", " ", "\t", "  "])
 ends = st.sampled_from(["\n", "\r\n", "\n\n", " \n"])
 
@@ -58,7 +58,7 @@ def test_an_index_is_bounded_or_a_rule(name: str, kind: str | None) -> None:
     """No name crashes it or gives an index outside 31 bits."""
     index = index_of(name=name, controller_kind=kind, labels={})
 
-    assert isinstance(index, IndexRule) or 0 <= index <= INDEX_MAX
+    assert isinstance(index, IndexRule) or 0 <= index <= MAP_INDEX_MAX
 
 
 inits = st.lists(st.builds(Want, st.integers(1, 4), st.booleans()))

@@ -18,7 +18,7 @@ COUNT = {"nvidia.com/gpu.count": "4"}
         pytest.param(4, {UNUSABLE: "1"}, 3, (0, 2, 3), id="offered-for-a-moment-still"),
         pytest.param(3, {}, 3, (0, 1, 2, 3), id="recovered-and-not-offered-yet"),
         pytest.param(2, {UNUSABLE: "0,3"}, 2, (1, 2), id="two-failed"),
-        pytest.param(4, {UNUSABLE: "x,,-1"}, 4, (0, 1, 2, 3), id="nonsense"),
+        pytest.param(4, {UNUSABLE: " 1 ,,3,"}, 2, (0, 2), id="blanks-and-empty-words"),
     ],
 )
 def test_what_can_be_used(

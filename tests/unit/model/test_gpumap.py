@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from scheduler.model.gpumap import (
-    TEXT_LENGTH_MAX,
+    MAP_LENGTH_MAX,
     MapEntry,
     MapError,
     parse,
@@ -97,7 +97,7 @@ def test_a_good_map_is_read(text: str, value: str) -> None:
         pytest.param("gpu-a", 1, 'no "="', id="no-equals"),
         pytest.param("", 1, "the map is empty", id="empty"),
         pytest.param("\n \r\n\t", 1, "the map is empty", id="only-blanks"),
-        pytest.param("0=a:0\n" + " " * TEXT_LENGTH_MAX, 1, "longer than", id="longer-than-api"),
+        pytest.param("0=a:0\n" + " " * MAP_LENGTH_MAX, 1, "longer than", id="longer-than-api"),
     ],
 )
 def test_a_bad_map_is_refused_with_its_line(text: str, line: int, problem: str) -> None:

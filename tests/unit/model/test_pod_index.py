@@ -6,7 +6,7 @@ import pytest
 
 from scheduler.model import names
 from scheduler.model.gpumap import (
-    INDEX_MAX,
+    MAP_INDEX_MAX,
     IndexRule,
     index_of,
 )
@@ -32,8 +32,8 @@ SET_LABEL = {names.STATEFULSET_INDEX: "4"}
         pytest.param(None, "w-\u0663", {}, IndexRule.UNKNOWN, id="bare-arabic-digit"),
         pytest.param(None, "llama-6bd69b846c-mvtrx", {}, IndexRule.UNKNOWN, id="bare-letters"),
         pytest.param(None, "w-99999999999999999999", {}, IndexRule.UNKNOWN, id="bare-overflow"),
-        pytest.param(None, f"w-{INDEX_MAX}", {}, INDEX_MAX, id="bare-largest"),
-        pytest.param(None, f"w-{INDEX_MAX + 1}", {}, IndexRule.UNKNOWN, id="bare-too-large"),
+        pytest.param(None, f"w-{MAP_INDEX_MAX}", {}, MAP_INDEX_MAX, id="bare-largest"),
+        pytest.param(None, f"w-{MAP_INDEX_MAX + 1}", {}, IndexRule.UNKNOWN, id="bare-too-large"),
         pytest.param(None, "w-1", SET_LABEL, 1, id="bare-ignores-a-forged-set-label"),
         pytest.param(None, "w-1", JOB, 1, id="bare-ignores-a-forged-job-label"),
         pytest.param("ReplicaSet", "llama-70-6bd69b846c-22222", {}, IndexRule.ASSIGNED, id="hash"),

@@ -1,0 +1,206 @@
+"""The one table of bounds on what pods, nodes, namespaces and the network may say.
+
+Every number, list, depth and text that comes from outside has a bound, and it is compared before
+the value is used: digits before ``int``, a count before a range or a list, a length before JSON is
+decoded. ``docs/limits.md`` is generated from ``TABLE``; a test compares them.
+
+What is beyond a bound is refused with one line that says where: a pod waits with the reason
+``UNREADABLE``, a node's GPUs are not used (``NODE_UNREADABLE``), a record on a pod counts as none.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+
+class Limit(NamedTuple):
+    """One bound: ``most`` is still good. ``beyond`` is what happens to what is more than that."""
+
+    name: str
+    most: int
+    unit: str
+    source: str
+    beyond: str
+    why: str
+
+
+# --- pods --------------------------------------------------------------------------------
+QUANTITY_LENGTH_MAX: Final = 1_000
+POD_DEVICES_MAX: Final = 1_024
+MAP_LENGTH_MAX: Final = 262_144
+MAP_INDEX_MAX: Final = 2**31 - 1
+MAP_DEVICE_MAX: Final = 999_999_999
+MAP_LINE_DEVICES_MAX: Final = 256
+LADDER_LENGTH_MAX: Final = 4_096
+LADDER_TIERS_MAX: Final = 8
+MEMORY_LENGTH_MAX: Final = 16_384
+RECORD_LENGTH_MAX: Final = 65_536
+TIER_NODES_LENGTH_MAX: Final = 16_384
+ATTEMPT_MAX: Final = 999_999
+TICKET_LENGTH_MAX: Final = 63
+DEVICES_LENGTH_MAX: Final = 16_384
+INJECTED_BYTES_MAX: Final = 1_048_576
+# --- nodes -------------------------------------------------------------------------------
+NODE_GPUS_MAX: Final = 256
+MIG_GPUS_MAX: Final = 64
+GPU_MEMORY_MIB_MAX: Final = 999_999_999
+REPLICAS_MAX: Final = 999_999
+MIG_CONFIG_LENGTH_MAX: Final = 65_536
+MIG_CONFIG_ENTRIES_MAX: Final = 64
+MIG_CONFIG_INSTANCES_MAX: Final = 32
+# --- the network -------------------------------------------------------------------------
+WATCH_LINE_BYTES_MAX: Final = 16 * 1024 * 1024
+RETRY_AFTER_S_MAX: Final = 60
+DECISIONS_MAX: Final = 1_000
+DECISIONS_OF_A_POD_MAX: Final = 20
+SNAPSHOT_WAIT_S_MAX: Final = 3_600
+# --- files of gpuctl ---------------------------------------------------------------------
+REPLICAS_OF_A_FILE_MAX: Final = 100_000
+DEPTH_OF_A_FILE_MAX: Final = 100
+
+_WAITS: Final = "the pod waits with the reason `UNREADABLE`, which names the resource"
+_MAP_WAITS: Final = "the pod waits with the reason `MAP_INVALID`; the webhook denies it"
+_CLOSED: Final = "the node's GPUs are given to nobody (`NODE_UNREADABLE`), with an event on it"
+_NO_RECORD: Final = "the record counts as none: the pod is not moved because of it"
+
+TABLE: Final = (
+    Limit(
+        "QUANTITY_LENGTH_MAX", QUANTITY_LENGTH_MAX, "characters",
+        "a quantity: requests, limits, overhead, allocatable, quotas",
+        "the pod waits with the reason `UNREADABLE`; a placed one closes its node",
+        "the API server writes a quantity in some thirty characters",
+    ),
+    Limit(
+        "POD_DEVICES_MAX", POD_DEVICES_MAX, "devices of one resource",
+        "a pod's request for `nvidia.com/gpu` or `nvidia.com/mig-*`", _WAITS,
+        "a node of the largest machines has 16 GPUs, which are 112 slices",
+    ),
+    Limit(
+        "MAP_LENGTH_MAX", MAP_LENGTH_MAX, "characters",
+        "`gpu-scheduling-map`", _MAP_WAITS,
+        "the API server refuses longer annotations",
+    ),
+    Limit(
+        "MAP_INDEX_MAX", MAP_INDEX_MAX, "",
+        "an index: of a map's line, a pod's name or label, `gpu-scheduler.io/pod-index`",
+        _MAP_WAITS, "Kubernetes counts replicas in 32 bits",
+    ),
+    Limit(
+        "MAP_DEVICE_MAX", MAP_DEVICE_MAX, "", "a device of a map", _MAP_WAITS,
+        "a node that advertises no GPU accepts any number",
+    ),
+    Limit(
+        "MAP_LINE_DEVICES_MAX", MAP_LINE_DEVICES_MAX, "devices", "one line of a map", _MAP_WAITS,
+        "as many as one node can have",
+    ),
+    Limit(
+        "INJECTED_BYTES_MAX", INJECTED_BYTES_MAX, "bytes",
+        "`CUDA_VISIBLE_DEVICES` of all containers of a pod together",
+        "the webhook denies the pod with the sentence",
+        "the API server stores objects of 1.5 MiB",
+    ),
+    Limit(
+        "LADDER_LENGTH_MAX", LADDER_LENGTH_MAX, "characters",
+        "`gpu-scheduler.io/mig-fallback`", "the admission is denied with the sentence",
+        "eight tiers, each with labels",
+    ),
+    Limit(
+        "LADDER_TIERS_MAX", LADDER_TIERS_MAX, "tiers", "`gpu-scheduler.io/mig-fallback`",
+        "the admission is denied with the sentence",
+        "every tier is one more decision within an admission",
+    ),
+    Limit(
+        "MEMORY_LENGTH_MAX", MEMORY_LENGTH_MAX, "characters",
+        "`gpu-scheduler.io/gpu-memory`, `gpu-scheduler.io/gpu-memory-given`",
+        "the admission is denied with the sentence", "one amount for each container",
+    ),
+    Limit(
+        "RECORD_LENGTH_MAX", RECORD_LENGTH_MAX, "characters",
+        "`adapter.gpu.turbonomic.ibm.com/original`", _NO_RECORD,
+        "some hundred characters for each container",
+    ),
+    Limit(
+        "TIER_NODES_LENGTH_MAX", TIER_NODES_LENGTH_MAX, "characters",
+        "`gpu-scheduler.io/tier-nodes`", _NO_RECORD, "the labels of one tier",
+    ),
+    Limit(
+        "ATTEMPT_MAX", ATTEMPT_MAX, "", "the attempt in a ticket's name", _NO_RECORD,
+        "a workload is left alone after three failures",
+    ),
+    Limit(
+        "TICKET_LENGTH_MAX", TICKET_LENGTH_MAX, "characters", "`gpu-scheduler.io/move`",
+        _NO_RECORD, "our own names have some twenty",
+    ),
+    Limit(
+        "DEVICES_LENGTH_MAX", DEVICES_LENGTH_MAX, "characters", "`gpu-scheduler.io/devices`",
+        "the pod holds devices of unknown number", "256 indexes and as many instances",
+    ),
+    Limit(
+        "NODE_GPUS_MAX", NODE_GPUS_MAX, "GPUs",
+        "a node whose GPUs have indexes: allocatable `nvidia.com/gpu`, label"
+        " `nvidia.com/gpu.count`, annotation `gpu-scheduler.io/unusable-devices`",
+        _CLOSED, "as many as the fake operator can simulate; no machine has more",
+    ),
+    Limit(
+        "MIG_GPUS_MAX", MIG_GPUS_MAX, "GPUs",
+        "a node whose GPUs are cut: label `nvidia.com/gpu.count`, annotation `run.ai/mig.config`",
+        "the label counts as not given; a flawed document is an event on the node",
+        "four times the largest machine",
+    ),
+    Limit(
+        "GPU_MEMORY_MIB_MAX", GPU_MEMORY_MIB_MAX, "MiB",
+        "label `nvidia.com/gpu.memory`, `gpu-scheduler.io/tier-nodes`",
+        "it counts as not given", "a thousand times the largest GPU",
+    ),
+    Limit(
+        "REPLICAS_MAX", REPLICAS_MAX, "", "label `nvidia.com/gpu.replicas`",
+        "it counts as not given", "time-slicing shares a GPU among some tens of pods",
+    ),
+    Limit(
+        "MIG_CONFIG_LENGTH_MAX", MIG_CONFIG_LENGTH_MAX, "characters",
+        "annotation `run.ai/mig.config`", "the node gets an event; instances are only counted",
+        "a document of all boards has some thousand",
+    ),
+    Limit(
+        "MIG_CONFIG_ENTRIES_MAX", MIG_CONFIG_ENTRIES_MAX, "entries",
+        "annotation `run.ai/mig.config`", "the node gets an event; instances are only counted",
+        "one for each GPU",
+    ),
+    Limit(
+        "MIG_CONFIG_INSTANCES_MAX", MIG_CONFIG_INSTANCES_MAX, "instances of one GPU",
+        "annotation `run.ai/mig.config`", "the node gets an event; instances are only counted",
+        "a GPU holds seven",
+    ),
+    Limit(
+        "WATCH_LINE_BYTES_MAX", WATCH_LINE_BYTES_MAX, "bytes", "one line of a watch",
+        "the connection counts as broken: list again, after a pause",
+        "the API server stores objects of 1.5 MiB",
+    ),
+    Limit(
+        "RETRY_AFTER_S_MAX", RETRY_AFTER_S_MAX, "s", "header `Retry-After` of the API server",
+        "so long is waited", "a longer silence is no longer an answer to overload",
+    ),
+    Limit(
+        "DECISIONS_MAX", DECISIONS_MAX, "decisions", "`/decisions?limit=`",
+        "400 with the sentence", "an answer of some megabytes",
+    ),
+    Limit(
+        "DECISIONS_OF_A_POD_MAX", DECISIONS_OF_A_POD_MAX, "decisions",
+        "`/decisions/NAMESPACE/POD?limit=`", "400 with the sentence",
+        "each one has a line for each node",
+    ),
+    Limit(
+        "SNAPSHOT_WAIT_S_MAX", SNAPSHOT_WAIT_S_MAX, "s", "`/snapshot?wait=`",
+        "400 with the sentence", "a pod is tried again within five minutes",
+    ),
+    Limit(
+        "REPLICAS_OF_A_FILE_MAX", REPLICAS_OF_A_FILE_MAX, "pods",
+        "replicas, parallelism and completions in a file of `gpuctl simulate`",
+        "one line that names the file and the field", "Kubernetes is tested with 150,000 pods",
+    ),
+    Limit(
+        "DEPTH_OF_A_FILE_MAX", DEPTH_OF_A_FILE_MAX, "levels",
+        "a document in a file of `gpuctl simulate`",
+        "one line that names the file", "an object of the API has some fifteen",
+    ),
+)  # fmt: skip
