@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from scheduler.model.limits import QUANTITY_LENGTH_MAX
+from scheduler.model.limits import DIGITS_OF_A_FILE_MAX
 
 # The wheels have the C parser; a PyYAML built by hand may not.
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -34,8 +34,8 @@ class Loader(_Base):  # type: ignore[misc]  # the base is chosen when this is im
 
 
 def _integer(loader: Any, node: yaml.ScalarNode) -> object:
-    if len(node.value) > QUANTITY_LENGTH_MAX:  # beyond some thousand digits Python itself refuses
-        problem = f"a number of more than {QUANTITY_LENGTH_MAX} digits"
+    if len(node.value) > DIGITS_OF_A_FILE_MAX:  # beyond some thousand digits Python itself refuses
+        problem = f"a number of more than {DIGITS_OF_A_FILE_MAX} digits"
         raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
     return node.value if ":" in node.value else loader.construct_yaml_int(node)
 

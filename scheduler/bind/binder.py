@@ -16,6 +16,7 @@ import msgspec
 from scheduler.decide.decision import Placement
 from scheduler.model import names
 from scheduler.model.device import format_devices
+from scheduler.model.reading import UNREADABLE
 from scheduler.state.event import BindEnded, BindOutcome
 from scheduler.watch.client import ApiError, Client, Unreachable
 
@@ -151,7 +152,7 @@ class Binder:
             except ApiError as error:
                 if error.status not in BUSY:
                     return BindOutcome.GONE if error.status == 404 else None
-            except (Unreachable, msgspec.MsgspecError):
+            except (Unreachable, *UNREADABLE):
                 pass
             attempt += 1
             await self._pause(attempt)

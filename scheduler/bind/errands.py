@@ -19,6 +19,7 @@ from scheduler.bind.ownerwire import Budget, Controller, PodNow
 from scheduler.model import migrule
 from scheduler.model.errand import Ask, Close, Erase, Errand, Evict, Write
 from scheduler.model.pod import Owner
+from scheduler.model.reading import UNREADABLE
 from scheduler.model.ticket import Ticket
 from scheduler.state import event as ev
 from scheduler.watch.client import MERGE_PATCH, ApiError, Client, Unreachable
@@ -132,10 +133,10 @@ class Errands:
                 _Budgets,
                 _Budgets(),
             )
-        except (ApiError, Unreachable, msgspec.MsgspecError) as error:
+            found = facts(ask, owner, above, pod, budgets.items)
+        except (ApiError, Unreachable, *UNREADABLE) as error:
             log.warning("an owner could not be read", pod=ask.pod_name, problem=str(error))
             return ev.OwnerTold(ask.pod_uid, ask.ticket_id, None)
-        found = facts(ask, owner, above, pod, budgets.items)
         return ev.OwnerTold(ask.pod_uid, ask.ticket_id, found)
 
     async def _controller(self, namespace: str, owner: Owner | None) -> Controller | None:

@@ -46,9 +46,11 @@ class Order(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeCuts(msgspec.Struct, frozen=True):
-    """One node's object: what we asked for, and what there is."""
+    """One node's object: what we asked for, and what there is; ``unread`` where it cannot be read.
+    """
 
     node_name: str
     orders: tuple[Order, ...] = ()
     instances: tuple[Instance, ...] = ()
     epoch: int | None = None
+    unread: str = ""

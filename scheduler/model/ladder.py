@@ -73,7 +73,9 @@ OFF: Final = Ladder()
 def parse_ladder(text: str) -> Ladder:
     """Read a ladder; LadderError says what is wrong with which tier."""
     if len(text) > LADDER_LENGTH_MAX:
-        raise LadderError(f"ladder has {len(text)} characters; at most {LADDER_LENGTH_MAX} are read")
+        raise LadderError(
+            f"ladder has {len(text)} characters; at most {LADDER_LENGTH_MAX} are read"
+        )
     stripped = text.strip()
     if stripped == "off":
         return OFF

@@ -25,7 +25,7 @@ class Limit(NamedTuple):
 
 
 # --- pods --------------------------------------------------------------------------------
-QUANTITY_LENGTH_MAX: Final = 1_000
+QUANTITY_LENGTH_MAX: Final = 10_000
 POD_DEVICES_MAX: Final = 1_024
 MAP_LENGTH_MAX: Final = 262_144
 MAP_INDEX_MAX: Final = 2**31 - 1
@@ -57,6 +57,7 @@ SNAPSHOT_WAIT_S_MAX: Final = 3_600
 # --- files of gpuctl ---------------------------------------------------------------------
 REPLICAS_OF_A_FILE_MAX: Final = 100_000
 DEPTH_OF_A_FILE_MAX: Final = 100
+DIGITS_OF_A_FILE_MAX: Final = 1_000
 
 _WAITS: Final = "the pod waits with the reason `UNREADABLE`, which names the resource"
 _MAP_WAITS: Final = "the pod waits with the reason `MAP_INVALID`; the webhook denies it"
@@ -202,5 +203,10 @@ TABLE: Final = (
         "DEPTH_OF_A_FILE_MAX", DEPTH_OF_A_FILE_MAX, "levels",
         "a document in a file of `gpuctl simulate`",
         "one line that names the file", "an object of the API has some fifteen",
+    ),
+    Limit(
+        "DIGITS_OF_A_FILE_MAX", DIGITS_OF_A_FILE_MAX, "characters",
+        "a number in a file of `gpuctl simulate`",
+        "one line that names the file", "Python reads no more than 4,300 digits",
     ),
 )  # fmt: skip

@@ -32,6 +32,7 @@ from scheduler.model.number import whole
 
 INDEX_MAX: Final = MIG_GPUS_MAX - 1
 SELECTED: Final = "selected"
+_WRITTEN_OUT_MAX: Final = 10**40
 
 
 class MigConfigError(ValueError):
@@ -66,7 +67,15 @@ def parse_config(text: str, name: str = "") -> tuple[Entry, ...]:
 
     ``name`` chooses the configuration; else it is the one called ``selected``, else the only one.
     """
-    configs = _configs(_load(text))
+    try:
+        return _chosen(_configs(_load(text)), name)
+    except MigConfigError:
+        raise
+    except ValueError as problem:  # a number to the base of 16 that cannot be written out
+        raise MigConfigError(f"cannot be read: {str(problem)[:200]}") from None
+
+
+def _chosen(configs: dict[str, object], name: str) -> tuple[Entry, ...]:
     chosen = name or (SELECTED if SELECTED in configs else "")
     if not chosen:
         if len(configs) != 1:
@@ -83,7 +92,9 @@ def parse_config(text: str, name: str = "") -> tuple[Entry, ...]:
 
 def _load(text: str) -> object:
     if len(text) > MIG_CONFIG_LENGTH_MAX:
-        raise MigConfigError(f"has {len(text)} characters; at most {MIG_CONFIG_LENGTH_MAX} are read")
+        raise MigConfigError(
+            f"has {len(text)} characters; at most {MIG_CONFIG_LENGTH_MAX} are read"
+        )
     try:
         return msgspec.yaml.decode(text.encode())
     except (msgspec.DecodeError, RecursionError, ValueError) as problem:
@@ -144,7 +155,9 @@ def _mapped(value: Mapping[Any, Any], where: str) -> Iterator[Cut]:
             continue
         total += what
         if what < 0 or total > MIG_CONFIG_INSTANCES_MAX:
-            raise MigConfigError(f"{where}: {what} x {str(key)[:40]} is more than a GPU holds")
+            raise MigConfigError(
+                f"{where}: {str(what)[:20]} x {str(key)[:40]} is more than a GPU holds"
+            )
         yield from [Cut(_profile(key, where))] * what
 
 
@@ -154,7 +167,9 @@ def _cut(value: object, where: str) -> Cut:
     start, size = value.get("position"), value.get("size")
     return Cut(
         profile=_profile(value.get("name"), f"{where}.name"),
-        start=None if start is None else _number(start, f"{where}.position", MIG_CONFIG_INSTANCES_MAX),
+        start=None
+        if start is None
+        else _number(start, f"{where}.position", MIG_CONFIG_INSTANCES_MAX),
         size=None if size is None else _number(size, f"{where}.size", MIG_CONFIG_INSTANCES_MAX),
     )
 
@@ -167,8 +182,8 @@ def _profile(value: object, where: str) -> str:
 
 def _number(value: object, where: str, most: int) -> int:
     # YAML reads numbers of any length; writing one out takes time that grows with its square.
-    is_huge = isinstance(value, int) and not 0 <= value <= most
-    text = "a number beyond it" if is_huge else str(value).strip()
+    is_huge = isinstance(value, int) and abs(value) > _WRITTEN_OUT_MAX
+    text = "a huge number" if is_huge else str(value).strip()
     number = None if isinstance(value, bool) else whole(text, most)
     if number is None:
         raise MigConfigError(f"{where}: {text[:40]!r} is not a number from 0 to {most}")

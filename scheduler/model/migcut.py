@@ -8,12 +8,13 @@ by the scheduler that leads, ``status`` by the node's operator. What cannot be r
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
 from scheduler.model.cut import CutState, Instance, NodeCuts, Order
 from scheduler.model.device import Spot
+from scheduler.model.limits import MIG_GPUS_MAX
 
 GROUP: Final = "gpu-scheduler.io"
 VERSION: Final = "v1alpha1"
@@ -21,22 +22,26 @@ KIND: Final = "MigCut"
 PLURAL: Final = "migcuts"
 
 
+#: An index of a GPU or of a slice of its memory.
+_Index = Annotated[int, msgspec.Meta(ge=0, le=MIG_GPUS_MAX)]
+
+
 class _Meta(msgspec.Struct, frozen=True):
     name: str
 
 
 class _Wanted(msgspec.Struct, frozen=True, rename="camel", kw_only=True, omit_defaults=True):
-    gpu: int
+    gpu: _Index
     profile: str
-    start: int
+    start: _Index
     pod_uid: str = ""
     deadline: str = ""
 
 
 class _There(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    gpu: int
+    gpu: _Index
     profile: str
-    start: int
+    start: _Index
     state: CutState
     uuid: str = ""
     message: str = ""

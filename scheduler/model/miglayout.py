@@ -249,5 +249,3 @@ def _misfit(board: mig.Board, cut: Cut) -> str | None:
     if cut.size is not None and cut.size != profile.size:
         return f"{cut.profile} has {profile.size} memory slices and not {cut.size}"
     return None
-
-

@@ -7,8 +7,8 @@ from functools import cached_property
 import msgspec
 
 from scheduler.model import failed, names
-from scheduler.model.migboards import board_of
 from scheduler.model.limits import NODE_GPUS_MAX
+from scheduler.model.migboards import board_of
 from scheduler.model.miglayout import (
     Geometry,
     geometry,
@@ -149,8 +149,12 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 class Namespace(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """A namespace's labels and annotations: who may use maps, which ladder holds."""
+    """A namespace's labels and annotations: who may use maps, which ladder holds.
+
+    One that cannot be read (``unread`` says why) has none, and so allows nothing.
+    """
 
     name: str
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
+    unread: str = ""

@@ -23,7 +23,8 @@ REQUESTS: Final = "requests."
 class Quota(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """``hard`` and ``used`` by the resource's own name; ``scopes`` as comparisons.
 
-    A scope that is only named is one with the operator Exists.
+    A scope that is only named is one with the operator Exists. One that cannot be read (``unread``
+    says why) limits nothing: the API server enforces it all the same.
     """
 
     namespace: str
@@ -31,6 +32,7 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     hard: dict[str, int] = {}
     used: dict[str, int] = {}
     scopes: tuple[Requirement, ...] = ()
+    unread: str = ""
 
     def counts(self, pod: Pod) -> bool:
         """Whether the quota is about this pod at all."""

@@ -119,16 +119,26 @@ class TicketSeen(msgspec.Struct, frozen=True):
     ticket: Ticket
 
 
+class Unread(msgspec.Struct, frozen=True):
+    """An object that cannot be read; ``kind`` is its plural, ``name`` may have a namespace."""
+
+    kind: str
+    name: str
+    problem: str
+
+
 class TicketVanished(msgspec.Struct, frozen=True):
-    """A move's ticket was deleted."""
+    """A move's ticket was deleted, or cannot be read any more."""
 
     ticket_id: str
+    unread: Unread | None = None
 
 
 class TicketsListed(msgspec.Struct, frozen=True):
-    """All tickets there are."""
+    """All tickets there are, without those that cannot be read."""
 
     tickets: tuple[Ticket, ...]
+    unread: tuple[Unread, ...] = ()
 
 
 class TicketUnwritten(msgspec.Struct, frozen=True):

@@ -17,6 +17,10 @@ from typing import Any, Protocol
 import aiohttp
 import msgspec
 
+from scheduler.model.limits import RETRY_AFTER_S_MAX, WATCH_LINE_BYTES_MAX
+from scheduler.model.number import whole
+from scheduler.model.reading import UNREADABLE
+
 TIMEOUT_S = 15.0
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
@@ -172,26 +176,36 @@ async def _once(
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """Whole lines of any length; a last line without its end was cut off and is dropped."""
-    rest = b""
+    """Whole lines; a last line without its end was cut off and is dropped.
+
+    One that is longer than any object can be is no line of an API server: Unreachable.
+    """
+    rest: list[bytes] = []
+    waiting = 0
     async for chunk in content.iter_any():
-        *whole, rest = (rest + chunk).split(b"\n")
-        for line in whole:
-            if line:
-                yield line
+        first, *others = chunk.split(b"\n")
+        rest.append(first)
+        waiting += len(first)
+        if waiting > WATCH_LINE_BYTES_MAX:
+            raise Unreachable(f"a line of more than {WATCH_LINE_BYTES_MAX} bytes")
+        if others:
+            for line in (b"".join(rest), *others[:-1]):
+                if line:
+                    yield line
+            rest, waiting = [others[-1]], len(others[-1])
 
 
 def _api_error(response: aiohttp.ClientResponse, content: bytes) -> ApiError:
     try:
         status = msgspec.json.decode(content, type=Status)
-    except msgspec.MsgspecError:
+    except UNREADABLE:
         status = Status(message=content[:200].decode("utf-8", "replace"))
     retry_after = response.headers.get("Retry-After", "")
     return ApiError(
         response.status,
         status.message,
         status.reason,
-        float(retry_after) if retry_after.isascii() and retry_after.isdigit() else 0.0,
+        float(whole(retry_after, RETRY_AFTER_S_MAX) or 0),
     )
 
 

@@ -1,11 +1,10 @@
 """API bytes -> the words of the model.
 
-The simulator and the webhook's questions come through the same functions as the watches.
+The simulator and the webhook's questions come through the same functions as the watches. What
+cannot be read is a ValueError here (``watch/objects`` contains it).
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 import msgspec
 
@@ -13,7 +12,6 @@ from scheduler.model import failed, miglayout, names, podfields, resources
 from scheduler.model.group import group_of
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Condition, Container, HostPort, Owner, Pod, Role
-from scheduler.state import event as ev
 from scheduler.watch.requests import is_sidecar, requested, requests
 from scheduler.watch.wire import (
     ConditionWire,
@@ -94,41 +92,6 @@ def to_namespace(wire: NamespaceWire) -> Namespace:
     """A Namespace of the model."""
     meta = wire.metadata
     return Namespace(name=meta.name, labels=meta.labels or {}, annotations=_kept(meta.annotations))
-
-
-def pod_event(content: bytes, is_gone: bool) -> ev.Event:
-    """A line of the pods' watch."""
-    wire = POD.decode(content)
-    return ev.PodVanished(wire.metadata.uid) if is_gone else ev.PodSeen(to_pod(wire))
-
-
-def node_event(content: bytes, is_gone: bool) -> ev.Event:
-    """A line of the nodes' watch."""
-    wire = NODE.decode(content)
-    return ev.NodeVanished(wire.metadata.name) if is_gone else ev.NodeSeen(to_node(wire))
-
-
-def namespace_event(content: bytes, is_gone: bool) -> ev.Event:
-    """A line of the namespaces' watch."""
-    wire = NAMESPACE.decode(content)
-    if is_gone:
-        return ev.NamespaceVanished(wire.metadata.name)
-    return ev.NamespaceSeen(to_namespace(wire))
-
-
-def pods_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
-    """The list of pods."""
-    return ev.PodsListed(tuple(to_pod(POD.decode(item)) for item in items))
-
-
-def nodes_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
-    """The list of nodes."""
-    return ev.NodesListed(tuple(to_node(NODE.decode(item)) for item in items))
-
-
-def namespaces_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
-    """The list of namespaces."""
-    return ev.NamespacesListed(tuple(to_namespace(NAMESPACE.decode(item)) for item in items))
 
 
 def _kept(annotations: dict[str, str] | None) -> dict[str, str]:

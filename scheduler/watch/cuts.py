@@ -1,4 +1,4 @@
-"""The bytes of ``migcuts`` -> what operators say. What cannot be read is named in the log.
+"""The bytes of ``migcuts`` -> what operators say. What cannot be read says so in ``unread``.
 
 An object that cannot be read counts as one without a word: whoever holds an instance of unknown
 place then holds its whole node, which is the safe side.
@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import msgspec
-import structlog
 
 from scheduler.model import migcut
 from scheduler.model.cut import NodeCuts
+from scheduler.model.reading import UNREADABLE
 from scheduler.state import event as ev
-
-log = structlog.get_logger("cuts")
+from scheduler.watch.salvage import said
 
 
 def cuts_event(content: bytes, is_gone: bool) -> ev.Event:
@@ -31,7 +30,5 @@ def cuts_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
 def _read(content: bytes) -> NodeCuts:
     try:
         return migcut.decode(content)
-    except msgspec.MsgspecError as error:
-        name = migcut.name_in(content)
-        log.warning("a migcut cannot be read", node=name, problem=str(error))
-        return NodeCuts(name)
+    except UNREADABLE as error:
+        return NodeCuts(migcut.name_in(content), unread=said(error))

@@ -16,9 +16,10 @@ import msgspec
 
 from scheduler.model.original import is_degraded
 from scheduler.model.pod import Pod
+from scheduler.model.reading import UNREADABLE
 from scheduler.state.event import PodRejected, PodSeen
 from scheduler.watch.client import ApiError, Client, Unreachable
-from scheduler.watch.convert import POD, to_pod
+from scheduler.watch.objects import read_pod
 from scheduler.watch.wire import ConditionWire, ContainerState
 
 WORKERS = 4
@@ -119,7 +120,7 @@ class Inquest:
             path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
             try:
                 ended = _ENDED.decode(await self._client.request("GET", path))
-            except (ApiError, Unreachable, msgspec.MsgspecError):
+            except (ApiError, Unreachable, *UNREADABLE):
                 continue  # deleted for good, or nobody knows
             finally:
                 self._asked.discard(pod.uid)
@@ -156,7 +157,7 @@ class Inquest:
             except ApiError as error:
                 if error.status == 410:  # it took too long; what was seen has to do
                     return _Page()
-            except (Unreachable, msgspec.MsgspecError):
+            except (Unreachable, *UNREADABLE):
                 pass
             await asyncio.sleep(RETRY_S)
 
@@ -164,8 +165,8 @@ class Inquest:
         try:
             if not _ENDED.decode(item).is_crash:
                 return
-            pod = to_pod(POD.decode(item))
-        except msgspec.MsgspecError:
+            pod = read_pod(item)
+        except UNREADABLE:
             return
         if is_degraded(pod):
             self._emit(PodSeen(_crashed(pod)))

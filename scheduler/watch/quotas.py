@@ -8,8 +8,10 @@ import msgspec
 
 from scheduler.model import names, resources
 from scheduler.model.quota import REQUESTS, Quota
+from scheduler.model.reading import UNREADABLE
 from scheduler.model.selector import Requirement
 from scheduler.state import event as ev
+from scheduler.watch.salvage import identity, said
 from scheduler.watch.wire import Amounts, Meta
 
 
@@ -70,16 +72,24 @@ def to_quota(wire: QuotaWire) -> Quota:
 
 def quota_event(content: bytes, is_gone: bool) -> ev.Event:
     """A line of the quotas' watch."""
-    wire = QUOTA.decode(content)
     if is_gone:
-        return ev.QuotaSeen(Quota(namespace=wire.metadata.namespace, name=wire.metadata.name))
-    return ev.QuotaSeen(to_quota(wire))
+        namespace, name, _ = identity(content)
+        return ev.QuotaSeen(Quota(namespace=namespace, name=name))
+    return ev.QuotaSeen(_read(content))
 
 
 def quotas_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
     """The list of quotas."""
-    found = (to_quota(QUOTA.decode(item)) for item in items)
-    return ev.QuotasListed(tuple(quota for quota in found if quota.hard))
+    found = (_read(item) for item in items)
+    return ev.QuotasListed(tuple(quota for quota in found if quota.hard or quota.unread))
+
+
+def _read(content: bytes | msgspec.Raw) -> Quota:
+    try:
+        return to_quota(QUOTA.decode(content))
+    except UNREADABLE as problem:
+        namespace, name, _ = identity(bytes(content))
+        return Quota(namespace=namespace, name=name, unread=said(problem))
 
 
 def _gpus(amounts: Amounts | None) -> dict[str, int]:

@@ -8,6 +8,9 @@ Bookmarks are no heartbeat: a kind without changes may be silent for hours. So w
 asked to end within a minute, and one that is silent for longer than that is broken, whoever
 swallows its bytes.
 
+Bytes that are no list, no event or no object of the API mean that somebody else answered: the
+connection counts as broken, and everything is listed again after a pause.
+
 Pauses are counted from the beginning of an attempt and stay short: a server that comes back is
 found within ten seconds, and one that is gone is asked about ten times in forty.
 """
@@ -17,11 +20,13 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 import msgspec
 
+from scheduler.model.reading import UNREADABLE, shallow
 from scheduler.watch.client import ApiError, Client, Status, Unreachable
+from scheduler.watch.salvage import NoObject, identity, said
 from scheduler.watch.wire import Listed, Versioned, WatchEvent
 
 #: How much a pause may differ from its length, so that many clients do not return as one.
@@ -49,6 +54,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 E = TypeVar("E")
+S = TypeVar("S")
 
 
 class Source(msgspec.Struct, Generic[E], frozen=True):
@@ -69,8 +75,17 @@ class Source(msgspec.Struct, Generic[E], frozen=True):
 
 
 class _Expired(Exception):
-    """List again."""
+    """The version is too old: list again."""
 
+
+class Unreadable(Exception):
+    """Bytes that no API server sends; ``str()`` says what they are."""
+
+
+#: Why a kind is listed again; the label of the metric.
+Cause = Literal["expired", "unreadable", "lead"]
+#: What a watch can say; anything else comes from no API server.
+_KNOWN = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR")
 
 _LIST = msgspec.json.Decoder(Listed)
 _NOTHING = b'{"metadata": {}, "items": []}'
@@ -93,11 +108,13 @@ class Reflector(Generic[E]):
         warn: Callable[[str, str], None],
         rng: random.Random,
         limits: Limits = Limits(),  # noqa: B008 - frozen
+        relists: Callable[[str, Cause], None] = lambda kind, cause: None,
     ) -> None:
         self._client = client
         self._source = source
         self._emit = emit
         self._warn = warn
+        self._relists = relists
         self._rng = rng
         self._limits = limits
         self._version = ""
@@ -132,6 +149,7 @@ class Reflector(Generic[E]):
         while self._listed_at < moment:
             if self._work is not None and not self._is_listing:
                 self._version = ""
+                self._relists(self._source.kind, "lead")
                 self._work.cancel()
             await self._listed.wait()
 
@@ -144,10 +162,14 @@ class Reflector(Generic[E]):
                 if not self._version:
                     await self._list()
                 await (self._watch() if self._version else self._absent())
-            except (_Expired, ApiError, Unreachable) as problem:
+            except (_Expired, Unreadable, ApiError, Unreachable) as problem:
                 self._failures += 1
-                if _is_expired(problem):
+                if isinstance(problem, Unreadable):
                     self._version = ""
+                    self._relists(self._source.kind, "unreadable")
+                elif _is_expired(problem):
+                    self._version = ""
+                    self._relists(self._source.kind, "expired")
                     self._expiries += 1
                     if self._expiries == 1:  # the ordinary case: list at once
                         continue
@@ -170,14 +192,45 @@ class Reflector(Generic[E]):
             content = _NOTHING
         finally:
             self._is_listing = False
-        listed = _LIST.decode(content)
-        self._emit(self._source.decode_list(listed.items or []))
-        self._version = listed.metadata.resource_version
+        found, version = self._listed_in(content)
+        self._emit(found)
+        self._version = version
         self.lists += 1
         self._listed_at = asked_at
         self.is_synced.set()
         self._listed.set()
         self._listed = asyncio.Event()
+
+    def _listed_in(self, content: bytes) -> tuple[E, str]:
+        """The items of a list and its version."""
+        try:
+            listed = _decoded(_LIST, content)
+            found = self._of_items(listed.items or [])
+        except UNREADABLE as problem:
+            raise Unreadable(f"no list: {said(problem)}") from problem
+        version = listed.metadata.resource_version
+        if not version and content is not _NOTHING:
+            raise Unreadable("a list without a version")
+        return found, version
+
+    def _of_items(self, items: list[msgspec.Raw]) -> E:
+        """What a list tells; objects that its source cannot read are left out, each by itself."""
+        try:
+            return self._source.decode_list(items)
+        except UNREADABLE:
+            return self._source.decode_list([i for i in items if self._object(bytes(i)) is not None])
+
+    def _object(self, content: bytes, *, is_gone: bool = False) -> E | None:
+        """What one object tells; None, and a warning, for one that its source cannot read."""
+        try:
+            return self._source.decode(content, is_gone)
+        except NoObject:
+            raise
+        except UNREADABLE as problem:
+            namespace, name, _ = identity(content)
+            key = f"{namespace}/{name}" if namespace else name
+            self._warn(self._source.kind, f"{key} cannot be read and is left out: {said(problem)}")
+            return None
 
     async def _absent(self) -> None:
         """The cluster lacks the kind, so that there is nothing to miss."""
@@ -211,20 +264,43 @@ class Reflector(Generic[E]):
         self._failures = self._expiries = 0
 
     def _take(self, line: bytes) -> None:
-        event = _EVENT.decode(line)
+        try:
+            found, version = self._read(line)
+        except UNREADABLE as problem:
+            raise Unreadable(f"no event of a watch: {said(problem)}") from problem
+        if found is not None:
+            self._emit(found)
+        self._version = version
+        self._failures = self._expiries = 0
+
+    def _read(self, line: bytes) -> tuple[E | None, str]:
+        """What a line tells, and the version that it is good for."""
+        event = _decoded(_EVENT, line)
+        if event.type not in _KNOWN:
+            raise ValueError(f"type {event.type[:40]!r}")
         if event.type == "ERROR":
             status = _STATUS.decode(event.object)
             if status.code == 410 or status.reason in ("Expired", "Gone"):
                 raise _Expired(status.message)
             raise ApiError(status.code, status.message, status.reason)
-        if event.type != "BOOKMARK":
-            self._emit(self._source.decode(bytes(event.object), event.type == "DELETED"))
-        self._version = _VERSION.decode(event.object).metadata.resource_version
-        self._failures = self._expiries = 0
+        version = _VERSION.decode(event.object).metadata.resource_version
+        if not version:
+            raise ValueError("an object without a version")
+        if event.type == "BOOKMARK":
+            return None, version
+        return self._object(bytes(event.object), is_gone=event.type == "DELETED"), version
 
     def _pause(self, problem: Exception, waited_s: float) -> float:
         asked_s = problem.retry_after_s if isinstance(problem, ApiError) else 0.0
         return max(asked_s, pause(self._limits, self._failures, self._rng) - waited_s, 0.0)
+
+
+def _decoded(decoder: msgspec.json.Decoder[S], content: bytes) -> S:
+    """The bytes decoded, whatever the depth of what nobody reads."""
+    try:
+        return decoder.decode(content)
+    except RecursionError:
+        return decoder.decode(shallow(content))
 
 
 def pause(limits: Limits, failures: int, rng: random.Random) -> float:

@@ -1,37 +1,39 @@
-"""The bytes of ``migrules`` -> tickets. What cannot be read is skipped, and named in the log."""
+"""The bytes of ``migrules`` -> tickets. What cannot be read is no ticket, and the event says so."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import msgspec
-import structlog
 
 from scheduler.model import migrule
+from scheduler.model.reading import UNREADABLE
 from scheduler.model.ticket import Ticket
 from scheduler.state import event as ev
-
-log = structlog.get_logger("moves")
+from scheduler.watch.salvage import said
 
 
 def ticket_event(content: bytes, is_gone: bool) -> ev.Event:
     """A line of the tickets' watch; one that cannot be read stands for no ticket."""
-    if not is_gone:
-        for ticket in _read((content,)):
-            return ev.TicketSeen(ticket)
-    return ev.TicketVanished(migrule.name_in(content))
+    if is_gone:
+        return ev.TicketVanished(migrule.name_in(content))
+    found = _read(content)
+    if isinstance(found, ev.Unread):
+        return ev.TicketVanished(found.name, found)
+    return ev.TicketSeen(found)
 
 
 def tickets_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
     """The list of tickets."""
-    return ev.TicketsListed(tuple(_read(items)))
+    found = [_read(bytes(item)) for item in items]
+    return ev.TicketsListed(
+        tuple(one for one in found if isinstance(one, Ticket)),
+        tuple(one for one in found if isinstance(one, ev.Unread)),
+    )
 
 
-def _read(items: Iterable[bytes | msgspec.Raw]) -> Iterator[Ticket]:
-    for item in items:
-        try:
-            yield migrule.decode(bytes(item))
-        except msgspec.MsgspecError as error:
-            log.warning(
-                "a migrule cannot be read", rule=migrule.name_in(bytes(item)), problem=str(error)
-            )
+def _read(content: bytes) -> Ticket | ev.Unread:
+    try:
+        return migrule.decode(content)
+    except UNREADABLE as error:
+        return ev.Unread(migrule.PLURAL, migrule.name_in(content), said(error))

@@ -8,25 +8,25 @@ from __future__ import annotations
 
 from scheduler.model import migcut, migrule
 from scheduler.state.event import Event
-from scheduler.watch import convert, cuts, quotas, rules
+from scheduler.watch import cuts, objects, quotas, rules
 from scheduler.watch.reflector import Source
 
 #: Every scheduler's pods count; pods that ended leave the selector, which reads as DELETED.
 PODS: Source[Event] = Source(
     kind="pods",
     path="/api/v1/pods",
-    decode=convert.pod_event,
-    decode_list=convert.pods_listed,
+    decode=objects.pod_event,
+    decode_list=objects.pods_listed,
     selector="status.phase!=Succeeded,status.phase!=Failed",
 )
 NODES: Source[Event] = Source(
-    kind="nodes", path="/api/v1/nodes", decode=convert.node_event, decode_list=convert.nodes_listed
+    kind="nodes", path="/api/v1/nodes", decode=objects.node_event, decode_list=objects.nodes_listed
 )
 NAMESPACES: Source[Event] = Source(
     kind="namespaces",
     path="/api/v1/namespaces",
-    decode=convert.namespace_event,
-    decode_list=convert.namespaces_listed,
+    decode=objects.namespace_event,
+    decode_list=objects.namespaces_listed,
 )
 #: Those that limit GPUs; the rest is dropped as it comes in.
 QUOTAS: Source[Event] = Source(

@@ -202,10 +202,10 @@ class ListMeta(msgspec.Struct, rename="camel"):
 
 
 class Listed(msgspec.Struct):
-    """A list whose items are decoded by their source."""
+    """A list whose items are decoded by their source; null is how Go writes an empty one."""
 
     metadata: ListMeta
-    items: list[msgspec.Raw] | None = None
+    items: list[msgspec.Raw] | None
 
 
 class WatchEvent(msgspec.Struct):

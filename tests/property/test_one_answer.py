@@ -24,7 +24,7 @@ from scheduler.model.admission import Answer, Question
 from scheduler.model.pod import Pod
 from scheduler.model.quota import Quota
 from scheduler.state import event as ev
-from scheduler.watch import convert, quotas
+from scheduler.watch import convert, objects, quotas
 from tests.builders import as_bound
 from tests.unit.loop.stage import Stage, playing
 from webhook import mutate
@@ -167,9 +167,9 @@ class Live:
             match one["kind"]:
                 case "Node":
                     filled = node_with_status(Document(place="x", raw=one)).raw
-                    self._stage.see(convert.node_event(msgspec.json.encode(filled), False))
+                    self._stage.see(objects.node_event(msgspec.json.encode(filled), False))
                 case "Namespace":
-                    self._stage.see(convert.namespace_event(msgspec.json.encode(one), False))
+                    self._stage.see(objects.namespace_event(msgspec.json.encode(one), False))
                 case "ResourceQuota":
                     wire = quotas.QUOTA.decode(msgspec.json.encode(one))
                     self._quota = quotas.to_quota(wire)

@@ -12,7 +12,7 @@ from scheduler.model import names
 from scheduler.model.pod import Condition, HostPort, Owner
 from scheduler.model.selector import Taint
 from scheduler.state import event as ev
-from scheduler.watch import convert
+from scheduler.watch import convert, objects
 from scheduler.watch.sources import PODS, every
 from tests.builders import container, downward, literal, node, pod, pod_json
 
@@ -162,20 +162,20 @@ def test_watch_lines_become_events() -> None:
     raw = msgspec.json.encode(pod_json("a"))
     bare = b'{"metadata":{"name":"n"}}'
 
-    assert convert.pod_event(raw, False) == ev.PodSeen(pod("a"))
-    assert convert.pod_event(raw, True) == ev.PodVanished("team-a")
-    assert convert.node_event(bare, True) == ev.NodeVanished("n")
-    assert isinstance(convert.node_event(bare, False), ev.NodeSeen)
-    assert isinstance(convert.namespace_event(bare, False), ev.NamespaceSeen)
-    assert convert.namespace_event(bare, True) == ev.NamespaceVanished("n")
+    assert objects.pod_event(raw, False) == ev.PodSeen(pod("a"))
+    assert objects.pod_event(raw, True) == ev.PodVanished("team-a")
+    assert objects.node_event(bare, True) == ev.NodeVanished("n")
+    assert isinstance(objects.node_event(bare, False), ev.NodeSeen)
+    assert isinstance(objects.namespace_event(bare, False), ev.NamespaceSeen)
+    assert objects.namespace_event(bare, True) == ev.NamespaceVanished("n")
 
 
 def test_lists_become_one_event() -> None:
     raw = [msgspec.Raw(msgspec.json.encode(pod_json(name))) for name in "ab"]
 
-    assert convert.pods_listed(raw) == ev.PodsListed((pod("a"), pod("b")))
-    assert convert.nodes_listed([]) == ev.NodesListed(())
-    assert convert.namespaces_listed([]) == ev.NamespacesListed(())
+    assert objects.pods_listed(raw) == ev.PodsListed((pod("a"), pod("b")))
+    assert objects.nodes_listed([]) == ev.NodesListed(())
+    assert objects.namespaces_listed([]) == ev.NamespacesListed(())
 
 
 def test_every_schedulers_pods_are_watched_until_they_end() -> None:
