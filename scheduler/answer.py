@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from scheduler.containment import Containment
 from scheduler.decide.admit import Admission, Rules, admit, echo, keep, node_kinds
 from scheduler.forward import NOT_LEADING, Forwarder
 from scheduler.http1 import Reply, Request
@@ -23,16 +24,20 @@ from scheduler.loop import Loop
 from scheduler.model import names
 from scheduler.model.admission import ALIVE_PATH, PATH, Answer, Question
 from scheduler.model.pod import Pod
+from scheduler.model.reading import UNREADABLE
 from scheduler.report.metrics import Metrics
 from scheduler.report.tiers import tell_tiers
 from scheduler.state.repair import Pulse
 from scheduler.watch.convert import POD, to_pod
+from scheduler.watch.salvage import said
 
 BODY_MAX = 4 * 1024 * 1024
 ROOM_WAIT_S = 0.4
 #: For a standby's question: less than it waits, or a promise would be made to nobody.
 ROOM_WAIT_FORWARDED_S = 0.15
 ROOM_POLL_S = 0.02
+#: What a pod gets at which we failed: nothing of it is changed, and nothing promised.
+AS_ASKED = Answer()
 
 log = structlog.get_logger("answer")
 _QUESTION = msgspec.json.Decoder(Question)
@@ -52,6 +57,7 @@ class Answerer:
         pulse: Pulse | None = None,
     ) -> None:
         self._loop = loop
+        self._contain = Containment(lambda part: metrics.internal_errors.labels(part).inc())
         self._pulse = pulse or Pulse()
         self._forward = forward
         self._rules = rules
@@ -95,15 +101,20 @@ class Answerer:
         try:
             question = _QUESTION.decode(body)
             pod = to_pod(POD.decode(question.pod), question.namespace)
-        except (msgspec.MsgspecError, ValueError) as error:
-            return Reply(400, f"question cannot be read: {error}".encode())
-        answer = self._answer(question, pod)
+        except UNREADABLE as error:
+            return Reply(400, f"question cannot be read: {said(error)}".encode())
+        answer: Answer | None = AS_ASKED
+        with self._contain("admission", pod.key):
+            answer = self._answer(question, pod)
         if answer is None:
             return self._reply_later(question, pod, room_wait_s)
         return Reply(200, msgspec.json.encode(answer))
 
     async def _reply_later(self, question: Question, pod: Pod, room_wait_s: float) -> Reply:
-        return Reply(200, msgspec.json.encode(await self._answer_later(question, pod, room_wait_s)))
+        answer = AS_ASKED
+        with self._contain("admission", pod.key):
+            answer = await self._answer_later(question, pod, room_wait_s)
+        return Reply(200, msgspec.json.encode(answer))
 
     def _answer(self, question: Question, pod: Pod) -> Answer | None:
         """The answer as things are now; None where too many promises wait for their pods."""

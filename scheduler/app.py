@@ -152,7 +152,10 @@ class App:
         election = self._stages.start("election", elector.run())
         limits = Limits(silence_max_s=self._config.watch.silence_max_s)
         for source in self._sources:
-            reflector = Reflector(client, source, loop.emit, self._watch_broke, self._rng, limits)
+            reflector = Reflector(
+                *(client, source, loop.emit, self._watch_broke, self._rng, limits),
+                relists=self._relists,
+            )
             self._reflectors.append(reflector)
             self._stages.start(f"watch {source.kind}", self._watch(reflector, elector))
         self._synced_task = asyncio.create_task(self._synced(loop), name="sync")
@@ -219,6 +222,9 @@ class App:
     def _watch_broke(self, kind: str, problem: str) -> None:
         self._metrics.watch_failures.labels(kind).inc()
         logger.warning("watch broke", kind=kind, problem=problem)
+
+    def _relists(self, kind: str, reason: str) -> None:
+        self._metrics.relists.labels(kind, reason).inc()
 
     def _count_report(self, what: str, result: str) -> None:
         self._metrics.reports.labels(what, result).inc()

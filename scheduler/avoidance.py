@@ -15,6 +15,7 @@ from scheduler.model.pod import Pod
 from scheduler.report.metrics import Metrics
 from scheduler.report.nodenotes import NodeNotes
 from scheduler.report.recorder import Recorder
+from scheduler.report.unreadnotes import UnreadNotes
 from scheduler.state import event as ev
 from scheduler.state.breaker import OUT_OF, WHOLE_NODE, Breaker
 from scheduler.state.cluster import Cluster
@@ -38,6 +39,7 @@ class Avoidance:
         self._metrics = metrics
         self._look_up = look_up
         self._notes = NodeNotes(recorder)
+        self._unread = UnreadNotes(recorder, lambda kind: metrics.unreadable.labels(kind).inc())
         self._held: set[str] = set()
 
     def hold(self, node_name: str) -> None:
@@ -58,6 +60,7 @@ class Avoidance:
     def hear(self, event: ev.Event, now: float) -> list[ev.Change]:
         """An event that is about to be folded."""
         self._notes.hear(event)
+        self._unread.hear(event)
         match event:
             case ev.PodSeen(pod):
                 if pod.phase == "Running":
@@ -76,6 +79,7 @@ class Avoidance:
         """Let time pass: pauses end, and who leads tells what is wrong with nodes."""
         if leads:
             self._notes.tell()
+            self._unread.tell()
         changes: list[ev.Change] = []
         for node_name in self.breaker.tick(now):
             log.info("node is tried again", node=node_name)

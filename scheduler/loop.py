@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from functools import partial
 from itertools import zip_longest
 from typing import Protocol
 
@@ -19,11 +18,14 @@ import structlog
 from scheduler.avoidance import Avoidance
 from scheduler.bind.binder import Binder
 from scheduler.carving import Carving, Steps
+from scheduler.containment import Containment
 from scheduler.decide.batch import as_a_whole, due
 from scheduler.decide.cycle import decide
-from scheduler.decide.decision import Carve, Placement, Rejection
+from scheduler.decide.decision import Carve, Decision, Placement, Rejection
+from scheduler.decide.internal import failure
 from scheduler.decide.view import Profile
 from scheduler.decide.wake import still_refuses
+from scheduler.folding import Folding
 from scheduler.model.pod import Pod
 from scheduler.moves import Companion, Still
 from scheduler.report import outcome
@@ -32,12 +34,13 @@ from scheduler.report.journal import Journal, Record
 from scheduler.report.metrics import Metrics
 from scheduler.report.recorder import Recorder
 from scheduler.state import event as ev
+from scheduler.state.broken import BrokenBooks
 from scheduler.state.cluster import Assumption, Cluster
-from scheduler.state.fold import fold, pass_on
+from scheduler.state.fold import pass_on
 from scheduler.state.promise import Promises
 from scheduler.state.queue import Entry, Queue
 from scheduler.state.snapshot import State, take
-from scheduler.state.why import why
+from scheduler.state.why import Why, why
 
 BATCH_MAX = 64
 TICK_S = 1.0
@@ -67,7 +70,9 @@ class Loop:
         look_up: Callable[[Pod], None] = lambda pod: None,
         moves: Callable[[Cluster, Queue, Promises], Companion] = lambda *_: Still(),
         carving: Callable[[Cluster, Queue, Avoidance], Carving] | None = None,
+        decider: Callable[[Cluster, Pod, Profile], Decision] = decide,
     ) -> None:
+        self._contain = Containment(lambda part: metrics.internal_errors.labels(part).inc())
         self.cluster = Cluster(profile.scheduler_name)
         self.queue = Queue()
         self.promises = Promises()
@@ -84,7 +89,8 @@ class Loop:
         self._clock = clock
         self.journal = Journal(clock) if journal is None else journal
         self._sent: dict[str, tuple[Placement, Entry, Record]] = {}
-        self._asked = partial(still_refuses, self.cluster, profile)
+        self._decider = decider
+        self._fold = Folding(self.cluster, self._contain)
         self._gauges = Gauges(metrics, self.cluster)
         self._avoidance = Avoidance(self.cluster, recorder, metrics, look_up)
         self._carving = carving(self.cluster, self.queue, self._avoidance) if carving else None
@@ -108,7 +114,7 @@ class Loop:
         return take(self.cluster, self.queue, self.promises, self.generation, self._clock())
 
     async def run(self) -> None:
-        """Work for ever; ends by cancellation or by a bug."""
+        """Work for ever; ends by cancellation, or where the books are broken."""
         while True:
             await self._wait()
             self._drain()
@@ -144,17 +150,31 @@ class Loop:
         while self._inbox:
             event = self._inbox.popleft()
             self.generation += 1
-            self.promises.hear(event, now)
-            if isinstance(event, ev.BindEnded):
-                self._bind_ended(event, now)
-            heard = (
-                *self._avoidance.hear(event, now),
-                *self.moves.hear(event, self.may_answer),
-            )
-            for change in (*heard, *fold(self.cluster, event)):
+            for change in (*self._heard(event, now), *self._fold(event)):
                 self._apply(change, now)
             if self._carving is not None:
-                self._carry_on(self._carving.after(event, now), now)
+                with self._contain("event", "cuts"):
+                    self._carry_on(self._carving.after(event, now), now)
+
+    def _heard(self, event: ev.Event, now: float) -> list[ev.Change]:
+        """What follows for whoever listens, before the event is folded."""
+        heard: list[ev.Change] = []
+        with self._contain("event", "promises"):
+            self.promises.hear(event, now)
+        if isinstance(event, ev.BindEnded):
+            with self._contain("event", event.uid):
+                self._bind_ended(event, now)
+        with self._contain("event", "avoidance"):
+            heard += self._avoidance.hear(event, now)
+        with self._contain("event", "moves"):
+            heard += self.moves.hear(event, self.may_answer)
+        return heard
+
+    def _asked(self, pod: Pod, node_name: str) -> Why | None:
+        """What the pod would wait for at a node by now; where we fail it is tried, which tells."""
+        with self._contain("decision", pod.key):
+            return still_refuses(self.cluster, self.profile, pod, node_name)
+        return None
 
     def _apply(self, change: ev.Change, now: float) -> None:
         pass_on(self.queue, change, now, self._asked)
@@ -176,32 +196,60 @@ class Loop:
         if self.promises.expire(now):
             log.info("a promised tier was given back: its pod never appeared")
         self.queue.flush(now)
-        moved = self.moves.tick() if self.may_answer() else ()
-        for change in (*self._avoidance.tick(now, self.may_answer()), *moved):
+        changes: list[ev.Change] = []
+        with self._contain("tick", "avoidance"):
+            changes += self._avoidance.tick(now, self.may_answer())
+        with self._contain("tick", "moves"):
+            changes += self.moves.tick() if self.may_answer() else ()
+        for change in changes:
             self._apply(change, now)
-        if self._carving is not None:
-            self._carry_on(self._carving.tick(now, leads=self.may_answer()), now)
-        self._gauges.measure(self.queue, self.promises)
+        with self._contain("tick", "cuts"):
+            if self._carving is not None:
+                self._carry_on(self._carving.tick(now, leads=self.may_answer()), now)
+        with self._contain("tick", "gauges"):
+            self._gauges.measure(self.queue, self.promises)
 
     def _decide_some(self, now: float) -> bool:
         """Decide up to a batch; whether anything was decided."""
         done = 0
         while done < BATCH_MAX and (entries := due(self.queue, self.cluster, now)):
             done += len(entries)
-            whole = as_a_whole(self.cluster, [entry.pod for entry in entries], self.profile)
-            for entry, placement in zip_longest(entries, whole or ()):
-                self._decide(entry, placement, now)
+            for entry, placement in zip_longest(entries, self._together(entries) or ()):
+                try:
+                    self._decide(entry, placement, now)
+                except BrokenBooks:
+                    raise
+                except Exception as problem:  # noqa: BLE001 - it is this pod's, and no other's
+                    self._set_aside(entry, problem, now)
         return done > 0
+
+    def _together(self, entries: list[Entry]) -> tuple[Placement, ...] | None:
+        with self._contain("decision", ", ".join(entry.pod.key for entry in entries)):
+            return as_a_whole(self.cluster, [entry.pod for entry in entries], self.profile)
+        return None  # each by itself, so that the one that it is about is found
+
+    def _set_aside(self, entry: Entry, problem: Exception, now: float) -> None:
+        """We failed at a pod: it waits with a reason, and is tried again after a pause."""
+        pod = entry.pod
+        number = self._contain.note("decision", pod.key, problem)
+        self._sent.pop(pod.uid, None)
+        for change in self.cluster.forget(pod.uid):
+            self._apply(change, now)
+        self.queue.settle(pod.uid, now)
+        self.queue.postpone(pod, entry, now)
+        with self._contain("decision", pod.key):
+            self._tell(entry, failure(self.cluster, pod, number), now)
 
     def _decide(self, entry: Entry, found: Placement | None, now: float) -> None:
         started = self._clock()
-        decision = found or decide(self.cluster, entry.pod, self.profile)
+        decision = found or self._decider(self.cluster, entry.pod, self.profile)
         self._metrics.algorithm_s.observe(self._clock() - started)
-        record = self.journal.record(entry, decision, self, now)
         if isinstance(decision, Placement):
+            record = self.journal.record(entry, decision, self, now)
             self._place(entry, decision, record, now)
         else:
-            self._refuse(entry, decision, record, now)
+            self._tell(entry, decision, now)
+            self.queue.park(entry, why(decision.diagnosis, decision.node_name), now)
 
     def _place(self, entry: Entry, placement: Placement, record: Record, now: float) -> None:
         pod = placement.pod
@@ -226,12 +274,12 @@ class Loop:
         for uid in steps.dropped:
             self._sent.pop(uid, None)
 
-    def _refuse(self, entry: Entry, rejection: Rejection, record: Record, now: float) -> None:
-        diagnosis = rejection.diagnosis
-        self.queue.park(entry, why(diagnosis, rejection.node_name), now)
+    def _tell(self, entry: Entry, rejection: Rejection, now: float) -> None:
+        record = self.journal.record(entry, rejection, self, now)
         # As it is now: the queue keeps a pod as it was when it was offered.
         pod = self.cluster.pods.get(entry.pod.uid, entry.pod)
-        outcome.refused(self._recorder, self._metrics, pod, record, diagnosis.codes())
+        codes = rejection.diagnosis.codes()
+        outcome.refused(self._recorder, self._metrics, pod, record, codes)
 
     def _bind_ended(self, event: ev.BindEnded, now: float) -> None:
         self._metrics.binds.labels(event.outcome.value).inc()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from scheduler.containment import Contain, uncontained
 from scheduler.course import Course
 from scheduler.endings import ended_at
 from scheduler.model import names
@@ -52,7 +53,9 @@ class Moves:
         look_up: Callable[[Pod], None],
         wall: Callable[[], float],
         fresh: Callable[[], str],
+        contain: Contain = uncontained,
     ) -> None:
+        self._contain = contain
         self._state = state
         self._settings = settings
         self._moved = moved
@@ -61,7 +64,7 @@ class Moves:
         self._history = History(settings.timings)
         self._course = Course(state.cluster, self._history, moved, send, fresh)
         self.tickets = self._course.tickets
-        self._scout = Scout(state, settings, self._history, self.tickets, moved, send)
+        self._scout = Scout(state, settings, self._history, self.tickets, moved, send, contain)
         self._is_recalled = False
 
     # --- for admissions ----------------------------------------------------------------------
@@ -165,15 +168,20 @@ class Moves:
         for uid in [uid for uid in self._state.cluster.pods if uid not in listed]:
             self._pod_vanished(uid)
         for pod in pods:
-            self._note(pod)
-            if not self._is_recalled and pod.scheduler_name == self._state.cluster.scheduler_name:
-                self._history.recall(pod)
+            with self._contain("move", pod.key):
+                self._note(pod)
+                is_ours = pod.scheduler_name == self._state.cluster.scheduler_name
+                if is_ours and not self._is_recalled:
+                    self._history.recall(pod)
         self._is_recalled = True
 
     def tick(self) -> list[ev.Change]:
         """Take every move further, and look for new ones; asked only of who leads."""
         now = self._wall()
-        changes = [change for one in self.tickets for change in self._course.step(one, now)]
+        changes: list[ev.Change] = []
+        for one in tuple(self.tickets):
+            with self._contain("move", one.id):
+                changes += self._course.step(one, now)
         self._course.endings.tick(now)
         if self._settings.mode != "off":
             self._scout.look_around(now)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from scheduler.config import Config
+from scheduler.containment import Containment
 from scheduler.model.errand import Errand
 from scheduler.model.pod import Pod
 from scheduler.moves import Moves
@@ -37,6 +38,7 @@ class Moving:
         wall: Callable[[], datetime],
     ) -> None:
         self._config = config
+        self._contain = Containment(lambda part: metrics.internal_errors.labels(part).inc())
         self._moved = Moved(teller, lambda move, result: metrics.moves.labels(move, result).inc())
         self._send = send
         self._look_up = look_up
@@ -57,4 +59,5 @@ class Moving:
             self._look_up,
             lambda: self._wall().timestamp(),
             lambda: secrets.token_hex(4),
+            self._contain,
         )

@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from scheduler.containment import Contain, uncontained
 from scheduler.decide import rescue, restore, safety
 from scheduler.decide.admit import Rules
 from scheduler.decide.fallback import is_degradable
@@ -67,7 +68,9 @@ class Scout:
         tickets: Tickets,
         moved: Moved,
         send: Callable[[Errand], None],
+        contain: Contain = uncontained,
     ) -> None:
+        self._contain = contain
         self._state = state
         self._settings = settings
         self._history = history
@@ -118,7 +121,12 @@ class Scout:
         for move, pod in self._candidates():
             if looks <= 0 or len(self._tickets) + len(self._asking) >= OPEN_MAX:
                 break
-            looks -= self._consider(move, pod, now)
+            cost: int | None = None
+            with self._contain("move", pod.key):
+                cost = self._consider(move, pod, now)
+            if cost is None:
+                self._rest(pod, now)  # we failed at it: it is set aside, and the others go on
+            looks -= 1 if cost is None else cost
 
     def owner_told(self, news: ev.OwnerTold, now: float) -> Wish | None:
         """What a pod's owner says; the wish whose move may begin now."""
@@ -156,13 +164,15 @@ class Scout:
             yield Move.RESTORE, pod
         for pod in rescue.candidates(self._state.queue.lacking_one(), OF_A_GROUP):
             newest = self._state.cluster.pods.get(pod.uid)
-            if newest is not None and is_degradable(newest):
+            if newest is not None:
                 yield Move.RESCUE, newest
 
     def _consider(self, move: Move, pod: Pod, now: float) -> int:
         """Look at one pod; returns what it cost."""
         problem = self._hindrance(move, pod, now)
         if self._is_reported(pod) or (problem is not None and self._is_silent(pod, problem)):
+            return 0
+        if move is Move.RESCUE and not is_degradable(pod):
             return 0
         kind = (move, restore.kind_of(pod))
         if kind in self._hopeless:

@@ -46,8 +46,7 @@ class Order(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodeCuts(msgspec.Struct, frozen=True):
-    """One node's object: what we asked for, and what there is; ``unread`` where it cannot be read.
-    """
+    """One node's object: what we asked for, what there is; ``unread`` says why it tells neither."""
 
     node_name: str
     orders: tuple[Order, ...] = ()

@@ -38,9 +38,8 @@ def _read(text: str) -> tuple[frozenset[int], str]:
     for word in filter(None, map(str.strip, words)):
         index = whole(word, NODE_GPUS_MAX - 1)
         if index is None:
-            return frozenset(), (
-                f"{shown(word, 40)} is no index from 0 to {NODE_GPUS_MAX - 1}; write for example 1,3"
-            )
+            what = f"{shown(word, 40)} is no index from 0 to {NODE_GPUS_MAX - 1}"
+            return frozenset(), f"{what}; write for example 1,3"
         found.add(index)
     return frozenset(found), ""
 

@@ -110,10 +110,9 @@ def _nano(text: str | int | float) -> int:
         raise QuantityError(text, "it must be a text or a number")
     # A number written without quotes (cpu: 0.5) reaches the real parser as its shortest text too.
     # A whole number of thousands of digits cannot even be written out.
-    is_long = isinstance(text, int) and abs(text) > _FAR
-    written = text if isinstance(text, str) else "9" * (_FAR_DIGITS + 1) if is_long else repr(text)
-    if is_long and text < 0:
-        written = "-" + written
+    if isinstance(text, int):
+        text = max(-_FAR, min(text, _FAR))
+    written = text if isinstance(text, str) else repr(text)
     if len(written) > QUANTITY_LENGTH_MAX:
         raise QuantityError(
             written[: 2 * _SHOWN], f"it has more than {QUANTITY_LENGTH_MAX} characters"

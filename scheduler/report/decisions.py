@@ -19,7 +19,6 @@ from aiohttp import web
 
 from scheduler.config import LOOPBACK
 from scheduler.decide.cycle import decide
-from scheduler.decide.decision import Decision
 from scheduler.decide.explain import Outcome, explain, meanings
 from scheduler.model.gpumap import shown
 from scheduler.model.limits import DECISIONS_MAX, DECISIONS_OF_A_POD_MAX, SNAPSHOT_WAIT_S_MAX
@@ -90,7 +89,7 @@ class Desk:
         if not found and entry is None:
             raise _refused(web.HTTPNotFound, self._nothing(f"{namespace}/{name}"))
         decisions = tuple(self._retelling.decided(record) for record in found[:limit])
-        now = None if entry is None else explain(self._decided_now(entry))
+        now = None if entry is None else self._decided_now(entry)
         admission = self._journal.admission_of(entry.pod if entry is not None else found[0])
         return _json(
             PodAnswer(
@@ -133,8 +132,11 @@ class Desk:
         ]
         return found[-1] if found else None
 
-    def _decided_now(self, entry: Entry) -> Decision:
-        return decide(self._world.cluster, entry.pod, self._world.profile)
+    def _decided_now(self, entry: Entry) -> Outcome | None:
+        try:
+            return explain(decide(self._world.cluster, entry.pod, self._world.profile))
+        except Exception:  # noqa: BLE001 - the loop fails at this pod too, and tells of it
+            return None
 
     def _nothing(self, key: str) -> str:
         kept = len(self._journal)

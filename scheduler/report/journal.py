@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import msgspec
+import structlog
 
 from scheduler.config import JournalSettings
 from scheduler.decide.admit import Admission
@@ -35,6 +36,7 @@ ROWS_MAX = 50_000
 RANKING_SHARE = 100
 TEXT_MAX = 200
 
+log = structlog.get_logger("scheduler")
 _NOBODY = Pod(uid="", name="", namespace="")
 
 
@@ -205,7 +207,11 @@ class Journal:
         started = self._clock()
         if started < self._rank_at:
             return None
-        ranking = rank(world.cluster, placement, world.profile)
+        try:
+            ranking = rank(world.cluster, placement, world.profile)
+        except Exception:
+            log.error("no runner-up was found", pod=placement.pod.key, exc_info=True)
+            ranking = None
         ended = self._clock()
         self._rank_at = ended + (ended - started) * (RANKING_SHARE - 1)
         return ranking

@@ -42,6 +42,18 @@ COUNTERS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("reason",),
     ),
     "gpu_scheduler_watch_failures": ("Lists and watches that broke, by kind.", ("kind",)),
+    "gpu_scheduler_relists": (
+        "Kinds listed again, by why: expired, unreadable (no API server answered), or lead.",
+        ("kind", "reason"),
+    ),
+    "gpu_scheduler_unreadable_objects": (
+        "Objects of which something cannot be read, by kind; the log names them.",
+        ("kind",),
+    ),
+    "gpu_scheduler_internal_errors": (
+        "Exceptions that one object caused and that were contained, by what was being done.",
+        ("part",),
+    ),
     "gpu_scheduler_admissions": (
         "MIG requests seen at admission: kept, degraded, waits, denied, or quota (left to it).",
         ("result",),
@@ -113,6 +125,9 @@ class Metrics:
         self.binds = self._counter("gpu_scheduler_binds")
         self.reports = self._counter("gpu_scheduler_reports")
         self.watch_failures = self._counter("gpu_scheduler_watch_failures")
+        self.relists = self._counter("gpu_scheduler_relists")
+        self.unreadable = self._counter("gpu_scheduler_unreadable_objects")
+        self.internal_errors = self._counter("gpu_scheduler_internal_errors")
         self.tiers = self._counter("gpu_scheduler_admissions")
         self.tier_tries = self._counter("gpu_scheduler_admission_tiers")
         self.replaced = self._counter("gpu_scheduler_replaced_pods")

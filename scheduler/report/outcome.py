@@ -46,8 +46,11 @@ def refused(
     recorder: Recorder, metrics: Metrics, pod: Pod, record: Record, codes: Iterable[Code]
 ) -> None:
     """Say to the log, the metrics and the pod why it waits."""
-    recorder.failed(pod, record.message, decision_id=record.id)
-    metrics.attempts.labels("unschedulable", metrics.profile).inc()
+    codes = frozenset(codes)
+    is_ours = Code.INTERNAL in codes
+    reason = "SchedulerError" if is_ours else "Unschedulable"
+    recorder.failed(pod, record.message, reason, decision_id=record.id)
+    metrics.attempts.labels("error" if is_ours else "unschedulable", metrics.profile).inc()
     for code in codes:
         metrics.rejections.labels(code.name).inc()
     log.info("Unable to schedule pod", pod=pod.key, reason=record.message, decision=record.id)

@@ -22,6 +22,7 @@ from scheduler.model.node import Node
 from scheduler.model.number import whole
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Cause
+from scheduler.state.broken import BrokenBooks
 from scheduler.state.event import Change, Lifted, Settled, Waiting
 from scheduler.state.groups import Groups
 from scheduler.state.ledger import NodeBooks
@@ -95,7 +96,8 @@ class Cluster:
 
     def assume(self, pod: Pod, assumption: Assumption) -> None:
         """Enter a placement before its Binding is sent; the next decision sees it."""
-        assert pod.uid not in self.assumed, f"{pod.key} is assumed twice"
+        if pod.uid in self.assumed:
+            raise BrokenBooks(f"{pod.key} is placed twice")
         self.nominations.place(pod)
         known = self.pods.setdefault(pod.uid, pod)
         self._siblings.setdefault(known.workload, set()).add(pod.uid)

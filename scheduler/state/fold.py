@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from scheduler.model.cut import NodeCuts
 from scheduler.model.reason import Cause
 from scheduler.state import event as ev
@@ -25,6 +27,21 @@ def fold(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
             return _bind_ended(cluster, event)
         case _:
             return _fold_rare(cluster, event)
+
+
+def apart(cluster: Cluster, event: ev.Event) -> Iterator[ev.Event]:
+    """A list of pods or nodes as news of each object, so that each is folded by itself."""
+    match event:
+        case ev.PodsListed(pods):
+            listed = {pod.uid: pod for pod in pods}
+            yield from [ev.PodVanished(uid) for uid in cluster.pods if uid not in listed]
+            yield from map(ev.PodSeen, listed.values())
+        case ev.NodesListed(nodes):
+            known = {node.name: node for node in nodes}
+            yield from [ev.NodeVanished(name) for name in cluster.books if name not in known]
+            yield from map(ev.NodeSeen, known.values())
+        case _:
+            yield event
 
 
 def pass_on(queue: Queue, change: ev.Change, now: float, asked: StillRefuses) -> None:

@@ -20,7 +20,6 @@ from scheduler.watch import salvage
 from scheduler.watch.convert import NAMESPACE, NODE, POD, to_namespace, to_node, to_pod
 from scheduler.watch.salvage import NoObject, identity
 
-
 T = TypeVar("T")
 
 

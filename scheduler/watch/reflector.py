@@ -218,7 +218,9 @@ class Reflector(Generic[E]):
         try:
             return self._source.decode_list(items)
         except UNREADABLE:
-            return self._source.decode_list([i for i in items if self._object(bytes(i)) is not None])
+            return self._source.decode_list(
+                [i for i in items if self._object(bytes(i)) is not None]
+            )
 
     def _object(self, content: bytes, *, is_gone: bool = False) -> E | None:
         """What one object tells; None, and a warning, for one that its source cannot read."""

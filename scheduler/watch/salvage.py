@@ -58,7 +58,7 @@ def said(problem: BaseException) -> str:
 def pod(content: bytes, problem: BaseException) -> Pod:
     """What is known of a pod that cannot be read because of the problem; or NoObject."""
     content = shallow(content)
-    whole = _read(content, PodWire) if isinstance(problem, RecursionError) else None
+    whole = _read(msgspec.Raw(content), PodWire) if isinstance(problem, RecursionError) else None
     if whole is not None:  # only what nobody reads was nested too deeply
         return to_pod(whole)
     parts, who = _parts(content)

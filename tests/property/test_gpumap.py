@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.model.gpumap import MAP_INDEX_MAX, IndexRule, MapError, index_of, parse
+from scheduler.model.gpumap import IndexRule, MapError, index_of, parse
+from scheduler.model.limits import MAP_INDEX_MAX
 from scheduler.model.shares import Want, device_shares, devices_needed
 
 label = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,10}[a-z0-9])?", fullmatch=True)

@@ -15,6 +15,7 @@ from gpuctl.why import why
 from scheduler import config
 from scheduler.decide.explain import Meaning, Note, Outcome, Refusal
 from scheduler.decide.ranking import Ranking, Standing
+from scheduler.model import limits
 from scheduler.report import capture, decisions, journal, journalfile
 from scheduler.report.wire import Admitted, Decided, Leader, PodAnswer, Tier, Waiting
 
@@ -69,9 +70,9 @@ def test_the_bounds_are_the_ones_in_the_code() -> None:
         f"last {config.JournalSettings().entries} decisions",
         f"{journal.ROWS_MAX:,} nodes",
         f"last {capture.DECISIONS_MAX} decisions",
-        f"at most {decisions.LATEST_MAX})",
+        f"at most {limits.DECISIONS_MAX})",
         f"{decisions.LATEST_DEFAULT} by default, at most",
-        f"`?limit=`, at most {decisions.OF_ONE_POD_MAX}",
+        f"`?limit=`, at most {limits.DECISIONS_OF_A_POD_MAX}",
         f"{decisions.WAIT_DEFAULT_S:g} by default), and answers",
         f"at most {journalfile.ROWS_MAX} refusals per line",
         f"{journalfile.BYTES_MAX >> 20} MiB",

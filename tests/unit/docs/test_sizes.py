@@ -9,17 +9,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-FUNCTION_LINES_MAX = 40
-# Tables of cases are read by the row, so test files may be longer.
-FILE_LINES_MAX = {
-    "scheduler": 250,
-    "webhook": 250,
-    "fakegpu": 250,
-    "gpucheck": 250,
-    "gpuctl": 250,
-    "tools": 250,
-    "tests": 400,
-}
+# The hard limits; what grows beyond 250 lines, or 40 in a function, is looked at again.
+FUNCTION_LINES_MAX = 70
+FILE_LINES_MAX = dict.fromkeys(
+    ("scheduler", "webhook", "fakegpu", "gpucheck", "gpuctl", "tools", "tests"), 400
+)
 NAMES_REFUSED = {"utils", "common", "helpers", "manager", "handler", "info", "data"}
 
 

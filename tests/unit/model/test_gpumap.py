@@ -8,12 +8,12 @@ from contextlib import suppress
 import pytest
 
 from scheduler.model.gpumap import (
-    MAP_LENGTH_MAX,
     MapEntry,
     MapError,
     parse,
     shown,
 )
+from scheduler.model.limits import MAP_LENGTH_MAX
 
 SEED_MAP = "0=node1:0,1\n1=node2:2\n2=node3:0,1,2\n3=node4:3\n4=node4:3\n"
 

@@ -6,10 +6,10 @@ import pytest
 
 from scheduler.model import names
 from scheduler.model.gpumap import (
-    MAP_INDEX_MAX,
     IndexRule,
     index_of,
 )
+from scheduler.model.limits import MAP_INDEX_MAX
 
 JOB = {names.JOB_INDEX: "2"}
 SET_LABEL = {names.STATEFULSET_INDEX: "4"}

@@ -75,9 +75,13 @@ def test_a_rule_that_cannot_be_read_is_no_ticket() -> None:
     newer["status"] = {"result": "Sideways", "ended": "2026-11-27T10:00:00Z"}
     later = msgspec.json.encode(newer)
 
-    assert rules.ticket_event(foreign, is_gone=False) == ev.TicketVanished("by-hand")
-    assert rules.ticket_event(later, is_gone=False) == ev.TicketVanished(TICKET.id)
-    assert rules.tickets_listed([msgspec.Raw(foreign), good]) == ev.TicketsListed((TICKET,))
+    for content, name in ((foreign, "by-hand"), (later, TICKET.id)):
+        found = rules.ticket_event(content, is_gone=False)
+        assert isinstance(found, ev.TicketVanished)
+        assert (found.ticket_id, found.unread is not None) == (name, True)
+    listed = rules.tickets_listed([msgspec.Raw(foreign), good])
+    assert isinstance(listed, ev.TicketsListed)
+    assert (listed.tickets, [one.name for one in listed.unread]) == ((TICKET,), ["by-hand"])
     assert rules.ticket_event(foreign, is_gone=True) == ev.TicketVanished("by-hand")
 
 

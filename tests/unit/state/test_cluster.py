@@ -8,6 +8,7 @@ from scheduler.model.device import Devices
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Cause
 from scheduler.state import event as ev
+from scheduler.state.broken import BrokenBooks
 from scheduler.state.cluster import Assumption, Cluster
 from scheduler.state.fold import fold
 from tests.builders import GPU, Wishes, cluster, namespace, node, pod
@@ -86,7 +87,7 @@ def test_an_assumed_pod_holds_like_a_bound_one() -> None:
 
 
 def test_assuming_twice_is_a_bug() -> None:
-    with pytest.raises(AssertionError, match="team/a is assumed twice"):
+    with pytest.raises(BrokenBooks, match="team/a is placed twice"):
         assumed().assume(NEEDY, Assumption("n1", GPU_0))
 
 

@@ -41,13 +41,22 @@ UNREADABLE = [
         b'"start":0,"state":"Maybe"}]}}',
         id="a-state-of-a-later-version",
     ),
+    pytest.param(
+        b'{"metadata":{"name":"n1"},"status":{"instances":[{"gpu":-65,"profile":"1g.10gb",'
+        b'"start":0,"state":"Ready"}]}}',
+        id="a-gpu-below-zero",
+    ),
 ]
 
 
 @pytest.mark.parametrize("content", UNREADABLE)
 def test_one_that_cannot_be_read_says_nothing(content: bytes) -> None:
-    assert cuts_event(content, is_gone=False) == ev.CutsSeen(NodeCuts("n1"))
-    assert cuts_listed([msgspec.Raw(content)]) == ev.CutsListed((NodeCuts("n1"),))
+    seen = cuts_event(content, is_gone=False)
+
+    assert isinstance(seen, ev.CutsSeen)
+    assert seen.cuts.unread
+    assert msgspec.structs.replace(seen.cuts, unread="") == NodeCuts("n1")
+    assert cuts_listed([msgspec.Raw(content)]) == ev.CutsListed((seen.cuts,))
 
 
 def test_one_that_is_gone_is_named() -> None:

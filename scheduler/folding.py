@@ -1,0 +1,94 @@
+"""Events into the books, so that no object can keep the others out of them.
+
+An object at which folding fails is entered as one that cannot be read: a pod then holds an unknown
+part of its node, and nobody goes to the node. Only where even that fails the books are broken.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from scheduler.containment import Containment
+from scheduler.model.node import Node
+from scheduler.model.pod import Pod, Unread
+from scheduler.state import event as ev
+from scheduler.state.broken import BrokenBooks
+from scheduler.state.cluster import Cluster
+from scheduler.state.fold import apart, fold
+
+
+class Folding:
+    """Folds into one cluster's books."""
+
+    def __init__(self, cluster: Cluster, containment: Containment) -> None:
+        self._cluster = cluster
+        self._containment = containment
+
+    def __call__(self, event: ev.Event) -> list[ev.Change]:
+        """What follows from an event; a list is folded object by object."""
+        return [change for one in apart(self._cluster, event) for change in self._one(one)]
+
+    def _one(self, event: ev.Event) -> list[ev.Change]:
+        try:
+            return fold(self._cluster, event)
+        except BrokenBooks:
+            raise
+        except Exception as problem:  # noqa: BLE001 - whatever it is, it is this object's
+            about = about_event(event)
+            number = self._containment.note("event", about, problem)
+            return self._bare(event, about, f"internal error {number}", problem)
+
+    def _bare(self, event: ev.Event, about: str, text: str, problem: Exception) -> list[ev.Change]:
+        match event:
+            case ev.PodSeen(pod):
+                event = ev.PodSeen(_bare(pod, text))
+            case ev.NodeSeen(node):
+                bare = Node(name=node.name, uid=node.uid, unschedulable=True, unread=text)
+                event = ev.NodeSeen(bare)
+            case ev.PodVanished() | ev.NodeVanished() | ev.BindEnded():
+                raise _broken(about, problem) from problem
+            case _:
+                return []  # it is in no books: what was known of it stays
+        try:
+            return fold(self._cluster, event)
+        except Exception as again:  # noqa: BLE001 - likewise
+            raise _broken(about, again) from problem
+
+
+def about_event(event: ev.Event) -> str:
+    """Whom an event is about, for people."""
+    match event:
+        case ev.PodSeen(pod):
+            return f"pod {pod.key} (uid {pod.uid})"
+        case ev.NodeSeen(node):
+            return f"node {node.name}"
+        case ev.PodVanished(uid) | ev.BindEnded(uid):
+            return f"pod with uid {uid}"
+        case ev.NodeVanished(name):
+            return f"node {name}"
+    return type(event).__name__
+
+
+def _bare(pod: Pod, text: str) -> Pod:
+    """The pod without anything that somebody could have written into it."""
+    return msgspec.structs.replace(
+        pod,
+        labels={},
+        annotations={},
+        requests={},
+        containers=(),
+        host_ports=(),
+        node_selector={},
+        required_terms=None,
+        preferred_terms=(),
+        tolerations=(),
+        unread=Unread(requests=text),
+    )
+
+
+def _broken(about: str, problem: Exception) -> BrokenBooks:
+    return BrokenBooks(
+        f"{about} cannot be entered into the books ({type(problem).__name__}:"
+        f" {str(problem)[:200]}). The process ends, and the next one reads everything anew from the"
+        f" API; if that one ends here too, delete {about} and report this line"
+    )
