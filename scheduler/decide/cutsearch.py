@@ -15,8 +15,8 @@ from scheduler.model.layoutcost import best_start
 from scheduler.model.pod import Pod
 from scheduler.state.cutindex import CutShelves, Key, Signature, Spare
 from scheduler.state.ledger import NodeBooks
+from scheduler.state.shelf import LEAST
 
-NO_CPU = -(2**62)
 #: What a node scores, or None where it will not do.
 Judge = Callable[[str], tuple[Score, NodeBooks] | None]
 
@@ -29,7 +29,7 @@ def best(
     if not profiles:
         return []
     # A node may be over its cpu; whoever asks for none may go there all the same.
-    cpu = pod.requests.get(names.CPU, 0) or NO_CPU
+    cpu = pod.requests.get(names.CPU, 0) or LEAST
     return [
         found
         for shelves in shelf_sets

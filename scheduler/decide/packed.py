@@ -19,11 +19,11 @@ from scheduler.model.pod import Pod
 from scheduler.model.reason import Diagnosis, Reason
 from scheduler.state.index import ANY, Kinds, NodeClass
 from scheduler.state.ledger import NodeBooks
+from scheduler.state.shelf import LEAST
 from scheduler.state.verdicts import Check
 
 #: With up to this many classes each one's own shelf is read; beyond, the shelf of all nodes.
 SHELVES_MAX = 8
-NO_CPU = -(2**62)
 
 
 def find(view: View, pod: Pod, *, spread: bool) -> NodeBooks | None:
@@ -124,7 +124,7 @@ def _best_of(view: View, pod: Pod, kinds: Kinds, *, spread: bool) -> NodeBooks |
     is_few = len(kinds.classes) <= SHELVES_MAX
     resource, need = next(iter(pod.gpu_requests.items()), (ANY, 0))
     # A node may be over its cpu; whoever asks for none may go there all the same.
-    cpu = pod.requests.get(names.CPU, 0) or NO_CPU
+    cpu = pod.requests.get(names.CPU, 0) or LEAST
     for shelves in [kind.shelves for kind in kinds.classes] if is_few else [view.index.shelves]:
         shelf = shelves.get(resource)
         for _, (_, name) in shelf.fitting(need, cpu, spread=spread) if shelf is not None else ():

@@ -137,9 +137,9 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def indexes(self) -> tuple[int, ...]:
         """The GPUs that can be used, by index, where they have numbers."""
-        if not self.gpu_count or self.gpu_problem:
+        if not 0 < (self.gpu_count or 0) <= NODE_GPUS_MAX or self.gpu_problem:
             return ()
-        count = failed.index_count(self.labels, self.annotations, self.gpu_count)
+        count = failed.index_count(self.labels, self.annotations, self.gpu_count or 0)
         return tuple(index for index in range(count) if index not in self.failed_gpus)
 
     @property

@@ -13,6 +13,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
+from typing import Final
+
+from scheduler.state.broken import BrokenBooks
+
+#: Below all that can be left of a resource: a million pods may hold 64 bits of it each.
+LEAST: Final = -(2**127)
 
 Group = tuple[int, int]
 Slot = tuple[int, str]
@@ -48,7 +54,8 @@ class Shelf:
         """Take a node out; it must be there."""
         slots = self._groups[group]
         place = bisect_left(slots, slot)
-        assert slots[place] == slot, f"{slot[1]} is not where the index left it"
+        if slots[place] != slot:
+            raise BrokenBooks(f"node {slot[1]} is not where the index left it")
         del slots[place]
         if not slots:
             del self._groups[group]
@@ -57,7 +64,7 @@ class Shelf:
     def fitting(self, need: int, cpu: int, *, spread: bool) -> Iterator[tuple[Group, Slot]]:
         """Nodes with at least ``need`` and ``cpu`` free: tightest first, or emptiest first."""
         order = self._order
-        start = bisect_left(order, (need, -(2**62)))
+        start = bisect_left(order, (need, LEAST))
         if not spread:
             for group in order[start:]:
                 slots = self._groups[group]

@@ -75,7 +75,8 @@ def to_node(wire: NodeWire) -> Node:
     labels = meta.labels or {}
     said = meta.annotations or {}
     annotations = {key: said[key] for key in names.NODE_ANNOTATIONS if said.get(key)}
-    amounts = resources.amounts(wire.status.allocatable)
+    offered = resources.amounts(wire.status.allocatable)
+    amounts = {resource: max(0, amount) for resource, amount in offered.items()}
     amounts = miglayout.sound(labels, annotations, amounts)
     return Node(
         name=meta.name,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from scheduler.model import resources
+from scheduler.model.quantity import QuantityError
 from scheduler.watch.wire import (
     ContainerStatus,
     ContainerWire,
@@ -27,12 +28,16 @@ def requested(wanted: Resources | None) -> resources.Amounts:
 def requests(spec: PodSpec, status: PodStatus) -> resources.Amounts:
     """A pod's effective requests, or what it holds where it is placed."""
     held = _Holdings(status) if spec.node_name else None
-    return resources.effective(
+    found = resources.effective(
         (_container_requests(container, held) for container in spec.containers),
         [(_container_requests(c, held), is_sidecar(c)) for c in spec.init_containers],
         held.of_pod(requested(spec.resources)) if held else requested(spec.resources),
         resources.amounts(spec.overhead),
     )
+    for resource, amount in found.items():
+        if amount < 0:  # the API server refuses it; it would free what others hold
+            raise QuantityError(str(amount), f"{resource} cannot be requested below zero")
+    return found
 
 
 def _container_requests(container: ContainerWire, held: _Holdings | None) -> resources.Amounts:

@@ -11,15 +11,19 @@ from typing import cast
 from scheduler.avoidance import Avoidance
 from scheduler.bind.binder import Binder
 from scheduler.carving import Carving
-from scheduler.decide.decision import Placement
+from scheduler.decide.cycle import decide
+from scheduler.decide.decision import Decision, Placement
 from scheduler.decide.view import Profile
 from scheduler.loop import Loop
+from scheduler.model.node import Node
 from scheduler.model.pod import Pod
+from scheduler.moves import Companion, Still
 from scheduler.report.journal import Journal
 from scheduler.report.metrics import Metrics
 from scheduler.report.recorder import Recorder
 from scheduler.state import event as ev
 from scheduler.state.cluster import Cluster
+from scheduler.state.promise import Promises
 from scheduler.state.queue import Queue
 from scheduler.watch.client import Client
 from tests.builders import ANYBODY, as_bound
@@ -114,6 +118,9 @@ class Listener(Recorder):
         self.ids.append(decision_id)
         self._say(pod, reason, text)
 
+    def note_node(self, node: Node, reason: str, text: str) -> None:
+        self.said.append((node.name, reason, text))
+
     def forget(self, uid: str) -> None:
         self.forgotten.append(uid)
 
@@ -130,6 +137,8 @@ class Stage:
         self,
         profile: Profile = ANYBODY,
         carving: Callable[[Cluster, Queue, Avoidance], Carving] | None = None,
+        decider: Callable[[Cluster, Pod, Profile], Decision] = decide,
+        moves: Callable[[Cluster, Queue, Promises], Companion] = lambda *_: Still(),
     ) -> None:
         self.clock = Clock()
         self.leader = Leader()
@@ -152,7 +161,9 @@ class Stage:
             self.clock,
             self.journal,
             self.looked_up.append,
+            moves=moves,
             carving=carving,
+            decider=decider,
         )
         [self.binder] = binders
 

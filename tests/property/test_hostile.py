@@ -1,0 +1,371 @@
+"""Whatever a pod, a node or a namespace says, nothing of ours raises, hangs or grows by it.
+
+Every name of ``model/names`` is given every hostile value in every place: a new name is covered
+without a word here. Nothing is contained: the functions are called as they are, so that a fault
+stays visible (what the loop does with one is the matter of ``tests/unit/loop/test_containment``).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.decide import joint, mapped, rescue, restore
+from scheduler.decide.admit import Rules, admit, echo, keep
+from scheduler.decide.batch import as_a_whole
+from scheduler.decide.cycle import decide
+from scheduler.decide.decision import Placement
+from scheduler.decide.explain import explain
+from scheduler.decide.terms import TermsError, terms_of
+from scheduler.decide.wake import still_refuses
+from scheduler.model import limits, names
+from scheduler.model.admission import Answer, NodeKind, Scope
+from scheduler.model.ladder import parse_ladder
+from scheduler.model.original import as_asked
+from scheduler.model.pod import Pod
+from scheduler.model.ticket import match_of
+from scheduler.state import event as ev
+from scheduler.state.cluster import Cluster
+from scheduler.state.history import History, Timings
+from scheduler.state.ledger import over_committed
+from scheduler.state.promise import Promises
+from scheduler.state.tickets import Tickets
+from scheduler.watch import objects, quotas
+from tests.builders import ANYBODY, Json, container, pod_json
+from webhook.mutate import Case, Config, Request
+
+DIGITS: Final = "9" * 5_000
+INT64: Final = str(2**63 - 1)
+DEPTH: Final = 10_000
+RECORD: Final = '{"app":{"limits":{"nvidia.com/mig-2g.20gb":%s}}}'
+#: What the webhook may write into one pod, in bytes.
+PATCH_MAX: Final = 4 * limits.INJECTED_BYTES_MAX
+
+TEXTS: Final = (
+    *("\0", "\u202e1", "\u0663\u0663", INT64, DIGITS, "[" * DEPTH, "1," * DEPTH),
+    # As each of them is written, with something in it that is too much.
+    *(f"restore-{DIGITS}-0a3f", "restore-\u0663-0a3f", f"app={DIGITS}", f"1g.10gb@{DIGITS}/0"),
+    *(f"0=n1:{DIGITS}", "0=n1:" + ",".join(map(str, range(DEPTH))), f"gpu:{DIGITS}"),
+    *(f"{names.GPU_MEMORY}>={DIGITS}", "2g.20gb->" * DEPTH, f"2g.{DIGITS}gb->1g.10gb"),
+    *(RECORD % one for one in ("[" * DEPTH, DIGITS, '"60000"', f'"{INT64}"')),
+    "mig-configs: {a: [{devices: [0], mig-devices: {1g.10gb: 0x" + "f" * DEPTH + "}}]}",
+    "mig-configs: {a: [{devices: all, mig-devices: {1g.10gb: 30000000}}]}",
+)
+#: In this order: where a guard is missing, the first ones show it and cost little.
+AMOUNTS: Final = (
+    *("300", "300000", "-5", "1e999999999", INT64, "-" + INT64, DIGITS, DIGITS + "Ki"),
+    *("\0", "\u0663", "", "\u202e1", "1" + "0" * 400),
+)
+#: What JSON can have in place of a text.
+VALUES: Final = (
+    *(b"1", b"null", b"[]", b"{}", b"true", b"1e308", b"1e999", b"9" * 5_000, b'"\\u0000"'),
+    *(b"[" * DEPTH + b"]" * DEPTH, b'{"a":' * DEPTH + b"1" + b"}" * DEPTH),
+)
+
+
+def _keys() -> tuple[str, ...]:
+    """Every name: of an annotation, a label, a resource, a variable, or of something else."""
+    found: dict[str, None] = {}
+    for name, value in vars(names).items():
+        if name.isupper():
+            found |= dict.fromkeys([value] if isinstance(value, str) else value)
+    shares = (f"{names.CUDA_VISIBLE_DEVICES}.0", names.GPU + ".replicas")
+    return (*found, *shares, names.MIG_PREFIX + "2g.20gb", "scheduling.k8s.io/group-name")
+
+
+KEYS: Final = _keys()
+RULES: Final = Rules(profile=ANYBODY, ladders=(parse_ladder("2g.20gb->1g.20gb->1g.10gb"),))
+MIG: Final = names.mig_resource("2g.20gb")
+A100: Final = "NVIDIA-A100-SXM4-80GB"
+#: One node of each kind: what is said to one of them is said to all.
+KINDS: Final[dict[str, tuple[Json, Json]]] = {
+    "numbered": ({names.NUMBERED: "numbered"}, {names.GPU: "2"}),
+    "counted": ({}, {names.GPU: "2"}),
+    "static": (
+        {names.GPU_PRODUCT: A100, names.MIG_STRATEGY: "mixed"},
+        {MIG: "2", names.mig_resource("1g.10gb"): "2"},
+    ),
+    "dynamic": (
+        {names.MIG_DYNAMIC: "true", names.GPU_PRODUCT: A100, names.GPU_COUNT: "2"},
+        {},
+    ),
+}  # fmt: skip
+#: A degraded pod, as our own webhook leaves it.
+DEGRADED: Final = {
+    names.ORIGINAL: RECORD % '"1"',
+    names.FALLBACK: "2g.20gb->1g.10gb",
+}
+
+
+# --- the world ----------------------------------------------------------------------------------
+
+
+def node_json(kind: str, said: Json, offered: Json) -> Json:
+    labels, offers = KINDS[kind]
+    allocatable = {"cpu": "8", "memory": "8Gi", "pods": "99", **offers, **offered}
+    return {
+        "metadata": {
+            "name": kind,
+            "uid": kind,
+            "labels": {**labels, **said},
+            "annotations": dict(said),
+        },
+        "status": {"allocatable": allocatable},
+    }
+
+
+def pods(said: Json, amounts: Json, env: list[Json]) -> Iterator[Json]:
+    """Pods that wait or run, ours and another's, packed, mapped and degraded, all saying this."""
+    slices = {names.mig_resource("1g.10gb"): "1"}
+    on_map, bound = {names.MAP: "0=numbered:0\n1=counted:0"}, {names.DECISION: "d-1"}
+    local = {**on_map, names.CUDA_MODE: "local"}
+    shapes: list[tuple[str, str, str, Json, Json]] = [
+        ("whole-0", "", "", {}, {names.GPU: "1"}),
+        ("web-x", "", "Deployment/web@r1", {}, {MIG: "1"}),
+        ("mapped-0", "", "", on_map, {}),
+        ("local-7", "", "", local, {names.GPU: "1"}),
+        ("on-numbered", "numbered", "", bound, {names.GPU: "1"}),
+        ("mapped-1", "counted", "", {**on_map, **bound}, {}),
+        ("web-y", "static", "Deployment/web@r1", {**bound, **DEGRADED}, slices),
+        ("web-z", "dynamic", "StatefulSet/web", {**bound, **DEGRADED}, slices),
+    ]
+    for name, at, owner, written, requests in shapes:
+        asked = container(requests={**requests, **amounts}, env=env)
+        given = {**written, **said}
+        yield pod_json(
+            name, node=at, owner=owner, labels=said, annotations=given, containers=[asked]
+        )
+    asked = container(requests={names.GPU: "1", **amounts}, env=env)
+    yield pod_json("other-0", scheduler="other", annotations=said, containers=[asked])
+
+
+class Home:
+    """A cluster of every kind of node, in which one object after the other is tried."""
+
+    def __init__(self, said: Json | None = None, offered: Json | None = None) -> None:
+        self.cluster = Cluster()
+        self.promises = Promises()
+        self.history = History(Timings())
+        self.tickets = Tickets()
+        for kind in KINDS:
+            raw = msgspec.json.encode(node_json(kind, said or {}, offered or {}))
+            found = objects.read_node(raw)
+            assert len(found.indexes) <= limits.NODE_GPUS_MAX
+            self.cluster.see_node(found)
+
+    def live(self, body: Json) -> Pod:
+        """A pod's whole life: it is read, seen, decided, told, admitted, moved, remembered."""
+        pod = objects.read_pod(msgspec.json.encode(body))
+        self.cluster.see_pod(pod)
+        self.promises.hear(ev.PodSeen(pod), 1.0)
+        assert len(joint.wanted(pod)) <= 2 * limits.POD_DEVICES_MAX
+        self._decided(pod)
+        self._moved(pod)
+        self._admitted(body, pod, "ours" if pod.scheduler_name == names.SCHEDULER_NAME else "any")
+        for name in {pod.node_name} & KINDS.keys():
+            over_committed(self.cluster.books[name])
+        self.cluster.indexes_held(pod.workload)
+        self.cluster.lose_pod(pod.uid)
+        self.promises.hear(ev.PodVanished(pod.uid), 1.0)
+        return pod
+
+    def admit(self, body: Json) -> None:
+        """What one pod gets at its admission."""
+        self._admitted(body, objects.read_pod(msgspec.json.encode(body)), "ours")
+
+    def _decided(self, pod: Pod) -> None:
+        if pod.node_name:
+            return
+        decision = decide(self.cluster, pod, ANYBODY)
+        explain(decision)
+        if isinstance(decision, Placement):
+            mapped.environment(pod, decision.devices)
+        as_a_whole(self.cluster, [pod, pod], ANYBODY)
+        still_refuses(self.cluster, ANYBODY, pod, "dynamic")
+
+    def _moved(self, pod: Pod) -> None:
+        self.history.recall(pod)
+        self.history.note_crashes(pod)
+        self.history.hindrance(pod, 1.0)
+        self.tickets.see_pod(pod)
+        match_of(pod)
+        as_asked(pod)
+        restore.kind_of(pod)
+        restore.restorable(self.cluster, self.promises, (), pod, ANYBODY)
+        try:
+            terms, _ = terms_of(self.cluster, rescue.asked(pod), RULES.ladders, (), frozenset())
+        except TermsError:
+            return
+        rescue.rescuable(self.cluster, self.promises, (), pod, terms, ANYBODY)
+
+    def _admitted(self, body: Json, pod: Pod, scope: Scope) -> None:
+        admission = admit(self.cluster, self.promises, (), pod, scope, RULES)
+        if admission.is_promised:
+            echo(self.promises, admission, "r-0", 1.0)
+            keep(self.promises, admission, "r-1", 1.0)
+            self.promises.end(pod.uid)
+            self.promises.expire(100.0)
+        kinds = {"numbered": NodeKind("numbered", "numbered")}
+        for answer in (Answer(node_kinds=kinds), admission.answer):
+            case = Case(body, Request(namespace="team", scope=scope), Config())
+            patch = case.outcome(answer).patch
+            assert len(msgspec.json.encode(patch)) <= PATCH_MAX
+
+
+#: What a node is asked by: one of each way to take a device.
+NEIGHBOURS: Final = tuple(pods({}, {}, []))[:5]
+
+
+# --- the properties -----------------------------------------------------------------------------
+
+
+def test_every_name_is_among_the_keys() -> None:
+    """By the sources: what this module does not find, it does not try."""
+    constants = {name: value for name, value in vars(names).items() if name.isupper()}
+    listed = {value for value in constants.values() if isinstance(value, str)}
+    listed |= {one for value in constants.values() if isinstance(value, tuple) for one in value}
+    assert listed <= set(KEYS)
+    assert {names.MOVE, names.TIER_NODES, names.ORIGINAL, names.UNUSABLE_DEVICES} <= listed
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_no_annotation_or_label_of_a_pod_is_too_much(key: str) -> None:
+    home = Home()
+    for text in TEXTS:
+        for body in pods({key: text}, {}, []):
+            home.live(body)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_no_annotation_or_label_of_a_node_is_too_much(key: str) -> None:
+    for text in TEXTS:
+        home = Home(said={key: text})
+        for body in NEIGHBOURS:
+            home.live(body)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_no_amount_of_a_pod_is_too_much(key: str) -> None:
+    home = Home()
+    for amount in AMOUNTS:
+        for body in pods({}, {key: amount}, []):
+            home.live(body)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_no_amount_that_is_held_is_too_much_for_the_next_pod(key: str) -> None:
+    """Anybody can write a node into a pod: no scheduler and no kubelet is asked before."""
+    for amount in AMOUNTS:
+        home = Home()
+        for body in pods({}, {key: amount}, []):
+            home.cluster.see_pod(objects.read_pod(msgspec.json.encode(body)))
+        for body in NEIGHBOURS[:4]:
+            home.live(body)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_no_amount_of_a_node_is_too_much(key: str) -> None:
+    for amount in AMOUNTS:
+        home = Home(offered={key: amount})
+        for body in NEIGHBOURS:
+            home.live(body)
+
+
+def test_no_variable_of_a_container_is_too_much() -> None:
+    home = Home()
+    for text in TEXTS:
+        path = f"metadata.annotations['{names.CUDA_VISIBLE_DEVICES}{text}']"
+        for entry in ({"value": text}, {"valueFrom": {"fieldRef": {"fieldPath": path}}}):
+            for body in pods({}, {}, [{"name": names.CUDA_ENV, **entry}]):
+                home.live(body)
+
+
+def test_no_word_of_a_namespace_is_too_much() -> None:
+    home = Home()
+    bodies = list(pods({}, {}, []))
+    for key, text in itertools.product(KEYS, TEXTS):
+        said = {"metadata": {"name": "team", "labels": {key: text}, "annotations": {key: text}}}
+        home.cluster.see_namespace(objects.read_namespace(msgspec.json.encode(said)))
+        home.admit(bodies[1])
+
+
+@pytest.mark.parametrize("name", ["whole-" + DIGITS, "w-" + INT64, "w-\u0663", "-", "w-00"])
+def test_no_name_of_a_pod_is_too_much(name: str) -> None:
+    home = Home()
+    for body in pods({}, {}, []):
+        home.live({**body, "metadata": {**body["metadata"], "name": name}})
+
+
+def test_no_quota_is_too_much() -> None:
+    home = Home()
+    for amount in AMOUNTS:
+        hard = {"requests." + MIG: amount}
+        body = {
+            "metadata": {"namespace": "team", "name": "q"},
+            "spec": {"hard": hard},
+            "status": {"used": hard},
+        }
+        event = quotas.quota_event(msgspec.json.encode(body), False)
+        assert isinstance(event, ev.QuotaSeen)
+        home.cluster.quotas.see(event.quota)
+        for one in NEIGHBOURS:
+            home.live(one)
+
+
+PLACES: Final = (
+    *("metadata.labels.K", "metadata.annotations.K", "metadata.deletionTimestamp"),
+    *("metadata.ownerReferences", "metadata.managedFields", "metadata.labels"),
+    *("spec.containers", "spec.priority", "spec.nodeSelector", "spec.affinity", "spec.overhead"),
+    *("spec.resources", "spec.schedulingGates", "spec.tolerations", "spec.initContainers"),
+    *("status.phase", "status.conditions", "status.containerStatuses", "status.allocatable"),
+    *("status.allocatedResources", "spec.taints", "spec.unschedulable", "spec", "status"),
+)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: value[:8].decode() + str(len(value)))
+def test_nothing_that_json_can_hold_keeps_an_object_from_being_known(
+    place: str, value: bytes
+) -> None:
+    """It is seen with its name and its node, or as it is: it never ends what reads it."""
+    pod = next(pods({}, {}, []))
+    for body, read in (
+        ({**pod, "spec": {**pod["spec"], "nodeName": "n7"}}, objects.read_pod),
+        (node_json("counted", {}, {}), objects.read_node),
+    ):
+        raw = _with(body, place.split("."), value)
+        found = read(raw)
+        assert found.name in (pod["metadata"]["name"], "counted")
+        if isinstance(found, Pod) and place != "spec":
+            assert found.node_name == "n7"
+
+
+def _with(body: Json, path: list[str], value: bytes) -> bytes:
+    """The object as JSON, with the value at a path."""
+    changed = msgspec.json.decode(msgspec.json.encode(body))
+    at: Any = changed
+    for step in path[:-1]:
+        at = at.setdefault(step, {})
+    at[path[-1]] = "HERE"
+    return msgspec.json.encode(changed).replace(b'"HERE"', value)
+
+
+@settings(max_examples=60)
+@given(
+    st.dictionaries(st.sampled_from(KEYS), st.sampled_from(TEXTS), max_size=6),
+    st.dictionaries(st.sampled_from(KEYS), st.sampled_from(AMOUNTS), max_size=3),
+    st.dictionaries(st.sampled_from(KEYS), st.sampled_from(TEXTS), max_size=6),
+    st.dictionaries(st.sampled_from(KEYS), st.sampled_from(AMOUNTS), max_size=3),
+)
+def test_several_of_them_together_are_not_too_much(
+    said: Json, amounts: Json, of_nodes: Json, offered: Json
+) -> None:
+    home = Home(of_nodes, offered)
+    for body in pods(said, amounts, []):
+        home.live(body)

@@ -1,0 +1,334 @@
+"""What one object makes us fail at stays with that object; only broken books end the process."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+import structlog
+
+from scheduler.containment import Containment, identity, uncontained
+from scheduler.decide.cycle import decide
+from scheduler.decide.decision import Decision
+from scheduler.decide.view import Profile
+from scheduler.model.pod import Pod, Unread
+from scheduler.model.reason import Code
+from scheduler.moves import Still
+from scheduler.state import event as ev
+from scheduler.state.broken import BrokenBooks
+from scheduler.state.cluster import Cluster
+from scheduler.watch import objects
+from tests.builders import GPU, dynamic, node, pod, pod_json
+from tests.unit.loop.stage import Stage, playing
+
+TWO_GPUS = ev.NodeSeen(node(gpus=2, numbered=True))
+ID = re.compile(r"internal error ([0-9a-f]{8}) ")
+
+
+class Boom(Exception):
+    """What a bug of ours raises."""
+
+
+def failing_at(
+    *names: str, problem: Exception | None = None
+) -> Callable[[Cluster, Pod, Profile], Decision]:
+    """Decides as always, and fails at pods of these names."""
+
+    def decider(view: Cluster, newcomer: Pod, profile: Profile) -> Decision:
+        if newcomer.name in names:
+            raise problem or Boom("no such thing")
+        return decide(view, newcomer, profile)
+
+    return decider
+
+
+def errors(stage: Stage, part: str) -> float:
+    return stage.sample("gpu_scheduler_internal_errors_total", part=part)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        pytest.param(Boom("no such thing"), id="any"),
+        pytest.param(AssertionError("ours"), id="an-assertion-of-ours"),
+        pytest.param(RecursionError(), id="recursion"),
+        pytest.param(MemoryError(), id="memory"),
+    ],
+)
+async def test_a_pod_at_which_we_fail_waits_with_a_reason_and_the_others_go_on(
+    problem: Exception,
+) -> None:
+    stage = Stage(decider=failing_at("bad", problem=problem))
+    async with playing(stage):
+        stage.sync()
+        stage.see(TWO_GPUS, ev.PodSeen(pod("bad", gpus=1)), ev.PodSeen(pod("good", gpus=1)))
+
+        assert (await stage.binder.next()).pod.name == "good"
+        name, reason, text = await stage.recorder.next()
+        assert (name, reason) == ("bad", "SchedulerError")
+        assert ID.search(text)
+        assert errors(stage, "decision") == 1
+        assert stage.sample("gpu_scheduler_rejections_total", code=Code.INTERNAL.name) == 1
+
+
+async def test_the_condition_and_the_log_have_one_id_for_one_problem() -> None:
+    stage = Stage(decider=failing_at("bad"))
+    with structlog.testing.capture_logs() as lines:
+        async with playing(stage):
+            stage.sync()
+            stage.see(TWO_GPUS, ev.PodSeen(pod("bad", gpus=1)))
+            await stage.recorder.next()
+            stage.pass_time(2)
+            await stage.recorder.next()
+
+    said = {text for _, what, text in stage.recorder.said if what == "SchedulerError"}
+    [number] = {found[1] for text in said if (found := ID.search(text))}
+    told = [line for line in lines if line["event"] == f"internal error {number}"]
+    assert [bool(line["exc_info"]) for line in told] == [True, False], "one traceback is enough"
+    assert told[0]["about"] == "team/bad"
+
+
+async def test_it_is_tried_again_after_a_pause_and_at_once_when_it_changes() -> None:
+    stage = Stage(decider=failing_at("bad"))
+    async with playing(stage):
+        stage.sync()
+        stage.see(TWO_GPUS, ev.PodSeen(pod("bad", gpus=1)))
+        await stage.recorder.next()
+        await stage.quiet()
+        assert errors(stage, "decision") == 1
+        assert stage.loop.queue.sizes()["backoff"] == 1
+
+        stage.pass_time(1)
+        await stage.recorder.next()
+        assert errors(stage, "decision") == 2
+
+        stage.see(ev.PodSeen(pod("bad", gpus=1, labels={"x": "y"})))
+        await stage.recorder.next()
+        assert errors(stage, "decision") == 3
+
+
+async def test_one_that_is_mended_is_placed() -> None:
+    failing: list[str] = ["bad"]
+    stage = Stage(
+        decider=lambda *asked: failing_at(*failing)(*asked),
+    )
+    async with playing(stage):
+        stage.sync()
+        stage.see(TWO_GPUS, ev.PodSeen(pod("bad", gpus=1)))
+        await stage.recorder.next()
+        failing.clear()
+        stage.pass_time(1)
+
+        assert (await stage.binder.next()).pod.name == "bad"
+
+
+async def test_pods_that_are_looked_at_together_are_looked_at_one_by_one_where_that_fails(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: Any) -> None:
+        raise Boom
+
+    monkeypatch.setattr("scheduler.loop.as_a_whole", fail)
+    stage = Stage()
+    async with playing(stage):
+        stage.sync()
+        stage.see(
+            ev.NodeSeen(dynamic(mig={"1g.10gb": 2})),
+            ev.PodSeen(pod("a", mig={"1g.10gb": 1})),
+            ev.PodSeen(pod("b", mig={"1g.10gb": 1})),
+        )
+        assert {(await stage.binder.next()).pod.name for _ in range(2)} == {"a", "b"}
+        assert errors(stage, "decision") >= 1
+
+
+async def test_broken_books_end_the_process() -> None:
+    stage = Stage(decider=failing_at("bad", problem=BrokenBooks("node n1 has gone mad")))
+    stage.sync()
+    stage.see(TWO_GPUS, ev.PodSeen(pod("bad", gpus=1)))
+
+    with pytest.raises(BrokenBooks, match="gone mad"):
+        async with asyncio.timeout(10):
+            await stage.loop.run()
+
+
+# --- events -----------------------------------------------------------------------------------
+
+
+class Deaf(Still):
+    """Moves that fail at everything."""
+
+    def hear(self, event: ev.Event, acts: Callable[[], bool]) -> list[ev.Change]:
+        raise Boom
+
+    def tick(self) -> list[ev.Change]:
+        raise Boom
+
+
+async def test_moves_that_fail_keep_nobody_from_being_placed() -> None:
+    stage = Stage(moves=lambda *_: Deaf())
+    async with playing(stage):
+        stage.sync()
+        stage.see(TWO_GPUS, ev.PodSeen(pod("a", gpus=1)))
+        assert (await stage.binder.next()).pod.name == "a"
+        stage.pass_time(2)
+        await stage.quiet()
+        assert errors(stage, "event") == 2
+        assert errors(stage, "tick") == 1
+
+
+def failing_fold(monkeypatch: pytest.MonkeyPatch, is_bad: Callable[[Pod], bool]) -> None:
+    """The books fail at a pod until nothing of it is left that somebody wrote."""
+    see = Cluster.see_pod
+
+    def see_pod(self: Cluster, seen: Pod) -> list[ev.Change]:
+        changes = see(self, seen)
+        if is_bad(seen):
+            raise Boom
+        return changes
+
+    monkeypatch.setattr(Cluster, "see_pod", see_pod)
+
+
+@pytest.mark.parametrize("is_listed", [True, False], ids=["in-a-list", "alone"])
+async def test_a_pod_that_the_books_fail_at_closes_its_node_and_no_other(
+    monkeypatch: pytest.MonkeyPatch, is_listed: bool
+) -> None:
+    failing_fold(monkeypatch, lambda one: one.name == "bad" and not one.unread)
+    bad, waits = pod("bad", gpus=1, node="n1", scheduler="other"), pod("waits", gpus=1)
+    stage = Stage()
+    async with playing(stage):
+        stage.sync()
+        stage.see(ev.NodesListed((node(gpus=2, numbered=True), node("n2", gpus=1, numbered=True))))
+        stage.see(*([ev.PodsListed((bad, waits))] if is_listed else map(ev.PodSeen, (bad, waits))))
+
+        assert (await stage.binder.next()).node_name == "n2"
+        assert errors(stage, "event") == 1
+        assert stage.loop.cluster.books["n1"].unread == 1
+
+
+async def test_books_that_fail_at_a_bare_pod_are_broken_and_say_what_to_delete(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    failing_fold(monkeypatch, lambda one: one.name == "bad")
+    stage = Stage()
+    stage.see(ev.PodSeen(pod("bad", uid="u1")))
+
+    with pytest.raises(BrokenBooks, match=r"delete pod team/bad \(uid u1\)"):
+        async with asyncio.timeout(10):
+            await stage.loop.run()
+
+
+# --- objects that cannot be read --------------------------------------------------------------
+
+
+def unreadable(name: str, **wishes: Any) -> Pod:
+    """A pod with a request that is no quantity."""
+    body = pod_json(name, **wishes)
+    body["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "many"}
+    return objects.read_pod(msgspec.json.encode(body))
+
+
+async def test_an_unreadable_pod_waits_with_the_sentence() -> None:
+    stage = Stage()
+    async with playing(stage):
+        stage.sync()
+        stage.see(TWO_GPUS, ev.PodSeen(unreadable("odd")))
+
+        name, reason, text = await stage.recorder.next()
+        assert (name, reason) == ("odd", "Unschedulable")
+        assert "unreadable: 'many' is not a quantity" in text
+
+
+async def test_a_placed_pod_with_unreadable_requests_closes_its_node_until_it_can_be_read() -> None:
+    stage = Stage()
+    async with playing(stage):
+        stage.sync()
+        stage.see(TWO_GPUS, ev.PodSeen(unreadable("odd", node="n1", scheduler="other")))
+        stage.see(ev.PodSeen(pod("a", gpus=1)), ev.PodSeen(pod("b", requests={"cpu": "1"})))
+        for _ in range(2):
+            *_, text = await stage.recorder.next()
+            assert "1 node(s) run a pod whose requests cannot be read" in text
+        assert stage.sample("gpu_scheduler_unreadable_objects_total", kind="pods") == 1
+
+        stage.pass_time(1)
+        stage.see(ev.PodSeen(pod("odd", gpus=1, node="n1", scheduler="other")))
+        await stage.quiet()
+        stage.pass_time(9)
+        assert (await stage.binder.next()).node_name == "n1"
+
+
+async def test_the_leader_says_on_the_object_what_cannot_be_read() -> None:
+    stage = Stage()
+    async with playing(stage):
+        stage.sync()
+        stage.see(ev.NodeSeen(node(gpus=300, numbered=True)))
+        stage.see(ev.PodSeen(unreadable("odd", node="n1", scheduler="other")))
+        await stage.quiet()
+        stage.pass_time(2)
+        await stage.quiet()
+        stage.pass_time(2)
+        await stage.quiet()
+
+    said = [(name, what) for name, what, _ in stage.recorder.said]
+    assert said.count(("n1", "NodeUnreadable")) == 1
+    assert said.count(("odd", "PodUnreadable")) == 1
+
+
+def test_what_is_unread_is_part_of_a_pods_kind() -> None:
+    """Else an unreadable pod's answer would be given to those that can be read."""
+    plain = pod("a")
+    odd = msgspec.structs.replace(plain, unread=Unread(rest="x"))
+
+    assert plain.kind != odd.kind
+    assert plain.wishes() != odd.wishes()
+
+
+# --- the containment itself --------------------------------------------------------------------
+
+
+def test_a_problem_keeps_its_id_and_another_pods_is_another() -> None:
+    def raised(text: str) -> Exception:
+        try:
+            raise Boom(text)
+        except Boom as problem:
+            return problem
+
+    assert identity("team/a", raised("1")) == identity("team/a", raised("2"))
+    assert identity("team/a", raised("1")) != identity("team/b", raised("1"))
+
+
+def test_cancellation_is_no_problem_to_contain() -> None:
+    contain = Containment(lambda part: None)
+
+    with pytest.raises(asyncio.CancelledError), contain("tick", "x"):
+        raise asyncio.CancelledError
+
+
+def test_without_a_containment_every_fault_is_seen() -> None:
+    with pytest.raises(Boom), uncontained("move", "x"):
+        raise Boom
+
+
+def test_the_gpus_of_a_pod_at_which_placing_failed_are_free_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage()
+    stage.see(TWO_GPUS, ev.PodSeen(pod("a", gpus=1)))
+
+    def fail(*_: Any) -> None:
+        raise Boom
+
+    monkeypatch.setattr(stage.binder, "start", fail)
+    stage.sync()
+
+    async def play() -> None:
+        async with playing(stage):
+            await stage.recorder.next()
+
+    asyncio.run(play())
+    assert stage.loop.cluster.books["n1"].free(GPU) == 2
+    assert stage.loop.cluster.assumed == {}
