@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from scheduler.containment import Contain, uncontained
 from scheduler.decide.admit import Rules, admit, keep
 from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement
@@ -78,7 +79,9 @@ class World:
         timings: Timings = TIMINGS,
         mode: str = "on",
         rules: Rules = RULES,
+        contain: Contain = uncontained,
     ) -> None:
+        self.contain = contain
         self.now = START_S
         self.nodes = {node.name: node for node in nodes}
         self.pods: dict[str, Pod] = {}
@@ -110,6 +113,7 @@ class World:
             self.looked_up.append,
             lambda: self.now,
             self._fresh,
+            self.contain,
         )
         self.deliver(ev.NodesListed(tuple(self.nodes.values())))
         self.deliver(ev.TicketsListed(tuple(self.stored.values())))

@@ -84,15 +84,15 @@ class Code(enum.Enum):
         (Cause.ADMISSION,),
     )
     UNREADABLE = (
-        "a part of the pod cannot be read, or asks for more than anybody has (docs/limits.md)",
+        "a part of the pod cannot be read, or is beyond its bound (docs/limits.md)",
         (Cause.POD,),
     )
     NODE_UNREADABLE = (
-        "the node, or a pod on it, cannot be read, or says what cannot be (docs/limits.md)",
+        "the node or a pod on it cannot be read, or is beyond its bound (docs/limits.md)",
         (Cause.NODE, Cause.FREED, Cause.DEVICES),
     )
     INTERNAL = (
-        "the scheduler failed at this pod; its log says more under the id in the sentence",
+        "the scheduler raised an exception at this pod; its log has it under the id in the sentence",
         (Cause.POD, Cause.PAUSE),
     )
     UNSUPPORTED = ("the pod uses a field that this scheduler does not implement", (Cause.POD,))

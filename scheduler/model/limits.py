@@ -61,7 +61,7 @@ DIGITS_OF_A_FILE_MAX: Final = 1_000
 
 _WAITS: Final = "the pod waits with the reason `UNREADABLE`, which names the resource"
 _MAP_WAITS: Final = "the pod waits with the reason `MAP_INVALID`; the webhook denies it"
-_CLOSED: Final = "the node's GPUs are given to nobody (`NODE_UNREADABLE`), with an event on it"
+_CLOSED: Final = "no pod gets the node's GPUs (`NODE_UNREADABLE`); the node gets an event"
 _NO_RECORD: Final = "the record counts as none: the pod is not moved because of it"
 
 TABLE: Final = (

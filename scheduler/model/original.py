@@ -85,7 +85,7 @@ def _record(text: str) -> dict[str, dict[str, int]]:
         return {}
     try:
         record = {name: _devices(one) for name, one in _SIDES_OF.decode(text).items()}
-    except (msgspec.MsgspecError, UnicodeError, RecursionError, QuantityError):
+    except (msgspec.MsgspecError, UnicodeError, QuantityError):
         return {}
     counts = (count for devices in record.values() for count in devices.values())
     return record if all(count <= limits.POD_DEVICES_MAX for count in counts) else {}

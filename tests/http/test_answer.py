@@ -19,6 +19,7 @@ from scheduler.model import names
 from scheduler.model.admission import PATH, Answer, Rewrite
 from scheduler.model.ladder import parse_ladder
 from scheduler.state import event as ev
+from scheduler.state.promise import Promises
 from scheduler.state.repair import Pulse
 from tests.builders import MIG_1G, MIG_2G, Wishes, node, pod_json
 from tests.unit.loop.stage import Stage, playing
@@ -265,3 +266,32 @@ async def test_a_webhook_that_says_it_serves_and_one_that_asks_are_both_heard(
     await asyncio.gather(serving, return_exceptions=True)
 
     assert (pulse.stretch, pulse.is_proved) == (1, True)
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["at-once", "after-a-wait"])
+async def test_a_pod_at_which_we_fail_is_left_as_asked_and_the_next_is_answered(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch, waits: bool
+) -> None:
+    """The id in the log is for whoever reports it; the API server waits for an answer."""
+    if waits:
+        monkeypatch.setattr(Promises, "has_room", lambda self, namespace: False)
+        monkeypatch.setattr(Answerer, "_room", lambda *_: asyncio.sleep(0, result=True))
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise AssertionError("ours")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("scheduler.answer.keep" if waits else "scheduler.answer.admit", fail)
+        assert await asking.ask("bad-") == Answer()
+
+    monkeypatch.undo()
+    assert (await asking.ask("good-")).reservation is not None
+    errors = asking.stage.sample("gpu_scheduler_internal_errors_total", part="admission")
+    assert errors == 1
+
+
+@pytest.mark.parametrize("amount", [2**63 - 1, 60_000_000])
+async def test_a_pod_that_asks_for_more_than_is_read_is_left_as_asked(
+    asking: Asking, amount: int
+) -> None:
+    assert (await asking.ask(mig={"2g.20gb": amount})).rewrites == ()

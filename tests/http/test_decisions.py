@@ -162,6 +162,16 @@ async def test_the_latest_decisions_come_newest_first_and_no_more_than_asked_for
     [
         pytest.param("/decisions?limit=0", 400, "limit: expected a number from 1 to 1000", id="0"),
         pytest.param("/decisions?limit=x", 400, "limit: expected a number", id="no-number"),
+        pytest.param(
+            "/decisions?limit=" + "9" * 5_000, 400, "limit: expected a number", id="digits"
+        ),
+        pytest.param("/decisions?limit=%D9%A3", 400, "limit: expected a number", id="arabic"),
+        pytest.param(
+            "/snapshot?next=a/b&wait=" + "9" * 5_000,
+            400,
+            "wait: expected a number",
+            id="wait-digits",
+        ),
         pytest.param("/snapshot?next=a/b&wait=-1", 400, "wait: expected a number", id="wait"),
         pytest.param("/", 404, "try /decisions", id="nothing-there"),
         pytest.param("/snapshot?next=team/x&wait=1", 404, "no decision about team/x", id="in-vain"),

@@ -26,6 +26,38 @@ POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n"
             id="a-bad-quantity",
         ),
         pytest.param(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n"
+            "spec: {replicas: 99999999, template: {spec: {containers: [{name: c}]}}}",
+            "stdin:document 1 (Deployment d): spec.replicas: 99999999 is not a number of pods;"
+            " write 0 to 100000",
+            id="more-replicas-than-are-read",
+        ),
+        pytest.param(
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {replicas: 0x"
+            + "f" * 9_000
+            + "}",
+            "stdin:document 1: line 4 of the file is not valid YAML: a number of more than 1000",
+            id="a-number-that-cannot-be-written-out",
+        ),
+        pytest.param(
+            "[" * 5_000,
+            "stdin:document 1",
+            id="nested-without-end",
+        ),
+        pytest.param(
+            POD + "spec: " + "{a: " * 150 + "1" + "}" * 150,
+            "stdin:document 1: is nested deeper than 100 levels",
+            id="nested-deeply",
+        ),
+        pytest.param(
+            '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a"},"spec":'
+            + '{"a":' * 5_000
+            + "1"
+            + "}" * 5_001,
+            "stdin:document 1: is nested deeper than 100 levels",
+            id="json-nested-without-end",
+        ),
+        pytest.param(
             POD + "spec: {overhead: {cpu: 1x}, containers: [{name: c}]}",
             "stdin:document 1 (Pod a): spec.overhead[cpu]: '1x' is not a quantity",
             id="a-bad-overhead",

@@ -160,3 +160,31 @@ def test_a_long_map_is_denied_with_its_last_line() -> None:
 
     assert denial is not None
     assert "line 7601" in denial.message
+
+
+@pytest.mark.parametrize("count", ["1025", "2000000000", str(2**63 - 1), "9" * 5_000])
+def test_a_pod_that_requests_more_gpus_than_are_read_is_denied(count: str) -> None:
+    """In mode local an entry of the variable would have a number for each of them."""
+    asks = container(resources={"limits": {names.GPU: count}})
+    body = pod(asks, name="bomb-7", map_text=MAP, annotations={names.CUDA_MODE: "local"})
+
+    denial = run(body).denial
+    assert denial is not None
+    assert "nvidia.com/gpu, at most 1024 are read" in denial.message
+
+
+def test_a_pod_whose_environment_would_not_be_stored_is_denied() -> None:
+    line = "0=gpu-a:" + ",".join(str(10**8 + number) for number in range(256))
+    body = pod(*(container(f"c{number}") for number in range(500)), name="w-0", map_text=line)
+
+    denial = run(body).denial
+    assert denial is not None
+    assert "CUDA_VISIBLE_DEVICES of 500 containers would take" in denial.message
+
+
+@pytest.mark.parametrize("record", ["[" * 10_000, "9" * 5_000, "{" + " " * 70_000 + "}"])
+def test_a_record_that_cannot_be_read_is_none(record: str) -> None:
+    said = {names.ORIGINAL: record, names.FALLBACK: "2g.20gb->1g.10gb"}
+    body = pod(container(resources={"limits": {"nvidia.com/mig-2g.20gb": "1"}}), annotations=said)
+
+    assert run(body, None).denial is None

@@ -114,6 +114,13 @@ def test_a_body_that_is_no_review_is_refused_with_one_line(content: bytes) -> No
     assert str(caught.value).isprintable()
 
 
+def test_an_object_that_is_no_utf_8_is_refused_like_any_other_bytes() -> None:
+    content = body(object="OBJECT").replace(b'"OBJECT"', b'{"metadata":{"name":"\xff\xfe"}}')
+
+    with pytest.raises(Malformed, match="cannot be read as JSON"):
+        new_pod(decode(content))
+
+
 def test_an_object_nested_without_end_is_refused() -> None:
     """Reading it must not take the process down."""
     depth = 100_000

@@ -1,0 +1,205 @@
+"""The bounds: one table in code and page, and what is said of what is beyond them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scheduler.model import limits
+from scheduler.model.device import parse_devices
+from scheduler.model.failed import failed_gpus, flaw
+from scheduler.model.gpumap import MapError, parse
+from scheduler.model.gpumemory import GpuMemoryError, wanted_of
+from scheduler.model.ladder import LadderError, parse_ladder
+from scheduler.model.limits import TABLE
+from scheduler.model.migconfig import MigConfigError, parse_config
+from scheduler.model.number import whole
+from scheduler.model.original import as_asked
+from scheduler.model.quantity import QuantityError, value
+from scheduler.model.reading import shallow
+from scheduler.model.ticket import attempt_of, is_name
+from scheduler.model.where import ANYWHERE, parse_where
+from tests.builders import ANYBODY, cluster, dynamic, node, placed, pod, refused
+from tools.limits import PAGE, render
+
+DIGITS = "9" * 5_000
+UNUSABLE = "gpu-scheduler.io/unusable-devices"
+
+
+def test_every_bound_stands_in_the_table_with_its_value() -> None:
+    constants = {name: most for name, most in vars(limits).items() if name.endswith("_MAX")}
+
+    assert {one.name: one.most for one in TABLE} == constants
+    assert all(one.source and one.beyond and one.why for one in TABLE)
+
+
+def test_the_page_is_the_table() -> None:
+    """Run `python -m tools.limits` after a change of the bounds."""
+    assert PAGE.read_text(encoding="utf-8") == render()
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0", 0),
+        ("64", 64),
+        ("007", None),
+        ("65", None),
+        ("-1", None),
+        ("+1", None),
+        ("1_0", None),
+        ("", None),
+        (" 1", None),
+        ("\u0663", None),
+        ("\u00b2", None),
+        (DIGITS, None),
+    ],
+)
+def test_a_number_is_read_up_to_its_bound(text: str, number: int | None) -> None:
+    assert whole(text, 64) == number
+
+
+@pytest.mark.parametrize(
+    ("name", "attempt", "is_one"),
+    [
+        ("restore-3-5f2a", 3, True),
+        ("rescue-999999-0", 999_999, True),
+        ("rescue-1000000-0", 1, False),
+        (f"restore-{DIGITS}-5f2a", 1, False),
+        ("restore-\u0663-5f2a", 1, False),
+        ("a-3-b", 1, False),
+        ("restore-3-" + "a" * 41, 1, False),
+    ],
+)
+def test_a_tickets_name_has_its_form(name: str, attempt: int, is_one: bool) -> None:
+    assert (attempt_of(name), is_name(name)) == (attempt, is_one)
+
+
+def test_nodes_of_a_tier_are_read_up_to_their_bound() -> None:
+    assert parse_where(f"nvidia.com/gpu.memory>={DIGITS}") == ANYWHERE
+    assert parse_where("nvidia.com/gpu.memory>=\u0663") == ANYWHERE
+    assert parse_where("a=b," * 5_000) == ANYWHERE
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        pytest.param(f'{{"app":{{"limits":{{"nvidia.com/mig-2g.20gb":{what}}}}}}}', id=name)
+        for name, what in {
+            "deep": "[" * 10_000 + "]" * 10_000,
+            "digits": DIGITS,
+            "many": "1025",
+            "most": f'"{2**63 - 1}"',
+        }.items()
+    ]
+    + [pytest.param('{"app":{}}' + " " * 70_000, id="long")],
+)
+def test_a_record_beyond_its_bounds_is_none(record: str) -> None:
+    annotations = {
+        "adapter.gpu.turbonomic.ibm.com/original": record,
+        "gpu-webhook.k8s.io/fallback": "2g.20gb->1g.10gb",
+    }
+
+    assert as_asked(pod("p", mig={"1g.10gb": 1}, annotations=annotations)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        pytest.param("1,x", "x is no index from 0 to 255; write for example 1,3", id="a-word"),
+        pytest.param("-1", "-1 is no index", id="below-zero"),
+        pytest.param("256", "256 is no index", id="beyond"),
+        pytest.param(DIGITS, "is no index", id="digits"),
+        pytest.param("0," * 300, "names more than 256 GPUs", id="many"),
+    ],
+)
+def test_failed_gpus_that_cannot_be_read_keep_all_gpus_of_the_node_from_pods(
+    text: str, problem: str
+) -> None:
+    there = node(gpus=4, numbered=True, annotations={UNUSABLE: text})
+
+    assert problem in flaw(there.annotations)
+    assert (failed_gpus(there.annotations), there.indexes) == (frozenset(), ())
+    for wishes in ({"gpus": 1}, {"map": "0=n1:0"}):
+        said = refused(cluster(there), pod("p-0", **wishes)).diagnosis.summary.message
+        assert "1 node(s) whose GPUs say what cannot be" in said
+    assert placed(cluster(there), pod("p", requests={"cpu": "1"})).node_name == "n1"
+
+
+@pytest.mark.parametrize("gpus", [257, 30_000_000])
+def test_a_node_with_more_gpus_than_any_has_gives_none(gpus: int) -> None:
+    numbered, counted = node(gpus=gpus, numbered=True), node("n2", gpus=gpus)
+
+    assert (numbered.indexes, counted.indexes) == ((), ())
+    assert str(gpus) in numbered.gpu_problem
+    refused(cluster(numbered), pod("p", gpus=1))
+    assert placed(cluster(counted), pod("p", gpus=1)).node_name == "n2", "time-slicing counts more"
+
+
+def test_a_pod_that_asks_for_more_than_anybody_has_waits_with_the_sentence() -> None:
+    asks = pod("p", mig={"2g.20gb": 2**63 - 1})
+
+    said = refused(cluster(dynamic()), asks, ANYBODY).diagnosis.summary.message
+    assert "unreadable: it asks for 9223372036854775807 of nvidia.com/mig-2g.20gb" in said
+    assert "at most 1024 are read" in said
+
+
+def test_a_map_has_no_more_devices_on_a_line_than_can_be_written_down() -> None:
+    many = ",".join(map(str, range(256)))
+
+    assert len(parse(f"0=n1:{many}").entries[0].devices) == 256
+    assert parse_devices(f"gpu:{many}") is not None
+    with pytest.raises(MapError, match="line 1: more than 256 devices"):
+        parse(f"0=n1:{many},256")
+
+
+@pytest.mark.parametrize(
+    ("read", "error"),
+    [
+        pytest.param(lambda: parse_ladder("2g.20gb->" * 9_000), LadderError, id="ladder"),
+        pytest.param(
+            lambda: wanted_of({"gpu-scheduler.io/gpu-memory": "a=1Gi," * 9_000}, ["a"]),
+            GpuMemoryError,
+            id="memory",
+        ),
+        pytest.param(lambda: value("1" * 10_001), QuantityError, id="quantity"),
+        pytest.param(lambda: parse_config("x" * 70_000), MigConfigError, id="config"),
+        pytest.param(
+            lambda: parse_config("mig-configs: {a: [{devices: [0x" + "f" * 9_000 + "]}]}"),
+            MigConfigError,
+            id="an-index-that-cannot-be-written-out",
+        ),
+    ],
+)
+def test_a_text_beyond_its_bound_is_refused_with_one_short_line(read: Any, error: Any) -> None:
+    with pytest.raises(error) as caught:
+        read()
+
+    assert len(str(caught.value)) < 400
+    assert "\n" not in str(caught.value)
+
+
+def test_devices_beyond_their_bound_are_unknown() -> None:
+    assert parse_devices("1g.10gb x 1; " * 9_000) is None
+
+
+@pytest.mark.parametrize(
+    "number", [10**4_400, -(10**4_400), 1e308, 2**63], ids=["long", "below", "float", "beyond"]
+)
+def test_a_number_of_json_of_any_length_is_a_quantity(number: float) -> None:
+    assert abs(value(number)) == 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b'{"a": [1, "]}["], "b": 2}', b'{"a": [1, "]}["], "b": 2}'),
+        (b"[[" + b"[" * 200 + b"]" * 200 + b"]]", b"[" * 100 + b"null" + b"]" * 100),
+        (b'"\\"' + b"[" * 200 + b'"', b'"\\"' + b"[" * 200 + b'"'),
+        (b"[" * 200, b"[" * 200),
+    ],
+    ids=["flat", "deep", "in-a-text", "cut-off"],
+)
+def test_what_is_nested_too_deeply_becomes_null(content: bytes, expected: bytes) -> None:
+    assert shallow(content) == expected
