@@ -39,7 +39,7 @@ def uncontained(part: Part, about: str) -> AbstractContextManager[object, bool]:
 
 
 class Containment:
-    """Keeps exceptions from whoever is not concerned; ``count`` is told of each one."""
+    """Ends exceptions in the log; ``count`` gets the part of each one."""
 
     def __init__(self, count: Callable[[Part], None]) -> None:
         self._count = count

@@ -1,7 +1,7 @@
 """Events into the books, so that no object can keep the others out of them.
 
 An object at which folding fails is entered as one that cannot be read: a pod then holds an unknown
-part of its node, and nobody goes to the node. Only where even that fails the books are broken.
+part of its node, and a node takes no pods. Only where even that fails the books are broken.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def about_event(event: ev.Event) -> str:
 
 
 def _bare(pod: Pod, text: str) -> Pod:
-    """The pod without anything that somebody could have written into it."""
+    """The pod without any field that its author writes."""
     return msgspec.structs.replace(
         pod,
         labels={},

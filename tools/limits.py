@@ -16,14 +16,14 @@ HEAD: Final = """\
 Written by `python -m tools.limits` from `scheduler/model/limits.py`; not edited by hand.
 
 Every number, list, depth and text in a pod, a node, a namespace or a review has a bound, which is
-compared before the value is used. What is beyond the bound is refused with one line that says where;
-other pods and nodes are not affected.
+compared before the value is used. What is beyond the bound is refused with one line that says
+where; other pods and nodes are not affected.
 
 """
 
 TAIL: Final = """
 Numbers are ASCII digits only. A pod of which a part cannot be read waits with the reason
-`UNREADABLE`. If it already has a node, it holds an unknown part of that node: no pod is placed there
+`UNREADABLE`. If it already has a node, it holds an unknown part of it: no pod is placed there
 until it is deleted or can be read (`NODE_UNREADABLE`; the pod gets an event `PodUnreadable`). The
 metric `gpu_scheduler_unreadable_objects_total` counts such objects by kind.
 

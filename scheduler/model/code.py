@@ -92,7 +92,7 @@ class Code(enum.Enum):
         (Cause.NODE, Cause.FREED, Cause.DEVICES),
     )
     INTERNAL = (
-        "the scheduler raised an exception at this pod; its log has it under the id in the sentence",
+        "the scheduler raised an exception at this pod; its log has the id in the sentence",
         (Cause.POD, Cause.PAUSE),
     )
     UNSUPPORTED = ("the pod uses a field that this scheduler does not implement", (Cause.POD,))

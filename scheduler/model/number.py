@@ -1,4 +1,4 @@
-"""Whole numbers in texts that anybody may write, read without ever handling more digits than fit.
+"""Whole numbers in foreign texts, read without ever handling more digits than fit.
 
 ``int`` takes time that grows with the square of the digits, refuses more than 4,300 of them by an
 exception, and reads digits of every alphabet. So the digits are looked at before they are counted.

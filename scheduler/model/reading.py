@@ -16,7 +16,7 @@ _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 def shallow(content: bytes) -> bytes:
     """The same JSON with ``null`` in place of what is nested deeper than anything that we read.
 
-    A field that nobody reads (``metadata.managedFields``, say) may be nested as deep as its author
+    A field that is not read (``metadata.managedFields``, say) may be nested as deep as its author
     likes, and a decoder that skips it still goes down all the way.
     """
     kept: list[bytes] = []

@@ -1,7 +1,7 @@
 """What can be known of an object that cannot be read as a whole: who it is, where, and the rest.
 
 One field of an odd type must not hide a pod that holds a GPU. So its parts are read apart: what
-cannot be read is left out and said in ``unread``, and whoever decides treats it as unknown. An
+cannot be read is left out and said in ``unread``, and decisions treat it as unknown. An
 object without a name or an uid is none: whatever sent it is no API server.
 """
 
@@ -59,7 +59,7 @@ def pod(content: bytes, problem: BaseException) -> Pod:
     """What is known of a pod that cannot be read because of the problem; or NoObject."""
     content = shallow(content)
     whole = _read(msgspec.Raw(content), PodWire) if isinstance(problem, RecursionError) else None
-    if whole is not None:  # only what nobody reads was nested too deeply
+    if whole is not None:  # only a field that is not read was nested too deeply
         return to_pod(whole)
     parts, who = _parts(content)
     meta = _read(parts.metadata, Meta) or _meta(parts.metadata, who)
@@ -81,7 +81,7 @@ def pod(content: bytes, problem: BaseException) -> Pod:
 
 
 def node(content: bytes, problem: BaseException) -> Node:
-    """A node that cannot be read: nobody goes there; or NoObject."""
+    """A node that cannot be read: it takes no pods; or NoObject."""
     who = _parts(content)[1]
     return Node(name=who.name, uid=who.uid, unschedulable=True, unread=said(problem))
 
@@ -117,7 +117,7 @@ def _meta(content: msgspec.Raw, who: _Who) -> Meta:
     """Metadata as far as it can be read.
 
     An annotation that is no text reads as an empty one, which no reader of ours takes for an
-    answer: whoever may hold devices by it holds unknown ones (``state/holding``).
+    answer: a pod that may hold devices by it holds unknown ones (``state/holding``).
     """
     fields = _read(content, dict[str, msgspec.Raw]) or {}
     references = _read(fields.get("ownerReferences", _NONE), list[msgspec.Raw]) or []

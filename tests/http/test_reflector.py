@@ -8,13 +8,12 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import msgspec
 import pytest
 from aiohttp import web
 
 from scheduler.state import event as ev
 from scheduler.watch.client import Client
-from scheduler.watch.reflector import Limits, Reflector, Source
+from scheduler.watch.reflector import Limits, Reflector
 from scheduler.watch.sources import NODES, PODS
 from tests.builders import pod, pod_json
 from tests.http.fakeapi import (
@@ -334,156 +333,6 @@ async def test_a_server_that_hangs_up_at_once_does_not_spin_us(
             await api.next(WATCH)
 
         assert loop.time() - started >= 0.15
-
-
-OF_NOBODY = [
-    pytest.param(b"not json\n", id="no-json"),
-    pytest.param(b"<html>503</html>\n", id="a-proxy"),
-    pytest.param(b"\xff\xfe\n", id="no-utf-8"),
-    pytest.param(b'{"type":"ADDED","object":{}}\n', id="no-metadata"),
-    pytest.param(b'{"type":"ADDED","object":{"metadata":{}}}\n', id="no-version"),
-    pytest.param(
-        b'{"type":"ADDED","object":{"metadata":{"resourceVersion":"8"},"spec":{}}}\n', id="no-uid"
-    ),
-    pytest.param(line("CHANGED", at_version(A, "8")), id="an-unknown-type"),
-    pytest.param(b"[" * 10_000 + b"\n", id="endless-lists"),
-    pytest.param(b"7\n", id="a-number"),
-    pytest.param(b'{"type":"ADDED","object":"' + b"x" * 200 + b'"}\n', id="a-text"),
-]
-
-
-@pytest.mark.parametrize("garbage", OF_NOBODY)
-async def test_bytes_of_nobody_are_a_broken_connection_and_everything_is_listed_again(
-    api: FakeApi, client: Client, garbage: bytes
-) -> None:
-    api.script(LIST, reply(listed("7", A)), reply(listed("9", A, B)))
-    api.script(WATCH, Stream(line("ADDED", at_version(B, "8")), garbage), QUIET)
-    async with running(client) as mirror:
-        assert await mirror.next() == ev.PodsListed((pod("a"),))
-        assert await mirror.next() == ev.PodSeen(pod("b"))
-        assert await mirror.next() == ev.PodsListed((pod("a"), pod("b")))
-        assert mirror.relists == [("pods", "unreadable")]
-        assert len(mirror.warnings) == 1
-
-
-NO_LISTS = [
-    pytest.param(text("<html>sign in</html>", 200), id="a-proxy"),
-    pytest.param(text("", 200), id="nothing"),
-    pytest.param(reply({"metadata": {"resourceVersion": "7"}}), id="no-items"),
-    pytest.param(reply({"metadata": {}, "items": []}), id="no-version"),
-    pytest.param(reply({"metadata": {"resourceVersion": "7"}, "items": {}}), id="items-no-list"),
-    pytest.param(reply(listed("7", {"metadata": {}})), id="an-item-without-a-name"),
-    pytest.param(reply(status_body(200, "OK")), id="a-status"),
-    pytest.param(text("[" * 10_000, 200), id="endless-lists"),
-]
-
-
-@pytest.mark.parametrize("answer", NO_LISTS)
-async def test_what_is_no_list_is_asked_for_again_and_nothing_is_delivered(
-    api: FakeApi, client: Client, answer: Answer
-) -> None:
-    """A list that seems empty would free every GPU of the cluster."""
-    api.script(LIST, answer, reply(listed("9", A)))
-    api.script(WATCH, QUIET)
-    async with running(client) as mirror:
-        assert await mirror.next() == ev.PodsListed((pod("a"),))
-        assert mirror.relists == [("pods", "unreadable")]
-
-
-async def test_a_version_that_is_too_old_is_counted_as_a_list_taken_again(
-    api: FakeApi, client: Client
-) -> None:
-    api.script(LIST, reply(listed("7", A)))
-    api.script(WATCH, failure(410, "Expired"), QUIET)
-    async with running(client) as mirror:
-        await mirror.next()
-        await mirror.next()
-        assert mirror.relists == [("pods", "expired")]
-
-
-async def test_a_pod_of_a_later_version_goes_on_as_far_as_it_can_be_read(
-    api: FakeApi, client: Client
-) -> None:
-    odd = at_version({**A, "spec": {"containers": "none", "nodeName": "n1"}}, "8")
-    api.script(LIST, reply(listed("7")))
-    api.script(WATCH, Stream(line("ADDED", odd), line("ADDED", at_version(B, "9")), end="hang"))
-    async with running(client) as mirror:
-        await mirror.next()
-        seen = await mirror.next()
-        assert isinstance(seen, ev.PodSeen)
-        assert (seen.pod.key, seen.pod.node_name) == ("team/a", "n1")
-        assert "containers" in seen.pod.unread.requests
-        assert await mirror.next() == ev.PodSeen(pod("b"))
-        assert mirror.relists == []
-
-
-async def test_a_field_that_nobody_reads_may_be_nested_as_deep_as_it_likes(
-    api: FakeApi, client: Client
-) -> None:
-    deep = b'{"x":' * 5_000 + b"1" + b"}" * 5_000
-    raw = line("ADDED", at_version({**A, "deep": 0}, "8")).replace(b'"deep":0', b'"deep":' + deep)
-    raw = raw.replace(b'"deep": 0', b'"deep": ' + deep)
-    api.script(LIST, reply(listed("7")))
-    api.script(WATCH, Stream(raw, end="hang"))
-    async with running(client) as mirror:
-        await mirror.next()
-        assert await mirror.next() == ev.PodSeen(pod("a"))
-
-
-async def test_an_object_that_a_source_cannot_read_is_left_out_and_named(
-    api: FakeApi, client: Client
-) -> None:
-    """Of other programs' sources too: theirs need not read everything."""
-
-    def decode(content: bytes, _: bool) -> str:
-        return str(msgspec.json.decode(content, type=dict[str, dict[str, str]])["metadata"]["name"])
-
-    def decode_list(items: list[msgspec.Raw]) -> str:
-        return ",".join(decode(bytes(item), False) for item in items)
-
-    plain = {"metadata": {"name": "good", "uid": "u", "resourceVersion": "8"}}
-    odd = {"metadata": {"name": "odd", "uid": "u", "resourceVersion": "8"}, "spec": 7}
-    api.script("GET /things", reply(listed("7", odd, plain)))
-    api.script("WATCH /things", Stream(line("ADDED", odd), line("ADDED", plain), end="hang"))
-    told: asyncio.Queue[str] = asyncio.Queue()
-    warned: list[str] = []
-    source = Source("things", "/things", decode, decode_list)
-    reflector = Reflector(
-        client,
-        source,
-        told.put_nowait,
-        lambda _, text: warned.append(text),
-        random.Random(1),
-        QUICK,
-    )
-    task = asyncio.create_task(reflector.run())
-    try:
-        async with asyncio.timeout(10):
-            assert [await told.get(), await told.get()] == ["good", "good"]
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-    assert [text.partition(" ")[0] for text in warned] == ["odd", "odd"]
-
-
-async def test_a_line_that_never_ends_is_given_up(
-    api: FakeApi, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("scheduler.watch.client.WATCH_LINE_BYTES_MAX", 10_000)
-    api.script(LIST, reply(listed("7", A)))
-    api.script(WATCH, Stream(b"x" * 20_000, end="hang"), QUIET)
-    async with running(client) as mirror:
-        await mirror.next()
-        async with asyncio.timeout(10):
-            await mirror.warned.wait()
-        assert "more than 10000 bytes" in mirror.warnings[0][1]
-
-
-async def test_no_server_makes_us_wait_for_ever(api: FakeApi, client: Client) -> None:
-    api.script(LIST, failure(429, "TooManyRequests", retry_after="9" * 5_000), reply(listed("7")))
-    api.script(WATCH, QUIET)
-    async with running(client) as mirror:
-        assert await mirror.next() == ev.PodsListed(())
 
 
 @pytest.mark.contract("S2-B8")

@@ -22,7 +22,7 @@ HOLDER = (
 
 
 def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
-    """Reject a node that could be over-committed without anybody seeing it."""
+    """Reject a node of which not everything is known that would have to be counted."""
     node = books.node
     assert node is not None
     if node.unread:
