@@ -158,7 +158,8 @@ class Home:
         for kind in KINDS:
             raw = msgspec.json.encode(node_json(kind, said or {}, offered or {}))
             found = objects.read_node(raw)
-            assert len(found.indexes) <= limits.NODE_GPUS_MAX
+            indexes = len(found.indexes)
+            assert indexes <= limits.NODE_GPUS_MAX
             self.cluster.see_node(found)
 
     def live(self, body: Json) -> Pod:
@@ -166,7 +167,8 @@ class Home:
         pod = objects.read_pod(msgspec.json.encode(body))
         self.cluster.see_pod(pod)
         self.promises.hear(ev.PodSeen(pod), 1.0)
-        assert len(joint.wanted(pod)) <= 2 * limits.POD_DEVICES_MAX
+        instances = len(joint.wanted(pod))
+        assert instances <= 2 * limits.POD_DEVICES_MAX
         self._decided(pod)
         self._moved(pod)
         self._admitted(body, pod, "ours" if pod.scheduler_name == names.SCHEDULER_NAME else "any")
@@ -217,7 +219,8 @@ class Home:
         for answer in (Answer(node_kinds=kinds), admission.answer):
             case = Case(body, Request(namespace="team", scope=scope), Config())
             patch = case.outcome(answer).patch
-            assert len(msgspec.json.encode(patch)) <= PATCH_MAX
+            size = len(msgspec.json.encode(patch))
+            assert size <= PATCH_MAX
 
 
 #: What a node is asked by: one of each way to take a device.
