@@ -68,7 +68,7 @@ class Loop:
         moves: Callable[[Cluster, Queue, Promises], Companion] = lambda *_: Still(),
         carving: Callable[[Cluster, Queue, Avoidance], Carving] | None = None,
     ) -> None:
-        self.cluster = Cluster(profile.scheduler_name)
+        self.cluster = Cluster(profile.scheduler_name, profile.maps_allow)
         self.queue = Queue()
         self.promises = Promises()
         self.profile = profile

@@ -74,7 +74,8 @@ def admit(
     if known is not None:
         return _again(known, kinds)
     if not _is_concerned(cluster, pod, scope, rules):
-        return Admission(answer=Answer(node_kinds=kinds))
+        may_map = cluster.namespace(pod.namespace).may_map(rules.profile.maps_allow)
+        return Admission(answer=Answer(node_kinds=kinds, may_map=may_map))
     retried = promises.retried(pod, now)
     unmet = [one for one in promises.unmet() if one is not retried]
     try:

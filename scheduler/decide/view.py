@@ -13,7 +13,6 @@ from scheduler.model.node import Namespace
 from scheduler.model.pod import Pod
 from scheduler.model.ticket import is_for
 from scheduler.state.cluster import Cluster
-from scheduler.state.holding import holding_of
 from scheduler.state.index import NodeIndex
 from scheduler.state.ledger import NodeBooks
 from scheduler.state.nodes import Nodes
@@ -113,7 +112,7 @@ class Overlay:
         if devices is None and (chosen := cutting.spots(pod, books)):
             # It stands for somebody who is not placed yet: some place that it could have.
             devices = Devices(spots=chosen)
-        books.add(pod, holding_of(pod, devices, self._cluster.scheduler_name))
+        books.add(pod, self.nodes.holding(pod, devices))
 
     def lift(self, pod: Pod) -> None:
         """Take a pod off again that was entered on the node it is nominated for."""

@@ -59,7 +59,8 @@ class Answer(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     moments ago, so this is the API server's second call for one admission, and ``rewrites`` are
     those of the first. ``annotate`` is false where the reservation is met by other means.
     ``move`` is the ticket that the pod takes (``model/ticket``); ``where`` are the nodes on which
-    it was given its tier, and to which it is therefore bound.
+    it was given its tier, and to which it is therefore bound. ``may_map`` is whether the pod's
+    namespace may use maps.
     """
 
     rewrites: tuple[Rewrite, ...] = ()
@@ -71,3 +72,4 @@ class Answer(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     warnings: tuple[str, ...] = ()
     move: str | None = None
     where: Where = ANYWHERE
+    may_map: bool = True

@@ -136,6 +136,11 @@ class Namespace(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
 
+    def may_map(self, allow: str) -> bool:
+        """Whether its pods may use maps; ``allow`` is ``labelled``, ``all`` or ``none``."""
+        is_labelled = self.labels.get(names.MAPS_ALLOWED) == "allowed"
+        return allow == "all" or (allow == "labelled" and is_labelled)
+
 
 def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else 0

@@ -83,6 +83,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     scheduler_name: str
     generation: int
     now: float
+    maps_allow: str = "labelled"
     nodes: tuple[Node, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
     pods: tuple[Pod, ...] = ()
@@ -105,6 +106,7 @@ def take(cluster: Cluster, queue: Queue, promises: Promises, generation: int, no
         scheduler_name=cluster.scheduler_name,
         generation=generation,
         now=now,
+        maps_allow=cluster.spaces.maps_allow,
         nodes=tuple(node for node in nodes if node is not None),
         namespaces=tuple(cluster.namespaces.values()),
         pods=tuple(cluster.pods.values()),
@@ -140,7 +142,7 @@ def take(cluster: Cluster, queue: Queue, promises: Promises, generation: int, no
 
 def restore(state: State) -> Cluster:
     """A cluster that decides as the one that the state was taken of."""
-    cluster = Cluster(state.scheduler_name)
+    cluster = Cluster(state.scheduler_name, state.maps_allow)
     cluster.list_namespaces(state.namespaces)
     # In their order: it is the order of a rejection's reasons.
     for node in state.nodes:
