@@ -179,6 +179,7 @@ class Config(_Part, frozen=True):
             scheduler_name=self.scheduler_name,
             placement=self.placement,
             maps_allow=self.maps.allow,
+            fallback_scope=self.fallback.scope,
             expects_webhook=self.expects_webhook,
             own_namespace=self.leader_election.resource_namespace,
         )

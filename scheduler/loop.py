@@ -70,7 +70,7 @@ class Loop:
     ) -> None:
         self.cluster = Cluster(profile.scheduler_name, profile.maps_allow)
         self.queue = Queue()
-        self.promises = Promises()
+        self.promises = Promises(profile.reach, self.cluster.namespace)
         self.profile = profile
         self.moves = moves(self.cluster, self.queue, self.promises)
         self.is_synced = False
@@ -174,7 +174,7 @@ class Loop:
             return
         self._flushed_at = now
         if self.promises.expire(now):
-            log.info("a promised tier was given back: its pod never appeared")
+            log.info("a promised tier was given back: its pod was not seen or not decided in time")
         self.queue.flush(now)
         moved = self.moves.tick() if self.may_answer() else ()
         for change in (*self._avoidance.tick(now, self.may_answer()), *moved):

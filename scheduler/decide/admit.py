@@ -28,6 +28,7 @@ from scheduler.model.original import memory_given
 from scheduler.model.pod import Pod, Role
 from scheduler.state.cluster import Cluster
 from scheduler.state.promise import Promise, Promises
+from scheduler.state.trust import counted_priority
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,6 +71,8 @@ def admit(
     on which pods like it crashed.
     """
     kinds = node_kinds(cluster, pod)
+    if (priority := counted_priority(pod)) != pod.priority:
+        pod = msgspec.structs.replace(pod, priority=priority)
     known = promises.known(pod.namespace, pod.annotations.get(names.RESERVATION, ""))
     if known is not None:
         return _again(known, kinds)

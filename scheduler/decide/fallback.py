@@ -142,7 +142,7 @@ def _holds_already(cluster: Cluster, pod: Pod) -> bool:
     if pod.uid in cluster.assumed or pod.uid in cluster.nominated:
         return True
     move = cluster.nominated.get(pod.annotations.get(names.MOVE, ""))
-    return move is not None and move.gpu_requests == pod.gpu_requests
+    return move is not None and is_for(move, pod) and move.gpu_requests == pod.gpu_requests
 
 
 class _Held:

@@ -16,6 +16,7 @@ from scheduler.state.cluster import Cluster
 from scheduler.state.index import NodeIndex
 from scheduler.state.ledger import NodeBooks
 from scheduler.state.nodes import Nodes
+from scheduler.state.reach import Reach
 from scheduler.state.verdicts import Verdicts
 
 
@@ -63,7 +64,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """How this scheduler decides; made from the configuration once.
 
     With ``expects_webhook`` a mapped pod that came past the webhook is not bound; the webhook is
-    never asked about pods in ``own_namespace``.
+    never asked about pods in ``own_namespace``. ``fallback_scope`` is the configuration's.
     """
 
     scheduler_name: str = "gpu-scheduler"
@@ -71,6 +72,16 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     maps_allow: str = "labelled"
     expects_webhook: bool = False
     own_namespace: str = ""
+    fallback_scope: str = "ours"
+
+    @property
+    def reach(self) -> Reach:
+        """About which pods the webhook is asked."""
+        return Reach(
+            scheduler_name=self.scheduler_name,
+            own_namespace=self.own_namespace,
+            scope=self.fallback_scope,
+        )
 
 
 class Overlay:

@@ -7,6 +7,7 @@ the number of the attempt, and the record of its tier whether that came to nothi
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import msgspec
@@ -22,6 +23,8 @@ from scheduler.model.ticket import Ticket, attempt_of
 HOUR_S: Final = 3600.0
 FAILURES_MAX: Final = 3
 WORKLOADS_MAX: Final = 10_000
+#: A ticket's name (``model/ticket.name_of``).
+_TICKET: Final = re.compile(r"(restore|rescue)-[1-9][0-9]{0,3}-[0-9a-z]{1,16}")
 
 
 class Timings(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,8 +52,9 @@ class Past(msgspec.Struct):
 class History:
     """The moves of the last hour, and what must not be tried again."""
 
-    def __init__(self, timings: Timings) -> None:
+    def __init__(self, timings: Timings, scheduler_name: str = names.SCHEDULER_NAME) -> None:
         self._timings = timings
+        self._scheduler_name = scheduler_name
         self._past: dict[str, Past] = {}
         self._crashed: dict[tuple[str, str], frozenset[str]] = {}
 
@@ -79,10 +83,15 @@ class History:
         self.ended(ticket, end.at, is_failure=end.result.is_failure)
 
     def recall(self, pod: Pod) -> None:
-        """Learn from a pod that took a ticket before we were there, if the ticket is gone."""
-        name = pod.annotations.get(names.MOVE)
+        """Learn from a pod that took a ticket before we were there, if the ticket is gone.
+
+        Only our webhook, which sees only pods of our scheduler, writes such a name; on another pod,
+        or in another shape, it is its author's.
+        """
+        name = pod.annotations.get(names.MOVE, "")
         at = epoch(pod.created)
-        if name is None or at is None:
+        is_ours = pod.scheduler_name == self._scheduler_name
+        if at is None or not is_ours or _TICKET.fullmatch(name) is None:
             return
         past = self._of(pod.workload, pod.revision)
         if name in past.moves:

@@ -222,7 +222,7 @@ def test_the_log_lines(body: Any, lines: list[str]) -> None:
     ],
 )
 def test_a_map_without_the_right_to_map_is_not_told_to_a_pod_that_has_a_node(
-    said: Answer | None, spec: dict[str, str], told: bool
+    said: Answer | None, spec: Any, told: bool
 ) -> None:
     outcome = run(pod(name="w-1", map_text="1=node1:2", **spec), said)
 
