@@ -76,7 +76,7 @@ def _signatures(
 ) -> Iterator[tuple[float, tuple[Key, ...]]]:
     found: list[tuple[float, int, Signature]] = []
     for number, one in enumerate(known):
-        rise = joint.rise_of(mig.BOARDS[one.board], one.layouts, profiles)
-        if rise is not None:
-            found.append((rise, number, one))
+        way = joint.searched(mig.BOARDS[one.board], one.layouts, profiles)
+        if way.found is not None:
+            found.append((way.rise, number, one))
     return ((rise, (one,)) for rise, _, one in sorted(found, key=lambda way: way[:2]))
