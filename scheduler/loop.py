@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from itertools import zip_longest
 from typing import Protocol
@@ -24,6 +25,7 @@ from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Carve, Placement, Rejection
 from scheduler.decide.view import Profile
 from scheduler.decide.wake import still_refuses
+from scheduler.decide.work import Work
 from scheduler.model.pod import Pod
 from scheduler.moves import Companion, Still
 from scheduler.report import outcome
@@ -132,11 +134,9 @@ class Loop:
         if self._inbox or timeout_s == 0.0:
             await asyncio.sleep(0)
         else:
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(timeout_s):
                     await self._news.wait()
-            except TimeoutError:
-                pass
         self._news.clear()
 
     def _drain(self) -> None:
@@ -184,24 +184,28 @@ class Loop:
         self._gauges.measure(self.queue, self.promises)
 
     def _decide_some(self, now: float) -> bool:
-        """Decide up to a batch; whether anything was decided."""
-        done = 0
-        while done < BATCH_MAX and (entries := due(self.queue, self.cluster, now)):
+        """Decide up to a batch, or as much as one decision may cost; whether any was decided."""
+        work, done = Work(self.profile.decision_steps_max), 0
+        while done < BATCH_MAX and not work.is_over:
+            if not (entries := due(self.queue, self.cluster, now)):
+                break
             done += len(entries)
-            whole = as_a_whole(self.cluster, [entry.pod for entry in entries], self.profile)
+            whole = as_a_whole(self.cluster, [entry.pod for entry in entries], self.profile, work)
             for entry, placement in zip_longest(entries, whole or ()):
-                self._decide(entry, placement, now)
+                work.spend(self._decide(entry, placement, now))
         return done > 0
 
-    def _decide(self, entry: Entry, found: Placement | None, now: float) -> None:
+    def _decide(self, entry: Entry, found: Placement | None, now: float) -> int:
         started = self._clock()
-        decision = found or decide(self.cluster, entry.pod, self.profile)
+        work = Work(self.profile.decision_steps_max)
+        decision = found or decide(self.cluster, entry.pod, self.profile, work)
         self._metrics.algorithm_s.observe(self._clock() - started)
         record = self.journal.record(entry, decision, self, now)
         if isinstance(decision, Placement):
             self._place(entry, decision, record, now)
         else:
             self._refuse(entry, decision, record, now)
+        return work.spent
 
     def _place(self, entry: Entry, placement: Placement, record: Record, now: float) -> None:
         pod = placement.pod
@@ -227,11 +231,10 @@ class Loop:
             self._sent.pop(uid, None)
 
     def _refuse(self, entry: Entry, rejection: Rejection, record: Record, now: float) -> None:
-        diagnosis = rejection.diagnosis
-        self.queue.park(entry, why(diagnosis, rejection.node_name), now)
+        self.queue.park(entry, why(rejection.diagnosis, rejection.node_name), now)
         # As it is now: the queue keeps a pod as it was when it was offered.
         pod = self.cluster.pods.get(entry.pod.uid, entry.pod)
-        outcome.refused(self._recorder, self._metrics, pod, record, diagnosis.codes())
+        outcome.refused(self._recorder, self._metrics, pod, record, rejection.diagnosis.codes())
 
     def _bind_ended(self, event: ev.BindEnded, now: float) -> None:
         self._metrics.binds.labels(event.outcome.value).inc()

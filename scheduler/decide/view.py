@@ -8,6 +8,7 @@ from typing import Protocol
 import msgspec
 
 from scheduler.decide import cutting
+from scheduler.decide.work import STEPS_MAX
 from scheduler.model.device import Devices
 from scheduler.model.node import Namespace
 from scheduler.model.pod import Pod
@@ -65,6 +66,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
     With ``expects_webhook`` a mapped pod that came past the webhook is not bound; the webhook is
     never asked about pods in ``own_namespace``. ``fallback_scope`` is the configuration's.
+    ``decision_steps_max`` is what one decision, or one admission, may cost (``decide/work``).
     """
 
     scheduler_name: str = "gpu-scheduler"
@@ -73,6 +75,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     expects_webhook: bool = False
     own_namespace: str = ""
     fallback_scope: str = "ours"
+    decision_steps_max: int = STEPS_MAX
 
     @property
     def reach(self) -> Reach:

@@ -101,7 +101,9 @@ class Cluster:
         before = self.pods.get(pod.uid)
         self.pods[pod.uid] = pod
         self.groups.see(pod, before)
-        if before is None and pod.scheduler_name == self.scheduler_name:
+        is_ours = pod.scheduler_name == self.scheduler_name
+        if is_ours and (before is None or before.constraints != pod.constraints):
+            self.index.labels.name(before.label_keys if before else (), pod.label_keys)
             self.refer(pod)
         self.nominations.note(pod, is_assumed=pod.uid in self.assumed)
         left = self._leave(before) if before and before.workload != pod.workload else []
@@ -142,6 +144,8 @@ class Cluster:
         if pod is None:
             return []
         self.groups.lose(pod)
+        if pod.scheduler_name == self.scheduler_name:
+            self.index.labels.name(pod.label_keys, ())
         changes: list[Change] = [Settled(uid)]
         assumption = self.assumed.pop(uid, None)
         at = assumption.node_name if assumption else pod.node_name

@@ -191,8 +191,11 @@ class Nodes:
         """Whether labels differ in what a pod may have asked for."""
         if before == after:
             return False
-        keys = (*self.index.keys, *self.index.wide, *names.FILTER_LABELS)
-        return self.index.has_forgotten or any(before.get(k) != after.get(k) for k in keys)
+        return any(
+            before.get(key) != after.get(key)
+            for key in (*before, *after)
+            if self.index.labels.is_named(key) or key in names.FILTER_LABELS
+        )
 
     def _unalias(self, node: Node) -> None:
         for alias in _aliases(node):

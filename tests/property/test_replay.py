@@ -42,9 +42,13 @@ rests = st.tuples(
 )
 histories = st.lists(events | events | events | preemptors | rests, max_size=25)
 profiles = st.builds(
-    lambda placement, allow: Profile(placement=placement, maps_allow=allow),
+    lambda placement, allow, most: Profile(
+        placement=placement, maps_allow=allow, decision_steps_max=most
+    ),
     st.sampled_from(["pack", "spread"]),
     st.sampled_from(["all", "labelled"]),
+    # With few steps, decisions end as TooComplex before or after a node was found.
+    st.sampled_from([200_000, 200_000, 2, 4, 8, 16]),
 )
 
 
