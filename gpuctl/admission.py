@@ -39,7 +39,7 @@ class Admission:
     """The webhook and the promises that it makes."""
 
     def __init__(self, config: Config) -> None:
-        self.promises = Promises()
+        self.promises = Promises(config.profile().reach)
         self._name = config.scheduler_name
         self._is_registered = config.webhook.enabled
         self._webhook = mutate.Config(scheduler_name=config.scheduler_name)

@@ -51,7 +51,7 @@ class Simulator:
     """One cluster of files."""
 
     def __init__(self, config: Config) -> None:
-        self.cluster = Cluster(config.scheduler_name)
+        self.cluster = Cluster(config.scheduler_name, config.maps.allow)
         self.verdicts: dict[str, Verdict] = {}
         self.running: set[tuple[str, str]] = set()
         self._profile = config.profile()

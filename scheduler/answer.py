@@ -22,7 +22,7 @@ from scheduler.http1 import Reply, Request
 from scheduler.localhttp import Server
 from scheduler.loop import Loop
 from scheduler.model import names
-from scheduler.model.admission import ALIVE_PATH, PATH, Answer, Question
+from scheduler.model.admission import ALIVE_PATH, PATH, RESERVATION_BYTES, Answer, Question
 from scheduler.model.pod import Pod
 from scheduler.model.reading import UNREADABLE
 from scheduler.report.metrics import Metrics
@@ -38,6 +38,8 @@ ROOM_WAIT_FORWARDED_S = 0.15
 ROOM_POLL_S = 0.02
 #: What a pod gets at which we failed: nothing of it is changed, and nothing promised.
 AS_ASKED = Answer()
+#: Questions that wait for room at once; any more are answered as they are.
+WAITING_MAX = 64
 
 log = structlog.get_logger("answer")
 _QUESTION = msgspec.json.Decoder(Question)
@@ -63,6 +65,7 @@ class Answerer:
         self._rules = rules
         self._metrics = metrics
         self._clock = clock
+        self._waiting = 0
 
     async def serve(self, socket: Path) -> None:
         """Listen until cancelled."""
@@ -123,12 +126,17 @@ class Answerer:
             return admission.answer
         if question.dry_run:
             return echo(self._loop.promises, admission, _fresh(), self._clock())
-        if not self._loop.promises.has_room(pod.namespace):
+        if not self._may_promise(pod):
             return None
         return self._promise(pod, admission)
 
+    def _may_promise(self, pod: Pod) -> bool:
+        """Whether there is room, and a namespace: for others the API server asks nothing."""
+        is_known = pod.namespace in self._loop.cluster.namespaces
+        return is_known and self._loop.promises.has_room(pod)
+
     async def _answer_later(self, question: Question, pod: Pod, room_wait_s: float) -> Answer:
-        if await self._room(pod.namespace, room_wait_s):
+        if await self._room(pod, room_wait_s):
             admission = self._admit(question, pod)
             return self._promise(pod, admission) if admission.is_promised else admission.answer
         log.warning("too many promises wait for their pods", namespace=pod.namespace)
@@ -169,15 +177,22 @@ class Answerer:
         self._loop.journal.admitted(pod, admission, promise_id, self._clock())
         return keep(self._loop.promises, admission, promise_id, self._clock())
 
-    async def _room(self, namespace: str, wait_s: float) -> bool:
+    async def _room(self, pod: Pod, wait_s: float) -> bool:
+        """Wait until the pod may be promised something; its namespace may be new to the watch."""
+        if self._waiting >= WAITING_MAX:
+            return False
         deadline = self._clock() + wait_s
-        while self._clock() < deadline:
-            await asyncio.sleep(ROOM_POLL_S)
-            if self._loop.promises.has_room(namespace):
-                return True
+        self._waiting += 1
+        try:
+            while self._clock() < deadline:
+                await asyncio.sleep(ROOM_POLL_S)
+                if self._may_promise(pod):
+                    return True
+        finally:
+            self._waiting -= 1
         return False
 
 
 def _fresh() -> str:
     """A reservation's id that nobody can guess."""
-    return "r-" + secrets.token_hex(8)
+    return "r-" + secrets.token_hex(RESERVATION_BYTES)

@@ -150,7 +150,7 @@ class Watch(_Part, frozen=True):
 
 
 class Config(_Part, frozen=True):
-    """The whole file."""
+    """The whole file; ``decisionStepsMax`` is what one decision may cost (decide/work.py)."""
 
     api_version: str = API_VERSION
     kind: str = KIND
@@ -168,6 +168,7 @@ class Config(_Part, frozen=True):
     journal: JournalSettings = JournalSettings()
     health_address: str = "0.0.0.0:8080"
     decisions_address: str = "127.0.0.1:8090"
+    decision_steps_max: Annotated[int, msgspec.Meta(ge=1000)] = Profile().decision_steps_max
 
     @property
     def expects_webhook(self) -> bool:
@@ -180,6 +181,8 @@ class Config(_Part, frozen=True):
             scheduler_name=self.scheduler_name,
             placement=self.placement,
             maps_allow=self.maps.allow,
+            fallback_scope=self.fallback.scope,
+            decision_steps_max=self.decision_steps_max,
             expects_webhook=self.expects_webhook,
             own_namespace=self.leader_election.resource_namespace,
         )

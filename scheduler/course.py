@@ -60,7 +60,7 @@ class Course:
         send: Callable[[Errand], None],
         fresh: Callable[[], str],
     ) -> None:
-        self.tickets = Tickets()
+        self.tickets = Tickets(cluster.scheduler_name)
         self._cluster = cluster
         self._history = history
         self._moved = moved

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import zip_longest
 from typing import Protocol
 
@@ -25,6 +26,7 @@ from scheduler.decide.decision import Carve, Decision, Placement, Rejection
 from scheduler.decide.internal import failure
 from scheduler.decide.view import Profile
 from scheduler.decide.wake import still_refuses
+from scheduler.decide.work import Work
 from scheduler.folding import Folding
 from scheduler.model.pod import Pod
 from scheduler.moves import Companion, Still
@@ -70,12 +72,12 @@ class Loop:
         look_up: Callable[[Pod], None] = lambda pod: None,
         moves: Callable[[Cluster, Queue, Promises], Companion] = lambda *_: Still(),
         carving: Callable[[Cluster, Queue, Avoidance], Carving] | None = None,
-        decider: Callable[[Cluster, Pod, Profile], Decision] = decide,
+        decider: Callable[[Cluster, Pod, Profile, Work], Decision] = decide,
     ) -> None:
         self._contain = Containment(lambda part: metrics.internal_errors.labels(part).inc())
-        self.cluster = Cluster(profile.scheduler_name)
+        self.cluster = Cluster(profile.scheduler_name, profile.maps_allow)
         self.queue = Queue()
-        self.promises = Promises()
+        self.promises = Promises(profile.reach, self.cluster.namespace)
         self.profile = profile
         self.moves = moves(self.cluster, self.queue, self.promises)
         self.is_synced = False
@@ -138,11 +140,9 @@ class Loop:
         if self._inbox or timeout_s == 0.0:
             await asyncio.sleep(0)
         else:
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(timeout_s):
                     await self._news.wait()
-            except TimeoutError:
-                pass
         self._news.clear()
 
     def _drain(self) -> None:
@@ -194,7 +194,7 @@ class Loop:
             return
         self._flushed_at = now
         if self.promises.expire(now):
-            log.info("a promised tier was given back: its pod never appeared")
+            log.info("a promised tier was given back: its pod was not seen or not decided in time")
         self.queue.flush(now)
         changes: list[ev.Change] = []
         with self._contain("tick", "avoidance"):
@@ -210,22 +210,25 @@ class Loop:
             self._gauges.measure(self.queue, self.promises)
 
     def _decide_some(self, now: float) -> bool:
-        """Decide up to a batch; whether anything was decided."""
-        done = 0
-        while done < BATCH_MAX and (entries := due(self.queue, self.cluster, now)):
+        """Decide up to a batch, or as much as one decision may cost; whether any was decided."""
+        work, done = Work(self.profile.decision_steps_max), 0
+        while done < BATCH_MAX and not work.is_over:
+            if not (entries := due(self.queue, self.cluster, now)):
+                break
             done += len(entries)
-            for entry, placement in zip_longest(entries, self._together(entries) or ()):
+            for entry, placement in zip_longest(entries, self._together(entries, work) or ()):
                 try:
-                    self._decide(entry, placement, now)
+                    work.spend(self._decide(entry, placement, now))
                 except BrokenBooks:
                     raise
                 except Exception as problem:  # noqa: BLE001 - it is this pod's, and no other's
                     self._set_aside(entry, problem, now)
         return done > 0
 
-    def _together(self, entries: list[Entry]) -> tuple[Placement, ...] | None:
-        with self._contain("decision", ", ".join(entry.pod.key for entry in entries)):
-            return as_a_whole(self.cluster, [entry.pod for entry in entries], self.profile)
+    def _together(self, entries: list[Entry], work: Work) -> tuple[Placement, ...] | None:
+        pods = [entry.pod for entry in entries]
+        with self._contain("decision", ", ".join(pod.key for pod in pods)):
+            return as_a_whole(self.cluster, pods, self.profile, work)
         return None  # each by itself, so that the one that it is about is found
 
     def _set_aside(self, entry: Entry, problem: Exception, now: float) -> None:
@@ -240,9 +243,11 @@ class Loop:
         with self._contain("decision", pod.key):
             self._tell(entry, failure(self.cluster, pod, number), now)
 
-    def _decide(self, entry: Entry, found: Placement | None, now: float) -> None:
+    def _decide(self, entry: Entry, found: Placement | None, now: float) -> int:
+        """Decide one pod; returns the steps that it took."""
         started = self._clock()
-        decision = found or self._decider(self.cluster, entry.pod, self.profile)
+        work = Work(self.profile.decision_steps_max)
+        decision = found or self._decider(self.cluster, entry.pod, self.profile, work)
         self._metrics.algorithm_s.observe(self._clock() - started)
         if isinstance(decision, Placement):
             record = self.journal.record(entry, decision, self, now)
@@ -250,6 +255,7 @@ class Loop:
         else:
             self._tell(entry, decision, now)
             self.queue.park(entry, why(decision.diagnosis, decision.node_name), now)
+        return work.spent
 
     def _place(self, entry: Entry, placement: Placement, record: Record, now: float) -> None:
         pod = placement.pod

@@ -61,7 +61,7 @@ class Moves:
         self._moved = moved
         self._look_up = look_up
         self._wall = wall
-        self._history = History(settings.timings)
+        self._history = History(settings.timings, state.cluster.scheduler_name)
         self._course = Course(state.cluster, self._history, moved, send, fresh)
         self.tickets = self._course.tickets
         self._scout = Scout(state, settings, self._history, self.tickets, moved, send, contain)

@@ -271,8 +271,8 @@ def cut(node_name: str, *spots: str) -> NodeCuts:
 
 
 def cluster(*objects: Pod | Node | Namespace | Avoided | NodeCuts | Resting) -> Cluster:
-    """A cluster state that has seen these objects in this order."""
-    state = Cluster()
+    """A cluster state that has seen these objects in this order; any namespace may use maps."""
+    state = Cluster(maps_allow=ANYBODY.maps_allow)
     for one in objects:
         match one:
             case Pod():

@@ -118,7 +118,8 @@ def _decide(
     _strip(draft, request, answer)
     if pod_map:
         _check_node(draft, pod_map, answer)
-        environment.inject(draft, pod_map, answer)
+        if _may_be_told(draft, answer):
+            environment.inject(draft, pod_map, answer)
     fallback.degrade(draft, answer)
     if answer:
         tiernodes.bind(draft, answer.where)
@@ -155,6 +156,21 @@ def _check_node(draft: Draft, pod_map: mapped.Mapped, answer: Answer | None) -> 
     known = answer.node_kinds.get(entry.node)
     if known is None or known.node != node_name:
         raise Refused(f'{named}, spec.nodeName is "{shown(node_name)}"')
+
+
+def _may_be_told(draft: Draft, answer: Answer | None) -> bool:
+    """Whether the map's devices are told to a pod: not to one that avoided its namespace's rights.
+
+    A pod without a node waits until its namespace may use maps; nothing has to be taken back then.
+    Where the scheduler is silent nobody knows, and the pod is told, as it always is then.
+    """
+    if answer is None or answer.may_map or not rawpod.spec(draft.pod).get("nodeName"):
+        return True
+    draft.warnings.append(
+        f"{names.MAP} is ignored: namespace {draft.namespace} may not use it (label it"
+        f" {names.MAPS_ALLOWED}=allowed), and spec.nodeName is given"
+    )
+    return False
 
 
 def _reserve(draft: Draft, answer: Answer) -> None:

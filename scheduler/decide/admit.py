@@ -28,6 +28,7 @@ from scheduler.model.original import memory_given
 from scheduler.model.pod import Pod, Role
 from scheduler.state.cluster import Cluster
 from scheduler.state.promise import Promise, Promises
+from scheduler.state.trust import counted_priority
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,12 +70,13 @@ def admit(
     ``now`` is the promises' clock; ``move`` the ticket that the pod takes, ``shunned`` are tiers
     on which pods like it crashed.
     """
-    kinds = node_kinds(cluster, pod)
+    pod, kinds = _counted(pod), node_kinds(cluster, pod)
     known = promises.known(pod.namespace, pod.annotations.get(names.RESERVATION, ""))
     if known is not None:
         return _again(known, kinds)
     if not _is_concerned(cluster, pod, scope, rules):
-        return Admission(answer=Answer(node_kinds=kinds))
+        may_map = cluster.namespace(pod.namespace).may_map(rules.profile.maps_allow)
+        return Admission(answer=Answer(node_kinds=kinds, may_map=may_map))
     retried = promises.retried(pod, now)
     unmet = [one for one in promises.unmet() if one is not retried]
     try:
@@ -91,6 +93,12 @@ def admit(
     if isinstance(found, Granted):
         return _granted(pod, found, answer, ours=ours)
     return _refused(pod, found, terms, answer)
+
+
+def _counted(pod: Pod) -> Pod:
+    """The pod with the priority with which it counts; the API server's own is what it says."""
+    priority = counted_priority(pod)
+    return pod if priority == pod.priority else msgspec.structs.replace(pod, priority=priority)
 
 
 def _granted(pod: Pod, found: Granted, answer: Answer, *, ours: bool) -> Admission:
@@ -207,7 +215,10 @@ def _moved(pod: Pod, move: str | None, *, ours: bool) -> Pod:
 
 
 def _refused(pod: Pod, found: Refused, terms: Terms, answer: Answer) -> Admission:
-    if terms.is_strict(pod):
+    if found.is_unknown:
+        text = f"no other tier was looked for: {found.tried[-1].message}"
+        answer = msgspec.structs.replace(answer, warnings=(*answer.warnings, text))
+    elif terms.is_strict(pod):
         denied = f"none of {', '.join(found.tiers)} is free and the ladder ends in fail"
         return Admission(answer=Answer(denied=denied), result="denied", tried=found.tried)
     if terms.memory and found.option is not None:  # without a request it would wait for nothing

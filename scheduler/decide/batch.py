@@ -17,6 +17,7 @@ from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement, Rejection
 from scheduler.decide.filters import CLASS_FILTERS, first_rejection
 from scheduler.decide.view import Overlay, Profile
+from scheduler.decide.work import Work
 from scheduler.model import mig
 from scheduler.model.device import Devices, Spot
 from scheduler.model.pod import Pod
@@ -49,7 +50,7 @@ def due(queue: Queue, cluster: Cluster, now: float) -> list[Entry]:
 
 
 def as_a_whole(
-    cluster: Cluster, pods: Sequence[Pod], profile: Profile
+    cluster: Cluster, pods: Sequence[Pod], profile: Profile, work: Work | None = None
 ) -> tuple[Placement, ...] | None:
     """Places for pods of equal priority that wait at once, where their order would fail them.
 
@@ -64,15 +65,10 @@ def as_a_whole(
         return None
     if len(set(wanted)) == 1:
         return None  # one after the other they fill as much as fits at all
-    if _all_find_a_place(cluster, pods, profile):
+    work = work or Work(profile.decision_steps_max)
+    if _all_find_a_place(cluster, pods, profile, work):
         return None
-    nodes = [
-        (books.node.name, books.gpus)
-        for books in cluster.candidates()
-        if books.node is not None
-        and books.gpus is not None
-        and not any(first_rejection(pod, books, CLASS_FILTERS) for pod in pods)
-    ]
+    nodes = _open_to_all(cluster, pods, work)
     for board in dict.fromkeys(gpus.board for _, gpus in nodes):
         pool = [(name, gpus) for name, gpus in nodes if gpus.board is board]
         found = _on_one_board(cluster, pods, [one[0] for one in wanted], pool)
@@ -81,14 +77,29 @@ def as_a_whole(
     return None
 
 
-def _all_find_a_place(cluster: Cluster, pods: Sequence[Pod], profile: Profile) -> bool:
+def _all_find_a_place(cluster: Cluster, pods: Sequence[Pod], profile: Profile, work: Work) -> bool:
     overlay = Overlay(cluster)
     for pod in pods:
-        decision = decide(overlay, pod, profile)
+        decision = decide(overlay, pod, profile, work)
         if isinstance(decision, Rejection):
             return False
         overlay.place(pod, decision.node_name, decision.devices)
     return True
+
+
+def _open_to_all(cluster: Cluster, pods: Sequence[Pod], work: Work) -> list[tuple[str, Gpus]]:
+    """The nodes that cut to order and that every one of the pods may use, if that is not too much
+    to find out."""
+    steps = sum(pod.label_steps for pod in pods)
+    found: list[tuple[str, Gpus]] = []
+    for books in cluster.candidates():
+        if books.node is None or books.gpus is None:
+            continue
+        if not work.spend(steps):
+            return []
+        if not any(first_rejection(pod, books, CLASS_FILTERS) for pod in pods):
+            found.append((books.node.name, books.gpus))
+    return found
 
 
 def _on_one_board(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from scheduler.decide import joint
 from scheduler.decide.scores import Score
+from scheduler.decide.work import Work
 from scheduler.model import mig, names
 from scheduler.model.layoutcost import best_start
 from scheduler.model.pod import Pod
@@ -22,9 +23,9 @@ Judge = Callable[[str], tuple[Score, NodeBooks] | None]
 
 
 def best(
-    shelf_sets: Iterable[CutShelves], pod: Pod, judge: Judge, *, spread: bool
+    shelf_sets: Iterable[CutShelves], pod: Pod, judge: Judge, work: Work, *, spread: bool
 ) -> list[tuple[Score, NodeBooks]]:
-    """The best node of each set of shelves."""
+    """The best node of each set of shelves, as far as ``work`` allows."""
     profiles = joint.wanted(pod)
     if not profiles:
         return []
@@ -33,17 +34,23 @@ def best(
     return [
         found
         for shelves in shelf_sets
-        for found in _best_of(shelves, profiles, cpu, judge, spread=spread)
+        for found in _best_of(shelves, profiles, cpu, judge, work, spread=spread)
     ]
 
 
 def _best_of(
-    shelves: CutShelves, profiles: tuple[str, ...], cpu: int, judge: Judge, *, spread: bool
+    shelves: CutShelves,
+    profiles: tuple[str, ...],
+    cpu: int,
+    judge: Judge,
+    work: Work,
+    *,
+    spread: bool,
 ) -> list[tuple[Score, NodeBooks]]:
     """The first node of each kind that costs no more than any other that will do."""
     found: list[tuple[Score, NodeBooks]] = []
     least: float | None = None
-    for rise, keys in _ways(shelves, profiles):
+    for rise, keys in _ways(shelves, profiles, work):
         if least is not None and rise > least:
             break
         for key in keys:
@@ -58,11 +65,11 @@ def _best_of(
 
 
 def _ways(
-    shelves: CutShelves, profiles: tuple[str, ...]
+    shelves: CutShelves, profiles: tuple[str, ...], work: Work
 ) -> Iterator[tuple[float, tuple[Key, ...]]]:
     """What it costs where, least first; of the keys of one way the first is preferred."""
     if len(profiles) > 1:
-        yield from _signatures(shelves.signatures, profiles)
+        yield from _signatures(shelves.signatures, profiles, work)
         return
     profile = profiles[0]
     for rise, cut in shelves.ranked(profile):
@@ -72,11 +79,13 @@ def _ways(
 
 
 def _signatures(
-    known: Iterable[Signature], profiles: tuple[str, ...]
+    known: Iterable[Signature], profiles: tuple[str, ...], work: Work
 ) -> Iterator[tuple[float, tuple[Key, ...]]]:
     found: list[tuple[float, int, Signature]] = []
     for number, one in enumerate(known):
-        rise = joint.rise_of(mig.BOARDS[one.board], one.layouts, profiles)
-        if rise is not None:
-            found.append((rise, number, one))
+        way = joint.searched(mig.BOARDS[one.board], one.layouts, profiles)
+        if not work.once((one.board, one.layouts), way.steps):
+            break
+        if way.found is not None:
+            found.append((way.rise, number, one))
     return ((rise, (one,)) for rise, _, one in sorted(found, key=lambda way: way[:2]))

@@ -11,6 +11,7 @@ from scheduler.decide.decision import Decision, Placement, Rejection
 from scheduler.decide.filters import first_rejection
 from scheduler.decide.filters.devices import NOTHING_TO_READ
 from scheduler.decide.view import Profile, View, beside_nominated
+from scheduler.decide.work import Work
 from scheduler.model import names
 from scheduler.model.device import Devices
 from scheduler.model.pod import Pod
@@ -20,28 +21,30 @@ from scheduler.state.ledger import NodeBooks
 NO_NODES = Reason(code=Code.NO_NODES, text="no nodes available to schedule pods", resolvable=False)
 
 
-def decide(view: View, pod: Pod, profile: Profile) -> Decision:
-    """Where the pod goes, or why it cannot go anywhere."""
+def decide(view: View, pod: Pod, profile: Profile, work: Work | None = None) -> Decision:
+    """Where the pod goes, or why it cannot go anywhere; the steps are counted in ``work``."""
+    work = work or Work(profile.decision_steps_max)
     view = beside_nominated(view, pod)
     general = _general_problem(pod)
     if general is not None:
         return _rejected_everywhere(view, pod, general)
     if pod.map_text is not None:
-        return _decide_mapped(view, pod, profile)
-    return _decide_packed(view, pod, profile)
+        return _decide_mapped(view, pod, profile, work)
+    return _decide_packed(view, pod, profile, work)
 
 
-def place(view: View, pod: Pod, profile: Profile) -> Placement | None:
+def place(view: View, pod: Pod, profile: Profile, work: Work | None = None) -> Placement | None:
     """The same where nobody asks why not: a "no" costs no explanation."""
+    work = work or Work(profile.decision_steps_max)
     view = beside_nominated(view, pod)
     if _general_problem(pod) is not None:
         return None
     if pod.map_text is not None:
-        decision = _decide_mapped(view, pod, profile)
+        decision = _decide_mapped(view, pod, profile, work)
         return decision if isinstance(decision, Placement) else None
     if view.verdicts.seems_hopeless(pod.kind) and packed.is_hopeless(view, pod):
         return None
-    books = packed.find(view, pod, spread=profile.placement == "spread")
+    books = packed.find(view, pod, work, spread=profile.placement == "spread")
     return None if books is None else _packed_placement(pod, books)
 
 
@@ -74,7 +77,9 @@ def _rejected_everywhere(view: View, pod: Pod, reason: Reason) -> Rejection:
     return Rejection(pod=pod, diagnosis=Diagnosis(total=len(view.nodes), general=reason))
 
 
-def _decide_mapped(view: View, pod: Pod, profile: Profile) -> Decision:
+def _decide_mapped(view: View, pod: Pod, profile: Profile, work: Work) -> Decision:
+    if not work.spend(steps := pod.label_steps + pod.node_steps):
+        return _too_complex(view, pod, work, steps)
     found = mapped.target(pod, view, profile)
     if isinstance(found, Reason):
         return _rejected_everywhere(view, pod, found)
@@ -120,18 +125,38 @@ def _mapped_placement(pod: Pod, found: mapped.Target, books: NodeBooks) -> Place
     return cutting.carved(placement, books)
 
 
-def _decide_packed(view: View, pod: Pod, profile: Profile) -> Decision:
+def _decide_packed(view: View, pod: Pod, profile: Profile, work: Work) -> Decision:
     if not len(view.nodes):
         return _rejected_everywhere(view, pod, NO_NODES)
+    steps = packed.steps_of_diagnosis(view, pod, work.limit)
+    is_explainable = work.allows(steps)
     # Whoever was refused a moment ago is probably refused again, and few nodes changed since.
-    if view.verdicts.seems_hopeless(pod.kind):
+    if is_explainable and view.verdicts.seems_hopeless(pod.kind):
         diagnosis = packed.diagnosis(view, pod)
         if diagnosis is not None:
+            work.spend(steps)
             return _rejected(pod, diagnosis)
-    books = packed.find(view, pod, spread=profile.placement == "spread")
+    books = packed.find(view, pod, work, spread=profile.placement == "spread")
     if books is not None:
         return _packed_placement(pod, books)
-    return _rejected(pod, packed.diagnosis(view, pod))
+    diagnosis = packed.diagnosis(view, pod) if is_explainable else None
+    if diagnosis is None:  # not known, or there is a node and no steps were left to find it
+        return _too_complex(view, pod, work, steps)
+    work.spend(steps)
+    return _rejected(pod, diagnosis)
+
+
+def _too_complex(view: View, pod: Pod, work: Work, steps: int) -> Rejection:
+    """What was counted and what is allowed; the same whatever is remembered."""
+    counted = str(steps) if steps > work.limit else f"more than {work.limit}"
+    reason = Reason(
+        code=Code.TOO_COMPLEX,
+        text=f"TooComplex: to compare the pod's selectors, tolerations and requests with"
+        f" {len(view.nodes)} nodes takes {counted} steps and one decision may take {work.limit};"
+        " name fewer labels and values or ask for fewer MIG instances in one pod",
+        resolvable=False,
+    )
+    return _rejected_everywhere(view, pod, reason)
 
 
 def _packed_placement(pod: Pod, books: NodeBooks) -> Placement:

@@ -18,10 +18,11 @@ from scheduler.decide.decision import Placement
 from scheduler.decide.filters import first_rejection
 from scheduler.decide.options import Option, Passed
 from scheduler.decide.view import Overlay, Profile, stronger
+from scheduler.decide.work import Work, is_light
 from scheduler.model import names
 from scheduler.model.original import memory_given
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Diagnosis, sentence
+from scheduler.model.reason import Code, Diagnosis, sentence
 from scheduler.model.ticket import is_for
 from scheduler.state.cluster import Cluster
 from scheduler.state.promise import Promise
@@ -58,10 +59,14 @@ class Granted(msgspec.Struct, frozen=True):
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """Nothing is free; ``option`` is the first of what could be waited for."""
+    """Nothing is free; ``option`` is the first of what could be waited for.
+
+    ``is_unknown``: to find out would have taken too many steps, so nothing follows from it.
+    """
 
     tried: tuple[Tried, ...]
     option: Option | None = None
+    is_unknown: bool = False
 
     @property
     def tiers(self) -> tuple[str, ...]:
@@ -94,31 +99,41 @@ def choose_tier(
     promises: Iterable[Promise],
     waiting: Iterable[Iterable[Pod]],
     profile: Profile,
+    work: Work | None = None,
 ) -> Granted | Refused:
     """The first option with which the pod fits beside all stronger holders.
 
     ``waiting`` are refused pods that lack exactly one resource, in groups that ask for the same.
     """
-    held = _Held(Overlay(cluster), profile)
+    work = work or Work(profile.decision_steps_max)
+    held = _Held(Overlay(cluster), profile, work)
     held.overlay.hold(stronger(cluster.nominated, pod))
     own = [one for one in cluster.nominated.values() if is_for(one, pod)]
     held.overlay.hold(own)
     promised: set[str] = set()
     for promise in promises:
         promised.add(promise.pod.uid)
-        if not _holds_already(cluster, promise.pod):
+        if is_light(promise.pod) and not _holds_already(cluster, promise.pod):
             held.keep(promise)
     held.place_groups(
-        (one for one in group if one.uid not in promised and one.priority >= pod.priority)
+        (
+            one
+            for one in group
+            if one.uid not in promised and one.priority >= pod.priority and is_light(one)
+        )
         for group in waiting
     )
     for one in own:  # nobody who waits may have it, and now it is free for the newcomer
         held.overlay.lift(one)
-    return _first_fit(cluster, held.overlay, options, profile)
+    return _first_fit(cluster, held.overlay, options, profile, work)
 
 
 def _first_fit(
-    cluster: Cluster, view: Overlay, options: Iterable[Option | Passed], profile: Profile
+    cluster: Cluster,
+    view: Overlay,
+    options: Iterable[Option | Passed],
+    profile: Profile,
+    work: Work,
 ) -> Granted | Refused:
     tried: list[Tried] = []
     waitable: list[Option] = []
@@ -129,11 +144,13 @@ def _first_fit(
             barred += [option.option] if option.option is not None else []
             continue
         cluster.refer(option.pod)  # a tier may name labels that no pod has named before
-        decision = decide(view, option.pod, profile)
+        decision = decide(view, option.pod, profile, work)
         if isinstance(decision, Placement):
             return Granted(option, decision, tuple(tried))
         tried.append(Tried(option.tiers, diagnosis=decision.diagnosis))
         waitable.append(option)
+        if Code.TOO_COMPLEX in decision.diagnosis.codes():
+            return Refused(tuple(tried), waitable[0], is_unknown=True)
     return Refused(tuple(tried), next(iter(waitable + barred), None))
 
 
@@ -142,7 +159,7 @@ def _holds_already(cluster: Cluster, pod: Pod) -> bool:
     if pod.uid in cluster.assumed or pod.uid in cluster.nominated:
         return True
     move = cluster.nominated.get(pod.annotations.get(names.MOVE, ""))
-    return move is not None and move.gpu_requests == pod.gpu_requests
+    return move is not None and is_for(move, pod) and move.gpu_requests == pod.gpu_requests
 
 
 class _Held:
@@ -151,13 +168,15 @@ class _Held:
     It only fills, so once one pod finds no place, its equals need not be tried.
     """
 
-    def __init__(self, overlay: Overlay, profile: Profile) -> None:
+    def __init__(self, overlay: Overlay, profile: Profile, work: Work) -> None:
         self.overlay = overlay
         self._profile = profile
+        self._work = work
         self._hopeless: set[object] = set()
 
     def keep(self, promise: Promise) -> None:
         """Place a promised pod where it was seen to fit, or wherever it fits now."""
+        self._work.spend(promise.pod.label_steps + promise.pod.node_steps)
         books = self.overlay.at(promise.node_name)
         if books is not None and not first_rejection(promise.pod, books):
             devices = packed.devices(promise.pod, books)
@@ -170,7 +189,7 @@ class _Held:
         kind = _kind(pod)
         if kind in self._hopeless:
             return None
-        placement = place(self.overlay, _schedulable(pod), self._profile)
+        placement = place(self.overlay, _schedulable(pod), self._profile, self._work)
         if placement is None:
             self._hopeless.add(kind)
             return None

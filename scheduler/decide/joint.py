@@ -1,8 +1,8 @@
 """Where a pod's MIG instances go on one node that cuts GPUs to order.
 
 One instance goes where it costs least later (``model/layoutcost``). Several are placed together:
-every way to place them is compared by what it costs in all, within a bounded search; beyond the
-bound the first way that was found counts, rigid profiles first.
+the cheapest of all ways (``decide/jointsearch``), within a bounded search; beyond the bound the
+first way that is found counts, rigid profiles first.
 """
 
 from __future__ import annotations
@@ -13,22 +13,19 @@ from typing import Final
 
 import msgspec
 
+from scheduler.decide.jointsearch import DIGITS, Searched, Step, search
 from scheduler.model import mig, names
 from scheduler.model.device import Spot
 from scheduler.model.layoutcost import best_start, cost
-from scheduler.model.limits import POD_DEVICES_MAX
+from scheduler.model.limits import MIG_GPUS_MAX
 from scheduler.model.pod import Pod
 from scheduler.state.cutting import BLOCKED, Gpus, canonical
 
-#: Layouts that a search may look at.
-STEPS_MAX: Final = 4000
-#: States without a way on that a search for any way may meet.
+#: Steps that a search for any way may try; less where it stands in for the cheapest one.
 FIRST_MAX: Final = 20_000
-#: Costs are compared to so many digits: sums of equal parts must be equal in any order.
-DIGITS: Final = 6
-
-#: A layout as it was, and what was added to it.
-Step = tuple[mig.Layout, str, int]
+INSTEAD_MAX: Final = 4_000
+#: No node has room for more instances: of the smallest one, on so many GPUs as a node can have.
+WANTED_MAX: Final = 8 * MIG_GPUS_MAX
 
 
 class Joint(msgspec.Struct, frozen=True, gc=False):
@@ -45,8 +42,7 @@ def wanted(pod: Pod) -> tuple[str, ...]:
     found: list[str] = []
     for resource, count in sorted(pod.gpu_requests.items()):
         if names.is_mig(resource):
-            # A pod that asks for more is refused before its instances are looked for.
-            found += [canonical(resource)] * min(count, POD_DEVICES_MAX)
+            found += [canonical(resource)] * min(count, WANTED_MAX + 1)
     return tuple(found)
 
 
@@ -54,16 +50,15 @@ def choose(gpus: Gpus, profiles: tuple[str, ...]) -> Joint | None:
     """The best way to place these instances, or None."""
     if len(profiles) == 1:
         return _one(gpus, profiles[0])
-    found = _together(gpus.board, gpus.signature, tuple(sorted(profiles)))
-    return None if found is None else numbered(gpus, *found)
+    found = searched(gpus.board, gpus.signature, profiles)
+    return None if found.found is None else numbered(gpus, found.rise, found.found)
 
 
-def rise_of(
+def searched(
     board: mig.Board, layouts: tuple[mig.Layout, ...], profiles: tuple[str, ...]
-) -> float | None:
-    """What several instances would cost GPUs with these layouts, or None where they do not fit."""
-    found = _together(board, layouts, tuple(sorted(profiles)))
-    return None if found is None else found[0]
+) -> Searched:
+    """How several instances go on GPUs with these layouts, what it costs, and in how many steps."""
+    return _together(board, layouts, tuple(sorted(profiles)))
 
 
 def _one(gpus: Gpus, profile: str) -> Joint | None:
@@ -96,13 +91,13 @@ def numbered(gpus: Gpus, rise: float, steps: Sequence[Step]) -> Joint:
 @lru_cache(maxsize=16384)
 def _together(
     board: mig.Board, layouts: tuple[mig.Layout, ...], profiles: tuple[str, ...]
-) -> tuple[float, tuple[Step, ...]] | None:
-    search = _Search(board)
-    found = search.best(layouts, rigid_first(board, profiles))
-    if found is None and search.is_over:
-        steps = first(board, layouts, rigid_first(board, profiles))
-        found = None if steps is None else (_rise(board, steps), steps)
-    return None if found is None else (round(found[0], DIGITS), found[1])
+) -> Searched:
+    found = search(board, layouts, rigid_first(board, profiles))
+    if not found.is_over:
+        return found
+    steps = first(board, layouts, rigid_first(board, profiles), INSTEAD_MAX)
+    rise = _rise(board, steps) if steps is not None else 0.0
+    return Searched(found.steps, round(rise, DIGITS), steps, is_over=True)
 
 
 def rigid_first(board: mig.Board, profiles: Iterable[str]) -> tuple[str, ...]:
@@ -115,55 +110,30 @@ def rigid_first(board: mig.Board, profiles: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(profiles, key=ways))
 
 
-class _Search:
-    """Every way to place some profiles, least rise first; ``is_over`` where it was too many."""
-
-    def __init__(self, board: mig.Board) -> None:
-        self._board = board
-        self._known: dict[object, tuple[float, tuple[Step, ...]] | None] = {}
-        self.is_over = False
-
-    def best(
-        self, layouts: tuple[mig.Layout, ...], profiles: tuple[str, ...]
-    ) -> tuple[float, tuple[Step, ...]] | None:
-        """The cheapest way, in any state only once."""
-        if not profiles:
-            return 0.0, ()
-        state = (layouts, len(profiles))
-        if state in self._known:
-            return self._known[state]
-        if len(self._known) >= STEPS_MAX:
-            self.is_over = True
-            return None
-        self._known[state] = None
-        found: tuple[float, tuple[Step, ...]] | None = None
-        for step in moves(self._board, layouts, profiles[0]):
-            rest = self.best(after(layouts, step), profiles[1:])
-            if rest is None:
-                continue
-            total = round(_rise(self._board, (step,)) + rest[0], DIGITS)
-            if found is None or total < found[0]:
-                found = total, (step, *rest[1])
-        self._known[state] = found
-        return found
-
-
 def first(
-    board: mig.Board, layouts: tuple[mig.Layout, ...], profiles: tuple[str, ...]
+    board: mig.Board,
+    layouts: tuple[mig.Layout, ...],
+    profiles: tuple[str, ...],
+    most: int = FIRST_MAX,
 ) -> tuple[Step, ...] | None:
-    """Any way to place them all, or None: no state twice, and no more than a bound allows."""
+    """Any way to place them all, or None: no state twice, and no more than ``most`` steps."""
     dead: set[object] = set()
+    tried = 0
 
     def place(
         layouts: tuple[mig.Layout, ...], profiles: tuple[str, ...]
     ) -> tuple[Step, ...] | None:
+        nonlocal tried
         if not profiles:
             return ()
         state = (room(board, layouts), len(profiles))
-        if state in dead or len(dead) >= FIRST_MAX:
+        if state in dead or tried > most:
             return None
-        ways = moves(board, layouts, profiles[0])
-        for step in sorted(ways, key=lambda one: (_rise(board, (one,)), one)):
+        found = sorted(
+            moves(board, layouts, profiles[0]), key=lambda one: (_rise(board, (one,)), one)
+        )
+        tried += len(found)
+        for step in found:
             rest = place(after(layouts, step), profiles[1:])
             if rest is not None:
                 return (step, *rest)

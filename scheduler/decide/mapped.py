@@ -45,7 +45,7 @@ class Target(msgspec.Struct, frozen=True):
 def target(pod: Pod, view: View, profile: Profile) -> Target | Reason:
     """The pod's line of its map, resolved to a node; or why there is none."""
     assert pod.map_text is not None
-    if profile.maps_allow != "all" and not _may_map(pod, view, profile):
+    if not view.namespace(pod.namespace).may_map(profile.maps_allow):
         return _refused(
             Code.MAP_NOT_ALLOWED,
             f"namespace {pod.namespace} may not use gpu-scheduling-map"
@@ -161,11 +161,6 @@ def keys_offered(pod: Pod) -> frozenset[str]:
 def _is_by_number(pod: Pod, node: Node) -> bool:
     """Whether the map's numbers reach the hardware, past the device plugin or through ours."""
     return not pod.gpu_requests or (node.is_numbered and names.GPU in pod.gpu_requests)
-
-
-def _may_map(pod: Pod, view: View, profile: Profile) -> bool:
-    label = view.namespace(pod.namespace).labels.get(names.MAPS_ALLOWED)
-    return profile.maps_allow == "labelled" and label == "allowed"
 
 
 def _index(pod: Pod, gpu_map: GpuMap, view: View) -> int | Reason:

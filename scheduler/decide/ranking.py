@@ -16,6 +16,7 @@ from scheduler.decide.cutting import effort
 from scheduler.decide.decision import Placement
 from scheduler.decide.scores import leftover, preference
 from scheduler.decide.view import Overlay, Profile, beside_nominated
+from scheduler.decide.work import Work
 from scheduler.model.pod import Pod
 from scheduler.state.cluster import Cluster
 from scheduler.state.ledger import NodeBooks
@@ -69,7 +70,8 @@ def rank(cluster: Cluster, placement: Placement, profile: Profile) -> Ranking | 
     without.changed[placement.node_name] = NodeBooks(
         msgspec.structs.replace(won.node, allocatable={})
     )
-    second = packed.find(without, pod, spread=profile.placement == "spread")
+    work = Work(profile.decision_steps_max)
+    second = packed.find(without, pod, work, spread=profile.placement == "spread")
     winner = _standing(pod, won)
     if second is None:
         return Ranking(winner)

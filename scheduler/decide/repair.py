@@ -8,8 +8,6 @@ others the reason holds the command to run.
 
 from __future__ import annotations
 
-from typing import Final
-
 from scheduler.decide.mapped import cuda_mode
 from scheduler.decide.view import Profile, View
 from scheduler.model import names
@@ -17,9 +15,6 @@ from scheduler.model.pod import Pod
 from scheduler.model.reason import Code, Reason
 from scheduler.model.shares import CudaMode
 from scheduler.state.repair import TRIES_MAX, is_replaceable
-
-#: The API server never asks a webhook of ours about pods in this one.
-_SYSTEM: Final = "kube-system"
 
 
 def is_untold(pod: Pod, value: str | None) -> bool:
@@ -74,6 +69,4 @@ def command(pod: Pod) -> str:
 
 def _is_asked_about(namespace: str, profile: Profile, view: View) -> bool:
     """Whether the API server asks the webhook about pods in this namespace at all."""
-    if namespace in (_SYSTEM, profile.own_namespace):
-        return False
-    return view.namespace(namespace).labels.get(names.WEBHOOK_OPT_OUT) != "disabled"
+    return profile.reach.is_asked_about(view.namespace(namespace))

@@ -8,15 +8,16 @@ from typing import Protocol
 import msgspec
 
 from scheduler.decide import cutting
+from scheduler.decide.work import STEPS_MAX
 from scheduler.model.device import Devices
 from scheduler.model.node import Namespace
 from scheduler.model.pod import Pod
 from scheduler.model.ticket import is_for
 from scheduler.state.cluster import Cluster
-from scheduler.state.holding import holding_of
 from scheduler.state.index import NodeIndex
 from scheduler.state.ledger import NodeBooks
 from scheduler.state.nodes import Nodes
+from scheduler.state.reach import Reach
 from scheduler.state.verdicts import Verdicts
 
 
@@ -64,7 +65,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     """How this scheduler decides; made from the configuration once.
 
     With ``expects_webhook`` a mapped pod that came past the webhook is not bound; the webhook is
-    never asked about pods in ``own_namespace``.
+    never asked about pods in ``own_namespace``. ``fallback_scope`` is the configuration's.
+    ``decision_steps_max`` is what one decision, or one admission, may cost (``decide/work``).
     """
 
     scheduler_name: str = "gpu-scheduler"
@@ -72,6 +74,17 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     maps_allow: str = "labelled"
     expects_webhook: bool = False
     own_namespace: str = ""
+    fallback_scope: str = "ours"
+    decision_steps_max: int = STEPS_MAX
+
+    @property
+    def reach(self) -> Reach:
+        """About which pods the webhook is asked."""
+        return Reach(
+            scheduler_name=self.scheduler_name,
+            own_namespace=self.own_namespace,
+            scope=self.fallback_scope,
+        )
 
 
 class Overlay:
@@ -113,7 +126,7 @@ class Overlay:
         if devices is None and (chosen := cutting.spots(pod, books)):
             # It stands for somebody who is not placed yet: some place that it could have.
             devices = Devices(spots=chosen)
-        books.add(pod, holding_of(pod, devices, self._cluster.scheduler_name))
+        books.add(pod, self.nodes.holding(pod, devices))
 
     def lift(self, pod: Pod) -> None:
         """Take a pod off again that was entered on the node it is nominated for."""

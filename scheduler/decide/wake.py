@@ -9,6 +9,7 @@ from __future__ import annotations
 from scheduler.decide import mapped
 from scheduler.decide.filters import first_rejection
 from scheduler.decide.view import Profile, View
+from scheduler.decide.work import is_light
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Code, Reason
 from scheduler.state.why import Why, why_of
@@ -17,7 +18,12 @@ GONE = (Reason(code=Code.NO_NODES, text="the node is gone"),)
 
 
 def still_refuses(view: View, profile: Profile, pod: Pod, node_name: str) -> Why | None:
-    """What the pod would wait for at the named node by now; None where it may be taken."""
+    """What the pod would wait for at the named node by now; None where it may be taken.
+
+    A pod that takes many steps is not compared at every change: it is tried after its pause.
+    """
+    if not is_light(pod):
+        return None
     if pod.map_text is not None:
         found = mapped.target(pod, view, profile)
         return why_of((found,)) if isinstance(found, Reason) else None

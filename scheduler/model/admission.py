@@ -7,7 +7,8 @@ way that this webhook does not know.
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Final, Literal
 
 import msgspec
 
@@ -21,6 +22,10 @@ ALIVE_S = 5.0
 
 #: A rewrite from nothing adds one device to a container (``gpu-scheduler.io/gpu-memory``).
 NOTHING = ""
+
+#: Random bytes in the id of a reservation: nobody can guess one.
+RESERVATION_BYTES: Final = 8
+_RESERVATION: Final = re.compile(rf"r-[0-9a-f]{{{2 * RESERVATION_BYTES}}}")
 
 Scope = Literal["ours", "any"]
 Numbering = Literal["numbered", "counted", "unknown"]
@@ -59,7 +64,8 @@ class Answer(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     moments ago, so this is the API server's second call for one admission, and ``rewrites`` are
     those of the first. ``annotate`` is false where the reservation is met by other means.
     ``move`` is the ticket that the pod takes (``model/ticket``); ``where`` are the nodes on which
-    it was given its tier, and to which it is therefore bound.
+    it was given its tier, and to which it is therefore bound. ``may_map`` is whether the pod's
+    namespace may use maps.
     """
 
     rewrites: tuple[Rewrite, ...] = ()
@@ -71,3 +77,9 @@ class Answer(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     warnings: tuple[str, ...] = ()
     move: str | None = None
     where: Where = ANYWHERE
+    may_map: bool = True
+
+
+def is_reservation(text: str) -> bool:
+    """Whether a text has the shape of a reservation's id."""
+    return _RESERVATION.fullmatch(text) is not None

@@ -134,6 +134,11 @@ ADVICE: Final[dict[Code, Advice]] = {
         "nothing, if it passes; else look for the id in the scheduler's log and report what stands"
         " there; the pod is tried again by itself, and at once when it is changed",
     ),
+    Code.TOO_COMPLEX: Advice(
+        "Pod",
+        "name fewer labels, values and tolerations, or fewer MIG instances in one pod; an"
+        " administrator may raise decisionStepsMax in the configuration",
+    ),
     Code.NO_NODES: Advice("Pod", "add a node"),
 }
 
@@ -149,6 +154,7 @@ _WORDS: Final[tuple[tuple[Code, re.Pattern[str]], ...]] = tuple(
         (Code.INSUFFICIENT, r"Insufficient \S"),
         (Code.GPU_RESTS, r"node\(s\) where GPUs with room rest"),
         (Code.NO_ROOM_TOGETHER, r"node\(s\) where the pod's MIG instances fit one by one"),
+        (Code.TOO_COMPLEX, r"TooComplex: "),
         (Code.NO_VALUE_FOR_ENV, r"node\(s\) where the kubelet picks GPUs for a container"),
         (Code.NO_VALUE_FOR_ENV, r"a container reads its devices from the annotation"),
         (Code.MIG_NOT_READY, r"node\(s\) had nvidia\.com/mig\.config\.state \S+"),

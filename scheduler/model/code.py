@@ -96,6 +96,10 @@ class Code(enum.Enum):
         (Cause.POD, Cause.PAUSE),
     )
     UNSUPPORTED = ("the pod uses a field that this scheduler does not implement", (Cause.POD,))
+    TOO_COMPLEX = (
+        "deciding about the pod would take more steps than one decision may take",
+        (Cause.POD,),
+    )
     NO_NODES = ("the cluster has no nodes", (Cause.NODE,))
 
     @property

@@ -158,3 +158,8 @@ class Namespace(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     unread: str = ""
+
+    def may_map(self, allow: str) -> bool:
+        """Whether its pods may use maps; ``allow`` is ``labelled``, ``all`` or ``none``."""
+        is_labelled = self.labels.get(names.MAPS_ALLOWED) == "allowed"
+        return allow == "all" or (allow == "labelled" and is_labelled)

@@ -193,6 +193,24 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         keys = {requirement.key for term in terms for requirement in term.match_expressions}
         return frozenset(keys | self.node_selector.keys()) or _NONE
 
+    @cached_property
+    def label_steps(self) -> int:
+        """What it takes to compare the pod with a node's labels and taints, in steps.
+
+        One for each requirement and each term; values and tolerations are compared faster.
+        """
+        terms = (*(self.required_terms or ()), *(p.preference for p in self.preferred_terms))
+        steps = 1 + len(self.node_selector) + len(terms) + len(self.tolerations) // 4
+        for term in terms:
+            for requirement in (*term.match_expressions, *term.match_fields):
+                steps += 1 + len(requirement.values) // 16
+        return steps
+
+    @property
+    def node_steps(self) -> int:
+        """What it takes to compare the pod with what is left on a node, in steps."""
+        return 1 + len(self.host_ports)
+
     @property
     def names_nodes(self) -> bool:
         """Whether a term names nodes by their name instead of by labels."""

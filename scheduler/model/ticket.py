@@ -25,7 +25,7 @@ from scheduler.model.moveend import End
 from scheduler.model.pod import Owner, Pod
 
 #: At most ``limits.ATTEMPT_MAX`` and ``limits.TICKET_LENGTH_MAX``.
-_NAME: Final = re.compile(r"(?:restore|rescue)-([0-9]{1,6})-[0-9a-z]{1,40}")
+_NAME: Final = re.compile(r"(?:restore|rescue)-([1-9][0-9]{0,5})-[0-9a-z]{1,40}")
 
 
 class Move(enum.Enum):

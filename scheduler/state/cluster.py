@@ -13,39 +13,35 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import msgspec
-
 from scheduler.model import names
-from scheduler.model.device import Devices
-from scheduler.model.limits import MAP_INDEX_MAX
-from scheduler.model.node import Node
-from scheduler.model.number import whole
+from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Cause
 from scheduler.state.broken import BrokenBooks
 from scheduler.state.event import Change, Lifted, Settled, Waiting
 from scheduler.state.groups import Groups
+from scheduler.state.holding import holds_alike
 from scheduler.state.ledger import NodeBooks
 from scheduler.state.nodes import Nodes
 from scheduler.state.nominations import Nominations
 from scheduler.state.quotas import Quotas
+from scheduler.state.siblings import Assumption, Siblings
 from scheduler.state.spaces import Spaces
 
-
-class Assumption(msgspec.Struct, frozen=True, gc=False):
-    """Where we said a pod goes, before the API server confirmed it."""
-
-    node_name: str
-    devices: Devices
-    index: int | None = None
+__all__ = ["Assumption", "Cluster"]
 
 
 class Cluster:
     """Pods, nodes and namespaces, and the books of every node."""
 
-    def __init__(self, scheduler_name: str = names.SCHEDULER_NAME) -> None:
+    def __init__(
+        self, scheduler_name: str = names.SCHEDULER_NAME, maps_allow: str = "labelled"
+    ) -> None:
         self.scheduler_name = scheduler_name
-        self.nodes = Nodes(scheduler_name)
+        self.spaces = Spaces(maps_allow)
+        self.namespaces = self.spaces.known
+        self.namespace = self.spaces.of
+        self.nodes = Nodes(scheduler_name, self.spaces.may_map)
         self.books = self.nodes.books
         self.index = self.nodes.index
         self.verdicts = self.nodes.verdicts
@@ -58,35 +54,13 @@ class Cluster:
         self.assumed: dict[str, Assumption] = {}
         self.nominations = Nominations()
         self.nominated = self.nominations.held
-        spaces = Spaces()
-        self.namespaces = spaces.known
-        self.namespace = spaces.of
-        self.see_namespace = spaces.see
-        self.lose_namespace = spaces.lose
-        self.list_namespaces = spaces.keep_only
         #: What admissions look at, and decisions never.
         self.quotas = Quotas()
         self.groups = Groups(self.pods)
-        self._siblings: dict[str, set[str]] = {}
+        self._siblings = Siblings(self.pods, self.assumed)
+        self.indexes_held = self._siblings.indexes_held
 
     # --- reading ---------------------------------------------------------------------
-
-    def indexes_held(self, workload: str) -> Mapping[int, Pod]:
-        """Map index -> the live, placed pod of this workload that holds it."""
-        held: dict[int, Pod] = {}
-        for uid in self._siblings.get(workload, ()):
-            pod = self.pods[uid]
-            index = self._index_of(pod)
-            # Siblings have no order: of two with one index the name decides who is spoken of.
-            if index is not None and (index not in held or pod.name < held[index].name):
-                held[index] = pod
-        return held
-
-    def _index_of(self, pod: Pod) -> int | None:
-        if assumption := self.assumed.get(pod.uid):
-            return assumption.index
-        text = pod.annotations.get(names.POD_INDEX, "") if pod.node_name else ""
-        return whole(text, MAP_INDEX_MAX)
 
     def refer(self, pod: Pod) -> None:
         """Let the index tell nodes apart by the labels that this pod asks for."""
@@ -99,8 +73,7 @@ class Cluster:
         if pod.uid in self.assumed:
             raise BrokenBooks(f"{pod.key} is placed twice")
         self.nominations.place(pod)
-        known = self.pods.setdefault(pod.uid, pod)
-        self._siblings.setdefault(known.workload, set()).add(pod.uid)
+        self._siblings.join(self.pods.setdefault(pod.uid, pod))
         self.assumed[pod.uid] = assumption
         self.nodes.enter(pod, assumption.node_name, assumption.devices)
 
@@ -130,11 +103,13 @@ class Cluster:
         before = self.pods.get(pod.uid)
         self.pods[pod.uid] = pod
         self.groups.see(pod, before)
-        if before is None and pod.scheduler_name == self.scheduler_name:
+        is_ours = pod.scheduler_name == self.scheduler_name
+        if is_ours and (before is None or before.constraints != pod.constraints):
+            self.index.labels.name(before.label_keys if before else (), pod.label_keys)
             self.refer(pod)
         self.nominations.note(pod, is_assumed=pod.uid in self.assumed)
         left = self._leave(before) if before and before.workload != pod.workload else []
-        self._siblings.setdefault(pod.workload, set()).add(pod.uid)
+        self._siblings.join(pod)
         return left + self._see_living(pod, before)
 
     def _see_living(self, pod: Pod, before: Pod | None) -> list[Change]:
@@ -155,7 +130,7 @@ class Cluster:
         if at and at != pod.node_name and before is not None:
             changes += self._strike(before, at)
         known = at == pod.node_name and assumption is None
-        if known and before is not None and _holds_alike(before, pod):
+        if known and before is not None and holds_alike(before, pod):
             self.books[at].renew(pod)
             return []
         self.nodes.enter(pod, pod.node_name, None)
@@ -171,6 +146,8 @@ class Cluster:
         if pod is None:
             return []
         self.groups.lose(pod)
+        if pod.scheduler_name == self.scheduler_name:
+            self.index.labels.name(pod.label_keys, ())
         changes: list[Change] = [Settled(uid)]
         assumption = self.assumed.pop(uid, None)
         at = assumption.node_name if assumption else pod.node_name
@@ -180,10 +157,7 @@ class Cluster:
 
     def _leave(self, pod: Pod) -> list[Change]:
         """The pod is gone, or its owner let go of it: its map index is free."""
-        siblings = self._siblings[pod.workload]
-        siblings.discard(pod.uid)
-        if not siblings:
-            del self._siblings[pod.workload]
+        self._siblings.leave(pod)
         return [Lifted(Cause.OWNER, pod.workload)]
 
     def list_pods(self, pods: Iterable[Pod]) -> list[Change]:
@@ -223,7 +197,12 @@ class Cluster:
 
     def see_node(self, node: Node) -> list[Change]:
         """Fold a node's newest state; a heartbeat that changes nothing is no change."""
-        return [Lifted(Cause.NODE, node_name=node.name)] if self.nodes.see(node) else []
+        is_new = self.at(node.name) is None
+        if not self.nodes.see(node):
+            return []
+        # Maps that meant another node by this name mean the new one from now on.
+        meant = sorted(self.nodes.aliased(node.name) - {node.name}) if is_new else []
+        return [Lifted(Cause.NODE, node_name=name) for name in (node.name, *meant)]
 
     def lose_node(self, name: str) -> list[Change]:
         """Fold a node's deletion."""
@@ -239,13 +218,31 @@ class Cluster:
             changes += self.see_node(node)
         return changes
 
+    # --- namespaces ------------------------------------------------------------------
 
-def _holds_alike(before: Pod, after: Pod) -> bool:
-    return (
-        before.requests == after.requests
-        and before.annotations == after.annotations
-        and before.labels == after.labels
-        and before.owner == after.owner
-        and before.host_ports == after.host_ports
-        and before.unread == after.unread
-    )
+    def see_namespace(self, namespace: Namespace) -> list[Change]:
+        """Fold a namespace's newest state."""
+        return self.spaces.see(namespace) + self._recount_maps()
+
+    def lose_namespace(self, name: str) -> list[Change]:
+        """Fold a namespace's deletion."""
+        return self.spaces.lose(name) + self._recount_maps()
+
+    def list_namespaces(self, namespaces: Iterable[Namespace]) -> list[Change]:
+        """Fold the whole list of namespaces."""
+        return self.spaces.keep_only(namespaces) + self._recount_maps()
+
+    def _recount_maps(self) -> list[Change]:
+        """Where maps became allowed or forbidden, count the placed pods' maps again."""
+        turned = self.spaces.turned()
+        if not turned:
+            return []
+        # What is only assumed was given by us, so it holds whatever its namespace may do.
+        placed = [
+            pod
+            for pod in self.pods.values()
+            if pod.namespace in turned and pod.map_text is not None and pod.node_name
+        ]
+        changed = {pod.node_name: None for pod in placed if self.nodes.recount(pod)}
+        freed = [self.freed(name, frozenset()) for name in changed]
+        return [*freed, *(Lifted(Cause.DEVICES, node_name=name) for name in changed)]

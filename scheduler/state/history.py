@@ -49,8 +49,9 @@ class Past(msgspec.Struct):
 class History:
     """The moves of the last hour, and what must not be tried again."""
 
-    def __init__(self, timings: Timings) -> None:
+    def __init__(self, timings: Timings, scheduler_name: str = names.SCHEDULER_NAME) -> None:
         self._timings = timings
+        self._scheduler_name = scheduler_name
         self._past: dict[str, Past] = {}
         self._crashed: dict[tuple[str, str], frozenset[str]] = {}
 
@@ -79,10 +80,15 @@ class History:
         self.ended(ticket, end.at, is_failure=end.result.is_failure)
 
     def recall(self, pod: Pod) -> None:
-        """Learn from a pod that took a ticket before we were there, if the ticket is gone."""
+        """Learn from a pod that took a ticket before we were there, if the ticket is gone.
+
+        Only our webhook, which sees only pods of our scheduler, writes such a name; on another pod,
+        or in another shape, it is its author's.
+        """
         name = pod.annotations.get(names.MOVE, "")
         at = epoch(pod.created)
-        if at is None or not is_name(name):  # anybody may write anything there
+        is_ours = pod.scheduler_name == self._scheduler_name
+        if at is None or not is_ours or not is_name(name):
             return
         past = self._of(pod.workload, pod.revision)
         if name in past.moves:

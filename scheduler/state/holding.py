@@ -1,5 +1,8 @@
 """What one placed pod holds of its node's devices, read from what the Binding wrote on it.
 
+A map counts where our Binding wrote the devices, or where the pod's namespace may use maps. Any
+author can give a pod a node and a map, or a running pod a map, and that alone takes no device.
+
 Must never: believe a number or a place on a pod that is not ours; anybody could write those.
 """
 
@@ -29,18 +32,20 @@ class Holding(msgspec.Struct, frozen=True, gc=False):
     spots: tuple[Spot, ...] = ()
 
 
-def holding_of(pod: Pod, devices: Devices | None, scheduler_name: str) -> Holding:
+def holding_of(pod: Pod, devices: Devices | None, scheduler_name: str, *, may_map: bool) -> Holding:
     """What a placed pod holds; ``devices`` is our own choice while it is only assumed.
 
-    Numbers are believed only from pods of our scheduler: anybody could write the
-    annotation on another pod. Unreadable means unknown, never free.
+    ``may_map`` is whether the pod's namespace may use maps now; what our Binding wrote counts
+    whatever the namespace says later. Numbers are believed only from pods of our scheduler:
+    anybody could write the annotation on another pod. Unreadable means unknown, never free.
     """
     if pod.unread.requests:  # no GPU there is known to be free
         return Holding(unknown=1, has_request=True, sharing=pod.sharing)
     requested = pod.requests.get(names.GPU, 0)
     is_ours = pod.scheduler_name == scheduler_name
-    is_mapped = is_ours and pod.map_text is not None
     text = pod.annotations.get(names.DEVICES) if is_ours else None
+    is_given = may_map or devices is not None or text is not None
+    is_mapped = is_ours and is_given and pod.map_text is not None
     if devices is None and text is not None:
         devices = _credible(pod, parse_devices(text))
     spots = devices.spots if devices is not None else ()
@@ -50,6 +55,18 @@ def holding_of(pod: Pod, devices: Devices | None, scheduler_name: str) -> Holdin
     is_past_plugin = (is_mapped or text is not None) and not pod.gpu_requests
     unknown = requested or int(is_past_plugin)
     return Holding((), unknown, is_mapped, requested > 0, pod.sharing, spots)
+
+
+def holds_alike(before: Pod, after: Pod) -> bool:
+    """Whether a placed pod holds what it held, as far as the pod itself tells."""
+    return (
+        before.requests == after.requests
+        and before.annotations == after.annotations
+        and before.labels == after.labels
+        and before.owner == after.owner
+        and before.host_ports == after.host_ports
+        and before.unread == after.unread
+    )
 
 
 def _credible(pod: Pod, devices: Devices | None) -> Devices | None:

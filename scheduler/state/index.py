@@ -1,17 +1,17 @@
 """An index of the nodes, so that the cost of a decision does not grow with the cluster.
 
 Nodes that no pod in sight can tell apart form a *class*: equal cordon, taints and values of
-the label keys that some pod referred to (design 5.21). Real nodes carry timestamps and
-instance ids, so unreferenced labels must not count; allocatable does not count either,
-because free capacity is the order on the shelves. A key with very many values is *wide*: it
-would make a class per node, so it narrows the candidates through a value index instead.
+the label keys that some pod referred to (design 5.21; ``state/labelkeys``). Real nodes carry
+timestamps and instance ids, so unreferenced labels must not count; allocatable does not count
+either, because free capacity is the order on the shelves. A key with very many values is *wide*:
+it would make a class per node, so it narrows the candidates through a value index instead.
 
 The index only finds candidates in order; every filter still has the last word.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -20,18 +20,19 @@ from scheduler.model.node import Node
 from scheduler.model.selector import Taint
 from scheduler.state import cutindex
 from scheduler.state.cutindex import CutShelves
+from scheduler.state.labelkeys import LabelKeys
 from scheduler.state.ledger import NodeBooks
 from scheduler.state.shelf import Group, Shelf, Slot
+from scheduler.state.widekeys import WideKeys
 
 #: A key with more values than this is wide.
 VALUES_MAX = 64
-#: Beyond this many keys the forgotten ones are dropped by a rebuild.
-KEYS_MAX = 128
 #: More classes than this are tidied up: a decision may have to look at each.
 CLASSES_MAX = 512
 REMEMBERED_MAX = 4096
 ANY = ""
 
+AllBooks = Mapping[str, NodeBooks]
 Trait = tuple[bool, tuple[Taint, ...], tuple[str | None, ...]]
 
 
@@ -68,17 +69,20 @@ class NodeIndex:
 
     def __init__(self) -> None:
         self.keys: tuple[str, ...] = ()
-        self.wide: dict[str, dict[str, set[str]]] = {}
+        self.wide = WideKeys()
         self.classes: dict[Trait, NodeClass] = {}
         self.shelves: dict[str, Shelf] = {}
         self.cuts = CutShelves()
         self.epoch = 0
-        #: Whether keys were dropped that some pod may still name.
-        self.has_forgotten = False
+        self.labels = LabelKeys()
+        #: How often all nodes were entered anew.
+        self.rebuilt = 0
         self._places: dict[str, _Place] = {}
         self._numbers = 0
         self._kinds: dict[object, tuple[Kinds, ...]] = {}
         self._kinds_epoch = 0
+        self._narrow: frozenset[str] = frozenset()
+        self._known: dict[str, None] = {}
 
     def class_of(self, name: str) -> int:
         """The class number of a node."""
@@ -93,10 +97,15 @@ class NodeIndex:
             self.drop(node.name)
             place = None
         if place is None:
-            place = self._places[node.name] = _Place(node, self._class(node))
-            place.kind.size += 1
-            self._note_values(node)
+            self.labels.see(node.labels)
+            place = self._enter(node)
         self._shelve(place, books)
+
+    def _enter(self, node: Node) -> _Place:
+        place = self._places[node.name] = _Place(node, self._class(node))
+        place.kind.size += 1
+        self.wide.put(node)
+        return place
 
     def drop(self, name: str) -> None:
         """Take a node out; an unknown one is ignored."""
@@ -104,25 +113,30 @@ class NodeIndex:
         if place is None:
             return
         self._unshelve(place)
-        for key, values in self.wide.items():
-            value = place.node.labels.get(key)
-            if value is not None:
-                values[value].discard(name)
-                if not values[value]:
-                    del values[value]
+        self.labels.lose(place.node.labels)
+        self.wide.take(place.node)
         place.kind.size -= 1
         if place.kind.size == 0:
             del self.classes[place.kind.trait]
             self.epoch += 1
 
-    def refer(self, keys: Iterable[str], books: Mapping[str, NodeBooks]) -> None:
-        """Make the index tell nodes apart by these label keys as well."""
-        new = [key for key in keys if key not in self.keys and key not in self.wide]
-        if not new:
+    def refer(self, keys: Collection[str], books: AllBooks) -> None:
+        """A pod names these label keys: tell nodes apart by them as well, if that pays."""
+        self.labels.ask(keys, self._known)
+        self._grow(books)
+
+    def _grow(self, books: AllBooks) -> None:
+        """Have the keys that enough pods have asked for."""
+        keys = self.labels.due(self._known)
+        if not keys:
             return
-        keep = self.keys if len(self.keys) + len(new) <= KEYS_MAX else ()
-        self.has_forgotten = self.has_forgotten or keep != self.keys
-        self._rebuild((*keep, *dict.fromkeys(new)), books)
+        values: dict[str, set[str]] = {key: set() for key in keys}
+        for labels in (entry.node.labels for entry in books.values() if entry.node is not None):
+            for key in values.keys() & labels.keys():
+                values[key].add(labels[key])
+        wide = [key for key in keys if key in self.wide or len(values[key]) > VALUES_MAX]
+        self.rebuild([key for key in keys if key not in wide], wide, books)
+        self._widen(books)
 
     def kinds(
         self, wishes: object, sort: Callable[[Iterable[NodeClass]], tuple[Kinds, ...]]
@@ -136,42 +150,43 @@ class NodeIndex:
             found = self._kinds[wishes] = sort(self.classes.values())
         return found
 
-    def tidy(self, books: Mapping[str, NodeBooks]) -> None:
-        """When classes have become too many, let the key with the most values be wide."""
-        while len(self.classes) > CLASSES_MAX and self.keys:
-            seen = [
-                len({kind.trait[2][at] for kind in self.classes.values()})
-                for at in range(len(self.keys))
-            ]
-            self.wide[self.keys[seen.index(max(seen))]] = {}
-            self._rebuild(tuple(key for key in self.keys if key not in self.wide), books)
+    def tidy(self, books: AllBooks) -> None:
+        """After a node came or changed: keep classes few, and have the keys that it brought."""
+        self._grow(books)
+        self._widen(books)
+
+    def _widen(self, books: AllBooks) -> None:
+        """When classes have become too many, let the keys with the most values be wide."""
+        if len(self.classes) <= CLASSES_MAX or not self.keys:
+            return
+        traits = [kind.trait for kind in self.classes.values()]
+        left = {at: len({trait[2][at] for trait in traits}) for at in range(len(self.keys))}
+        while left and len({_short(trait, left) for trait in traits}) > CLASSES_MAX:
+            del left[max(left, key=lambda at: left[at])]
+        wide = [key for at, key in enumerate(self.keys) if at not in left]
+        self.rebuild([self.keys[at] for at in left], [*self.wide, *wide], books)
 
     def covers(self, keys: Iterable[str]) -> bool:
-        """Whether classes alone decide about these label keys."""
-        return all(key in self.keys for key in keys)
+        """Whether classes alone decide about these label keys: no node has any other of them."""
+        return all(key in self._narrow or not self.labels.is_there(key) for key in keys)
 
     def with_value(self, key: str, value: str) -> set[str] | None:
         """Names of the nodes with a label of a wide key; None when the key is not wide."""
-        values = self.wide.get(key)
-        return None if values is None else values.get(value, set())
+        return self.wide.with_value(key, value)
 
-    def _rebuild(self, keys: tuple[str, ...], books: Mapping[str, NodeBooks]) -> None:
-        nodes = [entry.node for entry in books.values() if entry.node is not None]
-        narrow = []
-        for key in keys:
-            values = {node.labels[key] for node in nodes if key in node.labels}
-            if len(values) > VALUES_MAX:
-                self.wide.setdefault(key, {})
-            else:
-                narrow.append(key)
-        self.keys = tuple(narrow)
+    def rebuild(self, keys: Iterable[str], wide: Iterable[str], books: AllBooks) -> None:
+        """Enter every node anew, and tell them apart by exactly these keys."""
+        self.keys = tuple(keys)
+        self.wide = WideKeys(wide)
+        self._narrow = frozenset(self.keys)
+        self._known = dict.fromkeys((*self.keys, *self.wide))
         self.classes, self.shelves, self._places = {}, {}, {}
         self.cuts = CutShelves()
-        self.wide = {key: {} for key in self.wide}
         self.epoch += 1
+        self.rebuilt += 1
         for entry in books.values():
             if entry.node is not None:
-                self.put(entry)
+                self._shelve(self._enter(entry.node), entry)
 
     def _class(self, node: Node) -> NodeClass:
         values = tuple(node.labels.get(key) for key in self.keys)
@@ -183,12 +198,6 @@ class NodeIndex:
             kind = NodeClass(number=self._numbers, trait=trait, sample=node)
             self.classes[trait] = kind
         return kind
-
-    def _note_values(self, node: Node) -> None:
-        for key, values in self.wide.items():
-            value = node.labels.get(key)
-            if value is not None:
-                values.setdefault(value, set()).add(node.name)
 
     def _shelve(self, place: _Place, books: NodeBooks) -> None:
         entries = tuple(_entries(place.node, books))
@@ -215,6 +224,11 @@ class NodeIndex:
             self.cuts.take(entry)
             place.kind.cuts.take(entry)
         place.entries = place.cuts = ()
+
+
+def _short(trait: Trait, places: Iterable[int]) -> Trait:
+    """A trait by only some of the keys."""
+    return (trait[0], trait[1], tuple(trait[2][at] for at in places))
 
 
 def _entries(node: Node, books: NodeBooks) -> Iterator[tuple[str, Group, Slot]]:

@@ -6,7 +6,7 @@ candidate, never forgotten, because its pods' deletion may come after its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from scheduler.model import names
 from scheduler.model.cut import NodeCuts
@@ -14,7 +14,7 @@ from scheduler.model.device import Devices
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.state.cuts import Cuts
-from scheduler.state.holding import holding_of
+from scheduler.state.holding import Holding, holding_of
 from scheduler.state.index import NodeIndex
 from scheduler.state.ledger import NodeBooks
 from scheduler.state.offers import Offers
@@ -22,15 +22,19 @@ from scheduler.state.verdicts import Verdicts
 
 
 class Nodes:
-    """Books of every node, kept in step with the index that finds them."""
+    """Books of every node, kept in step with the index that finds them.
 
-    def __init__(self, scheduler_name: str) -> None:
+    ``may_map`` tells of a namespace by its name whether its pods may use maps.
+    """
+
+    def __init__(self, scheduler_name: str, may_map: Callable[[str], bool]) -> None:
         self.books: dict[str, NodeBooks] = {}
         self.index = NodeIndex()
         self.verdicts = Verdicts(self.books)
         #: Nodes whose books changed since somebody emptied this.
         self.news: set[str] = set()
         self._scheduler_name = scheduler_name
+        self._may_map = may_map
         self._aliases: dict[str, set[str]] = {}
         self.cuts = Cuts()
         self.offers = Offers()
@@ -50,11 +54,18 @@ class Nodes:
         return books if books is not None and books.node is not None else None
 
     def resolve(self, token: str) -> frozenset[str]:
-        """The nodes that a map's node name fits: by real name or by an alias label."""
-        found = set(self._aliases.get(token, ()))
+        """The nodes that a map's node name fits: the node of that name, else by an alias label.
+
+        A label of another node never comes between a map and the node that it names: who runs
+        one node could label it with any other node's name.
+        """
         if self.at(token) is not None:
-            found.add(token)
-        return frozenset(found)
+            return frozenset((token,))
+        return self.aliased(token)
+
+    def aliased(self, token: str) -> frozenset[str]:
+        """The nodes that have this name in an alias label."""
+        return frozenset(self._aliases.get(token, ()))
 
     def see(self, node: Node) -> bool:
         """Fold a node's newest state; whether that could help a pod that it refused before.
@@ -105,10 +116,23 @@ class Nodes:
         books = self.books.get(name)
         if books is None:
             books = self.books[name] = NodeBooks(None)
-        books.add(pod, holding_of(pod, devices, self._scheduler_name))
+        books.add(pod, self.holding(pod, devices))
         if books.node is not None:
             self.index.put(books)
             self._touch(name)
+
+    def holding(self, pod: Pod, devices: Devices | None) -> Holding:
+        """What a pod holds where it is placed; ``devices`` is our own choice, if it is new."""
+        may_map = self._may_map(pod.namespace)
+        return holding_of(pod, devices, self._scheduler_name, may_map=may_map)
+
+    def recount(self, pod: Pod) -> bool:
+        """Enter a placed pod again if it holds something else by now; whether it does."""
+        known = self.books[pod.node_name].pods.get(pod.uid)
+        if known is None or known[1] == self.holding(pod, None):
+            return False
+        self.enter(pod, pod.node_name, None)
+        return True
 
     def avoid(self, name: str, scopes: frozenset[str]) -> bool:
         """For whom a node is avoided from now on; whether that could help somebody."""
@@ -167,8 +191,11 @@ class Nodes:
         """Whether labels differ in what a pod may have asked for."""
         if before == after:
             return False
-        keys = (*self.index.keys, *self.index.wide, *names.FILTER_LABELS)
-        return self.index.has_forgotten or any(before.get(k) != after.get(k) for k in keys)
+        return any(
+            before.get(key) != after.get(key)
+            for key in (*before, *after)
+            if self.index.labels.is_named(key) or key in names.FILTER_LABELS
+        )
 
     def _unalias(self, node: Node) -> None:
         for alias in _aliases(node):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from scheduler.model import names
 from scheduler.model.pod import Pod
+from scheduler.model.ticket import is_for
 
 
 class Nominations:
@@ -32,8 +33,9 @@ class Nominations:
     def place(self, pod: Pod) -> None:
         """A pod is assumed to be placed: what was held for it is its own now."""
         self.held.pop(pod.uid, None)
-        move = self.held.pop(pod.annotations.get(names.MOVE, ""), None)
-        if move is not None:
+        move = self.held.get(pod.annotations.get(names.MOVE, ""))
+        if move is not None and is_for(move, pod):
+            del self.held[move.uid]
             self._lifted[pod.uid] = move
 
     def take_back(self, uid: str) -> None:

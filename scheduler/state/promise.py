@@ -4,31 +4,41 @@
 
     make --> unmet --the pod appears--> met --bound, deleted or ended--> over
                '--10 s without its pod--> over
+                                         '--60 s in which its scheduler, another one, says nothing
 
 A promise only chooses a tier at admission; it never blocks a Binding. It meets its pod by
 the annotation ``gpu-scheduler.io/reservation``; a pod that we did not patch is met by
-namespace, name or owner, and request, oldest first. After a restart, promises of pending
-pods are read back from their annotations, so a crash promises nothing twice.
+namespace, name or owner, and request, oldest first.
+
+After a restart, promises of pending pods are read back from their annotations, so a crash
+promises nothing twice. Any author can write that annotation where the webhook is not asked, so it
+is believed only in the shape of our ids, on pods that the webhook is asked about, and for so many
+devices of a namespace, and in all, as could be promised. A pod of another scheduler must have been
+seen by it: a condition ``PodScheduled`` says so, which authors of pods cannot write.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from scheduler.model import names
 from scheduler.model.admission import Rewrite
+from scheduler.model.node import Namespace
 from scheduler.model.pod import Pod
 from scheduler.state import event as ev
+from scheduler.state.reach import Reach
+from scheduler.state.trust import have_room, is_believed, is_seen
 
 UNMET_MAX_S = 10.0
+#: How long a scheduler other than ours may take before it says anything about a pod of its own.
+SILENT_MAX_S = 60.0
 RETRY_AFTER_S = 1.0
 #: A pod that takes this many times longer to appear than others did lately was refused.
 PATIENCE = 4.0
 LATENCY_HALVES_S = 10.0
-UNMET_PER_NAMESPACE_MAX = 64
-UNMET_MAX = 256
+ECHOES_MAX = 256
 
 
 class Promise(msgspec.Struct):
@@ -41,12 +51,20 @@ class Promise(msgspec.Struct):
     is_annotated: bool
     rewrites: tuple[Rewrite, ...] = ()
     is_met: bool = False
+    is_recalled: bool = False
+    silent_since: float | None = None
 
 
 class Promises:
     """All promises that are not over."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        reach: Reach | None = None,
+        namespace: Callable[[str], Namespace] = lambda name: Namespace(name=name),
+    ) -> None:
+        self._reach = reach or Reach()
+        self._namespace = namespace
         self._all: dict[str, Promise] = {}
         self._by_uid: dict[str, str] = {}
         #: Of dry runs: they hold nothing, and are only there to be known again.
@@ -61,11 +79,12 @@ class Promises:
         """Promises whose pod has not appeared yet, oldest first."""
         return [promise for promise in self._all.values() if not promise.is_met]
 
-    def has_room(self, namespace: str) -> bool:
-        """Whether another unmet promise may be made (anybody can post a review)."""
-        waiting = self.unmet()
-        in_namespace = sum(1 for promise in waiting if promise.pod.namespace == namespace)
-        return len(waiting) < UNMET_MAX and in_namespace < UNMET_PER_NAMESPACE_MAX
+    def has_room(self, pod: Pod) -> bool:
+        """Whether this pod may be promised its devices beside the promises that are unmet.
+
+        Any client that reaches the webhook can post a review.
+        """
+        return have_room(pod, self.unmet())
 
     def known(self, namespace: str, promise_id: str) -> Promise | None:
         """The promise of an id found on a pod under review, if we gave it to its namespace."""
@@ -76,7 +95,7 @@ class Promises:
 
     def echo(self, promise_id: str, pod: Pod, now: float, rewrites: tuple[Rewrite, ...]) -> None:
         """Remember what a dry run was told, for the API server's second call of it."""
-        while len(self._echoes) >= UNMET_MAX:
+        while len(self._echoes) >= ECHOES_MAX:
             del self._echoes[next(iter(self._echoes))]
         self._echoes[promise_id] = Promise(promise_id, pod, "", now, True, rewrites)
 
@@ -149,13 +168,26 @@ class Promises:
             self._all.pop(promise_id, None)
 
     def expire(self, now: float) -> int:
-        """Drop promises whose pod did not appear in time; returns how many."""
+        """Drop promises whose pod did not appear in time, or whose scheduler is silent about it;
+        returns how many."""
         for echo in [e for e in self._echoes.values() if now - e.made_at >= UNMET_MAX_S]:
             del self._echoes[echo.id]
         late = [p.id for p in self.unmet() if now - p.made_at >= UNMET_MAX_S]
         for promise_id in late:
             del self._all[promise_id]
-        return len(late)
+        silent = [p.pod.uid for p in self._all.values() if p.is_met and self._is_late(p, now)]
+        for uid in silent:
+            self.end(uid)
+        return len(late) + len(silent)
+
+    def _is_late(self, promise: Promise, now: float) -> bool:
+        """Whether the scheduler of a pod, not ours, has said nothing about it for too long."""
+        if promise.pod.scheduler_name == self._reach.scheduler_name or is_seen(promise.pod):
+            promise.silent_since = None
+            return False
+        if promise.silent_since is None:
+            promise.silent_since = now
+        return now - promise.silent_since >= SILENT_MAX_S
 
     def void(self, ticket_id: str) -> None:
         """A move is over: whoever was admitted for it and did not appear will not."""
@@ -188,11 +220,20 @@ class Promises:
         if tag is None:
             return next((p for p in self.unmet() if not p.is_annotated and _fits(p, pod)), None)
         promise = self._all.get(tag)
-        if promise is None:  # made by a process that is gone
-            promise = self._all[tag] = Promise(tag, pod, "", 0.0, True)
-            return promise
+        if promise is None:
+            return self._recalled(tag, pod)
         usable = not promise.is_met and promise.pod.namespace == pod.namespace
         return promise if usable else None
+
+    def _recalled(self, tag: str, pod: Pod) -> Promise | None:
+        """The promise that a process that is gone made for a pod, as far as it is believed."""
+        known = [promise for promise in self._all.values() if promise.is_recalled]
+        if not is_believed(tag, pod, self._namespace(pod.namespace), self._reach):
+            return None
+        if not have_room(pod, known):
+            return None
+        promise = self._all[tag] = Promise(tag, pod, "", 0.0, True, is_recalled=True)
+        return promise
 
 
 def _fits(promise: Promise, pod: Pod) -> bool:

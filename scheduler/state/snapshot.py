@@ -83,11 +83,13 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     scheduler_name: str
     generation: int
     now: float
+    maps_allow: str = "labelled"
     nodes: tuple[Node, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
     pods: tuple[Pod, ...] = ()
     assumed: tuple[Assumed, ...] = ()
     label_keys: tuple[str, ...] = ()
+    wide_keys: tuple[str, ...] = ()
     queue: tuple[Queued, ...] = ()
     promises: tuple[Promised, ...] = ()
     avoided: tuple[Avoided, ...] = ()
@@ -99,17 +101,18 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
 def take(cluster: Cluster, queue: Queue, promises: Promises, generation: int, now: float) -> State:
     """The state as it is."""
-    nodes = (books.node for books in cluster.candidates())
     avoided = ((b.node, b.avoided) for b in cluster.candidates() if b.avoided)
     return State(
         scheduler_name=cluster.scheduler_name,
         generation=generation,
         now=now,
-        nodes=tuple(node for node in nodes if node is not None),
+        maps_allow=cluster.spaces.maps_allow,
+        nodes=tuple(b.node for b in cluster.candidates() if b.node is not None),
         namespaces=tuple(cluster.namespaces.values()),
         pods=tuple(cluster.pods.values()),
         assumed=tuple(_assumed(cluster, uid, held) for uid, held in cluster.assumed.items()),
-        label_keys=(*cluster.index.keys, *cluster.index.wide),
+        label_keys=cluster.index.keys,
+        wide_keys=tuple(cluster.index.wide),
         queue=tuple(_queued(entry) for entry in queue.entries()),
         promises=tuple(
             Promised(
@@ -140,14 +143,15 @@ def take(cluster: Cluster, queue: Queue, promises: Promises, generation: int, no
 
 def restore(state: State) -> Cluster:
     """A cluster that decides as the one that the state was taken of."""
-    cluster = Cluster(state.scheduler_name)
+    cluster = Cluster(state.scheduler_name, state.maps_allow)
     cluster.list_namespaces(state.namespaces)
     # In their order: it is the order of a rejection's reasons.
     for node in state.nodes:
         cluster.see_node(node)
-    cluster.index.refer(state.label_keys, cluster.books)
     for pod in state.pods:
         cluster.see_pod(pod)
+    # What a decision may cost depends on what the index knows.
+    cluster.index.rebuild(state.label_keys, state.wide_keys, cluster.books)
     for one in state.assumed:
         cluster.assume(one.pod, Assumption(one.node_name, one.devices, one.index))
     for rest in state.avoided:

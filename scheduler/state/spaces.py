@@ -10,24 +10,32 @@ from scheduler.state.event import Change, Lifted
 
 
 class Spaces:
-    """All namespaces, by name."""
+    """All namespaces, by name; ``maps_allow`` is the configuration's ``maps.allow``."""
 
-    def __init__(self) -> None:
+    def __init__(self, maps_allow: str) -> None:
         self.known: dict[str, Namespace] = {}
+        self.maps_allow = maps_allow
+        self._turned: set[str] = set()
 
     def of(self, name: str) -> Namespace:
         """A namespace; one that is not known yet has no labels."""
         return self.known.get(name) or Namespace(name=name)
 
+    def may_map(self, name: str) -> bool:
+        """Whether pods of a namespace may use maps."""
+        return self.of(name).may_map(self.maps_allow)
+
     def see(self, namespace: Namespace) -> list[Change]:
         """Fold a namespace's newest state."""
         if self.known.get(namespace.name) == namespace:
             return []
+        self._note(namespace.name, namespace)
         self.known[namespace.name] = namespace
         return [Lifted(Cause.NAMESPACE, namespace.name)]
 
     def lose(self, name: str) -> list[Change]:
         """Fold a namespace's deletion."""
+        self._note(name, Namespace(name=name))
         self.known.pop(name, None)
         return []
 
@@ -35,5 +43,16 @@ class Spaces:
         """Fold the whole list of namespaces."""
         listed = {namespace.name: namespace for namespace in namespaces}
         for name in [name for name in self.known if name not in listed]:
-            del self.known[name]
+            self.lose(name)
         return [change for one in listed.values() for change in self.see(one)]
+
+    def turned(self) -> frozenset[str]:
+        """The namespaces that may use maps now and could not when this was last asked, or the
+        other way round."""
+        found = frozenset(self._turned)
+        self._turned.clear()
+        return found
+
+    def _note(self, name: str, after: Namespace) -> None:
+        if self.may_map(name) != after.may_map(self.maps_allow):
+            self._turned ^= {name}

@@ -34,9 +34,10 @@ class Stage(enum.Enum):
 
 
 class Tickets:
-    """Every ticket that is not over."""
+    """Every ticket that is not over; only pods of ``scheduler_name`` take one."""
 
-    def __init__(self) -> None:
+    def __init__(self, scheduler_name: str = names.SCHEDULER_NAME) -> None:
+        self._scheduler_name = scheduler_name
         self._open: dict[str, Ticket] = {}
         self._assumed: set[str] = set()
         #: By what a pod says that it took and what it may take: the ticket decides which is true.
@@ -83,7 +84,7 @@ class Tickets:
         """A pod may name the ticket that it took; of two that may, the first one counts."""
         self.lose_pod(pod.uid)
         ticket_id = pod.annotations.get(names.MOVE)
-        if ticket_id is None:
+        if ticket_id is None or pod.scheduler_name != self._scheduler_name:
             return
         match = match_of(pod)
         if match is not None and (ticket_id, match) not in self._takers:

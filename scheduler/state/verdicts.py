@@ -138,11 +138,16 @@ class Verdicts:
         self._kinds[kind] = verdict  # at the end: the kind that was asked for last stays longest
         return verdict
 
-    def _afresh(self, check: Check) -> Verdict:
+    def once(self, check: Check) -> Verdict:
+        """The answers as they are now, of which none is remembered."""
         verdict = Verdict(self.generation)
         for name, books in self._books.items():
             if books.node is not None:
                 verdict.put(name, check(books))
+        return verdict
+
+    def _afresh(self, check: Check) -> Verdict:
+        verdict = self.once(check)
         kept = max(KINDS_MIN, ANSWERS_MAX // max(1, len(self._books)))
         while len(self._kinds) >= kept:
             del self._kinds[next(iter(self._kinds))]

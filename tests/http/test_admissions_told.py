@@ -12,7 +12,7 @@ from scheduler.model.admission import Answer, Question
 from scheduler.model.ladder import parse_ladder
 from scheduler.report.wire import PodAnswer
 from scheduler.state import event as ev
-from tests.builders import node, pod, pod_json
+from tests.builders import namespace, node, pod, pod_json
 from tests.http.test_decisions import Asking, asking
 
 __all__ = ["asking"]
@@ -32,7 +32,7 @@ async def test_each_tier_that_was_not_free_is_told_with_its_reason(
     asking: Asking, room: dict[str, int], result: str, granted: str, tried: list[str]
 ) -> None:
     stage = asking.stage
-    stage.see(ev.NodeSeen(node("m", mig=room)))
+    stage.see(ev.NodeSeen(node("m", mig=room)), ev.NamespaceSeen(namespace("team")))
     await stage.quiet()
     rules = Rules(ladders=(parse_ladder("2g.20gb->1g.10gb"),))
     body = msgspec.Raw(msgspec.json.encode(pod_json("w", uid="", mig=MIG_2G)))

@@ -21,7 +21,8 @@ from scheduler.model.ladder import parse_ladder
 from scheduler.state import event as ev
 from scheduler.state.promise import Promises
 from scheduler.state.repair import Pulse
-from tests.builders import MIG_1G, MIG_2G, Wishes, node, pod_json
+from scheduler.state.trust import devices
+from tests.builders import MIG_1G, MIG_2G, Wishes, namespace, node, pod_json
 from tests.unit.loop.stage import Stage, playing
 
 RULES = Rules(ladders=(parse_ladder("2g.20gb->1g.10gb"),))
@@ -47,14 +48,16 @@ class Asking:
     async def ask(self, name: str = "web-", *, dry_run: bool = False, **wishes: Any) -> Answer:
         """The answer about a pod that asks for 2g.20gb."""
         asked: Wishes = {"mig": {"2g.20gb": 1}, "uid": "", **wishes}  # type: ignore[typeddict-item]
-        status, body = await self.post(question(pod_json(name, **asked), dry_run=dry_run))
+        space = asked.get("namespace", "team")
+        body = question(pod_json(name, **asked), dry_run=dry_run, namespace=space)
+        status, body = await self.post(body)
         assert status == 200, body
         return msgspec.json.decode(body, type=Answer)
 
 
-def question(pod: Any, *, dry_run: bool = False) -> bytes:
+def question(pod: Any, *, dry_run: bool = False, namespace: str = "team") -> bytes:
     return msgspec.json.encode(
-        {"uid": "u", "dryRun": dry_run, "namespace": "team", "scope": "ours", "pod": pod}
+        {"uid": "u", "dryRun": dry_run, "namespace": namespace, "scope": "ours", "pod": pod}
     )
 
 
@@ -69,6 +72,7 @@ async def asking(tmp_path: Path) -> AsyncIterator[Asking]:
     socket.write_text("left by a killed process")
     async with playing(Stage()) as stage:
         stage.see(ev.NodeSeen(ROOMY))
+        stage.see(ev.NamespaceSeen(namespace("team")))
         stage.sync()
         answerer = Answerer(stage.loop, RULES, stage.metrics, stage.clock)
         serving = asyncio.create_task(answerer.serve(socket))
@@ -206,14 +210,68 @@ async def test_after_nonsense_the_next_question_is_answered(asking: Asking) -> N
 async def test_too_many_unmet_promises_leave_the_request_as_asked(asking: Asking) -> None:
     """Anybody can post a review; the wait for room ends by the clock."""
     await asyncio.gather(*(asking.ask() for _ in range(64)))
-    waiting = asyncio.create_task(asking.ask())
+    answer = await until_answered(asking, asyncio.create_task(asking.ask()))
+
+    assert (answer.rewrites, answer.reservation) == ((), None)
+    assert len(asking.stage.loop.promises) == 64
+
+
+async def until_answered(asking: Asking, waiting: asyncio.Task[Answer]) -> Answer:
+    """Let the clock run on until the answer is there."""
     while not waiting.done():
         asking.stage.clock.now += 0.1
         await asyncio.sleep(0.001)
+    return await waiting
 
-    answer = await waiting
+
+async def test_a_review_about_a_namespace_that_does_not_exist_promises_nothing(
+    asking: Asking,
+) -> None:
+    """Any client in the cluster can post one, with the highest priority there is."""
+    forged = asyncio.create_task(asking.ask(namespace="nonexistent", priority=2**31 - 1))
+    answer = await until_answered(asking, forged)
+
     assert (answer.rewrites, answer.reservation) == ((), None)
-    assert len(asking.stage.loop.promises) == 64
+    assert len(asking.stage.loop.promises) == 0
+
+
+async def test_a_namespace_that_the_watch_shows_in_time_is_as_good_as_any(asking: Asking) -> None:
+    """It was created a moment before its first pod."""
+    waiting = asyncio.create_task(asking.ask(namespace="fresh"))
+    await asyncio.sleep(0)
+    asking.stage.see(ev.NamespaceSeen(namespace("fresh")))
+
+    assert (await waiting).reservation is not None
+
+
+@pytest.mark.parametrize(
+    ("number", "sent", "rewritten"),
+    [
+        pytest.param(1, 2**31 - 1, False, id="a-number-that-no-class-has-counts-as-the-lowest"),
+        pytest.param(1, 0, True, id="an-equal-priority-is-respected"),
+    ],
+)
+async def test_an_outsiders_review_takes_a_tier_from_pods_of_its_priority_only(
+    asking: Asking, number: int, sent: int, rewritten: bool
+) -> None:
+    asking.stage.see(ev.NamespaceSeen(namespace("theirs")))
+    await asking.stage.quiet()
+    await asking.ask("e1", namespace="theirs", priority=sent, mig={"2g.20gb": number})
+
+    answer = await asking.ask()
+    assert bool(answer.rewrites) is rewritten
+
+
+async def test_an_outsider_is_promised_64_devices_of_a_namespace_however_it_asks(
+    asking: Asking,
+) -> None:
+    """Two reviews for ten slices held more than sixty-four for one each."""
+    tasks = [asyncio.create_task(asking.ask(mig={"1g.10gb": 10})) for _ in range(30)]
+    for task in tasks:
+        await until_answered(asking, task)
+
+    held = [devices(one.pod) for one in asking.stage.loop.promises.unmet()]
+    assert sum(held) == 60
 
 
 async def test_room_made_in_time_is_used(asking: Asking) -> None:

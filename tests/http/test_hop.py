@@ -15,7 +15,7 @@ from scheduler.answer import Answerer
 from scheduler.forward import BUDGET_S, Forwarder, Settings
 from scheduler.model.admission import Answer
 from scheduler.state import event as ev
-from tests.builders import node, pod_json
+from tests.builders import namespace, node, pod_json
 from tests.http.test_answer import RULES, question
 from tests.http.test_forward import OURS, listening, write
 from tests.unit.loop.stage import Stage, playing
@@ -46,6 +46,7 @@ async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
     async with playing(Stage()) as leader, playing(Stage()) as standby:
         for stage in (leader, standby):
             stage.see(ev.NodeSeen(node("m", mig={"2g.20gb": 1, "1g.10gb": 400})))
+            stage.see(ev.NamespaceSeen(namespace("team")))
             stage.sync()
             await stage.quiet()
         made = Pair(leader, standby, settings)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from scheduler.decide import packed
 from scheduler.decide.view import Overlay
+from scheduler.decide.work import Work
 from scheduler.model import names
 from scheduler.model.cut import Instance, NodeCuts
 from scheduler.model.device import Devices, Spot
@@ -15,6 +16,7 @@ from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.model.selector import PreferredTerm, Requirement, Taint, Term, Toleration
 from scheduler.state import index as index_module
+from scheduler.state import labelkeys
 from scheduler.state.cluster import Assumption, Cluster
 from scheduler.state.index import NodeIndex
 
@@ -112,15 +114,15 @@ def agree(cluster: Cluster | Overlay, pod: Pod) -> str | None:
     """Check both directions of placement; returns the name of the best-fitting node."""
     found_names: list[str | None] = []
     for spread in (False, True):
-        found = packed.find(cluster, pod, spread=spread)
-        scanned, _ = packed.scan(cluster.candidates(), pod, spread=spread)
+        found = packed.find(cluster, pod, Work(10**9), spread=spread)
+        scanned, _ = packed.scan(cluster.candidates(), pod, Work(10**9), spread=spread)
         assert (found and found.node) == (scanned and scanned.node), f"spread={spread}"
         found_names.append(found.node.name if found and found.node else None)
     return found_names[0]
 
 
 def spread_to(cluster: Cluster, pod: Pod) -> str:
-    found = packed.find(cluster, pod, spread=True)
+    found = packed.find(cluster, pod, Work(10**9), spread=True)
     assert found is not None
     assert found.node is not None
     return found.node.name
@@ -130,7 +132,7 @@ def try_out(cluster: Cluster, pod: Pod) -> None:
     """Place more pods of the kind on top, each on the emptiest node: the order turns over."""
     overlay = Overlay(cluster)
     for number in range(3):
-        found = packed.find(overlay, pod, spread=True)
+        found = packed.find(overlay, pod, Work(10**9), spread=True)
         if found is None or found.node is None:
             return
         clone = msgspec.structs.replace(pod, uid=f"{pod.uid}/{number}")
@@ -160,9 +162,29 @@ def play(steps: list[tuple[str, object]]) -> None:
             cluster.lose_pod(placed.pop(value))
 
 
-@given(STEPS)
-def test_the_index_and_a_full_scan_choose_the_same_node(steps: list[tuple[str, object]]) -> None:
-    play(steps)
+@given(STEPS, st.sampled_from((1, 3)))
+def test_the_index_and_a_full_scan_choose_the_same_node(
+    steps: list[tuple[str, object]], patience: int
+) -> None:
+    before = labelkeys.PATIENCE
+    labelkeys.PATIENCE = patience
+    try:
+        play(steps)
+    finally:
+        labelkeys.PATIENCE = before
+
+
+@given(STEPS, st.integers(0, 2))
+def test_they_agree_when_pods_name_more_labels_than_the_index_takes(
+    steps: list[tuple[str, object]], most: int
+) -> None:
+    """By pod, and in all."""
+    before = labelkeys.PATIENCE, labelkeys.KEYS_MAX, labelkeys.KEYS_PER_POD_MAX
+    labelkeys.PATIENCE, labelkeys.KEYS_MAX, labelkeys.KEYS_PER_POD_MAX = 1, most, 1
+    try:
+        play(steps)
+    finally:
+        labelkeys.PATIENCE, labelkeys.KEYS_MAX, labelkeys.KEYS_PER_POD_MAX = before
 
 
 @given(STEPS)
@@ -170,12 +192,12 @@ def test_they_agree_when_labels_have_too_many_values_for_classes(
     steps: list[tuple[str, object]],
 ) -> None:
     """Host names become a wide key as soon as three of them are seen."""
-    before = index_module.VALUES_MAX, index_module.CLASSES_MAX
-    index_module.VALUES_MAX, index_module.CLASSES_MAX = 2, 4
+    before = index_module.VALUES_MAX, index_module.CLASSES_MAX, labelkeys.PATIENCE
+    index_module.VALUES_MAX, index_module.CLASSES_MAX, labelkeys.PATIENCE = 2, 4, 1
     try:
         play(steps)
     finally:
-        index_module.VALUES_MAX, index_module.CLASSES_MAX = before
+        index_module.VALUES_MAX, index_module.CLASSES_MAX, labelkeys.PATIENCE = before
 
 
 def test_nodes_that_differ_only_in_labels_nobody_asks_for_are_one_class() -> None:
@@ -191,7 +213,8 @@ def test_classes_stay_few_when_pods_ask_for_a_label_with_a_value_per_node() -> N
     cluster = Cluster()
     for number in range(1000):
         cluster.see_node(Node(name=f"n{number}", labels={"host": str(number)}, allocatable={}))
-    cluster.index.refer(["host"], cluster.books)
+    for _ in range(labelkeys.PATIENCE):
+        cluster.index.refer(["host"], cluster.books)
 
     assert len(cluster.index.classes) == 1
     assert cluster.index.with_value("host", "7") == {"n7"}
@@ -200,7 +223,7 @@ def test_classes_stay_few_when_pods_ask_for_a_label_with_a_value_per_node() -> N
 
 def test_a_growing_cluster_widens_a_key_that_became_too_diverse() -> None:
     cluster = Cluster()
-    cluster.index.refer(["host"], cluster.books)
+    cluster.index.labels.name((), ["host"])
     for number in range(index_module.CLASSES_MAX + 10):
         cluster.see_node(Node(name=f"n{number}", labels={"host": str(number)}, allocatable={}))
 
@@ -227,7 +250,7 @@ def test_what_was_tried_out_on_a_node_moves_it_in_the_order() -> None:
     overlay = Overlay(cluster)
     overlay.place(pod, "a", Devices())
 
-    found = packed.find(overlay, pod, spread=True)
+    found = packed.find(overlay, pod, Work(10**9), spread=True)
 
     assert found is not None
     assert found.node is not None

@@ -44,7 +44,7 @@ def play(moves: list[Pod | str]) -> NodeBooks:
         if isinstance(move, str):
             books.remove(move)
         else:
-            books.add(move, holding_of(move, None, names.SCHEDULER_NAME))
+            books.add(move, holding_of(move, None, names.SCHEDULER_NAME, may_map=True))
     return books
 
 
@@ -65,7 +65,9 @@ def test_a_copy_is_equal_and_independent(moves: list[Pod | str]) -> None:
     tally, used = books.tally, dict(books.used)
     for uid in list(twin.pods):
         twin.remove(uid)
-    twin.add(pod("z", gpus=4), holding_of(pod("z", gpus=4), None, names.SCHEDULER_NAME))
+    twin.add(
+        pod("z", gpus=4), holding_of(pod("z", gpus=4), None, names.SCHEDULER_NAME, may_map=True)
+    )
 
     assert (books.tally, books.used) == (tally, used)
 

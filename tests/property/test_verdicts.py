@@ -10,6 +10,7 @@ from scheduler.decide import packed
 from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Rejection
 from scheduler.decide.view import Overlay, View
+from scheduler.decide.work import Work
 from scheduler.model.device import Devices
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
@@ -35,7 +36,13 @@ FEWER = settings(max_examples=settings().max_examples // 2)
 
 
 def ask_twice(view: View, pod: Pod) -> None:
-    """The first answer may be looked up afresh, the second is remembered; both are the truth."""
+    """The first answer may be looked up afresh, the second is remembered; both are the truth.
+
+    What is remembered does not count: with any number of steps they are the same as well.
+    """
+    for most in (2, 5, 10, 20):
+        few = msgspec.structs.replace(ANYBODY, decision_steps_max=most)
+        assert decide(view, pod, few) == decide(view, pod, few)
     first, second = decide(view, pod, ANYBODY), decide(view, pod, ANYBODY)
     assert first == second
     if not isinstance(first, Rejection) or not isinstance(second, Rejection):
@@ -46,7 +53,7 @@ def ask_twice(view: View, pod: Pod) -> None:
         )
         assert diagnosis.summary == again.summary
     if pod.map_text is None and first.diagnosis.general is None:
-        found, rejected = packed.scan(view.candidates(), pod, spread=False)
+        found, rejected = packed.scan(view.candidates(), pod, Work(10**9), spread=False)
         assert found is None
         assert list(first.diagnosis.nodes.items()) == list(rejected.items())
         assert first.diagnosis.total == len(rejected)
@@ -123,6 +130,8 @@ def test_pods_of_one_kind_get_one_answer(one: Pod, other: Pod, offered: list[Nod
     cluster = Cluster()
     for node in offered:
         cluster.see_node(node)
-    answers = [packed.scan(cluster.candidates(), pod, spread=False)[1] for pod in (one, other)]
+    answers = [
+        packed.scan(cluster.candidates(), pod, Work(10**9), spread=False)[1] for pod in (one, other)
+    ]
 
     assert one.kind != other.kind or answers[0] == answers[1]

@@ -23,6 +23,7 @@ from tests.builders import ANYBODY, as_bound, dynamic, node, pod
 from tests.property.worlds import MIG_LABELS, nodes, wanted
 
 NODES = ("n0", "n1")
+ALIASES = ({"gpu-node": "alias"}, {"gpu-node": "n1"})
 PROFILES = ("1g.10gb", "3g.40gb", "4g.40gb")
 
 
@@ -34,7 +35,7 @@ def small_nodes(draw: st.DrawFn) -> Node:
         gpus=draw(st.sampled_from([None, 0, 1, 2])),
         mig=draw(st.sampled_from([{}, {"1g.10gb": 1}])),
         numbered=draw(st.booleans()),
-        labels=draw(st.sampled_from([{}, {}, {"zone": "a"}, {"gpu-node": "alias"}, *MIG_LABELS])),
+        labels=draw(st.sampled_from([{}, {}, {"zone": "a"}, *ALIASES, *MIG_LABELS])),
         taints=draw(st.sampled_from([[], [], [], ["gpu=x:NoSchedule"]])),
         cpu=draw(st.sampled_from(["2", "8"])),
         pods=draw(st.sampled_from([110, 2])),

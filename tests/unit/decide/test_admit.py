@@ -312,9 +312,10 @@ def test_the_answer_says_who_numbers_the_devices_of_each_node_of_a_map() -> None
         node("real", labels={"gpu-node-name": "node1"}),
         node("plugin", gpus=4),
         node("ours", gpus=4, numbered=True),
-        node("twin", labels={"gpu-node-name": "plugin"}),
+        *(node(name, labels={"gpu-node-name": "twins"}) for name in ("one", "two")),
+        node("foreign", labels={"gpu-node-name": "plugin"}),
     )
-    mapped = pod("w-0", map="0=node1:0\n1=ours:1\n2=nowhere:0\n3=plugin:0")
+    mapped = pod("w-0", map="0=node1:0\n1=ours:1\n2=nowhere:0\n3=twins:0\n4=plugin:0")
 
     kinds = world.ask(mapped).answer.node_kinds
 
@@ -322,6 +323,14 @@ def test_the_answer_says_who_numbers_the_devices_of_each_node_of_a_map() -> None
         "node1": ("real", "numbered"),
         "ours": ("ours", "numbered"),
         "nowhere": (None, "unknown"),
-        "plugin": (None, "unknown"),
+        "twins": (None, "unknown"),
+        "plugin": ("plugin", "counted"),
     }
     assert world.ask(pod("w-0", map="nonsense")).answer.node_kinds == {}
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+def test_the_answer_says_whether_the_namespace_may_map(allowed: bool) -> None:
+    world = World(node("n1"), namespace(maps=allowed))
+
+    assert world.ask(pod("w-0", map="0=n1:0")).answer.may_map is allowed

@@ -14,6 +14,7 @@ from tests.builders import ANYBODY, Wishes, cluster, codes, container, downward,
 PROFILES = {
     Code.MAP_NOT_ALLOWED: Profile(),
     Code.NOT_MUTATED: Profile(maps_allow="all", expects_webhook=True),
+    Code.TOO_COMPLEX: Profile(decision_steps_max=1),
 }
 FOUR = node(gpus=4, numbered=True)
 FAILED = node(gpus=3, annotations={"gpu-scheduler.io/unusable-devices": "1"})
@@ -49,6 +50,7 @@ EXAMPLES: dict[Code, tuple[list[Any], Wishes]] = {
     Code.NOT_IN_MAP: ([FOUR, node("n2")], {"map": "0=n1:4"}),
     Code.MAP_INVALID: ([FOUR], {"map": "0=n1:x"}),
     Code.MAP_NOT_ALLOWED: ([FOUR], {"map": "0=n1:0"}),
+    Code.TOO_COMPLEX: ([FOUR], {"selector": {"zone": "a"}}),
     Code.MAP_NODE_UNKNOWN: ([FOUR], {"map": "0=n9:0"}),
     Code.MAP_NODE_AMBIGUOUS: (
         [node("a", labels={"gpu-node": "x"}), node("b", labels={"gpu-node": "x"})],

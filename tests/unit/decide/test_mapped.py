@@ -113,10 +113,10 @@ REFUSALS: list[Any] = [
         id="no-such-node",
     ),
     pytest.param(
-        [FOUR, node("n2", labels={"gpu-node-name": "n1"})],
-        {"map": "0=n1:0"},
+        [*(node(name, labels={"gpu-node-name": "gpu-a"}) for name in ("n1", "n2"))],
+        {"map": "0=gpu-a:0"},
         Code.MAP_NODE_AMBIGUOUS,
-        "0/2 nodes are available: n1 of gpu-scheduling-map fits 2 nodes: n1 and n2.",
+        "0/2 nodes are available: gpu-a of gpu-scheduling-map fits 2 nodes: n1 and n2.",
         id="two-answers",
     ),
     pytest.param(

@@ -14,6 +14,7 @@ from scheduler.carving import Carving
 from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Decision, Placement
 from scheduler.decide.view import Profile
+from scheduler.decide.work import Work
 from scheduler.loop import Loop
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
@@ -137,7 +138,7 @@ class Stage:
         self,
         profile: Profile = ANYBODY,
         carving: Callable[[Cluster, Queue, Avoidance], Carving] | None = None,
-        decider: Callable[[Cluster, Pod, Profile], Decision] = decide,
+        decider: Callable[[Cluster, Pod, Profile, Work], Decision] = decide,
         moves: Callable[[Cluster, Queue, Promises], Companion] = lambda *_: Still(),
     ) -> None:
         self.clock = Clock()

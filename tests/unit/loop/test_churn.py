@@ -183,7 +183,7 @@ def containers(value: object, path: str, seen: set[int]) -> Iterator[tuple[str, 
 def filled(world: World) -> dict[str, int]:
     """What is not empty; of resources that were ever offered, and label keys, only names stay."""
     found = {path: size for path, size in containers(world.loop, "loop", set()) if size}
-    names = ("index.shelves", "index.wide")
+    names = ("index.shelves", "index.wide._nodes", "index._known")
     return {path: size for path, size in found.items() if not path.endswith(names)}
 
 

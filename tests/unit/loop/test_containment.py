@@ -15,6 +15,7 @@ from scheduler.containment import Containment, identity, uncontained
 from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Decision
 from scheduler.decide.view import Profile
+from scheduler.decide.work import Work
 from scheduler.model.pod import Pod, Unread
 from scheduler.model.reason import Code
 from scheduler.moves import Still
@@ -35,13 +36,13 @@ class Boom(Exception):
 
 def failing_at(
     *names: str, problem: Exception | None = None
-) -> Callable[[Cluster, Pod, Profile], Decision]:
+) -> Callable[[Cluster, Pod, Profile, Work], Decision]:
     """Decides as always, and fails at pods of these names."""
 
-    def decider(view: Cluster, newcomer: Pod, profile: Profile) -> Decision:
+    def decider(view: Cluster, newcomer: Pod, profile: Profile, work: Work) -> Decision:
         if newcomer.name in names:
             raise problem or Boom("no such thing")
-        return decide(view, newcomer, profile)
+        return decide(view, newcomer, profile, work)
 
     return decider
 

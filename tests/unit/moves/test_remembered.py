@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from scheduler.endings import KEPT_MAX, Endings
 from scheduler.model import names
 from scheduler.model.errand import Close, Erase, Errand
+from scheduler.model.moment import epoch
 from scheduler.model.moveend import End, Result
 from scheduler.model.pod import Pod
 from scheduler.state import event as ev
@@ -146,3 +149,24 @@ def test_what_was_ended_by_another_replica_holds_nothing_here() -> None:
 
     assert world.cluster.nominated == {}
     assert len(world.moves.tickets) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "wishes", "recalled"),
+    [
+        pytest.param("restore-2-0a1b2c3d", {}, True, id="a-name-of-ours"),
+        pytest.param("restore-2-x", {"scheduler": "other"}, False, id="another-schedulers-pod"),
+        pytest.param("a-2-b", {}, False, id="another-shape"),
+        pytest.param(f"restore-{'9' * 5000}-b", {}, False, id="a-number-without-end"),
+        pytest.param("restore-02-b", {}, False, id="a-number-that-we-do-not-write"),
+    ],
+)
+def test_only_a_ticket_that_we_could_have_written_is_recalled(
+    name: str, wishes: Any, recalled: bool
+) -> None:
+    history = History(Timings())
+    taker = pod("web-1", owner="Deployment/web@r1", annotations={names.MOVE: name}, **wishes)
+
+    history.recall(taker)
+
+    assert (history.hindrance(taker, (epoch(taker.created) or 0.0) + 1) is not None) is recalled

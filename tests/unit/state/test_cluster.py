@@ -11,7 +11,7 @@ from scheduler.state import event as ev
 from scheduler.state.broken import BrokenBooks
 from scheduler.state.cluster import Assumption, Cluster
 from scheduler.state.fold import fold
-from tests.builders import GPU, Wishes, cluster, namespace, node, pod
+from tests.builders import GPU, Wishes, cluster, node, pod
 
 GPU_0 = Devices(numbers=(0,))
 NEEDY = pod("a", gpus=1)
@@ -344,7 +344,8 @@ NAMED = [
     pytest.param("node1", {"gpu-a"}, id="by-the-label"),
     pytest.param("old1", {"gpu-b"}, id="by-the-older-label"),
     pytest.param("both", {"gpu-b"}, id="both-labels-agree"),
-    pytest.param("gpu-b", {"gpu-b", "gpu-c"}, id="a-name-that-is-another-nodes-alias"),
+    pytest.param("gpu-b", {"gpu-b"}, id="a-real-name-before-another-nodes-alias"),
+    pytest.param("twice", {"gpu-a", "gpu-c"}, id="an-alias-of-two-nodes"),
     pytest.param("nowhere", set(), id="unknown"),
 ]
 
@@ -353,9 +354,9 @@ NAMED = [
 @pytest.mark.parametrize(("token", "found"), NAMED)
 def test_a_maps_node_is_found_by_name_or_label(token: str, found: set[str]) -> None:
     state = cluster(
-        node("gpu-a", labels={"gpu-node-name": "node1"}),
+        node("gpu-a", labels={"gpu-node-name": "node1", "gpu-node": "twice"}),
         node("gpu-b", labels={"gpu-node": "old1"}),
-        node("gpu-c", labels={"gpu-node-name": "gpu-b"}),
+        node("gpu-c", labels={"gpu-node-name": "gpu-b", "gpu-node": "twice"}),
         node("gpu-b", labels={"gpu-node": "old1", "gpu-node-name": "both"}),
     )
 
@@ -373,23 +374,11 @@ def test_an_alias_follows_its_label_and_goes_with_its_node() -> None:
     assert state.resolve("gpu-a") == set()
 
 
-# --- namespaces ----------------------------------------------------------------------
+def test_a_node_that_comes_with_another_nodes_alias_is_news_at_that_node_too() -> None:
+    """A pod whose map meant the labelled node sleeps there."""
+    state = cluster(node("g2", labels={"gpu-node-name": "g1"}))
 
-
-def test_a_namespace_is_news_for_itself_when_it_changes() -> None:
-    state = cluster()
-    allowed = namespace("team", maps=True)
-
-    assert state.see_namespace(allowed) == [ev.Lifted(Cause.NAMESPACE, "team")]
-    assert state.see_namespace(allowed) == []
-    assert state.namespace("team") == allowed
-    assert state.namespace("unknown").labels == {}
-
-
-def test_a_namespace_that_is_gone_is_forgotten() -> None:
-    state = cluster(namespace("one", maps=True), namespace("two", maps=True))
-    fold(state, ev.NamespaceVanished("one"))
-    assert state.namespace("one").labels == {}
-
-    fold(state, ev.NamespacesListed((namespace("three"),)))
-    assert list(state.namespaces) == ["three"]
+    assert fold(state, ev.NodeSeen(node("g1"))) == [
+        ev.Lifted(Cause.NODE, node_name="g1"),
+        ev.Lifted(Cause.NODE, node_name="g2"),
+    ]

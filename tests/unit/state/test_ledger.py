@@ -20,7 +20,7 @@ def books(at: Node, *pods: Pod) -> NodeBooks:
     """The books of a node on which these pods run, as read back from the API."""
     entered = NodeBooks(at)
     for one in pods:
-        entered.add(one, holding_of(one, None, names.SCHEDULER_NAME))
+        entered.add(one, holding_of(one, None, names.SCHEDULER_NAME, may_map=True))
     return entered
 
 
@@ -59,13 +59,13 @@ HOLDINGS = [
 @pytest.mark.contract("S2-B17")
 @pytest.mark.parametrize(("wishes", "numbers", "unknown"), HOLDINGS)
 def test_what_a_placed_pod_holds(wishes: Wishes, numbers: tuple[int, ...], unknown: int) -> None:
-    holding = holding_of(pod(**wishes), None, names.SCHEDULER_NAME)
+    holding = holding_of(pod(**wishes), None, names.SCHEDULER_NAME, may_map=True)
 
     assert (holding.numbers, holding.unknown) == (numbers, unknown)
 
 
 def test_our_own_choice_counts_before_the_api_confirms_it() -> None:
-    holding = holding_of(pod(gpus=1), Devices(numbers=(3,)), names.SCHEDULER_NAME)
+    holding = holding_of(pod(gpus=1), Devices(numbers=(3,)), names.SCHEDULER_NAME, may_map=True)
 
     assert (holding.numbers, holding.unknown) == ((3,), 0)
 
@@ -87,7 +87,9 @@ def test_free_goes_below_zero_when_a_node_shrinks_and_nothing_crashes() -> None:
 
 def test_a_node_that_is_only_named_by_its_pods_has_nothing_free() -> None:
     ghost = NodeBooks(None)
-    ghost.add(pod("a", gpus=1), holding_of(pod("a", gpus=1), None, names.SCHEDULER_NAME))
+    ghost.add(
+        pod("a", gpus=1), holding_of(pod("a", gpus=1), None, names.SCHEDULER_NAME, may_map=True)
+    )
 
     assert ghost.free(GPU) == 0
     assert ghost.free_numbers() == ()
@@ -156,7 +158,7 @@ def test_entering_a_pod_again_replaces_it_and_taking_it_out_leaves_nothing() -> 
     port = [{"containerPort": 1, "hostPort": 8080}]
     state = books(node(gpus=4, numbered=True), pod("a", gpus=1, devices="gpu:1", ports=port))
     changed = pod("a", gpus=1, devices="gpu:2", ports=port)
-    state.add(changed, holding_of(changed, None, names.SCHEDULER_NAME))
+    state.add(changed, holding_of(changed, None, names.SCHEDULER_NAME, may_map=True))
 
     assert (state.used, state.free_numbers()) == ({GPU: 1}, (0, 1, 3))
     assert state.remove("team-a") == changed
@@ -168,7 +170,9 @@ def test_trying_something_out_on_a_copy_changes_nothing() -> None:
     state = books(node(gpus=4, numbered=True), pod("a", gpus=1, devices="gpu:1"))
     twin = state.copy()
     twin.remove("team-a")
-    twin.add(pod("b", gpus=2), holding_of(pod("b", gpus=2), None, names.SCHEDULER_NAME))
+    twin.add(
+        pod("b", gpus=2), holding_of(pod("b", gpus=2), None, names.SCHEDULER_NAME, may_map=True)
+    )
 
     assert (state.free(GPU), state.free_numbers()) == (3, (0, 2, 3))
     assert (twin.free(GPU), twin.tally.unknown) == (2, 2)

@@ -7,7 +7,7 @@ import pytest
 from scheduler.model.node import Node
 from scheduler.model.reason import Cause
 from scheduler.state import event as ev
-from scheduler.state.index import KEYS_MAX
+from scheduler.state.labelkeys import KEYS_PER_POD_MAX
 from tests.builders import cluster, node, pod
 
 BETTER = [
@@ -43,11 +43,26 @@ def test_a_node_that_changes_wakes_only_for_what_could_help(after: Node, helps: 
     assert state.see_node(after) == (lifted if helps else [])
 
 
-def test_a_label_that_was_named_long_ago_still_counts() -> None:
-    """The index may forget keys when there are too many; the pod that named one still waits."""
-    state = cluster(pod("a", selector={"zone": "b"}), node())
-    for number in range(KEYS_MAX):
-        state.refer(pod(f"p{number}", selector={f"key-{number}": "x"}))
+def test_a_label_that_the_index_does_not_hold_still_counts() -> None:
+    """A pod that names very many adds none to the index, and waits for them all the same."""
+    wishes = {f"key-{number}": "x" for number in range(KEYS_PER_POD_MAX)} | {"zone": "b"}
+    state = cluster(pod("a", selector=wishes), node(labels={"zone": "a"}))
 
     assert "zone" not in state.index.keys
+    assert state.see_node(node(labels={"zone": "b"})) == [ev.Lifted(Cause.NODE, node_name="n1")]
+
+
+def test_a_label_that_no_living_pod_names_is_no_news_any_more() -> None:
+    waits = pod("a", selector={"zone": "b"})
+    state = cluster(waits, node(labels={"zone": "a"}))
+    state.lose_pod(waits.uid)
+
+    assert state.see_node(node(labels={"zone": "c"})) == []
+
+
+def test_a_gated_pod_may_name_other_labels_until_it_waits() -> None:
+    """Scheduling gates let an author, or a queue, narrow the selector."""
+    state = cluster(pod("a", gates=["queue"]), node(labels={"zone": "a"}))
+    state.see_pod(pod("a", gates=["queue"], selector={"zone": "b"}))
+
     assert state.see_node(node(labels={"zone": "b"})) == [ev.Lifted(Cause.NODE, node_name="n1")]

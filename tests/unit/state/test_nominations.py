@@ -16,7 +16,9 @@ from scheduler.state.fold import fold
 from tests.builders import node, pod, restoring
 
 TICKET = restoring("restore-1-x", requests={"nvidia.com/mig-2g.20gb": 1})
-TAKER = pod("web-y", mig={"2g.20gb": 1}, annotations={names.MOVE: TICKET.id})
+TAKER = pod(
+    "web-y", mig={"2g.20gb": 1}, owner="Deployment/web@r1", annotations={names.MOVE: TICKET.id}
+)
 
 
 def assumed() -> Cluster:
@@ -68,3 +70,18 @@ def test_a_bound_replacement_leaves_no_hold_behind() -> None:
     cluster.forget(TAKER.uid)
 
     assert cluster.nominated == {}
+
+
+@pytest.mark.parametrize("claim", [TICKET.id, "preemptor"], ids=["a-ticket", "a-pod"])
+def test_what_is_held_for_others_is_held_on_when_a_pod_claims_it(claim: str) -> None:
+    cluster = Cluster()
+    cluster.see_node(node("cut", mig={"2g.20gb": 2}))
+    cluster.nominations.hold(holder(TICKET))
+    cluster.see_pod(pod("a", uid="preemptor", nominated="cut"))
+    before = dict(cluster.nominated)
+    forger = pod("f", owner="Deployment/evil@r1", annotations={names.MOVE: claim})
+    cluster.see_pod(forger)
+
+    cluster.assume(forger, Assumption("cut", Devices()))
+
+    assert cluster.nominated == before

@@ -7,12 +7,18 @@ from typing import Any
 import pytest
 
 from scheduler.model import names
+from scheduler.model.node import Namespace
 from scheduler.model.pod import Pod
-from scheduler.state.promise import UNMET_MAX, UNMET_PER_NAMESPACE_MAX, Promise, Promises
-from tests.builders import pod
+from scheduler.state.promise import SILENT_MAX_S, Promise, Promises
+from scheduler.state.reach import Reach
+from scheduler.state.trust import DEVICES_MAX, DEVICES_PER_NAMESPACE_MAX
+from tests.builders import namespace, pod
 
 NOW = 1000.0
 TIER = {"2g.20gb": 1}
+#: An id that a process gave which is gone.
+FORMER = "r-0123456789abcdef"
+TEAM = namespace()
 
 
 def reviewed(name: str = "web-", **wishes: Any) -> Pod:
@@ -155,10 +161,106 @@ def test_an_unmet_promise_lives_ten_seconds_and_a_met_one_as_long_as_it_takes() 
 def test_after_a_restart_the_promises_of_pending_pods_are_read_back() -> None:
     """A crash promises nothing twice."""
     promises = Promises()
-    promises.see(tagged("web-x", "r-7", priority=5))
-    promises.see(tagged("web-y", "r-8", node="n1"))
+    promises.see(tagged("web-x", FORMER, priority=5))
+    promises.see(tagged("web-y", "r-" + 16 * "8", node="n1"))
 
-    assert [(one.id, one.pod.name) for one in promises.holders(5)] == [("r-7", "web-x")]
+    assert [(one.id, one.pod.name) for one in promises.holders(5)] == [(FORMER, "web-x")]
+
+
+SAID = {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "X"}]}}
+GATES = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+ENABLED = namespace(labels={names.FALLBACK_NAMESPACE: "enabled"})
+OPTED_OUT = namespace(labels={names.WEBHOOK_OPT_OUT: "disabled"})
+OTHER = {"scheduler": "other", **SAID}
+
+#: (id, pod, namespace, fallback.scope): what a pod says of itself where this process knows nothing.
+FORGED = [
+    pytest.param("r-evil", {}, TEAM, "ours", id="an-id-of-another-shape"),
+    pytest.param("r-0123456789abcdef0", {}, TEAM, "ours", id="a-longer-id"),
+    pytest.param("", {}, TEAM, "ours", id="no-id"),
+    pytest.param(FORMER, OTHER, TEAM, "ours", id="of-a-scheduler-that-the-webhook-passes-by"),
+    pytest.param(FORMER, {"scheduler": "no"}, TEAM, "all", id="of-a-scheduler-that-says-nothing"),
+    pytest.param(
+        FORMER,
+        {"scheduler": "no", "status": {"conditions": [GATES]}},
+        TEAM,
+        "all",
+        id="said-by-the-api-server",
+    ),
+    pytest.param(FORMER, {"gates": ["later"]}, TEAM, "ours", id="gated"),
+    pytest.param(FORMER, {}, OPTED_OUT, "ours", id="in-a-namespace-that-opted-out"),
+    pytest.param(FORMER, {"mig": {"1g.10gb": 65}}, TEAM, "ours", id="more-than-could-be-promised"),
+]
+BELIEVED = [
+    pytest.param({}, TEAM, "ours", id="ours"),
+    pytest.param(OTHER, TEAM, "all", id="another-schedulers-where-the-webhook-sees-all"),
+    pytest.param(OTHER, ENABLED, "ours", id="another-schedulers-in-an-enabled-namespace"),
+]
+
+
+def after_restart(space: Namespace, scope: str) -> Promises:
+    return Promises(Reach(scope=scope), lambda name: space)
+
+
+@pytest.mark.parametrize(("tag", "wishes", "space", "scope"), FORGED)
+def test_a_reservation_that_we_could_not_have_written_promises_nothing(
+    tag: str, wishes: Any, space: Namespace, scope: str
+) -> None:
+    promises = after_restart(space, scope)
+    promises.see(tagged("squat", tag, **wishes))
+
+    assert len(promises) == 0
+
+
+@pytest.mark.parametrize(("wishes", "space", "scope"), BELIEVED)
+def test_a_reservation_that_we_may_have_written_is_read_back(
+    wishes: Any, space: Namespace, scope: str
+) -> None:
+    promises = after_restart(space, scope)
+    promises.see(tagged("web-x", FORMER, **wishes))
+
+    assert len(promises) == 1
+
+
+def test_no_more_is_read_back_than_could_have_been_promised() -> None:
+    """Whoever creates pods while the webhook is away can write the annotation of any shape."""
+    promises = Promises()
+    for number in range(400):
+        space = f"ns-{number // 100}"
+        promises.see(tagged(f"p-{number}", f"r-{number:016x}", namespace=space))
+    assert len(promises) == 4 * DEVICES_PER_NAMESPACE_MAX
+
+    promises.see(tagged("p", FORMER, namespace="one-more"))
+    assert len(promises) == DEVICES_MAX
+
+    promises.end(tagged("p-0", namespace="ns-0").uid)
+    promises.see(tagged("p", FORMER, namespace="one-more"))
+    assert len(promises) == DEVICES_MAX
+
+
+def test_a_promise_ends_when_the_pods_own_scheduler_says_nothing_for_a_minute() -> None:
+    """Perhaps there is no scheduler of that name."""
+    promises = promised(reviewed(scheduler="other"), reviewed())
+    promises.see(tagged("squat", "r-1", scheduler="other"))
+    promises.see(tagged("web-x", "r-2"))
+
+    assert promises.expire(NOW) == 0
+    assert promises.expire(NOW + SILENT_MAX_S - 0.1) == 0
+    assert promises.expire(NOW + SILENT_MAX_S) == 1
+    assert met(promises) == ["r-2"], "our own scheduler needs no limit: it is this process"
+
+    promises.see(tagged("squat", "r-1", scheduler="other"))
+    assert met(promises) == ["r-2"]
+
+
+def test_a_promise_lasts_while_another_scheduler_says_that_the_pod_waits() -> None:
+    promises = promised(reviewed(scheduler="other"))
+    promises.see(tagged("web-x", "r-1", scheduler="other"))
+    promises.expire(NOW)
+    promises.see(tagged("web-x", "r-1", **OTHER))
+
+    assert promises.expire(NOW + 999) == 0
+    assert met(promises) == ["r-1"]
 
 
 def test_the_promise_holds_for_the_pod_as_it_is_now() -> None:
@@ -240,24 +342,31 @@ def test_a_met_promise_is_not_given_back() -> None:
     assert promises.retried(reviewed(), NOW + 5) is None
 
 
-def test_unmet_promises_are_limited_per_namespace_and_in_all() -> None:
+@pytest.mark.parametrize("each", [1, 4], ids=["one-device-a-pod", "four-devices-a-pod"])
+def test_devices_of_unmet_promises_are_limited_per_namespace_and_in_all(each: int) -> None:
     promises = Promises()
 
-    def fill(namespace: str, count: int) -> None:
-        for number in range(count):
-            name = f"{namespace}-{number}"
-            promises.make(name, reviewed(name, namespace=namespace), "n1", NOW, is_annotated=True)
+    def asks(namespace: str, count: int = each) -> Pod:
+        return reviewed(namespace=namespace, owner="", mig={"1g.10gb": count})
 
-    fill("a", UNMET_PER_NAMESPACE_MAX - 1)
-    assert promises.has_room("a")
-    fill("b", UNMET_PER_NAMESPACE_MAX)
-    assert (promises.has_room("a"), promises.has_room("b")) == (True, False)
-    fill("c", UNMET_PER_NAMESPACE_MAX)
-    fill("d", UNMET_MAX - len(promises))
-    assert not promises.has_room("fresh")
+    def fill(namespace: str, count: int) -> None:
+        for number in range(count // each):
+            name = f"{namespace}-{number}"
+            promises.make(name, asks(namespace), "n1", NOW, is_annotated=True)
+
+    fill("a", DEVICES_PER_NAMESPACE_MAX - each)
+    assert promises.has_room(asks("a"))
+    assert not promises.has_room(asks("a", each + 1))
+    fill("b", DEVICES_PER_NAMESPACE_MAX)
+    assert (promises.has_room(asks("a")), promises.has_room(asks("b"))) == (True, False)
+    fill("c", DEVICES_PER_NAMESPACE_MAX)
+    fill("d", DEVICES_PER_NAMESPACE_MAX)
+    assert promises.has_room(asks("fresh"))
+    fill("e", DEVICES_MAX - 4 * DEVICES_PER_NAMESPACE_MAX + each)
+    assert not promises.has_room(asks("fresh"))
 
     promises.expire(NOW + 10)
-    assert promises.has_room("fresh")
+    assert promises.has_room(asks("fresh"))
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from scheduler.model import names
+from scheduler.model.admission import Answer
 from tests.unit.webhook.pods import (
     answer,
     container,
@@ -209,3 +210,21 @@ def test_the_schedulers_name_is_configuration() -> None:
 def test_the_log_lines(body: Any, lines: list[str]) -> None:
     """Seed 002's lines, byte for byte."""
     assert list(run(body).log) == lines
+
+
+@pytest.mark.parametrize(
+    ("said", "spec", "told"),
+    [
+        pytest.param(answer(may_map=False), {"nodeName": "node1"}, False, id="past-the-scheduler"),
+        pytest.param(answer(may_map=False), {}, True, id="it-waits-until-its-namespace-may"),
+        pytest.param(answer(may_map=True), {"nodeName": "node1"}, True, id="it-may-map"),
+        pytest.param(None, {"nodeName": "node1"}, True, id="the-scheduler-is-silent"),
+    ],
+)
+def test_a_map_without_the_right_to_map_is_not_told_to_a_pod_that_has_a_node(
+    said: Answer | None, spec: Any, told: bool
+) -> None:
+    outcome = run(pod(name="w-1", map_text="1=node1:2", **spec), said)
+
+    assert bool(outcome.patch) is told
+    assert any("may not use it" in warning for warning in outcome.warnings) is not told
