@@ -16,8 +16,9 @@ from structlog.testing import capture_logs
 
 from scheduler import config, forward
 from scheduler.forward import BUDGET_S, Forwarder, Settings
-from scheduler.http1 import Reply
 from scheduler.issue import CertificateBundle, make_certificates
+from scheduler.listen.exchange import Reply
+from scheduler.listen.tally import uncounted
 from scheduler.model.admission import PATH
 from tools.controlplane.ports import free_ports
 
@@ -79,7 +80,7 @@ async def listening(settings: Settings) -> None:
 
 @asynccontextmanager
 async def leading(settings: Settings, answer: Answer = says_yes) -> AsyncIterator[None]:
-    task = asyncio.create_task(forward.serve(settings, answer))
+    task = asyncio.create_task(forward.serve(settings, answer, uncounted("replicas")))
     await listening(settings)
     try:
         yield

@@ -24,8 +24,8 @@ QUESTION = Question(
 
 
 async def ask(link: Link) -> Answer | None:
-    """One question, begun and waited for."""
-    return await link.answer_to(link.begin(QUESTION))
+    """One question."""
+    return await link.ask(QUESTION)
 
 
 @pytest.fixture
