@@ -53,7 +53,7 @@ class OneLine(logging.Logger):
         left_out = self._seldom.passes()
         if left_out is not None:
             text = str(exc_info if isinstance(exc_info, BaseException) else msg)
-            problem = text.strip().partition("\n")[0][:_SHOWN_MAX]
+            problem = " ".join(text.split())[:_SHOWN_MAX]
             log.warning(
                 "a request cannot be read", port=self._port, problem=problem, left_out=left_out
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from prometheus_client import CollectorRegistry
@@ -84,9 +84,9 @@ class Desk:
         name = f"connections{what}"
         return self.registry.get_sample_value(name, {"port": "socket", **labels}) or 0.0
 
-    async def until(self, count: int) -> None:
-        """Wait until so many requests were handled."""
-        while len(self.asked) < count:  # noqa: ASYNC110 - the handler has no other way to say it
+    async def until(self, check: Callable[[], object]) -> None:
+        """Wait for something that the server has no other way to tell."""
+        while not check():  # noqa: ASYNC110 - that it has no other way is the point
             await asyncio.sleep(0.001)
 
 
@@ -99,9 +99,11 @@ async def serving(
     listener = socket.create_server(("127.0.0.1", 0), backlog=1024)
     desk.port = listener.getsockname()[1]
     async with desk.server.serving(listener, context, grace_s):
-        yield desk
-        for writer in desk.writers:
-            writer.close()
+        try:
+            yield desk
+        finally:
+            for writer in desk.writers:
+                writer.transport.abort()
 
 
 async def answer_from(reader: asyncio.StreamReader) -> bytes:

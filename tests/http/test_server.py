@@ -59,7 +59,7 @@ async def test_while_a_request_is_answered_the_connection_is_not_read(desk: Desk
     """Or a client could fill the memory with requests that nobody answers yet."""
     reader, writer = await desk.connect()
     writer.write(LATER)
-    await desk.until(1)
+    await desk.until(lambda: desk.asked)
     writer.write(QUESTION * 200_000)  # more than the kernel's buffers of both ends
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.3):
@@ -164,10 +164,9 @@ async def test_a_bug_costs_one_answer_and_not_the_server(desk: Desk, path: bytes
 async def test_the_work_for_a_client_that_hangs_up_ends(desk: Desk) -> None:
     _, writer = await desk.connect()
     writer.write(LATER)
-    await desk.until(1)
+    await desk.until(lambda: desk.asked)
     writer.close()
-    while not desk.ended:  # noqa: ASYNC110 - the handler has no other way to say it
-        await asyncio.sleep(0.001)
+    await desk.until(lambda: desk.ended)
 
     assert desk.ended == ["cancelled"]
     assert desk.counted("") == 0
@@ -178,11 +177,9 @@ async def test_a_client_that_hangs_up_in_its_body_is_forgotten(desk: Desk) -> No
     with capture_logs() as lines:
         _, writer = await desk.connect()
         writer.write(QUESTION[:-1])
-        while not desk.heads:  # noqa: ASYNC110 - as above
-            await asyncio.sleep(0.001)
+        await desk.until(lambda: desk.heads)
         writer.close()
-        while desk.counted(""):
-            await asyncio.sleep(0.001)
+        await desk.until(lambda: not desk.counted(""))
 
     assert lines == []
     assert await exchange(desk, QUESTION) == GOT
@@ -278,8 +275,7 @@ async def test_a_client_that_does_not_read_its_answers_is_given_up() -> None:
             head = b"POST /place/v1 HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n\r\n"
             # Its answer is longer than the kernel's buffers of both ends.
             await loop.sock_sendall(client, head + b"x" * 9_000_000)
-            while not desk.counted("_dropped_total", reason="unread"):
-                await asyncio.sleep(0.01)
+            await desk.until(lambda: desk.counted("_dropped_total", reason="unread"))
 
 
 async def test_at_the_end_what_is_under_way_is_answered() -> None:
@@ -289,7 +285,7 @@ async def test_at_the_end_what_is_under_way_is_answered() -> None:
         idle[1].write(QUESTION)
         await answer_from(idle[0])
         busy[1].write(LATER)
-        await desk.until(2)
+        await desk.until(lambda: len(desk.asked) == 2)
         asyncio.get_running_loop().call_later(0.1, desk.may_answer.set)
         writers, desk.writers = desk.writers, []
     gone = await idle[0].read()
@@ -305,7 +301,7 @@ async def test_the_end_does_not_wait_longer_than_its_grace() -> None:
     async with serving(grace_s=0.05) as desk:
         reader, writer = await desk.connect()
         writer.write(LATER)
-        await desk.until(1)
+        await desk.until(lambda: desk.asked)
         desk.writers = []
 
     with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
