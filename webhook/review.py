@@ -72,7 +72,7 @@ def new_pod(review: Review) -> RawPod | None:
         return None
     try:
         pod = _ANY.decode(question.object)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed("the object of the request cannot be read as JSON") from error
     return pod if isinstance(pod, dict) else None
 
