@@ -17,7 +17,6 @@ from typing import Final
 import aiohttp
 import msgspec
 import structlog
-from yarl import URL
 
 from scheduler.model import admission
 from scheduler.model.admission import Answer
@@ -26,8 +25,8 @@ BUDGET_S: Final = 1.0
 ANSWER_BYTES_MAX: Final = 1024 * 1024
 #: Connections to the scheduler, each with one question at a time; it accepts 256.
 CONNECTIONS_MAX: Final = 200
-_PLACE: Final = URL(f"http://scheduler{admission.PATH}")
-_ALIVE: Final = URL(f"http://scheduler{admission.ALIVE_PATH}")
+_PLACE: Final = f"http://scheduler{admission.PATH}"
+_ALIVE: Final = f"http://scheduler{admission.ALIVE_PATH}"
 _HEADERS: Final = {"Content-Type": "application/json"}
 #: Every question is built into a request for its own sake; these cost and nobody reads them.
 _SKIPPED: Final = ("User-Agent", "Accept", "Accept-Encoding")

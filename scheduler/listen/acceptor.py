@@ -2,10 +2,7 @@
 
 ``create_server(ssl=...)`` allocates TLS buffers for each socket that connects, and leaves no place
 to refuse one. Here a socket costs a file descriptor until its first byte; then it is handed to TLS.
-
-Who goes when there are too many (of the listener, or of one address): the oldest connection that
-has sent no complete request, as long as these are more than a quarter; else the one that has been
-idle for longest among those that have. One whose request is being answered never goes.
+Where there are too many, another one goes (``crowd`` says which).
 
 Must never: log more than one line per interval, wait for a client, or stop accepting.
 """
@@ -17,18 +14,16 @@ import errno
 import socket
 import ssl
 from asyncio import sslproto
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from itertools import chain
 from typing import Any, Final
 
 import structlog
 
 from scheduler.listen.connection import Connection, Stage
+from scheduler.listen.crowd import Crowd
 from scheduler.listen.limits import (
     ACCEPTED_AT_ONCE,
-    NEW_SHARE,
     NO_FILES_PAUSE_S,
     TLS_BUFFER,
     Limits,
@@ -63,11 +58,7 @@ class Acceptor:
         self._tally = tally
         self._context = context
         self._loop = asyncio.get_running_loop()
-        #: By arrival: no complete request yet.
-        self._new: dict[Connection, None] = {}
-        #: By last answer, the longest idle first.
-        self._proven: dict[Connection, None] = {}
-        self._of_address: Counter[str] = Counter()
+        self._crowd = Crowd()
         self._seldom = Seldom()
         self._resume: asyncio.TimerHandle | None = None
         self._is_empty = asyncio.Event()
@@ -86,7 +77,7 @@ class Acceptor:
             self._resume.cancel()
         self._loop.remove_reader(self._listener)
         self._listener.close()
-        for one in list(self._connections()):
+        for one in list(self._crowd):
             if one.stage in (Stage.WAITING, Stage.SHAKING):
                 one.drop()
 
@@ -95,7 +86,7 @@ class Acceptor:
         with suppress(TimeoutError):
             async with asyncio.timeout(self.limits.farewell_s):
                 await self._is_empty.wait()
-        for one in list(self._connections()):
+        for one in list(self._crowd):
             one.drop()
 
     async def sweep(self) -> None:
@@ -103,29 +94,20 @@ class Acceptor:
         while True:
             await asyncio.sleep(self.limits.sweep_s)
             now = self._loop.time()
-            for one in [one for one in self._connections() if one.due <= now]:
+            for one in [one for one in self._crowd if one.due <= now]:
                 one.expire()
 
     # --- what connections say (connection.Owner) ---------------------------------------------
 
     def proved(self, connection: Connection) -> None:
-        """To the end of those that go last."""
-        if connection in self._new or connection in self._proven:
-            self._new.pop(connection, None)
-            self._proven.pop(connection, None)
-            self._proven[connection] = None
+        """It goes last from now on."""
+        self._crowd.proved(connection)
 
     def closed(self, connection: Connection) -> None:
         """One less; said more than once for some."""
-        if connection not in self._new and connection not in self._proven:
-            return
-        self._new.pop(connection, None)
-        self._proven.pop(connection, None)
-        self._of_address[connection.address] -= 1
-        if not self._of_address[connection.address]:
-            del self._of_address[connection.address]
-        self._tally.open(self._count)
-        if not self._count:
+        self._crowd.remove(connection)
+        self._tally.open(len(self._crowd))
+        if not len(self._crowd):
             self._is_empty.set()
 
     def dropped(self, reason: Dropped) -> None:
@@ -133,13 +115,6 @@ class Acceptor:
         self._tally.dropped(reason)
 
     # --- accepting ---------------------------------------------------------------------------
-
-    @property
-    def _count(self) -> int:
-        return len(self._new) + len(self._proven)
-
-    def _connections(self) -> Iterator[Connection]:
-        return chain(self._new, self._proven)
 
     def _accept(self) -> None:
         for _ in range(ACCEPTED_AT_ONCE):
@@ -155,36 +130,32 @@ class Acceptor:
     def _take(self, accepted: socket.socket, address: str) -> None:
         """Admit a socket, in place of another one where there are too many."""
         limits = self.limits
-        if self._of_address[address] >= limits.per_address:
+        if self._crowd.of(address) >= limits.per_address:
             if not self._make_room("address", limits.per_address, address):
                 self._refuse(accepted, "address")
                 return
-        elif self._count >= limits.connections and not self._make_room(
+        elif len(self._crowd) >= limits.connections and not self._make_room(
             "crowded", limits.connections
         ):
             self._refuse(accepted, "crowded")
             return
         accepted.setblocking(False)
         connection = Connection(self, accepted, address, self._inner)
-        self._new[connection] = None
-        self._of_address[address] += 1
+        self._crowd.add(connection)
         self._is_empty.clear()
-        self._tally.open(self._count)
+        self._tally.open(len(self._crowd))
         # Neither buffers nor a handshake for a client that says nothing.
         self._loop.add_reader(accepted, self._first_byte, connection)
 
     def _make_room(self, reason: Dropped, limit: int, address: str | None = None) -> bool:
         """Drop one connection (of an address); whether there was one to drop."""
-        fresh = [one for one in self._new if address is None or one.address == address]
-        proven = [one for one in self._proven if address is None or one.address == address]
-        order = [fresh, proven] if len(fresh) > NEW_SHARE * limit else [proven, fresh]
-        for one in chain(*order):
-            if one.can_be_dropped:
-                self._tally.dropped(reason)
-                one.drop()
-                self.closed(one)
-                return True
-        return False
+        victim = self._crowd.victim(limit, address)
+        if victim is None:
+            return False
+        self._tally.dropped(reason)
+        victim.drop()
+        self.closed(victim)
+        return True
 
     def _refuse(self, accepted: socket.socket, reason: Any) -> None:
         self._tally.refused(reason)
