@@ -13,6 +13,7 @@ import structlog
 from scheduler import config as configuration
 from scheduler import forward
 from scheduler.app import App, utc_now
+from scheduler.listen import files
 from scheduler.report import log
 from scheduler.watch.client import NoCluster
 
@@ -31,6 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run until SIGTERM; the exit status is 0 after a clean stop, 1 after a failure."""
     options = parse_arguments(sys.argv[1:] if arguments is None else arguments)
     log.configure(as_json=options.log_json, verbose=options.verbose)
+    files.raise_limit()
     try:
         config = configuration.load(options.config)
         return asyncio.run(_run(config, options.kubeconfig))

@@ -59,7 +59,8 @@ class Admitting:
         )
         yield "answer", answerer.serve(Path(self._config.webhook.socket))
         if self._replicas is not None:
-            yield "replicas", forward.serve(self._replicas, answerer.forwarded)
+            tally = self._metrics.connections.of("replicas")
+            yield "replicas", forward.serve(self._replicas, answerer.forwarded, tally)
         replacer = Replacer(
             client,
             Repairs(pulse),

@@ -15,11 +15,11 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from scheduler import localhttp
 from scheduler.containment import Containment
 from scheduler.decide.admit import Admission, Rules, admit, echo, keep, node_kinds
 from scheduler.forward import NOT_LEADING, Forwarder
-from scheduler.http1 import Reply, Request
-from scheduler.localhttp import Server
+from scheduler.listen.exchange import TEXT, Reply, Request
 from scheduler.loop import Loop
 from scheduler.model import names
 from scheduler.model.admission import ALIVE_PATH, PATH, RESERVATION_BYTES, Answer, Question
@@ -31,7 +31,6 @@ from scheduler.state.repair import Pulse
 from scheduler.watch.convert import POD, to_pod
 from scheduler.watch.salvage import said
 
-BODY_MAX = 4 * 1024 * 1024
 ROOM_WAIT_S = 0.4
 #: For a standby's question: less than it waits, or a promise would be made to nobody.
 ROOM_WAIT_FORWARDED_S = 0.15
@@ -70,17 +69,18 @@ class Answerer:
     async def serve(self, socket: Path) -> None:
         """Listen until cancelled."""
         try:
-            await Server(self._handle, BODY_MAX).serve(socket)
+            await localhttp.serve(self._handle, socket, self._metrics.connections.of("socket"))
         finally:
             if self._forward is not None:
                 await self._forward.close()
 
     def _handle(self, request: Request) -> Reply | Awaitable[Reply]:
-        if (request.method, request.path) == ("GET", ALIVE_PATH):
+        asked = (request.head.method, request.head.path)
+        if asked == ("GET", ALIVE_PATH):
             self._pulse.beat(self._clock())
             return Reply(204)
-        if (request.method, request.path) != ("POST", PATH):
-            return Reply(404, b"there is nothing here")
+        if asked != ("POST", PATH):
+            return Reply(404, b"there is nothing here", TEXT)
         reply = self._reply(request.body, ROOM_WAIT_S)
         if isinstance(reply, Reply) and reply.status == NOT_LEADING and self._forward is not None:
             return self._ask_leader(self._forward, request.body)

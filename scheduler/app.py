@@ -60,8 +60,9 @@ class App:
         self._kubeconfig = kubeconfig
         self._replicas = replicas
         self._identity = f"{socket.gethostname()}_{uuid.uuid4()}"
-        self._explaining = Explaining(config, self._identity, time.monotonic, utc_now)
         self._metrics = Metrics(config.scheduler_name)
+        tally = self._metrics.connections.of("decisions")
+        self._explaining = Explaining(config, self._identity, time.monotonic, utc_now, tally)
         self._admitting = Admitting(config, replicas, self._metrics, time.monotonic)
         self._rng = random.Random()
         self._sources = every(config.leader_election.resource_namespace)
@@ -118,7 +119,7 @@ class App:
         for stage, work in (("mandate", mandate), ("errands", errands), ("cutter", cutter)):
             self._stages.start(stage, work.run())
         election = self._start_stages(client, recorder, loop, elector, inquest)
-        async with http.serving(self._health(), self._config.health_address):
+        async with http.serving(self._health(), self._config.health_address, self._metrics):
             failed = await self._stages.until(stop)
             await self._stop(loop, elector, election, recorder)
         logger.info("gpu-scheduler stopped")

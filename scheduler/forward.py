@@ -24,14 +24,17 @@ from typing import Final
 import aiohttp
 import msgspec
 import structlog
-from aiohttp import web
 
 from scheduler import config
-from scheduler.http1 import Reply
+from scheduler.listen.exchange import TEXT, Head, Reply
+from scheduler.listen.limits import REPLICAS
+from scheduler.listen.server import Server
+from scheduler.listen.sockets import listen
+from scheduler.listen.tally import Tally
 from scheduler.model.admission import PATH
 
 BUDGET_S: Final = 0.3
-BODY_MAX: Final = 4 * 1024 * 1024
+BODY_MAX: Final = REPLICAS.body
 ANSWER_MAX: Final = 1024 * 1024
 CONNECTIONS_MAX: Final = 64
 RELOAD_S: Final = 10.0
@@ -85,24 +88,23 @@ def settings_from(section: config.Forward, pod_ip: str) -> Settings | None:
     return settings
 
 
-async def serve(settings: Settings, answer: Callable[[bytes], Awaitable[Reply]]) -> None:
+async def serve(
+    settings: Settings, answer: Callable[[bytes], Awaitable[Reply]], tally: Tally
+) -> None:
     """Answer other replicas until cancelled; ``answer`` must not pass questions on."""
 
-    async def handle(request: web.Request) -> web.Response:
-        if not _is_known(settings, request.headers.get("Authorization", "")):
-            return web.Response(status=401, text="a replica's token is required")
-        return _response(await answer(await request.read()))
+    def gate(head: Head) -> Reply | int:
+        if (head.method, head.path) != ("POST", PATH):
+            return Reply(404, b"there is nothing here", TEXT)
+        if not _is_known(settings, head.headers.get("Authorization", "")):
+            return Reply(401, b"a replica's token is required", TEXT)
+        return BODY_MAX
 
-    app = web.Application(client_max_size=BODY_MAX)
-    app.router.add_post(PATH, handle)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=BUDGET_S)
-    await runner.setup()
-    try:
-        context = _server_context(settings)
-        await web.TCPSite(runner, settings.host, settings.port, ssl_context=context).start()
+    context = _server_context(settings)
+    server = Server(lambda request: answer(request.body), REPLICAS, tally, gate)
+    listener = listen(settings.address)
+    async with server.serving(listener, context, BUDGET_S):
         await _follow(settings, context)
-    finally:
-        await runner.cleanup()
 
 
 async def _follow(settings: Settings, context: ssl.SSLContext) -> None:
@@ -117,11 +119,6 @@ async def _follow(settings: Settings, context: ssl.SSLContext) -> None:
                 seen = found
         except (OSError, ssl.SSLError) as error:
             log.warning("the new certificate cannot be used", problem=str(error))
-
-
-def _response(reply: Reply) -> web.Response:
-    kind = "application/json" if reply.status == 200 else "text/plain"
-    return web.Response(status=reply.status, body=reply.content, content_type=kind)
 
 
 class Forwarder:

@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from pathlib import Path
+from typing import Final
 
-from scheduler import httpserver
-from scheduler.httpserver import Handler, Limits
+from scheduler.listen.limits import SOCKET
+from scheduler.listen.server import Handler, Server
+from scheduler.listen.tally import Tally
+
+MODE: Final = 0o660
+_BACKLOG: Final = 1024
 
 
-class Server(httpserver.Server):
-    """Listens on a socket file until cancelled."""
+async def serve(handler: Handler, path: Path, tally: Tally) -> None:
+    """Listen on a socket file until cancelled.
 
-    def __init__(self, handler: Handler, body_max: int) -> None:
-        super().__init__(handler, Limits(body_max))
-
-    async def serve(self, socket: Path) -> None:
-        """A file left by a killed process is replaced; ours goes with us."""
-        socket.unlink(missing_ok=True)
-        loop = asyncio.get_running_loop()
-        server = await loop.create_unix_server(self.connection, str(socket))
-        try:
-            socket.chmod(0o660)
-            await self.sweep()
-        finally:
-            server.close()
-            for connection in list(self.connections):
-                connection.close()
-            with contextlib.suppress(OSError):
-                socket.unlink()
+    A file left by a killed process is replaced; ours goes with us.
+    """
+    path.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    try:
+        path.chmod(MODE)
+        listener.listen(_BACKLOG)
+        async with Server(handler, SOCKET, tally).serving(listener, None, grace_s=0.0):
+            await asyncio.Event().wait()
+    finally:
+        listener.close()
+        with contextlib.suppress(OSError):
+            path.unlink()

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from scheduler.listen import files
 from scheduler.model import names
 from webhook import log
 from webhook.app import Settings, serve
@@ -48,6 +49,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run until the end; 1 if it could not begin."""
     arguments = parse(sys.argv[1:] if words is None else words, dict(os.environ))
     log.set_up(arguments.log_format)
+    files.raise_limit()
     settings = Settings(
         socket=arguments.socket,
         cert_dir=arguments.cert_dir,

@@ -11,17 +11,16 @@ import asyncio
 import contextlib
 import datetime
 import signal
-import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import structlog
 
-from scheduler import httpserver
-from scheduler.http1 import TEXT, Reply, Request
-from scheduler.httpserver import Limits
+from scheduler.listen.exchange import TEXT, Head, Reply, Request
+from scheduler.listen.limits import REVIEWS
+from scheduler.listen.server import Server as HttpServer
+from scheduler.listen.sockets import listen
 from scheduler.model import admission
 from webhook.certs import CERTIFICATE, KEY, LiveCertificate
 from webhook.link import Link
@@ -29,14 +28,8 @@ from webhook.metrics import Metrics
 from webhook.mutate import Config
 from webhook.reviewer import PATHS, Reviewer
 
-BODY_BYTES_MAX: Final = 3 * 1024 * 1024
-
-_BACKLOG: Final = 1024
 _SHUTDOWN_S: Final = 10.0
 _LOOK_S: Final = 0.2
-#: A client that does not finish its handshake, or our farewell, is given up.
-_HANDSHAKE_S: Final = 10.0
-_FAREWELL_S: Final = 1.0
 _PAGE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 _log = structlog.get_logger(__name__)
@@ -89,56 +82,45 @@ class Server:
 
     async def run(self, ready: asyncio.Event | None = None) -> None:
         """Serve until stopped."""
-        with _listen(self._settings.host, self._settings.port) as listener:
-            self.port = listener.getsockname()[1]
-            _log.info(f"Starting GPU allocation webhook server on port {self.port}")
-            try:
-                async with self._listening(listener) as http:
-                    _log.info("Webhook server ready")
-                    if ready is not None:
-                        ready.set()
-                    await self._until_stopped(http)
-            finally:
-                await self._link.close()
-
-    @asynccontextmanager
-    async def _listening(self, listener: socket.socket) -> AsyncIterator[httpserver.Server]:
-        """Connections are taken; at the end reviews that are under way are finished."""
-        http = httpserver.Server(self._answer, Limits(BODY_BYTES_MAX))
-        listening = await asyncio.get_running_loop().create_server(
-            http.connection,
-            sock=listener,
-            ssl=self._certificate.context,
-            backlog=_BACKLOG,
-            ssl_handshake_timeout=_HANDSHAKE_S,
-            ssl_shutdown_timeout=_FAREWELL_S,
-        )
+        listener = listen(f"{self._settings.host}:{self._settings.port}")
+        self.port = listener.getsockname()[1]
+        _log.info(f"Starting GPU allocation webhook server on port {self.port}")
+        http = HttpServer(self._answer, REVIEWS, self._metrics.connections, self._gate)
         try:
-            yield http
+            # At the end reviews that are under way are finished.
+            async with http.serving(listener, self._certificate.context, _SHUTDOWN_S):
+                _log.info("Webhook server ready")
+                if ready is not None:
+                    ready.set()
+                await self._until_stopped()
         finally:
-            listening.close()
-            await http.end(_SHUTDOWN_S)
+            listener.close()
+            await self._link.close()
+
+    def _gate(self, head: Head) -> Reply | int:
+        """What is refused before its body is read, and how long the others' bodies may be."""
+        if head.path in PATHS:
+            if head.method != "POST":
+                return _NOT_ALLOWED
+            return self._reviewer.refusal(head) or REVIEWS.body
+        if head.path not in self._pages:
+            return Reply(404, b"there is nothing here\n", TEXT)
+        return 0 if head.method in ("GET", "HEAD") else _NOT_ALLOWED
 
     def _answer(self, request: Request) -> Reply | Awaitable[Reply]:
-        if request.path in PATHS:
-            return self._reviewer.answer(request) if request.method == "POST" else _NOT_ALLOWED
-        page = self._pages.get(request.path)
-        if page is None:
-            return Reply(404, b"there is nothing here\n", TEXT)
-        return page() if request.method in ("GET", "HEAD") else _NOT_ALLOWED
+        page = self._pages.get(request.head.path)
+        return page() if page is not None else self._reviewer.answer(request)
 
-    async def _until_stopped(self, http: httpserver.Server) -> None:
+    async def _until_stopped(self) -> None:
         # A task that fails takes the server with it: a certificate that nobody follows expires.
         async with asyncio.TaskGroup() as tasks:
             follow = tasks.create_task(self._certificate.follow(), name="certificate")
             alive = tasks.create_task(self._say_alive(), name="alive")
-            sweep = tasks.create_task(http.sweep(), name="sweep")
             await self._stopping.wait()
             alive.cancel()
             _log.info("Webhook server stopping")
             await asyncio.sleep(self._settings.drain_s)
             follow.cancel()
-            sweep.cancel()
 
     async def _say_alive(self) -> None:
         """Tell the scheduler that pods need not come past us any more."""
@@ -156,13 +138,6 @@ class Server:
 
     def _seconds_to_expiry(self) -> float:
         return self._certificate.seconds_to_expiry(datetime.datetime.now(datetime.UTC))
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """A listening socket; without a host on every address, of both families where there are two."""
-    if not host and socket.has_dualstack_ipv6():
-        return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
-    return socket.create_server((host, port))
 
 
 async def serve(settings: Settings) -> None:

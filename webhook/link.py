@@ -14,19 +14,34 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+import aiohttp
 import msgspec
 import structlog
 
 from scheduler.model import admission
 from scheduler.model.admission import Answer
-from webhook.unixhttp import Confused, Exchange, Response, UnixHttp
 
 BUDGET_S: Final = 1.0
+ANSWER_BYTES_MAX: Final = 1024 * 1024
+#: Connections to the scheduler, each with one question at a time; it accepts 256.
+CONNECTIONS_MAX: Final = 200
+_PLACE: Final = f"http://scheduler{admission.PATH}"
+_ALIVE: Final = f"http://scheduler{admission.ALIVE_PATH}"
+_HEADERS: Final = {"Content-Type": "application/json"}
+#: Every question is built into a request for its own sake; these cost and nobody reads them.
+_SKIPPED: Final = ("User-Agent", "Accept", "Accept-Encoding")
+#: The budget is kept here, once for a whole question.
+_NO_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=None)
+_AGAIN: Final = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
 _WARNING_INTERVAL_S: Final = 60.0
 _SHOWN_MAX: Final = 200
 
 _ANSWER: Final = msgspec.json.Decoder(Answer)
 _log = structlog.get_logger(__name__)
+
+
+class _TooLong(Exception):
+    """An answer that is not read to its end."""
 
 
 class Link:
@@ -41,40 +56,70 @@ class Link:
     ) -> None:
         """Nothing is opened yet: the scheduler may start later and end earlier than we."""
         self._socket = socket
-        self._http = UnixHttp(socket)
+        self._session: aiohttp.ClientSession | None = None
         self._budget_s = budget_s
         self._now = now
         self._next_warning = -_WARNING_INTERVAL_S
 
-    def begin(self, question: admission.Question) -> Exchange:
-        """Ask; the scheduler works on it from now on, whatever is done here before waiting."""
-        return self._http.begin("POST", admission.PATH, msgspec.json.encode(question))
-
-    async def answer_to(self, exchange: Exchange) -> Answer | None:
+    async def ask(self, question: admission.Question) -> Answer | None:
         """The scheduler's answer, or None where there is none in time."""
         try:
             async with asyncio.timeout(self._budget_s):
-                return self._read(await self._http.end(exchange))
+                return self._read(*await self._exchange(msgspec.json.encode(question)))
         except TimeoutError:
             self._warn(f"no answer within {self._budget_s:g} s")
-        except (Confused, OSError) as error:
-            self._warn(str(error))
+        except (aiohttp.ClientError, OSError, _TooLong) as error:
+            self._warn(str(error) or type(error).__name__)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             self._warn(f"an answer that cannot be read: {error}")
         return None
 
     async def say_alive(self) -> None:
         """Tell the scheduler that we serve; if it does not hear it, there is nothing to do."""
-        with contextlib.suppress(TimeoutError, Confused, OSError):
-            async with asyncio.timeout(self._budget_s):
-                await self._http.request("GET", admission.ALIVE_PATH)
+        with contextlib.suppress(TimeoutError, aiohttp.ClientError, OSError):
+            async with asyncio.timeout(self._budget_s), self._opened().get(_ALIVE):
+                pass
 
     async def close(self) -> None:
         """Give the connections back."""
-        self._http.close()
+        if self._session is not None:
+            await self._session.close()
 
-    def _read(self, response: Response) -> Answer | None:
-        status, body = response
+    async def _exchange(self, question: bytes) -> tuple[int, bytes]:
+        try:
+            return await self._post(question)
+        except _AGAIN:
+            # A connection that was kept from before the scheduler's restart. Should the question
+            # have arrived all the same, a promise that meets no pod is over in ten seconds.
+            return await self._post(question)
+
+    async def _post(self, question: bytes) -> tuple[int, bytes]:
+        async with self._opened().post(
+            _PLACE, data=question, headers=_HEADERS, allow_redirects=False
+        ) as response:
+            content = response.content
+            if content.is_eof():  # as nearly always: it came in one piece
+                return response.status, content.read_nowait(-1)
+            pieces = bytearray()
+            async for piece in content.iter_any():
+                pieces += piece
+                if len(pieces) > ANSWER_BYTES_MAX:
+                    raise _TooLong(f"an answer longer than {ANSWER_BYTES_MAX} bytes")
+            return response.status, bytes(pieces)
+
+    def _opened(self) -> aiohttp.ClientSession:
+        """The session; made in the event loop that uses it."""
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.UnixConnector(str(self._socket), limit=CONNECTIONS_MAX),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=_NO_TIMEOUT,
+                skip_auto_headers=_SKIPPED,
+                auto_decompress=False,
+            )
+        return self._session
+
+    def _read(self, status: int, body: bytes) -> Answer | None:
         if status != 200:
             self._warn(f"status {status}: {body[:_SHOWN_MAX].decode('utf-8', 'replace')}")
             return None

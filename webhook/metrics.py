@@ -7,6 +7,8 @@ from typing import Final, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from scheduler.listen.tally import Connections
+
 #: ``patched``, ``unchanged`` and ``denied`` are decisions; ``ignored`` was not for us to decide,
 #: ``malformed`` could not be read, ``error`` is a bug of ours.
 Result = Literal["patched", "unchanged", "denied", "ignored", "malformed", "error"]
@@ -54,6 +56,8 @@ class Metrics:
             "Pods decided without the scheduler, because it did not answer in time.",
             registry=self._registry,
         )
+        #: Of the TLS port's connections.
+        self.connections = Connections(self._registry, _PREFIX).of("webhook")
         expiry = Gauge(
             _PREFIX + "certificate_expiry_seconds",
             "Seconds until the serving certificate expires; negative once it has.",

@@ -13,7 +13,7 @@ from typing import Final
 
 import structlog
 
-from scheduler.http1 import JSON, TEXT, BadRequest, Reply, Request
+from scheduler.listen.exchange import JSON, TEXT, Head, Reply, Request
 from scheduler.model import admission
 from scheduler.model.admission import Answer, Scope
 from webhook import mutate, review
@@ -21,7 +21,6 @@ from webhook.link import Link
 from webhook.metrics import Metrics, Result
 from webhook.mutate import Case, Config, Outcome
 from webhook.review import Review
-from webhook.unixhttp import Exchange
 
 PATHS: Final[dict[str, Scope]] = {"/mutate": "ours", "/mutate/fallback": "any"}
 
@@ -39,31 +38,38 @@ class Reviewer:
         self._config = config
         self._needs_certificate = needs_certificate
 
+    def refusal(self, head: Head) -> Reply | None:
+        """Why the body of such a review is not even read; None where it is."""
+        # Anybody in the cluster can reach us; the installer may let in the API server only.
+        if self._needs_certificate and not head.is_known:
+            problem = Reply(403, b"a client certificate is required\n", TEXT)
+        elif head.headers.get("Content-Type", "").partition(";")[0].strip() != JSON:
+            problem = Reply(415, f"expected Content-Type: {JSON}\n".encode(), TEXT)
+        else:
+            return None
+        self._count(head.path, "malformed", time.perf_counter())
+        return problem
+
     def answer(self, request: Request) -> Reply | Awaitable[Reply]:
         """One review: its answer, or, where the scheduler is asked, what to wait for."""
         started = time.perf_counter()
+        path = request.head.path
         try:
-            asked = self._read(request)
-            case = self._case(asked, request)
+            asked = review.decode(request.body)
+            case = self._case(asked, path)
             if case is not None and case.needs_answer:
-                pending = self._begin(asked, PATHS[request.path])
-                return self._after_asking(asked, case, pending, request.path, started)
-            return self._reply(asked, case, None, request.path, started)
-        except BadRequest as problem:
-            self._count(request.path, "malformed", started)
-            return problem.reply
+                return self._after_asking(asked, case, path, started)
+            return self._reply(asked, case, None, path, started)
         except review.Malformed as problem:
-            self._count(request.path, "malformed", started)
+            self._count(path, "malformed", started)
             return Reply(400, f"{problem}\n".encode(), TEXT)
         except Exception:  # counted, and told by the server
-            self._count(request.path, "error", started)
+            self._count(path, "error", started)
             raise
 
-    async def _after_asking(
-        self, asked: Review, case: Case, pending: Exchange, path: str, started: float
-    ) -> Reply:
+    async def _after_asking(self, asked: Review, case: Case, path: str, started: float) -> Reply:
         try:
-            answer = await self._link.answer_to(pending)
+            answer = await self._link.ask(_question(asked, PATHS[path]))
             if answer is None:
                 self._metrics.unanswered()
             return self._reply(asked, case, answer, path, started)
@@ -71,36 +77,17 @@ class Reviewer:
             self._count(path, "error", started)
             raise
 
-    def _read(self, request: Request) -> Review:
-        # Anybody in the cluster can reach us; the installer may let in the API server only.
-        if self._needs_certificate and not request.is_known:
-            raise BadRequest(403, "a client certificate is required\n")
-        if request.headers.get("content-type", "").partition(";")[0].strip() != JSON:
-            raise BadRequest(415, f"expected Content-Type: {JSON}\n")
-        return review.decode(request.body)
-
-    def _case(self, asked: Review, request: Request) -> Case | None:
+    def _case(self, asked: Review, path: str) -> Case | None:
         """The pod under review; None where there is none for us to decide about."""
         pod = review.new_pod(asked)
         if pod is None:
             return None
         about = mutate.Request(
             namespace=asked.request.namespace,
-            scope=PATHS[request.path],
+            scope=PATHS[path],
             dry_run=bool(asked.request.dry_run),
         )
         return Case(pod, about, self._config)
-
-    def _begin(self, asked: Review, scope: Scope) -> Exchange:
-        return self._link.begin(
-            admission.Question(
-                uid=asked.request.uid,
-                dry_run=bool(asked.request.dry_run),
-                namespace=asked.request.namespace,
-                scope=scope,
-                pod=asked.request.object,
-            )
-        )
 
     def _reply(
         self, asked: Review, case: Case | None, answer: Answer | None, path: str, started: float
@@ -119,6 +106,16 @@ class Reviewer:
 
     def _count(self, path: str, result: Result, started: float) -> None:
         self._metrics.reviewed(path, result, time.perf_counter() - started)
+
+
+def _question(asked: Review, scope: Scope) -> admission.Question:
+    return admission.Question(
+        uid=asked.request.uid,
+        dry_run=bool(asked.request.dry_run),
+        namespace=asked.request.namespace,
+        scope=scope,
+        pod=asked.request.object,
+    )
 
 
 def _say(lines: Sequence[str]) -> None:

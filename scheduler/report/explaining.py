@@ -10,12 +10,16 @@ from collections.abc import Callable, Coroutine, Iterator
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import structlog
 from aiohttp import web
 
 from scheduler.config import Config
+from scheduler.listen import pages
+from scheduler.listen.limits import DECISIONS
+from scheduler.listen.sockets import listen
+from scheduler.listen.tally import Tally, uncounted
 from scheduler.report.capture import Camera
 from scheduler.report.decisions import Desk
 from scheduler.report.journal import Journal, World
@@ -27,6 +31,8 @@ from scheduler.report.wire import API_VERSION, Leader
 RUN_LENGTH = 6
 #: Whoever waits for a decision does not hold up the end.
 SHUTDOWN_S = 0.5
+
+_UNCOUNTED: Final = uncounted("decisions")
 
 log = structlog.get_logger("decisions")
 
@@ -49,11 +55,13 @@ class Explaining:
         identity: str,
         clock: Callable[[], float],
         wall: Callable[[], datetime],
+        tally: Tally = _UNCOUNTED,
     ) -> None:
         self._config = config
         self._identity = identity
         self._clock = clock
         self._wall = wall
+        self._tally = tally
         self._retelling = Retelling(clock, wall)
         run = identity[-RUN_LENGTH:]
         self.journal = Journal(clock, run, config.journal.entries)
@@ -69,7 +77,7 @@ class Explaining:
                 self._retelling,
                 lambda: self._leader(term),
             )
-            yield "decisions", serve(desk.application(), config.decisions_address)
+            yield "decisions", serve(desk.application(), config.decisions_address, self._tally)
         if config.journal.path:
             file = JournalFile(self.journal, self._retelling, Path(config.journal.path))
             yield "journal", file.run()
@@ -83,19 +91,16 @@ class Explaining:
         )
 
 
-async def serve(app: web.Application, address: str) -> None:
-    """Listen until cancelled; a port that somebody else has is no reason to stop scheduling."""
-    host, _, port = address.rpartition(":")
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_S)
-    await runner.setup()
+async def serve(app: web.Application, address: str, tally: Tally = _UNCOUNTED) -> None:
+    """Listen until cancelled; a port that is taken is no reason to stop scheduling."""
     try:
-        await web.TCPSite(runner, host.strip("[]"), int(port)).start()
+        listener = listen(address)
     except OSError as error:
         log.error("the decisions API is off", address=address, problem=error.strerror or str(error))
-    try:
         await asyncio.Event().wait()
-    finally:
-        await runner.cleanup()
+        return
+    async with pages.serving(app, listener, DECISIONS, tally, SHUTDOWN_S):
+        await asyncio.Event().wait()
 
 
 def program() -> str:

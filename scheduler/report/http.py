@@ -6,13 +6,19 @@ filled and its watch is alive; a standby is ready too. Dead means that the loop 
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Final
 
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from scheduler.listen import pages
+from scheduler.listen.limits import HEALTH
+from scheduler.listen.sockets import listen
 from scheduler.report.metrics import Metrics
+
+SHUTDOWN_S: Final = 1.0
 
 
 def application(
@@ -49,14 +55,9 @@ def application(
     return app
 
 
-@contextlib.asynccontextmanager
-async def serving(app: web.Application, address: str) -> AsyncIterator[None]:
-    """Serve it on ``host:port`` for as long as the block lasts."""
-    host, _, port = address.rpartition(":")
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, host, int(port)).start()
-    try:
-        yield
-    finally:
-        await runner.cleanup()
+def serving(
+    app: web.Application, address: str, metrics: Metrics
+) -> AbstractAsyncContextManager[None]:
+    """Serve it on ``host:port`` for as long as the block lasts. OSError if the port is taken."""
+    tally = metrics.connections.of("health")
+    return pages.serving(app, listen(address), HEALTH, tally, SHUTDOWN_S)

@@ -15,6 +15,8 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
+from scheduler.listen.tally import Connections
+
 # A "_created" series beside every counter doubles what is scraped and tells nobody anything.
 disable_created_metrics()  # type: ignore[no-untyped-call] # the library has no types here
 
@@ -120,6 +122,7 @@ class Metrics:
     def __init__(self, profile: str) -> None:
         self.profile = profile
         self.registry = CollectorRegistry()
+        self.connections = Connections(self.registry, "gpu_scheduler_")
         self.attempts = self._counter("scheduler_schedule_attempts")
         self.rejections = self._counter("gpu_scheduler_rejections")
         self.binds = self._counter("gpu_scheduler_binds")

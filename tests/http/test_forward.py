@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import io
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -16,8 +17,9 @@ from structlog.testing import capture_logs
 
 from scheduler import config, forward
 from scheduler.forward import BUDGET_S, Forwarder, Settings
-from scheduler.http1 import Reply
 from scheduler.issue import CertificateBundle, make_certificates
+from scheduler.listen.exchange import Reply
+from scheduler.listen.tally import uncounted
 from scheduler.model.admission import PATH
 from tools.controlplane.ports import free_ports
 
@@ -79,7 +81,7 @@ async def listening(settings: Settings) -> None:
 
 @asynccontextmanager
 async def leading(settings: Settings, answer: Answer = says_yes) -> AsyncIterator[None]:
-    task = asyncio.create_task(forward.serve(settings, answer))
+    task = asyncio.create_task(forward.serve(settings, answer, uncounted("replicas")))
     await listening(settings)
     try:
         yield
@@ -186,6 +188,38 @@ async def test_nobody_is_answered_without_the_token(settings: Settings, sent: st
             url, data=b"{}", headers=headers, ssl=context, server_hostname=SERVICE
         ) as response:
             assert response.status == 401
+
+
+@pytest.mark.parametrize(
+    ("path", "status"), [(PATH, b"401"), ("/other", b"404")], ids=["no-token", "no-such-path"]
+)
+async def test_without_the_token_not_even_a_question_is_read(
+    settings: Settings, path: str, status: bytes
+) -> None:
+    """Four megabytes of each stranger would have to be held."""
+    context = ssl.create_default_context(cadata=OURS.ca_pem.decode())
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 4000000\r\n\r\n"
+    async with leading(settings):
+        reader, writer = await asyncio.open_connection(
+            settings.host, settings.port, ssl=context, server_hostname=SERVICE
+        )
+        writer.write(head.encode() + b"x" * 100_000)
+        answer = await reader.readuntil(b"\r\n")
+        writer.transport.abort()
+
+    assert answer.split()[1] == status
+
+
+async def test_a_question_that_is_too_long_is_refused(settings: Settings) -> None:
+    context = ssl.create_default_context(cadata=OURS.ca_pem.decode())
+    headers = {"Authorization": "Bearer secret"}
+    async with leading(settings), aiohttp.ClientSession(headers=headers) as session:
+        url = f"https://{settings.address}{PATH}"
+        question = io.BytesIO(b"x" * (forward.BODY_MAX + 1))
+        async with session.post(
+            url, data=question, ssl=context, server_hostname=SERVICE
+        ) as response:
+            assert response.status == 413
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 from scheduler import forward
 from scheduler.answer import Answerer
 from scheduler.forward import BUDGET_S, Forwarder, Settings
+from scheduler.listen.tally import uncounted
 from scheduler.model.admission import Answer
 from scheduler.state import event as ev
 from tests.builders import namespace, node, pod_json
@@ -50,7 +51,9 @@ async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
             stage.sync()
             await stage.quiet()
         made = Pair(leader, standby, settings)
-        serving = asyncio.create_task(forward.serve(settings, made.theirs.forwarded))
+        serving = asyncio.create_task(
+            forward.serve(settings, made.theirs.forwarded, uncounted("replicas"))
+        )
         await listening(settings)
         yield made
         await made.forwarder.close()

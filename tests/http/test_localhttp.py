@@ -7,8 +7,9 @@ import stat
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from scheduler.http1 import Reply, Request
-from scheduler.localhttp import Server
+from scheduler.listen.exchange import Reply, Request
+from scheduler.listen.tally import uncounted
+from scheduler.localhttp import serve
 
 
 async def repeat(request: Request) -> Reply:
@@ -20,12 +21,12 @@ async def test_the_file_is_ours_and_the_groups_and_goes_with_us() -> None:
     with TemporaryDirectory(prefix="desk") as folder:
         path = Path(folder) / "s"
         path.write_text("left behind")
-        task = asyncio.create_task(Server(repeat, 1000).serve(path))
+        task = asyncio.create_task(serve(repeat, path, uncounted("socket")))
         async with asyncio.timeout(10):
             while not path.is_socket():  # noqa: ASYNC110 - a file tells nobody
                 await asyncio.sleep(0.001)
             reader, writer = await asyncio.open_unix_connection(str(path))
-            writer.write(b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\nhi")
+            writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi")
             answer = await reader.readuntil(b"got hi")
             mode = stat.S_IMODE(path.stat().st_mode)
             task.cancel()

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from scheduler.listen.limits import REVIEWS
 from scheduler.model.admission import Answer
 from tests.unit.webhook.pods import MIG_1G, MIG_2G, container, pod, rewrite
 from tests.unit.webhook.reviews import body
@@ -25,7 +26,6 @@ from tests.unit.webhook.serving import (
     post,
     serving,
 )
-from webhook.app import BODY_BYTES_MAX
 
 
 @pytest.mark.contract("S0-18", "S2-13", "S2-15")
@@ -133,7 +133,7 @@ async def test_without_the_scheduler_a_map_still_gets_its_literal(folder: Path) 
         pytest.param(
             body(), {"Content-Type": "text/plain"}, 415, "expected Content-Type: ", id="type"
         ),
-        pytest.param(b" " * (BODY_BYTES_MAX + 1), JSON, 413, "Maximum request body", id="too-long"),
+        pytest.param(b" " * (REVIEWS.body + 1), JSON, 413, "Maximum request body", id="too-long"),
     ],
 )
 async def test_what_is_no_review_gets_a_status_and_one_line(
@@ -153,7 +153,7 @@ async def test_what_is_no_review_gets_a_status_and_one_line(
 
 async def test_a_body_just_below_the_limit_is_read(folder: Path) -> None:
     """The API server's own limit for an object is lower."""
-    filler = "x" * (BODY_BYTES_MAX - 2000)
+    filler = "x" * (REVIEWS.body - 2000)
     async with serving(folder) as (_, session):
         response = await post(session, body(object=pod(filler=filler)))
 

@@ -98,6 +98,20 @@ async def test_only_a_client_with_a_certificate_is_reviewed_where_that_is_wanted
     assert health.status == 200
 
 
+async def test_without_the_certificate_not_even_a_body_is_read(folder: Path) -> None:
+    """Three megabytes of each stranger would have to be held."""
+    (folder / "clients.crt").write_bytes(BUNDLE.cert_pem)
+    head = b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n"
+    async with serving(folder, client_ca=folder / "clients.crt") as (server, _):
+        trusted = ssl.create_default_context(cadata=BUNDLE.ca_pem.decode())
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port, ssl=trusted)
+        writer.write(head + b"x" * 100_000)
+        answer = await reader.readuntil(b"required\n")
+        writer.transport.abort()
+
+    assert answer.startswith(b"HTTP/1.1 403 Forbidden\r\n")
+
+
 def other_client() -> CertificateBundle:
     """A certificate of an authority that nobody here knows."""
     return make_certificates(["somebody"], [], 1, now=NOW)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,8 +25,8 @@ QUESTION = Question(
 
 
 async def ask(link: Link) -> Answer | None:
-    """One question, begun and waited for."""
-    return await link.answer_to(link.begin(QUESTION))
+    """One question."""
+    return await link.ask(QUESTION)
 
 
 @pytest.fixture
@@ -188,3 +189,103 @@ async def test_a_restarted_scheduler_is_found_again(socket: Path) -> None:
     await link.close()
 
     assert answers == [Answer(reservation="r"), None] * 2
+
+
+YES = b'HTTP/1.1 200 OK\r\nContent-Length: 19\r\n\r\n{"reservation":"r"}'
+Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@asynccontextmanager
+async def other_end(socket: Path, talk: Talk) -> AsyncIterator[list[str]]:
+    """A scheduler's end that does with each connection what ``talk`` says; a name for each."""
+    connections: list[str] = []
+
+    async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(f"connection {len(connections) + 1}")
+        try:
+            await talk(reader, writer)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_unix_server(meet, str(socket))
+    try:
+        yield connections
+    finally:
+        server.close()
+
+
+async def read_question(reader: asyncio.StreamReader) -> bytes:
+    head = await reader.readuntil(b"\r\n\r\n")
+    [length] = [int(x.split(b":")[1]) for x in head.split(b"\r\n") if b"Content-Length" in x]
+    return head + await reader.readexactly(length)
+
+
+async def test_one_connection_serves_many_questions(socket: Path) -> None:
+    async def always(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            await read_question(reader)
+            writer.write(YES)
+
+    link = Link(socket)
+    async with other_end(socket, always) as connections:
+        answers = [await ask(link) for _ in range(5)]
+        await link.close()
+
+    assert answers == [Answer(reservation="r")] * 5
+    assert connections == ["connection 1"]
+
+
+async def test_a_question_is_asked_again_where_a_kept_connection_ends(socket: Path) -> None:
+    """The scheduler was restarted just then; no pod pays for it."""
+    asked: list[bytes] = []
+
+    async def once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await read_question(reader))
+        writer.write(YES)
+        asked.append(await read_question(reader))  # and is gone
+
+    link = Link(socket)
+    async with other_end(socket, once) as connections:
+        answers = [await ask(link) for _ in range(2)]
+        await link.close()
+
+    assert answers == [Answer(reservation="r")] * 2
+    assert (len(connections), len(asked)) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [b"", YES[:-1], YES[:9], b"SSH-2.0-x\r\n\r\n", b"x" * 20_000],
+    ids=["nothing", "half-an-answer", "half-a-head", "another-protocol", "an-endless-head"],
+)
+async def test_what_is_no_answer_of_http_is_none(socket: Path, sent: bytes) -> None:
+    async def confused(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_question(reader)
+        writer.write(sent)
+
+    link = Link(socket)
+    async with other_end(socket, confused):
+        with capture_logs() as lines:
+            assert await ask(link) is None
+        await link.close()
+
+    assert [line["log_level"] for line in lines] == ["warning"]
+
+
+async def test_an_answer_after_the_deadline_is_not_taken_for_the_next_one(socket: Path) -> None:
+    late = asyncio.Event()
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_question(reader)
+        is_first = not late.is_set()
+        await late.wait()
+        writer.write(YES.replace(b'"r"', b'"o"') if is_first else YES)
+
+    link = Link(socket, budget_s=0.2)
+    async with other_end(socket, talk):
+        assert await ask(link) is None
+        late.set()
+        assert await ask(link) == Answer(reservation="r")
+        await link.close()
