@@ -45,6 +45,7 @@ class Run:
             for program in PROGRAMS
         }
         count = max(1, round(minutes * pods_per_minute))
+        self._wanted = count
         self._honest = Honest(scene, honest, self._windows, count, self._duration_s)
         self._storm = Storm(scene, storm)
         self._faults = Faults(scene, self._kubelets, faults, self._windows)
@@ -84,7 +85,7 @@ class Run:
         self.latency = oracle.latency(found[1:], self._windows)
         self.violations += senseless
         self.violations += oracle.twice(found)
-        self.violations += oracle.late(self.latency)
+        self.violations += oracle.late(self.latency, self._wanted)
         self.violations += self._honest.told.problems
         self.violations += self._faults.problems
         for life in self._lives():
@@ -108,8 +109,8 @@ class Run:
         lines += [
             "",
             f"{told.created} honest pods: {told.kinds}",
-            f"placed outside of windows: {len(waits.waits)}, in {self._windows.count} windows: "
-            f"{waits.excused}",
+            f"placed {len(waits.waits)}, of which {waits.touched} waited in one of "
+            f"{self._windows.count} windows; waits outside of them:",
             f"p50 {waits.at(0.5):.3f} s, p99 {waits.at(0.99):.3f} s, most {waits.at(1.0):.3f} s",
         ]
         return "\n".join(lines)

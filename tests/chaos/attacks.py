@@ -14,7 +14,6 @@ from scheduler.model import names
 from tests.chaos.scene import CAPACITY, DYNAMIC, EVIL, KEEP_OUT, Scene
 from tests.controlplane import hostile
 from tests.controlplane.hostile import GPU, SMALL
-from tests.controlplane.tenants import kubelet
 from tests.controlplane.workloads import Json, pod
 from tools.controlplane import ApiError
 
@@ -159,7 +158,7 @@ def _node_says(
 ) -> Undo:
     """What one hostile kubelet says of its own node; an administrator sets it right again."""
     path = f"/api/v1/nodes/{node}"
-    client = kubelet(scene.plane, node)
+    client = scene.kubelets[node]
     client.patch(path, {"metadata": metadata})
     if status is not None:
         client.patch(f"{path}/status", {"status": {"capacity": status, "allocatable": status}})

@@ -88,9 +88,10 @@ class Kubelet:
             self._product.kill(self._program)
 
     def _ended(self, log: str) -> None:
-        lines = log.strip().splitlines()
-        said = lines[-1] if lines else "(no log)"
-        self.life.ends.append(f"{self.life.name} ended by itself: {said[:300]}")
+        ends = self.life.ends
+        kept = self._product.directory / f"{self._program}.end{len(ends) + 1}.log"
+        kept.write_text(log, encoding="utf-8")
+        ends.append(f"{self.life.name} ended by itself, {kept.name}: {last_words(log)[:200]}")
         self._is_up = False
         self._backoff_s = min(BACKOFF_MAX_S, self._backoff_s * 2)
 
@@ -106,3 +107,9 @@ class Kubelet:
             self._ended(str(error))
         except ControlPlaneError:
             return
+
+
+def last_words(log: str) -> str:
+    """The exception of a log's last traceback, or its last line; lines of ours begin with a date."""
+    lines = log.strip().splitlines() or ["(no log)"]
+    return next((line for line in reversed(lines) if not line[:1].isdigit()), lines[-1])

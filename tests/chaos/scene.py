@@ -17,8 +17,9 @@ from scheduler.model import names
 from tests.controlplane.balancer import Balancer
 from tests.controlplane.proxy import Proxy
 from tests.controlplane.replicas import Replicas
-from tests.controlplane.tenants import NODE_AUTHORIZATION, Tenant, grant
-from tools.controlplane import ControlPlane, FakeNode, add_nodes
+from tests.controlplane.tenants import Tenant, grant, kubelet
+from tools.controlplane import Client, ControlPlane, FakeNode, add_nodes
+from tools.controlplane.commands import NODE_AUTHORIZATION
 
 PROGRAMS: Final = ("scheduler", "webhook")
 #: Nodes whose kubelets are hostile; the others say what is true.
@@ -56,7 +57,8 @@ class Scene:
     alice: Tenant
     bob: Tenant
     carol: Tenant
-    directory: Path
+    #: Of the hostile nodes, by name.
+    kubelets: dict[str, Client]
 
     @property
     def namespaces(self) -> list[str]:
@@ -83,7 +85,8 @@ def staged(directory: Path) -> Iterator[Scene]:
         balancer = ends.enter_context(Balancer([one.webhook_port, two.webhook_port]))
         one.register(balancer.port)
         alice, bob, carol = users(plane)
-        yield Scene(plane, [one, two], proxy, alice, bob, carol, directory)
+        kubelets = {name: kubelet(plane, name) for name in EVIL}
+        yield Scene(plane, [one, two], proxy, alice, bob, carol, kubelets)
 
 
 def users(plane: ControlPlane) -> tuple[Tenant, Tenant, Tenant]:

@@ -36,11 +36,26 @@ class Windows:
             with self._lock:
                 self._intervals[key] = (begun, time.time() + grace_s)
 
-    def touch(self, since: float, until: float) -> bool:
-        """Whether an interval and a window have a moment in common."""
+    def add(self, begun: float, over: float) -> None:
+        """One window that is known already."""
         with self._lock:
-            intervals = list(self._intervals.values())
-        return any(begun <= until and since <= over for begun, over in intervals)
+            self._intervals[len(self._intervals)] = (begun, over)
+
+    def is_open(self, moment: float) -> bool:
+        """Whether a moment is in a window."""
+        return any(begun <= moment <= over for begun, over in self._sorted())
+
+    def outside(self, since: float, until: float) -> float:
+        """How many seconds of an interval are in no window."""
+        seconds, at = 0.0, since
+        for begun, over in self._sorted():
+            seconds += max(0.0, min(begun, until) - at)
+            at = max(at, over)
+        return seconds + max(0.0, until - at)
+
+    def _sorted(self) -> list[tuple[float, float]]:
+        with self._lock:
+            return sorted(self._intervals.values())
 
     @property
     def count(self) -> int:

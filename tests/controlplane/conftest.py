@@ -19,7 +19,6 @@ import pytest
 
 from gpuctl.product import MANIFESTS, ROOT
 from tests.building import build_for, fail_if_missing
-from tests.controlplane.tenants import NODE_AUTHORIZATION
 from tools.controlplane import (
     Client,
     ControlPlane,
@@ -27,6 +26,7 @@ from tools.controlplane import (
     FakeNode,
     add_nodes,
 )
+from tools.controlplane.commands import NODE_AUTHORIZATION
 
 HERE: Final = Path(__file__).parent
 PROGRAMS: Final = (

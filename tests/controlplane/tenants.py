@@ -8,11 +8,6 @@ from gpuctl.product import Product
 from tests.controlplane.workloads import Json, Watcher, node_of, why
 from tools.controlplane import ApiError, Client, ControlPlane, wait_until
 
-#: An API server that limits what a node may say of other nodes, as real clusters do.
-NODE_AUTHORIZATION: Final = (
-    "--authorization-mode=Node",  # besides RBAC, which is always there
-    "--enable-admission-plugins=NodeRestriction",
-)
 #: What the API server, its policies or a webhook answer to an object that they do not want.
 REFUSALS: Final = (400, 403, 422)
 
@@ -78,7 +73,8 @@ class Tenant(Watcher):
         for kind in ("Deployment", "StatefulSet", "Job", "Pod"):
             path = self.path(kind, "").rstrip("/")
             self.client.delete(path, {"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
-        self.wait("no pods", lambda items: not items)
+        one = f"{self.pods_path}?limit=1"  # they may be large
+        self.client.wait_for(one, lambda seen: not seen["items"], what=f"no pods of {self.user}")
 
 
 def grant(plane: ControlPlane, user: str, namespace: str, role: str) -> None:
