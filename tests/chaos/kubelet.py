@@ -110,6 +110,6 @@ class Kubelet:
 
 
 def last_words(log: str) -> str:
-    """The exception of a log's last traceback, or its last line; lines of ours begin with a date."""
+    """The exception of a log's last traceback, or its last line; our own begin with a date."""
     lines = log.strip().splitlines() or ["(no log)"]
     return next((line for line in reversed(lines) if not line[:1].isdigit()), lines[-1])

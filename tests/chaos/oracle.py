@@ -1,7 +1,7 @@
 """What the run has to show, judged by the API server's audit log and the kubelets' notes.
 
-A wait is from the moment at which a pod's creation was asked for until its Binding's answer. What of
-it is in a window (``windows``) does not count; the rest does, for every pod.
+A wait is from the moment at which a pod's creation was asked for until its Binding's answer. Of
+each wait counts what is outside of windows (``windows``).
 """
 
 from __future__ import annotations
