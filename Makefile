@@ -86,6 +86,10 @@ nightly: controlplane ## a search for new examples, a hundred kills, minutes of 
 	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n 2 --timeout=900 tests/property $(PYTEST_ARGS)
 	$(BIN)/pytest -m nightly --durations=0 --log-cli-level=info tests/controlplane tests/property $(PYTEST_ARGS)
 
+.PHONY: chaos
+chaos: controlplane ## half an hour of attacks, kills and outages; ARGS="--minutes 2 --seed 7"
+	$(BIN)/python -m tests.chaos $(ARGS)
+
 .PHONY: mutants
 mutants: $(STAMP) ## take out each guard of tools/mutants/guards.yaml: a test must notice (3-8 min)
 	$(BIN)/python -m tools.mutants $(ARGS)

@@ -189,6 +189,10 @@ class Product:
         """The process ids of what was started."""
         return {name: program.pid for name, program in self._programs.items()}
 
+    def pid_of(self, name: str) -> int:
+        """The process id of one program, which was started and not ended by us since."""
+        return self._programs[name].pid
+
     def is_running(self, name: str) -> bool:
         """Whether one program lives."""
         return name in self._programs and self._programs[name].is_alive()

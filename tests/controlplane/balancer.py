@@ -49,6 +49,8 @@ class Balancer:
             connections.add(task)
             try:
                 await self._pass_on(reader, writer)
+            except asyncio.CancelledError:
+                return  # the balancer ends
             finally:
                 connections.discard(task)
                 writer.close()

@@ -11,7 +11,7 @@ that is impossible every test here fails with the one line that says why; none i
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from tools.controlplane import (
     FakeNode,
     add_nodes,
 )
+from tools.controlplane.commands import NODE_AUTHORIZATION
 
 HERE: Final = Path(__file__).parent
 PROGRAMS: Final = (
@@ -70,10 +71,25 @@ def rough(
         yield plane
 
 
-def _started(request: pytest.FixtureRequest, directory: Path) -> ControlPlane:
+@pytest.fixture(scope="session")
+def guarded(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """Another one, whose API server limits each node's identity to what is that node's own.
+
+    A file of such tests says so by a fixture ``cp`` of its own that returns this one.
+    """
+    directory = tmp_path_factory.mktemp("guarded")
+    with _started(request, directory, NODE_AUTHORIZATION) as plane:
+        yield plane
+
+
+def _started(
+    request: pytest.FixtureRequest, directory: Path, flags: Iterable[str] = ()
+) -> ControlPlane:
     fail_if_missing(request, HERE)
     try:
-        return ControlPlane.start(directory, audit=True)
+        return ControlPlane.start(directory, audit=True, api_server_flags=flags)
     except ControlPlaneError as error:
         pytest.fail(str(error), pytrace=False)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ from gpuctl.product import ROOT
 from tools.controlplane import ControlPlane
 
 
-def whole_lines(log: Path | None) -> list[str]:
-    """An audit log by its lines; half a last line is not there yet."""
+def whole_lines(log: Path | None) -> Iterator[str]:
+    """An audit log line by line; half a last line is not there yet."""
     assert log is not None, "the control plane was started with an audit log"
-    return log.read_text(encoding="utf-8").rpartition("\n")[0].splitlines()
+    with log.open(encoding="utf-8", newline="\n") as lines:
+        yield from (line for line in lines if line.endswith("\n"))
 
 
 def audited(cp: ControlPlane, user: str) -> list[dict[str, Any]]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from gpuctl.product import ACCOUNT, Product
 from scheduler.model import names
 from tests.controlplane.balancer import Balancer
 from tests.controlplane.conftest import MakeNode
+from tests.controlplane.replicas import Replicas, leader_of
 from tests.controlplane.workloads import (
     Json,
     Watcher,
@@ -29,12 +29,10 @@ from tests.controlplane.workloads import (
     why,
 )
 from tools.controlplane import ApiError, ControlPlane, wait_until
-from tools.controlplane.ports import LOOPBACK, free_ports
 
 BIG = "nvidia.com/mig-2g.20gb"
 SMALL = "nvidia.com/mig-1g.10gb"
 BIG_FREE, SMALL_FREE = 40, 220
-SERVICE = "gpu-scheduler.gpu-scheduler-system.svc"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/gpu-scheduler-system/leases/gpu-scheduler"
 
 MakeReplica = Callable[[str], Product]
@@ -51,49 +49,8 @@ def cp(rough: ControlPlane) -> ControlPlane:
 @pytest.fixture
 def make_replica(cp: ControlPlane, tmp_path: Path) -> Iterator[MakeReplica]:
     """A function that starts one scheduler with a webhook beside it; they know one token."""
-    made: list[Product] = []
-    pair = cp.serving_certificate("forward", [SERVICE])
-    certificates = tmp_path / "forward"
-    certificates.mkdir()
-    (certificates / "tls.crt").write_bytes(pair.certificate.read_bytes())
-    (certificates / "tls.key").write_bytes(pair.key.read_bytes())
-    (tmp_path / "token").write_text("known to our pods only\n")
-
-    def make(name: str) -> Product:
-        config = {
-            "forward": {
-                "address": f"{LOOPBACK}:{free_ports(1)[0]}",
-                "certDir": str(certificates),
-                "caFile": str(cp.ca_certificate),
-                "serverName": SERVICE,
-                "tokenFile": str(tmp_path / "token"),
-            }
-        }
-        replica = Product(cp, tmp_path / name, config=config, scope="all")
-        replica.directory.mkdir()
-        made.append(replica)
-        replica.start_scheduler()
-        replica.start_webhook()
-        return replica
-
-    yield make
-    with ExitStack() as ends:  # all of them, whatever one says
-        for replica in made:
-            ends.callback(replica.close)
-        if made:
-            made[0].unregister()
-
-
-def leader_of(cp: ControlPlane, replicas: list[Product]) -> tuple[Product, Product]:
-    """The replica that leads, and the other one."""
-
-    def leads(replica: Product) -> bool:
-        name = 'leader_election_master_status{name="gpu-scheduler"} 1.0'
-        return replica.is_running("scheduler") and name in fetch(replica.health_port, "/metrics")
-
-    wait_until(lambda: any(map(leads, replicas)), what="one of them to lead")
-    first, second = replicas
-    return (first, second) if leads(first) else (second, first)
+    with Replicas(cp, tmp_path) as replicas:
+        yield replicas.make
 
 
 def metric(replica: Product, line: str) -> float:
@@ -149,7 +106,7 @@ def test_five_hundred_pods_and_a_leader_killed_in_the_middle_promise_no_slice_tw
     here = Watcher(cp, namespace)
     with Balancer([replica.webhook_port for replica in replicas]) as service:
         replicas[0].register(service.port)
-        leader, standby = leader_of(cp, replicas)
+        leader, standby = leader_of(replicas)
         create_all(here, many("a", 25))
         # Some were promised by now, and more are on their way.
         here.wait("a hundred pods", lambda items: len(items) >= 100, timeout_s=60)
@@ -157,7 +114,7 @@ def test_five_hundred_pods_and_a_leader_killed_in_the_middle_promise_no_slice_tw
         create_all(here, many("b", 5))
         leader.start_scheduler()
         wait_until(lambda: dry_run(here) == {SMALL: "1"}, what="the next leader to answer")
-        assert leader_of(cp, replicas)[0] is standby
+        assert leader_of(replicas)[0] is standby
         create_all(here, many("c", 20))
         items = here.wait(
             "500 pods, each placed or explained",
@@ -194,7 +151,7 @@ def test_a_standbys_webhook_answers_with_the_leaders_word(
 ) -> None:
     """The API server asks only the standby; the leader's address is on the Lease."""
     kwok_node("ha", mig={"2g.20gb": 2, "1g.10gb": 5})
-    leader, standby = leader_of(cp, [make_replica("one"), make_replica("two")])
+    leader, standby = leader_of([make_replica("one"), make_replica("two")])
     standby.register()
     here = Watcher(cp, namespace)
     lease = cp.client.get(LEASE)
@@ -224,7 +181,7 @@ def test_without_a_leader_pods_are_admitted_as_they_came(
 ) -> None:
     """And the answer does not take longer than the budget."""
     kwok_node("ha", mig={"2g.20gb": 1, "1g.10gb": 5})
-    leader, standby = leader_of(cp, [make_replica("one"), make_replica("two")])
+    leader, standby = leader_of([make_replica("one"), make_replica("two")])
     standby.register()
     here = Watcher(cp, namespace)
     here.create(pod("p0", limits={BIG: "1"}))

@@ -41,18 +41,26 @@ class Record:
 
     stays: list[Stay] = field(default_factory=list)
     created: set[str] = field(default_factory=set)
+    #: When a pod's creation was asked for; the last time if it was tried again.
+    created_at: dict[str, float] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
     refused: list[int] = field(default_factory=list)
 
 
-def read(log: Path, namespace: str) -> Record:
-    """Read all that the API server did for pods of a namespace."""
+def read(log: Path, namespace: str, binder: str = "") -> Record:
+    """Read all that the API server did for pods of a namespace.
+
+    With ``binder``, a user's name, the Bindings of every other user are left out.
+    """
     record = Record()
     open_stays: dict[str, Stay] = {}
     for event in _events(log, namespace):
         reference = event["objectRef"]
         name, verb, code = reference.get("name", ""), event["verb"], event["responseStatus"]["code"]
-        if reference.get("subresource") == "binding":
+        subresource = reference.get("subresource", "")
+        if subresource == "binding":
+            if binder and event["user"]["username"] != binder:
+                continue
             if code >= 300:
                 record.refused.append(code)
             else:
@@ -60,14 +68,16 @@ def read(log: Path, namespace: str) -> Record:
                 assert name not in open_stays, f"{name} was bound twice"
                 open_stays[name] = stay
                 record.stays.append(stay)
-        elif "subresource" in reference or code >= 300:
+        elif subresource not in ("", "eviction") or code >= 300:
             continue
-        elif verb == "create":
-            record.created.add(event["requestObject"]["metadata"]["name"])
-        elif verb == "delete":
+        elif verb == "delete" or subresource == "eviction":
             record.deleted.add(name)
             if name in open_stays:
                 open_stays.pop(name).until = _time(event["requestReceivedTimestamp"])
+        elif verb == "create" and "dryRun" not in event.get("requestURI", ""):
+            name = event["requestObject"]["metadata"].get("name", name)
+            record.created.add(name)
+            record.created_at[name] = _time(event["requestReceivedTimestamp"])
     return record
 
 
@@ -76,10 +86,11 @@ def _events(log: Path, namespace: str) -> Iterator[Json]:
     found = []
     for line in whole_lines(log):
         if f'"{namespace}"' not in line:
-            continue
+            continue  # before it is decoded: most of a log is about other things
         event = json.loads(line)
         reference = event.get("objectRef", {})
         if reference.get("resource") == "pods" and reference.get("namespace") == namespace:
+            event.get("requestObject", {}).pop("spec", None)  # it may be large, and is not needed
             found.append(event)
     return iter(sorted(found, key=lambda event: str(event["requestReceivedTimestamp"])))
 

@@ -31,6 +31,13 @@ USERS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     KWOK: ("kwok", ("system:masters",)),
 }
 
+#: An API server that limits what a node may say to that node, as real clusters have it; RBAC is
+#: always there besides.
+NODE_AUTHORIZATION: Final = (
+    "--authorization-mode=Node",
+    "--enable-admission-plugins=NodeRestriction",
+)
+
 SERVICE_RANGE: Final = "10.0.0.0/24"
 ISSUER: Final = "https://kubernetes.default.svc.cluster.local"
 NODE_ANNOTATION: Final = ("kwok.x-k8s.io/node", "fake")

@@ -196,6 +196,10 @@ class ControlPlane:
         path = self.layout.kubeconfig(f"user-{user.replace(':', '-').replace('/', '-')}")
         return self._credentials.user(user, groups).write_kubeconfig(path)
 
+    def client_for_user(self, user: str, groups: Iterable[str] = ()) -> Client:
+        """Return a client with a client certificate for a user in these groups."""
+        return Client(self._credentials.user(user, groups))
+
     @property
     def ca_certificate(self) -> Path:
         """The authority that signed the API server and every ``serving_certificate``."""

@@ -24,6 +24,7 @@ from typing import Final
 from tools.controlplane import process
 from tools.controlplane.binaries import ensure
 from tools.controlplane.client import wait_until
+from tools.controlplane.commands import NODE_AUTHORIZATION
 from tools.controlplane.errors import ControlPlaneError
 from tools.controlplane.fakenodes import NODES, is_ready
 from tools.controlplane.goprogram import ensure_go_program
@@ -47,8 +48,7 @@ def api_server_flags(directory: Path) -> tuple[str, ...]:
     """What an API server in this directory needs to talk to a kubelet, and a kubelet to it."""
     pki = directory.absolute() / "pki"
     return (
-        "--authorization-mode=Node",  # besides RBAC, which is always there
-        "--enable-admission-plugins=NodeRestriction",
+        *NODE_AUTHORIZATION,
         "--kubelet-preferred-address-types=InternalIP",
         f"--kubelet-client-certificate={pki / 'client-admin.crt'}",
         f"--kubelet-client-key={pki / 'client-admin.key'}",

@@ -1,0 +1,95 @@
+"""Objects that a hostile tenant sends: valid for the API server, meant to stop or mislead us.
+
+Each builder returns a whole object. Sizes are arguments, so that a test can take the size that
+was a fault once, and a long run a smaller one.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from scheduler.model import names
+from tests.controlplane.workloads import Json, controlled, pod
+
+BIG: Final = "nvidia.com/mig-2g.20gb"
+SMALL: Final = "nvidia.com/mig-1g.10gb"
+GPU: Final = "nvidia.com/gpu"
+ELSEWHERE: Final = "another-scheduler"
+#: More digits than Python's int() reads.
+DIGITS: Final = "9" * 5000
+#: The largest quantity that the API server stores as it is.
+MOST: Final = 2**63 - 1
+
+
+def mig_count(name: str, count: int) -> Json:
+    """A pod that asks for a number of slices that no machine has."""
+    return pod(name, limits={BIG: str(count)})
+
+
+def unreadable_move(name: str) -> Json:
+    """A pod of another scheduler with a move whose attempt is no number that int() reads."""
+    annotations = {
+        names.FALLBACK: "2g.20gb->1g.10gb",
+        names.ORIGINAL: "{}",
+        names.MOVE: f"a-{DIGITS}-b",
+    }
+    return pod(name, annotations=annotations, scheduler=ELSEWHERE)
+
+
+def unreadable_tier_nodes(name: str) -> Json:
+    """A Deployment that waits for MIG, with a node condition that int() does not read."""
+    annotations = {
+        names.TIER_NODES: f"nvidia.com/gpu.memory>={DIGITS}",
+        names.MIG_FALLBACK: "off",
+    }
+    return controlled("Deployment", name, replicas=1, annotations=annotations, limits={BIG: "4"})
+
+
+def nested_original(name: str, depth: int = 5000) -> Json:
+    """A Deployment on a small slice; its original holds lists in lists."""
+    return _with_original(name, "[" * depth + "]" * depth)
+
+
+def huge_original(name: str) -> Json:
+    """A Deployment on a small slice; its original asked for more slices than there are."""
+    return _with_original(name, json.dumps(str(MOST)))
+
+
+def _with_original(name: str, count: str) -> Json:
+    text = f'{{"app":{{"limits":{{"{BIG}":{count}}}}}}}'
+    annotations = {names.FALLBACK: "2g.20gb->1g.10gb", names.ORIGINAL: text}
+    return controlled("Deployment", name, replicas=1, annotations=annotations, limits={SMALL: "1"})
+
+
+def local_devices(name: str, count: int, node: str) -> Json:
+    """A pod whose index has no line in its map, with this many GPUs to number."""
+    annotations = {names.MAP: f"0={node}:0", names.CUDA_MODE: "local"}
+    return pod(name, annotations=annotations, limits={GPU: str(count)})
+
+
+def map_past_the_scheduler(name: str, node: str) -> Json:
+    """A pod that is on its node at once, with a map that no scheduler has checked."""
+    return pod(name, annotations={names.MAP: f"0={node}:0"}, nodeName=node)
+
+
+def affinity_terms(name: str, terms: int) -> Json:
+    """A pod whose affinity has this many terms, each with a label key of its own."""
+    wanted = [
+        {"matchExpressions": [{"key": f"{name}-{n}", "operator": "In", "values": ["a"]}]}
+        for n in range(terms)
+    ]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": wanted}}
+    return pod(name, limits={GPU: "1"}, affinity={"nodeAffinity": required})
+
+
+def forged_reservation(name: str, slices: int = 1) -> Json:
+    """A pod that no scheduler places, with a promise that nobody gave."""
+    annotations = {names.RESERVATION: "r-forged"}
+    return pod(name, annotations=annotations, limits={BIG: str(slices)}, scheduler=ELSEWHERE)
+
+
+def many_annotations(name: str, count: int) -> Json:
+    """A pod of another scheduler that the admission policies have to read."""
+    annotations = {f"example.com/{n}": "" for n in range(count)}
+    return pod(name, annotations=annotations, scheduler=ELSEWHERE)
