@@ -190,10 +190,6 @@ class ControlPlane:
         """Return a client that is the ServiceAccount ``namespace/name``, of a pod on the node."""
         return Client(self._credentials.service_account(service_account, node))
 
-    def client_for_user(self, user: str) -> Client:
-        """Return a client with a client certificate for a user in no group."""
-        return Client(self._credentials.user(user, ()))
-
     def kubeconfig_for_user(self, user: str, groups: Iterable[str] = ()) -> Path:
         """Return a kubeconfig with a client certificate for a user in these groups."""
         path = self.layout.kubeconfig(f"user-{user.replace(':', '-').replace('/', '-')}")
