@@ -17,7 +17,7 @@ _EVERYWHERE = (
     ("batch", "jobs", "get"),
     ("policy", "poddisruptionbudgets", "list"),
     ("", "pods/status", "patch"),
-    ("events.k8s.io", "events", "create"),
+    ("events.k8s.io", "events", "create list"),
 )
 _AT_HOME = (
     ("coordination.k8s.io", "leases", "create"),
