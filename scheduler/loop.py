@@ -12,11 +12,10 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from itertools import zip_longest
-from typing import Protocol
 
 import structlog
 
-from scheduler.avoidance import Avoidance
+from scheduler.avoidance import Avoidance, Leadership
 from scheduler.bind.binder import Binder
 from scheduler.carving import Carving, Steps
 from scheduler.decide.batch import as_a_whole, due
@@ -32,6 +31,7 @@ from scheduler.report.journal import Journal, Record
 from scheduler.report.metrics import Metrics
 from scheduler.report.recorder import Recorder
 from scheduler.state import event as ev
+from scheduler.state.circuit import Timings
 from scheduler.state.cluster import Assumption, Cluster
 from scheduler.state.fold import fold, pass_on
 from scheduler.state.promise import Promises
@@ -43,13 +43,6 @@ BATCH_MAX = 64
 TICK_S = 1.0
 
 log = structlog.get_logger("scheduler")
-
-
-class Leadership(Protocol):
-    """Whether this process may decide now."""
-
-    def leads(self) -> bool:
-        """Asked before every decision."""
 
 
 class Loop:
@@ -67,6 +60,7 @@ class Loop:
         look_up: Callable[[Pod], None] = lambda pod: None,
         moves: Callable[[Cluster, Queue, Promises], Companion] = lambda *_: Still(),
         carving: Callable[[Cluster, Queue, Avoidance], Carving] | None = None,
+        timings: Timings | None = None,
     ) -> None:
         self.cluster = Cluster(profile.scheduler_name)
         self.queue = Queue()
@@ -86,7 +80,7 @@ class Loop:
         self._sent: dict[str, tuple[Placement, Entry, Record]] = {}
         self._asked = partial(still_refuses, self.cluster, profile)
         self._gauges = Gauges(metrics, self.cluster)
-        self._avoidance = Avoidance(self.cluster, recorder, metrics, look_up)
+        self._avoidance = Avoidance(self.cluster, recorder, metrics, look_up, leadership, timings)
         self._carving = carving(self.cluster, self.queue, self._avoidance) if carving else None
         self._flushed_at = clock()
 
@@ -195,7 +189,7 @@ class Loop:
 
     def _decide(self, entry: Entry, found: Placement | None, now: float) -> None:
         started = self._clock()
-        decision = found or decide(self.cluster, entry.pod, self.profile)
+        decision = self._avoidance.still(found) or decide(self.cluster, entry.pod, self.profile)
         self._metrics.algorithm_s.observe(self._clock() - started)
         record = self.journal.record(entry, decision, self, now)
         if isinstance(decision, Placement):
@@ -210,6 +204,7 @@ class Loop:
         self._recorder.forget(pod.uid)
         assumption = Assumption(placement.node_name, placement.devices, placement.index)
         self.cluster.assume(pod, assumption)
+        self._avoidance.sent(pod, placement.node_name, now)
         self._sent[pod.uid] = (placement, entry, record)
         if isinstance(placement, Carve) and self._carving is not None:
             self._carry_on(self._carving.begin(placement, now), now)
@@ -225,6 +220,7 @@ class Loop:
             self._apply(change, now)
         for uid in steps.dropped:
             self._sent.pop(uid, None)
+            self._avoidance.left(uid)
 
     def _refuse(self, entry: Entry, rejection: Rejection, record: Record, now: float) -> None:
         diagnosis = rejection.diagnosis
@@ -243,5 +239,4 @@ class Loop:
         sent = self._sent.pop(event.uid, None)
         if sent is None:
             return
-        self._avoidance.breaker.bound(sent[0].pod, sent[0].node_name, now)
         outcome.bound(self._recorder, self._metrics, sent, self._clock())

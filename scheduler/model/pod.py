@@ -32,7 +32,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     ``requests`` are the effective requests in base units. ``unsupported`` and ``soft``
     are field paths (see ``model/podfields``). ``created`` is the API's timestamp text, which
-    sorts as time; ``crashes`` counts restarts of containers whose last end was a failure.
+    sorts as time; ``crashes`` counts restarts of containers whose last end was a failure;
+    ``is_admitted`` once the kubelet has acknowledged the pod, which it does when it admits it.
     ``group`` is the gang that it belongs to, whoever schedules that; ``priority_class`` and
     ``has_deadline`` are what ResourceQuotas can tell pods apart by.
     """
@@ -65,6 +66,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     soft: tuple[str, ...] = ()
     condition: Condition = Condition()
     crashes: int = 0
+    is_admitted: bool = False
 
     @property
     def key(self) -> str:
@@ -89,6 +91,15 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             for resource, count in self.requests.items()
             if count > 0 and names.is_gpu_device(resource)
         }
+
+    @cached_property
+    def largest(self) -> dict[str, int]:
+        """What the most demanding container asks for, of GPU resources that several ask for."""
+        found: dict[str, int] = {}
+        for one in self.containers:
+            for resource, count in one.devices.items():
+                found[resource] = max(count, found.get(resource, 0))
+        return {one: count for one, count in found.items() if count != self.requests.get(one)}
 
     @property
     def lacks_request(self) -> bool:
@@ -163,6 +174,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 self.unsupported,
                 reads if self.reads_devices else None,
                 self.lacks_request,
+                *sorted(self.largest.items()),
             )
         )
 
