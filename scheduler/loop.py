@@ -220,7 +220,8 @@ class Loop:
             self._apply(change, now)
         for uid in steps.dropped:
             self._sent.pop(uid, None)
-            self._avoidance.left(uid)
+            for change in self._avoidance.left(uid):
+                self._apply(change, now)
 
     def _refuse(self, entry: Entry, rejection: Rejection, record: Record, now: float) -> None:
         diagnosis = rejection.diagnosis
