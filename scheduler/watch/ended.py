@@ -6,15 +6,25 @@ from datetime import datetime
 
 import msgspec
 
+from scheduler.model import names
 from scheduler.model.pod import Pod
 from scheduler.state.refusal import is_refusal
 from scheduler.watch.wire import ConditionWire, ContainerState
+
+
+class _Write(msgspec.Struct, frozen=True):
+    """Who wrote which part of an object last, and when by the API server's clock."""
+
+    subresource: str = ""
+    time: str | None = None
 
 
 class _Meta(msgspec.Struct, frozen=True, rename="camel"):
     uid: str = ""
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
+    annotations: dict[str, str] | None = None
+    managed_fields: tuple[_Write, ...] | None = None
 
 
 class _Container(msgspec.Struct, frozen=True):
@@ -56,20 +66,23 @@ class Ended(msgspec.Struct, frozen=True):
 
     @property
     def was_bound(self) -> bool:
-        """Whether a scheduler bound it; its author may have named the node himself."""
-        return self._has("PodScheduled")
+        """Whether we bound it; its author may have named the node himself.
+
+        A kubelet that refuses a pod takes the condition PodScheduled off it. The annotation is
+        only written with a Binding: an admission policy refuses it otherwise.
+        """
+        return names.DECISION in (self.metadata.annotations or {})
 
     def at(self) -> datetime | None:
-        """When it was refused: after it was bound, and a kubelet writes its clock's time."""
-        bound = [c.last_transition_time for c in self._conditions() if c.type == "PodScheduled"]
-        times = [moment(text) for text in (*bound, self.status.start_time)]
-        return max((at for at in times if at), default=moment(self.metadata.creation_timestamp))
-
-    def _conditions(self) -> tuple[ConditionWire, ...]:
-        return self.status.conditions or ()
+        """When it was refused: its status is written last then. A node's clock may be wrong."""
+        writes = self.metadata.managed_fields or ()
+        written = [one.time for one in writes if one.subresource == "status"]
+        texts = written or [self.status.start_time, self.metadata.creation_timestamp]
+        return max((at for at in map(moment, texts) if at), default=None)
 
     def _has(self, condition: str) -> bool:
-        return any((c.type, c.status) == (condition, "True") for c in self._conditions())
+        conditions = self.status.conditions or ()
+        return any((c.type, c.status) == (condition, "True") for c in conditions)
 
 
 ENDED = msgspec.json.Decoder(Ended)

@@ -50,13 +50,14 @@ class BrokenNode:
         self._client.create(f"/api/v1/namespaces/{meta['namespace']}/events", body)
 
     def refuse(self, item: Json, reason: str, message: str) -> None:
-        """The pod's end, as the kubelet writes it after its event."""
+        """The pod's end, as the kubelet writes it after its event: its conditions are gone."""
         meta = item["metadata"]
         status = {
             "phase": "Failed",
             "reason": reason,
             "message": f"Pod was rejected: {message}",
             "startTime": _now(),
+            "conditions": None,
         }
         path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/status"
         self._client.patch(path, {"metadata": {"uid": meta["uid"]}, "status": status})

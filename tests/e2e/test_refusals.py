@@ -116,7 +116,7 @@ def test_a_broken_gpu_beside_a_good_one_costs_four_pods_in_a_window(
         seen = failed(cp, namespace)
         running = cp.client.get(f"/api/v1/namespaces/{namespace}/pods")["items"]
 
-    log.info("%d pods were refused in %.0f s", len(seen), WATCHED_S)
+    log.info("refused in %.0f s: %s", WATCHED_S, [one["status"]["startTime"] for one in seen])
     assert {one["status"]["reason"] for one in seen} == {"UnexpectedAdmissionError"}
     assert "GPU is lost" in seen[0]["status"]["message"]
     assert 3 <= most_in_a_window(seen) <= MOST

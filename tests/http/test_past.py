@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from scheduler.model import names
 from scheduler.state.event import Hearsay, PastTold, PodSeen
 from scheduler.watch.client import Client
 from scheduler.watch.past import AGE_MAX_S, PAGES_MAX, Past
@@ -26,22 +27,27 @@ def stamp(age_s: float) -> str:
     return (NOW - timedelta(seconds=age_s)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def refused(name: str, age_s: float = 60, *, bound: bool = True, **status: Any) -> Json:
+def refused(
+    name: str, age_s: float = 60, *, bound: bool = True, clocked: bool = True, **status: Any
+) -> Json:
     """A pod as the API keeps it after a kubelet refused it."""
-    condition = {
-        "type": "PodScheduled",
-        "status": "True" if bound else "False",
-        "lastTransitionTime": stamp(age_s + 5),
-    }
     said = {
         "phase": "Failed",
         "reason": UNEXPECTED,
         "message": f"no healthy devices present for {GPU}",
-        "startTime": stamp(age_s),
-        "conditions": [condition],
+        "startTime": stamp(age_s + 100),
         **status,
     }
-    return {**pod_json(name, gpus=1, node="n1"), "status": said}
+    body = pod_json(name, gpus=1, node="n1", annotations={names.DECISION: "d-1"} if bound else {})
+    body["metadata"]["creationTimestamp"] = stamp(age_s + 5)
+    body["metadata"]["managedFields"] = [
+        {"manager": "kubelet", "subresource": "status", "time": stamp(age_s), "fieldsV1": {}},
+        {"manager": "gpu-scheduler", "subresource": "status", "time": stamp(age_s + 4)},
+        {"manager": "kubectl", "time": stamp(0)},
+    ]
+    if not clocked:
+        del body["metadata"]["managedFields"]
+    return {**body, "status": said}
 
 
 def event(name: str, age_s: float = 60, **more: Any) -> Json:
@@ -114,16 +120,17 @@ async def test_what_a_pod_brought_upon_itself_is_not_told(
 @pytest.mark.parametrize(
     ("status", "age_s"),
     [
-        pytest.param({"startTime": None}, 65, id="bound-then"),
+        pytest.param({"startTime": stamp(50)}, 50, id="as-the-node-says"),
+        pytest.param({"startTime": None}, 65, id="it-says-nothing"),
         pytest.param({"startTime": stamp(-100)}, 0, id="the-nodes-clock-is-ahead"),
         pytest.param({"startTime": stamp(9000)}, 65, id="the-nodes-clock-is-behind"),
         pytest.param({"startTime": "soon"}, 65, id="no-time-at-all"),
     ],
 )
-async def test_the_time_is_no_earlier_than_the_binding(
+async def test_where_nobody_wrote_down_who_wrote_the_nodes_clock_has_to_do(
     reading: Callable[..., Reading], status: Json, age_s: float
 ) -> None:
-    [one] = (await reading(refused("a", 60, **status)).to_the_end()).refusals
+    [one] = (await reading(refused("a", 60, clocked=False, **status)).to_the_end()).refusals
 
     assert one.age_s == age_s
 
