@@ -86,15 +86,14 @@ class App:
             await client.close()
 
     async def _serve(self, client: Client, stop: asyncio.Event) -> int:
-        name = self._config.scheduler_name
+        name, calm = self._config.scheduler_name, asyncio.Event()
         instance = f"{name}-{socket.gethostname()}"
-        calm = asyncio.Event()
         recorder = Recorder(
             client, name, instance, time.monotonic, utc_now, self._count_report, calm
         )
         elector = self._elector(client)
         mandate = Mandate(elector, self._reflectors, lambda: self._on_term())
-        inquest = Inquest(client, name, lambda event: loop.emit(event))
+        inquest = Inquest(client, name, lambda event: loop.emit(event), utc_now)
         own = self._config.leader_election.resource_namespace
         errands = Errands(client, own, lambda event: loop.emit(event), mandate.leads)
         moving = Moving(
@@ -114,6 +113,7 @@ class App:
             inquest.look_up,
             moving.moves,
             maker(self._config, recorder, cutter, utc_now, self._metrics),
+            self._config.avoidance,
         )
         self._on_lead = lambda leads: self._led(leads, loop)
         self._on_term = loop.nudge
@@ -160,7 +160,7 @@ class App:
             )
             self._reflectors.append(reflector)
             self._stages.start(f"watch {source.kind}", self._watch(reflector, elector))
-        self._synced_task = asyncio.create_task(self._synced(loop), name="sync")
+        self._synced_task = asyncio.create_task(self._synced(loop, inquest), name="sync")
         self._stages.start("loop", loop.run())
         for stage, work in self._explaining.stages(loop, elector):
             self._stages.start(stage, work)
@@ -175,9 +175,10 @@ class App:
             await elector.round_ended()
         await reflector.run()
 
-    async def _synced(self, loop: Loop) -> None:
+    async def _synced(self, loop: Loop, inquest: Inquest) -> None:
         for reflector in self._reflectors:
             await reflector.is_synced.wait()
+        await inquest.past.tell()
         # What was listed lives on: going through it again and again for garbage would stop
         # everything, in a large cluster for a tenth of a second each time.
         gc.collect()

@@ -16,6 +16,7 @@ from scheduler.decide.view import Profile
 from scheduler.model.ladder import Ladder, LadderError, parse_ladder
 from scheduler.model.names import SCHEDULER_NAME
 from scheduler.model.number import whole
+from scheduler.state.circuit import Timings as Avoidance
 from scheduler.state.history import Timings
 
 API_VERSION = "gpu-scheduler.io/v1"
@@ -165,6 +166,7 @@ class Config(_Part, frozen=True):
     forward: Forward = Forward()
     certificates: Certificates = Certificates()
     watch: Watch = Watch()
+    avoidance: Avoidance = Avoidance()
     journal: JournalSettings = JournalSettings()
     health_address: str = "0.0.0.0:8080"
     decisions_address: str = "127.0.0.1:8090"

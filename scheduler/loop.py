@@ -12,11 +12,10 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import zip_longest
-from typing import Protocol
 
 import structlog
 
-from scheduler.avoidance import Avoidance
+from scheduler.avoidance import Avoidance, Leadership
 from scheduler.bind.binder import Binder
 from scheduler.carving import Carving, Steps
 from scheduler.containment import Containment
@@ -37,6 +36,7 @@ from scheduler.report.metrics import Metrics
 from scheduler.report.recorder import Recorder
 from scheduler.state import event as ev
 from scheduler.state.broken import BrokenBooks
+from scheduler.state.circuit import Timings
 from scheduler.state.cluster import Assumption, Cluster
 from scheduler.state.fold import pass_on
 from scheduler.state.promise import Promises
@@ -48,13 +48,6 @@ BATCH_MAX = 64
 TICK_S = 1.0
 
 log = structlog.get_logger("scheduler")
-
-
-class Leadership(Protocol):
-    """Whether this process may decide now."""
-
-    def leads(self) -> bool:
-        """Asked before every decision."""
 
 
 class Loop:
@@ -72,6 +65,7 @@ class Loop:
         look_up: Callable[[Pod], None] = lambda pod: None,
         moves: Callable[[Cluster, Queue, Promises], Companion] = lambda *_: Still(),
         carving: Callable[[Cluster, Queue, Avoidance], Carving] | None = None,
+        timings: Timings | None = None,
         decider: Callable[[Cluster, Pod, Profile, Work], Decision] = decide,
     ) -> None:
         self._contain = Containment(lambda part: metrics.internal_errors.labels(part).inc())
@@ -94,7 +88,7 @@ class Loop:
         self._decider = decider
         self._fold = Folding(self.cluster, self._contain)
         self._gauges = Gauges(metrics, self.cluster)
-        self._avoidance = Avoidance(self.cluster, recorder, metrics, look_up)
+        self._avoidance = Avoidance(self.cluster, recorder, metrics, look_up, leadership, timings)
         self._carving = carving(self.cluster, self.queue, self._avoidance) if carving else None
         self._flushed_at = clock()
 
@@ -247,7 +241,8 @@ class Loop:
         """Decide one pod; returns the steps that it took."""
         started = self._clock()
         work = Work(self.profile.decision_steps_max)
-        decision = found or self._decider(self.cluster, entry.pod, self.profile, work)
+        still = self._avoidance.still(found)
+        decision = still or self._decider(self.cluster, entry.pod, self.profile, work)
         self._metrics.algorithm_s.observe(self._clock() - started)
         if isinstance(decision, Placement):
             record = self.journal.record(entry, decision, self, now)
@@ -264,6 +259,7 @@ class Loop:
         self._recorder.forget(pod.uid)
         assumption = Assumption(placement.node_name, placement.devices, placement.index)
         self.cluster.assume(pod, assumption)
+        self._avoidance.sent(pod, placement.node_name, now)
         self._sent[pod.uid] = (placement, entry, record)
         if isinstance(placement, Carve) and self._carving is not None:
             self._carry_on(self._carving.begin(placement, now), now)
@@ -279,6 +275,8 @@ class Loop:
             self._apply(change, now)
         for uid in steps.dropped:
             self._sent.pop(uid, None)
+            for change in self._avoidance.left(uid):
+                self._apply(change, now)
 
     def _tell(self, entry: Entry, rejection: Rejection, now: float) -> None:
         record = self.journal.record(entry, rejection, self, now)
@@ -297,5 +295,4 @@ class Loop:
         sent = self._sent.pop(event.uid, None)
         if sent is None:
             return
-        self._avoidance.breaker.bound(sent[0].pod, sent[0].node_name, now)
         outcome.bound(self._recorder, self._metrics, sent, self._clock())

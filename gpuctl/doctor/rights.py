@@ -14,7 +14,7 @@ _EVERYWHERE = (
     ("", "pods/binding bindings", "create"),
     ("", "pods", "delete"),
     ("", "pods/status", "patch"),
-    ("events.k8s.io", "events", "create"),
+    ("events.k8s.io", "events", "create list"),
     ("gpu-scheduler.io", "devices", "assign"),
 )
 _AT_HOME = (

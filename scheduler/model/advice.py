@@ -82,6 +82,11 @@ ADVICE: Final[dict[Code, Advice]] = {
         "look at why the node's kubelet rejects pods (kubectl get pods -A --field-selector"
         " status.phase=Failed); it is tried again by itself",
     ),
+    Code.TOO_MANY_IN_ONE_CONTAINER: Advice(
+        _DEVICES,
+        "ask for 1 in each container: the GPUs are shared there (time-slicing or MPS) and the"
+        " plugin is set to failRequestsGreaterThanOne; or send the pod to nodes with whole GPUs",
+    ),
     Code.NOT_IN_MAP: Advice(_MAP, "nothing for this node: look at the one that the map names"),
     Code.MAP_INVALID: Advice(_MAP, "correct that line of gpu-scheduling-map and recreate the pod"),
     Code.MAP_NOT_ALLOWED: Advice(
@@ -165,6 +170,7 @@ _WORDS: Final[tuple[tuple[Code, re.Pattern[str]], ...]] = tuple(
         (Code.DEVICE_FAILED, r"node\(s\) whose GPU \d+ failed"),
         (Code.DEVICES_UNKNOWN, r"node\(s\) had GPUs held under unknown numbers"),
         (Code.NODE_AVOIDED, r"node\(s\) were avoided"),
+        (Code.TOO_MANY_IN_ONE_CONTAINER, r"node\(s\) whose device plugin refuses more than \d+"),
         (Code.NOT_IN_MAP, r"node\(s\) not named by gpu-scheduling-map"),
         (Code.MAP_INVALID, r"gpu-scheduling-map line \d+: "),
         (Code.MAP_NOT_ALLOWED, r"namespace \S+ may not use gpu-scheduling-map"),

@@ -60,6 +60,10 @@ class Code(enum.Enum):
         "the node rejected pods that ask for the same again and again, and rests for a while",
         (Cause.AVOIDED, Cause.NODE),
     )
+    TOO_MANY_IN_ONE_CONTAINER = (
+        "the node's device plugin refused a pod of which one container asks for as many",
+        (Cause.AVOIDED, Cause.NODE, Cause.POD),
+    )
     NOT_IN_MAP = ("the map names another node for this pod", (Cause.NODE, Cause.POD))
     MAP_INVALID = ("the map cannot be read", (Cause.POD,))
     MAP_NOT_ALLOWED = ("the namespace may not use maps", (Cause.NAMESPACE,))

@@ -33,7 +33,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     ``requests`` are the effective requests in base units. ``unsupported`` and ``soft``
     are field paths (see ``model/podfields``). ``created`` is the API's timestamp text, which
-    sorts as time; ``crashes`` counts restarts of containers whose last end was a failure.
+    sorts as time; ``crashes`` counts restarts of containers whose last end was a failure;
+    ``is_admitted`` once the kubelet has acknowledged the pod, which it does when it admits it.
     ``group`` is the gang that it belongs to, whoever schedules that; ``priority_class`` and
     ``has_deadline`` are what ResourceQuotas can tell pods apart by. ``unread`` says what of it
     could not be read: the rest is what could.
@@ -68,6 +69,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     condition: Condition = Condition()
     crashes: int = 0
     unread: Unread = Unread()
+    is_admitted: bool = False
 
     @property
     def key(self) -> str:
@@ -102,6 +104,15 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             if count > POD_DEVICES_MAX:
                 return f"it asks for {count} of {resource}; at most {POD_DEVICES_MAX} are read"
         return ""
+
+    @cached_property
+    def largest(self) -> dict[str, int]:
+        """What the most demanding container asks for, of GPU resources that several ask for."""
+        found: dict[str, int] = {}
+        for one in self.containers:
+            for resource, count in one.devices.items():
+                found[resource] = max(count, found.get(resource, 0))
+        return {one: count for one, count in found.items() if count != self.requests.get(one)}
 
     @property
     def lacks_request(self) -> bool:
@@ -177,6 +188,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 reads if self.reads_devices else None,
                 self.lacks_request,
                 *((self.unread,) if self.unread else ()),
+                *sorted(self.largest.items()),
             )
         )
 

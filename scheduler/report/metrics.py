@@ -97,7 +97,7 @@ GAUGES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "leader_election_master_status": ("1 while this process leads.", ("name",)),
     "gpu_scheduler_avoided_nodes": (
-        "Nodes that are avoided for a while because they rejected pods again and again.",
+        "Nodes that are avoided for a while by some pods because they rejected such.",
         (),
     ),
     "gpu_scheduler_promises": ("Tiers promised to pods not placed yet.", ()),

@@ -4,57 +4,27 @@ A kubelet may refuse a pod that was bound to it: a device is broken, its books d
 devices cannot be aligned. The pod fails, its controller makes another one, the same node fits
 best again::
 
-    closed --3 rejections in a minute--> open --pause over--> half open --a pod runs--> closed
-                                           ^---------------one rejection---'
+    closed --3 rejections in 10 min--> open --pause over--> half open --a pod is admitted--> closed
+                                        ^---------------one rejection---'
 
-Pauses are 30 s, doubling up to 30 min. What is avoided is as narrow as the kubelet's reason: one
-resource of the node, pods that ask for the same, or the whole node.
+Pauses are 30 s, doubling up to 30 min, and never end while a fourth rejection within ten minutes
+has been counted. What is avoided is as narrow as the kubelet's reason and what else was seen there
+allow (``state/refusal``, ``state/circuit``).
 
 Must never: count what a pod brought upon itself. Anybody could then close nodes for others.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Iterable
 
 import msgspec
 
-from scheduler.model import names
 from scheduler.model.pod import Pod
-
-REJECTIONS_MAX = 3
-WINDOW_S = 60.0
-PAUSE_FIRST_S = 30.0
-PAUSE_MAX_S = 1800.0
-#: A circuit without rejections for so long after its pause is forgotten.
-CALM_S = 3600.0
-#: How long after its Binding a pod's failure is the node's answer.
-FRESH_S = 60.0
-
-WHOLE_NODE = ""
-OUT_OF = "OutOf"
-#: Why a kubelet may refuse a pod (``pkg/kubelet/lifecycle``, ``cm/topologymanager``).
-KIND_REASONS = frozenset(
-    ("UnexpectedAdmissionError", "TopologyAffinityError", "NodeAffinity", "NodePorts", "NodeName")
-)
-NODE_REASONS = frozenset(("OutOfpods", "NodeShutdown"))
-
-
-class Fresh(msgspec.Struct, frozen=True):
-    """A pod that we bound a moment ago."""
-
-    pod: Pod
-    node_name: str
-    at: float
-
-
-class Circuit(msgspec.Struct):
-    """One scope of one node: when it rejected pods, how often it was opened, and until when."""
-
-    rejected_at: deque[float]
-    trips: int = 0
-    until: float = 0.0
-    is_open: bool = False
+from scheduler.state.circuit import Circuit, Timings, refused
+from scheduler.state.event import PastRefusal
+from scheduler.state.refusal import About, about, covers, described
+from scheduler.state.underway import Bound, UnderWay
 
 
 class Trip(msgspec.Struct, frozen=True):
@@ -63,71 +33,72 @@ class Trip(msgspec.Struct, frozen=True):
     node_name: str
     what: str
     pause_s: float
+    scopes: frozenset[str] = frozenset()
 
 
 class Breaker:
-    """Who was bound lately, and which nodes are avoided by whom."""
+    """Who is on the way to a node, and which nodes are avoided by whom."""
 
-    def __init__(self) -> None:
-        self._fresh: dict[str, Fresh] = {}
+    def __init__(self, timings: Timings | None = None) -> None:
+        self.under_way = UnderWay()
+        self._timings = timings or Timings()
         self._circuits: dict[str, dict[str, Circuit]] = {}
 
     def __len__(self) -> int:
-        """Number of nodes that are avoided by somebody."""
-        return sum(1 for name in self._circuits if self.avoided(name))
+        """Number of nodes that rest for somebody."""
+        return sum(any(one.is_open for one in here.values()) for here in self._circuits.values())
 
-    def avoided(self, node_name: str) -> frozenset[str]:
+    def suspects(self) -> list[str]:
+        """The nodes that refused somebody, and are not forgotten."""
+        return list(self._circuits)
+
+    def avoided(self, node_name: str, now: float) -> frozenset[str]:
         """The scopes for which a node is avoided."""
-        circuits = self._circuits.get(node_name, {})
-        return frozenset(scope for scope, circuit in circuits.items() if circuit.is_open)
-
-    def bound(self, pod: Pod, node_name: str, now: float) -> None:
-        """We bound a pod."""
-        self._fresh[pod.uid] = Fresh(pod, node_name, now)
-
-    def fresh(self, uid: str) -> Fresh | None:
-        """A pod that we bound a moment ago."""
-        return self._fresh.get(uid)
-
-    def is_suspect(self, pod: Pod, now: float) -> bool:
-        """Whether this pod, which is just gone, may have been refused by its node."""
-        fresh = self._fresh.get(pod.uid)
-        return (
-            fresh is not None
-            and now - fresh.at < FRESH_S
-            and pod.phase == "Pending"
-            and not pod.is_deleting
-        )
-
-    def runs(self, uid: str) -> None:
-        """A pod that we bound runs: its node is good for pods like it."""
-        fresh = self._fresh.pop(uid, None)
-        circuits = self._circuits.get(fresh.node_name) if fresh else None
-        if fresh is None or circuits is None:
-            return
-        for scope in (WHOLE_NODE, fresh.pod.kind_id, *fresh.pod.requests):
-            circuit = circuits.get(scope)
-            if circuit is not None and not circuit.is_open:
-                del circuits[scope]
+        circuits = self._circuits.get(node_name)
         if not circuits:
-            del self._circuits[fresh.node_name]
+            return frozenset()
+        on_their_way = self.under_way.to(node_name)
+        scopes: set[str] = set()
+        for scope, circuit in circuits.items():
+            if circuit.is_open:
+                scopes |= circuit.closes(now)
+            count = sum(covers(scope, pod) for pod in on_their_way)
+            if (count or circuit.counted(now)) and circuit.is_full(count, now):
+                scopes.add(scope)
+        return frozenset(scopes)
 
-    def rejected(self, uid: str, reason: str, message: str, now: float) -> Trip | None:
-        """A node refused a pod; the trip, if that was once too often."""
-        fresh = self._fresh.pop(uid, None)
-        scope = _scope(fresh.pod, reason, message) if fresh else None
-        if fresh is None or scope is None:
-            return None
-        circuits = self._circuits.setdefault(fresh.node_name, {})
-        circuit = circuits.setdefault(scope, Circuit(deque(maxlen=REJECTIONS_MAX)))
-        circuit.rejected_at.append(now)
-        oldest = circuit.rejected_at[0]
-        often = len(circuit.rejected_at) == REJECTIONS_MAX and now - oldest <= WINDOW_S
-        if circuit.is_open or not (often or circuit.trips):
-            return None
-        pause_s = min(PAUSE_MAX_S, PAUSE_FIRST_S * 2 ** min(circuit.trips, 10))
-        circuit.trips, circuit.until, circuit.is_open = circuit.trips + 1, now + pause_s, True
-        return Trip(fresh.node_name, _described(scope), pause_s)
+    def sent(self, pod: Pod, node_name: str, now: float) -> None:
+        """A pod is on its way to a node."""
+        self.under_way.enter(pod, node_name, now)
+
+    def admitted(self, uid: str, now: float) -> None:
+        """A kubelet admitted a pod: evidence that its node is good for pods like it."""
+        one = self.under_way.leave(uid)
+        circuits = self._circuits.get(one.node_name) if one else None
+        if one is None or not circuits:
+            return
+        for scope, circuit in circuits.items():
+            if covers(scope, one.pod):
+                circuit.admit(one.pod, now)
+
+    def rejected(
+        self, uid: str, reason: str, message: str, now: float, *, is_hearsay: bool = False
+    ) -> Trip | None:
+        """A node refused a pod; the trip, if that was once too often.
+
+        Hearsay is what an event says: its namespace's users may write what they like.
+        """
+        one = self.under_way.leave(uid)
+        return self._refuse(one, reason, message, now, is_hearsay) if one else None
+
+    def recall(self, past: Iterable[PastRefusal], now: float, *, is_hearsay: bool = False) -> None:
+        """Go through what was before our time, as if we had been there."""
+        for one in sorted(past, key=lambda each: -each.age_s):
+            at = now - one.age_s
+            self._pass_time(at)
+            bound = Bound(one.pod, one.node_name, at)
+            self._refuse(bound, one.reason, one.message, at, is_hearsay)
+        self._pass_time(now)
 
     def gone(self, node_name: str) -> None:
         """A node was deleted; one that comes again begins afresh."""
@@ -135,41 +106,46 @@ class Breaker:
 
     def tick(self, now: float) -> list[str]:
         """Let time pass; the nodes with a pause that is over."""
-        for uid in [uid for uid, fresh in self._fresh.items() if now - fresh.at >= FRESH_S]:
-            del self._fresh[uid]
+        self.under_way.pass_time(now)
+        return self._pass_time(now)
+
+    def _refuse(
+        self, one: Bound, reason: str, message: str, now: float, is_hearsay: bool
+    ) -> Trip | None:
+        what = about(one.pod, reason, message)
+        if what is None:
+            return None
+        circuits = self._circuits.setdefault(one.node_name, {})
+        if is_hearsay:
+            what = self._narrowed(circuits, one.pod, what)
+        circuit = circuits.get(what.scope)
+        if circuit is None:
+            circuit = circuits[what.scope] = Circuit(what.scope, what.is_stated, self._timings)
+        pause_s = circuit.refuse(refused(one.pod, what, now), now)
+        kind = circuits.get(one.pod.kind_id)
+        if kind is not None and kind is not circuit:
+            kind.refuse(refused(one.pod, About(one.pod.kind_id), now), now)
+        if pause_s is None:
+            return None
+        scopes = circuit.closes(now)
+        return Trip(one.node_name, described(scopes), pause_s, scopes)
+
+    def _narrowed(self, circuits: dict[str, Circuit], pod: Pod, what: About) -> About:
+        """About no other pods than the kind of this one; what is sure about it counts there too."""
+        if pod.kind_id not in circuits:
+            kind = circuits[pod.kind_id] = Circuit(pod.kind_id, False, self._timings)
+            known = circuits.get(what.scope)
+            kind.copy(known.of_kind(pod.kind_id) if known else [])
+        return About(pod.kind_id)
+
+    def _pass_time(self, now: float) -> list[str]:
         over: dict[str, None] = {}
         for node_name, circuits in list(self._circuits.items()):
             for scope, circuit in list(circuits.items()):
-                if circuit.is_open and now >= circuit.until:
-                    circuit.is_open = False
-                    circuit.rejected_at.clear()
+                if circuit.pass_time(now):
                     over[node_name] = None
-                elif not circuit.is_open and now - _last(circuit) >= CALM_S:
+                elif circuit.is_forgotten(now):
                     del circuits[scope]
             if not circuits:
                 del self._circuits[node_name]
         return list(over)
-
-
-def _last(circuit: Circuit) -> float:
-    return max((circuit.until, *circuit.rejected_at))
-
-
-def _scope(pod: Pod, reason: str, message: str) -> str | None:
-    """Whom the node should be spared: as few as the kubelet's reason allows; None for nobody."""
-    if reason in NODE_REASONS:
-        return WHOLE_NODE
-    if reason.startswith(OUT_OF):
-        resource = reason.removeprefix(OUT_OF)
-        return resource if pod.requests.get(resource) else None
-    if reason not in KIND_REASONS:
-        return None
-    # The device manager names the resource that it could not give.
-    named = (r for r in pod.requests if names.is_gpu_device(r) and r in message)
-    return next(named, pod.kind_id)
-
-
-def _described(scope: str) -> str:
-    if scope == WHOLE_NODE:
-        return "all pods"
-    return "pods that ask for the same" if scope.startswith("kind/") else f"pods with {scope}"

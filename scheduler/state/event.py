@@ -18,6 +18,10 @@ from scheduler.model.pod import Pod
 from scheduler.model.quota import Quota
 from scheduler.model.reason import Cause
 from scheduler.model.ticket import Ticket
+from scheduler.state.rejected import Hearsay as Hearsay
+from scheduler.state.rejected import PastRefusal as PastRefusal
+from scheduler.state.rejected import PastTold as PastTold
+from scheduler.state.rejected import PodRejected as PodRejected
 
 
 class PodSeen(msgspec.Struct, frozen=True):
@@ -102,14 +106,6 @@ class BindEnded(msgspec.Struct, frozen=True):
 
     uid: str
     outcome: BindOutcome
-    message: str = ""
-
-
-class PodRejected(msgspec.Struct, frozen=True):
-    """The kubelet refused a pod that was bound to its node; the words are those of its status."""
-
-    uid: str
-    reason: str
     message: str = ""
 
 
@@ -216,6 +212,7 @@ Event = (
     | QuotasListed
     | BindEnded
     | PodRejected
+    | PastTold
     | MoveNews
     | CutNews
 )

@@ -83,8 +83,8 @@ def _fold_elsewhere(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
         case ev.QuotasListed(quotas):
             cluster.quotas.keep_only(quotas)
             return []
-    # Not in the books: the pod itself is gone already (state/breaker), or it is about a move.
-    if isinstance(event, ev.PodRejected | ev.MoveNews):
+    # Not in the books: the pods are gone already (state/breaker), or it is about a move.
+    if isinstance(event, ev.PodRejected | ev.PastTold | ev.MoveNews):
         return []
     raise AssertionError(f"an event that nobody folds: {event!r}")
 

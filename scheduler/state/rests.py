@@ -10,7 +10,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from scheduler.state.breaker import CALM_S, PAUSE_FIRST_S, PAUSE_MAX_S
+from scheduler.state.circuit import Timings
+
+TIMINGS = Timings()
 
 
 class Rest(msgspec.Struct):
@@ -39,7 +41,7 @@ class Rests:
         for gpu in gpus:
             known = self._rests.get((node_name, gpu))
             failures = known.failures if known is not None else 0
-            pauses.append(min(PAUSE_MAX_S, PAUSE_FIRST_S * 2 ** min(failures, 10)))
+            pauses.append(min(TIMINGS.pause_max_s, TIMINGS.pause_first_s * 2 ** min(failures, 10)))
             self._rests[node_name, gpu] = Rest(failures + 1, now + pauses[-1])
         return max(pauses)
 
@@ -55,6 +57,6 @@ class Rests:
             if not one.is_over and now >= one.until:
                 one.is_over = True
                 over[node_name] = None
-            elif now - one.until >= CALM_S:
+            elif now - one.until >= TIMINGS.calm_s:
                 del self._rests[node_name, gpu]
         return list(over)

@@ -66,6 +66,7 @@ def to_pod(wire: PodWire, namespace: str = "") -> Pod:
         soft=podfields.soft(spec),
         condition=_scheduled_condition(wire.status.conditions or ()),
         crashes=wire.status.crashes,
+        is_admitted=wire.status.start_time is not None,
     )
 
 

@@ -1,8 +1,9 @@
 """Why did a pod vanish from the watch? One GET each, a few at a time, and one list at the start.
 
 The watch shows no pods that ended. Two ends matter nevertheless: a kubelet that refused a pod that
-we had just bound, and a container that failed for good on a smaller tier than its author asked for.
-The first comes back as ``PodRejected``, the second as the pod in its last state.
+was bound to it, and a container that failed for good on a smaller tier than its author asked for.
+The first comes back as ``PodRejected``, the second as the pod in its last state. Of a pod that its
+owner has deleted since, the kubelet's event is left.
 
 Must never: keep anybody waiting, or grow. When too many vanish at once the rest stays unexplained.
 """
@@ -11,93 +12,40 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import datetime
 
-import msgspec
-
-from scheduler.model.original import is_degraded
 from scheduler.model.pod import Pod
 from scheduler.model.reading import UNREADABLE
-from scheduler.state.event import PodRejected, PodSeen
+from scheduler.state.event import PastTold, PodRejected, PodSeen
+from scheduler.watch import kubeletevents
 from scheduler.watch.client import ApiError, Client, Unreachable
-from scheduler.watch.objects import read_pod
-from scheduler.watch.wire import ConditionWire, ContainerState
+from scheduler.watch.ended import ENDED, Ended, crashed
+from scheduler.watch.past import Past
 
 WORKERS = 4
 WAITING_MAX = 256
-#: At the start: pods in one answer, answers at most, and seconds before it is tried again.
-PAGE = 500
-PAGES_MAX = 20
-RETRY_S = 5.0
-#: What a kubelet says when it refuses a pod; anything else is the pod's own business.
-REASONS = (
-    "OutOf",
-    "UnexpectedAdmissionError",
-    "TopologyAffinityError",
-    "NodeAffinity",
-    "NodeName",
-    "NodePorts",
-    "NodeShutdown",
-)
+#: An API server that does not answer is asked so often, with so many seconds between.
+TRIES = 3
+EVENT_TRIES = 2
+RETRY_S = 1.0
+GONE = 404
 
-
-class _Meta(msgspec.Struct, frozen=True, rename="camel"):
-    uid: str = ""
-    deletion_timestamp: str | None = None
-
-
-class _Container(msgspec.Struct, frozen=True):
-    state: ContainerState = ContainerState()
-
-
-class _Status(msgspec.Struct, frozen=True, rename="camel"):
-    phase: str = ""
-    reason: str = ""
-    message: str = ""
-    conditions: tuple[ConditionWire, ...] | None = None
-    container_statuses: tuple[_Container, ...] | None = None
-    init_container_statuses: tuple[_Container, ...] | None = None
-
-
-class _Ended(msgspec.Struct, frozen=True):
-    metadata: _Meta
-    status: _Status = _Status()
-
-    @property
-    def is_crash(self) -> bool:
-        """Whether a container failed by itself: nobody told the pod to end."""
-        status = self.status
-        if status.phase != "Failed" or status.reason or self.metadata.deletion_timestamp:
-            return False
-        told = ("DisruptionTarget", "True")
-        if any((one.type, one.status) == told for one in status.conditions or ()):
-            return False
-        containers = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-        ends = (one.state.terminated for one in containers)
-        return any(end is not None and end.exit_code != 0 for end in ends)
-
-
-class _ListMeta(msgspec.Struct, frozen=True):
-    token: str = msgspec.field(name="continue", default="")
-
-
-class _Page(msgspec.Struct, frozen=True):
-    metadata: _ListMeta = _ListMeta()
-    items: tuple[msgspec.Raw, ...] | None = None
-
-
-_ENDED = msgspec.json.Decoder(_Ended)
-_PAGE = msgspec.json.Decoder(_Page)
+News = PodRejected | PodSeen | PastTold
 
 
 class Inquest:
     """Looks up pods that vanished, and tells ``emit`` of those whose end matters."""
 
     def __init__(
-        self, client: Client, scheduler_name: str, emit: Callable[[PodRejected | PodSeen], None]
+        self,
+        client: Client,
+        scheduler_name: str,
+        emit: Callable[[News], None],
+        wall: Callable[[], datetime],
     ) -> None:
         self._client = client
-        self._scheduler_name = scheduler_name
         self._emit = emit
+        self.past = Past(client, scheduler_name, emit, wall)
         self._waiting: asyncio.Queue[Pod] = asyncio.Queue(WAITING_MAX)
         self._asked: set[str] = set()
 
@@ -110,67 +58,56 @@ class Inquest:
     async def run(self) -> None:
         """Ask for ever; ends by cancellation."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._look_back(), name="inquest of the past")
+            group.create_task(self.past.read(), name="inquest of the past")
             for number in range(WORKERS):
                 group.create_task(self._work(), name=f"inquest {number}")
 
     async def _work(self) -> None:
         while True:
             pod = await self._waiting.get()
-            path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
             try:
-                ended = _ENDED.decode(await self._client.request("GET", path))
+                news = await self._ask(pod)
             except (ApiError, Unreachable, *UNREADABLE):
-                continue  # deleted for good, or nobody knows
+                continue  # nobody knows
             finally:
                 self._asked.discard(pod.uid)
-            status = ended.status
-            if ended.metadata.uid != pod.uid or status.phase != "Failed":
-                continue
-            if status.reason.startswith(REASONS):
-                self._emit(PodRejected(pod.uid, status.reason, status.message))
-            elif ended.is_crash:
-                self._emit(PodSeen(_crashed(pod)))
+            if news is not None:
+                self._emit(news)
 
-    # --- what ended while nobody of us was there ---------------------------------------------
-
-    async def _look_back(self) -> None:
-        """Pods that failed and are still there, such as a Job's."""
-        token = ""
-        for _ in range(PAGES_MAX):
-            page = await self._page(token)
-            for item in page.items or ():
-                self._look_back_at(item)
-            token = page.metadata.token
-            if not token:
-                return
-
-    async def _page(self, token: str) -> _Page:
-        selector = f"status.phase=Failed,spec.schedulerName={self._scheduler_name}"
-        params = {"fieldSelector": selector, "limit": str(PAGE)}
-        if token:
-            params["continue"] = token
-        while True:
-            try:
-                content = await self._client.request("GET", "/api/v1/pods", params=params)
-                return _PAGE.decode(content)
-            except ApiError as error:
-                if error.status == 410:  # it took too long; what was seen has to do
-                    return _Page()
-            except (Unreachable, *UNREADABLE):
-                pass
-            await asyncio.sleep(RETRY_S)
-
-    def _look_back_at(self, item: msgspec.Raw) -> None:
+    async def _ask(self, pod: Pod) -> News | None:
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
         try:
-            if not _ENDED.decode(item).is_crash:
-                return
-            pod = read_pod(item)
-        except UNREADABLE:
-            return
-        if is_degraded(pod):
-            self._emit(PodSeen(_crashed(pod)))
+            ended = ENDED.decode(await self._answer(path))
+        except ApiError as error:
+            if error.status != GONE:
+                raise
+            return await self._said(pod)
+        if ended.metadata.uid != pod.uid:
+            return await self._said(pod)
+        return _news(pod, ended)
+
+    async def _said(self, pod: Pod) -> PodRejected | None:
+        """What its kubelet said of a pod that is deleted; it may say it a moment later."""
+        if pod.phase != "Pending" or pod.is_admitted:
+            return None
+        for attempt in range(EVENT_TRIES):
+            if attempt:
+                await asyncio.sleep(RETRY_S)
+            said = await kubeletevents.about_pod(self._client, pod.namespace, pod.uid)
+            if said is not None:
+                return PodRejected(pod.uid, said.reason, said.note, is_hearsay=True)
+        return None
+
+    async def _answer(self, path: str) -> bytes:
+        for _ in range(TRIES - 1):
+            try:
+                return await self._client.request("GET", path)
+            except Unreachable:
+                await asyncio.sleep(RETRY_S)
+        return await self._client.request("GET", path)
 
 
-def _crashed(pod: Pod) -> Pod:
-    return msgspec.structs.replace(pod, phase="Failed", crashes=pod.crashes + 1)
+def _news(pod: Pod, ended: Ended) -> News | None:
+    if ended.is_refused:
+        return PodRejected(pod.uid, ended.status.reason, ended.status.message)
+    return PodSeen(crashed(pod)) if ended.is_crash else None

@@ -144,6 +144,7 @@ class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
     """PodStatus as far as it is read."""
 
     phase: str = "Pending"
+    start_time: str | None = None
     conditions: tuple[ConditionWire, ...] | None = None
     nominated_node_name: str = ""
     container_statuses: tuple[ContainerStatus, ...] | None = None

@@ -104,8 +104,8 @@ def test_every_right_is_used_and_none_is_missing_and_nothing_is_listed_per_pod(
     # A kind that was registered a moment ago may be listed twice: the first answer is "not yet".
     counts = {kind: lists.count(kind) for kind in set(lists) - {"migrules", "migcuts"}}
     once = dict.fromkeys(("nodes", "namespaces", "resourcequotas"), starts)
-    # Pods that live, and those that failed before anybody was there.
-    assert counts == {**once, "pods": 2 * starts}
+    # Pods that live, and those that failed before anybody was there; kubelets' events, by reason.
+    assert counts == {**once, "pods": 2 * starts, "events": 2 * starts}
     assert all(lists.count(kind) <= starts + 2 for kind in ("migrules", "migcuts"))
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from gpuctl.product import Product
+from tests.controlplane.brokennode import GPU, BrokenNode, broken_node
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.workloads import Watcher, fetch, node_of, pod
 from tools.controlplane import ControlPlane, wait_until
 
 NODE = "broken"
-GPU = "nvidia.com/gpu"
 
 
 @pytest.fixture(scope="module")
@@ -27,38 +26,14 @@ def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.fixture
-def broken_node(cp: ControlPlane) -> Iterator[str]:
+def broken(cp: ControlPlane) -> Iterator[BrokenNode]:
     """A node that nobody plays: the test says what its kubelet does."""
-    amounts = {"cpu": "8", "memory": "64Gi", "pods": "110", GPU: "2"}
-    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
-    status = {"capacity": amounts, "allocatable": amounts, "conditions": [ready]}
-    meta = {"name": NODE, "labels": {"kubernetes.io/hostname": NODE}}
-    path = f"/api/v1/nodes/{NODE}"
-    cp.client.create("/api/v1/nodes", {"metadata": meta, "status": status})
-    try:
-        cp.client.wait_for(path, lambda seen: not seen["spec"].get("taints"), what="it to be ready")
-        yield NODE
-    finally:
-        cp.client.delete(path)
-
-
-def beat(cp: ControlPlane) -> None:
-    """As a kubelet does all the time: a node without is given up, on a slow machine too soon."""
-    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": now}
-    strategic = "application/strategic-merge-patch+json"
-    status = {"status": {"conditions": [ready]}}
-    cp.client.patch(f"/api/v1/nodes/{NODE}/status", status, content_type=strategic)
-
-
-def refuse(here: Watcher, name: str) -> None:
-    """What a kubelet writes about a pod that it does not admit."""
-    status = {"phase": "Failed", "reason": f"OutOf{GPU}", "message": "no device is healthy"}
-    here.client.patch(f"{here.pods_path}/{name}/status", {"status": status})
+    with broken_node(cp, NODE) as node:
+        yield node
 
 
 def test_a_node_that_rejects_three_pods_rests_and_comes_back(
-    cp: ControlPlane, product: Product, namespace: str, kwok_node: MakeNode, broken_node: str
+    cp: ControlPlane, product: Product, namespace: str, kwok_node: MakeNode, broken: BrokenNode
 ) -> None:
     kwok_node("good", gpus=8)
     here = Watcher(cp, namespace)
@@ -66,8 +41,8 @@ def test_a_node_that_rejects_three_pods_rests_and_comes_back(
         name = f"p{number}"
         here.create(pod(name, limits={GPU: "1"}))
         [*_, bound] = [item for item in here.wait_bound(number + 1) if name_of(item) == name]
-        assert node_of(bound) == broken_node, "the smaller node fits best"
-        refuse(here, name)
+        assert node_of(bound) == NODE, "the smaller node fits best"
+        broken.refuse(bound, f"OutOf{GPU}", "no device is healthy")
 
     wait_until(
         lambda: "gpu_scheduler_avoided_nodes 1.0" in fetch(product.health_port, "/metrics"),
@@ -81,7 +56,7 @@ def test_a_node_that_rejects_three_pods_rests_and_comes_back(
     assert "gpu_scheduler_avoided_nodes 1.0" in page
     assert 'gpu_scheduler_pods_rejected_by_nodes_total{reason="OutOf"} 3.0' in page
     here.wait_told("p2", "NodeAvoided")
-    beat(cp)
+    broken.beat()
 
     here.wait_bound(5, timeout_s=90)
     wait_until(

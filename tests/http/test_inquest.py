@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -11,11 +12,13 @@ import pytest
 
 from scheduler.model import names
 from scheduler.state.event import PodRejected, PodSeen
+from scheduler.watch import inquest
 from scheduler.watch.client import Client
-from scheduler.watch.inquest import WAITING_MAX, Inquest
+from scheduler.watch.inquest import WAITING_MAX, Inquest, News
 from tests.builders import Json, pod, pod_json
-from tests.http.fakeapi import FakeApi, failure, reply, reset, text
+from tests.http.fakeapi import FakeApi, failure, name_of, reply, reset, text
 
+NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 PAST = "GET /api/v1/pods"
 CALL = "GET /api/v1/namespaces/team/pods/a"
 
@@ -56,16 +59,19 @@ class Desk:
     """An inquest at work, and what it found."""
 
     def __init__(self, client: Client) -> None:
-        self.found: asyncio.Queue[PodRejected | PodSeen] = asyncio.Queue()
-        self.inquest = Inquest(client, "gpu-scheduler", self.found.put_nowait)
+        self.found: asyncio.Queue[News] = asyncio.Queue()
+        self.inquest = Inquest(client, "gpu-scheduler", self.found.put_nowait, lambda: NOW)
 
-    async def next(self) -> PodRejected | PodSeen:
+    async def next(self) -> News:
         async with asyncio.timeout(10):
             return await self.found.get()
 
 
 @pytest.fixture
-async def desk(api: FakeApi, client: Client) -> AsyncIterator[Desk]:
+async def desk(
+    api: FakeApi, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Desk]:
+    monkeypatch.setattr(inquest, "RETRY_S", 0.01)
     api.script(PAST, reply({"items": []}))
     at_work = Desk(client)
     task = asyncio.create_task(at_work.inquest.run())
@@ -172,3 +178,64 @@ async def test_when_too_many_vanish_the_rest_stays_unexplained(client: Client) -
         idle.look_up(pod(f"p{number}"))
 
     assert idle._waiting.qsize() == WAITING_MAX
+
+
+# --- a pod that its owner deleted at once --------------------------------------------------------
+
+EVENTS = "GET /apis/events.k8s.io/v1/namespaces/team/events"
+
+
+def event(reason: str = "UnexpectedAdmissionError", **more: Any) -> Json:
+    """A kubelet's event about the pod a, as the newer API shows it."""
+    return {
+        "metadata": {"name": "a.1", "creationTimestamp": "2026-11-27T11:59:00Z"},
+        "reason": reason,
+        "note": "no healthy devices present",
+        "regarding": {"kind": "Pod", "namespace": "team", "name": "a", "uid": "team-a"},
+        "deprecatedSource": {"component": "kubelet", "host": "n1"},
+        "deprecatedLastTimestamp": "2026-11-27T11:59:00Z",
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        pytest.param(failure(404, "NotFound"), id="deleted"),
+        pytest.param(reply(answer(uid="another", phase="Running")), id="replaced"),
+    ],
+)
+async def test_of_a_pod_that_was_deleted_the_kubelets_event_tells(
+    api: FakeApi, desk: Desk, gone: Any
+) -> None:
+    """As a StatefulSet's controller does; and the event may come a moment after that."""
+    others = {"items": [event("FailedMount"), event(deprecatedSource={"component": "mallory"})]}
+    api.script(CALL, gone)
+    api.script(EVENTS, reply({"items": None}), reply({"items": [*others["items"], event()]}))
+    desk.inquest.look_up(pod("a"))
+
+    told = await desk.next()
+
+    text = "no healthy devices present"
+    assert told == PodRejected("team-a", "UnexpectedAdmissionError", text, is_hearsay=True)
+    assert [seen.query["fieldSelector"] for seen in api.seen if name_of(seen) == EVENTS] == [
+        "regarding.uid=team-a"
+    ] * 2
+
+
+async def test_events_are_not_read_of_a_pod_that_was_admitted(api: FakeApi, desk: Desk) -> None:
+    api.script(CALL, failure(404, "NotFound"))
+    api.script("GET /api/v1/namespaces/team/pods/b", reply(answer(uid="team-b")))
+    desk.inquest.look_up(pod("a", phase="Running"))
+    await api.next(CALL)
+    desk.inquest.look_up(pod("b"))
+    await desk.next()
+
+    assert api.count(EVENTS) == 0
+
+
+async def test_an_api_server_that_does_not_answer_is_asked_again(api: FakeApi, desk: Desk) -> None:
+    api.script(CALL, reset, reply(answer()))
+    desk.inquest.look_up(pod("a"))
+
+    assert await desk.next() == PodRejected("team-a", "OutOfcpu", "no room")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Code, Reason
-from scheduler.state.breaker import WHOLE_NODE
 from scheduler.state.ledger import NodeBooks
+from scheduler.state.refusal import covers, stated_most
 
 REASON = Reason(
     code=Code.NODE_AVOIDED, text="node(s) were avoided after they rejected pods like this one"
@@ -17,6 +17,15 @@ def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
     avoided = books.avoided
     if not avoided:
         return ()
-    asked = (resource for resource, amount in pod.requests.items() if amount > 0)
-    is_avoided = not avoided.isdisjoint((WHOLE_NODE, pod.kind_id, *asked))
-    return (REASON,) if is_avoided else ()
+    scopes = sorted(scope for scope in avoided if covers(scope, pod))
+    stated = [most for most in map(stated_most, scopes) if most is not None]
+    if stated:
+        return (_too_many(*stated[0]),)
+    return (REASON,) if scopes else ()
+
+
+def _too_many(resource: str, most: int) -> Reason:
+    return Reason(
+        code=Code.TOO_MANY_IN_ONE_CONTAINER,
+        text=f"node(s) whose device plugin refuses more than {most} {resource} in one container",
+    )

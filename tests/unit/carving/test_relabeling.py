@@ -15,10 +15,10 @@ from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Code
 from scheduler.relabeling import COOLDOWN_S, SEEN_WITHIN_S, Relabeling
-from scheduler.state.breaker import WHOLE_NODE
 from scheduler.state.cluster import Cluster
 from scheduler.state.event import Change, Lifted
 from scheduler.state.queue import Queue
+from scheduler.state.refusal import WHOLE_NODE
 from scheduler.state.why import why
 from tests.builders import ANYBODY, cluster, codes, dynamic, node, pod
 

@@ -9,7 +9,18 @@ import pytest
 from scheduler.decide.view import Profile
 from scheduler.model.reason import Code
 from scheduler.state.snapshot import Avoided, Resting
-from tests.builders import ANYBODY, Wishes, cluster, codes, container, downward, dynamic, node, pod
+from tests.builders import (
+    ANYBODY,
+    GPU,
+    Wishes,
+    cluster,
+    codes,
+    container,
+    downward,
+    dynamic,
+    node,
+    pod,
+)
 
 PROFILES = {
     Code.MAP_NOT_ALLOWED: Profile(),
@@ -47,6 +58,10 @@ EXAMPLES: dict[Code, tuple[list[Any], Wishes]] = {
     Code.DEVICE_NOT_FOUND: ([FOUR], {"map": "0=n1:4"}),
     Code.DEVICES_UNKNOWN: ([FOUR, pod("a", gpus=1, node="n1")], {"gpus": 1}),
     Code.NODE_AVOIDED: ([FOUR, Avoided(node_name="n1", scopes=("",))], {}),
+    Code.TOO_MANY_IN_ONE_CONTAINER: (
+        [FOUR, Avoided(node_name="n1", scopes=(f"{GPU}<=1",))],
+        {"gpus": 2},
+    ),
     Code.NOT_IN_MAP: ([FOUR, node("n2")], {"map": "0=n1:4"}),
     Code.MAP_INVALID: ([FOUR], {"map": "0=n1:x"}),
     Code.MAP_NOT_ALLOWED: ([FOUR], {"map": "0=n1:0"}),

@@ -8,12 +8,14 @@ import msgspec
 import pytest
 
 from scheduler.decide.decision import Placement
+from scheduler.model.pod import Condition, Pod
 from scheduler.model.reason import Cause
 from scheduler.state import event as ev
-from scheduler.state.breaker import PAUSE_FIRST_S
+from scheduler.state.circuit import Timings
 from tests.builders import as_bound, node, pod
 from tests.unit.loop.stage import Stage, playing
 
+PAUSE_FIRST_S = Timings().pause_first_s
 TWO = (node("n1", gpus=4, numbered=True), node("n2", gpus=4, numbered=True, cpu="8"))
 WORDS = "node(s) were avoided after they rejected pods like this one"
 
@@ -143,3 +145,82 @@ async def test_a_release_leaves_what_the_breaker_says(stage: Stage) -> None:
     doors.release("n1")
 
     assert stage.loop.cluster.books["n1"].avoided == before
+
+
+def named_by_its_author(name: str) -> Pod:
+    """A pod that came with a node's name: nobody bound it, so it has no condition."""
+    return pod(name, gpus=1, node="n1")
+
+
+async def test_a_pod_whose_author_named_the_node_is_not_looked_up(stage: Stage) -> None:
+    """Its failure is its own: anybody could close nodes for others."""
+    stage.see(ev.NodeSeen(TWO[0]))
+    for number in range(4):
+        own = named_by_its_author(f"p{number}")
+        stage.see(ev.PodSeen(own), ev.PodVanished(own.uid))
+        stage.see(ev.PodRejected(own.uid, "OutOfnvidia.com/gpu", "no device"))
+    await stage.quiet()
+
+    assert stage.looked_up == []
+    assert (await bound(stage, "p9")).node_name == "n1"
+
+
+async def test_a_pod_that_is_missing_from_a_list_is_looked_up(stage: Stage) -> None:
+    """It vanished while the watch was broken."""
+    stage.see(ev.NodeSeen(TWO[0]))
+    placement = await bound(stage, "missed")
+    stage.see(ev.PodsListed(()))
+    await stage.quiet()
+
+    assert [one.uid for one in stage.looked_up] == [placement.pod.uid]
+
+
+async def test_a_standby_listens_and_says_nothing(stage: Stage) -> None:
+    stage.leader.is_leading = False
+    stage.see(ev.NodeSeen(TWO[0]))
+    for number in range(3):
+        seen = pod(f"p{number}", gpus=1, node="n1", devices="gpu:0")
+        condition = Condition("True")
+        stage.see(ev.PodSeen(msgspec.structs.replace(seen, condition=condition)))
+        stage.see(ev.PodVanished(seen.uid))
+        await stage.quiet()
+        stage.see(ev.PodRejected(seen.uid, "OutOfnvidia.com/gpu", "no device"))
+    await stage.quiet()
+
+    assert len(stage.looked_up) == 3
+    assert stage.sample("gpu_scheduler_avoided_nodes") == 1
+    assert stage.sample("gpu_scheduler_pods_rejected_by_nodes_total", reason="OutOf") == 0
+    assert [what for _, what, _ in stage.recorder.said if what == "NodeAvoided"] == []
+
+
+def heard(name: str, namespace: str = "team", age_s: float = 10.0) -> ev.Hearsay:
+    """A kubelet's event about a pod that is gone."""
+    reason = "OutOfnvidia.com/gpu"
+    return ev.Hearsay(f"gone-{name}", namespace, name, "n1", reason, "no device", age_s)
+
+
+RUMOURS = [
+    pytest.param([heard(f"train-{n}") for n in range(3)], True, id="of-its-workload"),
+    pytest.param([heard(f"other-{n}") for n in range(3)], False, id="of-another-one"),
+    pytest.param([heard(f"train-{n}", "mallory") for n in range(3)], False, id="elsewhere"),
+    pytest.param([heard("train-1")] * 2, False, id="too-few"),
+    pytest.param([heard(f"train-{n}", age_s=3000) for n in range(3)], False, id="long-ago"),
+]
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["waits-already", "comes-later"])
+@pytest.mark.parametrize(("told", "is_avoided"), RUMOURS)
+async def test_events_count_for_the_successors_of_those_they_are_about(
+    stage: Stage, told: list[ev.Hearsay], is_avoided: bool, is_there: bool
+) -> None:
+    stage.leader.is_leading = False
+    successor = ev.PodSeen(pod("train-x7k2p", gpus=1))
+    news = [successor, ev.PastTold((), tuple(told))]
+    stage.see(ev.NodeSeen(TWO[0]), *(news if is_there else reversed(news)))
+    await stage.quiet()
+    stage.leader.is_leading = True
+    stage.see(ev.PodSeen(pod("else", gpus=1, requests={"cpu": "1"})))
+    await stage.quiet()
+
+    names = {placement.pod.name for placement in stage.binder.sent}
+    assert names == ({"else"} if is_avoided else {"else", "train-x7k2p"})

@@ -23,7 +23,7 @@ from scheduler.report.journal import Journal
 from scheduler.report.metrics import Metrics
 from scheduler.report.recorder import Recorder
 from scheduler.state import event as ev
-from scheduler.state.breaker import CALM_S
+from scheduler.state.circuit import Timings
 from scheduler.state.index import VALUES_MAX
 from scheduler.watch.client import Client
 from tests.builders import ANYBODY, as_bound, namespace, node, pod
@@ -196,7 +196,7 @@ async def test_nothing_is_left_of_what_is_gone(leads: bool) -> None:
         assert len(filled(world)) > 50, "nodes, pods and the queue"
         await world.end(round_)
     await world.recorder.drain(10)
-    await world.quiet(CALM_S)
+    await world.quiet(Timings().calm_s)
     await world.quiet(2)
     assert not any(task.done() for task in tasks), tasks
     for task in tasks:
