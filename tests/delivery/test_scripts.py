@@ -135,8 +135,17 @@ def test_setup_does_the_seeds_steps_in_the_seeds_order() -> None:
         "wait --for=condition=Ready nodes --all --timeout=300s",
         "helm upgrade --install gpu-operator charts/fake-gpu-operator --namespace gpu-operator",
         "--values config/fake-gpu-values.yaml",
-        "run.ai/simulated-gpu-node-pool=small",
-        "nvidia.com/gpu.product=NVIDIA-H200",
+        *(
+            word
+            for pool in ("small", "medium")
+            for word in (
+                f"kubectl label nodes --selector node-pool={pool} --overwrite",
+                f"run.ai/simulated-gpu-node-pool={pool}",
+                "node-role.kubernetes.io/runai-dynamic-mig=true",
+                "node-role.kubernetes.io/runai-mig-enabled=true",
+                "nvidia.com/gpu.product=NVIDIA-H200\n",
+            )
+        ),
         "wait --for=condition=Ready pods --all --namespace gpu-operator --timeout=300s",
         "run.ai/mig.config=",
         "custom-columns",
@@ -234,20 +243,25 @@ def test_a_target_of_the_local_clusters_prints_what_it_would_do(
     assert list(tmp_path.glob("*-called")) == []
 
 
-@pytest.mark.contract("S0-15")
+@pytest.mark.contract("S0-15", "S0-33")
 def test_the_test_workloads_ask_for_mig() -> None:
+    """And those of the Deployment are found by ``-l app=gpu-test``."""
     found = {}
+    labels = {}
     for path in (ROOT / "manifests/test-pods").glob("*.yaml"):
         for each in yaml.safe_load_all(path.read_text(encoding="utf-8")):
             spec = each["spec"].get("template", each).get("spec")
             (container,) = spec["containers"]
             found[each["kind"], each["metadata"]["name"]] = container
+            template = each["spec"].get("template", each)
+            labels[each["kind"]] = template.get("metadata", {}).get("labels", {})
     assert {
         ("Pod", "test-medium-gpu"),
         ("Pod", "test-small-gpu"),
         ("Deployment", "test-gpu-deployment"),
         ("Job", "test-gpu-job"),
     } <= set(found)
+    assert labels["Deployment"]["app"] == "gpu-test"
     assert found["Job", "test-gpu-job"]["command"] == ["nvidia-smi"]
     for container in found.values():
         assert all(name.startswith("nvidia.com/mig-") for name in container["resources"]["limits"])

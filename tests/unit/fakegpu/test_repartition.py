@@ -94,7 +94,6 @@ def test_a_product_without_mig_is_not_cut() -> None:
         read(config("{1g.10gb: 1}"), [None])
 
 
-@pytest.mark.contract("S3-18")
 @pytest.mark.parametrize(
     ("name", "wanted"),
     [

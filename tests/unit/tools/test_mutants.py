@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tools.mutants import __main__ as runner
 from tools.mutants.__main__ import ROOT, attempt
 from tools.mutants.guards import Guard, Misfit, read, without
 
@@ -56,6 +57,38 @@ def test_what_becomes_of_a_guard_that_is_taken_out(
 
     assert result.word == word, result.detail
     assert (tree / "odd.py").read_text() == CODE, "it was put back"
+
+
+HANGS = "import time\nfrom odd import is_odd\n\ndef test_it():\n    while not is_odd(3): time.sleep(1)\n"
+
+
+def test_tests_that_do_not_end_show_nothing(tree: Path) -> None:
+    """A mutant that hangs is an outcome of its own, and no success."""
+    (tree / "test_odd.py").write_text(HANGS)
+    guard = Guard("g", "odd.py", "return n % 2 == 1", "return False", ("test_odd.py",))
+    result = attempt(guard, tree, timeout_s=8)
+
+    assert (result.word, result.detail[:22]) == ("HUNG", "its tests did not end ")
+    assert (tree / "odd.py").read_text() == CODE, "it was put back"
+
+
+def test_who_hung_is_tried_once_more_and_fails_if_it_hangs_again(
+    tmp_path: Path, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine the first time says little; the second try is alone and has longer."""
+    once = "from pathlib import Path\nimport time\n\ndef test_it():\n    mark = Path('mark')\n"
+    once += "    if not mark.exists():\n        mark.touch()\n        time.sleep(600)\n    assert False\n"
+    (tree / "test_once.py").write_text(once)
+    (tree / "test_odd.py").write_text(HANGS)
+    monkeypatch.setattr(runner, "ROOT", tree)
+    monkeypatch.setattr(runner, "TIMEOUT_S", 6.0)
+    monkeypatch.setattr(runner, "AT_ONCE", 1)
+    change = ("odd.py", "return n % 2 == 1", "return False")
+    guards = [Guard("once", *change, ("test_once.py",)), Guard("ever", *change, ("test_odd.py",))]
+
+    words = {result.guard.guard: result.word for result in runner.run_all(guards)}
+
+    assert words == {"once": "noticed", "ever": "HUNG"}
 
 
 def test_two_guards_of_one_name_are_refused(tmp_path: Path) -> None:
