@@ -47,6 +47,7 @@ def test_the_scheduler_accepts_what_each_variant_configures(values: Path) -> Non
         assert str(arguments.cert_dir) == config.forward.cert_dir
 
 
+@pytest.mark.contract("S2-33")
 @pytest.mark.parametrize("values", variants(), ids=lambda path: f"{of(path).name}-{path.stem}")
 def test_every_container_is_fit_for_the_restricted_standard(values: Path) -> None:
     """But the node's agent: root, since the kubelet's sockets are root's, and no more than that."""

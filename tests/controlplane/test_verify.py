@@ -34,8 +34,8 @@ def conditions(ready: str) -> list[Json]:
     ]
 
 
-def set_status(cp: ControlPlane, node: str, *, ready: str = "True", **counts: int) -> None:
-    offer = {name: str(count) for name, count in counts.items()}
+def set_status(cp: ControlPlane, node: str, slices: dict[str, int], ready: str = "True") -> None:
+    offer = {MIG + profile: str(count) for profile, count in slices.items()}
     status = {"conditions": conditions(ready), "capacity": offer, "allocatable": offer}
     cp.client.patch(f"/api/v1/nodes/{node}/status", {"status": status})
 
@@ -75,7 +75,7 @@ def ready_cluster(cp: ControlPlane) -> Iterator[ControlPlane]:
     for name, (pool, slices) in NODES.items():
         labels = {"node-pool": pool} if pool else {}
         cp.client.create("/api/v1/nodes", {"metadata": {"name": name, "labels": labels}})
-        set_status(cp, name, **{MIG + profile: count for profile, count in slices.items()})
+        set_status(cp, name, slices)
     cp.client.create("/api/v1/namespaces", {"metadata": {"name": "gpu-webhook"}})
     cp.client.create(DEPLOYMENT.rpartition("/")[0], deployment(replicas=0))
     cp.client.wait_for(
@@ -86,7 +86,7 @@ def ready_cluster(cp: ControlPlane) -> Iterator[ControlPlane]:
         ),
         what="the Deployment of no replicas to be available",
     )
-    cp.client.create(REGISTRATIONS, registration(cp.ca_certificate().read_bytes()))
+    cp.client.create(REGISTRATIONS, registration(cp.ca_certificate.read_bytes()))
     yield cp
     for path in (REGISTRATION, "/api/v1/namespaces/gpu-webhook"):
         cp.client.delete_if_there(path)
@@ -99,11 +99,11 @@ def break_nothing(cp: ControlPlane) -> None:
 
 
 def break_a_node(cp: ControlPlane) -> None:
-    set_status(cp, "verify-small", ready="False", **{MIG + "1g.10gb": 28})
+    set_status(cp, "verify-small", {"1g.10gb": 28}, ready="False")
 
 
 def break_the_slices(cp: ControlPlane) -> None:
-    set_status(cp, "verify-medium", **{MIG + "2g.20gb": 11, MIG + "1g.10gb": 4})
+    set_status(cp, "verify-medium", {"2g.20gb": 11, "1g.10gb": 4})
 
 
 def break_the_webhook(cp: ControlPlane) -> None:
@@ -111,8 +111,10 @@ def break_the_webhook(cp: ControlPlane) -> None:
     cp.client.patch(DEPLOYMENT, {"spec": {"replicas": 1}})
     cp.client.wait_for(
         DEPLOYMENT,
-        lambda seen: ("Available", "False")
-        in [(one["type"], one["status"]) for one in seen["status"]["conditions"]],
+        lambda seen: (
+            ("Available", "False")
+            in [(one["type"], one["status"]) for one in seen["status"]["conditions"]]
+        ),
         what="the Deployment to miss its pod",
     )
 

@@ -113,7 +113,7 @@ def test_the_cluster_for_maps_is_made_and_its_workers_named_in_order() -> None:
     )
 
 
-@pytest.mark.contract("S2-24")
+@pytest.mark.contract("S2-24", "S2-30")
 def test_local_deployment_builds_loads_and_installs_both_charts() -> None:
     in_order(
         dry("scripts/deploy-local.sh"),
@@ -298,7 +298,7 @@ def test_the_certificates_script_writes_a_pair_of_the_services_names(tmp_path: P
     assert files["tls.key"].stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.contract("S3-7")
+@pytest.mark.contract("S3-7", "S3-24")
 def test_the_certificate_may_be_for_further_names_and_addresses(tmp_path: Path) -> None:
     """For a webhook that runs outside of the cluster."""
     addresses = {"CERT_DIR": str(tmp_path), "ADDRESSES": "192.0.2.7,gpu.example,2001:db8::7"}

@@ -176,7 +176,9 @@ async def test_it_waits_for_its_topology_follows_it_and_draws_anew_every_interva
 
 @pytest.mark.contract("S1-13")
 @pytest.mark.parametrize(
-    "number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT], ids=lambda one: one.name
+    "number",
+    [signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT],
+    ids=lambda one: one.name,
 )
 async def test_each_of_four_signals_ends_it_and_is_named(
     agent: Agent, number: signal.Signals

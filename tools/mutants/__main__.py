@@ -1,8 +1,9 @@
-"""``python -m tools.mutants [--policies] [WORD ...]``: take out each guard whose name has all words.
+"""``python -m tools.mutants [--policies] [WORD ...]``: take out each guard with these words.
 
-Two at a time, each in a copy of the repository. Ends with 1 when a guard's loss goes unnoticed, when
-its tests do not end in time, or when the list does not fit the code any more. Tests that do not end
-are run once more, alone and with twice the time: on a busy machine the first time says little.
+Two at a time, each in a copy of the repository. Ends with 1 when a guard's loss goes unnoticed,
+when its tests do not end in time, or when the list does not fit the code any more. Tests that do
+not end are run once more, alone and with twice the time: on a busy machine the first time says
+little.
 Guards whose tests need an API server (the admission policies) are run with ``--policies`` only.
 """
 
@@ -24,7 +25,16 @@ from tools.mutants.guards import Guard, Misfit, read, without
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 #: What no test reads, or what belongs to one checkout.
-LEFT_OUT: Final = (".git", ".*venv*", ".*_cache", ".hypothesis", "__pycache__", "*.pyc", "build", "dist")
+LEFT_OUT: Final = (
+    ".git",
+    ".*venv*",
+    ".*_cache",
+    ".hypothesis",
+    "__pycache__",
+    "*.pyc",
+    "build",
+    "dist",
+)
 AT_ONCE: Final = 2
 TIMEOUT_S: Final = 180.0
 BASELINE_S: Final = 600.0
@@ -111,7 +121,7 @@ def workers(guards: list[Guard]) -> int:
 
 
 def run_all(guards: list[Guard]) -> Iterator[Result]:
-    """Every guard, two at a time, each worker in a tree of its own; those that hung again at the end."""
+    """Every guard, each worker in a tree of its own; those that hung once more at the end."""
     at_once = workers(guards)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         trees = [copy_of_the_tree(Path(folder) / str(number)) for number in range(at_once)]

@@ -95,6 +95,6 @@ def test_the_labs_taint_keeps_pods_without_its_toleration_away() -> None:
     tainted = node("gpu-node-1", LABELS["gpu-node-1"], gpu=1)
     tainted["spec"] = {"taints": [TAINT]}
 
-    found = places(rows(tainted, pod("web", spec({})), TOLERATED))
+    found = places(rows(tainted, pod("web", spec()), TOLERATED))
 
     assert found == {"web": None, "tolerated-gpu-pod": "gpu-node-1"}

@@ -62,7 +62,7 @@ def test_a_pending_small_request_gets_the_next_larger_type_of_its_node() -> None
     assert (moved.node_name, moved.annotations[names.FALLBACK]) == ("node1", "1g.5gb->2g.10gb")
 
 
-@pytest.mark.contract("S3-23", "S3-20")
+@pytest.mark.contract("S3-1", "S3-23", "S3-20")
 def test_a_sized_up_pod_goes_back_when_its_own_type_is_free() -> None:
     world = World(*seed_nodes(), rules=UP)
     holders = [bare(world, "1g.5gb") for _ in range(2)]
@@ -303,7 +303,7 @@ def test_a_dry_run_and_a_label_patch_use_no_ticket_up() -> None:
     assert world.tiers("web") == ["1g.10gb", "2g.20gb"]
 
 
-@pytest.mark.contract("S3-B7")
+@pytest.mark.contract("S3-11", "S3-B7")
 def test_a_ticket_is_for_pods_of_its_owner_and_template_only() -> None:
     world, _ = without_newcomers()
     assert len(world.open) == 1

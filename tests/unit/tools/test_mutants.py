@@ -59,7 +59,25 @@ def test_what_becomes_of_a_guard_that_is_taken_out(
     assert (tree / "odd.py").read_text() == CODE, "it was put back"
 
 
-HANGS = "import time\nfrom odd import is_odd\n\ndef test_it():\n    while not is_odd(3): time.sleep(1)\n"
+HANGS = """
+import time
+from odd import is_odd
+
+def test_it():
+    while not is_odd(3):
+        time.sleep(1)
+"""
+HANGS_ONCE = """
+from pathlib import Path
+import time
+
+def test_it():
+    mark = Path("mark")
+    if not mark.exists():
+        mark.touch()
+        time.sleep(600)
+    assert False
+"""
 
 
 def test_tests_that_do_not_end_show_nothing(tree: Path) -> None:
@@ -76,9 +94,7 @@ def test_who_hung_is_tried_once_more_and_fails_if_it_hangs_again(
     tmp_path: Path, tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a busy machine the first time says little; the second try is alone and has longer."""
-    once = "from pathlib import Path\nimport time\n\ndef test_it():\n    mark = Path('mark')\n"
-    once += "    if not mark.exists():\n        mark.touch()\n        time.sleep(600)\n    assert False\n"
-    (tree / "test_once.py").write_text(once)
+    (tree / "test_once.py").write_text(HANGS_ONCE)
     (tree / "test_odd.py").write_text(HANGS)
     monkeypatch.setattr(runner, "ROOT", tree)
     monkeypatch.setattr(runner, "TIMEOUT_S", 6.0)
