@@ -60,7 +60,7 @@ def copy_of_the_tree(target: Path) -> Path:
 
 
 def run_tests(
-    tree: Path, tests: tuple[str, ...], timeout_s: float = TIMEOUT_S
+    tree: Path, tests: tuple[str, ...], timeout_s: float
 ) -> subprocess.CompletedProcess[str]:
     """Run tests in a tree; always with the same random choices.
 
@@ -88,7 +88,7 @@ def run_tests(
     return subprocess.CompletedProcess(command, process.returncode, said, complained)
 
 
-def attempt(guard: Guard, tree: Path, timeout_s: float = TIMEOUT_S) -> Result:
+def attempt(guard: Guard, tree: Path, timeout_s: float) -> Result:
     """Take a guard out, run its tests, put it back."""
     started = time.monotonic()
     file = tree / guard.file
@@ -129,7 +129,7 @@ def run_all(guards: list[Guard]) -> Iterator[Result]:
         def work(guard: Guard) -> Result:
             tree = trees.pop()
             try:
-                return attempt(guard, tree)
+                return attempt(guard, tree, TIMEOUT_S)
             finally:
                 trees.append(tree)
 

