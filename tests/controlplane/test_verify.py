@@ -69,29 +69,40 @@ def registration(authority: bytes) -> Json:
     return {"metadata": {"name": "gpu-allocation-webhook"}, "webhooks": [entry]}
 
 
-@pytest.fixture
-def ready_cluster(cp: ControlPlane) -> Iterator[ControlPlane]:
-    """The simulated cluster as it is after setup and deploy-webhook."""
-    for name, (pool, slices) in NODES.items():
-        labels = {"node-pool": pool} if pool else {}
-        cp.client.create("/api/v1/nodes", {"metadata": {"name": name, "labels": labels}})
-        set_status(cp, name, slices)
+@pytest.fixture(scope="module")
+def webhooks_namespace(cp: ControlPlane) -> Iterator[None]:
+    """Once for all cases: a namespace takes its time to go."""
     cp.client.create("/api/v1/namespaces", {"metadata": {"name": "gpu-webhook"}})
-    cp.client.create(DEPLOYMENT.rpartition("/")[0], deployment(replicas=0))
+    yield
+    cp.client.delete("/api/v1/namespaces/gpu-webhook")
+
+
+@pytest.fixture
+def ready_cluster(cp: ControlPlane, webhooks_namespace: None) -> Iterator[ControlPlane]:
+    """The simulated cluster as it is after setup and deploy-webhook."""
+    try:
+        for name, (pool, slices) in NODES.items():
+            labels = {"node-pool": pool} if pool else {}
+            cp.client.create("/api/v1/nodes", {"metadata": {"name": name, "labels": labels}})
+            set_status(cp, name, slices)
+        cp.client.create(DEPLOYMENT.rpartition("/")[0], deployment(replicas=0))
+        wait_available(cp, "True")
+        cp.client.create(REGISTRATIONS, registration(cp.ca_certificate.read_bytes()))
+        yield cp
+    finally:
+        for path in (REGISTRATION, DEPLOYMENT, *(f"/api/v1/nodes/{name}" for name in NODES)):
+            cp.client.delete_if_there(path)
+
+
+def wait_available(cp: ControlPlane, status: str) -> None:
     cp.client.wait_for(
         DEPLOYMENT,
         lambda seen: any(
-            (one["type"], one["status"]) == ("Available", "True")
+            (one["type"], one["status"]) == ("Available", status)
             for one in seen.get("status", {}).get("conditions", ())
         ),
-        what="the Deployment of no replicas to be available",
+        what=f"the Deployment's condition Available to be {status}",
     )
-    cp.client.create(REGISTRATIONS, registration(cp.ca_certificate.read_bytes()))
-    yield cp
-    for path in (REGISTRATION, "/api/v1/namespaces/gpu-webhook"):
-        cp.client.delete_if_there(path)
-    for name in NODES:
-        cp.client.delete_if_there(f"/api/v1/nodes/{name}")
 
 
 def break_nothing(cp: ControlPlane) -> None:
@@ -109,14 +120,7 @@ def break_the_slices(cp: ControlPlane) -> None:
 def break_the_webhook(cp: ControlPlane) -> None:
     """One pod is wanted, and no scheduler places it."""
     cp.client.patch(DEPLOYMENT, {"spec": {"replicas": 1}})
-    cp.client.wait_for(
-        DEPLOYMENT,
-        lambda seen: (
-            ("Available", "False")
-            in [(one["type"], one["status"]) for one in seen["status"]["conditions"]]
-        ),
-        what="the Deployment to miss its pod",
-    )
+    wait_available(cp, "False")
 
 
 def break_the_authority(cp: ControlPlane) -> None:
