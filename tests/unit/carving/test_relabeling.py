@@ -86,7 +86,7 @@ NOT_TOUCHED = [
 ]
 
 
-@pytest.mark.contract("S3-B5", "S3-B18")
+@pytest.mark.contract("S3-18", "S3-B5", "S3-B18")
 @pytest.mark.parametrize("objects", NOT_TOUCHED)
 def test_other_nodes_are_left_as_they_are(objects: list[Any]) -> None:
     assert candidate(cluster(*objects), wants_2g()) is None
