@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -40,6 +39,7 @@ TIMEOUT_S: Final = 180.0
 BASELINE_S: Final = 600.0
 AGAIN: Final = 2.0  # times the limit, for tests that did not end the first time
 FAILED: Final = 1  # pytest: tests ran, and some failed
+TIMED_OUT: Final = "from pytest-timeout."  # a test with a limit of its own did not end
 HUNG: Final = "HUNG"
 POLICIES: Final = "--policies"
 
@@ -62,30 +62,20 @@ def copy_of_the_tree(target: Path) -> Path:
 def run_tests(
     tree: Path, tests: tuple[str, ...], timeout_s: float
 ) -> subprocess.CompletedProcess[str]:
-    """Run tests in a tree; always with the same random choices.
-
-    What the tests started ends with them, also when they do not end in time.
-    """
-    words = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--hypothesis-seed=0", *tests]
+    """Run tests in a tree; always with the same random choices, and one limit for all of them."""
+    words = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
+    words += ["--timeout=0", *tests]
     # Programs that a test starts are those of the tree as well, and not the installed ones.
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(tree)}
-    command = [sys.executable, *words]
-    with subprocess.Popen(
-        command,
+    return subprocess.run(
+        [sys.executable, *words],
         cwd=tree,
         env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
-        start_new_session=True,
-    ) as process:
-        try:
-            said, complained = process.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-            raise
-    return subprocess.CompletedProcess(command, process.returncode, said, complained)
+        check=False,
+        timeout=timeout_s,
+    )
 
 
 def attempt(guard: Guard, tree: Path, timeout_s: float) -> Result:
@@ -105,6 +95,8 @@ def attempt(guard: Guard, tree: Path, timeout_s: float) -> Result:
         file.write_text(before, encoding="utf-8")
     seconds = time.monotonic() - started
     last = (done.stdout.strip().splitlines() or [done.stderr.strip()])[-1]
+    if done.returncode == FAILED and TIMED_OUT in done.stdout:
+        return Result(guard, HUNG, seconds, f"{_first_failure(done.stdout)} reached its own limit")
     if done.returncode == FAILED:
         return Result(guard, "noticed", seconds, _first_failure(done.stdout))
     return Result(guard, "UNNOTICED" if done.returncode == 0 else "broken", seconds, last)

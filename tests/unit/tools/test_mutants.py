@@ -90,6 +90,16 @@ def test_tests_that_do_not_end_show_nothing(tree: Path) -> None:
     assert (tree / "odd.py").read_text() == CODE, "it was put back"
 
 
+def test_a_test_that_reaches_a_limit_of_its_own_shows_nothing_either(tree: Path) -> None:
+    """The failure is the clock's, and not the test's word on the code."""
+    limited = HANGS.replace("import time", "import time, pytest", 1)
+    limited = limited.replace("def test_it", "@pytest.mark.timeout(1)\ndef test_it")
+    (tree / "test_odd.py").write_text(limited)
+    guard = Guard("g", "odd.py", "return n % 2 == 1", "return False", ("test_odd.py",))
+
+    assert attempt(guard, tree, timeout_s=60)[1:4:2] == ("HUNG", "test_it reached its own limit")
+
+
 def test_who_hung_is_tried_once_more(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine the first time says little; the second try is alone and has longer."""
     (tree / "test_once.py").write_text(HANGS_ONCE)
