@@ -13,7 +13,8 @@ Written by `make contracts` from the tests' `@pytest.mark.contract` markers; not
 The rows are in `tools/contracts/rows.yaml`: what the seeds' documents and programs promise, and
 their weaknesses that we must not have. A row says "not yet" until a test shows it, or until it is
 said what we do instead (changed) or why it is left out (dropped). A row of which we do a part
-otherwise counts as changed.
+otherwise counts as changed. Rules that follow from several seeds at once, and wishes that users
+of the seeds' programs wrote elsewhere, are no rows.
 
 What `make contracts` checks, and a unit test with it: in a part that is complete no row says "not
 yet"; a row that is changed has a test of what we do instead; a row's literal strings, those in
