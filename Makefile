@@ -87,7 +87,7 @@ nightly: controlplane ## a search for new examples, a hundred kills, minutes of 
 	$(BIN)/pytest -m nightly --durations=0 --log-cli-level=info tests/controlplane tests/property $(PYTEST_ARGS)
 
 .PHONY: mutants
-mutants: $(STAMP) ## take out each guard of tools/mutants/guards.yaml: a test must notice (3-8 min; ARGS=--policies: those of the admission policies, on a real API server)
+mutants: $(STAMP) ## take out each guard of tools/mutants/guards.yaml: a test must notice (3-20 min; ARGS=--policies: those of the admission policies, on a real API server)
 	$(BIN)/python -m tools.mutants $(ARGS)
 
 .PHONY: demo
