@@ -91,7 +91,7 @@ chaos: controlplane ## half an hour of attacks, kills and outages; ARGS="--minut
 	$(BIN)/python -m tests.chaos $(ARGS)
 
 .PHONY: mutants
-mutants: $(STAMP) ## take out each guard of tools/mutants/guards.yaml: a test must notice (3-8 min)
+mutants: $(STAMP) ## take out each guard of tools/mutants/guards.yaml: a test must notice (3-20 min; ARGS=--policies: those of the admission policies, on a real API server)
 	$(BIN)/python -m tools.mutants $(ARGS)
 
 .PHONY: demo

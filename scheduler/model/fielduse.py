@@ -6,6 +6,7 @@ Each property of ``PodSpec``, and of every object inside that matters to placeme
 * irrelevant   it does not change the choice of a node in kube-scheduler either
 * soft         a preference: the pod is placed, the preference is not weighed, the pod is told
 * unsupported  there are values that we reject with a reason, see ``scheduler/model/podfields.py``
+* unread       no code reads it, because what it is about does not exist here
 
 The names come from the OpenAPI document of the API server (``tests/golden/podspec_fields.json``);
 a property without a row fails a test. "Irrelevant" and "unsupported" were decided by reading what
@@ -29,10 +30,16 @@ class Use(enum.Enum):
     IRRELEVANT = "irrelevant"
     SOFT = "soft"
     UNSUPPORTED = "unsupported"
+    UNREAD = "unread"
 
 
 def _rows(
-    *, used: str = "", irrelevant: str = "", soft: str = "", unsupported: str = ""
+    *,
+    used: str = "",
+    irrelevant: str = "",
+    soft: str = "",
+    unsupported: str = "",
+    unread: str = "",
 ) -> dict[str, Use]:
     """One row per name; a name in two lists is a mistake."""
     lists = (
@@ -40,6 +47,7 @@ def _rows(
         (Use.IRRELEVANT, irrelevant),
         (Use.SOFT, soft),
         (Use.UNSUPPORTED, unsupported),
+        (Use.UNREAD, unread),
     )
     pairs = [(name, use) for use, names in lists for name in names.split()]
     rows = dict(pairs)
@@ -50,7 +58,7 @@ def _rows(
 _POD_SPEC: Final = _rows(
     used="""
         affinity containers ephemeralContainers hostNetwork initContainers nodeName nodeSelector
-        overhead preemptionPolicy priority resources schedulerName schedulingGates
+        overhead priority resources schedulerName schedulingGates
         terminationGracePeriodSeconds tolerations topologySpreadConstraints volumes
     """,
     # priorityClassName and runtimeClassName were resolved by admission (priority, overhead,
@@ -65,6 +73,9 @@ _POD_SPEC: Final = _rows(
     # hostUsers: only false together with hostNetwork (NodeDeclaredFeatures). resourceClaims:
     # DynamicResources. schedulingGroup (1.36) and workloadRef (1.35): GangScheduling.
     unsupported="hostUsers resourceClaims schedulingGroup workloadRef",
+    # There is no preemption: every pod waits as one with the policy Never. Every pod has the field,
+    # by the API server's defaulting, so a word about it in each refusal would say nothing.
+    unread="preemptionPolicy",
 )
 
 _CONTAINER: Final = _rows(

@@ -27,7 +27,7 @@ def classes(found: list[Json]) -> dict[str, Json]:
     }
 
 
-@pytest.mark.contract("S1-68")
+@pytest.mark.contract("S1-68", "S1-81")
 @pytest.mark.parametrize("switch", ["draPlugin.enabled=true", "kwokDraPlugin.enabled=true"])
 def test_either_switch_brings_the_classes(switch: str) -> None:
     """``gpu.nvidia.com`` with the seed's expression and ``extendedResourceName: nvidia.com/gpu``;

@@ -26,6 +26,7 @@ from tests.charts.rendering import (
     text,
     variants,
 )
+from tools.charts.copies import ROOT
 
 AGENT = "nvidia-device-plugin-ctr"
 #: The label by which the controller marks nodes with a kubelet.
@@ -88,7 +89,7 @@ def test_the_daemon_set_tolerates_what_gpu_nodes_are_set_apart_by() -> None:
     assert not tolerates(pod, {"key": "other", "value": "gpu", "effect": "NoSchedule"})
 
 
-@pytest.mark.contract("S1-46", "S1-B29")
+@pytest.mark.contract("S1-46", "S1-B29", "S4-11")
 def test_the_exporters_service_finds_the_agents_and_nothing_shares_its_name() -> None:
     """``nvidia-dcgm-exporter``, 9400, ``gpu-metrics``: a Service and no workload; no selector of
     the chart takes the pods of another."""
@@ -214,6 +215,35 @@ def test_the_operator_accepts_what_each_variant_configures(values: Path) -> None
             if each["name"] == "runai"
         )
         assert volume["hostPath"]["path"] == config.node.host_folder
+
+
+@pytest.mark.contract("S0-7", "S0-8", "S1-14")
+def test_pools_label_key_and_strategy_are_values_that_the_operator_reads(tmp_path: Path) -> None:
+    """The seed's file, and a further pool that is added to it."""
+    values = yaml.safe_load((ROOT / "config/fake-gpu-values.yaml").read_text(encoding="utf-8"))
+    h200 = {"gpuProduct": "NVIDIA-H200", "gpuCount": 4, "gpuMemory": 71680}
+    assert values["topology"]["nodePools"] == {"small": h200, "medium": h200}
+    assert values["topology"]["migStrategy"] == "mixed"
+    values["topology"]["nodePools"]["large"] = h200
+    values["topology"] |= {"nodePoolLabelKey": "example.com/pool", "migStrategy": "single"}
+    file = tmp_path / "values.yaml"
+    file.write_text(yaml.safe_dump(values))
+
+    rendered = one(objects(FAKE, "--values", file), "ConfigMap", "topology")["data"]
+    read = read_topology(rendered["topology.yml"])
+
+    assert (read.label_key, read.mig_strategy) == ("example.com/pool", "single")
+    assert {
+        name: [(gpu.product, gpu.memory_mib) for gpu in read.pools[name].gpus]
+        for name in ("small", "medium", "large")
+    } == dict.fromkeys(("small", "medium", "large"), [("NVIDIA-H200", 71680)] * 4)
+
+
+@pytest.mark.contract("S1-83")
+def test_the_address_of_prometheus_is_a_value_and_has_the_seeds_default() -> None:
+    assert config_of(objects(FAKE)).node.prometheus_url == ("http://prometheus-operated.runai:9090")
+    there = objects(FAKE, *settings("prometheus.url=http://localhost:9090"))
+    assert config_of(there).node.prometheus_url == "http://localhost:9090"
 
 
 @pytest.mark.contract("S1-B32")

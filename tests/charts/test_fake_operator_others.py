@@ -36,7 +36,7 @@ def told() -> set[str]:
     return set(SERIES.findall(render(Exported("n", gpu) for gpu in gpus)))
 
 
-@pytest.mark.contract("S1-1")
+@pytest.mark.contract("S1-1", "S1-80")
 def test_the_chart_is_installed_as_the_seeds_and_lives_in_whichever_namespace() -> None:
     """``helm install gpu-operator fake-gpu-operator -n gpu-operator``."""
     meta = yaml.safe_load((FAKE / "Chart.yaml").read_text(encoding="utf-8"))

@@ -49,6 +49,7 @@ def test_the_scheduler_accepts_what_each_variant_configures(values: Path) -> Non
         assert str(arguments.cert_dir) == config.forward.cert_dir
 
 
+@pytest.mark.contract("S2-33")
 @pytest.mark.parametrize("values", variants(), ids=lambda path: f"{of(path).name}-{path.stem}")
 def test_every_container_is_fit_for_the_restricted_standard(values: Path) -> None:
     """But the node's agent: root, since the kubelet's sockets are root's, and no more than that."""
@@ -212,15 +213,15 @@ def test_the_leaders_door_is_open_to_our_own_pods_only() -> None:
 
 
 @pytest.mark.contract("S4-5")
-def test_no_priority_class_is_the_clusters_default() -> None:
+def test_the_labs_priority_classes_have_its_values_and_none_is_the_clusters_default() -> None:
     found = objects(SCHEDULER, *settings("priorityClasses.enabled=true"))
     classes = [each for each in found if each["kind"] == "PriorityClass"]
-    assert [each["metadata"]["name"] for each in classes] == [
-        "gpu-critical",
-        "gpu-high",
-        "gpu-normal",
-        "gpu-low",
-    ]
+    assert {each["metadata"]["name"]: each["value"] for each in classes} == {
+        "gpu-critical": 1_000_000,
+        "gpu-high": 100_000,
+        "gpu-normal": 10_000,
+        "gpu-low": 1_000,
+    }
     assert not any(each["globalDefault"] for each in classes)
     assert [each.get("preemptionPolicy") for each in classes] == [None, None, None, "Never"]
 

@@ -97,7 +97,7 @@ def test_by_default_no_label_of_a_node_is_asked_for_and_the_kind_preset_asks_the
     assert local["nodeSelector"] == {"node-role.kubernetes.io/control-plane": ""}
 
 
-@pytest.mark.contract("S2-21", "S2-16")
+@pytest.mark.contract("S2-21", "S2-16", "S4-30")
 def test_the_schedulers_objects_have_the_seeds_names_ports_and_labels() -> None:
     found = objects()
     health = one(found, "Service", "gpu-scheduler")["spec"]["ports"][0]
@@ -191,6 +191,9 @@ def test_the_seeds_selectors_find_both_programs() -> None:
     template = webhook["spec"]["template"]["metadata"]
     assert template["labels"]["app"] == "gpu-webhook"
     assert template["annotations"]["kubectl.kubernetes.io/default-container"] == "webhook"
+    service = one(objects(SCHEDULER, *preset("seed-000"), **place), "Service", "gpu-webhook")
+    assert service["metadata"]["namespace"] == "gpu-webhook", "kubectl get endpoints -n gpu-webhook"
+    assert service["spec"]["selector"].items() <= template["labels"].items()
     operator = one(objects(FAKE), "Deployment", "fake-gpu-operator")
     labels = operator["spec"]["template"]["metadata"]["labels"]
     assert operator["metadata"]["namespace"] == "gpu-operator"

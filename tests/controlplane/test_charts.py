@@ -24,7 +24,7 @@ from tests.leftovers import API_KINDS, everything, left_since
 from tools.charts import deploy
 from tools.charts.copies import CHARTS, SCHEDULER
 from tools.charts.helm import template
-from tools.controlplane import ControlPlane, ControlPlaneError, wait_until
+from tools.controlplane import ApiError, ControlPlane, ControlPlaneError, wait_until
 
 VARIANTS = sorted(CHARTS.glob("*/ci/*-values.yaml"))
 #: Kinds of other people's operators, which this API server does not have.
@@ -76,16 +76,41 @@ def test_the_api_server_accepts_every_manifest_of_every_variant(cp: ControlPlane
     dry_run(cp, list(objects.values()))
 
 
-@pytest.mark.contract("S0-16", "S0-17")
+@pytest.mark.contract("S0-16")
 def test_the_api_server_accepts_the_plain_manifests_in_the_order_of_their_numbers(
     cp: ControlPlane,
 ) -> None:
-    """And deleting the folder finds an object in every document."""
     make_namespaces(cp, deploy.NAMESPACE)
     for path in sorted(deploy.FOLDER.glob("0*.yaml")):
-        text = path.read_text(encoding="utf-8").replace(deploy.PLACEHOLDER, "QUFB")
-        dry_run(cp, [each for each in yaml.safe_load_all(text) if each])
-    cp.kubectl("delete", "--dry-run=client", "--ignore-not-found", "-f", str(deploy.FOLDER))
+        dry_run(cp, [each for each in yaml.safe_load_all(applicable(path)) if each])
+
+
+def applicable(path: Path) -> str:
+    """A manifest of the folder, with an authority in it where one has to be."""
+    return path.read_text(encoding="utf-8").replace(deploy.PLACEHOLDER, "QUFB")
+
+
+@pytest.mark.contract("S0-17")
+def test_deleting_the_two_folders_of_manifests_leaves_nothing_of_them(cp: ControlPlane) -> None:
+    """As the seed's clean-up does, and an object is there for every document."""
+    folders = [ROOT / "manifests/test-pods", deploy.FOLDER]
+    paths = [path for folder in reversed(folders) for path in sorted(folder.glob("*.yaml"))]
+    cp.wait_for_service_account("default")
+    for path in paths:
+        cp.kubectl("apply", "-f", "-", input=applicable(path))
+
+    def there() -> list[str]:
+        found = [
+            cp.kubectl("get", "--ignore-not-found", "-o", "name", "-f", "-", input=applicable(path))
+            for path in paths
+        ]
+        return "".join(found).split()
+
+    documents = [each for path in paths for each in yaml.safe_load_all(applicable(path)) if each]
+    assert len(there()) == len(documents) > 10
+    for folder in folders:
+        cp.kubectl("delete", "--ignore-not-found", "-f", f"{folder}/")
+    assert there() == []
 
 
 @pytest.mark.contract("S2-28")
@@ -102,6 +127,26 @@ def test_the_api_server_accepts_what_is_applied_by_hand(cp: ControlPlane, folder
     make_namespaces(cp, *namespaces_of(objects), "default")
     cp.wait_for_service_account("default")
     dry_run(cp, objects)
+
+
+@pytest.mark.contract("S1-79")
+def test_where_pod_security_is_enforced_the_agent_needs_the_seeds_label(cp: ControlPlane) -> None:
+    """``kubectl label ns gpu-operator pod-security.kubernetes.io/enforce=privileged``."""
+    label, path = "pod-security.kubernetes.io/enforce", "/api/v1/namespaces/gpu-operator"
+    make_namespaces(cp, "gpu-operator")
+    cp.wait_for_service_account("gpu-operator")
+    chart = CHARTS / "fake-gpu-operator"
+    rendered = yaml.safe_load_all(template(chart, release="gpu-operator", namespace="gpu-operator"))
+    (agent,) = [each for each in rendered if each and each["kind"] == "DaemonSet"]
+    spec = agent["spec"]["template"]["spec"] | {"serviceAccountName": "default"}
+    made = {"metadata": {"name": "agent"}, "spec": spec}
+
+    cp.client.patch(path, {"metadata": {"labels": {label: "baseline"}}})
+    with pytest.raises(ApiError, match='violates PodSecurity "baseline'):
+        cp.client.create(f"{path}/pods?dryRun=All", made)
+    cp.kubectl("label", "--overwrite", "ns", "gpu-operator", f"{label}=privileged")
+
+    assert cp.client.create(f"{path}/pods?dryRun=All", made)["metadata"]["name"] == "agent"
 
 
 def namespaces_of(objects: list[dict[str, Any]]) -> set[str]:
@@ -168,7 +213,7 @@ def test_a_release_from_installation_to_its_end(
     assert left_since(cp, before) == API_KINDS
 
 
-@pytest.mark.contract("S2-17", "S3-7")
+@pytest.mark.contract("S2-17", "S3-7", "S3-25")
 def test_the_seeds_flow_with_its_script_and_a_bundle_is_trusted_by_the_api_server(
     cp: ControlPlane, tmp_path: Path
 ) -> None:

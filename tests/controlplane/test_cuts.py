@@ -189,6 +189,7 @@ def test_a_person_sees_what_is_wanted_and_what_there_is(
     assert shown.splitlines()[1].split()[:4] == ["cuts-7", "3g.40gb", "3g.40gb", "Ready"]
 
 
+@pytest.mark.contract("S3-B18")
 def test_with_the_right_to_relabel_nothing_else_of_a_node_can_be_changed(
     cp: ControlPlane, product: Product, kwok_node: MakeNode
 ) -> None:

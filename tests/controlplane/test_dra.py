@@ -151,7 +151,7 @@ def five(nodes: Dra, kwok_node: MakeNode) -> list[str]:
     return list(pools)
 
 
-@pytest.mark.contract("S1-41", "S1-68", "S1-69", "S1-78")
+@pytest.mark.contract("S1-41", "S1-68", "S1-78")
 def test_pods_with_the_seeds_claim_get_distinct_gpus_and_a_shared_claim_one(
     cp: ControlPlane, nodes: Dra, five: list[str], namespace: str
 ) -> None:
@@ -184,6 +184,102 @@ def test_pods_with_the_seeds_claim_get_distinct_gpus_and_a_shared_claim_one(
     here.client.delete(f"{here.path('Pod', 'one')}?gracePeriodSeconds=0")
     del wanted[given["one"][0]]
     nodes.wait("kwok-gpu-node-1", f"{wanted}", lambda _: holders(nodes, *five) == wanted)
+
+
+#: The README of seed 001, word for word.
+SEED_NODE = """
+apiVersion: v1
+kind: Node
+metadata:
+  annotations:
+    kwok.x-k8s.io/node: fake
+  labels:
+    type: kwok
+    run.ai/simulated-gpu-node-pool: default
+  name: kwok-gpu-node-1
+spec:
+  taints:
+  - effect: NoSchedule
+    key: kwok.x-k8s.io/node
+    value: fake
+status:
+  allocatable:
+    cpu: "32"
+    memory: 128Gi
+    pods: "110"
+  capacity:
+    cpu: "32"
+    memory: 128Gi
+    pods: "110"
+"""
+SEED_POD = """
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata:
+  name: gpu-claim
+spec:
+  spec:
+    devices:
+      requests:
+      - name: gpu
+        exactly:
+          deviceClassName: gpu.nvidia.com
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: kwok-gpu-pod
+spec:
+  nodeSelector:
+    type: kwok
+  tolerations:
+  - key: kwok.x-k8s.io/node
+    operator: Equal
+    value: fake
+    effect: NoSchedule
+  containers:
+  - name: main
+    image: ubuntu:22.04
+    command: ["sleep", "infinity"]
+    resources:
+      claims:
+      - name: gpu
+  resourceClaims:
+  - name: gpu
+    resourceClaimTemplateName: gpu-claim
+"""
+
+
+@pytest.mark.contract("S1-69", "S1-85")
+def test_the_seeds_manifests_for_kwok_and_its_three_commands_work_as_they_are_written(
+    cp: ControlPlane, nodes: Dra, namespace: str
+) -> None:
+    """On the KWOK and with the stages that this repository runs; kube-scheduler is the real one."""
+    try:
+        cp.kubectl("apply", "-f", "-", input=SEED_NODE)
+        nodes.wait_devices("kwok-gpu-node-1", 2)
+        with kube_scheduler(cp):
+            cp.kubectl("apply", "-n", namespace, "-f", "-", input=SEED_POD)
+            (device,) = nodes.given(namespace, "kwok-gpu-pod")
+        cp.client.wait_for(
+            f"/api/v1/namespaces/{namespace}/pods/kwok-gpu-pod",
+            lambda seen: seen["status"]["phase"] == "Running",
+            what="the pod to run",
+        )
+
+        assert DEVICE.match(device)
+        (ready,) = cp.kubectl("get", "nodes", "-l", "type=kwok").splitlines()[1:]
+        assert ready.split()[:2] == ["kwok-gpu-node-1", "Ready"]
+        slices = cp.kubectl("get", "resourceslices").splitlines()
+        assert [line.split()[0] for line in slices if "kwok" in line] == [
+            "kwok-kwok-gpu-node-1-gpu"
+        ]
+        shown = cp.kubectl("get", "pod", "kwok-gpu-pod", "-o", "wide", "-n", namespace)
+        assert "Running" in shown
+        assert "kwok-gpu-node-1" in shown
+    finally:
+        cp.kubectl("delete", "pod", "-n", namespace, "--all", "--force", "--grace-period=0")
+        cp.kubectl("delete", "node", "kwok-gpu-node-1", "--ignore-not-found")
 
 
 @pytest.mark.contract("S1-68")

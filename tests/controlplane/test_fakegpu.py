@@ -165,7 +165,7 @@ def test_nodes_that_go_while_nobody_looks_leave_nothing_behind(
     assert "fg-gone" not in names, "nobody makes it again by writing to it"
 
 
-@pytest.mark.contract("S1-26", "S1-50", "S1-B14", "S1-B18")
+@pytest.mark.contract("S1-12", "S1-26", "S1-50", "S1-B14", "S1-B18")
 def test_what_others_take_away_comes_back_and_a_node_at_rest_is_not_written(
     nodes: Nodes, kwok_node: MakeNode, cp: ControlPlane
 ) -> None:

@@ -133,7 +133,6 @@ def classes(cp: ControlPlane) -> Iterator[None]:
             cp.client.delete_if_there(f"{path}/{name}")
 
 
-@pytest.mark.contract("S4-7")
 def test_with_free_shares_nobody_is_pushed_aside_and_who_never_preempts_waits(
     here: Watcher, kwok_node: MakeNode, classes: None
 ) -> None:

@@ -242,6 +242,7 @@ def test_a_server_that_says_when_to_come_back_is_asked_then(
     bound_within(here, "after", 10)
 
 
+@pytest.mark.contract("S3-B20")
 def test_lists_that_fail_at_the_start_are_tried_until_they_come(
     here: Watcher, proxy: Proxy, product: Product
 ) -> None:

@@ -236,6 +236,7 @@ def test_a_dry_run_gets_the_same_answer_and_promises_nothing(
     assert here.pods() == []
 
 
+@pytest.mark.contract("S0-26")
 def test_a_ladder_that_ends_in_fail_refuses_the_pod_when_nothing_is_free(
     here: Watcher,
 ) -> None:

@@ -73,7 +73,7 @@ def is_alive(shell: Outside, name: str) -> bool:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.contract("S3-4", "S3-6", "S3-7", "S3-8", "S3-10")
+@pytest.mark.contract("S2-10", "S3-4", "S3-6", "S3-7", "S3-8", "S3-10")
 def test_the_pages_commands_run_both_programs_outside_of_the_cluster(
     outside: Outside, cp: ControlPlane, namespace: str, kwok_node: MakeNode
 ) -> None:

@@ -134,7 +134,7 @@ def test_the_cluster_for_maps_is_made_and_its_workers_named_in_order() -> None:
     )
 
 
-@pytest.mark.contract("S2-24")
+@pytest.mark.contract("S2-24", "S2-30")
 def test_local_deployment_builds_loads_and_installs_both_charts() -> None:
     in_order(
         dry("scripts/deploy-local.sh"),
@@ -156,8 +156,17 @@ def test_setup_does_the_seeds_steps_in_the_seeds_order() -> None:
         "wait --for=condition=Ready nodes --all --timeout=300s",
         "helm upgrade --install gpu-operator charts/fake-gpu-operator --namespace gpu-operator",
         "--values config/fake-gpu-values.yaml",
-        "run.ai/simulated-gpu-node-pool=small",
-        "nvidia.com/gpu.product=NVIDIA-H200",
+        *(
+            word
+            for pool in ("small", "medium")
+            for word in (
+                f"kubectl label nodes --selector node-pool={pool} --overwrite",
+                f"run.ai/simulated-gpu-node-pool={pool}",
+                "node-role.kubernetes.io/runai-dynamic-mig=true",
+                "node-role.kubernetes.io/runai-mig-enabled=true",
+                "nvidia.com/gpu.product=NVIDIA-H200\n",
+            )
+        ),
         "wait --for=condition=Ready pods --all --namespace gpu-operator --timeout=300s",
         "run.ai/mig.config=",
         "custom-columns",
@@ -255,20 +264,25 @@ def test_a_target_of_the_local_clusters_prints_what_it_would_do(
     assert list(tmp_path.glob("*-called")) == []
 
 
-@pytest.mark.contract("S0-15")
+@pytest.mark.contract("S0-15", "S0-33")
 def test_the_test_workloads_ask_for_mig() -> None:
+    """And those of the Deployment are found by ``-l app=gpu-test``."""
     found = {}
+    labels = {}
     for path in (ROOT / "manifests/test-pods").glob("*.yaml"):
         for each in yaml.safe_load_all(path.read_text(encoding="utf-8")):
             spec = each["spec"].get("template", each).get("spec")
             (container,) = spec["containers"]
             found[each["kind"], each["metadata"]["name"]] = container
+            template = each["spec"].get("template", each)
+            labels[each["kind"]] = template.get("metadata", {}).get("labels", {})
     assert {
         ("Pod", "test-medium-gpu"),
         ("Pod", "test-small-gpu"),
         ("Deployment", "test-gpu-deployment"),
         ("Job", "test-gpu-job"),
     } <= set(found)
+    assert labels["Deployment"]["app"] == "gpu-test"
     assert found["Job", "test-gpu-job"]["command"] == ["nvidia-smi"]
     for container in found.values():
         assert all(name.startswith("nvidia.com/mig-") for name in container["resources"]["limits"])
@@ -305,7 +319,7 @@ def test_the_certificates_script_writes_a_pair_of_the_services_names(tmp_path: P
     assert files["tls.key"].stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.contract("S3-7")
+@pytest.mark.contract("S3-7", "S3-24")
 def test_the_certificate_may_be_for_further_names_and_addresses(tmp_path: Path) -> None:
     """For a webhook that runs outside of the cluster."""
     addresses = {"CERT_DIR": str(tmp_path), "ADDRESSES": "192.0.2.7,gpu.example,2001:db8::7"}

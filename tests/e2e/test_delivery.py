@@ -95,7 +95,7 @@ def test_the_chart_with_its_default_values_becomes_two_ready_pods(
     assert story.scheduler.wait_for_leader() in story.scheduler.names()
 
 
-@pytest.mark.contract("S2-29")
+@pytest.mark.contract("S2-10", "S2-29")
 def test_they_run_with_the_rights_of_the_chart_alone(cp: ControlPlane, story: Story) -> None:
     """As the chart's account, which may bind, and may neither create pods nor read all Secrets."""
     (account,) = {pod["spec"]["serviceAccountName"] for pod in story.scheduler.pods()}

@@ -15,6 +15,7 @@ from tools.controlplane.realnode import RealNode
 REGISTERED = f"registered resource={GPU}"
 
 
+@pytest.mark.contract("S1-32", "S1-33")
 def test_a_pod_gets_its_gpus(cp: ControlPlane, node: RealNode, pool: Pool, namespace: str) -> None:
     """Allocatable appears, and nvidia-smi in the pod lists just the GPUs that it was given."""
     pool("four")

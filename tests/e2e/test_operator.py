@@ -35,7 +35,7 @@ RESERVATIONS: Final = "runai-reservation"
 READY_S: Final = 90.0
 #: Of the seeds' images what their manifests start: the name, and the entry point.
 IMAGES: Final = {
-    "nvidia/cuda-vector-add:v0.1": ("/bin/sh", "-c", "nvidia-smi; exec sleep 3600"),
+    "nvidia/cuda-vector-add:v0.1": ("/bin/sh", "-c", "/bin/nvidia-smi; exec sleep 3600"),
     "nvidia/cuda:12.4.1-base-ubuntu22.04": (),
     "nvidia/cuda:11.8.0-base-ubuntu22.04": (),
     "pytorch/pytorch:2.0.0-cuda11.8-cudnn8": ("/bin/sleep", "3600"),
@@ -170,7 +170,7 @@ def apply(cp: ControlPlane, namespace: str, *manifests: str, directory: Path) ->
         cp.kubectl("apply", "-n", namespace, "-f", str(path))
 
 
-@pytest.mark.contract("S1-1", "S1-31", "S1-56")
+@pytest.mark.contract("S1-1", "S1-31", "S1-56", "S1-86")
 def test_the_quick_start_of_seed_001(
     cp: ControlPlane, node: RealNode, release: Release, namespace: str
 ) -> None:
@@ -189,7 +189,7 @@ def test_the_quick_start_of_seed_001(
     wait_until(lambda: "Processes:" in table(), what="nvidia-smi's table in the log")
     assert "|   0  Tesla-K80             Off | 00000001:00:00.0 Off |" in table()
     assert "/ 11441MiB" in table()
-    on_host = node.places.directory / "runai" / "bin" / "nvidia-smi"
+    on_host = node.places.directory / "runai/bin/nvidia-smi"
     assert os.access(on_host, os.X_OK), "where the seed's agent knows it as /runai/bin/nvidia-smi"
 
 
@@ -256,7 +256,7 @@ def test_the_agent_survives_the_labs_taint(
             cp.kubectl("taint", "nodes", node.name, "dedicated-")
 
 
-@pytest.mark.contract("S1-40", "S1-49", "S1-57")
+@pytest.mark.contract("S1-40", "S1-49", "S1-57", "S1-75")
 def test_a_fractional_pod_sees_its_share_of_a_reserved_gpu(
     cp: ControlPlane,
     node: RealNode,

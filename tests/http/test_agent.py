@@ -87,11 +87,11 @@ class Agent:
             )
         await self.until("/livez", lambda status, _: status == 200)
 
-    async def end(self) -> int:
-        """Ask it to end; its status."""
+    async def end(self, number: signal.Signals = signal.SIGTERM) -> int:
+        """Ask it to end by a signal; its status."""
         assert self._process is not None
         if self._process.returncode is None:
-            self._process.send_signal(signal.SIGTERM)
+            self._process.send_signal(number)
         return await self._process.wait()
 
     def log(self) -> str:
@@ -171,6 +171,22 @@ async def test_it_waits_for_its_topology_follows_it_and_draws_anew_every_interva
 
     assert await agent.end() == 0
     for line_ in ("Node was Started", "Received signal SIGTERM", "Node was Stopped"):
+        assert line_ in agent.log()
+
+
+@pytest.mark.contract("S1-13")
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT],
+    ids=lambda one: one.name,
+)
+async def test_each_of_four_signals_ends_it_and_is_named(
+    agent: Agent, number: signal.Signals
+) -> None:
+    await agent.start({})
+
+    assert await agent.end(number) == 0
+    for line_ in ("Node was Started", f"Received signal {number.name}", "Node was Stopped"):
         assert line_ in agent.log()
 
 

@@ -18,14 +18,18 @@ from scheduler.decide.admit import Rules
 from scheduler.model import names
 from scheduler.model.admission import PATH, Answer, Rewrite
 from scheduler.model.ladder import parse_ladder
+from scheduler.model.pod import Pod
+from scheduler.model.ticket import Ticket
+from scheduler.moves import Still
 from scheduler.state import event as ev
 from scheduler.state.promise import Promises
 from scheduler.state.repair import Pulse
 from scheduler.state.trust import devices
-from tests.builders import MIG_1G, MIG_2G, Wishes, namespace, node, pod_json
+from tests.builders import MIG_1G, MIG_2G, Wishes, namespace, node, pod_json, restoring
 from tests.unit.loop.stage import Stage, playing
 
 RULES = Rules(ladders=(parse_ladder("2g.20gb->1g.10gb"),))
+TICKET = restoring("restore-1-0a1b2c3d")
 ROOMY = node("m", mig={"2g.20gb": 1, "1g.10gb": 400})
 
 
@@ -111,6 +115,27 @@ async def test_a_dry_run_promises_nothing(asking: Asking) -> None:
 
     assert len(asking.stage.loop.promises) == 0
     assert asking.stage.sample("gpu_scheduler_admissions_total", result="kept") == 0
+
+
+class OneTicket(Still):
+    """A move that waits for its replacement, whichever pod that is."""
+
+    def ticket_for(self, pod: Pod) -> Ticket | None:
+        return TICKET
+
+
+@pytest.mark.contract("S3-B14")
+async def test_dry_runs_leave_a_ticket_to_the_pod_that_is_created(asking: Asking) -> None:
+    asking.stage.loop.moves = OneTicket()
+    for _ in range(3):
+        answer = await asking.ask(dry_run=True, owner="Deployment/web@r1")
+        assert (answer.move, answer.rewrites) == (TICKET.id, ())
+    assert len(asking.stage.loop.promises) == 0, "nothing is held for a pod that is not created"
+
+    made = await asking.ask(owner="Deployment/web@r1")
+
+    assert (made.move, made.rewrites) == (TICKET.id, ())
+    assert len(asking.stage.loop.promises) == 1
 
 
 async def test_the_second_call_of_a_dry_run_is_known_and_holds_nothing(asking: Asking) -> None:

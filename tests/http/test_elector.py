@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
+from scheduler.leader import MARGIN_S
 from scheduler.watch.client import Client
 from tests.http.election import FIRST, LEASE, LEASES, PATIENT, QUICK, Candidate, Leases, running
 from tests.http.fakeapi import FakeApi, failure, reset
@@ -140,6 +141,20 @@ async def test_a_leader_that_cannot_renew_steps_down_before_its_deadline(
         await one.says(True)
     assert (one.elector.epoch, leases.spec["leaseTransitions"]) == (FIRST, FIRST)
     assert one.announced == [False, True, False, True]
+
+
+async def test_the_lead_ends_a_margin_before_the_deadline_of_its_renewal(
+    leases: Leases, client: Client
+) -> None:
+    """With leases of a minute, so that no pause of this machine comes near either of them."""
+    one = Candidate(client, "one", timings=PATIENT)
+    async with running(one):
+        await one.says(True)
+    one.shift_s = PATIENT.renew_deadline_s - 10 * MARGIN_S
+    assert one.elector.leads()
+    one.shift_s = PATIENT.renew_deadline_s - MARGIN_S
+
+    assert not one.elector.leads()
 
 
 async def test_the_lead_runs_out_by_itself_while_no_answer_comes(

@@ -81,7 +81,11 @@ async def test_pods_show_the_rate_of_their_requests_as_per_cent_and_at_most_100(
 
     assert shown == {"busy": "42", "flooded": "100", "unknown": "0"}
     assert len(prometheus.queries) == 3
-    assert all("revision_app_request_count[1m]" in query for query in prometheus.queries)
+    assert sorted(prometheus.queries) == [
+        "rate(revision_app_request_count[1m]) * on(pod) group_left(uid) "
+        f'kube_pod_info{{uid="uid-{name}"}}'
+        for name in ("busy", "flooded", "unknown")
+    ]
 
 
 @pytest.mark.contract("S1-B16")

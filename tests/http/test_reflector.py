@@ -279,6 +279,7 @@ async def test_health_follows_the_watch(api: FakeApi, client: Client) -> None:
         assert mirror.reflector.is_healthy
 
 
+@pytest.mark.contract("S3-B20")
 async def test_a_failed_first_list_is_tried_again(api: FakeApi, client: Client) -> None:
     api.script(LIST, failure(500), Stream(b'{"met', end="break"), reply(listed("7")))
     api.script(WATCH, QUIET)

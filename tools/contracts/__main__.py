@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 
-from tools.contracts.check import problems, read_from
+from tools.contracts.check import problems
+from tools.contracts.code import TestCode
 from tools.contracts.collect import ROOT, CollectionFailed, collect, group_by_row
-from tools.contracts.page import render
+from tools.contracts.page import counted, render
 from tools.contracts.rows import read_sections
 
 
@@ -17,15 +18,14 @@ def main() -> int:
     except CollectionFailed as problem:
         print(problem, file=sys.stderr)
         return 1
-    wrong = problems(sections, tests, read_from(ROOT))
+    wrong = problems(sections, tests, TestCode(ROOT))
     for line in wrong:
         print(line, file=sys.stderr)
     if wrong:
         return 1
     page = ROOT / "docs" / "contracts.md"
     page.write_text(render(sections, tests), encoding="utf-8")
-    count = sum(len(section.rows) for section in sections)
-    print(f"docs/contracts.md: {len(tests)} of {count} rows are shown by a test")
+    print("docs/contracts.md:", ", ".join(f"{n} {what}" for what, n in counted(sections, tests)))
     return 0
 
 

@@ -10,26 +10,58 @@ HEAD = """\
 # What the seed systems promise, and the tests that show it
 
 Written by `make contracts` from the tests' `@pytest.mark.contract` markers; not edited by hand.
-The rows are in `tools/contracts/rows.yaml`. A row says "not yet" until a test shows it, or until
-it is said what we do instead (changed) or why it is left out (dropped). In a part that is complete
-no row may say "not yet", and a test shows a row only if it contains the row's literal strings.
+The rows are in `tools/contracts/rows.yaml`: what the seeds' documents and programs promise, and
+their weaknesses that we must not have. A row says "not yet" until a test shows it, or until it is
+said what we do instead (changed) or why it is left out (dropped). A row of which we do a part
+otherwise counts as changed. Rules that follow from several seeds at once, and wishes that users
+of the seeds' programs wrote elsewhere, are no rows.
+
+What `make contracts` checks, and a unit test with it: in a part that is complete no row says "not
+yet"; a row that is changed has a test of what we do instead; a row's literal strings, those in
+backticks unless `rows.yaml` names others, stand in the code of one of its tests, which is its
+function and what that uses of `tests/`, without comments, docstrings and messages of assertions.
+{literal} of the {shown} rows that are shown have such strings. Of the others, and of everything
+else that a wording says, the marker is the word of its author: no program can tell whether a test
+shows it. Nothing here starts kind, docker or Ansible: rows about scripts for them are shown by
+their dry runs and by what real programs (the API server, helm, kubectl, a kubelet) make of their
+files.
 """
 COLUMNS = ("rows", "shown by a test", "changed", "dropped", "not yet")
 
 
 def render(sections: Sequence[Section], tests_of_rows: Mapping[str, Sequence[str]]) -> str:
-    parts = [HEAD, _summary(sections, tests_of_rows)]
+    shown = [
+        row
+        for section in sections
+        for name, row in section.rows.items()
+        if _kind(row, name in tests_of_rows) == COLUMNS[1]
+    ]
+    literal = sum(1 for row in shown if row.wanted)
+    parts = [HEAD.format(literal=literal, shown=len(shown)), _summary(sections, tests_of_rows)]
     parts += [_table(section, tests_of_rows) for section in sections]
     return "\n".join(parts)
+
+
+def counted(
+    sections: Sequence[Section], tests_of_rows: Mapping[str, Sequence[str]]
+) -> list[tuple[str, int]]:
+    """How many rows there are, and of each kind, in the order of the columns."""
+    kinds = [
+        _kind(row, name in tests_of_rows)
+        for section in sections
+        for name, row in section.rows.items()
+    ]
+    return [(COLUMNS[0], len(kinds)), *((one, kinds.count(one)) for one in COLUMNS[1:])]
 
 
 def _summary(sections: Sequence[Section], tests_of_rows: Mapping[str, Sequence[str]]) -> str:
     lines = [f"| part | {' | '.join(COLUMNS)} |", f"|---|{'---:|' * len(COLUMNS)}"]
     for section in sections:
-        kinds = [_kind(row, name in tests_of_rows) for name, row in section.rows.items()]
-        counts = [len(kinds), *(kinds.count(column) for column in COLUMNS[1:])]
+        counts = [count for _, count in counted([section], tests_of_rows)]
         title = f"{section.title} (complete)" if section.complete else section.title
         lines.append(f"| {title} | {' | '.join(map(str, counts))} |")
+    sums = [str(count) for _, count in counted(sections, tests_of_rows)]
+    lines.append(f"| all | {' | '.join(sums)} |")
     return "\n".join([*lines, ""])
 
 

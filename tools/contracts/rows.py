@@ -7,8 +7,9 @@ A row is its wording, or a map with the wording and what became of it:
     S1-7: {what: "...", changed: "what we do instead, and why"}
     S1-8: {what: "...", dropped: "why nobody misses it"}
 
-``literals`` are the strings that a test of the row has to contain; without them those that stand
-in backticks in the wording. A section is ``complete`` once no row of it may be without an answer.
+``literals`` are the strings that the code of a test of the row has to contain; without them those
+that stand in backticks in the wording, and for a row that is changed none. A section is
+``complete`` once no row of it may be without an answer.
 """
 
 from __future__ import annotations
@@ -33,8 +34,10 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """What a test that shows the row has to contain."""
-        return tuple(_QUOTED.findall(self.what)) if self.literals is None else self.literals
+        """What the code of a test that shows the row has to contain."""
+        if self.literals is not None:
+            return self.literals
+        return () if self.changed or self.dropped else tuple(_QUOTED.findall(self.what))
 
 
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

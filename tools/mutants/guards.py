@@ -19,6 +19,11 @@ class Guard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     new: str
     tests: tuple[str, ...]
 
+    @property
+    def needs_api_server(self) -> bool:
+        """Whether one of its tests starts a control plane: minutes instead of seconds."""
+        return any(test.startswith("tests/controlplane/") for test in self.tests)
+
 
 class Misfit(Exception):
     """A guard that is not where the list says; the text is one line."""

@@ -137,7 +137,7 @@ def test_a_job_that_would_lose_by_it_is_left_alone(
     assert uids(of(here.pods(), "batch")) == uids([before])
 
 
-@pytest.mark.contract("S3-B11", "S3-B20")
+@pytest.mark.contract("S3-B11")
 def test_a_budget_that_allows_no_disruption_keeps_the_pods(here: Watcher) -> None:
     budget = {
         "metadata": {"name": "all"},

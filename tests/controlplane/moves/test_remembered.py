@@ -50,6 +50,7 @@ def here(product: Product, cp: ControlPlane, namespace: str, kwok_node: MakeNode
 
 
 @pytest.mark.contract("S3-B2", "S3-B12")
+@pytest.mark.contract("S3-12")
 def test_the_hour_of_a_budget_is_not_over_because_the_scheduler_was_started_again(
     here: Watcher, cp: ControlPlane, product: Product
 ) -> None:

@@ -46,6 +46,7 @@ def candidate(state: Cluster, newcomer: Pod) -> Relabel | None:
     return relabel.candidate(relabel.idle_nodes(state), newcomer)
 
 
+@pytest.mark.contract("S3-18")
 def test_all_gpus_of_an_idle_node_are_cut_for_the_profile() -> None:
     assert candidate(cluster(managed()), wants_2g()) == Relabel("n1", "all-2g.20gb")
     assert candidate(cluster(managed()), pod(mig={"1g.10gb.me": 1})) == Relabel(
@@ -85,6 +86,7 @@ NOT_TOUCHED = [
 ]
 
 
+@pytest.mark.contract("S3-18", "S3-B5", "S3-B18")
 @pytest.mark.parametrize("objects", NOT_TOUCHED)
 def test_other_nodes_are_left_as_they_are(objects: list[Any]) -> None:
     assert candidate(cluster(*objects), wants_2g()) is None
@@ -99,6 +101,7 @@ NOT_FOR = [
 ]
 
 
+@pytest.mark.contract("S3-B5")
 @pytest.mark.parametrize("newcomer", NOT_FOR)
 def test_nothing_is_cut_for_other_pods(newcomer: Pod) -> None:
     assert candidate(cluster(managed()), newcomer) is None
@@ -144,6 +147,7 @@ class Stage:
         return list(self.relabeling.tick())
 
 
+@pytest.mark.contract("S3-18")
 def test_only_after_half_a_minute_of_waiting() -> None:
     stage = Stage(managed())
     stage.tick(29)
@@ -180,6 +184,7 @@ def test_a_label_that_never_appears_frees_the_node_again() -> None:
     assert not isinstance(decide(stage.cluster, pod("b", gpus=1), ANYBODY), Rejection)
 
 
+@pytest.mark.contract("S3-B18")
 def test_one_node_at_a_time_and_none_again_for_ten_minutes() -> None:
     stage = Stage(managed("n1"), managed("n2"))
     for _ in range(60):

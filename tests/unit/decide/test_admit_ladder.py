@@ -28,7 +28,7 @@ LADDERS = [
 ]
 
 
-@pytest.mark.contract("S0-B9", "S0-26")
+@pytest.mark.contract("S0-B9", "S0-26", "S0-32")
 @pytest.mark.parametrize(("annotations", "of_namespace", "tier"), LADDERS)
 def test_the_ladder_is_the_pods_else_its_namespaces_else_the_configured_one(
     annotations: dict[str, str], of_namespace: str | None, tier: str

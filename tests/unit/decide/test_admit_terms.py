@@ -37,6 +37,7 @@ def quota(hard: dict[str, int], used: dict[str, int] | None = None) -> Quota:
 # --- on some nodes only ----------------------------------------------------------------------
 
 
+@pytest.mark.contract("S0-26")
 @pytest.mark.parametrize(
     ("ladder", "wishes", "granted"),
     [

@@ -137,6 +137,7 @@ SELECTED: list[Any] = [
 ]
 
 
+@pytest.mark.contract("S0-26", "S4-9")
 @pytest.mark.parametrize(("selector", "spec", "passes"), SELECTED)
 def test_selector_and_required_affinity(
     selector: dict[str, str], spec: dict[str, Any], passes: bool

@@ -340,6 +340,7 @@ def test_leftovers(asking: Pod, left: tuple[int, ...]) -> None:
     assert leftover.measure(asking, books) == left
 
 
+@pytest.mark.contract("S4-9")
 @pytest.mark.parametrize(
     ("at", "wishes", "dislike"),
     [

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from tools.contracts.check import problems, read_from
+from tools.contracts.check import problems
+from tools.contracts.code import TestCode
 from tools.contracts.collect import ROOT, CollectionFailed, collect, group_by_row
 from tools.contracts.page import render
 from tools.contracts.rows import Row, Section, read_sections
@@ -44,7 +46,7 @@ def shown() -> dict[str, list[str]]:
 
 def test_every_row_has_the_answer_that_its_part_asks_for(shown: dict[str, list[str]]) -> None:
     """Markers name rows; in a complete part each row is shown, literally, or said to be no more."""
-    assert problems(read_sections(), shown, read_from(ROOT)) == []
+    assert problems(read_sections(), shown, TestCode(ROOT)) == []
 
 
 def test_the_page_is_fresh(shown: dict[str, list[str]]) -> None:
@@ -55,15 +57,15 @@ def test_the_page_is_fresh(shown: dict[str, list[str]]) -> None:
 
 def test_every_row_of_the_seeds_is_there_once() -> None:
     expected = [
-        *(f"S0-{n}" for n in range(1, 32)),
+        *(f"S0-{n}" for n in range(1, 34)),
         *(f"S0-B{n}" for n in range(1, 13)),
-        *(f"S2-{n}" for n in range(1, 30)),
+        *(f"S2-{n}" for n in range(1, 35)),
         *(f"S2-B{n}" for n in range(1, 19)),
-        *(f"S3-{n}" for n in range(1, 24)),
+        *(f"S3-{n}" for n in range(1, 27)),
         *(f"S3-B{n}" for n in range(1, 22)),
-        *(f"S1-{n}" for n in range(1, 79)),
+        *(f"S1-{n}" for n in range(1, 87)),
         *(f"S1-B{n}" for n in range(1, 34)),
-        *(f"S4-{n}" for n in range(1, 27)),
+        *(f"S4-{n}" for n in range(1, 31)),
     ]
 
     assert [row for section in read_sections() for row in section.rows] == expected
@@ -96,7 +98,7 @@ ANSWERS = [
         "calls `a` and `c`",
         True,
         SHOWN,
-        ["S0-1: no test that shows it contains 'c'"],
+        ["S0-1: the code of no test that shows it contains 'c'"],
         id="a literal is missing",
     ),
     pytest.param("calls `c`", False, SHOWN, [], id="not complete, so not strict"),
@@ -112,6 +114,20 @@ ANSWERS = [
     ),
     pytest.param("calls `a`", False, {}, [], id="no answer yet"),
     pytest.param(Row("calls `c`", changed="calls `d`"), True, SHOWN, [], id="changed and shown"),
+    pytest.param(
+        Row("calls `c`", changed="calls `d`"),
+        False,
+        {},
+        ["S0-1: is changed, but no test shows what we do instead"],
+        id="changed and not shown",
+    ),
+    pytest.param(
+        Row("calls `c`", literals=("d",), changed="calls `d`"),
+        False,
+        SHOWN,
+        ["S0-1: the code of no test that shows it contains 'd'"],
+        id="changed, and a literal of what we do is missing",
+    ),
     pytest.param(Row("calls `c`", dropped="nobody asks"), True, {}, [], id="dropped"),
     pytest.param(
         Row("calls `a`", dropped="nobody asks"),
@@ -143,9 +159,78 @@ def test_what_is_an_answer_to_a_row(
 ) -> None:
     section = Section("T", {"S0-1": row}, complete)
 
-    assert (
-        problems([section], shown_by, lambda path: "a b" if path == "tests/t.py" else "") == wrong
-    )
+    codes = {"tests/t.py::x": "a b"}
+    assert problems([section], shown_by, lambda test: codes.get(test, "")) == wrong
+
+
+CONFTEST = """
+import pytest
+
+@pytest.fixture
+def served():
+    return "in-a-fixture"
+"""
+SHARED = """
+# in-a-comment-of-another-file
+WORDS = "in-another-file"
+OTHER = "not-used"
+"""
+CODED = '''
+import pytest
+from tests.shared import WORDS
+from tests import shared
+
+TABLE = [pytest.param("in-the-table", id="one")]
+
+def helped():
+    """in-a-docstring-of-a-helper"""
+    return "in-a-helper"
+
+@pytest.mark.parametrize("word", TABLE)
+def test_first(word, served):
+    """in-a-docstring"""
+    # in-a-comment
+    assert word == helped() + WORDS, "in-a-message"
+    assert "in-the-" "body" and b"in-bytes"
+
+class TestGroup:
+    word = "in-the-class"
+
+    def test_second(self): assert shared.OTHER == "in-the-second"
+
+    def test_third(self): assert self.word == "in-the-third"
+'''
+IN_CODE = [
+    pytest.param(
+        "test_first",
+        {
+            *("in-the-table", "in-a-helper", "in-another-file", "in-the-body", "in-bytes"),
+            "in-a-fixture",
+        },
+        id="a function with table, helper, fixture and import",
+    ),
+    pytest.param(
+        "TestGroup::test_second",
+        {"in-the-class", "in-the-second", "not-used"},
+        id="a method, without its neighbours",
+    ),
+]
+
+
+@pytest.mark.parametrize(("test", "found"), IN_CODE)
+def test_the_code_of_a_test_is_what_runs_and_not_what_is_written_beside_it(
+    tmp_path: Path, test: str, found: set[str]
+) -> None:
+    folder = tmp_path / "tests"
+    folder.mkdir()
+    (folder / "conftest.py").write_text(CONFTEST)
+    (folder / "shared.py").write_text(SHARED)
+    (folder / "test_example.py").write_text(CODED)
+
+    code = TestCode(tmp_path)(f"tests/test_example.py::{test}[one]")
+
+    words = set(re.findall(r"in-[a-z-]+|not-used", CONFTEST + SHARED + CODED)) | {"in-the-body"}
+    assert {word for word in words if word in code.split()} == found
 
 
 def test_the_page_tells_and_counts_what_is_shown_changed_dropped_and_open() -> None:
@@ -161,3 +246,4 @@ def test_the_page_tells_and_counts_what_is_shown_changed_dropped_and_open() -> N
     assert "| S0-1 | a\\|b | `t.py::x[a\\|b]`<br>`t.py::y` |\n| S0-2 | c | not yet |" in page
     assert "| S0-3 | d | changed: not d\\|e<br>`t.py::z` |\n| S0-4 | f | dropped: gone |" in page
     assert "| T | 4 | 1 | 1 | 1 | 1 |" in page
+    assert "| all | 4 | 1 | 1 | 1 | 1 |" in page

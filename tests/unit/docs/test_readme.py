@@ -92,7 +92,7 @@ def test_every_make_target_exists(target: str) -> None:
     assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
 
 
-@pytest.mark.contract("S2-B14", "S3-B18")
+@pytest.mark.contract("S2-B14")
 def test_the_rights_are_no_more_than_the_readme_admits() -> None:
     """No node is written, no Secret or ConfigMap read, no controller changed.
 

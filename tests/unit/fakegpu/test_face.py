@@ -193,6 +193,42 @@ def test_the_labels_of_a_node_with_whole_gpus() -> None:
     )
 
 
+@pytest.mark.contract("S1-5")
+@pytest.mark.parametrize(
+    ("product", "label"),
+    [
+        pytest.param("x" * 62 + "yz", "x" * 62 + "y", id="cut-to-63"),
+        pytest.param("x" * 62 + "-z", "x" * 62, id="no-dash-where-it-was-cut"),
+        pytest.param("(Tesla K80)", "Tesla-K80", id="only-the-characters-of-a-label"),
+    ],
+)
+def test_a_products_label_is_cut_to_what_the_value_of_a_label_may_be(
+    product: str, label: str
+) -> None:
+    pool = fake(f"gpuProduct: {product!r}, gpuMemory: 1024, gpuCount: 1")
+    found = labels(pool, is_kwok=True, is_numbered=False)
+
+    assert found["nvidia.com/gpu.product"] == label
+
+
+@pytest.mark.contract("S4-4", "S4-27")
+@pytest.mark.parametrize(
+    ("profile", "count", "wanted"),
+    [
+        pytest.param("a100", 8, ("a100", "40gb", "8"), id="gpu-node-1"),
+        pytest.param("v100", 4, ("v100", "16gb", "4"), id="gpu-node-2"),
+        pytest.param("t4", 2, ("t4", "16gb", "2"), id="gpu-node-3"),
+    ],
+)
+def test_the_three_nodes_of_the_lab_carry_its_three_labels(
+    profile: str, count: int, wanted: tuple[str, ...]
+) -> None:
+    pool = fake(f"gpus: [{{type: {profile}, count: {count}}}]")
+    found = labels(pool, is_kwok=False, is_numbered=False)
+
+    assert tuple(found[key] for key in ("gpu-type", "gpu-memory", "gpu-count")) == wanted
+
+
 @pytest.mark.contract("S1-4", "S1-63")
 def test_what_labels_say_of_instances_of_sharing_and_of_kwok() -> None:
     cut = labels(fake(f"{H200}, gpuCount: 4, {MEDIUM}"), is_kwok=True, is_numbered=True)

@@ -105,7 +105,7 @@ def test_pods_on_a_reserved_gpu_are_shown_as_files_and_go_with_it(tmp_path: Path
     found = shared(0.5)
     assert found.gpus[0].status.allocated_by.namespace == RESERVATIONS
     folder.write_pods(pod_files(found, RESERVATIONS, lambda low, _high: low, lambda _: 0))
-    metrics = tmp_path / "proc" / "pod" / "uid-a" / "metrics" / "gpu" / "0"
+    metrics = tmp_path / "proc/pod/uid-a/metrics/gpu/0"
     assert (metrics / "utilization.sm").read_text() == "10\n"
     assert (metrics / "memory.allocated").read_text() == f"{35840 * 2**20}\n"
     assert sorted(path.name for path in metrics.parents[2].parent.iterdir()) == ["uid-a", "uid-b"]

@@ -94,7 +94,6 @@ def test_a_product_without_mig_is_not_cut() -> None:
         read(config("{1g.10gb: 1}"), [None])
 
 
-@pytest.mark.contract("S3-18")
 @pytest.mark.parametrize(
     ("name", "wanted"),
     [
@@ -139,7 +138,7 @@ def test_instance_ids_are_the_drivers(memory: str, wanted: dict[str, int]) -> No
     assert {profile: number(profile) for profile in wanted} == wanted
 
 
-@pytest.mark.contract("S1-8", "S1-60")
+@pytest.mark.contract("S1-8", "S1-60", "S1-61")
 def test_pending_for_the_latency_then_success_with_the_mapping() -> None:
     wants = node(config("{0: 2g.20gb, 2: 2g.20gb, 4: 2g.20gb, 6: 1g.10gb}"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from pathlib import Path
 
 import pytest
@@ -175,6 +176,35 @@ def test_the_seeds_environment_goes_before_the_file(tmp_path: Path) -> None:
     assert not found.node_labels.enabled
     assert not found.leader_election.leader_elect
     assert load(None, {}) == Config()
+
+
+VARIABLES = [
+    ("FAKE_GPU_OPERATOR_NAMESPACE", "there", "topology.namespace", "there"),
+    ("TOPOLOGY_CM_NAME", "mine", "topology.name", "mine"),
+    ("TOPOLOGY_CM_NAMESPACE", "there", "topology.namespace", "there"),
+    ("RESOURCE_RESERVATION_NAMESPACE", "kept", "reservation_namespace", "kept"),
+    ("PROMETHEUS_URL", "http://p:1", "node.prometheus_url", "http://p:1"),
+    ("DISABLE_NODE_LABELING", "true", "node_labels.enabled", False),
+    ("NODE_RESOURCE_TOPOLOGY_ENABLED", "true", "node_resource_topology.enabled", True),
+    ("POD_RESOURCES_ENABLED", "true", "node.pod_resources_folder", "/var/lib/fake-gpu-operator"),
+    ("TOPOLOGY_MAX_EXPORT_INTERVAL", "3s", "node.export_interval_s", 3.0),
+    ("LEADER_ELECT", "false", "leader_election.leader_elect", False),
+    ("CDI_ROOT", "/cdi", "dra.cdi_folder", "/cdi"),
+    ("KUBELET_REGISTRAR_DIRECTORY_PATH", "/r", "dra.registrar_folder", "/r"),
+    ("KUBELET_PLUGINS_DIRECTORY_PATH", "/p", "dra.plugins_folder", "/p"),
+    ("HEALTHCHECK_PORT", "8082", "dra.health_port", 8082),
+]
+
+
+@pytest.mark.contract("S1-11")
+@pytest.mark.parametrize(("name", "value", "setting", "wanted"), VARIABLES)
+def test_each_variable_of_the_seed_sets_what_it_set_there(
+    name: str, value: str, setting: str, wanted: object
+) -> None:
+    get = operator.attrgetter(setting)
+
+    assert get(load(None, {})) != wanted
+    assert get(load(None, {name: value})) == wanted
 
 
 @pytest.mark.parametrize(

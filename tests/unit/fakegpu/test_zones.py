@@ -19,6 +19,7 @@ SETTINGS = Settings(namespace="gpu-operator", map_prefix="topology-", zones=True
 FOUR = "gpus: [{type: t4, count: 4}]"
 
 
+@pytest.mark.contract("S1-16")
 @pytest.mark.parametrize(
     ("numa", "gpus", "wanted"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import msgspec
@@ -11,8 +12,9 @@ import pytest
 from scheduler.model.fielduse import GONE, TABLE, Use, unclassified
 from scheduler.model.podfields import SpecFields, unsupported
 
+ROOT = Path(__file__).parents[3]
 SCHEMA: dict[str, dict[str, str]] = json.loads(
-    (Path(__file__).parents[2] / "golden" / "podspec_fields.json").read_text(encoding="utf-8")
+    (ROOT / "tests" / "golden" / "podspec_fields.json").read_text(encoding="utf-8")
 )
 
 
@@ -37,6 +39,37 @@ def test_no_row_is_about_a_field_that_does_not_exist() -> None:
     stale -= {(name, prop) for name, props in SCHEMA.items() for prop in props}
     assert stale == set(GONE)
     assert set(TABLE) <= set(SCHEMA)
+
+
+ROWS = [(name, prop) for name, rows in TABLE.items() for prop in rows if name in SCHEMA]
+SOURCES = "\n".join(
+    path.read_text(encoding="utf-8")
+    for folder in ("scheduler", "webhook")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+    if path.name != "fielduse.py"
+)
+
+
+def is_named(prop: str) -> bool:
+    """In code, as an attribute or as a key of JSON."""
+    attribute = re.sub(r"(?<=[a-z])([A-Z])", r"_\1", prop).lower()
+    return re.search(rf"\b{attribute}\b|\"{prop}\"", SOURCES) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "prop"), [row for row in ROWS if TABLE[row[0]][row[1]] is Use.USED]
+)
+def test_what_is_called_used_is_named_by_code(name: str, prop: str) -> None:
+    assert is_named(prop), f"{name}.{prop} is read nowhere"
+
+
+def test_what_is_called_unread_is_named_by_no_code_and_the_readme_says_so() -> None:
+    unread = [prop for name, prop in ROWS if TABLE[name][prop] is Use.UNREAD]
+
+    assert unread == ["preemptionPolicy"]
+    assert not any(is_named(prop) for prop in unread)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert all(f"`{prop}`" in readme for prop in unread)
 
 
 @pytest.mark.parametrize("source", sorted(SCHEMA["Volume"]))

@@ -88,7 +88,7 @@ FLAWED = [
 ]
 
 
-@pytest.mark.contract("S0-5", "S3-B5")
+@pytest.mark.contract("S0-5")
 @pytest.mark.parametrize(("form", "part"), FLAWED)
 def test_an_illegal_geometry_is_one_clear_line_and_counted_not_positioned(
     form: str, part: str

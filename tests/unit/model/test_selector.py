@@ -81,6 +81,7 @@ def test_the_effects_that_count_can_be_chosen() -> None:
     assert untolerated(taints, above, ("PreferNoSchedule",), compare_numbers=True) is None
 
 
+@pytest.mark.contract("S4-9")
 @pytest.mark.parametrize("row", rows(AFFINITY["nodesRows"], "terms"))
 def test_terms_match_the_nodes_they_really_match(row: dict[str, Any]) -> None:
     """Terms are ORed; an empty or unreadable one matches nothing and spoils nothing."""

@@ -29,7 +29,7 @@ TICKET = restoring(
 END = End(Result.EXPIRED, 1795770000.25, "not placed in time")
 
 
-@pytest.mark.contract("S3-11", "S3-13")
+@pytest.mark.contract("S3-13")
 def test_what_is_written_is_what_is_read() -> None:
     stored = msgspec.json.decode(migrule.encode(TICKET, "own"))
     stored["metadata"] |= {"uid": "u-t", "creationTimestamp": "2026-11-27T10:00:00Z"}

@@ -233,7 +233,7 @@ def test_a_move_ends_without_effect_and_the_owner_says_why(meanwhile: str, text:
     assert held(world, "next").gpu_requests == {"nvidia.com/mig-2g.20gb": 1}
 
 
-@pytest.mark.contract("S3-B11", "S3-B20")
+@pytest.mark.contract("S3-B11")
 def test_a_budget_that_closes_at_the_last_moment_is_kept() -> None:
     """The API server's own "no" ends the move, and the next try waits for its turn."""
     workload = Workload("web", allowed=1)

@@ -16,8 +16,9 @@ from scheduler.model.node import Node
 from scheduler.model.original import as_asked
 from scheduler.model.pod import Pod
 from scheduler.model.quota import Quota
+from scheduler.model.reason import Code
 from scheduler.state import event as ev
-from tests.builders import container, node, pod
+from tests.builders import cluster, codes, container, node, placed, pod
 from tests.movesworld import Workload, World
 
 #: The seed's direction: to a type that is as large or larger.
@@ -61,7 +62,7 @@ def test_a_pending_small_request_gets_the_next_larger_type_of_its_node() -> None
     assert (moved.node_name, moved.annotations[names.FALLBACK]) == ("node1", "1g.5gb->2g.10gb")
 
 
-@pytest.mark.contract("S3-23", "S3-20")
+@pytest.mark.contract("S3-1", "S3-23", "S3-20")
 def test_a_sized_up_pod_goes_back_when_its_own_type_is_free() -> None:
     world = World(*seed_nodes(), rules=UP)
     holders = [bare(world, "1g.5gb") for _ in range(2)]
@@ -116,6 +117,35 @@ def test_every_container_counts_and_one_without_mig_is_no_obstacle() -> None:
 
     assert asked is not None
     assert asked.gpu_requests == {"nvidia.com/mig-2g.20gb": 1, "nvidia.com/mig-1g.10gb": 1}
+
+
+@pytest.mark.contract("S3-B19")
+def test_the_containers_of_a_pod_are_never_split_over_nodes() -> None:
+    """Two slices are free, one on each node: for a pod of two containers that is not enough."""
+    one_each = {"nvidia.com/mig-2g.20gb": 1}
+    both = pod(containers=[container("a", requests=one_each), container("b", requests=one_each)])
+    apart = [node(name, mig={"2g.20gb": 1}) for name in ("n1", "n2")]
+
+    assert codes(cluster(*apart), both) == {Code.INSUFFICIENT}
+    assert placed(cluster(*apart, node("n3", mig={"2g.20gb": 2})), both).node_name == "n3"
+
+
+@pytest.mark.contract("S3-20")
+@pytest.mark.parametrize("first", ["important", "older"])
+def test_the_pod_of_higher_priority_is_taken_back_first_and_among_equals_the_older(
+    first: str,
+) -> None:
+    world = World(node("a", mig={"2g.20gb": 1, "1g.10gb": 4}))
+    holder = bare(world, "2g.20gb")
+    world.add(Workload("older", 2))
+    world.pass_time(MINUTE_S)
+    world.add(Workload("important", 2, priority=1 if first == "important" else 0))
+    world.pass_time(2 * MINUTE_S)
+
+    world.remove(holder.uid)
+    world.pass_time(5)
+
+    assert [name for name in ("important", "older") if "2g.20gb" in world.tiers(name)] == [first]
 
 
 @pytest.mark.parametrize(
@@ -183,14 +213,16 @@ def test_nobody_is_moved_for_a_place_where_he_cannot_go(looks: Mapping[str, Any]
 
 
 @pytest.mark.contract("S3-B15")
-@pytest.mark.parametrize("how", ["completion", "new-node", "new-geometry"])
+@pytest.mark.parametrize("how", ["completion", "completion-seen", "new-node", "new-geometry"])
 def test_capacity_is_noticed_however_it_came(how: str) -> None:
     world = World(node("a", mig={"2g.20gb": 1, "1g.10gb": 3}))
     holder = bare(world, "2g.20gb")
     world.add(Workload("web", 2))
     world.pass_time(2 * MINUTE_S)
 
-    if how == "completion":  # it leaves the watch's selector while its object stays
+    if how == "completion":  # it leaves the watch's selector, which is told as a deletion
+        world.deliver(ev.PodVanished(holder.uid))
+    if how == "completion-seen":
         world.deliver(ev.PodSeen(msgspec.structs.replace(holder, phase="Succeeded")))
     if how == "new-node":
         world.nodes["b"] = node("b", mig={"2g.20gb": 1})
@@ -271,7 +303,7 @@ def test_a_dry_run_and_a_label_patch_use_no_ticket_up() -> None:
     assert world.tiers("web") == ["1g.10gb", "2g.20gb"]
 
 
-@pytest.mark.contract("S3-B7")
+@pytest.mark.contract("S3-11", "S3-B7")
 def test_a_ticket_is_for_pods_of_its_owner_and_template_only() -> None:
     world, _ = without_newcomers()
     assert len(world.open) == 1

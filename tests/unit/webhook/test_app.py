@@ -53,6 +53,21 @@ async def test_a_review_over_tls_is_answered_and_the_seeds_lines_are_logged(fold
     ]
 
 
+@pytest.mark.contract("S2-13", "S3-26")
+@pytest.mark.parametrize(
+    "path", ["/", "/mutate/", "/mutate/other", "/mutat", "/mutate--v1-pod", "/validate"]
+)
+async def test_a_review_that_is_sent_to_another_path_is_answered_with_404(
+    folder: Path, path: str
+) -> None:
+    async with (
+        serving(folder) as (_, session),
+        session.post(path, data=body(object=MAPPED), headers=JSON) as answer,
+    ):
+        assert answer.status == 404
+        assert "response" not in await answer.text()
+
+
 @pytest.mark.contract("S2-B3")
 async def test_clients_that_say_nothing_hold_up_nobody(folder: Path) -> None:
     """Neither before, nor in the middle of a handshake, nor in the middle of a request."""

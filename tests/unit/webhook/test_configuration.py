@@ -43,7 +43,7 @@ def test_the_seeds_names_are_kept() -> None:
     assert urls == [f"https://127.0.0.1:8443{path}" for path in PATHS]
 
 
-@pytest.mark.contract("S2-B4", "S2-B18")
+@pytest.mark.contract("S2-16", "S2-B4", "S2-B18", "S3-6")
 @pytest.mark.parametrize("scope", ["ours", "all"])
 def test_no_entry_can_hold_up_the_system_or_ourselves(scope: str) -> None:
     """kube-system and our namespace by the label that every namespace has; Ignore; two seconds."""

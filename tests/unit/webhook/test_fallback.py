@@ -163,6 +163,7 @@ def test_two_tiers_that_become_one_are_added() -> None:
     assert resources(result)["requests"] == {MIG_1G: "7"}
 
 
+@pytest.mark.contract("S0-25")
 def test_a_whole_gpu_is_called_gpu_in_the_record() -> None:
     """The seed's grammar for the last rung."""
     result = patched(pod(container(limits=ONE)), answer(rewrites=[rewrite(MIG_2G, names.GPU)]))

@@ -21,7 +21,6 @@ def node(status: str, *taints: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.contract("S0-B12")
 @pytest.mark.parametrize(
     ("seen", "expected"),
     [

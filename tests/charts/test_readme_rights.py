@@ -1,0 +1,34 @@
+"""What README.md says of the rights is what the default release asks for."""
+
+from __future__ import annotations
+
+import yaml
+
+from tests.charts.rendering import objects
+from tools.charts.copies import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+ROLES = ("ClusterRole", "Role")
+
+
+def test_beside_those_of_cluster_there_are_the_roles_that_the_readme_names_and_no_others() -> None:
+    """Their content is compared with cluster/ in test_one_truth.py; here is the rest."""
+    files = [ROOT / "cluster" / name for name in ("rbac.yaml", "rbac-moves.yaml")]
+    known = {
+        (each["kind"], each["metadata"]["name"])
+        for file in files
+        for each in yaml.safe_load_all(file.read_text(encoding="utf-8"))
+        if each["kind"] in ROLES
+    }
+    more = [
+        each
+        for each in objects()
+        if each["kind"] in ROLES and (each["kind"], each["metadata"]["name"]) not in known
+    ]
+
+    assert {each["metadata"]["name"] for each in more} == {"gpu-scheduler-certificates"}
+    assert "`gpu-scheduler-certificates`: `get` and `patch`" in README
+    for each in more:
+        for rule in each["rules"]:
+            assert rule["verbs"] in (["get", "patch"], ["get"])
+            assert len(rule["resourceNames"]) == 1
