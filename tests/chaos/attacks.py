@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from scheduler.model import names
-from tests.chaos.scene import CAPACITY, DYNAMIC, EVIL, KEEP_OUT, Scene
+from tests.chaos.scene import CAPACITY, DYNAMIC, EVIL, Scene
 from tests.controlplane import hostile
 from tests.controlplane.hostile import GPU, SMALL
 from tests.controlplane.workloads import Json, pod
@@ -79,8 +79,9 @@ def _tier_nodes(scene: Scene, rng: random.Random, name: str) -> Undo:
 
 
 def _original(scene: Scene, rng: random.Random, name: str) -> Undo:
-    build = rng.choice((hostile.nested_original, hostile.huge_original))
-    return _created(scene, build(name))
+    if rng.random() < 0.5:
+        return _created(scene, hostile.nested_original(name))
+    return _created(scene, hostile.huge_original(name, tolerations=hostile.TOLERATES))
 
 
 def _odd_annotations(scene: Scene, rng: random.Random, name: str) -> Undo:
@@ -145,9 +146,10 @@ def _forged_binding(scene: Scene, rng: random.Random, name: str) -> Undo:
 
 def _dynamic_slices(scene: Scene, rng: random.Random, name: str) -> Undo:
     there = {"kubernetes.io/hostname": DYNAMIC}
-    passes = [{"key": KEEP_OUT, "operator": "Exists"}]
     limits = {SMALL: "2000", hostile.BIG: "1000"}
-    return _created(scene, pod(name, limits=limits, nodeSelector=there, tolerations=passes))
+    return _created(
+        scene, pod(name, limits=limits, nodeSelector=there, tolerations=hostile.TOLERATES)
+    )
 
 
 # --- nodes ---------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import Final
 
 from gpuctl.product import ACCOUNT, MANIFESTS, ROOT, Product
 from scheduler.model import names
+from tests.controlplane import hostile
 from tests.controlplane.balancer import Balancer
 from tests.controlplane.proxy import Proxy
 from tests.controlplane.replicas import Replicas
@@ -27,7 +28,6 @@ EVIL: Final = ("evil0", "evil1")
 #: Nodes without an NVIDIA device plugin, on which maps alone give GPUs, with their devices.
 MAPPED: Final = {"plain0": 12, "plain1": 12}
 DYNAMIC: Final = "dynamic0"
-KEEP_OUT: Final = "gpu-scheduler.io/chaos"
 #: What a node has of each profile, for the oracle. Hostile nodes may say anything.
 CAPACITY: Final = {
     **{f"counted{n}": {"gpu": 8} for n in range(3)},
@@ -102,19 +102,11 @@ def users(plane: ControlPlane) -> tuple[Tenant, Tenant, Tenant]:
 def nodes() -> list[FakeNode]:
     """More of everything than the honest pods hold at any time."""
     numbered = {names.NUMBERED: "numbered"}
-    dynamic = {
-        names.MIG_DYNAMIC: "true",
-        names.GPU_PRODUCT: "NVIDIA-A100-SXM4-80GB",
-        names.GPU_MEMORY: "81920",
-        names.GPU_COUNT: "8",
-    }
-    # No operator cuts here: the node is there to be searched, by pods that tolerate its taint.
-    taint = {"key": KEEP_OUT, "effect": "NoSchedule"}
     return [
         *(FakeNode(name=f"counted{n}", gpus=8) for n in range(3)),
         FakeNode(name="numbered0", gpus=8, labels=numbered),
         *(FakeNode(name=f"mig{n}", mig={"2g.20gb": 10, "1g.10gb": 14}) for n in range(2)),
         *(FakeNode(name=name) for name in MAPPED),
         *(FakeNode(name=name, gpus=4) for name in EVIL),
-        FakeNode(name=DYNAMIC, labels=dynamic, taints=[taint]),
+        hostile.cut_to_order(DYNAMIC),
     ]

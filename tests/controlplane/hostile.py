@@ -7,10 +7,11 @@ was a fault once, and a long run a smaller one.
 from __future__ import annotations
 
 import json
-from typing import Final
+from typing import Any, Final
 
 from scheduler.model import names
 from tests.controlplane.workloads import Json, controlled, pod
+from tools.controlplane import FakeNode
 
 BIG: Final = "nvidia.com/mig-2g.20gb"
 SMALL: Final = "nvidia.com/mig-1g.10gb"
@@ -18,8 +19,23 @@ GPU: Final = "nvidia.com/gpu"
 ELSEWHERE: Final = "another-scheduler"
 #: More digits than Python's int() reads.
 DIGITS: Final = "9" * 5000
+#: The taint of a node for hostile pods alone, and what such a pod says.
+KEEP_OUT: Final = "example.com/hostile"
+TOLERATES: Final = [{"key": KEEP_OUT, "operator": "Exists"}]
 #: The largest quantity that the API server stores as it is.
 MOST: Final = 2**63 - 1
+
+
+def cut_to_order(name: str) -> FakeNode:
+    """A node whose GPUs are cut to order, by no operator; only pods that tolerate it come there."""
+    labels = {
+        names.MIG_DYNAMIC: "true",
+        names.GPU_PRODUCT: "NVIDIA-A100-SXM4-80GB",
+        names.GPU_MEMORY: "81920",
+        names.GPU_COUNT: "8",
+    }
+    taint = {"key": KEEP_OUT, "effect": "NoSchedule"}
+    return FakeNode(name=name, labels=labels, taints=[taint])
 
 
 def mig_count(name: str, count: int) -> Json:
@@ -51,15 +67,18 @@ def nested_original(name: str, depth: int = 5000) -> Json:
     return _with_original(name, "[" * depth + "]" * depth)
 
 
-def huge_original(name: str) -> Json:
+def huge_original(name: str, **spec: Any) -> Json:
     """A Deployment on a small slice; its original asked for more slices than there are."""
-    return _with_original(name, json.dumps(str(MOST)))
+    return _with_original(name, json.dumps(str(MOST)), **spec)
 
 
-def _with_original(name: str, count: str) -> Json:
+def _with_original(name: str, count: str, **spec: Any) -> Json:
     text = f'{{"app":{{"limits":{{"{BIG}":{count}}}}}}}'
     annotations = {names.FALLBACK: "2g.20gb->1g.10gb", names.ORIGINAL: text}
-    return controlled("Deployment", name, replicas=1, annotations=annotations, limits={SMALL: "1"})
+    limits = {SMALL: "1"}
+    return controlled(
+        "Deployment", name, replicas=1, annotations=annotations, limits=limits, **spec
+    )
 
 
 def local_devices(name: str, count: int, node: str) -> Json:

@@ -165,7 +165,8 @@ def nested_original(cp: ControlPlane, alice: Tenant, product: Product) -> None:
 
 
 def huge_original(cp: ControlPlane, alice: Tenant, product: Product) -> None:
-    alice.create(hostile.huge_original("huge"))
+    """It is compared with nodes that are cut to order."""
+    alice.create(hostile.huge_original("huge", tolerations=hostile.TOLERATES))
     alice.wait_answered("huge-", product)
 
 
@@ -186,10 +187,13 @@ def test_pods_of_other_tenants_are_still_moved_beside_annotations_that_cannot_be
     attack: Callable[[ControlPlane, Tenant, Product], None],
 ) -> None:
     """The scheduler that has just started looks at all of them, and restores the honest one."""
-    kwok_node("cut", mig={"2g.20gb": 1, "1g.10gb": 3})
+    kwok_node("cut", mig={"2g.20gb": 1, "1g.10gb": 4})
+    for_hostile_pods = hostile.cut_to_order("to-order")
+    kwok_node("to-order", labels=for_hostile_pods.labels, taints=for_hostile_pods.taints)
     bob.wait_served(pod("holder", limits={BIG: "1"}), product)
     attack(cp, alice, product)
-    degraded(bob, controlled("Deployment", "web", replicas=1, limits={BIG: "1"}), 1)
+    # Two of them: the only pod of a Deployment is not moved unless it says so.
+    degraded(bob, controlled("Deployment", "web", replicas=2, limits={BIG: "1"}), 2)
 
     restart(product, "scheduler")
     bob.client.delete(bob.path("Pod", "holder"), {"gracePeriodSeconds": 0})
