@@ -133,12 +133,12 @@ class Forward(_Part, frozen=True):
 
 class Certificates(_Part, frozen=True):
     """What the scheduler keeps by itself in ``secret`` (see keeper.py) and lays in ``directory``:
-    without ``names`` only a token; ``registration`` is the webhook's, which must trust it."""
+    without ``names`` only a token; ``authority`` is the Secret of who signs."""
 
     secret: str = ""
     directory: str = ""
     names: tuple[str, ...] = ()
-    registration: str = ""
+    authority: str = ""
     days: Annotated[int, msgspec.Meta(ge=1, le=3650)] = 90
 
 
@@ -217,6 +217,8 @@ def parse(content: bytes) -> Config:
     except LadderError as error:
         raise ConfigError(f"$.fallback.ladders: {error}") from error
     _check_forward(config.forward)
+    if config.certificates.names and not config.certificates.authority:
+        raise ConfigError("$.certificates.authority: names the Secret of who signs for names")
     election = config.leader_election
     if not election.lease_duration_s > election.renew_deadline_s > election.retry_period_s > 0:
         raise ConfigError(

@@ -1,16 +1,19 @@
 """Keeps the pod's serving certificate and the replicas' token, without cert-manager or a person.
 
-    Secret (empty in the chart) <── filled, renewed at 2/3 of its life ── any replica
+    Secret of the authority (made once, by who installs the chart) ── only read ──┐
+    Secret of the pod <── leaf, renewed at 2/3 of its life <── any replica <──────┘
        │ ca.crt tls.crt tls.key token
-       ├──> files in memory, for the webhook and the leader's door beside us
-       └──> caBundle of our MutatingWebhookConfiguration
+       └──> files in memory, for the webhook and the leader's door beside us
+
+The API server trusts the authority by the registration's caBundle, which the chart renders together
+with the authority. So no right on the registration is needed, and none is given.
 
 Every look starts from what is there, so a crash anywhere is repaired by the next one. Two replicas
 that renew at once are told apart by the Secret's resourceVersion; the loser takes the winner's.
-The authority of the former certificate stays trusted as long as it is valid, so reviews go on
-while replicas change over.
+The authority of the former certificate stays in ca.crt as long as it is valid, so replicas go on
+speaking with each other while they change over.
 
-Must never: log a key, or touch another Secret or registration than the configured two.
+Must never: log a key, write the authority, or touch another Secret than the configured two.
 """
 
 from __future__ import annotations
@@ -32,17 +35,17 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from scheduler.config import Certificates
-from scheduler.issue import make_certificates
-from scheduler.watch.client import JSON_PATCH, MERGE_PATCH, ApiError, Client, Unreachable
+from scheduler.issue import Authority, NotAnAuthority, issue, read_authority
+from scheduler.watch.client import MERGE_PATCH, ApiError, Client, Unreachable
 
-LOOK_S: Final = 60.0
+#: An authority that was replaced is taken over within this time; until then reviews fail.
+LOOK_S: Final = 15.0
 RETRY_S: Final = 2.0
 FAILED_S: Final = 10.0
 CONFLICT: Final = 409
-NOT_FOUND: Final = 404
 AUTHORITIES_MAX: Final = 2
 PARTS: Final = {"ca.crt": "ca", "tls.crt": "certificate", "tls.key": "key", "token": "token"}
-_REGISTRATIONS: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+AUTHORITY_PARTS: Final = ("ca.crt", "ca.key")
 
 log = structlog.get_logger("keeper")
 
@@ -56,32 +59,37 @@ class Kept(msgspec.Struct, frozen=True):
     token: bytes = b""
 
 
-def renewed(kept: Kept, wanted: Certificates, now: datetime) -> tuple[Kept, str]:
-    """What should be kept from now on, and why it differs; without a reason all is well."""
+def renewed(
+    kept: Kept, authority: Authority | None, wanted: Certificates, now: datetime
+) -> tuple[Kept, str]:
+    """What should be kept from now on, and why it differs; without a reason all is well.
+
+    Without an authority only the token is kept.
+    """
     reasons = []
     if not kept.token:
         kept = msgspec.structs.replace(kept, token=secrets.token_urlsafe(32).encode())
         reasons.append("there was no token")
-    fault = _fault(kept, wanted, now) if wanted.names else ""
-    if fault:
-        made = make_certificates(wanted.names, [], wanted.days, now=now)
-        ca = b"".join([made.ca_pem, *_trusted(kept.ca, now)][:AUTHORITIES_MAX])
+    fault = _fault(kept, authority, wanted, now) if authority else ""
+    if authority and fault:
+        made = issue(authority, wanted.names, [], wanted.days, now=now)
+        former = [one for one in _trusted(kept.ca, now) if one != made.ca_pem]
+        ca = b"".join([made.ca_pem, *former][:AUTHORITIES_MAX])
         kept = Kept(ca=ca, certificate=made.cert_pem, key=made.key_pem, token=kept.token)
         reasons.append(fault)
     return kept, ", ".join(reasons)
 
 
-def _fault(kept: Kept, wanted: Certificates, now: datetime) -> str:
+def _fault(kept: Kept, authority: Authority, wanted: Certificates, now: datetime) -> str:
     """Why a new certificate is due, or nothing."""
     try:
         mine = x509.load_pem_x509_certificate(kept.certificate)
-        authority = x509.load_pem_x509_certificates(kept.ca)[0]
-        mine.verify_directly_issued_by(authority)
+        told = x509.load_pem_x509_certificates(kept.ca)[0]
         found = mine.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except (ValueError, TypeError, IndexError, x509.ExtensionNotFound):
+    except (ValueError, IndexError, x509.ExtensionNotFound):
         return "there was no certificate"
-    except InvalidSignature:
-        return "it is not of its authority"
+    if told != authority.certificate or not _is_issued_by(mine, authority):
+        return "it is not of the authority"
     if set(found.get_values_for_type(x509.DNSName)) != set(wanted.names):
         return "it is of other names"
     if not kept.key:
@@ -89,6 +97,14 @@ def _fault(kept: Kept, wanted: Certificates, now: datetime) -> str:
     begin, end = mine.not_valid_before_utc, mine.not_valid_after_utc
     due = begin + (end - begin) * 2 / 3
     return f"two thirds of its life were over at {due.isoformat()}" if now >= due else ""
+
+
+def _is_issued_by(mine: x509.Certificate, authority: Authority) -> bool:
+    try:
+        mine.verify_directly_issued_by(authority.certificate)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
 
 
 def _trusted(bundle: bytes, now: datetime) -> list[bytes]:
@@ -101,27 +117,39 @@ def _trusted(bundle: bytes, now: datetime) -> list[bytes]:
 
 
 class Keeper:
-    """One look at a time: Secret, files, registration."""
+    """One look at a time: authority, Secret, files."""
 
     def __init__(
         self, client: Client, wanted: Certificates, namespace: str, now: Callable[[], datetime]
     ) -> None:
         self._client = client
         self._wanted = wanted
-        self._path = f"/api/v1/namespaces/{namespace}/secrets/{wanted.secret}"
+        folder = f"/api/v1/namespaces/{namespace}/secrets"
+        self._path = f"{folder}/{wanted.secret}"
+        self._authority_path = f"{folder}/{wanted.authority}"
         self._now = now
 
     async def ensure(self) -> None:
-        """Make everything as it should be; ApiError or Unreachable when that failed half way."""
+        """Make everything as it should be; ApiError, Unreachable or NotAnAuthority if it failed."""
         secret = msgspec.json.decode(await self._client.request("GET", self._path))
         kept = _read(secret)
-        fresh, reason = renewed(kept, self._wanted, self._now())
+        authority = await self._authority() if self._wanted.names else None
+        fresh, reason = renewed(kept, authority, self._wanted, self._now())
         if reason:
-            # Trusted before it is used: the other way round reviews would fail for a moment.
-            await self._register(fresh, must_exist=False)
             kept = await self._store(fresh, secret["metadata"]["resourceVersion"], reason)
         write_files(Path(self._wanted.directory), kept)
-        await self._register(kept)
+
+    async def _authority(self) -> Authority:
+        secret = msgspec.json.decode(await self._client.request("GET", self._authority_path))
+        data = secret.get("data") or {}
+        try:
+            found = read_authority(*(base64.b64decode(data[name]) for name in AUTHORITY_PARTS))
+        except (LookupError, ValueError) as error:
+            raise NotAnAuthority(f"Secret {self._wanted.authority}: {error}") from error
+        end = found.certificate.not_valid_after_utc
+        if end <= self._now():
+            raise NotAnAuthority(f"Secret {self._wanted.authority}: it expired at {end}")
+        return found
 
     async def run(self) -> None:
         """Look again and again, until cancelled; a failure is retried sooner."""
@@ -144,7 +172,7 @@ class Keeper:
         """One look; a failure is a log line."""
         try:
             await self.ensure()
-        except (ApiError, Unreachable) as error:
+        except (ApiError, Unreachable, NotAnAuthority) as error:
             log.warning("the certificate could not be looked after", problem=str(error))
             return False
         return True
@@ -162,28 +190,6 @@ class Keeper:
             return _read(msgspec.json.decode(await self._client.request("GET", self._path)))
         log.info("the pod's Secret was renewed", secret=self._wanted.secret, reason=reason)
         return fresh
-
-    async def _register(self, kept: Kept, *, must_exist: bool = True) -> None:
-        """Let the API server trust us; only an entry that says otherwise is written."""
-        if not self._wanted.registration or not self._wanted.names:
-            return
-        path = f"{_REGISTRATIONS}/{self._wanted.registration}"
-        try:
-            webhooks = msgspec.json.decode(await self._client.request("GET", path))["webhooks"]
-        except ApiError as error:
-            if error.status == NOT_FOUND and not must_exist:
-                return
-            raise
-        bundle = _base64(kept.ca)
-        patch: list[dict[str, Any]] = []
-        for number, entry in enumerate(webhooks):
-            if entry["clientConfig"].get("caBundle") != bundle:
-                at = f"/webhooks/{number}"
-                patch.append({"op": "test", "path": f"{at}/name", "value": entry["name"]})
-                patch.append({"op": "add", "path": f"{at}/clientConfig/caBundle", "value": bundle})
-        if patch:
-            body = msgspec.json.encode(patch)
-            await self._client.request("PATCH", path, body, content_type=JSON_PATCH)
 
 
 @contextlib.asynccontextmanager

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 
 import pytest
 
 from scheduler import config as configuration
+from scheduler.issue import read_authority
 from tests.charts.rendering import (
     CHECK,
     FAKE,
@@ -106,16 +108,48 @@ def test_the_schedulers_name_reaches_everything_that_asks_for_it() -> None:
 @pytest.mark.contract("S2-B5")
 def test_the_default_installation_makes_its_certificate_by_itself() -> None:
     found = objects()
-    config = config_of(found)
-    secret = one(found, "Secret")
-    assert secret["metadata"]["name"] == config.certificates.secret == "gpu-scheduler-webhook-tls"
+    kept = config_of(found).certificates
+    secret = one(found, "Secret", "gpu-scheduler-webhook-tls")
+    assert kept.secret == secret["metadata"]["name"]
     assert "data" not in secret, "what the scheduler wrote is nobody else's to change"
     role = one(found, "Role", "gpu-scheduler-certificates")
-    assert role["rules"][0]["resourceNames"] == [config.certificates.secret]
+    assert [(rule["resourceNames"], rule["verbs"]) for rule in role["rules"]] == [
+        ([kept.secret], ["get", "patch"]),
+        ([kept.authority], ["get"]),
+    ]
+    authority = one(found, "Secret", kept.authority)["data"]
+    read_authority(*(base64.b64decode(authority[name]) for name in ("ca.crt", "ca.key")))
     entries = one(found, "MutatingWebhookConfiguration")["webhooks"]
-    assert all("caBundle" not in entry["clientConfig"] for entry in entries)
+    assert {entry["clientConfig"]["caBundle"] for entry in entries} == {authority["ca.crt"]}
     volumes = one(found, "Deployment")["spec"]["template"]["spec"]["volumes"]
     assert all("secret" not in volume for volume in volumes), "nothing that a start waits for"
+
+
+@pytest.mark.parametrize("variant", ["default", "cert-manager", "ca-bundle", "seed-000"])
+def test_no_account_has_a_right_on_a_registration(variant: str) -> None:
+    """Who may patch one reads every Secret as it is written, and becomes cluster-admin."""
+    found = objects(SCHEDULER, *([] if variant == "default" else preset(variant)))
+    rules = [rule for each in found for rule in each.get("rules") or () if "verbs" in rule]
+    assert rules
+    assert not [rule for rule in rules if "admissionregistration.k8s.io" in rule["apiGroups"]]
+
+
+@pytest.mark.parametrize("variant", ["default", "cert-manager", "ca-bundle"])
+def test_the_container_on_the_network_writes_nothing_but_the_socket(variant: str) -> None:
+    """The replicas' token and the keys are in a volume that only the scheduler can write."""
+    found = objects(SCHEDULER, *([] if variant == "default" else preset(variant)))
+    inside = containers(one(found, "Deployment"))
+    written = {
+        name: {m["mountPath"] for m in inside[name]["volumeMounts"] if not m.get("readOnly")}
+        for name in inside
+    }
+    config = config_of(found)
+    assert written == {
+        "scheduler": {"/run/gpu-scheduler", config.certificates.directory},
+        "webhook": {"/run/gpu-scheduler"},
+    }
+    places = (config.forward.token_file, config.certificates.directory)
+    assert not any(place.startswith("/run/gpu-scheduler") for place in places)
 
 
 def test_cert_manager_makes_a_certificate_of_the_services_names_and_writes_the_ca() -> None:
@@ -144,7 +178,7 @@ def test_the_seeds_flow_mounts_the_secret_of_its_script_and_registers_its_bundle
     assert config.certificates.names == (), "only the replicas' token is ours to make"
     assert one(found, "Secret")["metadata"]["name"] == "gpu-scheduler-replicas"
     cluster_roles = [each["metadata"]["name"] for each in found if each["kind"] == "ClusterRole"]
-    assert cluster_roles == ["gpu-scheduler"], "no right to change the registration"
+    assert sorted(cluster_roles) == ["gpu-scheduler", "gpu-scheduler-moves"]
 
 
 def test_openshift_chooses_users_itself() -> None:

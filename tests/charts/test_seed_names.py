@@ -178,7 +178,7 @@ def test_the_seed_000_preset_has_that_seeds_names() -> None:
     assert fallback["failurePolicy"] == "Ignore"
     keys = [each["key"] for each in fallback["namespaceSelector"]["matchExpressions"]]
     assert keys == ["kubernetes.io/metadata.name", "gpu-webhook"], "scope all: no opt-in label"
-    assert one(found, "Secret")["metadata"]["name"] == "gpu-webhook-certs"
+    assert one(found, "Secret", "gpu-webhook-certs")
     one(found, "ServiceAccount", "gpu-webhook")
     one(found, "ClusterRole", "gpu-webhook")
 

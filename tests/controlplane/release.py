@@ -7,14 +7,18 @@ loopback interface for the Service, and ``localhost`` among the certificate's na
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
 from gpuctl.product import LEASE, START_S, Product, merged
+from scheduler.issue import make_certificates
+from scheduler.keeper import PARTS, Kept, write_files
 from tools.charts.copies import SCHEDULER
 from tools.charts.helm import HELMS, helm
 from tools.controlplane import ControlPlane, wait_until
@@ -80,12 +84,33 @@ class Release:
             "webhook": {"socket": str(self.socket)},
             "leaderElection": LEASE,
         }
-        if "certificates" in told:
+        if "registration" in told.get("certificates", {}):
+            del told["certificates"]
+            self._certificate_of_the_former_scheduler()
+        elif "certificates" in told:
             names = [*told["certificates"]["names"], "localhost"]
             places["certificates"] = {"directory": str(self.certs), "names": names}
         del told["healthAddress"]
         self._product = Product(self.plane, self._directory, config=merged(told, places))
         self._product.start_scheduler()
+
+    def _certificate_of_the_former_scheduler(self) -> None:
+        """Before decision 0025 the scheduler founded each certificate's authority and registered
+        it. That program is gone; what it left behind is laid here."""
+        made = make_certificates(["localhost"], [], 1, now=datetime.now(UTC))
+        kept = Kept(ca=made.ca_pem, certificate=made.cert_pem, key=made.key_pem, token=b"token")
+        write_files(self.certs, kept)
+        data = {
+            name: base64.b64encode(getattr(kept, part)).decode() for name, part in PARTS.items()
+        }
+        self.plane.client.patch(SECRET, {"data": data})
+        patch = [
+            {"op": "add", "path": f"/webhooks/{number}/clientConfig/caBundle", "value": bundle}
+            for bundle in [data["ca.crt"]]
+            for number, _ in enumerate(self.registration()["webhooks"])
+        ]
+        words = ["mutatingwebhookconfiguration", "gpu-scheduler-webhook", "--type=json"]
+        self.plane.kubectl("patch", *words, f"--patch={json.dumps(patch)}")
 
     def stop_scheduler(self) -> None:
         """End it as the kubelet would."""

@@ -8,15 +8,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
 
 from scheduler.config import Certificates
-from scheduler.keeper import PARTS, Keeper, Kept, renewed
+from scheduler.issue import Authority, make_authority
+from scheduler.keeper import PARTS, Keeper, Kept, renewed, write_files
 from scheduler.watch.client import Client
 from tests.http.fakeapi import FakeApi, failure, name_of, reply
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 SECRET = "/api/v1/namespaces/ours/secrets/pair"
-REGISTRATION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/ours"
+AUTHORITY_SECRET = "/api/v1/namespaces/ours/secrets/authority"
+AUTHORITY = make_authority(3650, now=NOW)
+OTHER = make_authority(3650, now=NOW)
 
 
 def secret_of(kept: Kept) -> dict[str, Any]:
@@ -32,13 +42,12 @@ def secret_of(kept: Kept) -> dict[str, Any]:
     }
 
 
-def registration(*bundles: bytes) -> dict[str, Any]:
-    """A registration whose entries trust these authorities."""
-    entries = [
-        {"name": f"entry-{n}", "clientConfig": {"caBundle": base64.b64encode(one).decode()}}
-        for n, one in enumerate(bundles)
-    ]
-    return {"webhooks": entries}
+def authority_of(authority: Authority) -> dict[str, Any]:
+    """The Secret that the chart makes."""
+    key = authority.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    parts = {"ca.crt": authority.certificate.public_bytes(Encoding.PEM), "ca.key": key}
+    data = {name: base64.b64encode(part).decode() for name, part in parts.items()}
+    return {"metadata": {"name": "authority"}, "data": data}
 
 
 @pytest.fixture
@@ -50,21 +59,21 @@ def keeper(client: Client, tmp_path: Path) -> Keeper:
 def wanted(directory: Path) -> Certificates:
     """A configuration that keeps everything."""
     where = str(directory / "certs")
-    return Certificates(secret="pair", directory=where, names=("a.svc",), registration="ours")
+    return Certificates(secret="pair", directory=where, names=("a.svc",), authority="authority")
 
 
-async def test_an_authority_is_trusted_before_its_certificate_is_used(
+async def test_an_empty_secret_is_filled_by_the_authority_and_nothing_else_is_written(
     api: FakeApi, keeper: Keeper, tmp_path: Path
 ) -> None:
     api.script(f"GET {SECRET}", reply(secret_of(Kept())))
+    api.script(f"GET {AUTHORITY_SECRET}", reply(authority_of(AUTHORITY)))
     api.script(f"PATCH {SECRET}", reply({}))
-    api.script(f"GET {REGISTRATION}", reply(registration(b"old")))
-    api.script(f"PATCH {REGISTRATION}", reply({}))
     await keeper.ensure()
     calls = [name_of(seen) for seen in api.seen]
-    assert calls.index(f"PATCH {REGISTRATION}") < calls.index(f"PATCH {SECRET}")
-    stored = next(seen.json for seen in api.seen if name_of(seen) == f"PATCH {SECRET}")
+    assert calls == [f"GET {SECRET}", f"GET {AUTHORITY_SECRET}", f"PATCH {SECRET}"]
+    stored = api.seen[-1].json
     assert stored["metadata"] == {"resourceVersion": "7"}
+    assert set(stored["data"]) == {"ca.crt", "tls.crt", "tls.key", "token"}
     assert (
         base64.b64decode(stored["data"]["tls.crt"]) == (tmp_path / "certs" / "tls.crt").read_bytes()
     )
@@ -73,47 +82,54 @@ async def test_an_authority_is_trusted_before_its_certificate_is_used(
 async def test_who_loses_the_race_takes_what_the_winner_wrote(
     api: FakeApi, keeper: Keeper, tmp_path: Path
 ) -> None:
-    winner, _ = renewed(Kept(), wanted(tmp_path), NOW)
+    winner, _ = renewed(Kept(), AUTHORITY, wanted(tmp_path), NOW)
     api.script(f"GET {SECRET}", reply(secret_of(Kept())), reply(secret_of(winner)))
+    api.script(f"GET {AUTHORITY_SECRET}", reply(authority_of(AUTHORITY)))
     api.script(f"PATCH {SECRET}", failure(409, "Conflict"))
-    api.script(f"GET {REGISTRATION}", reply(registration(b"of the loser")))
-    api.script(f"PATCH {REGISTRATION}", reply({}))
     await keeper.ensure()
     assert (tmp_path / "certs" / "tls.crt").read_bytes() == winner.certificate
-    last = next(s.json for s in reversed(api.seen) if name_of(s) == f"PATCH {REGISTRATION}")
-    assert base64.b64decode(last[-1]["value"]) == winner.ca
 
 
 async def test_where_all_is_well_nothing_is_written(
     api: FakeApi, keeper: Keeper, tmp_path: Path
 ) -> None:
-    kept, _ = renewed(Kept(), wanted(tmp_path), NOW)
+    kept, _ = renewed(Kept(), AUTHORITY, wanted(tmp_path), NOW)
     api.script(f"GET {SECRET}", reply(secret_of(kept)))
-    api.script(f"GET {REGISTRATION}", reply(registration(kept.ca, kept.ca)))
+    api.script(f"GET {AUTHORITY_SECRET}", reply(authority_of(AUTHORITY)))
     await keeper.ensure()
     assert {seen.method for seen in api.seen} == {"GET"}
 
 
-async def test_only_entries_that_say_otherwise_are_written_and_by_their_name(
+async def test_an_authority_that_was_replaced_signs_at_the_next_look(
     api: FakeApi, keeper: Keeper, tmp_path: Path
 ) -> None:
-    kept, _ = renewed(Kept(), wanted(tmp_path), NOW)
+    kept, _ = renewed(Kept(), AUTHORITY, wanted(tmp_path), NOW)
     api.script(f"GET {SECRET}", reply(secret_of(kept)))
-    api.script(f"GET {REGISTRATION}", reply(registration(kept.ca, b"other")))
-    api.script(f"PATCH {REGISTRATION}", reply({}))
-    await keeper.ensure()
-    assert [step["path"] for step in api.seen[-1].json] == [
-        "/webhooks/1/name",
-        "/webhooks/1/clientConfig/caBundle",
-    ]
-
-
-async def test_a_registration_that_is_gone_does_not_keep_the_pod_from_starting(
-    api: FakeApi, keeper: Keeper, tmp_path: Path
-) -> None:
-    """The files are laid even though the registration cannot be written (yet)."""
-    api.script(f"GET {SECRET}", reply(secret_of(Kept())))
+    api.script(f"GET {AUTHORITY_SECRET}", reply(authority_of(OTHER)))
     api.script(f"PATCH {SECRET}", reply({}))
+    await keeper.ensure()
+    served = x509.load_pem_x509_certificate((tmp_path / "certs" / "tls.crt").read_bytes())
+    served.verify_directly_issued_by(OTHER.certificate)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(failure(404, "NotFound"), id="missing"),
+        pytest.param(reply({"metadata": {}, "data": {}}), id="empty"),
+        pytest.param(reply({"metadata": {}, "data": {"ca.crt": "eA==", "ca.key": "!"}}), id="bad"),
+        pytest.param(reply(authority_of(make_authority(1, now=LONG_AGO))), id="expired"),
+    ],
+)
+async def test_without_an_authority_that_can_sign_the_served_certificate_stays(
+    api: FakeApi, keeper: Keeper, tmp_path: Path, answer: Any
+) -> None:
+    """The problem is a line in the log, and the pod goes on with the files that it has."""
+    kept, _ = renewed(Kept(), AUTHORITY, wanted(tmp_path), NOW)
+    write_files(tmp_path / "certs", kept)
+    api.script(f"GET {SECRET}", reply(secret_of(kept)))
+    api.script(f"GET {AUTHORITY_SECRET}", answer)
     assert await keeper.try_once() is False
-    assert (tmp_path / "certs" / "token").exists()
     await keeper.until_there()
+    assert (tmp_path / "certs" / "tls.crt").read_bytes() == kept.certificate
+    assert {seen.method for seen in api.seen} == {"GET"}

@@ -12,10 +12,10 @@
 {{- if $s.webhook.enabled }}{{ $_ := set $webhook "socket" "/run/gpu-scheduler/place.sock" }}{{ end -}}
 {{- $_ := set $config "webhook" (mergeOverwrite ($config.webhook | default dict) $webhook) -}}
 {{- if $s.webhook.enabled }}
-{{- $kept := dict "secret" $s.webhook.keptSecret "directory" "/run/gpu-scheduler/certs" -}}
+{{- $kept := dict "secret" $s.webhook.keptSecret "directory" $s.webhook.kept -}}
 {{- if eq $s.webhook.mode "self" }}
 {{- $_ := set $kept "names" (include "gpu-scheduler.serverNames" . | fromYamlArray) -}}
-{{- $_ := set $kept "registration" $s.webhook.configuration -}}
+{{- $_ := set $kept "authority" $s.webhook.authoritySecret -}}
 {{- $_ := set $kept "days" (int $s.webhook.days) -}}
 {{- end }}
 {{- $_ := set $config "certificates" $kept -}}
@@ -24,7 +24,7 @@
 {{- $forward := dict "address" (printf ":%v" $s.forwardPort) "serverName" $s.webhook.serverName -}}
 {{- $_ := set $forward "certDir" $s.webhook.certificates -}}
 {{- $_ := set $forward "caFile" (printf "%s/ca.crt" $s.webhook.certificates) -}}
-{{- $_ := set $forward "tokenFile" "/run/gpu-scheduler/certs/token" -}}
+{{- $_ := set $forward "tokenFile" (printf "%s/token" $s.webhook.kept) -}}
 {{- $_ := set $config "forward" $forward -}}
 {{- end }}
 {{- toYaml $config -}}

@@ -98,6 +98,7 @@ topologySpreadConstraints:
     - {name: token, mountPath: /var/run/secrets/kubernetes.io/serviceaccount, readOnly: true}
     {{- if $s.webhook.enabled }}
     - {name: shared, mountPath: /run/gpu-scheduler}
+    - {name: kept, mountPath: {{ $s.webhook.kept }}}
     {{- if ne $s.webhook.mode "self" }}
     - {name: certs, mountPath: /certs, readOnly: true}
     {{- end }}
@@ -152,7 +153,9 @@ topologySpreadConstraints:
   {{- end }}
   volumeMounts:
     - {name: shared, mountPath: /run/gpu-scheduler}
-    {{- if ne $s.webhook.mode "self" }}
+    {{- if eq $s.webhook.mode "self" }}
+    - {name: kept, mountPath: {{ $s.webhook.kept }}, readOnly: true}
+    {{- else }}
     - {name: certs, mountPath: /certs, readOnly: true}
     {{- end }}
     {{- if $webhook.clientCAConfigMap }}
@@ -177,8 +180,11 @@ topologySpreadConstraints:
       - downwardAPI:
           items: [{path: namespace, fieldRef: {apiVersion: v1, fieldPath: metadata.namespace}}]
 {{- if $s.webhook.enabled }}
-# The socket, and the certificate if it is our own: never on a disk.
+# The socket, which both containers use.
 - name: shared
+  emptyDir: {medium: Memory, sizeLimit: 16Mi}
+# The replicas' token, and the certificate if it is our own: never on a disk.
+- name: kept
   emptyDir: {medium: Memory, sizeLimit: 16Mi}
 {{- if ne $s.webhook.mode "self" }}
 - name: certs

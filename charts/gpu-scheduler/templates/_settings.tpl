@@ -23,9 +23,24 @@ missing: values of an older release come without what is new here.
 {{- $admission := $values.admissionPolicies | default dict -}}
 {{- $forwarding := $values.forwarding | default dict -}}
 {{- $health := $values.service | default dict -}}
+{{- $config := $values.config | default dict -}}
+{{- /* YAML reads a bare on or off as a boolean. */}}
+{{- $restore := ($config.restore | default dict).mode -}}
+{{- $moves := ternary "on" (toString $restore) (kindIs "invalid" $restore) -}}
+{{- $moves = get (dict "true" "on" "false" "off" "on" "on" "off" "off" "report" "report") $moves -}}
+{{- $scheduler := ($values.scheduler | default dict).name | default "gpu-scheduler" -}}
+{{- $unseen := concat (list "kube-system" .Release.Namespace) ($webhook.excludedNamespaces | default list) | uniq | sortAlpha -}}
 fullname: {{ $fullname }}
 namespace: {{ .Release.Namespace }}
-schedulerName: {{ ($values.scheduler | default dict).name | default "gpu-scheduler" }}
+schedulerName: {{ $scheduler }}
+moves: {{ $moves | quote }}
+# Of the admission policies: whose pods are ours, and which of all pods the webhook is asked about.
+policyVariables:
+  scheduler: {{ $scheduler | toJson | quote }}
+  schedulers: {{ prepend ($admission.otherSchedulers | default list) $scheduler | toJson | quote }}
+  scope: {{ ($config.fallback | default dict).scope | default "ours" | toJson | quote }}
+  unseen: {{ $unseen | toJson | quote }}
+unseen: {{ $unseen | toJson }}
 lease: {{ $fullname }}
 account: {{ $account.name | default (ternary $fullname "default" (eq (include "gpu-scheduler.on" (list $account.create true)) "true")) }}
 makesAccount: {{ include "gpu-scheduler.on" (list $account.create true) | default "false" }}
@@ -56,7 +71,11 @@ webhook:
   secret: {{ $secret }}
   # The Secret that the scheduler keeps: all of it, or only the replicas' token.
   keptSecret: {{ ternary $secret (printf "%s-replicas" $fullname) (eq $mode "self") }}
-  certificates: {{ ternary "/run/gpu-scheduler/certs" "/certs" (eq $mode "self") }}
+  # Who signs what the scheduler keeps; made once, by the chart.
+  authoritySecret: {{ printf "%s-webhook-ca" $fullname }}
+  # Only the scheduler writes there; the webhook's mount is read-only.
+  kept: /kept
+  certificates: {{ ternary "/kept" "/certs" (eq $mode "self") }}
   port: {{ $webhook.port | default 8443 }}
   days: {{ $certificates.days | default 90 }}
 {{- end -}}

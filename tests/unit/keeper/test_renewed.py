@@ -9,14 +9,22 @@ from pathlib import Path
 import msgspec
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
 
-from scheduler.config import Certificates
+from scheduler.config import Certificates, ConfigError, parse
+from scheduler.issue import NotAnAuthority, make_authority, make_certificates, read_authority
 from scheduler.keeper import Kept, renewed, write_files
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 NAMES = ("gpu-scheduler-webhook", "gpu-scheduler-webhook.gpu-scheduler-system.svc")
-WANTED = Certificates(secret="s", directory="d", names=NAMES, days=90)
-FIRST, _ = renewed(Kept(), WANTED, NOW)
+WANTED = Certificates(secret="s", directory="d", names=NAMES, authority="a", days=90)
+AUTHORITY = make_authority(3650, now=NOW)
+OTHER = make_authority(3650, now=NOW)
+FIRST, _ = renewed(Kept(), AUTHORITY, WANTED, NOW)
 
 
 def names_of(kept: Kept) -> set[str]:
@@ -34,7 +42,7 @@ def authorities(kept: Kept) -> int:
 def test_an_empty_secret_gets_a_certificate_of_the_wanted_names_and_a_token() -> None:
     assert names_of(FIRST) == set(NAMES)
     assert len(FIRST.token) >= 32
-    assert authorities(FIRST) == 1
+    assert FIRST.ca == AUTHORITY.certificate.public_bytes(Encoding.PEM)
 
 
 @pytest.mark.parametrize(
@@ -48,18 +56,61 @@ def test_an_empty_secret_gets_a_certificate_of_the_wanted_names_and_a_token() ->
 )
 @pytest.mark.contract("S2-B13", "S0-B10")
 def test_it_is_renewed_when_two_thirds_of_its_life_are_over(days: int, is_due: bool) -> None:
-    fresh, reason = renewed(FIRST, WANTED, NOW + timedelta(days=days))
+    fresh, reason = renewed(FIRST, AUTHORITY, WANTED, NOW + timedelta(days=days))
     assert bool(reason) == is_due
     assert (fresh.certificate != FIRST.certificate) == is_due
+    assert fresh.ca == FIRST.ca, "the authority is made once"
     assert fresh.token == FIRST.token
 
 
-def test_the_former_authority_stays_trusted_until_it_expires() -> None:
-    second, _ = renewed(FIRST, WANTED, NOW + timedelta(days=61))
+def test_another_authority_signs_at_once_and_the_former_one_stays_trusted() -> None:
+    second, reason = renewed(FIRST, OTHER, WANTED, NOW)
+    assert reason == "it is not of the authority"
+    mine = x509.load_pem_x509_certificate(second.certificate)
+    mine.verify_directly_issued_by(OTHER.certificate)
     assert second.ca.endswith(FIRST.ca)
-    third, _ = renewed(second, WANTED, NOW + timedelta(days=61 + 61))
-    assert not third.ca.endswith(FIRST.ca), "expired by now"
-    assert authorities(third) == 2
+    assert authorities(second) == 2
+    assert renewed(second, OTHER, WANTED, NOW) == (second, "")
+
+
+def test_a_former_authority_that_expired_is_trusted_no_more() -> None:
+    short, _ = renewed(Kept(), make_authority(1, now=NOW), WANTED, NOW)
+    fresh, _ = renewed(short, AUTHORITY, WANTED, NOW + timedelta(days=2))
+    assert authorities(fresh) == 1
+
+
+def test_a_certificate_does_not_outlive_its_authority() -> None:
+    short = make_authority(10, now=NOW)
+    kept, _ = renewed(Kept(), short, WANTED, NOW)
+    mine = x509.load_pem_x509_certificate(kept.certificate)
+    assert mine.not_valid_after_utc == short.certificate.not_valid_after_utc
+
+
+def pem(one: object) -> bytes:
+    """A key as the authority's Secret holds it."""
+    assert hasattr(one, "private_bytes")
+    text: bytes = one.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return text
+
+
+CA_PEM = AUTHORITY.certificate.public_bytes(Encoding.PEM)
+LEAF = make_certificates(["a"], [], 1, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("certificate", "key", "said"),
+    [
+        pytest.param(CA_PEM, pem(OTHER.key), "the key is not the certificate's", id="pair"),
+        pytest.param(b"", pem(AUTHORITY.key), "cannot be read", id="no-certificate"),
+        pytest.param(CA_PEM, b"nonsense", "cannot be read", id="no-key"),
+        pytest.param(LEAF.cert_pem, LEAF.key_pem, "not one of an authority", id="leaf"),
+    ],
+)
+def test_what_is_no_authority_is_refused_with_the_reason(
+    certificate: bytes, key: bytes, said: str
+) -> None:
+    with pytest.raises(NotAnAuthority, match=said):
+        read_authority(certificate, key)
 
 
 @pytest.mark.parametrize(
@@ -67,25 +118,33 @@ def test_the_former_authority_stays_trusted_until_it_expires() -> None:
     [
         pytest.param({"key": b""}, "its key is gone", id="no-key"),
         pytest.param({"certificate": b"nonsense"}, "there was no certificate", id="nonsense"),
-        pytest.param({"ca": renewed(Kept(), WANTED, NOW)[0].ca}, "not of its authority", id="ca"),
+        pytest.param({"ca": renewed(Kept(), OTHER, WANTED, NOW)[0].ca}, "not of the auth", id="ca"),
         pytest.param({"token": b""}, "there was no token", id="no-token"),
     ],
 )
 def test_what_is_broken_is_made_anew_and_the_reason_is_said(
     change: dict[str, bytes], said: str
 ) -> None:
-    fresh, reason = renewed(msgspec.structs.replace(FIRST, **change), WANTED, NOW)
+    fresh, reason = renewed(msgspec.structs.replace(FIRST, **change), AUTHORITY, WANTED, NOW)
     assert said in reason
-    assert renewed(fresh, WANTED, NOW) == (fresh, "")
+    assert renewed(fresh, AUTHORITY, WANTED, NOW) == (fresh, "")
 
 
 def test_a_changed_name_of_the_service_is_a_reason() -> None:
     other = Certificates(secret="s", directory="d", names=("other",))
-    assert renewed(FIRST, other, NOW)[1] == "it is of other names"
+    assert renewed(FIRST, AUTHORITY, other, NOW)[1] == "it is of other names"
+
+
+def test_names_without_an_authority_are_refused_with_what_is_missing() -> None:
+    """As a chart of before decision 0025 configures it."""
+    text = b"apiVersion: gpu-scheduler.io/v1\nkind: GpuSchedulerConfiguration\n"
+
+    with pytest.raises(ConfigError, match=r"\$\.certificates\.authority"):
+        parse(text + b"certificates: {secret: s, directory: d, names: [a.svc]}\n")
 
 
 def test_without_names_only_the_token_is_kept() -> None:
-    fresh, reason = renewed(Kept(), Certificates(secret="s", directory="d"), NOW)
+    fresh, reason = renewed(Kept(), None, Certificates(secret="s", directory="d"), NOW)
     assert (fresh.certificate, fresh.key, fresh.ca) == (b"", b"", b"")
     assert fresh.token
     assert reason == "there was no token"

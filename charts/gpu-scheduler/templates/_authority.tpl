@@ -1,0 +1,34 @@
+{{/*
+The authority that signs the webhook's certificate, as YAML: `certificate` and `key` (PEM), and
+`bundle`, which the API server is to trust.
+
+It is made once: what the cluster has already is rendered again, so an upgrade changes nothing. Where
+rendering cannot look into the cluster (helm template, ArgoCD) each one makes another; ArgoCD's
+ignoreDifferences keep the first. Secret and registration must be of one rendering, so the result is
+remembered in .Release, which all templates of a rendering share.
+*/}}
+{{- define "gpu-scheduler.authority" -}}
+{{- if not (hasKey .Release "gpuSchedulerAuthority") }}
+{{- $s := include "gpu-scheduler.settings" . | fromYaml -}}
+{{- $kept := (lookup "v1" "Secret" $s.namespace $s.webhook.authoritySecret | default dict).data | default dict -}}
+{{- $made := dict -}}
+{{- if and (index $kept "ca.crt") (index $kept "ca.key") }}
+{{- $certificate := index $kept "ca.crt" | b64dec -}}
+{{- $made = dict "certificate" $certificate "key" (index $kept "ca.key" | b64dec) "bundle" $certificate -}}
+{{- else }}
+{{- $ca := genCAWithKey "gpu-scheduler webhook authority" 3650 (genPrivateKey "ecdsa") -}}
+{{- /* What the replicas serve with meanwhile is of a former authority: trusted until the next upgrade. */ -}}
+{{- $serving := (lookup "v1" "Secret" $s.namespace $s.webhook.secret | default dict).data | default dict -}}
+{{- $former := index $serving "ca.crt" | default "" | b64dec -}}
+{{- $made = dict "certificate" $ca.Cert "key" $ca.Key "bundle" (printf "%s%s" $ca.Cert $former) -}}
+{{- end }}
+{{- $_ := set .Release "gpuSchedulerAuthority" $made -}}
+{{- end }}
+{{- toYaml .Release.gpuSchedulerAuthority -}}
+{{- end -}}
+
+{{/* "true" where a release of before decision 0025 has its right on the registration, or nothing. */}}
+{{- define "gpu-scheduler.hasFormerRole" -}}
+{{- $name := printf "%s-certificates" (include "gpu-scheduler.fullname" .) -}}
+{{- if (lookup "rbac.authorization.k8s.io/v1" "ClusterRole" "" $name | default dict).rules }}true{{ end -}}
+{{- end -}}
