@@ -94,4 +94,5 @@ class KubeScheduler:
 
 def apply_roles(plane: ControlPlane) -> None:
     """Create our ServiceAccount and its roles."""
-    plane.kubectl("apply", "-f", str(ROOT / "cluster" / "rbac.yaml"))
+    for name in ("rbac.yaml", "rbac-moves.yaml"):
+        plane.kubectl("apply", "-f", str(ROOT / "cluster" / name))

@@ -64,7 +64,8 @@ class App:
         self._metrics = Metrics(config.scheduler_name)
         self._admitting = Admitting(config, replicas, self._metrics, time.monotonic)
         self._rng = random.Random()
-        self._sources = every(config.leader_election.resource_namespace)
+        has_moves = config.restore.mode_word() != "off"
+        self._sources = every(config.leader_election.resource_namespace, moves=has_moves)
         self._reflectors: list[Reflector[Event]] = []
         self._stages = Stages()
         self._synced_task: asyncio.Task[None] | None = None

@@ -62,6 +62,7 @@ def cut_instances(namespace: str) -> Source[Event]:
     )
 
 
-def every(namespace: str) -> tuple[Source[Event], ...]:
-    """All that is watched; ``namespace`` is our own."""
-    return (NODES, NAMESPACES, QUOTAS, tickets(namespace), cut_instances(namespace), PODS)
+def every(namespace: str, *, moves: bool = True) -> tuple[Source[Event], ...]:
+    """All that is watched; ``namespace`` is our own. Without moves there is no right to tickets."""
+    of_moves = (tickets(namespace),) if moves else ()
+    return (NODES, NAMESPACES, QUOTAS, *of_moves, cut_instances(namespace), PODS)

@@ -22,6 +22,7 @@ INSTALLED: Final = {
     "gpu-scheduler": (
         "crd-mig*.yaml",
         "rbac.yaml",
+        "rbac-moves.yaml",
         "rbac-relabel.yaml",
         "admission-policies.yaml",
         "fencing-policy.yaml",

@@ -1,11 +1,14 @@
 {{/*
 The objects of a file below files/cluster, which are copies of the repository's cluster/ (`make
 charts` renews them), with the names of this release instead of those of the default one.
-Arguments: the root, the file's name, and annotations.
+Arguments: the root, the file's name, annotations, and maybe what to leave out: rules on one of these
+resources.
 */}}
 {{- define "gpu-scheduler.cluster" -}}
 {{- $root := index . 0 -}}
 {{- $annotations := index . 2 -}}
+{{- $without := list -}}
+{{- if gt (len .) 3 }}{{ $without = index . 3 }}{{ end -}}
 {{- $s := include "gpu-scheduler.settings" $root | fromYaml -}}
 {{- $user := printf "system:serviceaccount:%s:%s" $s.namespace $s.account -}}
 {{- range regexSplit "(?m)^---\\s*$" ($root.Files.Get (printf "files/cluster/%s" (index $ 1))) -1 }}
@@ -16,12 +19,25 @@ Arguments: the root, the file's name, and annotations.
 {{- end }}
 {{- $_ := set $meta "labels" (include "gpu-scheduler.labels" $root | fromYaml) -}}
 {{- with $annotations }}{{ $_ := set $meta "annotations" . }}{{ end -}}
+{{- if and $meta.namespace (ne $object.kind "Namespace") }}{{ $_ := set $meta "namespace" $s.namespace }}{{ end -}}
+{{- if and $object.rules $without }}
+{{- $left := list -}}
+{{- range $object.rules }}
+{{- if not (has (first .resources) $without) }}{{ $left = append $left . }}{{ end -}}
+{{- end }}
+{{- $_ := set $object "rules" $left -}}
+{{- end }}
 {{- with $object.roleRef }}
 {{- $_ := set . "name" $meta.name -}}
 {{- $_ := set $object "subjects" (list (dict "kind" "ServiceAccount" "name" $s.account "namespace" $s.namespace)) -}}
 {{- end }}
 {{- with ($object.spec | default dict).policyName }}
 {{- $_ := set $object.spec "policyName" (printf "%s%s" $s.fullname (trimPrefix "gpu-scheduler" .)) -}}
+{{- end }}
+{{- range ($object.spec | default dict).variables }}
+{{- if hasKey $s.policyVariables .name }}
+{{- $_ := set . "expression" (get $s.policyVariables .name) -}}
+{{- end }}
 {{- end }}
 {{- with ($object.spec | default dict).paramRef }}
 {{- $_ := set . "name" $s.lease -}}

@@ -191,6 +191,13 @@ def test_every_schedulers_pods_are_watched_until_they_end() -> None:
     assert {source.selector for source in every("own") if source is not PODS} == {""}
 
 
+def test_without_moves_their_tickets_are_not_watched() -> None:
+    """There is no right to list them then, and a list that is refused is asked for for ever."""
+    with_moves = {source.kind for source in every("own")}
+
+    assert with_moves - {source.kind for source in every("own", moves=False)} == {"migrules"}
+
+
 def test_an_amount_that_is_none_is_an_error_and_not_a_zero() -> None:
     with pytest.raises(ValueError, match="'1K' is not a quantity"):
         node(memory="1K")
