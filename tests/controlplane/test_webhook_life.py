@@ -46,6 +46,10 @@ def pods(namespace: str) -> str:
     return f"/api/v1/namespaces/{namespace}/pods"
 
 
+#: As the scheduler gives them; the policy refuses any other shape.
+RESERVATION = "r-" + "a" * 16
+
+
 def devices(body: Json, field: str = "containers") -> list[Json]:
     """What each container may use, by limit and by request alike."""
     found = []
@@ -59,8 +63,8 @@ def devices(body: Json, field: str = "containers") -> list[Json]:
 def degrades_once(question: Json) -> Answer:
     """As the scheduler does: the second call of one admission is known by its reservation."""
     given = question["pod"]["metadata"].get("annotations", {})
-    is_known = given.get(names.RESERVATION) == "r-1"
-    return Answer(rewrites=(rewrite(),), reservation="r-1", known_reservation=is_known)
+    is_known = given.get(names.RESERVATION) == RESERVATION
+    return Answer(rewrites=(rewrite(),), reservation=RESERVATION, known_reservation=is_known)
 
 
 @pytest.mark.contract("S2-B10", "S0-B7")
@@ -87,7 +91,7 @@ def test_a_default_that_limit_ranger_puts_back_is_taken_away_again(
     assert (first, second) == ([{MIG_2G: "1"}], [{MIG_1G: "1", MIG_2G: "1"}])
     assert devices(made) == [{MIG_1G: "1"}]
     given = made["metadata"]["annotations"]
-    assert (given[names.FALLBACK], given[names.RESERVATION]) == ("2g.20gb->1g.10gb", "r-1")
+    assert (given[names.FALLBACK], given[names.RESERVATION]) == ("2g.20gb->1g.10gb", RESERVATION)
     assert json.loads(given[names.ORIGINAL]) == {
         "app": {"limits": {MIG_2G: "1"}, "requests": {MIG_2G: "1"}}
     }

@@ -19,6 +19,10 @@ MakeNode = Callable[..., str]
 Json = dict[str, Any]
 
 BINDING_KEYS = [*names.BINDING_KEYS, names.CUDA_VISIBLE_DEVICES + ".1"]
+RESERVATION = "r-" + "a" * 16
+MOVE = "restore-1-0a1b2c3d"
+OTHER = "another-scheduler"
+THREATS = Path(__file__).parent / "threats"
 GIVEN = {
     names.DEVICES: "gpu:0,1",
     names.CUDA_VISIBLE_DEVICES: "0,1",
@@ -61,6 +65,15 @@ def pod_body(name: str, annotations: Json | None = None, **spec: Any) -> Json:
     }
 
 
+def said(write: Callable[[], object]) -> str:
+    """What the API server answers a write with; nothing if it takes it."""
+    try:
+        write()
+    except ApiError as error:
+        return f"{error.status} {error}"
+    return ""
+
+
 def pods(namespace: str) -> str:
     return f"/api/v1/namespaces/{namespace}/pods"
 
@@ -80,7 +93,7 @@ def bind(client: Client, path: str, node: str, annotations: Json | None = None) 
 def bound(client: Client, namespace: str, kwok_node: MakeNode) -> str:
     """The path of a pod that was bound with all our annotations and runs."""
     path = f"{pods(namespace)}/w-0"
-    body = pod_body("w-0", {"team": "a", names.RESERVATION: "r-1"})
+    body = pod_body("w-0", {"team": "a", names.RESERVATION: RESERVATION})
     client.create(pods(namespace), body)
     bind(client, path, kwok_node("guarded"))
     client.wait_for(path, lambda p: p["status"].get("phase") == "Running", what="the pod to run")
@@ -107,7 +120,7 @@ def test_nobody_creates_a_pod_with_a_bindings_annotation(
     assert f"only gpu-scheduler may set or change the annotation {key}" in str(caught.value)
 
 
-@pytest.mark.parametrize("annotations", [None, {"team": "a"}, {names.RESERVATION: "r-1"}])
+@pytest.mark.parametrize("annotations", [None, {"team": "a"}, {names.RESERVATION: RESERVATION}])
 def test_other_pods_are_created_as_ever(
     client: Client, namespace: str, annotations: Json | None
 ) -> None:
@@ -121,7 +134,7 @@ EDITS: list[tuple[Json, str]] = [
     ({names.DEVICES: "gpu:7"}, "set or change"),
     ({names.DEVICES: None}, "remove"),
     ({names.CUDA_VISIBLE_DEVICES + ".1": "7"}, "set or change"),
-    ({names.RESERVATION: "r-2"}, "set or change"),
+    ({names.RESERVATION: "r-" + "b" * 16}, "set or change"),
     ({names.RESERVATION: None}, "remove"),
     ({names.MOVE: "m-1"}, "set or change"),
 ]
@@ -183,7 +196,7 @@ def test_ordinary_writes_to_a_live_pod_pass(client: Client, bound: str) -> None:
     pod = client.get(bound)
     assert "only gpu-scheduler" not in str(resize.value)
     assert pod["metadata"]["labels"] == {"a": "b"}
-    assert pod["metadata"]["annotations"] == {names.RESERVATION: "r-1", **GIVEN}
+    assert pod["metadata"]["annotations"] == {names.RESERVATION: RESERVATION, **GIVEN}
     assert any(condition.items() <= item.items() for item in pod["status"]["conditions"])
     assert pod["spec"]["ephemeralContainers"][0]["name"] == "debug"
 
@@ -202,3 +215,130 @@ def test_a_live_pod_can_be_applied_as_it_was_read(
         cp.kubectl("-n", namespace, "apply", "-f", "-", input=json.dumps(edited))
 
     assert GIVEN.items() <= client.get(bound)["metadata"]["annotations"].items()
+
+
+# --- what only the webhook writes ----------------------------------------------------------------
+
+RESERVED = {names.RESERVATION: RESERVATION}
+MOVED = {names.MOVE: MOVE}
+ASKS = {names.FALLBACK_NAMESPACE: "enabled"}
+OPTED_OUT = {"gpu-webhook": "disabled"}
+
+
+@pytest.fixture
+def labelled(cp: ControlPlane, namespace: str) -> Callable[[Json], str]:
+    """A namespace with these labels, as the API server's policies see it."""
+
+    def label(labels: Json) -> str:
+        cp.client.patch(f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": labels}})
+        return namespace
+
+    return label
+
+
+@pytest.mark.parametrize(
+    ("annotations", "scheduler", "labels"),
+    [
+        pytest.param(RESERVED, OTHER, {}, id="of-another-scheduler"),
+        pytest.param(RESERVED, names.SCHEDULER_NAME, OPTED_OUT, id="past-the-webhook"),
+        pytest.param(RESERVED, OTHER, {**ASKS, **OPTED_OUT}, id="asks-and-opted-out"),
+        pytest.param({names.RESERVATION: "r-evil"}, names.SCHEDULER_NAME, {}, id="no-id-of-ours"),
+        pytest.param({names.RESERVATION: "x" + RESERVATION}, names.SCHEDULER_NAME, {}, id="longer"),
+        pytest.param({names.RESERVATION: ""}, names.SCHEDULER_NAME, {}, id="empty"),
+        pytest.param(MOVED, OTHER, {}, id="move-of-another-scheduler"),
+        pytest.param(MOVED, OTHER, ASKS, id="move-of-another-that-asks"),
+        pytest.param(MOVED, names.SCHEDULER_NAME, OPTED_OUT, id="move-past-the-webhook"),
+        pytest.param(
+            {names.MOVE: f"a-{'9' * 5000}-b"}, names.SCHEDULER_NAME, {}, id="move-of-5000-digits"
+        ),
+    ],
+)
+def test_what_only_the_webhook_writes_is_refused_where_it_did_not_write_it(
+    client: Client,
+    labelled: Callable[[Json], str],
+    annotations: Json,
+    scheduler: str,
+    labels: Json,
+) -> None:
+    path = pods(labelled(labels)) + "?dryRun=All"
+    (key,) = annotations
+
+    wait_until(
+        lambda: (
+            f"only the webhook of gpu-scheduler may set the annotation {key}"
+            in said(
+                lambda: client.create(
+                    path, pod_body("forged", annotations, schedulerName=scheduler)
+                )
+            )
+        ),
+        what="the refusal (policies learn of labels by a watch of their own)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("annotations", "scheduler", "labels"),
+    [
+        pytest.param(RESERVED, names.SCHEDULER_NAME, {}, id="ours"),
+        pytest.param(RESERVED, OTHER, ASKS, id="of-another-in-a-namespace-that-asks"),
+        pytest.param(MOVED, names.SCHEDULER_NAME, {}, id="move"),
+        pytest.param({**RESERVED, **MOVED}, names.SCHEDULER_NAME, {}, id="both"),
+        pytest.param({"team": "a"}, OTHER, OPTED_OUT, id="none-of-ours"),
+    ],
+)
+def test_what_the_webhook_writes_passes(
+    client: Client,
+    labelled: Callable[[Json], str],
+    annotations: Json,
+    scheduler: str,
+    labels: Json,
+) -> None:
+    path = pods(labelled(labels)) + "?dryRun=All"
+
+    wait_until(
+        lambda: (
+            not said(
+                lambda: client.create(path, pod_body("given", annotations, schedulerName=scheduler))
+            )
+        ),
+        what="the pod to be taken",
+    )
+
+
+def test_the_pod_that_squatted_slices_is_refused(client: Client, namespace: str) -> None:
+    forged = yaml.safe_load((THREATS / "08-forged-reservation.yaml").read_text())
+
+    assert said(lambda: client.create(pods(namespace), forged)).startswith("403 ")
+
+
+# --- very many annotations -----------------------------------------------------------------------
+
+
+def test_a_pod_of_ours_has_at_most_256_annotations(client: Client, namespace: str) -> None:
+    """Beyond that the keys of single containers would not be looked for."""
+    many = {f"a{number}": "" for number in range(256)}
+    client.create(pods(namespace), pod_body("full", many))
+
+    assert "at most 256 annotations" in said(
+        lambda: client.create(pods(namespace), pod_body("over", {**many, "one-more": ""}))
+    )
+    assert "at most 256 annotations" in said(
+        lambda: client.patch(
+            f"{pods(namespace)}/full", {"metadata": {"annotations": {"one-more": ""}}}
+        )
+    )
+
+
+@pytest.mark.parametrize("count", [256, 20_000])
+def test_a_forged_annotation_is_found_among_very_many(
+    client: Client, namespace: str, count: int
+) -> None:
+    """And a pod without one is created and written, whoever schedules it."""
+    many = {f"a{number:x}": "" for number in range(count - 1)}
+    client.create(pods(namespace), pod_body("many", many, schedulerName=OTHER))
+    client.patch(f"{pods(namespace)}/many/status", {"status": {"message": "seen"}})
+
+    forged = pod_body("forged", {**many, names.DEVICES: "gpu:0"}, schedulerName=OTHER)
+    assert "only gpu-scheduler may" in said(lambda: client.create(pods(namespace), forged))
+    edit = {"metadata": {"annotations": {names.DEVICES: "gpu:0"}}}
+    assert "only gpu-scheduler may" in said(lambda: client.patch(f"{pods(namespace)}/many", edit))

@@ -15,6 +15,8 @@ from tests.unit.webhook.pods import MIG_1G, MIG_2G, container, environment, gpus
 from tools.controlplane import ApiError, Client, ControlPlane, wait_until
 
 MAP = "0=node1:0,1\n1=node2:2"
+#: As the scheduler gives them; the policy refuses any other shape.
+RESERVATION = "r-" + "a" * 16
 Json = dict[str, Any]
 
 
@@ -60,7 +62,7 @@ def test_a_degraded_pod_is_created_with_the_smaller_slice(
     bench: Bench, client: Client, namespace: str
 ) -> None:
     """The annotations, equal limits and requests, the four lines, the reservation."""
-    bench.say = lambda _: Answer(rewrites=(rewrite(),), reservation="r-1")
+    bench.say = lambda _: Answer(rewrites=(rewrite(),), reservation=RESERVATION)
 
     made = client.create(
         pods(namespace), pod(container(limits={MIG_2G: "1"}), name="test-medium-gpu")
@@ -70,7 +72,7 @@ def test_a_degraded_pod_is_created_with_the_smaller_slice(
     key = f"{namespace}/test-medium-gpu"
     assert resources(made) == {"limits": {MIG_1G: "1"}, "requests": {MIG_1G: "1"}}
     assert given[names.FALLBACK] == "2g.20gb->1g.10gb"
-    assert given[names.RESERVATION] == "r-1"
+    assert given[names.RESERVATION] == RESERVATION
     assert bench.wait_for_log(f"Applied fallback patch to pod {key}")[-4:] == [
         f"Reviewing pod: {key}",
         f"Pod {key} requests 2g.20gb MIG",
@@ -162,7 +164,9 @@ def test_a_dry_run_gets_the_same_pod_and_says_so_to_the_scheduler(
     bench: Bench, client: Client, namespace: str
 ) -> None:
     """It is the scheduler's to reserve nothing then."""
-    bench.say = lambda q: Answer(rewrites=(rewrite(),), reservation=None if q["dryRun"] else "r-1")
+    bench.say = lambda q: Answer(
+        rewrites=(rewrite(),), reservation=None if q["dryRun"] else RESERVATION
+    )
     body = pod(container(limits={MIG_2G: "1"}))
 
     tried = client.create(pods(namespace) + "?dryRun=All", body)
@@ -170,7 +174,7 @@ def test_a_dry_run_gets_the_same_pod_and_says_so_to_the_scheduler(
 
     assert resources(tried) == resources(stored)
     assert names.RESERVATION not in tried["metadata"]["annotations"]
-    assert stored["metadata"]["annotations"][names.RESERVATION] == "r-1"
+    assert stored["metadata"]["annotations"][names.RESERVATION] == RESERVATION
     assert [q["dryRun"] for q in bench.questions] == [True, False]
     assert {q["namespace"] for q in bench.questions} == {namespace}
 

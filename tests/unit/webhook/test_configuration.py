@@ -122,3 +122,14 @@ def test_the_policy_guards_exactly_the_protected_keys() -> None:
     assert keys("admissionKeys") == list(names.ADMISSION_KEYS)
     assert f"key.startsWith('{names.CUDA_VISIBLE_DEVICES}.')" in variables["set"]
     assert f"key.startsWith('{names.CUDA_VISIBLE_DEVICES}.')" in variables["removed"]
+
+
+def test_no_policy_walks_through_annotations_that_are_very_many() -> None:
+    """A walk costs the square of their number, and any tenant may create such a pod."""
+    text = (ROOT / "cluster" / "admission-policies.yaml").read_text()
+    walks = re.compile(r"variables\.(given|before)\s*\.(?:filter|exists|all|map)\(")
+    for policy in yaml.safe_load_all(text):
+        spec = policy["spec"]
+        for item in [*spec.get("variables", ()), *spec.get("validations", ())]:
+            bounds = re.findall(r"size\(variables\.(\w+)\) <?>?=? ?256", item["expression"])
+            assert set(walks.findall(item["expression"])) <= set(bounds), item
