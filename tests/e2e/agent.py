@@ -92,7 +92,7 @@ class Agent:
         path = self._directory / "agent.yaml"
         path.write_text(yaml.safe_dump(merged(config, settings)), encoding="utf-8")
         words = ["-m", "fakegpu", "node", "--node-name", self._node.name, "--config", str(path)]
-        kubeconfig = self._plane.kubeconfig_for(ACCOUNT)
+        kubeconfig = self._plane.kubeconfig_for(ACCOUNT, node=self._node.name)
         self._node.run(NAME, [sys.executable, *words, "--kubeconfig", str(kubeconfig)])
         self._is_started = True
         wait_until(self._answers, what=f"the agent; see {self._node.log(NAME)}")

@@ -7,7 +7,7 @@ tests ask for (ServiceAccounts, certificate users) get exactly the rights that R
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Any, Final
 
 from tools.controlplane.client import Client
 from tools.controlplane.commands import API_SERVER, USERS
@@ -60,10 +60,17 @@ class Credentials:
         """Sign a certificate for a user in these groups."""
         return self._of(certificate=self.authority.client(name, groups))
 
-    def service_account(self, namespace: str, name: str) -> Identity:
-        """Ask the API server for a token of a ServiceAccount that exists."""
+    def service_account(self, full_name: str, node: str = "") -> Identity:
+        """Ask the API server for a token of the ServiceAccount ``namespace/name``, which exists;
+        with a node it says that node's name, as the token of a pod there does."""
+        namespace, _, name = full_name.partition("/")
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
-        answer = Client(self.admin).create(path, {"spec": {"expirationSeconds": TOKEN_S}})
+        spec: dict[str, Any] = {"expirationSeconds": TOKEN_S}
+        if node:
+            uid = Client(self.admin).get(f"/api/v1/nodes/{node}")["metadata"]["uid"]
+            bound = {"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid}
+            spec["boundObjectRef"] = bound
+        answer = Client(self.admin).create(path, {"spec": spec})
         return self._of(token=answer["status"]["token"], namespace=namespace)
 
     def _of(

@@ -180,16 +180,19 @@ class ControlPlane:
 
     # --- its users ----------------------------------------------------------------------------
 
-    def kubeconfig_for(self, service_account: str) -> Path:
-        """Return a kubeconfig of the ServiceAccount ``namespace/name``; its token lasts a day."""
-        namespace, _, name = service_account.partition("/")
-        identity = self._credentials.service_account(namespace, name)
-        path = self.layout.kubeconfig(f"serviceaccount-{namespace}.{name}")
+    def kubeconfig_for(self, service_account: str, *, node: str = "") -> Path:
+        """A kubeconfig of the account ``namespace/name``, of a pod on the node; it lasts a day."""
+        identity = self._credentials.service_account(service_account, node)
+        path = self.layout.kubeconfig(f"serviceaccount-{service_account.replace('/', '.')}")
         return identity.write_kubeconfig(path)
 
-    def client_for(self, service_account: str) -> Client:
-        """Return a client that is the ServiceAccount ``namespace/name``."""
-        return Client(self._credentials.service_account(*service_account.split("/")))
+    def client_for(self, service_account: str, *, node: str = "") -> Client:
+        """Return a client that is the ServiceAccount ``namespace/name``, of a pod on the node."""
+        return Client(self._credentials.service_account(service_account, node))
+
+    def client_for_user(self, user: str) -> Client:
+        """Return a client with a client certificate for a user in no group."""
+        return Client(self._credentials.user(user, ()))
 
     def kubeconfig_for_user(self, user: str, groups: Iterable[str] = ()) -> Path:
         """Return a kubeconfig with a client certificate for a user in these groups."""

@@ -1,0 +1,364 @@
+"""What the scheduler's account, a tenant and another scheduler may not write: on a real API server,
+with the shipped roles and policies and without any of our programs.
+
+Each test is a takeover or a forgery that once worked (docs/security.md).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import pytest
+import yaml
+
+from gpuctl.product import ACCOUNT, ROOT
+from scheduler.model import names
+from tests.controlplane.conftest import MakeNode
+from tools.controlplane import ApiError, Client, ControlPlane, wait_until
+
+FILES: Final = ("rbac.yaml", "rbac-moves.yaml", "admission-policies.yaml", "fencing-policy.yaml")
+AGENT: Final = ROOT / "cluster/fakegpu-node-rbac.yaml"
+STRATEGIC: Final = "application/strategic-merge-patch+json"
+MERGE: Final = "application/merge-patch+json"
+RESERVATION: Final = "r-" + "0a" * 8
+OTHER: Final = "another-scheduler"
+Json = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def account(cp: ControlPlane) -> Client:
+    """The scheduler's ServiceAccount."""
+    cp.kubectl("apply", "-f", str(ROOT / "cluster" / FILES[0]))
+    return cp.client_for(ACCOUNT)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _in_force(cp: ControlPlane, account: Client) -> Iterator[None]:
+    """The shipped roles and policies, each of which has refused something."""
+    cp.wait_for_service_account("default")
+    for name in FILES:
+        cp.kubectl("apply", "-f", str(ROOT / "cluster" / name))
+    path = pods("default")
+    cp.client.create(path, body("free", scheduler=OTHER))
+
+    def refuses(text: str, write: Callable[[], object]) -> None:
+        wait_until(lambda: text in said(write), what=f"the API server to say {text!r}")
+
+    labels = {"metadata": {"labels": {"a": "b"}}}
+    binding = a_binding("free", {names.DEVICES: "gpu:0"})
+    dry = "?dryRun=All"
+    refuses("status", lambda: account.patch(f"{path}/free/status{dry}", labels))
+    refuses("schedulerName", lambda: account.delete(f"{path}/free{dry}"))
+    alone = team(cp, "default")
+    refuses("by a Binding", lambda: alone.create(f"{path}/free/binding{dry}", binding))
+    cp.client.delete(f"{path}/free", {"gracePeriodSeconds": 0})
+    yield
+    cp.kubectl("delete", "--ignore-not-found", "-f", str(ROOT / "cluster" / FILES[2]))
+    cp.kubectl("delete", "--ignore-not-found", "-f", str(ROOT / "cluster" / FILES[3]))
+
+
+def said(write: Callable[[], object]) -> str:
+    """What the API server answers a write with; nothing if it takes it."""
+    try:
+        write()
+    except ApiError as error:
+        return f"{error.status} {error}"
+    return ""
+
+
+def pods(namespace: str, name: str = "") -> str:
+    return f"/api/v1/namespaces/{namespace}/pods" + (f"/{name}" if name else "")
+
+
+def body(
+    name: str, annotations: Json | None = None, scheduler: str = names.SCHEDULER_NAME, **spec: Any
+) -> Json:
+    """A pod."""
+    containers = [{"name": "app", "image": "none"}]
+    return {
+        "metadata": {"name": name, "annotations": annotations or {}},
+        "spec": {"schedulerName": scheduler, "containers": containers, **spec},
+    }
+
+
+def a_binding(name: str, annotations: Json, node: str = "nowhere") -> Json:
+    """As a scheduler sends it."""
+    meta = {"name": name, "annotations": annotations}
+    target = {"kind": "Node", "name": node}
+    return {"apiVersion": "v1", "kind": "Binding", "metadata": meta, "target": target}
+
+
+def team(cp: ControlPlane, namespace: str) -> Client:
+    """A team's own scheduler: it may bind in one namespace, and nothing else."""
+    meta = {"name": "team-binder", "namespace": namespace}
+    kind = {"apiVersion": "rbac.authorization.k8s.io/v1"}
+    rule = {"apiGroups": [""], "resources": ["pods/binding", "bindings"], "verbs": ["create"]}
+    group = "rbac.authorization.k8s.io"
+    subject = {"kind": "User", "name": "team", "apiGroup": group}
+    objects = [
+        {**kind, "kind": "Role", "metadata": meta, "rules": [rule]},
+        {
+            **kind,
+            "kind": "RoleBinding",
+            "metadata": meta,
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": "team-binder"},
+            "subjects": [subject],
+        },
+    ]
+    cp.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
+    return cp.client_for_user("team")
+
+
+# --- the scheduler's account, taken over --------------------------------------------------------
+
+
+@pytest.fixture
+def victim(cp: ControlPlane, namespace: str, kwok_node: MakeNode) -> str:
+    """The path of a tenant's running pod, with a condition that somebody else keeps."""
+    path = pods(namespace, "victim")
+    cp.client.create(pods(namespace), body("victim", {"x": "y"}, OTHER))
+    cp.client.create(f"{path}/binding", a_binding("victim", {}, kwok_node("victims")))
+    cp.client.wait_for(path, lambda p: p["status"].get("phase") == "Running", what="it to run")
+    kept = {"status": {"conditions": [{"type": "example.com/kept", "status": "True"}]}}
+    cp.client.patch(f"{path}/status", kept, content_type=STRATEGIC)
+    return path
+
+
+TAKEOVERS: Final = {
+    "labels": {"metadata": {"labels": {"app": "shop-frontend"}}},
+    "annotations": {"metadata": {"annotations": {"x": "changed"}}},
+    "no-annotations": {"metadata": {"annotations": None}},
+    "finalizers": {"metadata": {"finalizers": ["example.com/stuck"]}},
+    "phase": {"status": {"phase": "Failed"}},
+    "address": {"status": {"podIP": "6.6.6.6", "podIPs": [{"ip": "6.6.6.6"}]}},
+    "message": {"status": {"message": "evil"}},
+    "no-containers": {"status": {"containerStatuses": None}},
+    "ready": {"status": {"conditions": [{"type": "Ready", "status": "False"}]}},
+    "a-new-condition": {"status": {"conditions": [{"type": "example.com/new", "status": "True"}]}},
+    "no-condition": {
+        "status": {"conditions": [{"type": "example.com/kept", "$patch": "delete"}]},
+    },
+}
+
+
+@pytest.mark.parametrize("patch", TAKEOVERS.values(), ids=TAKEOVERS)
+def test_the_account_changes_nothing_of_a_running_pod_but_what_a_scheduler_writes(
+    account: Client, client: Client, victim: str, patch: Json
+) -> None:
+    def seen() -> tuple[Any, ...]:
+        now = client.get(victim)
+        meta = {key: now["metadata"].get(key) for key in ("labels", "annotations", "finalizers")}
+        return meta, now["status"]
+
+    before = seen()
+    # Conditions are merged by their type, everything else is put in the place of what there is.
+    way = STRATEGIC if "conditions" in patch.get("status", {}) else MERGE
+    answer = said(lambda: account.patch(f"{victim}/status", patch, content_type=way))
+
+    assert answer.startswith("403 ")
+    assert "gpu-scheduler changes " in answer
+    assert seen() == before
+
+
+SCHEDULED: Final = {"type": "PodScheduled", "status": "False", "message": "no room"}
+DISRUPTED: Final = {"type": "DisruptionTarget", "status": "True", "reason": "Preempted"}
+
+
+@pytest.mark.parametrize(
+    ("state", "status"),
+    [
+        pytest.param("pending", {"conditions": [SCHEDULED]}, id="PodScheduled"),
+        pytest.param("pending", {"conditions": [DISRUPTED]}, id="DisruptionTarget"),
+        pytest.param("running", {"conditions": [SCHEDULED]}, id="PodScheduled-running"),
+        pytest.param("running", {"conditions": [DISRUPTED]}, id="DisruptionTarget-running"),
+        pytest.param("pending", {"nominatedNodeName": "node-1"}, id="nominatedNodeName"),
+        pytest.param("pending", {"nominatedNodeName": None}, id="no-nominatedNodeName"),
+    ],
+)
+def test_the_account_writes_what_a_scheduler_writes(
+    cp: ControlPlane, account: Client, namespace: str, victim: str, status: Json, state: str
+) -> None:
+    path = victim
+    if state == "pending":
+        path = pods(namespace, "waits")
+        cp.client.create(pods(namespace), body("waits", {"a": "b"}))
+    patched = account.patch(f"{path}/status", {"status": status}, content_type=STRATEGIC)
+
+    for one in status.get("conditions", ()):
+        (found,) = [c for c in patched["status"]["conditions"] if c["type"] == one["type"]]
+        assert one.items() <= found.items()
+    if "nominatedNodeName" in status:
+        assert patched["status"].get("nominatedNodeName") == status["nominatedNodeName"]
+
+
+def test_others_write_a_status_as_ever(client: Client, victim: str) -> None:
+    """The kubelet and everybody else are no concern of the policy."""
+    assert client.patch(f"{victim}/status", {"status": {"message": "seen"}})
+
+
+def test_the_account_deletes_neither_another_schedulers_pod_nor_one_that_a_node_has(
+    cp: ControlPlane, account: Client, namespace: str, victim: str
+) -> None:
+    cp.client.create(pods(namespace), body("of-another", scheduler=OTHER))
+    cp.client.create(pods(namespace), body("of-ours"))
+
+    assert "only pods that ask for it" in said(
+        lambda: account.delete(pods(namespace, "of-another"))
+    )
+    assert "only pods that no node has" in said(lambda: account.delete(victim))
+    account.delete(pods(namespace, "of-ours"))
+
+
+@pytest.mark.parametrize("kind", ["mutating", "validating"])
+def test_the_account_has_no_right_on_a_registration(account: Client, kind: str) -> None:
+    """Who may patch one reads every Secret that is written, and is cluster-admin in the end."""
+    path = f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations"
+    one = f"{path}/gpu-scheduler-webhook"
+    for write in (
+        lambda: account.get(path),
+        lambda: account.get(one),
+        lambda: account.patch(one, {"metadata": {"labels": {"a": "b"}}}),
+        lambda: account.create(path, {"metadata": {"name": "evil"}, "webhooks": []}),
+    ):
+        assert said(write).startswith("403 ")
+
+
+# --- Bindings of others --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [
+        pytest.param({names.DEVICES: "gpu:0,1,2,3", names.EPOCH: "1"}, id="devices"),
+        pytest.param({names.RESERVATION: RESERVATION}, id="reservation"),
+        pytest.param({names.PREFIX + "anything": ""}, id="our-prefix"),
+        pytest.param({f"a{n}": "" for n in range(257)} | {names.DEVICES: "gpu:0"}, id="hidden"),
+    ],
+)
+@pytest.mark.parametrize("way", ["pods/binding", "bindings"])
+def test_a_teams_own_scheduler_writes_no_annotation_of_ours(
+    cp: ControlPlane, namespace: str, kwok_node: MakeNode, annotations: Json, way: str
+) -> None:
+    node = kwok_node("teams")
+    cp.client.create(pods(namespace), body("fb"))
+    path = f"/api/v1/namespaces/{namespace}/bindings"
+    where = pods(namespace, "fb/binding") if way == "pods/binding" else path
+    scheduler = team(cp, namespace)
+
+    wait_until(
+        lambda: (
+            "by a Binding"
+            in said(lambda: scheduler.create(where, a_binding("fb", annotations, node)))
+        ),
+        what="the team's right, and the policy's refusal",
+    )
+
+    assert "nodeName" not in cp.client.get(pods(namespace, "fb"))["spec"]
+
+
+def test_a_teams_own_scheduler_binds_with_annotations_of_its_own(
+    cp: ControlPlane, namespace: str, kwok_node: MakeNode
+) -> None:
+    node = kwok_node("teams")
+    cp.client.create(pods(namespace), body("fb", scheduler=OTHER))
+    scheduler, sent = team(cp, namespace), a_binding("fb", {"team/rank": "1"}, node)
+
+    wait_until(
+        lambda: not said(lambda: scheduler.create(pods(namespace, "fb/binding"), sent)),
+        what="the Binding to be taken",
+    )
+
+    found = cp.client.get(pods(namespace, "fb"))
+    assert found["spec"]["nodeName"] == node
+    assert found["metadata"]["annotations"] == {"team/rank": "1"}
+
+
+def test_another_release_of_ours_binds_with_its_annotations(
+    cp: ControlPlane, namespace: str, kwok_node: MakeNode
+) -> None:
+    """Its account has the right `assign` by its role, whatever it is called."""
+    node = kwok_node("second")
+    role = (ROOT / "cluster/rbac.yaml").read_text()
+    second = role.replace("gpu-scheduler-system", namespace).replace(
+        "name: gpu-scheduler\n", "name: gpu-scheduler-second\n"
+    )
+    objects = [one for one in yaml.safe_load_all(second) if one["kind"] != "Namespace"]
+    cp.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
+    cp.client.create(pods(namespace), body("theirs", scheduler="second"))
+    release = cp.client_for(f"{namespace}/gpu-scheduler-second")
+    sent = a_binding("theirs", {names.DEVICES: "gpu:0"}, node)
+    try:
+        wait_until(
+            lambda: not said(lambda: release.create(pods(namespace, "theirs/binding"), sent)),
+            what="the Binding to be taken",
+        )
+    finally:
+        for kind in ("clusterrolebinding", "clusterrole"):
+            cp.kubectl("delete", kind, "gpu-scheduler-second")
+
+
+# --- the agent of fake GPUs ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def agent(cp: ControlPlane, kwok_node: MakeNode) -> Iterator[Client]:
+    """The agent's account, of a pod on the node `mine`; there is the node `yours` too."""
+    kwok_node("mine")
+    kwok_node("yours")
+    namespace = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "gpu-operator"},
+    }
+    cp.kubectl("apply", "-f", "-", input=yaml.safe_dump(namespace))
+    cp.kubectl("apply", "-f", str(AGENT))
+    client = cp.client_for("gpu-operator/nvidia-device-plugin", node="mine")
+    label = {"metadata": {"labels": {"a": "b"}}}
+    wait_until(
+        lambda: "the label" in said(lambda: client.patch("/api/v1/nodes/mine?dryRun=All", label)),
+        what="the agent's right, and the policy",
+    )
+    yield client
+    cp.kubectl("delete", "-f", str(AGENT))
+
+
+def test_an_agent_changes_one_label_of_its_own_node_and_nothing_else(
+    cp: ControlPlane, agent: Client
+) -> None:
+    numbered = {"metadata": {"labels": {names.NUMBERED: "numbered"}}}
+    agent.patch("/api/v1/nodes/mine", numbered)
+    agent.patch("/api/v1/nodes/mine", {"metadata": {"labels": {names.NUMBERED: None}}})
+
+    assert "its own node only" in said(lambda: agent.patch("/api/v1/nodes/yours", numbered))
+    unbound = cp.client_for("gpu-operator/nvidia-device-plugin")
+    assert "its own node only" in said(lambda: unbound.patch("/api/v1/nodes/mine", numbered))
+    for edit in MORE_OF_A_NODE:
+        write = functools.partial(agent.patch, "/api/v1/nodes/mine", edit)
+        assert "no more of its node than" in said(write)
+
+
+MORE_OF_A_NODE: Final[tuple[Json, ...]] = (
+    {"metadata": {"labels": {"gpu-node-name": "yours"}}},
+    {"metadata": {"labels": {"kubernetes.io/os": None}}},
+    {"metadata": {"annotations": {"gpu-scheduler.io/unusable-devices": "0"}}},
+    {"spec": {"unschedulable": True}},
+    {"spec": {"taints": [{"key": "a", "effect": "NoExecute"}]}},
+)
+
+
+POLICIES: Final = ("protected-annotations", "bindings", "fencing", "deletes", "status", "cuts")
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_the_type_checker_of_policies_has_nothing_to_say(client: Client, name: str) -> None:
+    """It reads the expressions with the schemas of this Kubernetes."""
+    kind = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+    found = client.wait_for(
+        f"{kind}/gpu-scheduler-{name}",
+        lambda p: p.get("status", {}).get("observedGeneration") == p["metadata"]["generation"],
+        what="the policy to be read",
+    )
+
+    assert not found["status"].get("typeChecking", {}).get("expressionWarnings")
