@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from gpuctl.doctor import wire
+from gpuctl.doctor.askguards import guards, refuses_forgery
 from gpuctl.doctor.askwebhook import mutation, registration
 from gpuctl.doctor.facts import (
     Clocks,
@@ -23,8 +24,8 @@ from gpuctl.doctor.facts import (
     Slice,
     Unread,
 )
-from gpuctl.doctor.reading import ADMISSION, Reader, known, or_none
-from gpuctl.doctor.rights import rights
+from gpuctl.doctor.reading import Reader, known, or_none
+from gpuctl.doctor.rights import rights, rights_of_moves
 from gpuctl.doctor.wire import Thing
 from gpuctl.reach import Access
 from scheduler.model import names
@@ -62,13 +63,15 @@ class Asker:
             "version": self._version(),
             "leader": self._leader(),
             "kinds": self._kinds(),
-            "policies": self._reader.names(f"{ADMISSION}/validatingadmissionpolicies"),
+            "policies": guards(self._reader),
+            "refuses_forgery": refuses_forgery(self._reader, self._asked.namespace),
             "nodes": self._nodes(),
             "plugins": self._plugins(),
             "dra": self._dra(),
             "webhook": registration(self._reader, self._asked.webhook),
             "mutation": mutation(self._reader, self._asked.namespace, self._asked.scheduler),
-            "missing_rights": self._missing_rights(),
+            "missing_rights": self._missing(rights(self._home, self._asked.access.lease_name)),
+            "missing_for_moves": self._missing(rights_of_moves(self._home)),
             "schedulers": self._schedulers(now),
             "strangers": self._strangers(),
             "quotas": self._quotas(),
@@ -139,8 +142,7 @@ class Asker:
             await self._reader.names(f"{_DRA}/deviceclasses"),
         )
 
-    async def _missing_rights(self) -> tuple[Right, ...]:
-        asked = rights(self._home, self._asked.access.lease_name)
+    async def _missing(self, asked: list[Right]) -> tuple[Right, ...]:
         allowed = await asyncio.gather(*map(self._may, asked))
         return tuple(right for right, may in zip(asked, allowed, strict=True) if not may)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from gpuctl.doctor.facts import Facts
 from gpuctl.doctor.finding import Finding
 from gpuctl.doctor.oncluster import on_cluster
+from gpuctl.doctor.onguards import on_guards
 from gpuctl.doctor.onnodes import on_nodes
 from gpuctl.doctor.onwebhook import on_webhook
 
 
 def examine(facts: Facts) -> list[Finding]:
     """What the facts come to."""
-    return [*on_cluster(facts), *on_webhook(facts), *on_nodes(facts)]
+    return [*on_cluster(facts), *on_guards(facts), *on_webhook(facts), *on_nodes(facts)]

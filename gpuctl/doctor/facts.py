@@ -133,6 +133,13 @@ class Right(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.verb} {kind}{'.' if self.group else ''}{self.group}{where}"
 
 
+class Guard(msgspec.Struct, frozen=True):
+    """A ValidatingAdmissionPolicy; without a binding that denies it refuses nothing."""
+
+    name: str
+    denies: bool
+
+
 class Quota(msgspec.Struct, frozen=True):
     """A ResourceQuota's line of a GPU resource."""
 
@@ -154,13 +161,15 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     clocks: Known[Clocks]
     leader: Known[Leader | None]
     kinds: Known[tuple[str, ...]]
-    policies: Known[tuple[str, ...]]
+    policies: Known[tuple[Guard, ...]]
+    refuses_forgery: Known[bool]
     nodes: Known[tuple[Node, ...]]
     plugins: Known[tuple[Plugin, ...]]
     dra: Known[Dra]
     webhook: Known[Webhook | None]
     mutation: Known[Mutation]
     missing_rights: Known[tuple[Right, ...]]
+    missing_for_moves: Known[tuple[Right, ...]]
     schedulers: Known[tuple[str, ...]]
     strangers: Known[tuple[str, ...]]
     quotas: Known[tuple[Quota, ...]]

@@ -1,4 +1,4 @@
-"""The API server, the leader, the clocks, the rights, and who else is there. Pure."""
+"""The API server, the leader, the clocks, and who else is there. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from gpuctl.doctor.finding import Finding, fail, listed, ok, unread, warn
 #: As the chart has it (kubeVersion).
 OLDEST = (1, 32)
 KINDS = ("migrules", "migcuts")
-POLICIES = ("protected-annotations", "fencing", "deletes", "cuts")
 #: The server's Date header knows whole seconds.
 SKEW_WARN_S = 3.0
 UPGRADE = "helm upgrade the chart (docs/upgrade.md)"
@@ -20,10 +19,8 @@ def on_cluster(facts: Facts) -> Iterable[Finding]:
     """Findings about the API server and what of ours is in it."""
     yield _version(facts)
     yield _kinds(facts)
-    yield _policies(facts)
     yield _clock(facts)
     yield _leader(facts)
-    yield _rights(facts)
     yield _others(facts)
     yield _quotas(facts)
 
@@ -46,21 +43,6 @@ def _kinds(facts: Facts) -> Finding:
     if missing:
         return fail("kinds", f"not served: {listed(missing)} of gpu-scheduler.io/v1alpha1", UPGRADE)
     return ok("kinds", f"served: {listed(KINDS)}")
-
-
-def _policies(facts: Facts) -> Finding:
-    if isinstance(facts.policies, Unread):
-        return unread("policies", facts.policies)
-    missing = [
-        name for name in POLICIES if not any(found.endswith(f"-{name}") for found in facts.policies)
-    ]
-    if missing:
-        return warn(
-            "policies",
-            f"no admission policy {listed(missing)}: accounts of devices could be forged",
-            "admissionPolicies.* of the chart, unless it is meant so",
-        )
-    return ok("policies", "the API server guards our annotations and fences former leaders")
 
 
 def _clock(facts: Facts) -> Finding:
@@ -103,19 +85,6 @@ def _renewed(facts: Facts, lease: Leader, where: str) -> Finding:
             "set the clock of its node (NTP)",
         )
     return ok("leader", f"{lease.holder} leads")
-
-
-def _rights(facts: Facts) -> Finding:
-    if isinstance(facts.missing_rights, Unread):
-        return unread("roles", facts.missing_rights)
-    if facts.missing_rights:
-        missing = [str(right) for right in facts.missing_rights]
-        return fail(
-            "roles",
-            f"{facts.account} may not {listed(missing)}",
-            "rbac.create=true, or apply cluster/rbac.yaml; docs/security.md says what each is for",
-        )
-    return ok("roles", f"{facts.account} has every right that it needs")
 
 
 def _others(facts: Facts) -> Finding:

@@ -74,6 +74,28 @@ def test_a_missing_role_is_named_with_the_rights_that_it_gave(
     assert f"{NAMESPACE}/gpu-scheduler may not get nodes" in findings["roles"]["says"]
 
 
+@pytest.mark.parametrize("name", ["protected-annotations", "bindings", "fencing", "status"])
+def test_a_policy_without_its_binding_is_found(cp: ControlPlane, namespace: str, name: str) -> None:
+    """It is there and refuses nothing; that a pod is forged then is tried by a dry run."""
+    binding = f"gpu-scheduler-{name}"
+
+    def is_missed() -> bool:
+        return expected <= set(bad(doctor(cp, namespace)[1]))
+
+    expected = {"policies"} | ({"forgery"} if name == "protected-annotations" else set())
+    try:
+        cp.kubectl("delete", "validatingadmissionpolicybinding", binding)
+        wait_until(is_missed, what="the binding to be missed")
+        status, findings = doctor(cp, namespace)
+    finally:
+        for file in ("admission-policies.yaml", "fencing-policy.yaml"):
+            cp.kubectl("apply", "-f", str(ROOT / "cluster" / file))
+        wait_until(lambda: not bad(doctor(cp, namespace)[1]), what="the binding to be there again")
+
+    assert status == 0
+    assert name in findings["policies"]["says"]
+
+
 def test_an_authority_that_did_not_issue_the_certificate_is_found(
     cp: ControlPlane, namespace: str, product: Product
 ) -> None:

@@ -16,6 +16,7 @@ from gpuctl.doctor.facts import (
     Clocks,
     Dra,
     Facts,
+    Guard,
     Leader,
     Mutation,
     Plugin,
@@ -26,12 +27,13 @@ from gpuctl.doctor.facts import (
     Unread,
 )
 from gpuctl.doctor.finding import Level
-from gpuctl.doctor.rights import rights
+from gpuctl.doctor.rights import rights, rights_of_moves
 from tests.unit.gpuctl.wellcluster import (
     ENTRY,
     GPU,
     N1,
     NOW,
+    POLICIES,
     TAINT,
     TARGET,
     certificate,
@@ -51,13 +53,33 @@ def test_where_all_is_well_every_finding_is_ok_and_asks_for_nothing() -> None:
 
     assert {one.level for one in found} == {Level.OK}
     assert [one.advice for one in found if one.advice] == []
-    assert len({one.about for one in found}) == len(found) == 16
+    assert len({one.about for one in found}) == len(found) == 18
 
 
 FAULTS = [
     pytest.param({"version": (1, 28)}, "FAIL", "kubernetes", "1.28", id="too-old"),
     pytest.param({"kinds": ("migrules",)}, "FAIL", "kinds", "migcuts", id="a-kind-is-missing"),
     pytest.param({"policies": ()}, "WARN", "policies", "fencing", id="no-policies"),
+    *(
+        pytest.param(
+            {"policies": tuple(Guard(f"gpu-scheduler-{one}", one != name) for one in POLICIES)},
+            "WARN",
+            "policies",
+            f"no binding of the admission policy {name} denies",
+            id=f"unbound-{name}",
+        )
+        for name in POLICIES
+    ),
+    pytest.param(
+        {"refuses_forgery": False}, "WARN", "forgery", "forged devices was taken", id="forgery"
+    ),
+    pytest.param(
+        {"missing_for_moves": (Right(verb="list", resource="poddisruptionbudgets"),)},
+        "WARN",
+        "moves",
+        "list poddisruptionbudgets",
+        id="moves-in-part",
+    ),
     pytest.param(
         {"clocks": Clocks(NOW, NOW + timedelta(seconds=40))},
         "WARN",
@@ -292,9 +314,37 @@ def test_a_fact_that_may_not_be_read_is_a_warning_with_the_reason(field: str) ->
     assert bad[0].says == "not known: forbidden"
 
 
-def test_the_rights_asked_for_are_those_of_the_shipped_roles() -> None:
+HOME = "gpu-scheduler-system"
+
+
+@pytest.mark.parametrize(
+    ("missing", "said"),
+    [
+        pytest.param(tuple(rights_of_moves(HOME)), "has no right to move pods", id="off"),
+        pytest.param(tuple(rights_of_moves(HOME)[:1]), "may only report moves", id="report"),
+    ],
+)
+def test_moves_that_are_switched_off_are_told_and_no_fault(
+    missing: tuple[Right, ...], said: str
+) -> None:
+    (found,) = [one for one in examine(facts(missing_for_moves=missing)) if one.about == "moves"]
+
+    assert found.level is Level.OK
+    assert said in found.says
+
+
+@pytest.mark.parametrize(
+    ("file", "questions"),
+    [
+        pytest.param("rbac.yaml", rights(HOME, "gpu-scheduler"), id="always"),
+        pytest.param("rbac-moves.yaml", rights_of_moves(HOME), id="moves"),
+    ],
+)
+def test_the_rights_asked_for_are_those_of_the_shipped_roles(
+    file: str, questions: list[Right]
+) -> None:
     shipped = set()
-    for each in yaml.safe_load_all((ROOT / "cluster/rbac.yaml").read_text()):
+    for each in yaml.safe_load_all((ROOT / "cluster" / file).read_text()):
         space = each["metadata"].get("namespace", "")
         for rule in each.get("rules", ()):
             shipped |= {
@@ -312,7 +362,7 @@ def test_the_rights_asked_for_are_those_of_the_shipped_roles() -> None:
             one.namespace,
             one.name,
         )
-        for one in rights("gpu-scheduler-system", "gpu-scheduler")
+        for one in questions
     }
 
     assert asked == shipped

@@ -13,6 +13,7 @@ from gpuctl.doctor.facts import (
     Dra,
     Entry,
     Facts,
+    Guard,
     Leader,
     Mutation,
     Node,
@@ -22,6 +23,7 @@ from gpuctl.doctor.facts import (
     Webhook,
 )
 
+POLICIES = ("protected-annotations", "bindings", "fencing", "deletes", "status", "cuts")
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 GPU = "nvidia.com/gpu"
 TARGET = "gpu-scheduler-webhook.gpu-scheduler-system.svc"
@@ -45,16 +47,15 @@ def facts(**changes: Any) -> Facts:
         clocks=Clocks(NOW, NOW),
         leader=Leader("pod-a_1", NOW - timedelta(seconds=2), 15),
         kinds=("migcuts", "migrules"),
-        policies=tuple(
-            f"gpu-scheduler-{name}"
-            for name in ("protected-annotations", "fencing", "deletes", "cuts")
-        ),
+        policies=tuple(Guard(f"gpu-scheduler-{name}", True) for name in POLICIES),
+        refuses_forgery=True,
         nodes=(N1,),
         plugins=(Plugin("gpu-operator/device-plugin", ("n1",)),),
         dra=Dra(True),
         webhook=WEBHOOK,
         mutation=Mutation(True, 0.02),
         missing_rights=(),
+        missing_for_moves=(),
         schedulers=("gpu-scheduler-system",),
         strangers=(),
         quotas=(Quota("team", "gpus", GPU, 3, 4),),

@@ -1,0 +1,80 @@
+"""What the API server guards, and what the account may do. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from gpuctl.doctor.facts import Facts, Unread
+from gpuctl.doctor.finding import Finding, fail, listed, ok, unread, warn
+from gpuctl.doctor.rights import rights_of_moves
+
+POLICIES: Final = ("protected-annotations", "bindings", "fencing", "deletes", "status", "cuts")
+EVICTION: Final = "eviction"
+
+
+def on_guards(facts: Facts) -> Iterable[Finding]:
+    """Findings about admission policies and roles."""
+    yield _policies(facts)
+    yield _forgery(facts)
+    yield _rights(facts)
+    yield _moves(facts)
+
+
+def _policies(facts: Facts) -> Finding:
+    found = facts.policies
+    if isinstance(found, Unread):
+        return unread("policies", found)
+    advice = "admissionPolicies.* of the chart, unless it is meant so"
+    missing = [name for name in POLICIES if not any(one.name.endswith(f"-{name}") for one in found)]
+    if missing:
+        says = f"no admission policy {listed(missing)}: accounts of devices could be forged"
+        return warn("policies", says, advice)
+    idle = [
+        name
+        for name in POLICIES
+        if not any(one.denies for one in found if one.name.endswith(f"-{name}"))
+    ]
+    if idle:
+        says = f"no binding of the admission policy {listed(idle)} denies: it refuses nothing"
+        return warn("policies", says, advice)
+    return ok("policies", "the API server guards our annotations and fences former leaders")
+
+
+def _forgery(facts: Facts) -> Finding:
+    if isinstance(facts.refuses_forgery, Unread):
+        return unread("forgery", facts.refuses_forgery)
+    if not facts.refuses_forgery:
+        says = "a pod with forged devices was taken (dry run): it would hold them on its node"
+        return warn("forgery", says, "admissionPolicies.protectedAnnotations of the chart")
+    return ok("forgery", "a pod with forged devices is refused (dry run)")
+
+
+def _rights(facts: Facts) -> Finding:
+    if isinstance(facts.missing_rights, Unread):
+        return unread("roles", facts.missing_rights)
+    if facts.missing_rights:
+        missing = [str(right) for right in facts.missing_rights]
+        return fail(
+            "roles",
+            f"{facts.account} may not {listed(missing)}",
+            "rbac.create=true, or apply cluster/rbac.yaml; docs/security.md says what each is for",
+        )
+    return ok("roles", f"{facts.account} has every right that it needs")
+
+
+def _moves(facts: Facts) -> Finding:
+    missing = facts.missing_for_moves
+    if isinstance(missing, Unread):
+        return unread("moves", missing)
+    if not missing:
+        return ok("moves", f"{facts.account} may move pods to another MIG tier")
+    if len(missing) == len(rights_of_moves(facts.namespace)):
+        return ok("moves", f"{facts.account} has no right to move pods: restore.mode is to be off")
+    if all(right.subresource == EVICTION for right in missing):
+        return ok("moves", f"{facts.account} may only report moves: restore.mode is to be report")
+    return warn(
+        "moves",
+        f"{facts.account} may not {listed([str(right) for right in missing])}",
+        "apply cluster/rbac-moves.yaml, or set restore.mode to off",
+    )
