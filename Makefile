@@ -127,7 +127,7 @@ release: $(STAMP) ## changelog, versions, chart packages, images; VERSION=1.2.3,
 	$(BIN)/python -m tools.release notes $(VERSION) $(if $(DRY_RUN),--dry-run)
 	$(DRY) $(BIN)/python -m tools.charts
 	$(DRY) $(BIN)/python -m tools.release package
-	@TAG=$(or $(VERSION),$$($(BIN)/python -m tools.release version)) scripts/build-images.sh
+	@PINNED=1 TAG=$(or $(VERSION),$$($(BIN)/python -m tools.release version)) scripts/build-images.sh
 
 .PHONY: lock
 lock: ## renew requirements/*.txt with the newest versions that pyproject.toml allows

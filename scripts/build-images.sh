@@ -3,7 +3,10 @@
 #
 #   scripts/build-images.sh [CLUSTER]
 #
-# Environment: TAG (latest), CONTAINER_TOOL (docker), DRY_RUN.
+# Environment: TAG (latest), CONTAINER_TOOL (docker), DRY_RUN, and of the base images:
+#   PYTHON_IMAGE, GO_IMAGE   instead of those that the Dockerfile names
+#   PINNED=1                 only by digest, as a release is built: one that carries none is fetched, and
+#                            the digest that the engine then knows of it is used and printed
 set -euo pipefail
 # shellcheck source=cluster/steps.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../cluster/steps.sh"
@@ -12,9 +15,30 @@ CLUSTER=${1:-}
 TAG=${TAG:-latest}
 CONTAINER_TOOL=${CONTAINER_TOOL:-docker}
 
+# The base image of an argument of the Dockerfile, by its digest where that is wanted.
+base() {
+  local image=${2:-$(sed -n "s/^ARG $1=//p" "$ROOT/Dockerfile")}
+  if [ -n "${PINNED:-}" ] && [[ $image != *@sha256:* ]]; then
+    run "$CONTAINER_TOOL" pull --quiet "$image" >&2
+    if [ -n "$DRY_RUN" ]; then
+      echo "$image@DIGEST"
+      return
+    fi
+    image=$("$CONTAINER_TOOL" image inspect --format '{{index .RepoDigests 0}}' "$image")
+  fi
+  if [ -n "${PINNED:-}" ] && ! [[ $image =~ @sha256:[0-9a-f]{64}$ ]]; then
+    fail "$image carries no digest; name it as NAME@sha256:... ($1_IMAGE)"
+  fi
+  echo "$image"
+}
+
 if [ -n "$CLUSTER" ]; then need "$CONTAINER_TOOL" kind; else need "$CONTAINER_TOOL"; fi
+python=$(base PYTHON "${PYTHON_IMAGE:-}")
+go=$(base GO "${GO_IMAGE:-}")
+[ -z "${PINNED:-}" ] || say "base images $python, $go"
 for image in gpu-scheduler gpu-scheduler-check; do
   say "image $image:$TAG"
-  run "$CONTAINER_TOOL" build --tag "$image:$TAG" --target "$image" "$ROOT"
+  run "$CONTAINER_TOOL" build --tag "$image:$TAG" --target "$image" \
+    --build-arg "PYTHON=$python" --build-arg "GO=$go" "$ROOT"
   [ -z "$CLUSTER" ] || run kind load docker-image "$image:$TAG" --name "$CLUSTER"
 done

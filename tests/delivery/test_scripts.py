@@ -81,6 +81,27 @@ def in_order(text: str, *parts: str) -> None:
         at = found + len(part)
 
 
+PINNED_PYTHON = "registry.example/python@sha256:" + "1f" * 32
+
+
+def test_a_release_is_built_from_base_images_by_digest() -> None:
+    """One that is named by a digest is taken as it is, the other is asked for."""
+    told = dry("scripts/build-images.sh", PINNED="1", PYTHON_IMAGE=PINNED_PYTHON)
+
+    for image in ("gpu-scheduler", "gpu-scheduler-check"):
+        bases = f"--build-arg PYTHON={PINNED_PYTHON} --build-arg GO=golang:1.26@DIGEST"
+        in_order(told, f"--target {image} {bases}")
+    assert "PINNED=1 TAG=" in (ROOT / "Makefile").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("image", ["python@sha256:12", "python@sha256:" + "g" * 64])
+def test_a_base_image_without_a_digest_ends_a_release(image: str) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        dry("scripts/build-images.sh", PINNED="1", PYTHON_IMAGE=image)
+
+    assert f"{image} carries no digest" in caught.value.stderr
+
+
 @pytest.mark.parametrize("name", NAMED_BY_THE_SEEDS)
 @pytest.mark.contract("S0-13", "S2-24")
 def test_a_file_that_a_seed_names_is_there(name: str) -> None:
