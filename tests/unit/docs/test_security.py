@@ -36,15 +36,17 @@ def shipped(file: str) -> set[Row]:
     return found
 
 
-@pytest.mark.parametrize("file", ["cluster/rbac.yaml", "cluster/rbac-relabel.yaml"])
+@pytest.mark.parametrize(
+    "file", ["cluster/rbac.yaml", "cluster/rbac-moves.yaml", "cluster/rbac-relabel.yaml"]
+)
 def test_the_table_of_a_role_is_the_role(file: str) -> None:
     told = {
         (where, frozenset(re.findall(r"`([^`]+)`", kinds)), frozenset(verbs.split(", ")))
-        for where, kinds, verbs, _why in section(file)
+        for where, kinds, verbs, _why, _taken_over in section(file)
     }
 
     assert told == shipped(file)
-    assert all(len(why) > len("why") for *_, why in section(file))
+    assert all(why and taken_over for *_, why, taken_over in section(file))
 
 
 def test_every_admission_policy_is_told() -> None:
