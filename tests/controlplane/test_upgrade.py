@@ -163,7 +163,7 @@ def test_a_hundred_running_pods_live_through_upgrade_downgrade_and_new_api_kinds
             place_another(here, "downgraded")
             assert as_they_run(here) == running
             release.stop()
-            new_api_kinds(cp, release, next_one)
+            new_api_kinds(cp, release, next_one, *once(by, previous))
             assert as_they_run(here) == running
         finally:
             remove(cp, release)
@@ -232,13 +232,13 @@ def place_another(here: Watcher, name: str) -> None:
     )
 
 
-def new_api_kinds(cp: ControlPlane, release: Release, next_one: Path) -> None:
+def new_api_kinds(cp: ControlPlane, release: Release, next_one: Path, *words: str) -> None:
     """A stored object is there after each change of its kind, and after the release has gone."""
     kept = cp.client.create(TICKETS, TICKET)["metadata"]["uid"]
     with pytest.raises(ApiError, match="unknown field"):
         cp.client.create(f"{TICKETS}?fieldValidation=Strict", with_reason("too-early"))
     release.reach_no_more()
-    release.upgrade("--reuse-values", *WAIT, chart=next_one)
+    release.upgrade("--reuse-values", *words, *WAIT, chart=next_one)
     later = wait_for_field(cp)
     assert later["spec"]["reason"] == "new"
     release.helm("rollback", NAME, *WAIT)
