@@ -128,20 +128,32 @@ def _mapped_placement(pod: Pod, found: mapped.Target, books: NodeBooks) -> Place
 def _decide_packed(view: View, pod: Pod, profile: Profile, work: Work) -> Decision:
     if not len(view.nodes):
         return _rejected_everywhere(view, pod, NO_NODES)
-    steps = packed.steps_of_diagnosis(view, pod, work.limit)
-    is_explainable = work.allows(steps)
+    before = work.spent
     # Whoever was refused a moment ago is probably refused again, and few nodes changed since.
-    if is_explainable and view.verdicts.seems_hopeless(pod.kind):
-        diagnosis = packed.diagnosis(view, pod)
-        if diagnosis is not None:
-            work.spend(steps)
-            return _rejected(pod, diagnosis)
+    if view.verdicts.seems_hopeless(pod.kind):
+        rejection = _explained(view, pod, work, before)
+        if rejection is not None:
+            return rejection
     books = packed.find(view, pod, work, spread=profile.placement == "spread")
     if books is not None:
         return _packed_placement(pod, books)
-    diagnosis = packed.diagnosis(view, pod) if is_explainable else None
-    if diagnosis is None:  # not known, or there is a node and no steps were left to find it
-        return _too_complex(view, pod, work, steps)
+    # Else it is not known, or there is a node and no steps were left to find it.
+    rejection = _explained(view, pod, work, before)
+    return rejection or _too_complex(
+        view, pod, work, packed.steps_of_diagnosis(view, pod, work.limit)
+    )
+
+
+def _explained(view: View, pod: Pod, work: Work, before: int) -> Rejection | None:
+    """Why every node says no; None where one does not, or where to ask them all is too much.
+
+    It is measured by what was spent ``before`` the decision, so that the answer is the same
+    whether nodes were looked at since, or a look was spared by what is remembered.
+    """
+    steps = packed.steps_of_diagnosis(view, pod, work.limit)
+    diagnosis = packed.diagnosis(view, pod) if before + steps <= work.limit else None
+    if diagnosis is None:
+        return None
     work.spend(steps)
     return _rejected(pod, diagnosis)
 

@@ -31,7 +31,7 @@ def find(view: View, pod: Pod, work: Work, *, spread: bool) -> NodeBooks | None:
     """The best node for the pod, or None; also None where ``work`` is over before it is known."""
     if len(pod.gpu_requests) > 1 or not _is_covered(view, pod):
         return scan(_narrowed(view, pod), pod, work, spread=spread)[0]
-    if not work.once(pod.constraints, len(view.index.classes) * pod.label_steps):
+    if not work.once(pod.kind, len(view.index.classes) * pod.label_steps):
         return None
     for kinds in _kinds(view, pod):
         found = _best_of(view, pod, kinds, work, spread=spread)
@@ -56,9 +56,9 @@ def steps_of_diagnosis(view: View, pod: Pod, most: int) -> int:
         steps = len(view.index.classes) * pod.label_steps + nodes * pod.node_steps
     else:
         steps = nodes * (pod.label_steps + pod.node_steps)
-    profiles = joint.wanted(pod)
-    if len(profiles) > 1:
-        for one in view.index.cuts.signatures:
+    signatures = view.index.cuts.signatures
+    if signatures and len(profiles := joint.wanted(pod)) > 1:
+        for one in signatures:
             if steps > most:
                 break
             steps += joint.searched(mig.BOARDS[one.board], one.layouts, profiles).steps
@@ -170,6 +170,7 @@ def _sort(pod: Pod, classes: Iterable[NodeClass]) -> tuple[Kinds, ...]:
 
 
 def _best_of(view: View, pod: Pod, kinds: Kinds, work: Work, *, spread: bool) -> NodeBooks | None:
+    steps = pod.node_steps
     found = _tried_out(view, pod, kinds, work, spread=spread)
     is_few = len(kinds.classes) <= SHELVES_MAX
     resource, need = next(iter(pod.gpu_requests.items()), (ANY, 0))
@@ -178,7 +179,7 @@ def _best_of(view: View, pod: Pod, kinds: Kinds, work: Work, *, spread: bool) ->
     for shelves in [kind.shelves for kind in kinds.classes] if is_few else [view.index.shelves]:
         shelf = shelves.get(resource)
         for _, (_, name) in shelf.fitting(need, cpu, spread=spread) if shelf is not None else ():
-            if not work.spend(pod.node_steps):
+            if not work.spend(steps):
                 return None
             books = _willing(view, pod, kinds, name)
             if books is not None:
@@ -213,7 +214,7 @@ def _tried_out(
     view: View, pod: Pod, kinds: Kinds, work: Work, *, spread: bool
 ) -> list[tuple[Score, NodeBooks]]:
     """Nodes that the index knows only as they were before something was tried out on them."""
-    if not work.spend(len(view.changed) * pod.node_steps):
+    if not view.changed or not work.spend(len(view.changed) * pod.node_steps):
         return []
     return [
         (score(pod, books, spread=spread), books)

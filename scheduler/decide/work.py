@@ -30,16 +30,12 @@ class Work:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.spent = 0
-        self._counted: set[Hashable] = set()
+        self._counted: set[Hashable] | None = None  # most decisions need none
 
     @property
     def is_over(self) -> bool:
         """Whether more was spent than is allowed."""
         return self.spent > self.limit
-
-    def allows(self, steps: int) -> bool:
-        """Whether so many more steps may be spent."""
-        return self.spent + steps <= self.limit
 
     def spend(self, steps: int) -> bool:
         """Count steps; whether the limit still holds."""
@@ -48,9 +44,13 @@ class Work:
 
     def once(self, what: Hashable, steps: int) -> bool:
         """The same for something that is not done again within this decision."""
-        if what not in self._counted:
+        if self._counted is None:
+            self._counted = {what}
+        elif what in self._counted:
+            return self.spent <= self.limit
+        else:
             self._counted.add(what)
-            self.spent += steps
+        self.spent += steps
         return self.spent <= self.limit
 
 

@@ -211,8 +211,11 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
         One for each requirement and each term; values and tolerations are compared faster.
         """
+        steps = 1 + len(self.node_selector) + len(self.tolerations) // 4
+        if not self.required_terms and not self.preferred_terms:
+            return steps
         terms = (*(self.required_terms or ()), *(p.preference for p in self.preferred_terms))
-        steps = 1 + len(self.node_selector) + len(terms) + len(self.tolerations) // 4
+        steps += len(terms)
         for term in terms:
             for requirement in (*term.match_expressions, *term.match_fields):
                 steps += 1 + len(requirement.values) // 16

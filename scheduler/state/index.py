@@ -168,7 +168,9 @@ class NodeIndex:
 
     def covers(self, keys: Iterable[str]) -> bool:
         """Whether classes alone decide about these label keys: no node has any other of them."""
-        return all(key in self._narrow or not self.labels.is_there(key) for key in keys)
+        return self._narrow.issuperset(keys) or not any(
+            self.labels.is_there(key) for key in keys if key not in self._narrow
+        )
 
     def with_value(self, key: str, value: str) -> set[str] | None:
         """Names of the nodes with a label of a wide key; None when the key is not wide."""
