@@ -158,14 +158,16 @@ def test_a_mapped_pod_is_compared_with_one_node_and_counts_too() -> None:
 
 
 def test_a_search_that_ends_early_finds_no_node_rather_than_a_worse_one() -> None:
-    state = machines(10)
-    one = scanned_pod(1)
-    each = one.label_steps + one.node_steps
+    """A pod with two kinds of devices is compared with every node."""
+    state = cluster(*(node(f"n{n}", gpus=4, mig={"1g.10gb": 1}) for n in range(10)))
+    one = pod(gpus=1, mig={"1g.10gb": 1})
+    steps = 10 * (one.label_steps + one.node_steps)
 
-    for limit in range(10 * each):
+    for limit in range(steps):
         work = Work(limit)
         assert packed.find(state, one, work, spread=False) is None
         assert work.is_over
+    assert packed.find(state, one, Work(steps), spread=False) is not None
 
 
 @pytest.mark.parametrize("strict", [False, True], ids=["waits", "ends-in-fail"])
