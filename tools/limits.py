@@ -17,7 +17,8 @@ Written by `python -m tools.limits` from `scheduler/model/limits.py`; not edited
 
 Every number, list, depth and text in a pod, a node, a namespace or a review has a bound, which is
 compared before the value is used. What is beyond the bound is refused with one line that says
-where; other pods and nodes are not affected.
+where; other pods and nodes are not affected. Connections, heads and bodies of the HTTP ports have
+bounds of their own: [security.md](security.md#what-outsiders-can-do-to-the-ports).
 
 """
 

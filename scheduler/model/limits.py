@@ -40,6 +40,12 @@ ATTEMPT_MAX: Final = 999_999
 TICKET_LENGTH_MAX: Final = 63
 DEVICES_LENGTH_MAX: Final = 16_384
 INJECTED_BYTES_MAX: Final = 1_048_576
+LABELS_OF_A_POD_MAX: Final = 32
+LABELS_MAX: Final = 128
+DECISION_STEPS_MAX: Final = 200_000
+RESERVED_PER_NAMESPACE_MAX: Final = 64
+RESERVED_MAX: Final = 256
+USER_PRIORITY_MAX: Final = 1_000_000_000
 # --- nodes -------------------------------------------------------------------------------
 NODE_GPUS_MAX: Final = 256
 MIG_GPUS_MAX: Final = 64
@@ -135,6 +141,40 @@ TABLE: Final = (
     Limit(
         "DEVICES_LENGTH_MAX", DEVICES_LENGTH_MAX, "characters", "`gpu-scheduler.io/devices`",
         "the pod holds devices of unknown number", "256 indexes and as many instances",
+    ),
+    Limit(
+        "LABELS_OF_A_POD_MAX", LABELS_OF_A_POD_MAX, "labels",
+        "the node labels that one pod adds to the index",
+        "its nodes are found by a scan, which its own decision pays for",
+        "a selector names a handful",
+    ),
+    Limit(
+        "LABELS_MAX", LABELS_MAX, "labels", "the node labels of the index",
+        "further labels are scanned until no pod names some of the others",
+        "each splits the nodes into more classes",
+    ),
+    Limit(
+        "DECISION_STEPS_MAX", DECISION_STEPS_MAX, "steps",
+        "one decision or admission, unless `decisionStepsMax` says otherwise",
+        "the pod waits with the reason `TOO_COMPLEX`; an admission leaves the request as asked",
+        "10,000 nodes are looked at twice, with ten requirements each",
+    ),
+    Limit(
+        "RESERVED_PER_NAMESPACE_MAX", RESERVED_PER_NAMESPACE_MAX, "devices",
+        "reservations of one namespace whose pods are not seen yet",
+        "an admission waits within its budget, then leaves the request as asked",
+        "any client can post a review",
+    ),
+    Limit(
+        "RESERVED_MAX", RESERVED_MAX, "devices",
+        "reservations of all namespaces whose pods are not seen yet",
+        "an admission waits within its budget, then leaves the request as asked",
+        "any client can post a review",
+    ),
+    Limit(
+        "USER_PRIORITY_MAX", USER_PRIORITY_MAX, "", "the priority in a review",
+        "it counts as the lowest, except for the two system values",
+        "the highest value of a PriorityClass that users create",
     ),
     Limit(
         "NODE_GPUS_MAX", NODE_GPUS_MAX, "GPUs",

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 
+from scheduler.model import limits
+
 #: A pod that names more labels adds none to the index; its nodes are found by a scan.
-KEYS_PER_POD_MAX = 32
+KEYS_PER_POD_MAX = limits.LABELS_OF_A_POD_MAX
 #: Keys of the index; any more are left to scans until no pod names some of them any more.
-KEYS_MAX = 128
+KEYS_MAX = limits.LABELS_MAX
 #: To build the index costs about as much as so many scans: so many pods are found by scans first.
 PATIENCE = 8
 

@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from scheduler.model import limits
 from scheduler.model.admission import is_reservation
 from scheduler.model.node import Namespace
 from scheduler.model.pod import Pod
 from scheduler.state.reach import SYSTEM_NAMESPACE, Reach
 
 #: Devices (MIG instances and whole GPUs), not pods: one pod may ask for many.
-DEVICES_PER_NAMESPACE_MAX: Final = 64
-DEVICES_MAX: Final = 256
+DEVICES_PER_NAMESPACE_MAX: Final = limits.RESERVED_PER_NAMESPACE_MAX
+DEVICES_MAX: Final = limits.RESERVED_MAX
 #: The highest value of a PriorityClass that users can create, and the two that Kubernetes has.
-USER_PRIORITY_MAX: Final = 1_000_000_000
+USER_PRIORITY_MAX: Final = limits.USER_PRIORITY_MAX
 SYSTEM_PRIORITIES: Final = (2_000_000_000, 2_000_001_000)
 PRIORITY_MIN: Final = -(2**31)
 #: The reason that the API server itself gives to a pod with scheduling gates.
