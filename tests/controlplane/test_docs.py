@@ -20,7 +20,7 @@ from tools.controlplane import ControlPlane, FakeNode, add_nodes, wait_until
 
 EXAMPLES = ROOT / "examples"
 #: In the order in which a person would read them.
-PAGES = ("install", "fakegpu", "mig-dynamic", "troubleshooting", "upgrade", "uninstall")
+PAGES = ("install", "security", "fakegpu", "mig-dynamic", "troubleshooting", "upgrade", "uninstall")
 STANDS_FOR = {"POD": "pending", "NAMESPACE": "gpu-scheduler-tests", "NODE": "some-node"}
 #: Beginning of a command that is not typed here, and where it is seen.
 NOT_HERE = {
