@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from scheduler.model import failed, miglayout, names, podfields, resources
+from scheduler.model import failed, miglayout, names, pluginresources, podfields, resources
 from scheduler.model.group import group_of
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Condition, Container, HostPort, Owner, Pod, Role
@@ -79,6 +79,7 @@ def to_node(wire: NodeWire) -> Node:
     annotations = {key: said[key] for key in names.NODE_ANNOTATIONS if said.get(key)}
     amounts = resources.amounts(wire.status.allocatable)
     amounts = miglayout.sound(labels, annotations, amounts)
+    amounts = pluginresources.with_no_whole_gpu(labels, amounts)
     return Node(
         name=meta.name,
         uid=meta.uid,
