@@ -16,6 +16,8 @@ PROMPT = "$ "
 _MADE_UP = re.compile(r"(-[a-z0-9]{8,10})?-[bcdfghjklmnpqrstvwxz2456789]{5}(?=[\s,:]|$)")
 #: Devices are called after a kind and a UUID; which of two equal ones is given is nobody's promise.
 _UUID = re.compile(r"-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+#: Devices of DRA, after the node in a row that ends with one: gpu-0, gpu-0-mig-3g40gb-9-4.
+_DRA_DEVICE = re.compile(r"(?<= dra-1   )gpu-[0-9]+(?:(-mig-[a-z0-9-]+)-[0-9]+)?$")
 
 
 @dataclass(frozen=True)
@@ -52,5 +54,7 @@ def commands(text: str) -> list[str]:
 
 def alike(lines: Iterable[str]) -> list[str]:
     """Lines without what differs each time: made-up names, the width of columns, the order."""
-    names = (_UUID.sub("-*", _MADE_UP.sub("-*", line)) for line in lines)
+    names = (
+        _DRA_DEVICE.sub(r"gpu-*\1", _UUID.sub("-*", _MADE_UP.sub("-*", line))) for line in lines
+    )
     return sorted(line for line in (" ".join(name.split()) for name in names) if line)

@@ -16,7 +16,7 @@ from fakegpu.agent.folder import IN_CONTAINER, SMI_IN_CONTAINER, Folder
 from fakegpu.deviceplugin.messages import Equipment, Mount, PodResourcesList, Wish
 from fakegpu.deviceplugin.plugin import Refused, held
 from fakegpu.node.choice import Ask, Known, preferred, refusal
-from fakegpu.node.labels import PREFIX
+from fakegpu.node.discovered import PREFIX
 from fakegpu.node.poduse import PodUse
 from fakegpu.node.supply import physical
 from fakegpu.topology.nodetopology import NodeTopology

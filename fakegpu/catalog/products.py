@@ -1,8 +1,9 @@
 """The catalog of GPUs, each with what nodes and tools show of it.
 
 Memory is what ``nvidia-smi`` shows in MiB; for the seven profiles of the seed operator it is the
-seed's number, because tests of other tools compare with it. Geometry of MIG is not here: the board
-of a product is ``scheduler.model.mig.board_of``, the one table.
+seed's number, because tests of other tools compare with it. The name of GB200 is NVML's, not the
+seed's ``NVIDIA GB200 NVL``, by which it is found too. Geometry of MIG is not here: the board of a
+product is ``scheduler.model.mig.board_of``, the one table.
 """
 
 from __future__ import annotations
@@ -30,6 +31,21 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
     def label(self) -> str:
         """The value of the label ``nvidia.com/gpu.product``."""
         return label_value(self.title)
+
+    @property
+    def brand(self) -> str:
+        """NVML's brand, as DRA publishes it."""
+        return "Tesla" if self.title.startswith("Tesla ") else "Nvidia"
+
+    @property
+    def architecture(self) -> str:
+        """The family as DRA publishes it: ``Ada Lovelace``."""
+        return self.family.replace("-", " ").title()
+
+    @property
+    def is_in_fabric(self) -> bool:
+        """Whether NVML tells the NVLink clique that such a GPU is in."""
+        return self.kind in ("h100", "gb200", "gb300")
 
 
 _EDGES: Final = re.compile(r"^[^A-Za-z0-9]+|[^A-Za-z0-9]+$")
@@ -67,7 +83,7 @@ NVIDIA H200                      | h200    | 143771 | hopper    | 9.0  | 132 | 1
 NVIDIA GH200 480GB               | gh200   |  97871 | hopper    | 9.0  | 132 | 18 |  900
 NVIDIA B200                      | b200    | 196608 | blackwell | 10.0 | 148 | 18 | 1000
 NVIDIA B300 SXM6 AC              | b300    | 275040 | blackwell | 10.3 | 148 | 18 | 1100
-NVIDIA GB200 NVL                 | gb200   | 196608 | blackwell | 10.0 | 152 | 18 | 1200
+NVIDIA GB200                     | gb200   | 196608 | blackwell | 10.0 | 152 | 18 | 1200
 NVIDIA GB300 NVL                 | gb300   | 294912 | blackwell | 10.3 | 152 | 18 | 1400
 NVIDIA RTX PRO 6000 Blackwell Server Edition | rtx-pro-6000 | 97887|blackwell| 12.0|188| 0 | 600
 """

@@ -3,13 +3,14 @@
 A kubelet that starts empties the folder of sockets, and refuses pods that need a plugin until that
 has registered again. So the folder is looked at all the time: where the kubelet's socket is another
 one, or a socket of ours is gone, everything is registered anew.
-Units that are taken away are told as none: the resource stays, with nothing to give.
+Units that are taken away are told as none: the resource stays, with nothing to give, until another
+kubelet comes, which never hears of it. The kubelet of a real node keeps such a resource as 0 too.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -37,12 +38,14 @@ class Fleet:
         self._folder = folder
         self._desk = desk
         self._plugins: dict[str, Plugin] = {}
+        self._offered: frozenset[str] = frozenset()
         self._registered_with: object = None
         self._is_new = asyncio.Event()
         self.is_registered = False
 
     def tell(self, units: Mapping[str, Sequence[Device]]) -> None:
         """These are the node's units, by resource."""
+        self._offered = frozenset(units)
         for resource in units:
             if resource not in self._plugins:
                 socket = self._folder / socket_name(resource)
@@ -68,6 +71,8 @@ class Fleet:
             self.is_registered = False
             return True
         is_other = identity != self._registered_with
+        if is_other:
+            await self._drop(self._plugins.keys() - self._offered)
         for plugin in list(self._plugins.values()):
             if is_other or not plugin.is_there:
                 try:
@@ -83,6 +88,11 @@ class Fleet:
         self._registered_with = identity
         self.is_registered = bool(self._plugins)
         return True
+
+    async def _drop(self, resources: Iterable[str]) -> None:
+        """End plugins for good."""
+        for resource in list(resources):
+            await self._plugins.pop(resource).stop()
 
     async def _stop(self) -> None:
         self.is_registered = False

@@ -14,6 +14,7 @@ from fakegpu.dra.gpuconfig import BadConfig, sharing_of, variables
 from fakegpu.dra.preparing import NotPrepared
 from fakegpu.dra.wire import Configured, Result
 from fakegpu.node import partitions
+from fakegpu.node.devicenames import of_gpu
 from fakegpu.node.faults import is_fatal
 from fakegpu.topology.nodetopology import Gpu, NodeTopology
 
@@ -79,11 +80,11 @@ class Gpus:
         return CdiDevice(f"{uid}-{result.device}", env, (readings,))
 
     def _found(self, topology: NodeTopology, device: str) -> tuple[str, Gpu]:
+        """The id of an allocated device, and its GPU."""
         for index, gpu in enumerate(topology.gpus):
-            board = partitions.board_of(topology, gpu)
-            parts = partitions.parts(self._node, index, board) if board else ()
-            ids = (gpu.id, *(one.id for one in gpu.instances), *(one.id for one, _ in parts))
-            for device_id in ids:
-                if device_id.lower() == device:
-                    return device_id, gpu
+            offered = partitions.cuttable_of(topology, gpu)
+            parts = partitions.parts(self._node, index, offered.board) if offered else ()
+            names_here = of_gpu(index, gpu, (one for one, _ in parts))
+            if device in names_here:
+                return names_here[device], gpu
         raise NotPrepared(f"node {self._node} has no device {device} any more")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from fakegpu.catalog.engines import is_cut_only_in_mig_mode
 from fakegpu.topology.ids import gpu_id, mig_id
 from fakegpu.topology.migconfig import Layouts
 from fakegpu.topology.nodetopology import (
@@ -57,9 +58,13 @@ def hardware(
 
 
 def _in_parts(gpu: Gpu, kind: GpuKind) -> Gpu:
-    if gpu.is_cut or kind.board is None:
+    """A GPU that is cut stays as it is, and so does one that a reset would have to prepare."""
+    board = kind.board
+    if board is None or gpu.instances:
         return gpu
-    return msgspec.structs.replace(gpu, partitionable=True)
+    if is_cut_only_in_mig_mode(board):
+        return msgspec.structs.replace(gpu, partitionable=True) if gpu.is_cut else gpu
+    return msgspec.structs.replace(gpu, partitionable=True, mig_devices=UNSET)
 
 
 def _gpu(
@@ -93,9 +98,14 @@ def mig_device(node: str, index: int, board: mig.Board, name: str, position: int
         profile=name,
         position=position,
         size=profile.size,
-        memory=profile.memory_mib or profile.nominal_mib,
+        memory=instance_memory(profile),
         gpu_instance_id=number or 0,
     )
+
+
+def instance_memory(profile: mig.Profile) -> int:
+    """MiB of an instance: what a listing showed, else the gigabytes of its name."""
+    return profile.memory_mib or profile.nominal_mib
 
 
 def layouts_of(topology: NodeTopology) -> Layouts:

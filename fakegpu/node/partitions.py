@@ -1,9 +1,10 @@
 """GPUs that are offered whole and in every part they could be cut into, one beside the other.
 
-What cannot be had at once excludes each other by counters: a GPU has one for each memory slice, one
-for its compute slices and one for its media engines, and each part consumes what it takes. So the
-scheduler that allocates a part decides how the GPU is cut, and here it is cut as soon as that is
-known, and whole again when the claim is gone.
+What cannot be had at once excludes each other by counters, NVIDIA's: a GPU has one for each memory
+slice, and amounts of memory, multiprocessors and engines, and each part consumes what it takes. So
+the scheduler that allocates a part decides how the GPU is cut, and here it is cut as soon as that
+is known, and whole again when the claim is gone. A GPU that changes its MIG mode by a reset only is
+offered in parts where it is in that mode, and then not whole.
 """
 
 from __future__ import annotations
@@ -12,65 +13,117 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
-from fakegpu.node.hardware import mig_device
+from fakegpu.catalog.engines import Engines, engines_of, is_cut_only_in_mig_mode
+from fakegpu.catalog.products import product_of
+from fakegpu.node.devicenames import gpu_name, instance_name
+from fakegpu.node.hardware import instance_memory, mig_device
 from fakegpu.topology.nodetopology import Gpu, MigDevice, NodeTopology
 from fakegpu.topology.pools import GpuKind
 from scheduler.model import mig
 
-COMPUTE: Final = "compute-slices"
-MEDIA: Final = "media-engines"
+#: A counter, and the capacity of the same meaning, by the field of ``Engines``.
+WORDS: Final = {
+    "multiprocessors": ("multiprocessors", "multiprocessors"),
+    "copy": ("copy-engines", "copyEngines"),
+    "decoder": ("decoders", "decoders"),
+    "encoder": ("encoders", "encoders"),
+    "jpeg": ("jpeg-engines", "jpegEngines"),
+    "ofa": ("ofa-engines", "ofaEngines"),
+}
 
 Json = dict[str, Any]
 
 
-def board_of(topology: NodeTopology, gpu: Gpu) -> mig.Board | None:
-    """The geometry of a GPU that is offered in parts; None where it is not."""
-    if gpu.partitionable is not True:
+class Cuttable(msgspec.Struct, frozen=True):
+    """A GPU that DRA offers in parts, as counters see it."""
+
+    board: mig.Board
+    multiprocessors: int = 0
+    is_whole_too: bool = True
+
+    def engines(self, profile: mig.Profile) -> Engines:
+        """What an instance has."""
+        return engines_of(self.board, profile, self.multiprocessors)
+
+
+def cuttable_of(topology: NodeTopology, gpu: Gpu) -> Cuttable | None:
+    """How a GPU is offered in parts; None where it is not."""
+    board = _board(topology, gpu) if gpu.partitionable is True else None
+    if board is None:
         return None
+    product = product_of(topology.product_of(gpu), topology.memory_of(gpu))
+    multiprocessors = product.multiprocessors if product else 0
+    return Cuttable(board, multiprocessors, not is_cut_only_in_mig_mode(board))
+
+
+def _board(topology: NodeTopology, gpu: Gpu) -> mig.Board | None:
     return GpuKind(topology.product_of(gpu), topology.memory_of(gpu)).board
 
 
-def parts(node: str, index: int, board: mig.Board) -> Iterator[tuple[MigDevice, mig.Kind]]:
+def parts(node: str, index: int, board: mig.Board) -> Iterator[tuple[MigDevice, mig.Profile]]:
     """Every instance that could be cut on a GPU."""
     for profile in board.profiles.values():
         for start in profile.starts:
-            yield mig_device(node, index, board, profile.name, start), profile.kind
+            yield mig_device(node, index, board, profile.name, start), profile
 
 
 def counter_set(index: int) -> str:
     """The name of a GPU's counters."""
-    return f"gpu-{index}"
+    return f"{gpu_name(index)}-counter-set"
 
 
-def counters(board: mig.Board) -> Json:
+def counters(gpu: Cuttable) -> Json:
     """All that a GPU has, which is also what it takes as a whole."""
-    slices = {_slice(number): 1 for number in range(board.memory_slices)}
-    return _values(slices | {COMPUTE: board.compute_slices, MEDIA: 1})
+    board = gpu.board
+    # Sizes of profiles are rounded: the amount must not forbid what the slices allow.
+    of_slice = max(-(-instance_memory(one) // one.size) for one in board.profiles.values())
+    slices = range(board.memory_slices)
+    return _counters(gpu.engines(board.whole), of_slice * board.memory_slices, slices)
 
 
-def consumed(kind: mig.Kind, start: int) -> Json:
+def consumed(gpu: Cuttable, profile: mig.Profile, start: int) -> Json:
     """What an instance takes of its GPU."""
-    taken = {_slice(start + number): 1 for number in range(kind.size)} | {COMPUTE: kind.compute}
-    return _values(taken | ({MEDIA: 1} if kind.is_media else {}))
+    slices = range(start, start + profile.size)
+    return _counters(gpu.engines(profile), instance_memory(profile), slices)
 
 
-def _slice(number: int) -> str:
-    return f"memory-slice-{number}"
+def _counters(engines: Engines, memory_mib: int, slices: range) -> Json:
+    counts = {WORDS[name][0]: n for name, n in msgspec.structs.asdict(engines).items()}
+    counts |= {f"memory-slice-{number}": 1 for number in slices}
+    found = {name: {"value": str(count)} for name, count in counts.items()}
+    return found | {"memory": {"value": binary(memory_mib)}}
 
 
-def _values(amounts: dict[str, int]) -> Json:
-    return {name: {"value": str(amount)} for name, amount in amounts.items()}
+def capacity(engines: Engines, memory_mib: int, slices: range = range(0)) -> Json:
+    """What a device that has these engines tells of itself."""
+    counts = {WORDS[name][1]: n for name, n in msgspec.structs.asdict(engines).items()}
+    counts |= {f"memorySlice{number}": 1 for number in slices}
+    found = {name: {"value": str(count)} for name, count in counts.items()}
+    return found | {"memory": {"value": binary(memory_mib)}}
+
+
+def binary(memory_mib: int) -> str:
+    """MiB as the API server writes such a quantity.
+
+    >>> binary(40960), binary(11441)
+    ('40Gi', '11441Mi')
+    """
+    whole, rest = divmod(memory_mib, 1024)
+    return f"{memory_mib}Mi" if rest else f"{whole}Gi"
 
 
 def cut(node: str, topology: NodeTopology, allocated: frozenset[str]) -> NodeTopology:
-    """The topology with the parts cut that are allocated; ``allocated`` are ids in lower case."""
+    """The topology with the parts cut that are allocated; ``allocated`` are names of devices."""
     gpus = []
     for index, gpu in enumerate(topology.gpus):
-        board = board_of(topology, gpu)
-        if board is not None:
-            found = [one for one, _ in parts(node, index, board) if one.id.lower() in allocated]
+        offered = cuttable_of(topology, gpu)
+        if offered is not None:
+            there = (one for one, _ in parts(node, index, offered.board))
+            found = [
+                one for one in there if allocated & {instance_name(index, one), one.id.lower()}
+            ]
             if found:
                 found.sort(key=lambda one: one.position)
                 gpu = msgspec.structs.replace(gpu, mig_devices=tuple(found))
@@ -82,8 +135,10 @@ def whole(topology: NodeTopology) -> NodeTopology:
     """The inverse of ``cut``; who held a part holds the GPU."""
     gpus = []
     for gpu in topology.gpus:
-        if gpu.partitionable is True and gpu.is_cut:
+        offered = cuttable_of(topology, gpu)
+        if offered is not None and gpu.instances:
             held = next((one.status for one in gpu.instances if one.status.held_by), gpu.status)
-            gpu = msgspec.structs.replace(gpu, mig_devices=UNSET, status=held)
+            devices: tuple[MigDevice, ...] | UnsetType = UNSET if offered.is_whole_too else ()
+            gpu = msgspec.structs.replace(gpu, mig_devices=devices, status=held)
         gpus.append(gpu)
     return msgspec.structs.replace(topology, gpus=tuple(gpus))

@@ -1,113 +1,155 @@
 """A node's devices as DRA publishes them: the contents of its ResourceSlices.
 
-Names and attributes are the seed operator's: a device is called like its id in lower case, and its
-type is ``gpu`` or ``mig``. A failed GPU carries a taint, so that nothing new is allocated and what
-runs goes on, as with the device plugin; one that fell off the bus is not there.
+Names, attributes, capacities, counters and the order of slices are those of NVIDIA's DRA driver;
+``tests/golden/slices`` holds what it published, and a test compares both. The attribute ``model``
+is the seed operator's. A failed GPU carries a taint, so that nothing new is allocated and what runs
+goes on, as with the device plugin; one that fell off the bus is not there.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeVar
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from fakegpu import names
+from fakegpu.catalog.engines import engines_of
+from fakegpu.catalog.products import product_of
 from fakegpu.node import partitions
+from fakegpu.node.devicenames import gpu_name, instance_name
 from fakegpu.node.faults import is_fatal
+from fakegpu.node.hardware import instance_memory
+from fakegpu.node.partitions import binary, capacity
 from fakegpu.topology.nodetopology import Gpu, MigDevice, NodeTopology
+from scheduler.model import mig
 
 #: What the API server takes in one slice; fewer devices where they have taints or counters.
 DEVICES_MAX: Final = 128
 SPECIAL_DEVICES_MAX: Final = 64
 COUNTER_SETS_MAX: Final = 8
 TEXT_MAX: Final = 64
+PCI_BUS_ID: Final = "resource.kubernetes.io/pciBusID"
+_VERSION: Final = re.compile(r"([0-9]{1,9})\.([0-9]{1,9})(?:\.([0-9]{1,9}))?")
 
 Json = dict[str, Any]
 T = TypeVar("T")
 
 
 def contents(node: str, topology: NodeTopology) -> tuple[Json, ...]:
-    """What each slice of the node's pool says, devices first; nothing where there are none."""
-    devices: list[Json] = []
+    """What each slice of the node's pool says; nothing where there are no devices.
+
+    Where GPUs are offered in parts: counters first, then one slice for each GPU.
+    """
+    of_gpus: list[list[Json]] = []
     sets: list[Json] = []
     for index, gpu in enumerate(topology.gpus):
         if gpu.failure is not UNSET and gpu.failure.off_bus:
             continue
-        devices += _of_gpu(node, topology, index, gpu)
-        board = partitions.board_of(topology, gpu)
-        if board is not None:
+        of_gpus.append(list(_of_gpu(node, topology, index, gpu)))
+        offered = partitions.cuttable_of(topology, gpu)
+        if offered is not None:
             name = partitions.counter_set(index)
-            sets.append({"name": name, "counters": partitions.counters(board)})
-    special = any("taints" in one or "consumesCounters" in one for one in devices)
-    most = SPECIAL_DEVICES_MAX if special else DEVICES_MAX
+            sets.append({"name": name, "counters": partitions.counters(offered)})
+    if not sets:
+        devices = [device for some in of_gpus for device in some]
+        most = SPECIAL_DEVICES_MAX if any("taints" in one for one in devices) else DEVICES_MAX
+        return tuple({"devices": some} for some in _parted(devices, most))
     return (
-        *({"devices": some} for some in _parted(devices, most)),
         *({"sharedCounters": some} for some in _parted(sets, COUNTER_SETS_MAX)),
+        *({"devices": some} for some in of_gpus if some),
     )
 
 
 def _of_gpu(node: str, topology: NodeTopology, index: int, gpu: Gpu) -> Iterator[Json]:
     taints = _taints(gpu)
-    board = partitions.board_of(topology, gpu)
-    if board is not None:
-        yield _whole(topology, index, gpu) | _consumes(index, partitions.counters(board)) | taints
-        for part, kind in partitions.parts(node, index, board):
-            consumed = partitions.consumed(kind, part.position)
-            yield _instance(topology, index, gpu, part) | _consumes(index, consumed) | taints
+    offered = partitions.cuttable_of(topology, gpu)
+    if offered is not None:
+        if offered.is_whole_too:
+            whole = offered.board.whole
+            memory = instance_memory(whole)
+            room = capacity(offered.engines(whole), memory)
+            device = _whole(topology, index, gpu, room)
+            yield device | _consumes(index, partitions.counters(offered)) | taints
+        parts = partitions.parts(node, index, offered.board)
+        for part, profile in sorted(parts, key=lambda one: instance_name(index, one[0])):
+            consumed = partitions.consumed(offered, profile, part.position)
+            room = capacity(offered.engines(profile), part.memory)
+            device = _instance(topology, index, gpu, part, room)
+            yield device | _consumes(index, consumed) | taints
     elif gpu.is_cut:
         for one in gpu.instances:
-            yield _instance(topology, index, gpu, one) | taints
+            device = _instance(topology, index, gpu, one, _room(topology, gpu, one))
+            device["attributes"]["uuid"] = {"string": one.id}
+            yield device | taints
     else:
-        yield _whole(topology, index, gpu) | taints
+        room = {"memory": {"value": binary(topology.memory_of(gpu))}}
+        yield _whole(topology, index, gpu, room) | taints
 
 
-def _whole(topology: NodeTopology, index: int, gpu: Gpu) -> Json:
-    return _device(topology, gpu, gpu.id, "gpu", topology.memory_of(gpu), {"index": {"int": index}})
+def _whole(topology: NodeTopology, index: int, gpu: Gpu, room: Json) -> Json:
+    attributes = _attributes(topology, index, gpu, "gpu") | {"uuid": {"string": gpu.id}}
+    return {"name": gpu_name(index), "attributes": attributes, "capacity": room}
 
 
-def _instance(topology: NodeTopology, index: int, gpu: Gpu, one: MigDevice) -> Json:
-    more = {
+def _instance(topology: NodeTopology, index: int, gpu: Gpu, one: MigDevice, room: Json) -> Json:
+    attributes = {
+        **_attributes(topology, index, gpu, "mig"),
         "profile": {"string": one.profile},
         "parentUUID": {"string": gpu.id},
-        "parentIndex": {"int": index},
     }
-    return _device(topology, gpu, one.id, "mig", one.memory, more)
+    return {"name": instance_name(index, one), "attributes": attributes, "capacity": room}
 
 
-def _device(
-    topology: NodeTopology, gpu: Gpu, device_id: str, kind: str, memory_mib: int, more: Json
-) -> Json:
-    product, domain = topology.product_of(gpu)[:TEXT_MAX], names.DRA_DRIVER
-    attributes = {
-        "uuid": {"string": device_id},
-        "model": {"string": product},
-        f"{domain}/type": {"string": kind},
-        f"{domain}/uuid": {"string": device_id},
-        f"{domain}/productName": {"string": product},
-        **more,
+def _room(topology: NodeTopology, gpu: Gpu, one: MigDevice) -> Json:
+    """The capacity of an instance that is cut."""
+    name, memory_mib = topology.product_of(gpu), topology.memory_of(gpu)
+    product = product_of(name, memory_mib)
+    board = mig.board_of(name, memory_mib, (one.profile,))
+    profile = mig.profile_of(board, one.profile) if board else None
+    if board is None or profile is None:
+        return {"memory": {"value": binary(one.memory)}}
+    engines = engines_of(board, profile, product.multiprocessors if product else 0)
+    return capacity(engines, one.memory, range(one.position, one.position + one.size))
+
+
+def _attributes(topology: NodeTopology, index: int, gpu: Gpu, kind: str) -> Json:
+    name = topology.product_of(gpu)[:TEXT_MAX]
+    product = product_of(name, topology.memory_of(gpu))
+    found = {
+        "type": {"string": kind},
+        "productName": {"string": name},
+        "model": {"string": name},
+        PCI_BUS_ID: {"string": pci_bus_id(index)},
     }
-    memory = {"value": binary(memory_mib)}
-    return {
-        "name": device_name(device_id),
-        "attributes": attributes,
-        "capacity": {"memory": memory},
+    if product is not None:
+        found["brand"] = {"string": product.brand}
+        found["architecture"] = {"string": product.architecture}
+        found["cudaComputeCapability"] = {"version": "{}.{}.0".format(*product.compute)}
+    versions = {
+        "driverVersion": topology.driver_version,
+        "cudaDriverVersion": topology.cuda_version,
+    }
+    return found | {
+        key: {"version": version} for key, text in versions.items() if (version := _semver(text))
     }
 
 
-def device_name(device_id: str) -> str:
-    """The name of a device in slices and claims."""
-    return device_id.lower()
+def _semver(text: str | UnsetType) -> str:
+    """A version as DRA takes it, empty where the text is none: ``550.163.01`` is 550.163.1."""
+    found = _VERSION.fullmatch(text) if text is not UNSET else None
+    return ".".join(str(int(part or 0)) for part in found.groups()) if found else ""
 
 
-def binary(memory_mib: int) -> str:
-    """MiB as the API server writes such a quantity.
+def pci_bus_id(index: int) -> str:
+    """The place of a GPU: 32 to a PCI domain.
 
-    >>> binary(40960), binary(11441)
-    ('40Gi', '11441Mi')
+    >>> pci_bus_id(0), pci_bus_id(33)
+    ('0000:07:00.0', '0001:0f:00.0')
     """
-    whole, rest = divmod(memory_mib, 1024)
-    return f"{memory_mib}Mi" if rest else f"{whole}Gi"
+    domain, number = divmod(index, 32)
+    return f"{domain:04x}:{8 * number + 7:02x}:00.0"
 
 
 def _consumes(index: int, consumed: Json) -> Json:

@@ -2,7 +2,8 @@
 
 The ids are the topology's own. A device that is shared is there several times, as in NVIDIA's
 plugin: ``<id>::0``, ``<id>::1`` ... One that failed is there and unhealthy, so that it counts as
-capacity and not as allocatable; one that fell off the bus is not there at all.
+capacity and not as allocatable; one that fell off the bus is not there at all. A resource of which
+there is nothing but lost GPUs stays, with no devices; one that no GPU is for is not advertised.
 """
 
 from __future__ import annotations
@@ -38,19 +39,22 @@ def mig_resource(profile: str) -> str:
 
 
 def supply(topology: NodeTopology, *, with_lost: bool = False) -> Supply:
-    """Devices by resource. Whole GPUs are always among them, if need be none.
+    """Devices by resource, as NVIDIA's plugin advertises them.
 
-    ``with_lost`` also those that fell off the bus, unhealthy. Nothing where DRA has them alone.
+    There is no ``nvidia.com/gpu`` where every GPU is cut, and nothing at all where strategy
+    ``single`` finds several profiles, or where DRA has the GPUs alone. ``with_lost``: also GPUs
+    that fell off the bus, unhealthy.
     """
     if topology.dra == "instead":
         return {}
-    found: dict[str, list[Device]] = {words.GPU: []} if topology.gpus else {}
+    found: dict[str, list[Device]] = {}
     single = single_profile(topology)
     for index, gpu in enumerate(topology.gpus):
-        if gpu.failure is not UNSET and gpu.failure.off_bus and not with_lost:
-            continue
+        is_lost = gpu.failure is not UNSET and gpu.failure.off_bus
         for resource, device in _devices(topology, single, index, gpu):
-            found.setdefault(resource, []).append(device)
+            devices = found.setdefault(resource, [])
+            if with_lost or not is_lost:
+                devices.append(device)
     sharing = topology.shared
     shared: Supply = {}
     for resource, devices in found.items():

@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from fakegpu.node.devicenames import ids_by_name
 from fakegpu.node.poduse import Claimed, Need, PodUse
 from fakegpu.node.statuses import written
 from fakegpu.node.supply import Device, mig_resource, physical, supply
@@ -92,7 +93,7 @@ def assign(
     desk = _Desk(topology)
     in_order = sorted(pods, key=lambda pod: (pod.created, pod.uid))
     if claimed:
-        ids = {one.lower(): one for one in _all_ids(topology)}
+        ids = ids_by_name(topology)
         for pod in in_order:
             for container, device in pod.held(claimed):
                 if device.lower() in ids:
@@ -118,11 +119,6 @@ def assign(
     for pod, need in _needs(in_order):
         desk.take_first(need, pod, left[pod.uid, need])
     return written(topology, desk.held, [pod for pod in in_order if pod.shares])
-
-
-def _all_ids(topology: NodeTopology) -> Iterator[str]:
-    for gpu in topology.gpus:
-        yield from (gpu.id, *(one.id for one in gpu.instances))
 
 
 def _needs(pods: Sequence[PodUse]) -> Iterator[tuple[PodUse, Need]]:

@@ -19,7 +19,7 @@ class GpuKind(msgspec.Struct, frozen=True):
     @property
     def board(self) -> mig.Board | None:
         """Its MIG geometry; None where it has none."""
-        return mig.board_of(self.product.replace("NVIDIA ", ""), self.memory_mib)
+        return mig.board_of(self.product, self.memory_mib)
 
 
 class Pool(msgspec.Struct, frozen=True, kw_only=True):

@@ -169,9 +169,9 @@ def board_of(product: str, memory_mib: int = 0, profiles: Iterable[str] = ()) ->
 @lru_cache(maxsize=4096)
 def _board_of(product: str, memory_mib: int, profiles: tuple[str, ...]) -> Board | None:
     text = product.strip().lower().replace(" ", "-").replace("_", "-")
-    if found := _PCI_FORM.fullmatch(text):
-        name = _PCI.get(found[1])
-        return BOARDS[name] if name else None
+    found = _PCI_FORM.fullmatch(text)
+    if found and found[1] in _PCI:  # "b200" has the form of an id too
+        return BOARDS[_PCI[found[1]]]
     text = _SUFFIX.sub("", text).removeprefix("nvidia-").removeprefix("tesla-")
     for pattern, candidates in _PRODUCTS:
         if pattern.match(text):

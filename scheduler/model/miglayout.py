@@ -20,7 +20,7 @@ from typing import Final
 
 import msgspec
 
-from scheduler.model import layoutcost, limits, mig, names
+from scheduler.model import layoutcost, limits, mig, names, pluginresources
 from scheduler.model.migconfig import Cut, Entry, MigConfigError, parse_config
 from scheduler.model.number import whole
 
@@ -74,6 +74,7 @@ def geometry(
     labels: Mapping[str, str], annotations: Mapping[str, str], allocatable: Mapping[str, int]
 ) -> Geometry:
     """Everything that a node says of its MIG instances."""
+    allocatable = pluginresources.unshared(allocatable)
     product = labels.get(names.GPU_PRODUCT, "")
     single = single_profile(labels)
     advertised = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from scheduler.model import failed, miglayout, names, podfields, resources
+from scheduler.model import failed, miglayout, names, pluginresources, podfields, resources
 from scheduler.model.group import group_of
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Condition, Container, HostPort, Owner, Pod, Role
@@ -79,6 +79,7 @@ def to_node(wire: NodeWire) -> Node:
     offered = resources.amounts(wire.status.allocatable)
     amounts = {resource: max(0, amount) for resource, amount in offered.items()}
     amounts = miglayout.sound(labels, annotations, amounts)
+    amounts = pluginresources.with_no_whole_gpu(labels, amounts)
     return Node(
         name=meta.name,
         uid=meta.uid,

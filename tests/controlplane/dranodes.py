@@ -62,6 +62,10 @@ class Dra(Nodes):
 
     def given(self, namespace: str, name: str) -> list[str]:
         """The devices that a pod's claims were allocated, once it is bound."""
+        return [one.partition("/")[2] for one in self.given_on(namespace, name)]
+
+    def given_on(self, namespace: str, name: str) -> list[str]:
+        """The same with the nodes: ``node-1/gpu-0``."""
         path = f"/api/v1/namespaces/{namespace}/pods/{name}"
         seen = self.client.wait_for(
             path, lambda one: "nodeName" in one["spec"], what=f"{name} to be bound"
@@ -78,10 +82,10 @@ class Dra(Nodes):
         return [device for one in names for device in self.allocated(namespace, one)]
 
     def allocated(self, namespace: str, claim: str) -> list[str]:
-        """The devices of a claim."""
+        """The devices of a claim, with their pools."""
         path = f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims/{claim}"
         results = self.client.get(path)["status"]["allocation"]["devices"]["results"]
-        return [one["device"] for one in results]
+        return [f"{one['pool']}/{one['device']}" for one in results]
 
 
 @contextmanager

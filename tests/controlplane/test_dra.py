@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import pytest
@@ -28,7 +27,12 @@ ON_KWOK: Json = {
     "nodeSelector": {"type": "kwok"},
     "tolerations": [{"key": "kwok.x-k8s.io/node", "operator": "Equal", **KWOK_TAINT}],
 }
-DEVICE = re.compile(r"^gpu-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
+#: What kube-scheduler is asked by who looks for a kind of GPU.
+AMPERE = "device.attributes['gpu.nvidia.com'].architecture == 'Ampere'"
+DRIVER_550 = (
+    "device.attributes['gpu.nvidia.com'].driverVersion.compareTo(semver('550.0.0')) >= 0"
+    " && device.attributes['resource.kubernetes.io'].pciBusID.endsWith('.0')"
+)
 
 
 @pytest.fixture(scope="module")
@@ -64,12 +68,11 @@ def test_a_kwok_nodes_gpus_are_published_and_follow_its_topology(
     assert before["spec"]["driver"] == "gpu.nvidia.com"
     pool = {"name": "kwok-gpu-node-1", "generation": 1, "resourceSliceCount": 1}
     assert before["spec"]["pool"] == pool
-    assert all(DEVICE.match(one["name"]) for one in devices)
+    assert [one["name"] for one in devices] == ["gpu-0", "gpu-1"]
     attributes = devices[0]["attributes"]
     assert attributes["model"] == {"string": "NVIDIA A100-SXM4-40GB"}
-    assert attributes["gpu.nvidia.com/productName"] == attributes["model"]
-    assert attributes["gpu.nvidia.com/type"] == {"string": "gpu"}
-    assert attributes["uuid"] == attributes["gpu.nvidia.com/uuid"]
+    assert attributes["productName"] == attributes["model"]
+    assert attributes["type"] == {"string": "gpu"}
     assert devices[0]["capacity"] == {"memory": {"value": "40Gi"}}
 
     operator.configure({"nodePools": {**POOLS, "default": POOLS["highend"]}})
@@ -127,15 +130,16 @@ def test_a_failed_gpu_is_tainted_one_off_the_bus_is_gone_and_both_come_back(
 
 
 def holders(nodes: Dra, *names: str) -> dict[str, set[str]]:
-    """Device -> the pods that hold it, as the nodes' topologies say."""
+    """Node and device -> the pods that hold it, as the nodes' topologies say."""
     found: dict[str, set[str]] = {}
-    device = ""
-    for line in "\n".join(nodes.topology(name) for name in names).splitlines():
-        word, _, value = line.strip().removeprefix("- ").partition(": ")
-        if word == "id":
-            device = value.lower()
-        elif word == "pod" and value.strip("'\""):
-            found.setdefault(device, set()).add(value)
+    for name in names:
+        number = -1
+        for line in nodes.topology(name).splitlines():
+            word, _, value = line.strip().removeprefix("- ").partition(": ")
+            if word == "id":
+                number += 1
+            elif word == "pod" and value.strip("'\""):
+                found.setdefault(f"{name}/gpu-{number}", set()).add(value)
     return found
 
 
@@ -170,13 +174,13 @@ def test_pods_with_the_seeds_claim_get_distinct_gpus_and_a_shared_claim_one(
 
     with kube_scheduler(cp):
         given = {
-            name: nodes.given(namespace, name) for name in ("one", "two", "with", "each-other")
+            name: nodes.given_on(namespace, name) for name in ("one", "two", "with", "each-other")
         }
 
     assert given["with"] == given["each-other"]
     distinct = {*given["one"], *given["two"], *given["with"]}
     assert len(distinct) == 3
-    assert all(DEVICE.match(one) for one in distinct)
+    assert {one.partition("/")[2].partition("-")[0] for one in distinct} == {"gpu"}
     wanted = {given[name][0]: {name} for name in ("one", "two")}
     wanted[given["with"][0]] = {"with", "each-other"}
     nodes.wait("kwok-gpu-node-1", f"{wanted}", lambda _: holders(nodes, *five) == wanted)
@@ -267,7 +271,7 @@ def test_the_seeds_manifests_for_kwok_and_its_three_commands_work_as_they_are_wr
             what="the pod to run",
         )
 
-        assert DEVICE.match(device)
+        assert device in {"gpu-0", "gpu-1"}
         (ready,) = cp.kubectl("get", "nodes", "-l", "type=kwok").splitlines()[1:]
         assert ready.split()[:2] == ["kwok-gpu-node-1", "Ready"]
         slices = cp.kubectl("get", "resourceslices").splitlines()
@@ -307,5 +311,23 @@ def test_a_plain_request_for_nvidia_com_gpu_is_met_by_dra(
         no = "cannot allocate all claims"
         nodes.wait("dra-extended", no, lambda _: no in str(here.events("too-late")))
 
-    wanted = {usable[0]: {"old-fashioned"}}
+    wanted = {f"dra-extended/{usable[0]}": {"old-fashioned"}}
     nodes.wait("dra-extended", f"{wanted}", lambda _: holders(nodes, "dra-extended") == wanted)
+
+
+def test_a_claim_finds_gpus_by_what_nvidias_driver_tells_of_them(
+    cp: ControlPlane, nodes: Dra, kwok_node: MakeNode, namespace: str
+) -> None:
+    """CEL on a text, on a version and on an attribute of Kubernetes' own domain."""
+    kwok_node("dra-ampere", labels={POOL: "default"})
+    kwok_node("dra-hopper", labels={POOL: "highend"})
+    nodes.wait_devices("dra-ampere", 2)
+    nodes.wait_devices("dra-hopper", 4)
+    selectors = [{"cel": {"expression": text}} for text in (AMPERE, DRIVER_550)]
+    spec = {"spec": claim_spec(selectors=selectors)}
+    nodes.make(namespace, "resourceclaimtemplates", "ampere", spec)
+    here = Watcher(cp, namespace)
+
+    with kube_scheduler(cp):
+        here.create(claiming("picky", template="ampere"))
+        assert nodes.given_on(namespace, "picky")[0].startswith("dra-ampere/gpu-")

@@ -22,7 +22,7 @@ def nodes(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     dra = {"dra": {"kwok": "instead", "partitionable": True}}
     running = FakeOperator(cp, tmp_path_factory.mktemp("fakegpu"), config=dra)
     pools = {
-        "one": {"gpus": [{"type": "a100", "count": 1}]},
+        "one": {"gpus": [{"type": "h100", "count": 1}]},
         "nine": {"gpus": [{"type": "h200", "count": 9}, {"type": "t4", "count": 1}]},
     }
     try:
@@ -39,26 +39,24 @@ def is_complete(slices: list[Json]) -> bool:
 
 
 def test_nine_gpus_in_parts_are_taken_by_the_api_server(nodes: Dra, kwok_node: MakeNode) -> None:
-    """In slices of one generation, each with at most 64 devices or 8 sets of counters."""
+    """In slices of one generation: counters, 8 sets in each, and then one for each GPU."""
     kwok_node("dra-nine", labels={POOL: "nine"})
     found = nodes.wait_slices("dra-nine", "all of the pool", is_complete)
     pools = [one["spec"]["pool"] for one in found]
 
     assert {one["generation"] for one in pools} == {1}
     assert {one["resourceSliceCount"] for one in pools} == {len(found)}
-    assert max(len(one["spec"].get("devices", ())) for one in found) == 64
+    assert sorted(len(one["spec"].get("devices", ())) for one in found) == [0, 0, 1, *[26] * 9]
     sets = [len(one["spec"]["sharedCounters"]) for one in found if "sharedCounters" in one["spec"]]
     assert sorted(sets) == [1, 8]
-    kinds = Counter(
-        one["attributes"]["gpu.nvidia.com/type"]["string"] for one in nodes.devices("dra-nine")
-    )
+    kinds = Counter(one["attributes"]["type"]["string"] for one in nodes.devices("dra-nine"))
     assert kinds["gpu"] == 10
     assert kinds["mig"] == 9 * 25
 
 
 def make_templates(nodes: Dra, namespace: str) -> None:
     """Claims on a 4g, a 3g and a whole GPU."""
-    for profile in ("4g.20gb", "3g.20gb"):
+    for profile in ("4g.40gb", "3g.40gb"):
         cel = f"device.attributes['gpu.nvidia.com'].profile == '{profile}'"
         spec = claim_spec("mig.nvidia.com", selectors=[{"cel": {"expression": cel}}])
         name = profile.partition(".")[0]
@@ -69,7 +67,7 @@ def make_templates(nodes: Dra, namespace: str) -> None:
 def test_parts_are_cut_as_they_are_allocated_and_exclude_the_whole(
     cp: ControlPlane, nodes: Dra, kwok_node: MakeNode, namespace: str
 ) -> None:
-    """One A100: a 4g and a 3g beside each other, then neither another 3g nor the whole GPU; the
+    """One H100: a 4g and a 3g beside each other, then neither another 3g nor the whole GPU; the
     topology shows both with their pods, and the GPU is whole when they are gone."""
     kwok_node("dra-one", labels={POOL: "one"})
     nodes.wait_slices("dra-one", "all of it", is_complete)
@@ -79,7 +77,8 @@ def test_parts_are_cut_as_they_are_allocated_and_exclude_the_whole(
     with kube_scheduler(cp):
         for name in ("4g", "3g"):
             here.create(claiming(f"has-{name}", template=name))
-            assert nodes.given(namespace, f"has-{name}")[0].startswith("mig-")
+            (device,) = nodes.given(namespace, f"has-{name}")
+            assert device.startswith(f"gpu-0-mig-{name}40gb-")
         no = "cannot allocate all claims"
         for name in ("wants-3g", "wants-whole"):
             here.create(claiming(name, template=name.removeprefix("wants-")))
@@ -90,13 +89,13 @@ def test_parts_are_cut_as_they_are_allocated_and_exclude_the_whole(
             lines = [line.strip() for line in text.splitlines()]
             return [one for one in lines if one.startswith(("profile: ", "position: ", "pod: has"))]
 
-        wanted = ["profile: 4g.20gb", "position: 0", "pod: has-4g"]
-        wanted += ["profile: 3g.20gb", "position: 4", "pod: has-3g"]
+        wanted = ["profile: 4g.40gb", "position: 0", "pod: has-4g"]
+        wanted += ["profile: 3g.40gb", "position: 4", "pod: has-3g"]
         nodes.wait("dra-one", f"{wanted}", lambda _: cut() == wanted)
 
         for name in ("has-4g", "has-3g", "wants-3g"):
             here.client.delete(here.path("Pod", name), {"gracePeriodSeconds": 0})
-        assert nodes.given(namespace, "wants-whole")[0].startswith("gpu-")
+        assert nodes.given(namespace, "wants-whole") == ["gpu-0"]
     nodes.wait(
         "dra-one",
         "a whole GPU",

@@ -31,7 +31,7 @@ CONFIG = {"maps": {"allow": "labelled"}, "restore": {"minAgeS": 0, "cooldownS": 
 OFFERS = {
     "gpu-1": {"nvidia.com/gpu": "4"},
     "gpu-2": {"nvidia.com/gpu": "4"},
-    "mig-1": {"nvidia.com/gpu": "0", "nvidia.com/mig-2g.20gb": "1", "nvidia.com/mig-1g.10gb": "2"},
+    "mig-1": {"nvidia.com/mig-2g.20gb": "1", "nvidia.com/mig-1g.10gb": "2"},
     "shared-1": {"nvidia.com/gpu.shared": "4"},
 }
 

@@ -62,6 +62,16 @@ def wait_usable(here: Watcher, name: str, resource: str, count: int) -> None:
     here.client.wait_for(f"/api/v1/nodes/{name}", offers, what=f"{count} {resource} on {name}")
 
 
+def wait_all_cut(here: Watcher, name: str) -> None:
+    """Until the operator has prepared a node of which no GPU is offered whole."""
+
+    def tells(node: Any) -> bool:
+        is_offered = GPU in node["status"]["allocatable"]
+        return node["metadata"]["labels"].get(f"{GPU}.replicas") == "0" and not is_offered
+
+    here.client.wait_for(f"/api/v1/nodes/{name}", tells, what=f"no whole GPU on {name}")
+
+
 def set_failures(here: Watcher, node: str, text: str | None) -> None:
     here.client.patch(f"/api/v1/nodes/{node}", {"metadata": {"annotations": {FAILURES: text}}})
 
@@ -157,7 +167,7 @@ def test_instances_are_cut_to_order_for_pods_and_show_who_holds_them(
     here: Watcher, kwok_node: MakeNode
 ) -> None:
     kwok_node("fs-cut", labels={POOL: "dynamic", "gpu-scheduler.io/mig-dynamic": "true"})
-    wait_usable(here, "fs-cut", GPU, 0)
+    wait_all_cut(here, "fs-cut")
     here.create(pod("small", limits={"nvidia.com/mig-2g.20gb": "1"}))
     here.create(pod("large", limits={"nvidia.com/mig-7g.80gb": "1"}))
 
@@ -179,7 +189,7 @@ def test_where_cutting_fails_the_pod_says_so_and_another_gpu_is_taken(
 ) -> None:
     labels = {POOL: "dynamic", "gpu-scheduler.io/mig-dynamic": "true"}
     kwok_node("fs-broken", labels=labels, annotations={FAILURES: "0:xid-48"})
-    wait_usable(here, "fs-broken", GPU, 0)
+    wait_all_cut(here, "fs-broken")
 
     here.create(pod("p", limits={"nvidia.com/mig-2g.20gb": "1"}))
     (bound,) = here.wait_bound(1)

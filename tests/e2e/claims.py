@@ -44,9 +44,14 @@ def make(cp: ControlPlane, namespace: str, kind: str, name: str, spec: Json) -> 
 
 
 def uuids(cp: ControlPlane, namespace: str, name: str) -> list[str]:
-    """The GPUs that nvidia-smi lists in a pod, in lower case as DRA names them."""
+    """The GPUs that nvidia-smi lists in a pod."""
     words = ("nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader")
-    return [one.lower() for one in execute(cp, namespace, name, *words).split()]
+    return execute(cp, namespace, name, *words).split()
+
+
+def uuid_of(device: Json) -> str:
+    """The UUID of a published GPU."""
+    return str(device["attributes"]["uuid"]["string"])
 
 
 def environment(cp: ControlPlane, namespace: str, name: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ import pytest
 from tests.e2e.agent import DEVICES, FAILURES, GPU, POOL, Agent, wait_allocatable
 from tests.e2e.conftest import Pool
 from tests.e2e.containers import create, delete, execute, run, shell_pod, wait_for_phase
+from tests.e2e.newnode import start_as_new
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.realnode import RealNode
 
@@ -237,6 +238,22 @@ def test_a_pod_gets_a_mig_instance(
         ["MIG", "1g.10gb", "Device", "1:"],
     ]
     assert "MIG devices:" in execute(cp, namespace, "slice", "nvidia-smi")
+
+
+def test_a_new_node_whose_gpus_are_all_cut_has_no_such_resource(
+    cp: ControlPlane, node: RealNode, pool: Pool
+) -> None:
+    """As with NVIDIA's plugin; a kubelet that has known ``nvidia.com/gpu`` keeps it as 0."""
+    pool("four")
+    wait_allocatable(cp, node, gpu=4)
+    pool("cut")
+    wait_allocatable(cp, node, gpu=0, mig_1g__10gb=14)
+
+    start_as_new(node, {POOL: "cut"})
+
+    seen = wait_allocatable(cp, node, mig_1g__10gb=14)
+    for amounts in (seen["status"]["capacity"], seen["status"]["allocatable"]):
+        assert [name for name in amounts if "nvidia.com/" in name] == ["nvidia.com/mig-1g.10gb"]
 
 
 def test_a_node_that_leaves_its_pool_has_no_gpus(

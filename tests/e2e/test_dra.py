@@ -23,6 +23,7 @@ from tests.e2e.claims import (
     devices,
     environment,
     make,
+    uuid_of,
     uuids,
 )
 from tests.e2e.conftest import Pool
@@ -115,8 +116,8 @@ def test_a_pod_with_the_seeds_claim_sees_its_gpu(
     make(cp, namespace, "resourceclaimtemplates", "gpu-claim", {"spec": claim_spec(config=config)})
     run(cp, namespace, claiming("gpu-pod", template="gpu-claim"))
 
-    (device,) = uuids(cp, namespace, "gpu-pod")
-    assert device in {one["name"] for one in devices(cp, plain)}
+    (uuid,) = uuids(cp, namespace, "gpu-pod")
+    (device,) = (one["name"] for one in devices(cp, plain) if uuid_of(one) == uuid)
     name = "GPU_DEVICE_" + device.replace("-", "_")
     seen = environment(cp, namespace, "gpu-pod")
     assert {key: value for key, value in seen.items() if key.startswith("GPU_DEVICE_")} == {
@@ -155,7 +156,7 @@ def test_two_pods_share_a_claim_and_a_third_gets_another_gpu(
         owner = f'container="main",namespace="{namespace}",pod="{pod}"}}'
         lines = agent.metrics().splitlines()
         ours = [one for one in lines if one.startswith("DCGM_FI_DEV_FB_USED{") and owner in one]
-        return [one.partition('UUID="')[2].partition('"')[0].lower() for one in ours]
+        return [one.partition('UUID="')[2].partition('"')[0] for one in ours]
 
     for pod in ("one", "two", "alone"):
         wait_until(
@@ -198,15 +199,15 @@ def test_a_part_of_a_gpu_is_cut_while_its_claim_lasts(
     cp: ControlPlane, node: RealNode, pool: Pool, namespace: str
 ) -> None:
     """A claim of the class ``mig.nvidia.com``: the pod sees its instance, nothing else was cut."""
-    pool("four")
-    wait_until(lambda: len(devices(cp, node)) > 4, what="parts of the GPUs")
-    profile = f"device.attributes['{DRIVER}'].profile == '3g.20gb'"
+    pool("eight")
+    wait_until(lambda: len(devices(cp, node)) == 8 * 26, what="parts of the GPUs")
+    profile = f"device.attributes['{DRIVER}'].profile == '3g.40gb'"
     spec = claim_spec("mig.nvidia.com", selectors=[{"cel": {"expression": profile}}])
     make(cp, namespace, "resourceclaimtemplates", "gpu-claim", {"spec": spec})
     run(cp, namespace, claiming("part", template="gpu-claim"))
 
     wait_until(
-        lambda: "MIG 3g.20gb" in execute(cp, namespace, "part", "nvidia-smi", "-L"),
+        lambda: "MIG 3g.40gb" in execute(cp, namespace, "part", "nvidia-smi", "-L"),
         what="the instance in nvidia-smi",
     )
     path = f"/api/v1/namespaces/gpu-operator/configmaps/topology-{node.name}"
@@ -226,7 +227,7 @@ def test_a_failed_gpu_is_allocated_to_nobody(
     wait_until(
         lambda: any("taints" in one for one in devices(cp, plain)), what="the taint of a device"
     )
-    usable = {one["name"] for one in devices(cp, plain) if "taints" not in one}
+    usable = {uuid_of(one) for one in devices(cp, plain) if "taints" not in one}
 
     run(cp, namespace, shell_pod("two", limits={GPU: "2"}))
 

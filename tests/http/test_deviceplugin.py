@@ -149,6 +149,24 @@ async def test_a_kubelet_that_starts_anew_is_registered_with_again(
     assert (await kubelet.options(MAIN)).get_preferred_allocation_available
 
 
+async def test_a_new_kubelet_never_hears_of_a_resource_that_no_gpu_is_for(
+    node: Node, kubelet: MadeUpKubelet
+) -> None:
+    """Every GPU was cut: the kubelet of before is told that there is none, the next one nothing."""
+    node.tell(fake(FOUR))
+    await kubelet.next_plugin()
+
+    node.tell(fake(f"{FOUR}, mig: {{mig-devices: {{1g.10gb: 7}}}}"))
+    assert (await kubelet.next_plugin()).resource_name == "nvidia.com/mig-1g.10gb"
+    await healths(kubelet, {})
+
+    await kubelet.stop()
+    await kubelet.start()
+    assert (await kubelet.next_plugin()).resource_name == "nvidia.com/mig-1g.10gb"
+    node.tell(fake(FOUR))
+    assert (await kubelet.next_plugin()).resource_name == GPU
+
+
 @pytest.mark.contract("S1-B12")
 async def test_health_changes_both_ways_and_edits_arrive_on_the_open_stream(
     node: Node, kubelet: MadeUpKubelet

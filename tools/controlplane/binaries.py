@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tools.controlplane.archive import take_from
-from tools.controlplane.build import build, expected_s
+from tools.controlplane.build import build, check_needs, expected_s
 from tools.controlplane.cache import Cache
 from tools.controlplane.errors import ControlPlaneError
 from tools.controlplane.locate import find
@@ -58,6 +58,7 @@ def _make(
     progress: Progress,
     archive: str | None,
 ) -> dict[str, Path]:
+    check_needs(programs, environ)
     try:
         with cache.locked(Patience(progress)):
             return _make_alone(programs, cache, environ, progress, archive)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Final
@@ -51,17 +51,18 @@ def expected_s(programs: Sequence[Program], cores: int | None = None) -> float:
     return sum(program.build_s for program in programs) * max(TABLE_CORES / cores, 0.25)
 
 
-def _check_needs(program: Program, environ: Mapping[str, str]) -> None:
-    """Say what to install before a compiler complains about a header."""
-    if program.needs is None:
-        return
-    library, packages = program.needs
+def check_needs(programs: Iterable[Program], environ: Mapping[str, str]) -> None:
+    """Say what to install before minutes of building end with a header that is not there."""
     tool = shutil.which("pkg-config", path=environ.get("PATH", ""))
-    if tool is None or subprocess.run([tool, "--exists", library], check=False).returncode != 0:
-        raise ControlPlaneError(
-            f"{program.name}: it is built with the C library {library}, which is not installed; "
-            f"on Debian and Ubuntu: apt-get install {packages}"
-        )
+    for program in programs:
+        if program.needs is None:
+            continue
+        library, packages = program.needs
+        if tool is None or subprocess.run([tool, "--exists", library], check=False).returncode != 0:
+            raise ControlPlaneError(
+                f"{program.name}: it is built with the C library {library}, which is not "
+                f"installed; on Debian and Ubuntu: apt-get install {packages}"
+            )
 
 
 class _Build:
@@ -85,8 +86,6 @@ class _Build:
         self._log = cache.root / "logs" / f"{module}.log"
 
     def run(self) -> dict[str, Path]:
-        for program in self._programs:
-            _check_needs(program, self._toolchain.environ)
         total = self._download()
         title = f"building {self._names}"
         with (

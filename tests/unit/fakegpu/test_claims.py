@@ -119,10 +119,10 @@ def test_a_claims_devices_are_ours_and_not_those_that_somebody_only_looks_at() -
 
 @pytest.mark.contract("S1-41")
 def test_pods_are_shown_on_the_devices_of_their_claims_and_nobody_is_given_them() -> None:
-    """GPU ids match in either case; a shared claim has two holders; what a plugin hands out is
-    none of these."""
+    """By the name of a device, or by its id in either case, as a claim of before has it; a shared
+    claim has two holders; what a plugin hands out is none of these."""
     node = fake(T4)
-    names = [gpu.id.lower() for gpu in node.gpus]
+    names = [node.gpus[0].id.lower(), "", node.gpus[2].id, "gpu-3"]
     sharers = [use(name, gpus=0, claims=(ClaimRef("main", "both"),)) for name in ("x", "y")]
     picky = use("z", gpus=0, claims=(ClaimRef("main", "two", "first"),))
     claimed = {
@@ -216,11 +216,11 @@ def test_what_is_cut_by_a_claim_is_no_reason_to_refuse_a_configuration_for_ever(
     settings = Settings(
         namespace="gpu-operator", map_prefix="topology-", dra_on_kwok="instead", in_parts=True
     )
-    node = facts(labels={"nvidia.com/mig.config": "all-1g.5gb"})
-    pool = "gpus: [{type: a100, count: 1}]"
+    node = facts(labels={"nvidia.com/mig.config": "all-1g.10gb"})
+    pool = "gpus: [{type: h100, count: 1}]"
     bare = planned(pool, facts(), settings=settings)
     assert bare.slices is not None
-    part = bare.slices[0]["devices"][1]["name"]
+    part = bare.slices[1]["devices"][1]["name"]
     holder = use("h", gpus=0, claims=(ClaimRef("main", "c"),))
     claimed = {("team", "c"): (Allotted("gpu", part),)}
 

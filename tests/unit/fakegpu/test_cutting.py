@@ -8,7 +8,7 @@ from fakegpu.controller.planned import Plan, Settings
 from scheduler.model.cut import CutState, Instance, NodeCuts, Order
 from scheduler.model.device import Devices, Spot
 from scheduler.model.moment import rfc3339
-from tests.unit.fakegpu.nodes import GPU, H200, facts, planned, use
+from tests.unit.fakegpu.nodes import H200, facts, planned, use
 
 POOL = f"{H200}, gpuCount: 2"
 SOON = rfc3339(1_000_060)
@@ -42,7 +42,7 @@ def test_a_node_without_orders_offers_no_gpu_and_no_instance() -> None:
     plan = asked()
 
     assert plan.amounts is not None
-    assert plan.amounts.allocatable == {GPU: 0}
+    assert plan.amounts.allocatable == {}
     assert plan.labels["nvidia.com/gpu.count"] == "2"
     assert plan.cut_answer is None
 
@@ -59,7 +59,7 @@ def test_an_order_is_pending_for_the_latency_then_ready_and_advertised() -> None
     assert answer.uuid.startswith("MIG-")
     assert answer.uuid in ready.config_map.decode()
     assert ready.amounts is not None
-    assert ready.amounts.allocatable == {GPU: 0, MIG_2G: 1}
+    assert ready.amounts.allocatable == {MIG_2G: 1}
 
 
 def test_an_answer_that_was_given_is_not_given_again_and_a_restart_forgets_nothing() -> None:
@@ -162,5 +162,5 @@ def test_a_configuration_of_the_node_does_not_interfere() -> None:
     plan = asked(node=node)
 
     assert plan.amounts is not None
-    assert plan.amounts.allocatable == {GPU: 0}
+    assert plan.amounts.allocatable == {}
     assert "nvidia.com/mig.config.state" not in plan.labels

@@ -203,7 +203,7 @@ def test_other_resources_come_in_both_spellings_sorted_and_without_whole_gpus() 
 SEED_PROFILES = [
     ("a100", "NVIDIA A100-SXM4-40GB", 40960, 8, "550.163.01", "12.4"),
     ("b200", "NVIDIA B200", 196608, 8, "560.35.03", "12.6"),
-    ("gb200", "NVIDIA GB200 NVL", 196608, 8, "560.35.03", "12.6"),
+    ("gb200", "NVIDIA GB200", 196608, 8, "580.65.06", "13.0"),
     ("gb300", "NVIDIA GB300 NVL", 294912, 8, "570.124.06", "12.8"),
     ("h100", "NVIDIA H100 80GB HBM3", 81920, 8, "550.163.01", "12.4"),
     ("l40s", "NVIDIA L40S", 49152, 8, "550.163.01", "12.4"),
@@ -218,6 +218,7 @@ SEED_PROFILES = [
 def test_the_seeds_profiles_mean_what_they_mean_there(
     name: str, title: str, memory: int, count: int, driver: str, cuda: str
 ) -> None:
+    """Only GB200 has NVIDIA's name, driver and CUDA version."""
     found = pool(f"{{gpu: {{profile: {name}}}}}")
 
     assert [(one.product, one.memory_mib) for one in found.gpus] == [(title, memory)] * count

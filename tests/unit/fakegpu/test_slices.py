@@ -13,13 +13,14 @@ from fakegpu.dra.records import Claims, Slices
 from fakegpu.dra.wire import ClaimFacts, SliceFacts, digest, resource_slice
 from fakegpu.node.hardware import hardware
 from fakegpu.node.labels import can_be_numbered
-from fakegpu.node.partitions import board_of, consumed, counter_set, counters, cut
+from fakegpu.node.partitions import consumed, counter_set, counters, cut, cuttable_of, whole
 from fakegpu.node.poduse import Allotted
 from fakegpu.node.slices import DEVICES_MAX, SPECIAL_DEVICES_MAX, contents
 from fakegpu.node.supply import units
 from fakegpu.topology.nodetopology import Failure, NodeTopology, Sharing
 from fakegpu.wire import Listed, Seen
 from scheduler.model import mig
+from scheduler.model.quantity import value
 from tests.unit.fakegpu.nodes import fake, topology
 
 Json = dict[str, Any]
@@ -47,37 +48,35 @@ def devices(found: tuple[Json, ...]) -> list[Json]:
 
 
 @pytest.mark.contract("S1-65")
-def test_a_gpu_is_a_device_with_the_seeds_name_and_attributes() -> None:
-    """Named like its id in lower case; ``gpu.nvidia.com/type=gpu``, ``uuid``, ``model``,
-    ``gpu.nvidia.com/uuid``, ``gpu.nvidia.com/productName``; memory in binary units."""
+def test_a_gpu_is_a_device_with_nvidias_name_and_the_seeds_attributes() -> None:
+    """Named by its index; to CEL ``type``, ``uuid`` and ``productName`` are the seed's, and
+    ``model`` is its own; memory in binary units."""
     (content,) = contents("node1", fake("gpus: [{type: a100, count: 2}]", node="node1"))
 
     first = content["devices"][0]
-    uuid = {"string": "GPU-9c371748-0caa-5ed1-a957-7da694d693b6"}
     product = {"string": "NVIDIA A100-SXM4-40GB"}
     assert len(content["devices"]) == 2
-    assert first == {
-        "name": "gpu-9c371748-0caa-5ed1-a957-7da694d693b6",
-        "attributes": {
-            "uuid": uuid,
+    assert first["name"] == "gpu-0"
+    assert (
+        first["attributes"].items()
+        >= {
+            "uuid": {"string": "GPU-9c371748-0caa-5ed1-a957-7da694d693b6"},
             "model": product,
-            "gpu.nvidia.com/type": {"string": "gpu"},
-            "gpu.nvidia.com/uuid": uuid,
-            "gpu.nvidia.com/productName": product,
-            "index": {"int": 0},
-        },
-        "capacity": {"memory": {"value": "40Gi"}},
-    }
+            "type": {"string": "gpu"},
+            "productName": product,
+        }.items()
+    )
+    assert first["capacity"] == {"memory": {"value": "40Gi"}}
 
 
 def test_a_gpu_that_is_cut_is_its_instances() -> None:
     found = devices(contents("n", fake(f"{A100}, mig: {{mig-devices: {{3g.20gb: 2}}}}")))
 
     assert len(found) == 16
-    assert {one["attributes"]["gpu.nvidia.com/type"]["string"] for one in found} == {"mig"}
+    assert {one["attributes"]["type"]["string"] for one in found} == {"mig"}
     assert {one["attributes"]["profile"]["string"] for one in found} == {"3g.20gb"}
-    assert [one["attributes"]["parentIndex"]["int"] for one in found[:3]] == [0, 0, 1]
-    assert found[0]["name"].startswith("mig-")
+    names = ["gpu-0-mig-3g20gb-9-0", "gpu-0-mig-3g20gb-9-4", "gpu-1-mig-3g20gb-9-0"]
+    assert [one["name"] for one in found[:3]] == names
     assert not any("consumesCounters" in one for one in found)
 
 
@@ -86,9 +85,9 @@ def test_a_failed_gpu_is_tainted_and_one_off_the_bus_is_not_there() -> None:
     failures = {0: Failure(48), 1: Failure(79, off_bus=True), 2: Failure(31)}
     found = devices(contents("n", fake("gpu: {profile: t4}", failures=failures)))
 
-    taints = {one["attributes"]["index"]["int"]: one.get("taints") for one in found}
+    taints = {one["name"]: one.get("taints") for one in found}
     taint = {"key": "gpu.nvidia.com/xid", "value": "48", "effect": "NoSchedule"}
-    assert taints == {0: [taint], 2: None, 3: None}
+    assert taints == {"gpu-0": [taint], "gpu-2": None, "gpu-3": None}
 
 
 @pytest.mark.parametrize(
@@ -106,49 +105,92 @@ def test_slices_hold_what_the_api_server_takes(count: int, failures: Any, sizes:
     assert max(sizes) in (DEVICES_MAX, SPECIAL_DEVICES_MAX)
 
 
-def test_parts_of_a_gpu_come_with_its_counters_in_slices_of_their_own() -> None:
-    node = in_parts("gpus: [{type: a100, count: 9}]")
+def test_counters_come_first_and_then_a_slice_for_each_gpu() -> None:
+    """A GPU that cannot be cut has a slice of its own too."""
+    node = in_parts("gpus: [{type: h100, count: 9}, {type: t4, count: 1}]")
     found = contents("n", node)
 
-    assert [sorted(one) for one in found[-3:]] == [
-        ["devices"],
-        ["sharedCounters"],
-        ["sharedCounters"],
-    ]
-    assert [len(one["sharedCounters"]) for one in found[-2:]] == [8, 1]
-    whole = devices(found)[0]
-    board = board_of(node, node.gpus[0])
-    assert board is not None
-    consumed = {"counterSet": counter_set(0), "counters": counters(board)}
-    assert whole["consumesCounters"] == [consumed]
-    assert all("consumesCounters" in one for one in devices(found))
+    assert [len(one.get("sharedCounters", ())) for one in found[:2]] == [8, 1]
+    assert [len(one["devices"]) for one in found[2:]] == [26] * 9 + [1]
+    first = devices(found)[0]
+    offered = cuttable_of(node, node.gpus[0])
+    assert offered is not None
+    taken = {"counterSet": counter_set(0), "counters": counters(offered)}
+    assert first["consumesCounters"] == [taken]
+    assert ["consumesCounters" in one for one in devices(found)].count(False) == 1
 
 
-@pytest.mark.parametrize("kind", ["a100", "h200", "a30"])
+IN_MODE = "mig: {mig-enabled: true}"
+
+
+@pytest.mark.parametrize(
+    ("pool", "names"),
+    [
+        pytest.param("gpus: [{type: a100, count: 1}]", {"gpu"}, id="ampere-out-of-mig-mode"),
+        pytest.param(
+            f"gpus: [{{type: a100, count: 1}}], {IN_MODE}", {"mig"}, id="ampere-in-mig-mode"
+        ),
+        pytest.param("gpus: [{type: h100, count: 1}]", {"gpu", "mig"}, id="hopper"),
+        pytest.param(f"gpus: [{{type: h100, count: 1}}], {IN_MODE}", {"gpu", "mig"}, id="in-mode"),
+    ],
+)
+def test_only_ampere_has_to_be_in_mig_mode_to_be_offered_in_parts(
+    pool: str, names: set[str]
+) -> None:
+    found = devices(contents("n", in_parts(pool)))
+
+    assert {one["attributes"]["type"]["string"] for one in found} == names
+
+
+@pytest.mark.parametrize("kind", ["a100", "h100", "h100-pcie", "h200", "b200", "a30"])
 def test_parts_exclude_each_other_by_counters_exactly_where_mig_says_so(kind: str) -> None:
     """For each two parts of a GPU: both can be had if, and only if, MIG can cut both."""
-    node = in_parts(f"gpus: [{{type: {kind}, count: 1}}]")
+    node = in_parts(f"gpus: [{{type: {kind}, count: 1}}], {IN_MODE}")
     found = [one for one in devices(contents("n", node)) if "profile" in one["attributes"]]
     (content,) = [one for one in contents("n", node) if "sharedCounters" in one]
     total = content["sharedCounters"][0]["counters"]
     gpu = node.gpus[0]
-    board = board_of(node, gpu)
-    assert board is not None
+    offered = cuttable_of(node, gpu)
+    assert offered is not None
     positions = {one["name"]: _slot(node, one["name"]) for one in found}
 
     for one, other in combinations(found, 2):
         layout = mig.layout_of((positions[one["name"]], positions[other["name"]]))
-        assert _fit(total, one, other) == mig.is_legal(board, layout), layout
+        assert _fit(total, one, other) == mig.is_legal(offered.board, layout), layout
     assert len(found) > 5
 
 
-def test_a_part_takes_its_memory_slices_and_its_compute_slices() -> None:
-    assert consumed(mig.Kind.THREE, 4) == {
-        "memory-slice-4": {"value": "1"},
-        "memory-slice-5": {"value": "1"},
-        "memory-slice-6": {"value": "1"},
-        "memory-slice-7": {"value": "1"},
-        "compute-slices": {"value": "3"},
+@pytest.mark.parametrize("kind", ["a100", "h100", "h100-pcie", "h200", "b200", "a30"])
+def test_counters_allow_every_full_layout(kind: str) -> None:
+    """Amounts of memory, multiprocessors and engines forbid nothing that the slices allow."""
+    node = in_parts(f"gpus: [{{type: {kind}, count: 1}}], {IN_MODE}")
+    offered = cuttable_of(node, node.gpus[0])
+    assert offered is not None
+    total = counters(offered)
+    profiles = offered.board.profiles
+
+    for layout in mig.layouts(offered.board):
+        parts = [
+            {"consumesCounters": [{"counters": consumed(offered, profiles[name], start)}]}
+            for name, start in layout
+        ]
+        assert _fit(total, *parts), layout
+
+
+def test_a_part_takes_its_memory_slices_its_multiprocessors_and_its_engines() -> None:
+    node = in_parts("gpus: [{type: h100, count: 1}]")
+    offered = cuttable_of(node, node.gpus[0])
+    assert offered is not None
+
+    assert consumed(offered, offered.board.profiles["3g.40gb"], 4) == {
+        **{f"memory-slice-{number}": {"value": "1"} for number in (4, 5, 6, 7)},
+        "memory": {"value": "40Gi"},
+        "multiprocessors": {"value": "60"},
+        "copy-engines": {"value": "3"},
+        "decoders": {"value": "3"},
+        "encoders": {"value": "0"},
+        "jpeg-engines": {"value": "3"},
+        "ofa-engines": {"value": "0"},
     }
 
 
@@ -161,25 +203,35 @@ def _fit(total: Json, *parts: Json) -> bool:
     used: dict[str, int] = {}
     for part in parts:
         for name, counter in part["consumesCounters"][0]["counters"].items():
-            used[name] = used.get(name, 0) + int(counter["value"])
-    return all(amount <= int(total[name]["value"]) for name, amount in used.items())
+            used[name] = used.get(name, 0) + value(counter["value"])
+    return all(amount <= value(total[name]["value"]) for name, amount in used.items())
 
 
-def test_a_part_is_cut_while_it_is_allocated_and_nothing_else_is() -> None:
-    node = in_parts("gpus: [{type: a100, count: 2}]")
+@pytest.mark.parametrize(
+    ("pool", "profile", "is_whole_too"),
+    [
+        pytest.param("gpus: [{type: h100, count: 2}]", "2g.20gb", True, id="hopper"),
+        pytest.param(f"gpus: [{{type: a100, count: 2}}], {IN_MODE}", "2g.10gb", False, id="ampere"),
+    ],
+)
+def test_a_part_is_cut_while_it_is_allocated_and_nothing_else_is(
+    pool: str, profile: str, is_whole_too: bool
+) -> None:
+    node = in_parts(pool)
+    found = devices(contents("n", node))
     part = next(
-        one
-        for one in devices(contents("n", node))
-        if one["attributes"].get("profile") == {"string": "2g.10gb"}
-        and one["attributes"]["parentIndex"] == {"int": 1}
+        one["name"]
+        for one in found
+        if one["name"].startswith("gpu-1-") and one["attributes"]["profile"]["string"] == profile
     )
 
-    now = cut("n", node, frozenset((part["name"],)))
+    now = cut("n", node, frozenset((part,)))
 
-    assert [gpu.is_cut for gpu in now.gpus] == [False, True]
-    assert [(one.profile, one.position) for one in now.gpus[1].instances] == [("2g.10gb", 0)]
+    assert [gpu.is_cut for gpu in now.gpus] == [not is_whole_too, True]
+    assert now.gpus[0].instances == ()
+    assert [(one.profile, one.position) for one in now.gpus[1].instances] == [(profile, 0)]
     assert contents("n", now) == contents("n", node)
-    assert cut("n", node, frozenset()) == node
+    assert cut("n", node, frozenset()) == node == whole(now)
 
 
 # --- writing ----------------------------------------------------------------------------------

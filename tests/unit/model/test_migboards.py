@@ -75,6 +75,7 @@ PRODUCTS = [
     pytest.param("NVIDIA-H200", "H200-141", id="h200"),
     pytest.param("NVIDIA-H200-NVL", "H200-141", id="h200-nvl"),
     pytest.param("NVIDIA-B200", "B200-180", id="b200"),
+    pytest.param("B200", "B200-180", id="b200-has-the-form-of-a-pci-id"),
     pytest.param("NVIDIA-GB200", "GB200-186", id="gb200"),
     pytest.param("NVIDIA-B300-SXM6-AC", "B300-269", id="b300"),
     pytest.param("NVIDIA-GB300", "GB300-278", id="gb300"),

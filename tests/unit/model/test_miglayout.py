@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from scheduler.model import mig
 from scheduler.model.migconfig import MigConfigError, parse_config
 from scheduler.model.miglayout import Geometry, geometry, single_profile, sound
+from scheduler.model.pluginresources import with_no_whole_gpu
 
 SEED = {"nvidia.com/gpu.product": "NVIDIA-H200", "nvidia.com/gpu.memory": "71680"}
 A100 = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
@@ -284,3 +286,50 @@ def test_of_a_mig_parted_file_the_named_configuration_counts() -> None:
     assert (second.devices, second.cuts) == ((1, 2), ())
     with pytest.raises(MigConfigError, match="no configuration 'all-2g'"):
         parse_config(MIG_PARTED, "all-2g")
+
+
+# --- what NVIDIA's own programs say of a node -------------------------------------------------
+
+GFD = Path(__file__).parents[2] / "golden" / "gfd"
+MIG_1G = "nvidia.com/mig-1g.5gb"
+GPU = "nvidia.com/gpu"
+REAL = [
+    pytest.param("m-ts", {MIG_1G: 42}, "", (("1g.5gb", 14),), id="time-sliced"),
+    pytest.param("m-ts", {f"{MIG_1G}.shared": 42}, "", (("1g.5gb", 14),), id="and-renamed"),
+    pytest.param("m-mixed", {MIG_1G: 14}, "", (("1g.5gb", 14),), id="mixed"),
+    pytest.param("m-single", {GPU: 14}, "1g.5gb", (("1g.5gb", 14),), id="single"),
+    pytest.param("m-inv", {}, "", (), id="single-of-two-profiles"),
+]
+
+
+def discovered(name: str) -> dict[str, str]:
+    """The labels that gpu-feature-discovery wrote."""
+    lines = (GFD / f"{name}.labels").read_text(encoding="utf-8").splitlines()
+    return {key: value for key, _, value in (line.partition("=") for line in lines)}
+
+
+@pytest.mark.parametrize(("name", "offered", "single", "instances"), REAL)
+def test_nvidias_labels_tell_how_many_instances_there_are(
+    name: str, offered: dict[str, int], single: str, instances: tuple[tuple[str, int], ...]
+) -> None:
+    """Shares of a time-sliced instance are no instances."""
+    found = geometry(discovered(name), {}, offered)
+
+    assert (found.board, found.single, found.instances) == ("A100-40", single, instances)
+
+
+def test_shares_of_the_one_profile_are_no_instances_either() -> None:
+    labels = {**discovered("m-single"), f"{GPU}.replicas": "3"}
+
+    for resource in (GPU, f"{GPU}.shared"):
+        assert geometry(labels, {}, {resource: 42}).instances == (("1g.5gb", 14),)
+
+
+@pytest.mark.parametrize("name", ["m-mixed", "m-inv"])
+def test_a_node_with_no_whole_gpu_offers_none_where_its_plugin_never_knew_one(name: str) -> None:
+    """Its allocatable has no such resource, and that is not the same as nobody handing out GPUs."""
+    labels = discovered(name)
+
+    assert with_no_whole_gpu(labels, {"cpu": 4}) == {"cpu": 4, GPU: 0}
+    assert with_no_whole_gpu(labels, {GPU: 2}) == {GPU: 2}
+    assert with_no_whole_gpu(discovered("a100"), {"cpu": 4}) == {"cpu": 4}

@@ -158,6 +158,17 @@ def test_a_node_is_read_with_what_it_can_give_away() -> None:
     assert (found.name, found.uid, found.labels) == ("n", "u", {"a": "b"})
 
 
+def test_a_node_whose_plugin_knows_no_whole_gpu_is_not_one_where_nobody_hands_them_out() -> None:
+    """Its GPUs are all cut, or differently in strategy ``single``: a map finds no GPU there."""
+    wire = {
+        "metadata": {"name": "n", "labels": {"nvidia.com/gpu.replicas": "0"}},
+        "status": {"allocatable": {"cpu": "4"}},
+    }
+    found = convert.to_node(convert.NODE.decode(msgspec.json.encode(wire)))
+
+    assert (found.is_numbered, found.gpu_count) == (False, 0)
+
+
 def test_watch_lines_become_events() -> None:
     raw = msgspec.json.encode(pod_json("a"))
     bare = b'{"metadata":{"name":"n"}}'

@@ -14,7 +14,7 @@ from tools.controlplane.errors import ControlPlaneError
 from tools.controlplane.fleet import is_healthy
 from tools.controlplane.plane import ControlPlane
 from tools.controlplane.ports import LOOPBACK, free_ports
-from tools.controlplane.realnode import settings
+from tools.controlplane.realnode import firewall, settings
 from tools.controlplane.realnode.inhabitants import Inhabitants
 
 NAME: Final = "kube-proxy"
@@ -32,6 +32,7 @@ class Services:
         self._here = here
         self._words = [str(program), f"--config={config}"]
         self._config = config
+        self._firewalls: frozenset[str] = frozenset()
 
     def start(self, node: str) -> None:
         """Start it and return when its rules are there."""
@@ -40,6 +41,7 @@ class Services:
                 raise ControlPlaneError(
                     f"{tool}: not found; on Debian and Ubuntu: apt-get install {tool}"
                 )
+        self._firewalls = firewall.found()
         (port,) = free_ports(1)
         kubeconfig = self._plane.kubeconfig_for_user(USER)
         self._config.write_text(settings.proxy(kubeconfig, node, port))
@@ -53,3 +55,4 @@ class Services:
             self._here.end(NAME)
             command = self._here.inside([*self._words, "--cleanup"])
             subprocess.run(command, capture_output=True, timeout=CLEANUP_S, check=False)
+            firewall.remove(firewall.found() - self._firewalls)

@@ -168,6 +168,8 @@ def kubelet(places: Places, authority: Path, port: int) -> str:
         "syncFrequency": "10s",
         "shutdownGracePeriod": "0s",
         "serializeImagePulls": False,
+        # Else it leaves chains in the machine's tables (KUBE-FIREWALL) that nobody removes.
+        "makeIPTablesUtilChains": False,
         "volumePluginDir": str(places.directory / "volume-plugins"),
     }
     return json.dumps(document, indent=2)

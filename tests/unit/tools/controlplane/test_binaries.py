@@ -101,6 +101,26 @@ def test_a_build_that_fails_says_why_in_one_line(
     assert list(root(machine).glob("building-*")) == []
 
 
+@pytest.mark.parametrize(
+    "found",
+    [pytest.param(None, id="no-pkg-config"), pytest.param("exit 1", id="no-library")],
+)
+def test_a_library_that_is_missing_is_told_before_anything_is_built(
+    tmp_path: Path, machine: dict[str, str], found: str | None
+) -> None:
+    """runc is built last, after minutes; the library that it needs is looked for first."""
+    go = FakeGo(tmp_path / "bin")
+    if found is not None:
+        tool = tmp_path / "bin" / "pkg-config"
+        tool.write_text(f"#!/bin/sh\n{found}\n")
+        tool.chmod(0o755)
+
+    with pytest.raises(ControlPlaneError, match=r"^runc: .* libseccomp, .* apt-get install gcc "):
+        ensure(["etcd", "kubelet", "runc"], environ=machine, progress=quiet())
+
+    assert go.calls("build") == go.calls("list") == []
+
+
 def test_two_runs_at_once_build_once(tmp_path: Path, machine: dict[str, str]) -> None:
     """The one that waited finds what the other has built."""
     gate = tmp_path / "gate"
