@@ -30,6 +30,13 @@ class _Module(NamedTuple):
     imports: dict[str, tuple[str, str]]
 
 
+class _Piece(NamedTuple):
+    """The code of one name, and what it uses as (module, name there)."""
+
+    text: str
+    uses: tuple[tuple[_Module, str], ...]
+
+
 class TestCode:
     """Answers for the tests below one folder; files are parsed once."""
 
@@ -38,6 +45,7 @@ class TestCode:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._module = lru_cache(maxsize=None)(self._parse)
+        self._pieces: dict[tuple[Path, str, str], _Piece] = {}
 
     def __call__(self, node_id: str) -> str:
         path, *names = node_id.partition("[")[0].split(_PYTEST_NODE)
@@ -52,12 +60,25 @@ class TestCode:
             if (where.path, name) in seen:
                 continue
             seen.add((where.path, name))
-            for statement in where.definitions.get(name, ()):
-                only = within if where is module and name == names[0] else ""
-                code = _Stripped(only).visit(_copy(statement))
-                parts.append(_text(code))
-                waiting += [one for used in _used(code) for one in self._resolve(where, used)]
+            only = within if where is module and name == names[0] else ""
+            piece = self._piece(where, name, only)
+            parts.append(piece.text)
+            waiting += piece.uses
         return "\n".join(parts)
+
+    def _piece(self, where: _Module, name: str, only: str) -> _Piece:
+        """One name's code; kept, because hundreds of tests use the same fixtures and builders."""
+        key = (where.path, name, only)
+        if key not in self._pieces:
+            codes = [_Stripped(only).visit(_copy(one)) for one in where.definitions.get(name, ())]
+            uses = {used: None for code in codes for used in _used(code)}
+            found = {
+                (one.path, what): (one, what)
+                for used in uses
+                for one, what in self._resolve(where, used)
+            }
+            self._pieces[key] = _Piece("\n".join(map(_text, codes)), tuple(found.values()))
+        return self._pieces[key]
 
     def _resolve(self, module: _Module, name: str) -> Iterator[tuple[_Module, str]]:
         """Where a name is defined: here, in an imported file of tests/, or as a fixture."""
