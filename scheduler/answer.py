@@ -58,7 +58,7 @@ class Answerer:
         pulse: Pulse | None = None,
     ) -> None:
         self._loop = loop
-        self._contain = Containment(lambda part: metrics.internal_errors.labels(part).inc())
+        self._contain = Containment(metrics.count_internal_error)
         self._pulse = pulse or Pulse()
         self._forward = forward
         self._rules = rules

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import io
 import ssl
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -26,6 +25,7 @@ import msgspec
 import structlog
 
 from scheduler import config
+from scheduler.listen.asking import ask
 from scheduler.listen.exchange import TEXT, Head, Reply
 from scheduler.listen.limits import REPLICAS
 from scheduler.listen.server import Server
@@ -35,7 +35,6 @@ from scheduler.model.admission import PATH
 
 BUDGET_S: Final = 0.3
 BODY_MAX: Final = REPLICAS.body
-ANSWER_MAX: Final = 1024 * 1024
 CONNECTIONS_MAX: Final = 64
 RELOAD_S: Final = 10.0
 WARN_AFTER_S: Final = 60.0
@@ -158,26 +157,7 @@ class Forwarder:
         session = await self._fresh_session()
         headers = {"Authorization": f"Bearer {_token(self._settings)}"}
         url = f"https://{address}{PATH}"
-        try:
-            return await self._post(session, url, body, headers)
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
-            # A connection that was kept from before the leader's restart. Should the question
-            # have arrived all the same, a promise that meets no pod is over in ten seconds.
-            return await self._post(session, url, body, headers)
-
-    async def _post(
-        self, session: aiohttp.ClientSession, url: str, body: bytes, headers: dict[str, str]
-    ) -> Reply:
-        name = self._settings.server_name
-        async with session.post(
-            url, data=io.BytesIO(body), headers=headers, server_hostname=name, allow_redirects=False
-        ) as response:
-            content = bytearray()
-            async for chunk in response.content.iter_any():
-                content += chunk
-                if len(content) > ANSWER_MAX:
-                    raise ValueError(f"an answer longer than {ANSWER_MAX} bytes")
-            return Reply(response.status, bytes(content))
+        return await ask(session, url, body, headers, server_name=self._settings.server_name)
 
     async def _fresh_session(self) -> aiohttp.ClientSession:
         """The session, made anew when the authority's file changed."""

@@ -68,7 +68,7 @@ class Loop:
         timings: Timings | None = None,
         decider: Callable[[Cluster, Pod, Profile, Work], Decision] = decide,
     ) -> None:
-        self._contain = Containment(lambda part: metrics.internal_errors.labels(part).inc())
+        self._contain = Containment(metrics.count_internal_error)
         self.cluster = Cluster(profile.scheduler_name, profile.maps_allow)
         self.queue = Queue()
         self.promises = Promises(profile.reach, self.cluster.namespace)

@@ -170,8 +170,7 @@ class Moves:
         for pod in pods:
             with self._contain("move", pod.key):
                 self._note(pod)
-                is_ours = pod.scheduler_name == self._state.cluster.scheduler_name
-                if is_ours and not self._is_recalled:
+                if not self._is_recalled:
                     self._history.recall(pod)
         self._is_recalled = True
 

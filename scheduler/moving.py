@@ -38,7 +38,7 @@ class Moving:
         wall: Callable[[], datetime],
     ) -> None:
         self._config = config
-        self._contain = Containment(lambda part: metrics.internal_errors.labels(part).inc())
+        self._contain = Containment(metrics.count_internal_error)
         self._moved = Moved(teller, lambda move, result: metrics.moves.labels(move, result).inc())
         self._send = send
         self._look_up = look_up

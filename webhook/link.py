@@ -18,11 +18,12 @@ import aiohttp
 import msgspec
 import structlog
 
+from scheduler.listen.asking import TooLong, ask
+from scheduler.listen.exchange import Reply
 from scheduler.model import admission
 from scheduler.model.admission import Answer
 
 BUDGET_S: Final = 1.0
-ANSWER_BYTES_MAX: Final = 1024 * 1024
 #: Connections to the scheduler, each with one question at a time; it accepts 256.
 CONNECTIONS_MAX: Final = 200
 _PLACE: Final = f"http://scheduler{admission.PATH}"
@@ -32,16 +33,11 @@ _HEADERS: Final = {"Content-Type": "application/json"}
 _SKIPPED: Final = ("User-Agent", "Accept", "Accept-Encoding")
 #: The budget is kept here, once for a whole question.
 _NO_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=None)
-_AGAIN: Final = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
 _WARNING_INTERVAL_S: Final = 60.0
 _SHOWN_MAX: Final = 200
 
 _ANSWER: Final = msgspec.json.Decoder(Answer)
 _log = structlog.get_logger(__name__)
-
-
-class _TooLong(Exception):
-    """An answer that is not read to its end."""
 
 
 class Link:
@@ -65,10 +61,11 @@ class Link:
         """The scheduler's answer, or None where there is none in time."""
         try:
             async with asyncio.timeout(self._budget_s):
-                return self._read(*await self._exchange(msgspec.json.encode(question)))
+                body = msgspec.json.encode(question)
+                return self._read(await ask(self._opened(), _PLACE, body, _HEADERS))
         except TimeoutError:
             self._warn(f"no answer within {self._budget_s:g} s")
-        except (aiohttp.ClientError, OSError, _TooLong) as error:
+        except (aiohttp.ClientError, OSError, TooLong) as error:
             self._warn(str(error) or type(error).__name__)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             self._warn(f"an answer that cannot be read: {error}")
@@ -85,28 +82,6 @@ class Link:
         if self._session is not None:
             await self._session.close()
 
-    async def _exchange(self, question: bytes) -> tuple[int, bytes]:
-        try:
-            return await self._post(question)
-        except _AGAIN:
-            # A connection that was kept from before the scheduler's restart. Should the question
-            # have arrived all the same, a promise that meets no pod is over in ten seconds.
-            return await self._post(question)
-
-    async def _post(self, question: bytes) -> tuple[int, bytes]:
-        async with self._opened().post(
-            _PLACE, data=question, headers=_HEADERS, allow_redirects=False
-        ) as response:
-            content = response.content
-            if content.is_eof():  # as nearly always: it came in one piece
-                return response.status, content.read_nowait(-1)
-            pieces = bytearray()
-            async for piece in content.iter_any():
-                pieces += piece
-                if len(pieces) > ANSWER_BYTES_MAX:
-                    raise _TooLong(f"an answer longer than {ANSWER_BYTES_MAX} bytes")
-            return response.status, bytes(pieces)
-
     def _opened(self) -> aiohttp.ClientSession:
         """The session; made in the event loop that uses it."""
         if self._session is None:
@@ -119,11 +94,12 @@ class Link:
             )
         return self._session
 
-    def _read(self, status: int, body: bytes) -> Answer | None:
-        if status != 200:
-            self._warn(f"status {status}: {body[:_SHOWN_MAX].decode('utf-8', 'replace')}")
+    def _read(self, reply: Reply) -> Answer | None:
+        if reply.status != 200:
+            text = reply.content[:_SHOWN_MAX].decode("utf-8", "replace")
+            self._warn(f"status {reply.status}: {text}")
             return None
-        return _ANSWER.decode(body)
+        return _ANSWER.decode(reply.content)
 
     def _warn(self, problem: str) -> None:
         """At most once a minute: while the scheduler is away every pod ends up here."""

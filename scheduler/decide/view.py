@@ -8,8 +8,8 @@ from typing import Protocol
 import msgspec
 
 from scheduler.decide import cutting
-from scheduler.decide.work import STEPS_MAX
 from scheduler.model.device import Devices
+from scheduler.model.limits import DECISION_STEPS_MAX
 from scheduler.model.node import Namespace
 from scheduler.model.pod import Pod
 from scheduler.model.ticket import is_for
@@ -75,7 +75,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     expects_webhook: bool = False
     own_namespace: str = ""
     fallback_scope: str = "ours"
-    decision_steps_max: int = STEPS_MAX
+    decision_steps_max: int = DECISION_STEPS_MAX
 
     @property
     def reach(self) -> Reach:

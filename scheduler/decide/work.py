@@ -12,12 +12,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final
 
-from scheduler.model import limits
 from scheduler.model.pod import Pod
 
-#: Steps that one decision may take unless the configuration says otherwise: a look at each of
-#: 10,000 nodes twice, with ten requirements each.
-STEPS_MAX: Final = limits.DECISION_STEPS_MAX
 #: Steps of one check; a pod that takes more is nobody's concern but its own. Its promise is not
 #: looked for when others are admitted, and no node is asked whether a change there helps it.
 LIGHT_MAX: Final = 128

@@ -147,6 +147,10 @@ class Metrics:
         self.algorithm_s = self._histogram("scheduler_scheduling_algorithm_duration_seconds")
         self.sli_s = self._histogram("scheduler_pod_scheduling_sli_duration_seconds")
 
+    def count_internal_error(self, part: str) -> None:
+        """An exception was contained (``scheduler/containment``)."""
+        self.internal_errors.labels(part).inc()
+
     def _counter(self, name: str) -> Counter:
         text, labels = COUNTERS[name]
         return Counter(name, text, labels, registry=self.registry)

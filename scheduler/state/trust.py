@@ -16,11 +16,7 @@ from scheduler.model.node import Namespace
 from scheduler.model.pod import Pod
 from scheduler.state.reach import SYSTEM_NAMESPACE, Reach
 
-#: Devices (MIG instances and whole GPUs), not pods: one pod may ask for many.
-DEVICES_PER_NAMESPACE_MAX: Final = limits.RESERVED_PER_NAMESPACE_MAX
-DEVICES_MAX: Final = limits.RESERVED_MAX
-#: The highest value of a PriorityClass that users can create, and the two that Kubernetes has.
-USER_PRIORITY_MAX: Final = limits.USER_PRIORITY_MAX
+#: The two values above those that users can give a PriorityClass.
 SYSTEM_PRIORITIES: Final = (2_000_000_000, 2_000_001_000)
 PRIORITY_MIN: Final = -(2**31)
 #: The reason that the API server itself gives to a pod with scheduling gates.
@@ -42,7 +38,10 @@ def have_room(pod: Pod, promises: Sequence[_Promised]) -> bool:
     in_namespace = sum(devices(p.pod) for p in promises if p.pod.namespace == pod.namespace)
     in_all = sum(devices(p.pod) for p in promises)
     mine = devices(pod)
-    return mine + in_namespace <= DEVICES_PER_NAMESPACE_MAX and mine + in_all <= DEVICES_MAX
+    return (
+        mine + in_namespace <= limits.RESERVED_PER_NAMESPACE_MAX
+        and mine + in_all <= limits.RESERVED_MAX
+    )
 
 
 def counted_priority(pod: Pod) -> int:
@@ -51,11 +50,11 @@ def counted_priority(pod: Pod) -> int:
     A value that no PriorityClass can have counts as the lowest. The two system values count in
     ``kube-system``, elsewhere as the highest value of users.
     """
-    if pod.priority <= USER_PRIORITY_MAX:
+    if pod.priority <= limits.USER_PRIORITY_MAX:
         return max(pod.priority, PRIORITY_MIN)
     if pod.priority not in SYSTEM_PRIORITIES:
         return PRIORITY_MIN
-    return pod.priority if pod.namespace == SYSTEM_NAMESPACE else USER_PRIORITY_MAX
+    return pod.priority if pod.namespace == SYSTEM_NAMESPACE else limits.USER_PRIORITY_MAX
 
 
 def is_seen(pod: Pod) -> bool:

@@ -24,7 +24,6 @@ from scheduler.model.reading import UNREADABLE
 TIMEOUT_S = 15.0
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
-JSON_PATCH = "application/json-patch+json"
 JSON = "application/json"
 IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import msgspec
 
 from scheduler.model import names
+from scheduler.model.moment import epoch
 from scheduler.model.pod import Pod
 from scheduler.state.refusal import is_refusal
 from scheduler.watch.wire import ConditionWire, ContainerState
@@ -73,12 +72,16 @@ class Ended(msgspec.Struct, frozen=True):
         """
         return names.DECISION in (self.metadata.annotations or {})
 
-    def at(self) -> datetime | None:
-        """When it was refused: its status is written last then. A node's clock may be wrong."""
+    def at(self) -> float | None:
+        """When it was refused, in seconds since 1970: its status is written last then.
+
+        A node's clock may be wrong, so the API server's comes first.
+        """
         writes = self.metadata.managed_fields or ()
         written = [one.time for one in writes if one.subresource == "status"]
         texts = written or [self.status.start_time, self.metadata.creation_timestamp]
-        return max((at for at in map(moment, texts) if at), default=None)
+        times = (epoch(text) for text in texts if text)
+        return max((at for at in times if at is not None), default=None)
 
     def _has(self, condition: str) -> bool:
         conditions = self.status.conditions or ()
@@ -86,15 +89,6 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 ENDED = msgspec.json.Decoder(Ended)
-
-
-def moment(text: str | None) -> datetime | None:
-    """A timestamp of the API; None where there is none that can be read."""
-    try:
-        found = datetime.fromisoformat(text or "")
-    except ValueError:
-        return None
-    return found if found.tzinfo is not None else None
 
 
 def crashed(pod: Pod) -> Pod:

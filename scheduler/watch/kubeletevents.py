@@ -6,15 +6,15 @@ Its event stays for an hour. Whoever may write events in a namespace can write s
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Final
 
 import msgspec
 
 from scheduler.model import names
+from scheduler.model.moment import epoch
 from scheduler.state.refusal import OUT_OF, UNEXPECTED, is_refusal
 from scheduler.watch.client import Client
-from scheduler.watch.ended import moment
+from scheduler.watch.wire import ListMeta
 
 EVENTS: Final = "/apis/events.k8s.io/v1/"
 #: What is asked for at the start: the API server can look for one reason at a time.
@@ -68,18 +68,15 @@ class KubeletEvent(msgspec.Struct, frozen=True, rename="camel"):
         """Whether a kubelet says that it refused a pod."""
         return self.regarding.kind == "Pod" and bool(self.node_name) and is_refusal(self.reason)
 
-    def at(self) -> datetime | None:
-        """When it was said."""
+    def at(self) -> float | None:
+        """When it was said, in seconds since 1970."""
         texts = (self.deprecated_last_timestamp, self.event_time, self.metadata.creation_timestamp)
-        return next(filter(None, map(moment, texts)), None)
-
-
-class _ListMeta(msgspec.Struct, frozen=True):
-    token: str = msgspec.field(name="continue", default="")
+        times = (epoch(text) for text in texts if text)
+        return next((at for at in times if at is not None), None)
 
 
 class _Page(msgspec.Struct, frozen=True):
-    metadata: _ListMeta = _ListMeta()
+    metadata: ListMeta = ListMeta()
     items: tuple[KubeletEvent, ...] | None = None
 
 

@@ -23,6 +23,7 @@ from scheduler.watch import kubeletevents
 from scheduler.watch.client import ApiError, Client, Unreachable
 from scheduler.watch.ended import ENDED, Ended, crashed
 from scheduler.watch.objects import read_pod
+from scheduler.watch.wire import ListMeta
 
 #: Pods in one answer, answers at most (the API keeps 12,500 pods that ended), and seconds before
 #: it is tried again.
@@ -37,12 +38,8 @@ WAIT_MAX_S = 3.0
 log = structlog.get_logger("scheduler")
 
 
-class _ListMeta(msgspec.Struct, frozen=True):
-    token: str = msgspec.field(name="continue", default="")
-
-
 class _Page(msgspec.Struct, frozen=True):
-    metadata: _ListMeta = _ListMeta()
+    metadata: ListMeta = ListMeta()
     items: tuple[msgspec.Raw, ...] | None = None
 
 
@@ -149,5 +146,5 @@ class Past:
                 )
         return tuple(found.values())
 
-    def _age(self, at: datetime | None) -> float:
-        return AGE_MAX_S if at is None else max(0.0, (self._wall() - at).total_seconds())
+    def _age(self, at: float | None) -> float:
+        return AGE_MAX_S if at is None else max(0.0, self._wall().timestamp() - at)

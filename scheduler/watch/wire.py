@@ -196,10 +196,11 @@ class NamespaceWire(msgspec.Struct, frozen=True):
     metadata: Meta
 
 
-class ListMeta(msgspec.Struct, rename="camel"):
-    """A list's version."""
+class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
+    """A list's version; ``token`` is where the next page begins, empty on the last one."""
 
     resource_version: str = ""
+    token: str = msgspec.field(name="continue", default="")
 
 
 class Listed(msgspec.Struct):

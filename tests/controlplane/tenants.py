@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from gpuctl.product import Product
@@ -91,6 +92,15 @@ def grant(plane: ControlPlane, user: str, namespace: str, role: str) -> None:
 def kubelet(plane: ControlPlane, node: str) -> Client:
     """A client that is the kubelet of this node and of no other."""
     return plane.client_for_user(f"system:node:{node}", ["system:nodes"])
+
+
+def said(write: Callable[[], object]) -> str:
+    """What the API server answers a write with; nothing if it takes it."""
+    try:
+        write()
+    except ApiError as error:
+        return f"{error.status} {error}"
+    return ""
 
 
 def refuses(request: Any) -> bool:

@@ -16,7 +16,8 @@ import yaml
 from gpuctl.product import ACCOUNT, ROOT
 from scheduler.model import names
 from tests.controlplane.conftest import MakeNode
-from tools.controlplane import ApiError, Client, ControlPlane, wait_until
+from tests.controlplane.tenants import said
+from tools.controlplane import Client, ControlPlane, wait_until
 
 FILES: Final = ("rbac.yaml", "rbac-moves.yaml", "admission-policies.yaml", "fencing-policy.yaml")
 AGENT: Final = ROOT / "cluster/fakegpu-node-rbac.yaml"
@@ -57,15 +58,6 @@ def _in_force(cp: ControlPlane, account: Client) -> Iterator[None]:
     yield
     cp.kubectl("delete", "--ignore-not-found", "-f", str(ROOT / "cluster" / FILES[2]))
     cp.kubectl("delete", "--ignore-not-found", "-f", str(ROOT / "cluster" / FILES[3]))
-
-
-def said(write: Callable[[], object]) -> str:
-    """What the API server answers a write with; nothing if it takes it."""
-    try:
-        write()
-    except ApiError as error:
-        return f"{error.status} {error}"
-    return ""
 
 
 def pods(namespace: str, name: str = "") -> str:

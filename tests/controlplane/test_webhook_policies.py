@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from scheduler.model import names
+from tests.controlplane.tenants import said
 from tools.controlplane import ApiError, Client, ControlPlane, ControlPlaneError, wait_until
 
 MANIFEST = Path(__file__).parents[2] / "cluster" / "admission-policies.yaml"
@@ -63,15 +64,6 @@ def pod_body(name: str, annotations: Json | None = None, **spec: Any) -> Json:
             **spec,
         },
     }
-
-
-def said(write: Callable[[], object]) -> str:
-    """What the API server answers a write with; nothing if it takes it."""
-    try:
-        write()
-    except ApiError as error:
-        return f"{error.status} {error}"
-    return ""
 
 
 def pods(namespace: str) -> str:

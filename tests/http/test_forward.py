@@ -18,6 +18,7 @@ from structlog.testing import capture_logs
 from scheduler import config, forward
 from scheduler.forward import BUDGET_S, Forwarder, Settings
 from scheduler.issue import CertificateBundle, make_certificates
+from scheduler.listen.asking import ANSWER_MAX
 from scheduler.listen.exchange import Reply
 from scheduler.listen.tally import uncounted
 from scheduler.model.admission import PATH
@@ -154,7 +155,7 @@ async def test_a_leader_that_says_nothing_is_given_up_within_the_budget(
 
 async def test_an_answer_without_end_is_not_read(settings: Settings, standby: Standby) -> None:
     async def endless(_: bytes) -> Reply:
-        return Reply(200, b"x" * (forward.ANSWER_MAX + 1))
+        return Reply(200, b"x" * (ANSWER_MAX + 1))
 
     async with leading(settings, endless):
         assert (await standby.ask()).status == 503

@@ -18,8 +18,9 @@ from scheduler.decide.explain import explain
 from scheduler.decide.fallback import Granted, choose_tier
 from scheduler.decide.options import Option
 from scheduler.decide.wake import still_refuses
-from scheduler.decide.work import STEPS_MAX, Work
+from scheduler.decide.work import Work
 from scheduler.model import names
+from scheduler.model.limits import DECISION_STEPS_MAX
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Code, sentence
 from scheduler.state.cluster import Cluster
@@ -69,7 +70,7 @@ def machines(count: int = NODES) -> Cluster:
 
 def spent(state: Cluster, one: Pod) -> int:
     """The steps of one decision."""
-    work = Work(STEPS_MAX)
+    work = Work(DECISION_STEPS_MAX)
     decide(state, one, ANYBODY, work)
     return work.spent
 
@@ -84,7 +85,7 @@ def test_another_tenants_decision_takes_the_same_steps_beside_forty_complex_pods
     attackers = [complex_pod(number) for number in range(OFTEN)]
     for one in attackers:
         state.see_pod(one)
-        assert spent(state, one) <= STEPS_MAX
+        assert spent(state, one) <= DECISION_STEPS_MAX
 
     for view in (state, alone):
         for number in range(8):
@@ -115,7 +116,7 @@ def test_an_admission_looks_for_no_room_for_complex_pods() -> None:
     for number in range(60):
         one = complex_pod(number, 3000, gpus=0, mig={"2g.20gb": 1})
         promises.make(f"r-{number}", one, "n0", 0.0, is_annotated=True)
-    work = Work(STEPS_MAX)
+    work = Work(DECISION_STEPS_MAX)
 
     newcomer = wants_2g()
     options = [Option(pod=newcomer)]
@@ -197,13 +198,13 @@ ORDINARY = [
 @pytest.mark.parametrize("wishes", ORDINARY)
 def test_an_ordinary_refusal_is_explained_in_a_cluster_of_ten_thousand_nodes(wishes: Any) -> None:
     state = machines()
-    work = Work(STEPS_MAX)
+    work = Work(DECISION_STEPS_MAX)
 
     rejection = decide(state, pod("p", **wishes), ANYBODY, work)
 
     assert isinstance(rejection, Rejection)
     assert len(rejection.diagnosis.nodes) == NODES
-    assert work.spent / NODES * 10_000 < STEPS_MAX
+    assert work.spent / NODES * 10_000 < DECISION_STEPS_MAX
 
 
 # --- GPUs that are cut to order -----------------------------------------------------------
@@ -229,12 +230,12 @@ def test_many_slices_in_one_pod_are_decided_within_the_steps(
     mig: dict[str, int], fits: bool
 ) -> None:
     state = cluster(*(dynamic(f"d{n}", gpus=8) for n in range(20)))
-    work = Work(STEPS_MAX)
+    work = Work(DECISION_STEPS_MAX)
 
     decision = decide(state, pod("p", mig=mig), ANYBODY, work)
 
     assert isinstance(decision, Placement) is fits
-    assert work.spent < STEPS_MAX
+    assert work.spent < DECISION_STEPS_MAX
 
 
 def test_more_than_a_node_could_ever_hold_is_not_searched_for() -> None:
@@ -246,7 +247,7 @@ def test_more_than_a_node_could_ever_hold_is_not_searched_for() -> None:
 # --- the same again ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("most", [1, 10, 100, 1000, 10_000, STEPS_MAX])
+@pytest.mark.parametrize("most", [1, 10, 100, 1000, 10_000, DECISION_STEPS_MAX])
 def test_a_decision_past_its_steps_is_made_again_in_the_same_bytes(most: int) -> None:
     """From a snapshot, and after other decisions were made and are remembered."""
     profile = msgspec.structs.replace(ANYBODY, decision_steps_max=most)

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from scheduler.model import names
+from scheduler.model.limits import RESERVED_MAX, RESERVED_PER_NAMESPACE_MAX
 from scheduler.model.node import Namespace
 from scheduler.model.pod import Pod
 from scheduler.state.promise import SILENT_MAX_S, Promise, Promises
 from scheduler.state.reach import Reach
-from scheduler.state.trust import DEVICES_MAX, DEVICES_PER_NAMESPACE_MAX
 from tests.builders import namespace, pod
 
 NOW = 1000.0
@@ -228,14 +228,14 @@ def test_no_more_is_read_back_than_could_have_been_promised() -> None:
     for number in range(400):
         space = f"ns-{number // 100}"
         promises.see(tagged(f"p-{number}", f"r-{number:016x}", namespace=space))
-    assert len(promises) == 4 * DEVICES_PER_NAMESPACE_MAX
+    assert len(promises) == 4 * RESERVED_PER_NAMESPACE_MAX
 
     promises.see(tagged("p", FORMER, namespace="one-more"))
-    assert len(promises) == DEVICES_MAX
+    assert len(promises) == RESERVED_MAX
 
     promises.end(tagged("p-0", namespace="ns-0").uid)
     promises.see(tagged("p", FORMER, namespace="one-more"))
-    assert len(promises) == DEVICES_MAX
+    assert len(promises) == RESERVED_MAX
 
 
 def test_a_promise_ends_when_the_pods_own_scheduler_says_nothing_for_a_minute() -> None:
@@ -354,15 +354,15 @@ def test_devices_of_unmet_promises_are_limited_per_namespace_and_in_all(each: in
             name = f"{namespace}-{number}"
             promises.make(name, asks(namespace), "n1", NOW, is_annotated=True)
 
-    fill("a", DEVICES_PER_NAMESPACE_MAX - each)
+    fill("a", RESERVED_PER_NAMESPACE_MAX - each)
     assert promises.has_room(asks("a"))
     assert not promises.has_room(asks("a", each + 1))
-    fill("b", DEVICES_PER_NAMESPACE_MAX)
+    fill("b", RESERVED_PER_NAMESPACE_MAX)
     assert (promises.has_room(asks("a")), promises.has_room(asks("b"))) == (True, False)
-    fill("c", DEVICES_PER_NAMESPACE_MAX)
-    fill("d", DEVICES_PER_NAMESPACE_MAX)
+    fill("c", RESERVED_PER_NAMESPACE_MAX)
+    fill("d", RESERVED_PER_NAMESPACE_MAX)
     assert promises.has_room(asks("fresh"))
-    fill("e", DEVICES_MAX - 4 * DEVICES_PER_NAMESPACE_MAX + each)
+    fill("e", RESERVED_MAX - 4 * RESERVED_PER_NAMESPACE_MAX + each)
     assert not promises.has_room(asks("fresh"))
 
     promises.expire(NOW + 10)
