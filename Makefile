@@ -74,8 +74,8 @@ test-charts: controlplane ## charts and what is delivered with them, through the
 	$(BIN)/pytest -n 2 --durations=5 tests/charts tests/delivery $(PYTEST_ARGS)
 
 .PHONY: test-controlplane
-test-controlplane: controlplane ## tests on a real Kubernetes API server
-	$(BIN)/pytest --durations=15 tests/controlplane $(PYTEST_ARGS)
+test-controlplane: controlplane ## tests on real Kubernetes API servers: files run two at a time, each worker starts its own
+	$(BIN)/pytest -n 2 --dist loadfile --durations=15 tests/controlplane $(PYTEST_ARGS)
 
 .PHONY: e2e
 e2e: controlplane ## delivery and fake GPUs on a real kubelet (root; the first time it builds for 13 min)

@@ -54,7 +54,8 @@ def test_a_mapped_pod_is_created_with_its_devices(
 
     assert environment(made) == {"prep": "0,1", "app": "0,1"}
     line = "Injecting CUDA_VISIBLE_DEVICES=0,1 for pod w-0 (index 0)"
-    assert bench.wait_for_log(line)[-2:] == [line, "Created patch for pod w-0"]
+    created = "Created patch for pod w-0"
+    assert bench.wait_for_log(created)[-2:] == [line, created]
 
 
 @pytest.mark.contract("S0-20", "S0-21", "S0-22", "S0-23")
