@@ -201,10 +201,14 @@ def node(
     memory: str = "128Gi",
     pods: int | None = 110,
     offers: Mapping[str, str] | None = None,
+    capacity: Mapping[str, str] | None = None,
     uid: str = "",
     annotations: Mapping[str, str] | None = None,
 ) -> Node:
-    """A node; a taint reads ``key=value:Effect``. No count means that it advertises no GPUs."""
+    """A node; a taint reads ``key=value:Effect``. No count means that it advertises no GPUs.
+
+    ``offers`` and ``capacity`` are added to its allocatable and its capacity.
+    """
     allocatable: dict[str, str] = {"cpu": cpu, "memory": memory, **(offers or {})}
     if pods is not None:
         allocatable["pods"] = str(pods)
@@ -219,7 +223,7 @@ def node(
             "annotations": dict(annotations or {}),
         },
         "spec": {"unschedulable": cordoned, "taints": [_taint(text) for text in taints]},
-        "status": {"allocatable": allocatable},
+        "status": {"allocatable": allocatable, "capacity": dict(capacity or {})},
     }
     return convert.to_node(convert.NODE.decode(msgspec.json.encode(wire)))
 

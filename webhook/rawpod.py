@@ -154,7 +154,7 @@ def names_mig(container: RawContainer) -> bool:
 def uses_devices(container: RawContainer) -> bool:
     """Whether a plugin or a claim gives the container its devices, numbered from 0 inside."""
     has_claims = bool(mapping(container.get("resources")).get("claims"))
-    return has_claims or _names(container, _is_plugin_resource)
+    return has_claims or _names(container, names.is_gpu_device)
 
 
 def _names(container: RawContainer, is_it: Callable[[str], bool]) -> bool:
@@ -163,8 +163,3 @@ def _names(container: RawContainer, is_it: Callable[[str], bool]) -> bool:
         for side in ("limits", "requests")
         for resource, written in resources(container, side).items()
     )
-
-
-def _is_plugin_resource(resource: str) -> bool:
-    # Time-slicing may rename the GPU to "nvidia.com/gpu.shared".
-    return names.is_gpu_device(resource) or resource.startswith(names.GPU + ".")

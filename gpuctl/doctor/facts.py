@@ -33,7 +33,7 @@ class Taint(msgspec.Struct, frozen=True):
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
-    """``gpus`` is what its labels say, ``offers`` what is allocatable of NVIDIA's resources."""
+    """``gpus`` is what its labels say, ``offers`` what is allocatable of GPU resources."""
 
     name: str
     gpus: int = 0

@@ -18,13 +18,24 @@ def on_nodes(facts: Facts) -> Iterable[Finding]:
     if isinstance(facts.nodes, Unread):
         yield unread("nodes", facts.nodes)
         return
-    with_gpus = [node for node in facts.nodes if node.gpus or any(node.offers.values())]
+    served = _served(facts)
+    with_gpus = [
+        node
+        for node in facts.nodes
+        if node.gpus or any(node.offers.values()) or node.name in served
+    ]
     yield _readiness(with_gpus)
     given = () if isinstance(facts.mutation, Unread) else facts.mutation.tolerates
     yield _taints(with_gpus, given)
-    yield from _devices(with_gpus)
-    yield _advertisers(with_gpus, facts)
+    yield from _devices(with_gpus, served)
+    yield _advertisers(with_gpus, facts, served)
     yield _dra(facts)
+
+
+def _served(facts: Facts) -> set[str]:
+    """The nodes whose GPUs a DRA driver publishes, as far as that can be read."""
+    slices = () if isinstance(facts.dra, Unread) else facts.dra.slices
+    return {one.node for one in slices if one.driver == DRIVER}
 
 
 def _readiness(nodes: list[Node]) -> Finding:
@@ -32,7 +43,8 @@ def _readiness(nodes: list[Node]) -> Finding:
         return warn(
             "nodes",
             "no node offers or announces a GPU; only maps can be placed",
-            "install a device plugin, or fake GPUs: docs/fakegpu.md",
+            "unless a DRA driver serves the GPUs (gpu-scheduler does not allocate DRA devices yet):"
+            " install a device plugin, or fake GPUs: docs/fakegpu.md",
         )
     away = [node.name for node in nodes if node.is_cordoned or not node.is_ready]
     if len(away) == len(nodes):
@@ -63,14 +75,24 @@ def _keeps_away(taint: Taint) -> bool:
     return hard and not taint.key.startswith(CONDITION_TAINTS)
 
 
-def _devices(nodes: list[Node]) -> Iterable[Finding]:
-    silent = [node.name for node in nodes if node.gpus and not any(node.capacity.values())]
+def _devices(nodes: list[Node], served: set[str]) -> Iterable[Finding]:
+    bare = [node.name for node in nodes if not any(node.capacity.values())]
+    silent = [name for name in bare if name not in served]
+    by_dra = [name for name in bare if name in served]
     if silent:
         yield fail(
             "devices",
             f"GPUs by label, none advertised: {listed(silent)}",
             "look at the device plugin's pod there: kubectl get pods -A -o wide "
             f"--field-selector spec.nodeName={silent[0]}",
+        )
+    if by_dra:
+        yield warn(
+            "devices",
+            f"GPUs only by the DRA driver {DRIVER}: {listed(by_dra)}; gpu-scheduler does not"
+            " allocate DRA devices yet",
+            "leave pods that ask for these GPUs to kube-scheduler; install no device plugin beside"
+            " the driver: the same GPU would be given to two pods",
         )
     ill = [
         f"{node.name} ({held} of {node.capacity[resource]} {resource})"
@@ -84,7 +106,7 @@ def _devices(nodes: list[Node]) -> Iterable[Finding]:
             f"unhealthy devices are not handed out: {listed(ill)}",
             "look for XID errors in the node's kernel log",
         )
-    if not silent and not ill:
+    if not bare and not ill:
         sums: dict[str, int] = {}
         for node in nodes:
             for resource, count in node.offers.items():
@@ -93,7 +115,7 @@ def _devices(nodes: list[Node]) -> Iterable[Finding]:
         yield ok("devices", f"advertised: {', '.join(shown) or 'none'}")
 
 
-def _advertisers(nodes: list[Node], facts: Facts) -> Finding:
+def _advertisers(nodes: list[Node], facts: Facts, served: set[str]) -> Finding:
     """Each GPU must be given out by one only: two books, and it is given out twice."""
     plugins = () if isinstance(facts.plugins, Unread) else facts.plugins
     for node in nodes:
@@ -104,9 +126,7 @@ def _advertisers(nodes: list[Node], facts: Facts) -> Finding:
                 f"node {node.name} has several device plugins: {listed(here)}",
                 "leave one of them on each node (nodeSelector), or remove the others",
             )
-    slices = () if isinstance(facts.dra, Unread) else facts.dra.slices
-    published = {one.node for one in slices if one.driver == DRIVER}
-    both = [n.name for n in nodes if n.name in published and any(map(_is_device, n.offers.items()))]
+    both = [n.name for n in nodes if n.name in served and any(map(_is_device, n.offers.items()))]
     if both:
         return fail(
             "advertisers",

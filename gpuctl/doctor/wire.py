@@ -54,8 +54,8 @@ def node_of(thing: Thing) -> Node:
     return Node(
         name=thing.metadata.name,
         gpus=whole(count, NODE_GPUS_MAX) or 0,
-        offers=_nvidia(thing.status.get("allocatable")),
-        capacity=_nvidia(thing.status.get("capacity")),
+        offers=_gpus(thing.status.get("allocatable")),
+        capacity=_gpus(thing.status.get("capacity")),
         taints=tuple(map(taint_of, thing.spec.get("taints") or ())),
         is_ready=any(c["type"] == "Ready" and c["status"] == "True" for c in conditions),
         is_cordoned=bool(thing.spec.get("unschedulable")),
@@ -67,9 +67,9 @@ def taint_of(found: dict[str, str]) -> Taint:
     return Taint(found.get("key", ""), found.get("effect", ""), found.get("value") or "")
 
 
-def _nvidia(amounts: dict[str, str] | None) -> dict[str, int]:
+def _gpus(amounts: dict[str, str] | None) -> dict[str, int]:
     return {
-        name: value(amount) for name, amount in (amounts or {}).items() if name.startswith(NVIDIA)
+        name: value(amount) for name, amount in (amounts or {}).items() if names.is_gpu_device(name)
     }
 
 

@@ -13,7 +13,7 @@ from scheduler.decide.filters.devices import NOTHING_TO_READ
 from scheduler.decide.view import Profile, View, beside_nominated
 from scheduler.decide.work import Work
 from scheduler.model import names
-from scheduler.model.device import Devices
+from scheduler.model.device import Devices, join_numbers
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Code, Diagnosis, Reason
 from scheduler.state.ledger import NodeBooks
@@ -57,6 +57,13 @@ def _general_problem(pod: Pod) -> Reason | None:
         return Reason(
             code=Code.UNSUPPORTED,
             text=f"unsupported: {fields} (gpu-scheduler does not implement this yet)",
+            resolvable=False,
+        )
+    if served := sorted(r for r in pod.requests if r.startswith(names.DRA_PREFIX)):
+        return Reason(
+            code=Code.UNSUPPORTED,
+            text=f"unsupported: {served[0][:100]} (gpu-scheduler does not allocate DRA devices"
+            " yet)",
             resolvable=False,
         )
     if pod.lacks_request:
@@ -120,7 +127,7 @@ def _mapped_placement(pod: Pod, found: mapped.Target, books: NodeBooks) -> Place
         index=found.entry.index,
         cuda_visible_devices=value,
         shares=shares,
-        notes=_map_notes(pod, devices, value) + _soft_notes(pod),
+        notes=_map_notes(pod, devices, value, books) + _soft_notes(pod),
     )
     return cutting.carved(placement, books)
 
@@ -186,22 +193,26 @@ def _packed_placement(pod: Pod, books: NodeBooks) -> Placement:
     return cutting.carved(placement, books)
 
 
-def _map_notes(pod: Pod, devices: Devices, value: str | None) -> tuple[tuple[str, str], ...]:
+def _map_notes(
+    pod: Pod, devices: Devices, value: str | None, books: NodeBooks
+) -> tuple[tuple[str, str], ...]:
     if not devices.numbers:
-        return (
-            (
-                "MapHonouredNodeOnly",
-                "gpu-scheduling-map chose the node; which GPU is the kubelet's choice there",
-            ),
+        text = "gpu-scheduling-map chose the node; which GPU is the kubelet's choice there"
+        return (("MapHonouredNodeOnly", text),)
+    notes: tuple[tuple[str, str], ...] = ()
+    assert books.node is not None
+    if not pod.gpu_requests and not books.node.is_numbered:
+        text = (
+            f"no container requests a GPU, so {books.node.name} gives the pod none: its containers"
+            f" see GPUs {join_numbers(devices.numbers)} only where the runtime shows all GPUs"
+            " (NVIDIA's runtime is the default and NVIDIA_VISIBLE_DEVICES is set), and no GPU where"
+            " the device plugin uses CDI"
         )
+        notes = (("MapWithoutRequest", text),)
     if repair.is_untold(pod, value):
-        return (
-            (
-                "EnvironmentNotSet",
-                f"CUDA_VISIBLE_DEVICES={value} was not set: the pod did not pass the webhook",
-            ),
-        )
-    return ()
+        text = f"CUDA_VISIBLE_DEVICES={value} was not set: the pod did not pass the webhook"
+        notes += (("EnvironmentNotSet", text),)
+    return notes
 
 
 def _soft_notes(pod: Pod) -> tuple[tuple[str, str], ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from scheduler.decide.filters.devices import absence
+from scheduler.decide.filters.devices import CLAIMED, absence, cut
 from scheduler.decide.view import Profile, View
 from scheduler.model import names
 from scheduler.model.device import Devices
@@ -84,13 +84,22 @@ def device_problem(pod: Pod, entry: MapEntry, books: NodeBooks) -> Reason | None
         return problem
     if not _is_by_number(pod, node):
         return None  # the kubelet picks: nothing is held by number
+    return cut(node, entry.devices) or _handed_out(pod, books) or _held(pod, entry, books)
+
+
+def _handed_out(pod: Pod, books: NodeBooks) -> Reason | None:
+    """Who else gives GPUs to pods here, so that it is not known which are free."""
+    node = books.node
+    assert node is not None
+    if books.claims and not node.honours_numbers:
+        return CLAIMED
     if not node.is_numbered and books.tally.holds_plugin_devices:
         return KUBELET_PICKS
     if not pod.gpu_requests and books.tally.holds_slices:
         return KUBELET_PICKS  # on which card an instance is cut is not known yet
     if node.is_numbered and books.tally.unknown:
         return Reason(code=Code.DEVICES_UNKNOWN, text="node(s) had GPUs held under unknown numbers")
-    return _held(pod, entry, books)
+    return None
 
 
 def literal_problem(pod: Pod, entry: MapEntry, books: NodeBooks) -> Reason | None:
@@ -122,7 +131,7 @@ def assignment(pod: Pod, entry: MapEntry, books: NodeBooks) -> Devices:
     assert node is not None
     by_number = _is_by_number(pod, node)
     counts = tuple(
-        (names.mig_profile(resource), count)
+        (node.unit(resource), count)
         for resource, count in sorted(pod.gpu_requests.items())
         if not (by_number and resource == names.GPU)
     )

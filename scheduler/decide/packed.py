@@ -73,7 +73,7 @@ def devices(pod: Pod, books: NodeBooks) -> Devices:
     if books.node.is_numbered and names.GPU in counts:
         numbers = books.free_numbers()[: counts.pop(names.GPU)]
         assert len(numbers) == pod.requests[names.GPU], "free count and free numbers disagree"
-    given = tuple((names.mig_profile(name), n) for name, n in sorted(counts.items()))
+    given = tuple((books.node.unit(name), n) for name, n in sorted(counts.items()))
     return positioned(pod, books, Devices(numbers, given))
 
 

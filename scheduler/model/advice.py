@@ -42,7 +42,8 @@ ADVICE: Final[dict[Code, Advice]] = {
     Code.INSUFFICIENT: Advice(
         "NodeResourcesFit",
         "ask for less or end pods that hold it; an nvidia.com/mig profile may also step down by"
-        " a ladder (gpu-scheduler.io/mig-fallback)",
+        " a ladder (gpu-scheduler.io/mig-fallback); GPUs that a DRA driver serves are not allocated"
+        " by gpu-scheduler yet",
     ),
     Code.NO_ROOM_TOGETHER: Advice(
         "NodeResourcesFit", "ask for fewer instances in one pod, or spread them over several pods"
@@ -68,14 +69,17 @@ ADVICE: Final[dict[Code, Advice]] = {
         " device plugin that honours numbers (node label gpu-scheduler.io/devices=numbered)",
     ),
     Code.DEVICE_HELD: Advice(_MAP, "name other devices in the map, or end the pod that holds them"),
-    Code.DEVICE_NOT_FOUND: Advice(_MAP, "name only devices that the node has, counted from 0"),
+    Code.DEVICE_NOT_FOUND: Advice(
+        _MAP, "name only GPUs that the node has and that are not cut, counted from 0"
+    ),
     Code.DEVICE_FAILED: Advice(
         _MAP, "name another device in the map, or wait until the node's GPU is repaired"
     ),
     Code.DEVICES_UNKNOWN: Advice(
         _DEVICES,
         "nothing, if it passes; else recreate the pods on the node whose annotation"
-        " gpu-scheduler.io/devices is missing or unreadable",
+        " gpu-scheduler.io/devices is missing or unreadable; where pods with resource claims run,"
+        " map to another node",
     ),
     Code.NODE_AVOIDED: Advice(
         "NodeHealth",
@@ -166,9 +170,12 @@ _WORDS: Final[tuple[tuple[Code, re.Pattern[str]], ...]] = tuple(
         (Code.GPUS_ARE_SLICES, r"node\(s\) where nvidia\.com/gpu counts slices"),
         (Code.NODE_COUNTS_DEVICES, r"node\(s\) where the kubelet picks GPUs run"),
         (Code.DEVICE_HELD, r"node\(s\) where GPU \d+ is held"),
-        (Code.DEVICE_NOT_FOUND, r"node\(s\) without GPU \d+"),
+        (Code.DEVICE_NOT_FOUND, r"node\(s\) (without GPU \d+|whose GPU \d+ is cut)"),
         (Code.DEVICE_FAILED, r"node\(s\) whose GPU \d+ failed"),
-        (Code.DEVICES_UNKNOWN, r"node\(s\) had GPUs held under unknown numbers"),
+        (
+            Code.DEVICES_UNKNOWN,
+            r"node\(s\) (had GPUs held under unknown numbers|run pods with resource claims)",
+        ),
         (Code.NODE_AVOIDED, r"node\(s\) were avoided"),
         (Code.TOO_MANY_IN_ONE_CONTAINER, r"node\(s\) whose device plugin refuses more than \d+"),
         (Code.NOT_IN_MAP, r"node\(s\) not named by gpu-scheduling-map"),

@@ -50,7 +50,10 @@ class Code(enum.Enum):
         (Cause.FREED, Cause.NODE),
     )
     DEVICE_HELD = ("a mapped device is held by a pod that does not share it", (Cause.FREED,))
-    DEVICE_NOT_FOUND = ("the map names a device the node does not have", (Cause.NODE, Cause.POD))
+    DEVICE_NOT_FOUND = (
+        "the map names a device that the node does not have, or a GPU that is cut",
+        (Cause.NODE, Cause.POD),
+    )
     DEVICE_FAILED = ("the map names a GPU that failed", (Cause.NODE, Cause.POD))
     DEVICES_UNKNOWN = (
         "a pod on the node holds GPUs whose numbers are not known yet",

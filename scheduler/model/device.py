@@ -4,6 +4,7 @@ The annotation ``gpu-scheduler.io/devices`` is a list joined by ``"; "``::
 
     gpu:0,1          these GPUs, by index (numbered nodes)
     gpu x 2          two GPUs, the kubelet picks which (counted nodes)
+    gpu.shared x 1   one share of a GPU, by the name that the device plugin gives to shares
     2g.20gb x 1      one MIG instance, the kubelet picks which
     2g.20gb@0/4      the MIG instance that begins at memory slice 4 of GPU 0 (nodes where
                      instances are cut to order)
@@ -17,7 +18,7 @@ import msgspec
 
 from scheduler.model.limits import DEVICES_LENGTH_MAX
 
-_COUNT = re.compile(r"([a-z0-9.+-]{1,40}) x ([1-9][0-9]{0,5})")
+_COUNT = re.compile(r"([A-Za-z0-9._+-]{1,63}) x ([1-9][0-9]{0,5})")
 _SPOT = re.compile(r"([a-z0-9.+-]{1,40})@(0|[1-9][0-9]{0,3})/(0|[1-9][0-9]?)")
 _NUMBERS = re.compile(r"gpu:((?:0|[1-9][0-9]{0,8})(?:,(?:0|[1-9][0-9]{0,8})){0,255})")
 

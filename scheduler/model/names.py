@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from scheduler.model.gpuresource import VENDOR
+from scheduler.model.gpuresource import is_gpu_device as is_gpu_device
+
 SCHEDULER_NAME: Final = "gpu-scheduler"
 PREFIX: Final = "gpu-scheduler.io/"
 
@@ -55,6 +58,10 @@ MIG_DYNAMIC: Final = PREFIX + "mig-dynamic"  # node label; value "true"
 GPU_PRODUCT: Final = "nvidia.com/gpu.product"
 GPU_COUNT: Final = "nvidia.com/gpu.count"
 GPU_MEMORY: Final = "nvidia.com/gpu.memory"  # MiB of one GPU
+GPU_REPLICAS: Final = "nvidia.com/gpu.replicas"  # shares of one GPU; 0 where all are cut
+#: Labels that feature discovery always writes beside a device plugin's configuration.
+DISCOVERED: Final = (GPU_REPLICAS, "nvidia.com/gpu.sharing-strategy")
+DEPLOY_PLUGIN: Final = "nvidia.com/gpu.deploy.device-plugin"  # node label; the GPU operator's
 MIG_STRATEGY: Final = "nvidia.com/mig.strategy"  # node label; none, single or mixed
 MIG_STATE: Final = "nvidia.com/mig.config.state"  # node label; how far the cutting is
 MIG_WANTED: Final = "nvidia.com/mig.config"  # node label; the configuration to cut
@@ -63,6 +70,7 @@ MIG_MANAGER: Final = "nvidia.com/gpu.deploy.mig-manager"  # node label; "true" w
 FILTER_LABELS: Final = (
     *(*NODE_ALIASES, NUMBERED, MIG_DYNAMIC),
     *(MIG_STATE, MIG_WANTED, MIG_MANAGER, GPU_PRODUCT, MIG_STRATEGY),
+    *(GPU_COUNT, *DISCOVERED, DEPLOY_PLUGIN),
 )
 #: What is kept of a node's annotations.
 NODE_ANNOTATIONS: Final = (MIG_CONFIG, UNUSABLE_DEVICES)
@@ -74,8 +82,10 @@ STATEFULSET_INDEX: Final = "apps.kubernetes.io/pod-index"
 POD_TEMPLATE_HASH: Final = "pod-template-hash"
 
 # --- resources ----------------------------------------------------------------------------
-GPU: Final = "nvidia.com/gpu"
-MIG_PREFIX: Final = "nvidia.com/mig-"
+GPU: Final = VENDOR + "gpu"
+MIG_PREFIX: Final = VENDOR + "mig-"
+#: Resources that a DRA driver serves, by the name of a DeviceClass (kube-scheduler allocates them).
+DRA_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
 PODS: Final = "pods"
@@ -95,20 +105,18 @@ def is_mig(resource: str) -> bool:
     return resource.startswith(MIG_PREFIX)
 
 
-def is_gpu_device(resource: str) -> bool:
-    """Whether a resource is a whole NVIDIA GPU or a MIG instance, by its exact name."""
-    return resource == GPU or is_mig(resource)
-
-
 def mig_profile(resource: str) -> str:
-    """``nvidia.com/mig-2g.20gb`` -> ``2g.20gb``; a whole GPU is called ``gpu``.
+    """``nvidia.com/mig-2g.20gb`` -> ``2g.20gb``; other GPUs lose only the vendor.
 
     >>> mig_profile("nvidia.com/mig-2g.20gb"), mig_profile("nvidia.com/gpu")
     ('2g.20gb', 'gpu')
+    >>> mig_profile("nvidia.com/gpu.shared")
+    'gpu.shared'
     """
-    return resource.removeprefix(MIG_PREFIX) if is_mig(resource) else "gpu"
+    return resource.removeprefix(MIG_PREFIX if is_mig(resource) else VENDOR)
 
 
 def mig_resource(profile: str) -> str:
     """The inverse of :func:`mig_profile`."""
-    return GPU if profile == "gpu" else MIG_PREFIX + profile
+    is_slice = profile.lstrip("0123456789").startswith(("c.", "g.")) and profile[0].isdigit()
+    return (MIG_PREFIX if is_slice else VENDOR) + profile

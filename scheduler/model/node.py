@@ -6,7 +6,7 @@ from functools import cached_property
 
 import msgspec
 
-from scheduler.model import failed, names
+from scheduler.model import cards, failed, names
 from scheduler.model.limits import NODE_GPUS_MAX
 from scheduler.model.migboards import board_of
 from scheduler.model.miglayout import (
@@ -31,6 +31,7 @@ class Cuttable(msgspec.Struct, frozen=True, gc=False):
 class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A node of the cluster; ``allocatable`` in base units (milli cpu, whole units).
 
+    ``capacity`` has only GPU resources: what the node offers of them when nothing is unhealthy.
     ``annotations`` are only those that say how its GPUs are cut, and which of them failed.
     ``unread`` says what of the node could not be read, if anything: then nobody goes there.
     """
@@ -41,6 +42,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
     allocatable: dict[str, int] = {}
+    capacity: dict[str, int] = {}
     annotations: dict[str, str] = {}
     unread: str = ""
 
@@ -48,13 +50,14 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def devices(self) -> tuple[str, ...]:
         """The GPU and MIG resources that the node offers.
 
-        A MIG resource with a count of 0 is left over from another geometry, and offers nothing.
+        Any of them but whole GPUs with a count of 0 is left over from another geometry or another
+        configuration of the device plugin, and offers nothing.
         Where GPUs are cut to order these are all the profiles that can be cut.
         """
         found = tuple(
             resource
             for resource, amount in self.allocatable.items()
-            if resource == names.GPU or (names.is_mig(resource) and amount > 0)
+            if resource == names.GPU or (amount > 0 and names.is_gpu_device(resource))
         )
         if self.cuttable is None:
             return found
@@ -84,22 +87,53 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.allocatable.get(resource, 0)
 
     @cached_property
+    def offered(self) -> cards.Offered:
+        """What the node offers of GPUs when nothing is unhealthy."""
+        return cards.offered(self.allocatable, self.capacity)
+
+    @property
     def advertises_gpus(self) -> bool:
         """Whether the node names any GPU resource, whole or MIG, even with a count of 0.
 
         A device plugin that restarts offers nothing for a while, and still hands out devices.
         """
-        return bool(self.devices) or any(map(names.is_gpu_device, self.allocatable))
+        return self.offered.is_any or bool(self.devices)
+
+    @cached_property
+    def has_plugin(self) -> bool:
+        """Whether a device plugin or a DRA driver hands out its GPUs, as far as the node tells."""
+        return self.advertises_gpus or cards.is_discovered(self.labels)
+
+    @property
+    def honours_numbers(self) -> bool:
+        """Whether the device plugin says by its label that it gives the GPUs that we choose."""
+        return self.labels.get(names.NUMBERED) == "numbered"
 
     @cached_property
     def is_numbered(self) -> bool:
         """Whether we know each GPU of the node by its index (design 5.5).
 
-        True where nothing is advertised (nobody else hands out devices), or where the
-        device plugin honours our choice and says so by a label. Everywhere else the
-        kubelet picks and we can only count.
+        True where nothing hands out GPUs, or where the device plugin honours our choice and says
+        so by a label. Everywhere else the kubelet picks and we can only count.
         """
-        return self.labels.get(names.NUMBERED) == "numbered" or not self.advertises_gpus
+        return self.honours_numbers or not self.has_plugin
+
+    @cached_property
+    def card_count(self) -> int | None:
+        """How many physical GPUs there are, whatever is offered; None where nothing says it."""
+        return cards.physical(self.labels, self.offered, len(self.failed_gpus))
+
+    @cached_property
+    def cut_gpus(self) -> frozenset[int] | None:
+        """Indexes of the GPUs that are cut into MIG instances, as far as known; None for all.
+
+        Where GPUs are cut to order, and where the plugin numbers the whole ones, none counts.
+        """
+        if self.cuttable is not None or self.honours_numbers:
+            return frozenset()
+        if self.geometry.gpus:
+            return frozenset(gpu.index for gpu in self.geometry.gpus if gpu.is_cut)
+        return None if cards.are_cut(self.labels, self.offered) else frozenset()
 
     @cached_property
     def geometry(self) -> Geometry:
@@ -115,6 +149,11 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def single_profile(self) -> str:
         """The profile whose slices ``nvidia.com/gpu`` counts here; empty where it counts GPUs."""
         return single_profile(self.labels)
+
+    def unit(self, resource: str) -> str:
+        """What one unit of a GPU resource is here: ``gpu``, ``gpu.shared`` or a MIG profile."""
+        is_slice = resource == names.GPU and self.single_profile
+        return self.single_profile if is_slice else names.mig_profile(resource)
 
     @cached_property
     def failed_gpus(self) -> frozenset[int]:
@@ -144,7 +183,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def gpu_count(self) -> int | None:
-        """Number of whole GPUs, or None where the node does not say (any index is accepted)."""
+        """Units of ``nvidia.com/gpu`` that are offered now, or None; ``card_count`` counts GPUs."""
         return self.allocatable.get(names.GPU)
 
 

@@ -8,7 +8,6 @@ from typing import Final
 from scheduler.model import names
 
 SHARED: Final = ".shared"
-_GPU_REPLICAS: Final = names.GPU + ".replicas"
 
 
 def unshared(allocatable: Mapping[str, int]) -> dict[str, int]:
@@ -31,6 +30,6 @@ def with_no_whole_gpu(labels: Mapping[str, str], allocatable: dict[str, int]) ->
     GPUs that are cut differently. Without the resource such a node would look like one where nobody
     hands out GPUs; feature discovery's label tells the two apart.
     """
-    if labels.get(_GPU_REPLICAS) == "0" and names.GPU not in allocatable:
+    if labels.get(names.GPU_REPLICAS) == "0" and names.GPU not in allocatable:
         return {**allocatable, names.GPU: 0}
     return allocatable

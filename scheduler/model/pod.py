@@ -34,7 +34,9 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ``requests`` are the effective requests in base units. ``unsupported`` and ``soft``
     are field paths (see ``model/podfields``). ``created`` is the API's timestamp text, which
     sorts as time; ``crashes`` counts restarts of containers whose last end was a failure;
-    ``is_admitted`` once the kubelet has acknowledged the pod, which it does when it admits it.
+    ``is_admitted`` once the kubelet has acknowledged the pod, which it does when it admits it;
+    ``has_claims`` where it gets devices by a ResourceClaim, its own or one that kube-scheduler made
+    for an extended resource.
     ``group`` is the gang that it belongs to, whoever schedules that; ``priority_class`` and
     ``has_deadline`` are what ResourceQuotas can tell pods apart by. ``unread`` says what of it
     could not be read: the rest is what could.
@@ -70,6 +72,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     crashes: int = 0
     unread: Unread = Unread()
     is_admitted: bool = False
+    has_claims: bool = False
 
     @property
     def key(self) -> str:

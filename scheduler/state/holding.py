@@ -66,6 +66,7 @@ def holds_alike(before: Pod, after: Pod) -> bool:
         and before.owner == after.owner
         and before.host_ports == after.host_ports
         and before.unread == after.unread
+        and before.has_claims == after.has_claims
     )
 
 

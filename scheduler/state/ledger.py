@@ -50,7 +50,7 @@ class NodeBooks:
 
     __slots__ = (
         *("_cuts", "_gpus", "_left", "_node", "_tally", "avoided"),
-        *("is_dynamic", "pods", "ports", "resting", "unread", "used"),
+        *("claims", "is_dynamic", "pods", "ports", "resting", "unread", "used"),
     )
 
     def __init__(self, node: Node | None) -> None:
@@ -66,6 +66,8 @@ class NodeBooks:
         self.ports: dict[HostPort, int] = {}
         #: How many pods are here whose requests cannot be read: what they take is not known.
         self.unread = 0
+        #: How many pods here get devices by claims: which ones is not known.
+        self.claims = 0
         #: For whom the node is avoided (``state/breaker``).
         self.avoided = _NOBODY
         #: GPUs of which nothing is cut for now, because that failed.
@@ -116,7 +118,7 @@ class NodeBooks:
         twin.pods = dict(self.pods)
         twin.used = dict(self.used)
         twin.ports = dict(self.ports)
-        twin.avoided, twin.unread = self.avoided, self.unread
+        twin.avoided, twin.unread, twin.claims = self.avoided, self.unread, self.claims
         return twin
 
     def add(self, pod: Pod, holding: Holding) -> None:
@@ -126,6 +128,7 @@ class NodeBooks:
         self._changed()
         self.pods[pod.uid] = (pod, holding)
         self.unread += bool(pod.unread.requests)
+        self.claims += pod.has_claims
         for resource, value in pod.requests.items():
             self.used[resource] = self.used.get(resource, 0) + value
         for port in pod.host_ports:
@@ -143,6 +146,7 @@ class NodeBooks:
         self._changed()
         pod = entry[0]
         self.unread -= bool(pod.unread.requests)
+        self.claims -= pod.has_claims
         for resource, value in pod.requests.items():
             self.used[resource] -= value
         for port in pod.host_ports:

@@ -183,6 +183,7 @@ class Nodes:
         return (
             more
             or (before.devices, before.cuttable) != (after.devices, after.cuttable)
+            or before.capacity != after.capacity
             or (before.unschedulable, before.taints) != (after.unschedulable, after.taints)
             or self._tells_apart(before.labels, after.labels)
         )

@@ -14,6 +14,7 @@ from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Condition, Container, HostPort, Owner, Pod, Role
 from scheduler.watch.requests import is_sidecar, requested, requests
 from scheduler.watch.wire import (
+    Amounts,
     ConditionWire,
     ContainerWire,
     EnvVar,
@@ -67,6 +68,7 @@ def to_pod(wire: PodWire, namespace: str = "") -> Pod:
         condition=_scheduled_condition(wire.status.conditions or ()),
         crashes=wire.status.crashes,
         is_admitted=wire.status.start_time is not None,
+        has_claims=bool(spec.resource_claims or wire.status.extended_resource_claim_status),
     )
 
 
@@ -87,8 +89,15 @@ def to_node(wire: NodeWire) -> Node:
         unschedulable=wire.spec.unschedulable,
         taints=wire.spec.taints or (),
         allocatable=failed.usable(labels, annotations, amounts),
+        capacity=_gpus(wire.status.capacity),
         annotations=annotations,
     )
+
+
+def _gpus(capacity: Amounts | None) -> dict[str, int]:
+    """What is kept of a node's capacity: GPU resources."""
+    found = {r: amount for r, amount in (capacity or {}).items() if names.is_gpu_device(r)}
+    return {r: max(0, amount) for r, amount in resources.amounts(found).items()}
 
 
 def to_namespace(wire: NamespaceWire) -> Namespace:

@@ -151,6 +151,7 @@ class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
     allocated_resources: Amounts | None = None
     resources: Resources | None = None
+    extended_resource_claim_status: podfields.Present | None = None
 
     @property
     def crashes(self) -> int:

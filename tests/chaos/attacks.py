@@ -48,6 +48,7 @@ ODD_LABELS: Final = ("9" * 63, "0", "A" * 63, "1.5", "true")
 NODE_LABELS: Final = (
     *(names.GPU_COUNT, names.GPU_MEMORY, names.GPU_PRODUCT, names.MIG_STRATEGY),
     *(names.MIG_STATE, names.MIG_WANTED, names.MIG_MANAGER, names.MIG_DYNAMIC, names.NUMBERED),
+    *(*names.DISCOVERED, names.DEPLOY_PLUGIN),
 )
 
 

@@ -27,18 +27,37 @@ NOTHING_TO_READ = Reason(
 )
 
 
-def absence(node: Node, devices: Sequence[int]) -> Reason | None:
-    """Why a node cannot give these devices to anybody: it has no such GPU, or one failed.
+CLAIMED = Reason(
+    code=Code.DEVICES_UNKNOWN,
+    text="node(s) run pods with resource claims and which GPUs a DRA driver gave them is not known",
+)
 
-    While a GPU is failed the node offers fewer than it has, so its count says nothing then.
+
+def absence(node: Node, devices: Sequence[int]) -> Reason | None:
+    """Why a node cannot give these devices to any pod: it has no such GPU, or one failed.
+
+    What counts are the physical GPUs: what is offered is less while some are unhealthy, and more
+    where they are shared.
     """
     if failed := node.failed_gpus.intersection(devices):
         text = f"node(s) whose GPU {min(failed)} failed"
         return Reason(code=Code.DEVICE_FAILED, text=text, resolvable=False)
-    count = node.gpu_count
-    if count is None or node.failed_gpus or max(devices) < count:
+    count = node.card_count
+    if count is None or max(devices) < count:
         return None
-    text = f"node(s) without GPU {max(devices)} (the node has {count})"
+    return _not_there(f"node(s) without GPU {max(devices)} (the node has {count})")
+
+
+def cut(node: Node, devices: Sequence[int]) -> Reason | None:
+    """Why these devices cannot be shown to a container as whole GPUs: one is cut."""
+    there = node.cut_gpus
+    found = devices if there is None else there.intersection(devices)
+    return (
+        _not_there(f"node(s) whose GPU {min(found)} is cut into MIG instances") if found else None
+    )
+
+
+def _not_there(text: str) -> Reason:
     return Reason(code=Code.DEVICE_NOT_FOUND, text=text, resolvable=False)
 
 

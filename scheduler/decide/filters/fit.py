@@ -10,6 +10,10 @@ from scheduler.model.pod import Pod
 from scheduler.model.reason import Code, Reason
 from scheduler.state.ledger import NodeBooks
 
+NO_PLUGIN = (
+    " from a device plugin (a DRA driver may serve the node's GPUs; gpu-scheduler does not allocate"
+    " DRA devices yet)"
+)
 TOO_MANY_PODS = Reason(code=Code.TOO_MANY_PODS, text="Too many pods")
 
 
@@ -28,16 +32,32 @@ def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
         if need > have and need > 0:
             is_plain = not books.is_dynamic
             most = node.allocatable.get(resource, 0) if is_plain else node.most(resource)
-            reasons += _insufficient(resource, need, have, most)
+            source = NO_PLUGIN if _is_dra(books, resource) else ""
+            reasons += _insufficient(resource, need, have, most, source)
     return reasons
 
 
+def _is_dra(books: NodeBooks, resource: str) -> bool:
+    """Whether the node has GPUs that no device plugin offers: a DRA driver may serve them.
+
+    kube-scheduler then gives them to a pod that asks for ``nvidia.com/gpu`` too, by the
+    ``extendedResourceName`` of a DeviceClass (KEP-5004).
+    """
+    if not names.is_gpu_device(resource):
+        return False
+    node = books.node
+    assert node is not None
+    return not node.advertises_gpus and (books.claims > 0 or node.has_plugin)
+
+
 @lru_cache(maxsize=16384)
-def _insufficient(resource: str, need: int, have: int, most: int) -> tuple[Reason]:
+def _insufficient(
+    resource: str, need: int, have: int, most: int, source: str
+) -> tuple[Reason, ...]:
     """Most nodes that say no say the same: it is kept once."""
     reason = Reason(
         code=Code.INSUFFICIENT,
-        text=f"Insufficient {resource}",
+        text=f"Insufficient {resource}{source}",
         resource=resource,
         need=need,
         have=have,

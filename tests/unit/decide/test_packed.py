@@ -189,27 +189,29 @@ ZOO = node(
 
 
 @pytest.mark.parametrize(
-    ("requests", "fits"),
+    ("requests", "given"),
     [
-        pytest.param({"nvidia.com/gpu": 9}, False, id="nine-of-eight"),
-        pytest.param({"nvidia.com/mig-1g.10gb": 8}, False, id="the-look-alike-is-another"),
-        pytest.param({"amd.com/gpu": 1}, True, id="amd"),
-        pytest.param({"amd.com/gpu": 3}, False, id="amd-counted"),
-        pytest.param({"gpu.intel.com/i915": 4}, True, id="intel"),
-        pytest.param({"example.com/mygpu": 1}, True, id="unknown-vendor"),
-        pytest.param({"nvidia.com/vgpu": 80}, True, id="vgpu"),
-        pytest.param({"gpu.intel.com/xe": 1}, False, id="not-offered"),
+        pytest.param({"nvidia.com/gpu": 9}, None, id="nine-of-eight"),
+        pytest.param({"nvidia.com/mig-1g.10gb": 8}, None, id="the-look-alike-is-another"),
+        pytest.param({"amd.com/gpu": 1}, (), id="amd"),
+        pytest.param({"amd.com/gpu": 3}, None, id="amd-counted"),
+        pytest.param({"gpu.intel.com/i915": 4}, (), id="intel"),
+        pytest.param({"example.com/mygpu": 1}, (), id="unknown-vendor"),
+        pytest.param({"nvidia.com/vgpu": 80}, (("vgpu", 80),), id="vgpu"),
+        pytest.param({"nvidia.com/gpu.shared": 2}, (("gpu.shared", 2),), id="shares"),
+        pytest.param({"nvidia.com/gpu.shared": 17}, None, id="shares-counted"),
+        pytest.param({"gpu.intel.com/xe": 1}, None, id="not-offered"),
     ],
 )
-def test_other_vendors_are_counted_by_their_exact_name(
-    requests: dict[str, int], fits: bool
+def test_every_resource_is_counted_by_its_exact_name_and_nvidias_are_written_on_the_pod(
+    requests: dict[str, int], given: tuple[tuple[str, int], ...] | None
 ) -> None:
     """Field case C31."""
     state, asking = cluster(ZOO), pod(requests=requests)
 
-    if fits:
+    if given is not None:
         placement = placed(state, asking)
-        assert (placement.devices, placement.cuda_visible_devices) == (Devices(), None)
+        assert (placement.devices, placement.cuda_visible_devices) == (Devices((), given), None)
     else:
         assert codes(state, asking) == {Code.INSUFFICIENT}
 

@@ -46,6 +46,7 @@ from tests.unit.gpuctl.wellcluster import (
 ROOT = Path(__file__).parents[3]
 #: Of a share; no device by itself.
 MEMORY = "nvidia.com/gpumem"
+DRIVEN = Dra(True, (Slice("gpu.nvidia.com", "n1"),), ("gpu.nvidia.com",))
 
 
 def test_where_all_is_well_every_finding_is_ok_and_asks_for_nothing() -> None:
@@ -186,6 +187,20 @@ FAULTS = [
         "none advertised",
         id="no-plugin",
     ),
+    pytest.param(
+        {"nodes": node(offers={}, capacity={}), "dra": DRIVEN, "plugins": ()},
+        "WARN",
+        "devices",
+        "GPUs only by the DRA driver gpu.nvidia.com: n1; gpu-scheduler does not allocate",
+        id="dra-alone",
+    ),
+    pytest.param(
+        {"nodes": node(gpus=0, offers={}, capacity={}), "dra": DRIVEN, "plugins": ()},
+        "WARN",
+        "devices",
+        "GPUs only by the DRA driver gpu.nvidia.com: n1",
+        id="dra-alone-without-feature-discovery",
+    ),
     pytest.param({"nodes": node(offers={GPU: 3})}, "WARN", "devices", "3 of 4", id="unhealthy"),
     pytest.param(
         {"plugins": (Plugin("a/p", ("n1",)), Plugin("b/p", ("n1",)))},
@@ -195,7 +210,7 @@ FAULTS = [
         id="two-plugins",
     ),
     pytest.param(
-        {"dra": Dra(True, (Slice("gpu.nvidia.com", "n1"),), ("gpu.nvidia.com",))},
+        {"dra": DRIVEN},
         "FAIL",
         "advertisers",
         "n1",
@@ -225,6 +240,14 @@ def test_a_fault_is_found_and_comes_with_advice(
     assert bad[0].advice
 
 
+def test_where_a_dra_driver_serves_the_gpus_no_device_plugin_is_recommended() -> None:
+    changes = {"nodes": node(gpus=0, offers={}, capacity={}), "dra": DRIVEN, "plugins": ()}
+    advice = [one.advice for one in examine(facts(**changes))]
+
+    assert not any("install a device plugin" in one for one in advice)
+    assert any("install no device plugin beside the driver" in one for one in advice)
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -251,7 +274,7 @@ def test_a_fault_is_found_and_comes_with_advice(
         pytest.param(
             {
                 "nodes": node(offers={GPU: 0, MEMORY: 9}, capacity={GPU: 0, MEMORY: 9}),
-                "dra": Dra(True, (Slice("gpu.nvidia.com", "n1"),), ("gpu.nvidia.com",)),
+                "dra": DRIVEN,
             },
             id="dra-where-the-plugin-offers-no-gpu",
         ),

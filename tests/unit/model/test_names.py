@@ -13,18 +13,37 @@ from scheduler.model import names
         pytest.param("nvidia.com/gpu", True, "gpu", id="whole"),
         pytest.param("nvidia.com/mig-2g.20gb", True, "2g.20gb", id="mig"),
         pytest.param("nvidia.com/mig-1g.10gb.me", True, "1g.10gb.me", id="mig-attribute"),
-        pytest.param("nvidia.com/vgpu", False, None, id="ends-in-gpu"),
-        pytest.param("nvidia.com/gpu.shared", False, None, id="starts-like-it"),
+        pytest.param("nvidia.com/gpu.shared", True, "gpu.shared", id="time-slicing-renames"),
+        pytest.param("nvidia.com/mig-1g.5gb.shared", True, "1g.5gb.shared", id="slices-too"),
+        pytest.param("nvidia.com/mig-1c.2g.20gb", True, "1c.2g.20gb", id="compute-instance"),
+        pytest.param("nvidia.com/gpu-24gb", True, "gpu-24gb", id="rename-to-any-name"),
+        pytest.param("nvidia.com/small", True, "small", id="rename-without-the-word"),
+        pytest.param("nvidia.com/vgpu", True, "vgpu", id="a-share-by-another-plugin"),
+        pytest.param("nvidia.com/GA102GL_A10", True, "GA102GL_A10", id="kubevirts-board"),
+        pytest.param("nvidia.com/GRID_T4-1Q", True, "GRID_T4-1Q", id="kubevirts-vgpu"),
+        pytest.param("nvidia.com/hostdev", False, None, id="network-operators-host-device"),
+        pytest.param("nvidia.com/host_dev0", False, None, id="host-device-by-number"),
+        pytest.param("nvidia.com/rdma0", False, None, id="rdma"),
+        pytest.param("nvidia.com/sriov-rdma-vf", False, None, id="sriov"),
+        pytest.param("nvidia.com/sriov_resource_rail_0", False, None, id="sriov-by-rail"),
+        pytest.param("nvidia.com/mlnxnics", False, None, id="mellanox"),
+        pytest.param("nvidia.com/bf3_p0_sf", False, None, id="bluefield"),
+        pytest.param("nvidia.com/asap2_vf", False, None, id="switchdev"),
+        pytest.param("nvidia.com/cx5_uplink", False, None, id="connectx"),
         pytest.param("nvidia.com/gpumem", False, None, id="memory"),
+        pytest.param("nvidia.com/gpumem-percentage", False, None, id="memory-share"),
+        pytest.param("nvidia.com/gpucores", False, None, id="cores"),
+        pytest.param("nvidia.com/priority", False, None, id="priority"),
+        pytest.param("nvidia.com/", False, None, id="no-name"),
         pytest.param("amd.com/gpu", False, None, id="amd"),
         pytest.param("requests.nvidia.com/gpu", False, None, id="a-quotas-name"),
         pytest.param("cpu", False, None, id="cpu"),
     ],
 )
-def test_gpus_are_told_by_their_exact_name(
+def test_a_name_of_nvidias_is_a_gpu_unless_it_says_what_else_it_is(
     resource: str, is_device: bool, profile: str | None
 ) -> None:
-    """Field case C31."""
+    """Field case C31; the names are those of public manifests."""
     assert names.is_gpu_device(resource) is is_device
     if profile is not None:
         assert names.mig_profile(resource) == profile

@@ -251,7 +251,9 @@ def test_over_commitment_is_named_with_its_excess(
         pytest.param(node(mig={"1g.10gb": 7}), False, id="mig-only"),
         pytest.param(node(gpus=4, numbered=True), True, id="a-plugin-that-honours-us"),
         pytest.param(node(offers={"amd.com/gpu": "4"}), True, id="another-vendors-cards"),
-        pytest.param(node(offers={"nvidia.com/gpu.shared": "4"}), True, id="a-look-alike"),
+        pytest.param(node(offers={"nvidia.com/gpu.shared": "4"}), False, id="time-slicing-renames"),
+        pytest.param(node(offers={"nvidia.com/hostdev": "8"}), True, id="network-cards"),
+        pytest.param(node(offers={"nvidia.com/gpumem": "8192"}), True, id="an-amount"),
     ],
 )
 def test_which_nodes_are_numbered(at: Node, numbered: bool) -> None:

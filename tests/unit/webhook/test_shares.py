@@ -150,6 +150,8 @@ def test_local_numbers_need_no_index() -> None:
     [
         pytest.param({"limits": {MIG_1G: "1"}, "requests": {MIG_1G: "1"}}, id="mig"),
         pytest.param({"limits": {"nvidia.com/gpu.shared": "1"}}, id="renamed-shared-gpu"),
+        pytest.param({"limits": {"nvidia.com/mig-1g.5gb.shared": "1"}}, id="renamed-slice"),
+        pytest.param({"limits": {"nvidia.com/small": "1"}}, id="renamed-to-any-name"),
         pytest.param({"claims": [{"name": "g"}]}, id="claim"),
     ],
 )
@@ -163,6 +165,13 @@ def test_devices_that_others_hand_out_get_no_variable(resources: Any, mode: str)
         "dev": None,
         "log": None,
     }
+
+
+def test_a_network_card_of_nvidias_is_no_gpu_and_the_map_is_told() -> None:
+    card = container("app") | {"resources": {"limits": {"nvidia.com/hostdev": "1"}}}
+    body = pod(card, map_text=SEED_MAP)
+
+    assert environment(patched(body)) == {"app": "0,1"}
 
 
 def test_an_init_container_that_ends_gives_its_devices_to_the_next() -> None:
