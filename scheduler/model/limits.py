@@ -79,7 +79,7 @@ TABLE: Final = (
     ),
     Limit(
         "POD_DEVICES_MAX", POD_DEVICES_MAX, "devices of one resource",
-        "a pod's request for `nvidia.com/gpu` or `nvidia.com/mig-*`", _WAITS,
+        "a pod's request for a GPU resource", _WAITS,
         "a node of the largest machines has 16 GPUs, which are 112 slices",
     ),
     Limit(
@@ -94,7 +94,7 @@ TABLE: Final = (
     ),
     Limit(
         "MAP_DEVICE_MAX", MAP_DEVICE_MAX, "", "a device of a map", _MAP_WAITS,
-        "a node that advertises no GPU accepts any number",
+        "a node of which nothing says how many GPUs it has accepts any number",
     ),
     Limit(
         "MAP_LINE_DEVICES_MAX", MAP_LINE_DEVICES_MAX, "devices", "one line of a map", _MAP_WAITS,
