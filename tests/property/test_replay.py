@@ -135,5 +135,5 @@ def test_every_part_of_the_state_is_in_the_snapshot_or_follows_from_it() -> None
 
     assert set(vars(Cluster())) <= written | follow | reading
     books = {"_node", "avoided", "pods", "_cuts", "resting"}
-    books |= {"_left", "_tally", "_gpus", "is_dynamic", "ports", "used", "unread"}
+    books |= {"_left", "_tally", "_gpus", "is_dynamic", "ports", "used", "unread", "claims"}
     assert set(NodeBooks.__slots__) <= books
