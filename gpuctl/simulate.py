@@ -54,7 +54,7 @@ def simulate(
     FILE is YAML or JSON with Nodes, Namespaces, ResourceQuotas (of GPUs), LimitRanges,
     PriorityClasses, Pods, StatefulSets, Deployments, ReplicaSets and Jobs; "-" is the standard
     input. Pods that have a uid or a node already count as running. A node that does not say gets
-    64 CPUs, 512Gi of memory and room for 110 pods.
+    64 CPUs, 512Gi of memory, 1Ti of ephemeral storage and room for 110 pods.
 
     "picture" and "svg" draw every GPU afterwards, slice by slice where the places are known.
 
