@@ -51,7 +51,7 @@ log = structlog.get_logger("scheduler")
 
 
 class Loop:
-    """State and its only writer."""
+    """State and its only writer; ``wall`` is Unix time, by which new nodes grow older."""
 
     def __init__(
         self,
@@ -67,6 +67,7 @@ class Loop:
         carving: Callable[[Cluster, Queue, Avoidance], Carving] | None = None,
         timings: Timings | None = None,
         decider: Callable[[Cluster, Pod, Profile, Work], Decision] = decide,
+        wall: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._contain = Containment(metrics.count_internal_error)
         self.cluster = Cluster(profile.scheduler_name, profile.maps_allow)
@@ -83,6 +84,7 @@ class Loop:
         self._metrics = metrics
         self._leadership = leadership
         self._clock = clock
+        self._wall = wall
         self.journal = Journal(clock) if journal is None else journal
         self._sent: dict[str, tuple[Placement, Entry, Record]] = {}
         self._decider = decider
@@ -193,6 +195,8 @@ class Loop:
         changes: list[ev.Change] = []
         with self._contain("tick", "avoidance"):
             changes += self._avoidance.tick(now, self.may_answer())
+        with self._contain("tick", "nodes"):
+            changes += self.cluster.pass_time(self._wall())
         with self._contain("tick", "moves"):
             changes += self.moves.tick() if self.may_answer() else ()
         for change in changes:

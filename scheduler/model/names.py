@@ -55,14 +55,18 @@ MIG_DYNAMIC: Final = PREFIX + "mig-dynamic"  # node label; value "true"
 GPU_PRODUCT: Final = "nvidia.com/gpu.product"
 GPU_COUNT: Final = "nvidia.com/gpu.count"
 GPU_MEMORY: Final = "nvidia.com/gpu.memory"  # MiB of one GPU
+#: Node label of GKE: the MIG profile whose instances ``nvidia.com/gpu`` counts there.
+GKE_PARTITION: Final = "cloud.google.com/gke-gpu-partition-size"
 MIG_STRATEGY: Final = "nvidia.com/mig.strategy"  # node label; none, single or mixed
 MIG_STATE: Final = "nvidia.com/mig.config.state"  # node label; how far the cutting is
 MIG_WANTED: Final = "nvidia.com/mig.config"  # node label; the configuration to cut
+MIG_CAPABLE: Final = "nvidia.com/mig.capable"  # node label; "false" where no GPU can be cut
 MIG_MANAGER: Final = "nvidia.com/gpu.deploy.mig-manager"  # node label; "true" where one works
 #: Labels of nodes that filters read by themselves, for every pod.
 FILTER_LABELS: Final = (
     *(*NODE_ALIASES, NUMBERED, MIG_DYNAMIC),
     *(MIG_STATE, MIG_WANTED, MIG_MANAGER, GPU_PRODUCT, MIG_STRATEGY),
+    *(GPU_MEMORY, GKE_PARTITION, MIG_CAPABLE),
 )
 #: What is kept of a node's annotations.
 NODE_ANNOTATIONS: Final = (MIG_CONFIG, UNUSABLE_DEVICES)
@@ -74,7 +78,9 @@ STATEFULSET_INDEX: Final = "apps.kubernetes.io/pod-index"
 POD_TEMPLATE_HASH: Final = "pod-template-hash"
 
 # --- resources ----------------------------------------------------------------------------
+GPU_DOMAIN: Final = "nvidia.com/"
 GPU: Final = "nvidia.com/gpu"
+REPLICAS: Final = ".replicas"  # behind a resource: the node label that says how often it is shared
 MIG_PREFIX: Final = "nvidia.com/mig-"
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
@@ -88,6 +94,11 @@ def is_protected(key: str) -> bool:
     return (
         key in BINDING_KEYS or key in ADMISSION_KEYS or key.startswith(CUDA_VISIBLE_DEVICES + ".")
     )
+
+
+def is_read_by_filters(label: str) -> bool:
+    """Whether filters read a node's label by themselves, for every pod."""
+    return label in FILTER_LABELS or (label.startswith(GPU_DOMAIN) and label.endswith(REPLICAS))
 
 
 def is_mig(resource: str) -> bool:

@@ -11,6 +11,7 @@ from scheduler.model.limits import NODE_GPUS_MAX
 from scheduler.model.migboards import board_of
 from scheduler.model.miglayout import (
     Geometry,
+    awaited,
     geometry,
     gpu_count,
     hold,
@@ -32,7 +33,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A node of the cluster; ``allocatable`` in base units (milli cpu, whole units).
 
     ``annotations`` are only those that say how its GPUs are cut, and which of them failed.
-    ``unread`` says what of the node could not be read, if anything: then nobody goes there.
+    ``created`` is the API's timestamp text. ``unread`` says what of the node could not be read, if
+    anything: then nobody goes there.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     taints: tuple[Taint, ...] = ()
     allocatable: dict[str, int] = {}
     annotations: dict[str, str] = {}
+    created: str = ""
     unread: str = ""
 
     @cached_property
@@ -110,6 +113,11 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def mig_hold(self) -> str:
         """How far the cutting of its GPUs is, where that keeps pods away; else empty."""
         return hold(self.labels)
+
+    @cached_property
+    def mig_awaited(self) -> str:
+        """The MIG layout that the node wants while nothing says whether it will be cut."""
+        return awaited(self.labels)
 
     @cached_property
     def single_profile(self) -> str:

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import msgspec
 
-from scheduler.model import names
+from scheduler.model import gpumemory, names
 from scheduler.model.limits import POD_DEVICES_MAX
 from scheduler.model.podparts import Condition, Container, HostPort, Owner, Role, Unread
 from scheduler.model.selector import PreferredTerm, Term, Toleration
@@ -120,6 +120,14 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return names.WANTED_MEMORY in self.annotations and not self.gpu_requests
 
     @cached_property
+    def gpu_memory(self) -> dict[str, int]:
+        """Bytes that one device of each requested GPU resource must have, by its annotation."""
+        if names.WANTED_MEMORY not in self.annotations:
+            return {}
+        devices = ((one.name, one.devices) for one in self.containers)
+        return gpumemory.by_resource(self.annotations, devices)
+
+    @cached_property
     def reads_devices(self) -> frozenset[str]:
         """The annotations from which containers read their devices (downward API)."""
         keys = frozenset(c.cuda_key for c in self.containers if c.cuda_key is not None)
@@ -189,6 +197,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 self.lacks_request,
                 *((self.unread,) if self.unread else ()),
                 *sorted(self.largest.items()),
+                *((tuple(sorted(self.gpu_memory.items())),) if self.gpu_memory else ()),
             )
         )
 

@@ -208,6 +208,10 @@ class Cluster:
         """Fold a node's deletion."""
         return [Lifted(Cause.NODE, node_name=name)] if self.nodes.lose(name) else []
 
+    def pass_time(self, now: float) -> list[Change]:
+        """Let time pass to ``now`` (Unix time): new nodes are not waited for any longer."""
+        return [Lifted(Cause.NODE, node_name=name) for name in self.nodes.pass_time(now)]
+
     def list_nodes(self, nodes: Iterable[Node]) -> list[Change]:
         """Fold the whole list of nodes."""
         listed = {node.name: node for node in nodes}

@@ -88,6 +88,7 @@ def to_node(wire: NodeWire) -> Node:
         taints=wire.spec.taints or (),
         allocatable=failed.usable(labels, annotations, amounts),
         annotations=annotations,
+        created=meta.creation_timestamp or "",
     )
 
 
