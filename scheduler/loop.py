@@ -30,6 +30,7 @@ from scheduler.folding import Folding
 from scheduler.model.pod import Pod
 from scheduler.moves import Companion, Still
 from scheduler.report import outcome
+from scheduler.report.devicenotes import DeviceNotes
 from scheduler.report.gauges import Gauges
 from scheduler.report.journal import Journal, Record
 from scheduler.report.metrics import Metrics
@@ -91,6 +92,7 @@ class Loop:
         self._fold = Folding(self.cluster, self._contain)
         self._gauges = Gauges(metrics, self.cluster)
         self._avoidance = Avoidance(self.cluster, recorder, metrics, look_up, leadership, timings)
+        self._devices = DeviceNotes(recorder, self.cluster.at)
         self._carving = carving(self.cluster, self.queue, self._avoidance) if carving else None
         self._flushed_at = clock()
 
@@ -162,6 +164,8 @@ class Loop:
                 self._bind_ended(event, now)
         with self._contain("event", "avoidance"):
             heard += self._avoidance.hear(event, now)
+        with self._contain("event", "devices"):
+            self._devices.hear(event)
         with self._contain("event", "moves"):
             heard += self.moves.hear(event, self.may_answer)
         return heard
@@ -195,6 +199,8 @@ class Loop:
         changes: list[ev.Change] = []
         with self._contain("tick", "avoidance"):
             changes += self._avoidance.tick(now, self.may_answer())
+        with self._contain("tick", "devices"):
+            self._devices.tick(now, self.may_answer())
         with self._contain("tick", "nodes"):
             changes += self.cluster.pass_time(self._wall())
         with self._contain("tick", "moves"):

@@ -59,7 +59,10 @@ class Code(enum.Enum):
     )
     DEVICE_HELD = ("a mapped device is held by a pod that does not share it", (Cause.FREED,))
     DEVICE_NOT_FOUND = ("the map names a device the node does not have", (Cause.NODE, Cause.POD))
-    DEVICE_FAILED = ("the map names a GPU that failed", (Cause.NODE, Cause.POD))
+    DEVICE_FAILED = (
+        "the map names a GPU that failed",
+        (Cause.NODE, Cause.POD, Cause.DEVICES, Cause.FREED),
+    )
     DEVICES_UNKNOWN = (
         "a pod on the node holds GPUs whose numbers are not known yet",
         (Cause.FREED, Cause.DEVICES, Cause.NODE),

@@ -51,6 +51,8 @@ NODE_ALIASES: Final = ("gpu-node-name", "gpu-node")  # in the order in which the
 NUMBERED: Final = PREFIX + "devices"  # node label; value "numbered"
 #: Node annotation: indexes of GPUs that failed, such as ``1,3``.
 UNUSABLE_DEVICES: Final = PREFIX + "unusable-devices"
+#: Node annotation: the ids of its GPUs in the order of their indexes, such as ``GPU-a,GPU-b``.
+GPU_IDS: Final = PREFIX + "gpu-ids"
 MIG_DYNAMIC: Final = PREFIX + "mig-dynamic"  # node label; value "true"
 GPU_PRODUCT: Final = "nvidia.com/gpu.product"
 GPU_COUNT: Final = "nvidia.com/gpu.count"
@@ -69,7 +71,7 @@ FILTER_LABELS: Final = (
     *(GPU_MEMORY, GKE_PARTITION, MIG_CAPABLE),
 )
 #: What is kept of a node's annotations.
-NODE_ANNOTATIONS: Final = (MIG_CONFIG, UNUSABLE_DEVICES)
+NODE_ANNOTATIONS: Final = (MIG_CONFIG, UNUSABLE_DEVICES, GPU_IDS)
 MAPS_ALLOWED: Final = PREFIX + "maps"  # namespace label; value "allowed"
 FALLBACK_NAMESPACE: Final = PREFIX + "mig-fallback"  # namespace label; value "enabled"
 WEBHOOK_OPT_OUT: Final = "gpu-webhook"  # namespace label; value "disabled"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 
 import msgspec
 
-from scheduler.model import failed, names
+from scheduler.model import allocated, failed, names
 from scheduler.model.limits import NODE_GPUS_MAX
 from scheduler.model.migboards import board_of
 from scheduler.model.miglayout import (
@@ -32,9 +33,10 @@ class Cuttable(msgspec.Struct, frozen=True, gc=False):
 class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A node of the cluster; ``allocatable`` in base units (milli cpu, whole units).
 
-    ``annotations`` are only those that say how its GPUs are cut, and which of them failed.
-    ``created`` is the API's timestamp text. ``unread`` says what of the node could not be read, if
-    anything: then nobody goes there.
+    ``annotations`` are only those that say how its GPUs are cut, which of them failed and what
+    their ids are. ``created`` is the API's timestamp text, ``boot`` differs after each start of
+    the machine. ``unread`` says what of the node could not be read, if anything: then nobody goes
+    there.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     allocatable: dict[str, int] = {}
     annotations: dict[str, str] = {}
     created: str = ""
+    boot: str = ""
     unread: str = ""
 
     @cached_property
@@ -128,6 +131,11 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def failed_gpus(self) -> frozenset[int]:
         """Indexes of GPUs that exist and must not be used."""
         return failed.failed_gpus(self.annotations)
+
+    @cached_property
+    def gpu_ids(self) -> Mapping[str, int]:
+        """The index of each GPU by its id; empty where nobody published that."""
+        return allocated.table(self.annotations.get(names.GPU_IDS, ""))
 
     @cached_property
     def gpu_problem(self) -> str:

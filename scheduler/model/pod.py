@@ -12,6 +12,7 @@ from functools import cached_property
 import msgspec
 
 from scheduler.model import gpumemory, names
+from scheduler.model.allocated import AllocatedDevice
 from scheduler.model.limits import POD_DEVICES_MAX
 from scheduler.model.podparts import Condition, Container, HostPort, Owner, Role, Unread
 from scheduler.model.selector import PreferredTerm, Term, Toleration
@@ -37,7 +38,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     ``is_admitted`` once the kubelet has acknowledged the pod, which it does when it admits it.
     ``group`` is the gang that it belongs to, whoever schedules that; ``priority_class`` and
     ``has_deadline`` are what ResourceQuotas can tell pods apart by. ``unread`` says what of it
-    could not be read: the rest is what could.
+    could not be read: the rest is what could. ``allocated`` are the GPUs that it has by its
+    kubelet's word, empty where that says nothing.
     """
 
     uid: str
@@ -70,6 +72,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     crashes: int = 0
     unread: Unread = Unread()
     is_admitted: bool = False
+    allocated: tuple[AllocatedDevice, ...] = ()
 
     @property
     def key(self) -> str:

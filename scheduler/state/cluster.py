@@ -17,6 +17,7 @@ from scheduler.model import names
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Cause
+from scheduler.state.allocation import recovered
 from scheduler.state.broken import BrokenBooks
 from scheduler.state.event import Change, Lifted, Settled, Waiting
 from scheduler.state.groups import Groups
@@ -132,7 +133,7 @@ class Cluster:
         known = at == pod.node_name and assumption is None
         if known and before is not None and holds_alike(before, pod):
             self.books[at].renew(pod)
-            return []
+            return [Lifted(Cause.DEVICES, node_name=at)] if recovered(before, pod) else []
         self.nodes.enter(pod, pod.node_name, None)
         if known and before is not None:
             changes.append(Lifted(Cause.DEVICES, node_name=at))

@@ -33,13 +33,18 @@ def absence(node: Node, devices: Sequence[int]) -> Reason | None:
     While a GPU is failed the node offers fewer than it has, so its count says nothing then.
     """
     if failed := node.failed_gpus.intersection(devices):
-        text = f"node(s) whose GPU {min(failed)} failed"
-        return Reason(code=Code.DEVICE_FAILED, text=text, resolvable=False)
+        return broken(min(failed))
     count = node.gpu_count
     if count is None or node.failed_gpus or max(devices) < count:
         return None
     text = f"node(s) without GPU {max(devices)} (the node has {count})"
     return Reason(code=Code.DEVICE_NOT_FOUND, text=text, resolvable=False)
+
+
+def broken(index: int) -> Reason:
+    """Why a map onto a failed GPU is refused."""
+    text = f"node(s) whose GPU {index} failed"
+    return Reason(code=Code.DEVICE_FAILED, text=text, resolvable=False)
 
 
 def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
