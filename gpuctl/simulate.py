@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -64,7 +65,8 @@ def simulate(
         settings = _settings(config, maps_allow, fallback_scope)
         with Patience(sys.stderr) as patience:
             documents = read(list(files), patience.read)
-            report = play(documents, settings, namespace, patience.decided)
+            now = datetime.now(UTC).timestamp()
+            report = play(documents, settings, namespace, patience.decided, now)
     for remark in [*report.remarks, *(report.packings if output != "table" else ())]:
         click.echo(f"gpuctl: {remark}", err=True)
     _write(report, output)

@@ -6,6 +6,7 @@ of which nothing is heard for so long is used as it is: perhaps no mig-manager w
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from scheduler.model.moment import epoch
@@ -22,9 +23,10 @@ class Settling:
         self._born: dict[str, float] = {}
 
     def see(self, node: Node) -> None:
-        """A node's newest state; one whose creation cannot be read counts as old."""
+        """A node's newest state; one of a file that does not say when it was created stays new."""
         if node.mig_awaited:
-            self._born[node.name] = epoch(node.created) or 0.0
+            born = epoch(node.created)
+            self._born[node.name] = math.inf if born is None else born
         else:
             self.lose(node.name)
 

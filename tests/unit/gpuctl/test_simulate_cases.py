@@ -6,6 +6,7 @@ import json
 
 from tests.unit.gpuctl.cli import ROOT, Json, gpuctl
 
+DATED = '  name: h100-new\n  creationTimestamp: "2026-01-01T00:00:00Z"\n'
 CASES = ROOT / "tests" / "cases"
 
 
@@ -37,6 +38,15 @@ def test_a_new_node_that_wants_another_layout_gives_nothing_away() -> None:
         "0/1 nodes are available: 1 node(s) that wait for their MIG layout all-1g.10gb"
         " (nvidia.com/mig.config.state is not set yet; at most 15 min after the node's creation)."
     )
+
+
+def test_a_node_that_was_made_long_ago_is_used_as_it_is() -> None:
+    """As in a dump of a cluster: nothing came in a quarter of an hour, so nothing cuts it."""
+    text = (CASES / "10-mig-config-preset-on-new-node.yaml").read_text(encoding="utf-8")
+    dated = text.replace("  name: h100-new\n", DATED, 1)
+    assert dated != text
+    said = gpuctl("simulate", "-o", "json", "-", stdin=dated)
+    assert [row["node"] for row in json.loads(said.out)] == ["h100-new"]
 
 
 def test_the_reason_names_the_label_that_is_missing() -> None:
