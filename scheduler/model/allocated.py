@@ -26,6 +26,7 @@ UNHEALTHY: Final = "Unhealthy"
 CLAIM: Final = "claim:"
 #: Between a device's id and the number of its share (NVIDIA's device plugin, time-slicing and MPS).
 _SHARE: Final = "::"
+_SHOWN_MAX: Final = 80
 _NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
 
@@ -55,6 +56,11 @@ class AllocatedDevice(msgspec.Struct, frozen=True, gc=False):
         'GPU-3f0c'
         """
         return self.id.partition(_SHARE)[0]
+
+
+def shown_id(text: str) -> str:
+    """An id as people are shown it: NVIDIA's have 40 characters, and what is longer is cut."""
+    return text if len(text) <= _SHOWN_MAX else text[: _SHOWN_MAX - 3] + "..."
 
 
 def unhealthy(devices: tuple[AllocatedDevice, ...]) -> frozenset[str]:

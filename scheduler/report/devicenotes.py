@@ -15,7 +15,7 @@ import structlog
 
 from scheduler.decide.repair import command
 from scheduler.model import names
-from scheduler.model.allocated import unhealthy
+from scheduler.model.allocated import shown_id, unhealthy
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.state import event as ev
@@ -79,6 +79,8 @@ class DeviceNotes:
             case ev.NodeSeen(node):
                 self._see_node(node)
             case ev.NodesListed(nodes):
+                for name in self._numbered.keys() - {node.name for node in nodes}:
+                    del self._numbered[name]
                 for node in nodes:
                     self._see_node(node)
             case ev.NodeVanished(name):
@@ -91,8 +93,10 @@ class DeviceNotes:
             books = self._at(name)
             if books is not None and books.node is not None:
                 self._look(books.node, books, now)
-        # Nodes on which two pods have one GPU are looked at until that is over or told.
-        self._changed = {name for name, found in self._twice.items() if _waits(found)}
+            else:
+                self._twice.pop(name, None)
+        # Nodes on which two pods have one GPU are looked at until that is over.
+        self._changed = set(self._twice)
         if leads:
             self._tell()
 
@@ -143,8 +147,8 @@ class DeviceNotes:
                 one, other = twice[gpu]
                 self._twice[node.name][gpu] = None
                 self._to_nodes[node.name, HELD_TWICE] = (
-                    f"pods {one} and {other} both have {gpu} by their statuses; delete one of them"
-                    " and restart the node's device plugin"
+                    f"pods {one} and {other} both have {shown_id(gpu)} by their statuses; delete"
+                    " one of them and restart the node's device plugin"
                 )
         numbered = self._numbered.get(node.name)
         if numbered is None or numbered.is_told:
@@ -174,7 +178,7 @@ def failed(pod: Pod, ids: Iterable[str], table: Mapping[str, int]) -> str:
     gpus = {one.id: one.gpu for one in pod.allocated}
     every = sorted(ids)
     shown = [
-        f"{table[gpus[one]]} ({one})" if gpus.get(one) in table else one
+        f"{table[gpus[one]]} ({shown_id(one)})" if gpus.get(one) in table else shown_id(one)
         for one in every[:_SHOWN_MAX]
     ]
     more = f" and {len(every) - _SHOWN_MAX} more" if len(every) > _SHOWN_MAX else ""
@@ -191,7 +195,3 @@ def label_wrong(node_name: str, why: str) -> str:
         f" gpu-scheduler chooses ({why}); take the label off: kubectl label node {node_name}"
         f" {names.NUMBERED}- and recreate the pods that were placed meanwhile"
     )
-
-
-def _waits(found: Mapping[str, float | None]) -> bool:
-    return any(since is not None for since in found.values())

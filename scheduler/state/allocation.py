@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from scheduler.model import names
-from scheduler.model.allocated import UNHEALTHY, AllocatedDevice, unhealthy
+from scheduler.model.allocated import UNHEALTHY, AllocatedDevice, shown_id, unhealthy
 from scheduler.model.device import join_numbers
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
@@ -36,7 +36,7 @@ class Given(msgspec.Struct, frozen=True, gc=False):
     @property
     def text(self) -> str:
         """Both, for people."""
-        ids = sorted(self.ids)
+        ids = sorted(map(shown_id, self.ids))
         more = f" and {len(ids) - _SHOWN_MAX} more" if len(ids) > _SHOWN_MAX else ""
         chosen = join_numbers(self.numbers[:8]) + (",..." if len(self.numbers) > 8 else "")
         return f"pod {self.pod} was to get gpu:{chosen} and has {', '.join(ids[:_SHOWN_MAX])}{more}"

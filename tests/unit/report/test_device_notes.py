@@ -95,6 +95,8 @@ def test_many_failed_gpus_are_one_event_of_a_bounded_length() -> None:
     [(_, _, text)] = World(n1(), ev.PodSeen(ill(*(f"GPU-{n:036}" for n in range(9))))).tells()
     assert " and 6 more of node n1" in text
     assert len(text) < 512
+    [(_, _, text)] = World(n1(), ev.PodSeen(ill("G" * 512))).tells()
+    assert len(text) < 512
 
 
 def test_a_pod_that_ends_or_is_gone_is_not_told() -> None:
@@ -197,6 +199,25 @@ def test_one_gpu_in_two_pods_is_told_when_it_stays_so() -> None:
 
     world.see(ev.PodVanished("team-b"))
     world.see(ev.PodSeen(has("a", "0", "A", scheduler="x", labels={"a": "b"})))
+    assert world.tells() == []
+
+
+def test_one_gpu_in_two_other_pods_is_told_again() -> None:
+    both = [ev.PodSeen(has(name, "0", "A", scheduler="x")) for name in "ab"]
+    world = World(n1(numbered=False), *both)
+    assert world.tells() == []
+    assert len(world.tells(SETTLE_S)) == 1
+    world.see(ev.PodVanished("team-b"))
+    assert world.tells() == []
+    world.see(ev.PodSeen(has("c", "0", "A", scheduler="x")))
+    assert world.tells() == []
+    assert [reason for _, reason, _ in world.tells(SETTLE_S)] == ["GpuHeldTwice"]
+
+
+def test_a_node_that_is_missing_from_a_list_starts_again_when_it_comes_back() -> None:
+    world = World(n1(), ev.PodSeen(has("a", "0", "A")))
+    assert world.tells() == []
+    world.see(ev.PodVanished("team-a"), ev.NodesListed(()), n1(), ev.PodSeen(has("b", "1", "A")))
     assert world.tells() == []
 
 
