@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from scheduler.model.names import GPU_IDS as SCHEDULER_GPU_IDS
 from scheduler.model.names import PREFIX, UNUSABLE_DEVICES
 
 OPERATOR: Final = "fake-gpu-operator"
@@ -40,6 +41,7 @@ MIG_FAULTS: Final = PREFIX + "fake-mig"  # annotation: "latency=5s,fail=0.5"
 MIG_STATE: Final = "nvidia.com/mig.config.state"
 MIG_MAPPING: Final = "run.ai/mig-mapping"  # annotation
 UNUSABLE: Final = UNUSABLE_DEVICES  # annotation
+GPU_IDS: Final = SCHEDULER_GPU_IDS  # annotation
 DEPLOY_EXPORTER: Final = "nvidia.com/gpu.deploy.dcgm-exporter"
 DEPLOY_ON_NODE: Final = (
     "nvidia.com/gpu.deploy.device-plugin",

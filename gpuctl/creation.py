@@ -16,8 +16,9 @@ SYSTEM_PRIORITIES: Final = {
     "system-cluster-critical": 2_000_000_000,
     "system-node-critical": 2_000_001_000,
 }
-#: What a node is given that does not say: the figures of the demo's fake nodes.
-NODE_BASICS: Final = {"cpu": "64", "memory": "512Gi", "pods": "110"}
+#: What a node is given that does not say: the figures of the demo's fake nodes. Every kubelet
+#: writes all four.
+NODE_BASICS: Final = {"cpu": "64", "memory": "512Gi", "ephemeral-storage": "1Ti", "pods": "110"}
 
 
 class Priorities:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -54,7 +55,7 @@ def simulate(
     FILE is YAML or JSON with Nodes, Namespaces, ResourceQuotas (of GPUs), LimitRanges,
     PriorityClasses, Pods, StatefulSets, Deployments, ReplicaSets and Jobs; "-" is the standard
     input. Pods that have a uid or a node already count as running. A node that does not say gets
-    64 CPUs, 512Gi of memory and room for 110 pods.
+    64 CPUs, 512Gi of memory, 1Ti of ephemeral storage and room for 110 pods.
 
     "picture" and "svg" draw every GPU afterwards, slice by slice where the places are known.
 
@@ -64,7 +65,8 @@ def simulate(
         settings = _settings(config, maps_allow, fallback_scope)
         with Patience(sys.stderr) as patience:
             documents = read(list(files), patience.read)
-            report = play(documents, settings, namespace, patience.decided)
+            now = datetime.now(UTC).timestamp()
+            report = play(documents, settings, namespace, patience.decided, now)
     for remark in [*report.remarks, *(report.packings if output != "table" else ())]:
         click.echo(f"gpuctl: {remark}", err=True)
     _write(report, output)

@@ -57,12 +57,16 @@ def simulate(
     config: Config,
     namespace: str = "default",
     on_pod: Callable[[int], None] = lambda total: None,
+    now: float = 0.0,
 ) -> Report:
-    """Play the input through; ``on_pod`` is told after each pod how many there are."""
+    """Play the input through; ``on_pod`` is told after each pod how many there are.
+
+    ``now`` is Unix time, by which nodes that say when they were created are new or old.
+    """
     known, remarks = _sorted(documents)
     simulator = Simulator(config)
     for document in known["Node"]:
-        simulator.add_node(to_node(node_with_status(_named(document))))
+        simulator.add_node(to_node(node_with_status(_named(document))), now)
     for document in known["Namespace"]:
         simulator.add_namespace(to_namespace(_named(document)))
     for document in known["ResourceQuota"]:

@@ -65,9 +65,10 @@ class Simulator:
 
     # --- what is there already ---------------------------------------------------------------
 
-    def add_node(self, node: Node) -> None:
-        """A node of the cluster."""
+    def add_node(self, node: Node, now: float = 0.0) -> None:
+        """A node of the cluster, as old as it is at ``now`` (Unix time)."""
         self._fold(ev.NodeSeen(node))
+        self.cluster.pass_time(now)
 
     def add_namespace(self, namespace: Namespace) -> None:
         """A namespace with its labels and annotations."""

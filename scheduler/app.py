@@ -114,6 +114,7 @@ class App:
             moving.moves,
             maker(self._config, recorder, cutter, utc_now, self._metrics),
             self._config.avoidance,
+            wall=lambda: utc_now().timestamp(),
         )
         self._on_lead = lambda leads: self._led(leads, loop)
         self._on_term = loop.nudge

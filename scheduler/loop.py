@@ -30,6 +30,7 @@ from scheduler.folding import Folding
 from scheduler.model.pod import Pod
 from scheduler.moves import Companion, Still
 from scheduler.report import outcome
+from scheduler.report.devicenotes import DeviceNotes
 from scheduler.report.gauges import Gauges
 from scheduler.report.journal import Journal, Record
 from scheduler.report.metrics import Metrics
@@ -51,7 +52,7 @@ log = structlog.get_logger("scheduler")
 
 
 class Loop:
-    """State and its only writer."""
+    """State and its only writer; ``wall`` is Unix time, by which new nodes grow older."""
 
     def __init__(
         self,
@@ -67,6 +68,7 @@ class Loop:
         carving: Callable[[Cluster, Queue, Avoidance], Carving] | None = None,
         timings: Timings | None = None,
         decider: Callable[[Cluster, Pod, Profile, Work], Decision] = decide,
+        wall: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._contain = Containment(metrics.count_internal_error)
         self.cluster = Cluster(profile.scheduler_name, profile.maps_allow)
@@ -83,12 +85,14 @@ class Loop:
         self._metrics = metrics
         self._leadership = leadership
         self._clock = clock
+        self._wall = wall
         self.journal = Journal(clock) if journal is None else journal
         self._sent: dict[str, tuple[Placement, Entry, Record]] = {}
         self._decider = decider
         self._fold = Folding(self.cluster, self._contain)
         self._gauges = Gauges(metrics, self.cluster)
         self._avoidance = Avoidance(self.cluster, recorder, metrics, look_up, leadership, timings)
+        self._devices = DeviceNotes(recorder, self.cluster.at)
         self._carving = carving(self.cluster, self.queue, self._avoidance) if carving else None
         self._flushed_at = clock()
 
@@ -160,6 +164,8 @@ class Loop:
                 self._bind_ended(event, now)
         with self._contain("event", "avoidance"):
             heard += self._avoidance.hear(event, now)
+        with self._contain("event", "devices"):
+            self._devices.hear(event)
         with self._contain("event", "moves"):
             heard += self.moves.hear(event, self.may_answer)
         return heard
@@ -193,6 +199,10 @@ class Loop:
         changes: list[ev.Change] = []
         with self._contain("tick", "avoidance"):
             changes += self._avoidance.tick(now, self.may_answer())
+        with self._contain("tick", "devices"):
+            self._devices.tick(now, self.may_answer())
+        with self._contain("tick", "nodes"):
+            changes += self.cluster.pass_time(self._wall())
         with self._contain("tick", "moves"):
             changes += self.moves.tick() if self.may_answer() else ()
         for change in changes:

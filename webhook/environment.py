@@ -80,6 +80,12 @@ def _for_requesting(
         return [(slot, _literal(text)) for slot, text in zip(slots, texts, strict=True)]
     if mapped.mode is CudaMode.AUTO and not _is_numbered(draft, mapped, answer):
         return []
+    if mapped.mode is CudaMode.INDEX and "counted" in _kinds(mapped, answer):
+        draft.warnings.append(
+            f"{names.CUDA_MODE}: index gives host numbers, and on a node of {names.MAP} the kubelet"
+            f" picks the GPUs and a container that requests {names.GPU} counts from 0; use auto or"
+            " local"
+        )
     if mapped.entry:
         shares = device_shares(wants, mapped.entry.devices)
         texts = [visible(share, mapped.mode) for share in shares]
@@ -92,9 +98,7 @@ def _for_requesting(
 
 def _is_numbered(draft: Draft, mapped: Mapped, answer: Answer | None) -> bool:
     """Whether a container sees the host's numbers on every node that the pod may get."""
-    known = answer.node_kinds if answer else {}
-    tokens = {entry.node for entry in mapped.candidates}
-    kinds = {known[token].kind if token in known else "unknown" for token in tokens}
+    kinds = _kinds(mapped, answer)
     if kinds == {"numbered"}:
         return True
     if kinds != {"counted"}:
@@ -103,6 +107,13 @@ def _is_numbered(draft: Draft, mapped: Mapped, answer: Answer | None) -> bool:
             f"devices, and elsewhere a container that requests {names.GPU} counts from 0"
         )
     return False
+
+
+def _kinds(mapped: Mapped, answer: Answer | None) -> set[str]:
+    """Who numbers the devices of the nodes that the pod may get, as far as that was answered."""
+    known = answer.node_kinds if answer else {}
+    tokens = {entry.node for entry in mapped.candidates}
+    return {known[token].kind if token in known else "unknown" for token in tokens}
 
 
 def _may_be_read_later(draft: Draft, mapped: Mapped) -> bool:

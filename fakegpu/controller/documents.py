@@ -63,7 +63,7 @@ def node_annotations(
     topology: NodeTopology, step: repartition.Step, unusable: Iterable[int]
 ) -> dict[str, str]:
     """The node's annotations."""
-    found = {}
+    found = {names.GPU_IDS: ",".join(gpu.id for gpu in topology.gpus)}
     if step.state:
         mapping = {
             str(index): [

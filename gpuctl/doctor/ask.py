@@ -18,12 +18,14 @@ from gpuctl.doctor.facts import (
     Dra,
     Facts,
     Leader,
+    Misnumbered,
     Plugin,
     Quota,
     Right,
     Slice,
     Unread,
 )
+from gpuctl.doctor.numbers import PROMISE, AllTold, Items, misnumbered
 from gpuctl.doctor.reading import Reader, known, or_none
 from gpuctl.doctor.rights import rights, rights_of_moves
 from gpuctl.doctor.wire import Thing
@@ -31,6 +33,7 @@ from gpuctl.reach import Access
 from scheduler.model import names
 from scheduler.model.lease import Lease
 from scheduler.model.number import whole
+from scheduler.report.devicenotes import LABEL_WRONG
 from scheduler.watch.client import Client
 
 _LEASES: Final = "/apis/coordination.k8s.io/v1"
@@ -77,6 +80,7 @@ class Asker:
             "schedulers": self._schedulers(now),
             "strangers": self._strangers(),
             "quotas": self._quotas(),
+            "misnumbered": self._misnumbered(),
         }
         found = await asyncio.gather(*map(known, fields.values()))
         asked = self._asked
@@ -169,6 +173,17 @@ class Asker:
             for pod in pods
             if pod.spec.get("nodeName") and names.DECISION not in pod.metadata.annotations
         )
+
+    async def _misnumbered(self) -> tuple[Misnumbered, ...]:
+        nodes = await self._reader.get("/api/v1/nodes", Items, labelSelector=PROMISE)
+        if not nodes.items:
+            return ()
+        chosen = f"spec.schedulerName={self._asked.scheduler}"
+        pods = await self._reader.get("/api/v1/pods", Items, fieldSelector=chosen)
+        told = await self._reader.get(
+            "/api/v1/events", AllTold, fieldSelector=f"reason={LABEL_WRONG}"
+        )
+        return misnumbered(nodes, pods, told.items, self._asked.scheduler)
 
     async def _quotas(self) -> tuple[Quota, ...]:
         found = await self._reader.things("/api/v1/resourcequotas")

@@ -51,6 +51,13 @@ class Slice(msgspec.Struct, frozen=True):
     node: str
 
 
+class Misnumbered(msgspec.Struct, frozen=True):
+    """A node that promises numbered GPUs and whose plugin gave others than were chosen."""
+
+    node: str
+    why: str
+
+
 class Plugin(msgspec.Struct, frozen=True):
     """A device plugin's DaemonSet, and the nodes on which it has a pod."""
 
@@ -173,3 +180,4 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     schedulers: Known[tuple[str, ...]]
     strangers: Known[tuple[str, ...]]
     quotas: Known[tuple[Quota, ...]]
+    misnumbered: Known[tuple[Misnumbered, ...]] = ()

@@ -29,6 +29,7 @@ def on_nodes(facts: Facts) -> Iterable[Finding]:
     yield _taints(with_gpus, given)
     yield from _devices(with_gpus, served)
     yield _advertisers(with_gpus, facts, served)
+    yield _numbers(facts)
     yield _dra(facts)
 
 
@@ -137,6 +138,21 @@ def _advertisers(nodes: list[Node], facts: Facts, served: set[str]) -> Finding:
         return unread("advertisers", facts.plugins)
     found = listed([plugin.name for plugin in plugins]) or "no DaemonSet of a device plugin"
     return ok("advertisers", f"one at most for each GPU: {found}")
+
+
+def _numbers(facts: Facts) -> Finding:
+    """The label by which a node promises that its plugin gives the GPUs that are chosen."""
+    wrong = facts.misnumbered
+    if isinstance(wrong, Unread):
+        return unread("numbers", wrong)
+    if not wrong:
+        return ok("numbers", f"no pod contradicts the label {names.NUMBERED}=numbered")
+    where = [one.node for one in wrong]
+    return fail(
+        "numbers",
+        f"the label {names.NUMBERED}=numbered is wrong on {listed(where)}: {wrong[0].why}",
+        f"kubectl label node {where[0]} {names.NUMBERED}- and recreate the pods placed meanwhile",
+    )
 
 
 def _is_device(offer: tuple[str, int]) -> bool:

@@ -22,9 +22,10 @@ class Reader:
     def __init__(self, client: Client) -> None:
         self.client = client
 
-    async def get(self, path: str, kind: type[T]) -> T:
-        """One object."""
-        return msgspec.json.decode(await self.client.request("GET", path), type=kind)
+    async def get(self, path: str, kind: type[T], **params: str) -> T:
+        """One object, or a list of a known shape."""
+        content = await self.client.request("GET", path, params=params)
+        return msgspec.json.decode(content, type=kind)
 
     async def things(self, path: str, **params: str) -> list[Thing]:
         """A list."""

@@ -16,6 +16,7 @@ from scheduler.model import names
 from scheduler.model.device import Devices, join_numbers
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Code, Diagnosis, Reason
+from scheduler.model.shares import CudaMode
 from scheduler.state.ledger import NodeBooks
 
 NO_NODES = Reason(code=Code.NO_NODES, text="no nodes available to schedule pods", resolvable=False)
@@ -198,7 +199,7 @@ def _map_notes(
 ) -> tuple[tuple[str, str], ...]:
     if not devices.numbers:
         text = "gpu-scheduling-map chose the node; which GPU is the kubelet's choice there"
-        return (("MapHonouredNodeOnly", text),)
+        return (("MapHonouredNodeOnly", text), *_index_notes(pod, value))
     notes: tuple[tuple[str, str], ...] = ()
     assert books.node is not None
     if not pod.gpu_requests and not books.node.is_numbered:
@@ -213,6 +214,20 @@ def _map_notes(
         text = f"CUDA_VISIBLE_DEVICES={value} was not set: the pod did not pass the webhook"
         notes += (("EnvironmentNotSet", text),)
     return notes
+
+
+def _index_notes(pod: Pod, value: str | None) -> tuple[tuple[str, str], ...]:
+    """The map's numbers, told to a container that counts the kubelet's GPUs from 0."""
+    if value is None or mapped.cuda_mode(pod) is not CudaMode.INDEX:
+        return ()
+    return (
+        (
+            "EnvironmentMayHideGpus",
+            f"{names.CUDA_MODE}: index sets CUDA_VISIBLE_DEVICES={value[:80]} although the kubelet"
+            " picks the GPUs here and a container counts its own from 0; write local, or leave the"
+            " annotation out",
+        ),
+    )
 
 
 def _soft_notes(pod: Pod) -> tuple[tuple[str, str], ...]:

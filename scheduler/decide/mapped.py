@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from scheduler.decide.filters.devices import CLAIMED, absence, cut
+from scheduler.decide.filters.devices import CLAIMED, absence, broken, cut
 from scheduler.decide.view import Profile, View
 from scheduler.model import names
 from scheduler.model.device import Devices
@@ -23,6 +23,7 @@ from scheduler.model.shares import (
     share_key,
     visible,
 )
+from scheduler.state.allocation import failed_gpus
 from scheduler.state.ledger import NodeBooks
 
 KUBELET_PICKS = Reason(
@@ -80,7 +81,9 @@ def device_problem(pod: Pod, entry: MapEntry, books: NodeBooks) -> Reason | None
     """Why the line's devices cannot be had on the node, or None."""
     node = books.node
     assert node is not None
-    if (problem := absence(node, entry.devices)) is not None:
+    failed = failed_gpus(books).intersection(entry.devices)
+    problem = broken(min(failed)) if failed else absence(node, entry.devices)
+    if problem is not None:
         return problem
     if not _is_by_number(pod, node):
         return None  # the kubelet picks: nothing is held by number

@@ -58,6 +58,16 @@ ADVICE: Final[dict[Code, Advice]] = {
         "ask for one nvidia.com/gpu in each container, or send the pod to nodes with whole GPUs"
         " by their label nvidia.com/gpu.product",
     ),
+    Code.GPU_MEMORY_TOO_SMALL: Advice(
+        _DEVICES,
+        "ask for less in gpu-scheduler.io/gpu-memory, or add nodes with larger GPUs; a share of a"
+        " time-sliced GPU counts with its part of the memory",
+    ),
+    Code.GPU_MEMORY_UNKNOWN: Advice(
+        _DEVICES,
+        "run NVIDIA's GPU feature discovery there, or label the node by hand: kubectl label node"
+        " NODE nvidia.com/gpu.memory=MIB",
+    ),
     Code.GPU_RESTS: Advice(
         "NodeHealth",
         "read what the node's operator says: kubectl -n gpu-scheduler-system get migcuts NODE -o"
@@ -167,6 +177,10 @@ _WORDS: Final[tuple[tuple[Code, re.Pattern[str]], ...]] = tuple(
         (Code.NO_VALUE_FOR_ENV, r"node\(s\) where the kubelet picks GPUs for a container"),
         (Code.NO_VALUE_FOR_ENV, r"a container reads its devices from the annotation"),
         (Code.MIG_NOT_READY, r"node\(s\) had nvidia\.com/mig\.config\.state \S+"),
+        (Code.MIG_NOT_READY, r"node\(s\) that wait for their MIG layout \S+"),
+        (Code.GPU_MEMORY_TOO_SMALL, r"node\(s\) whose nvidia\.com/gpu\.memory is \d+ MiB"),
+        (Code.GPU_MEMORY_TOO_SMALL, r"node\(s\) where \S+ is one of \d+ shares of a GPU"),
+        (Code.GPU_MEMORY_UNKNOWN, r"node\(s\) without the label nvidia\.com/gpu\.memory"),
         (Code.GPUS_ARE_SLICES, r"node\(s\) where nvidia\.com/gpu counts slices"),
         (Code.NODE_COUNTS_DEVICES, r"node\(s\) where the kubelet picks GPUs run"),
         (Code.DEVICE_HELD, r"node\(s\) where GPU \d+ is held"),

@@ -41,6 +41,14 @@ class Code(enum.Enum):
         "on this node nvidia.com/gpu counts MIG slices, and one container asked for several",
         (Cause.NODE, Cause.POD),
     )
+    GPU_MEMORY_TOO_SMALL = (
+        "the node's GPUs, or the shares of one that pods get there, have too little memory",
+        (Cause.NODE, Cause.POD),
+    )
+    GPU_MEMORY_UNKNOWN = (
+        "the node has no label nvidia.com/gpu.memory, and the pod asks for GPU memory",
+        (Cause.NODE, Cause.POD),
+    )
     GPU_RESTS = (
         "a MIG instance that was asked for was not cut, and the GPU rests for a while",
         (Cause.AVOIDED, Cause.FREED, Cause.NODE),
@@ -54,7 +62,10 @@ class Code(enum.Enum):
         "the map names a device that the node does not have, or a GPU that is cut",
         (Cause.NODE, Cause.POD),
     )
-    DEVICE_FAILED = ("the map names a GPU that failed", (Cause.NODE, Cause.POD))
+    DEVICE_FAILED = (
+        "the map names a GPU that failed",
+        (Cause.NODE, Cause.POD, Cause.DEVICES, Cause.FREED),
+    )
     DEVICES_UNKNOWN = (
         "a pod on the node holds GPUs whose numbers are not known yet",
         (Cause.FREED, Cause.DEVICES, Cause.NODE),

@@ -11,7 +11,7 @@ card counts as long as it has ``SHARE`` of what is asked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from scheduler.model import limits, names, quantity
@@ -62,6 +62,38 @@ def wanted_of(annotations: Mapping[str, str], containers: list[str]) -> dict[str
             )
         wanted[container] = _bytes(amount, names.WANTED_MEMORY)
     return wanted
+
+
+def by_resource(
+    annotations: Mapping[str, str], devices: Iterable[tuple[str, Mapping[str, int]]]
+) -> dict[str, int]:
+    """GPU resource -> bytes that one device of it must have, for a pod that wants GPU memory.
+
+    ``devices`` are the pod's containers with what each requests. An amount that cannot be read
+    says nothing: the admission refuses it (``wanted_of``).
+    """
+    text = annotations.get(names.WANTED_MEMORY)
+    if text is None or len(text) > limits.MEMORY_LENGTH_MAX:
+        return {}
+    amounts: dict[str, int] = {}
+    for part in text.split(","):
+        name, _, amount = part.rpartition("=")
+        try:
+            amounts[name.strip()] = _bytes(amount, names.WANTED_MEMORY)
+        except GpuMemoryError:
+            return {}
+    found: dict[str, int] = {}
+    for container, requested in devices:
+        amount_of_one = amounts.get(container, amounts.get("", 0))
+        for resource in requested:
+            found[resource] = max(found.get(resource, 0), amount_of_one)
+    return {resource: amount for resource, amount in found.items() if amount}
+
+
+def of_a_share(resource: str, card_mib: int, shares: int) -> int:
+    """The MiB of one of ``shares`` equal parts of a MIG instance, or of a card of ``card_mib``."""
+    whole_mib = nominal_mib(resource) if names.is_mig(resource) else card_mib
+    return whole_mib // shares
 
 
 def has(resource: str, floor: int) -> bool:

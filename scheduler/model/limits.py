@@ -39,6 +39,7 @@ TIER_NODES_LENGTH_MAX: Final = 16_384
 ATTEMPT_MAX: Final = 999_999
 TICKET_LENGTH_MAX: Final = 63
 DEVICES_LENGTH_MAX: Final = 16_384
+DEVICE_ID_LENGTH_MAX: Final = 512
 INJECTED_BYTES_MAX: Final = 1_048_576
 LABELS_OF_A_POD_MAX: Final = 32
 LABELS_MAX: Final = 128
@@ -48,6 +49,7 @@ RESERVED_MAX: Final = 256
 USER_PRIORITY_MAX: Final = 1_000_000_000
 # --- nodes -------------------------------------------------------------------------------
 NODE_GPUS_MAX: Final = 256
+GPU_IDS_LENGTH_MAX: Final = 65_536
 MIG_GPUS_MAX: Final = 64
 GPU_MEMORY_MIB_MAX: Final = 999_999_999
 REPLICAS_MAX: Final = 999_999
@@ -79,7 +81,8 @@ TABLE: Final = (
     ),
     Limit(
         "POD_DEVICES_MAX", POD_DEVICES_MAX, "devices of one resource",
-        "a pod's request for a GPU resource", _WAITS,
+        "a pod's request for a GPU resource; the devices in its"
+        " `allocatedResourcesStatus`, which counts as not given beyond that", _WAITS,
         "a node of the largest machines has 16 GPUs, which are 112 slices",
     ),
     Limit(
@@ -143,6 +146,11 @@ TABLE: Final = (
         "the pod holds devices of unknown number", "256 indexes and as many instances",
     ),
     Limit(
+        "DEVICE_ID_LENGTH_MAX", DEVICE_ID_LENGTH_MAX, "characters",
+        "a name or an id in a pod's `allocatedResourcesStatus`", "the field counts as not given",
+        "a driver, a pool and a device have some 400 at most",
+    ),
+    Limit(
         "LABELS_OF_A_POD_MAX", LABELS_OF_A_POD_MAX, "labels",
         "the node labels that one pod adds to the index",
         "its nodes are found by a scan, which its own decision pays for",
@@ -181,6 +189,11 @@ TABLE: Final = (
         "a node whose GPUs have indexes: allocatable `nvidia.com/gpu`, label"
         " `nvidia.com/gpu.count`, annotation `gpu-scheduler.io/unusable-devices`",
         _CLOSED, "as many as the fake operator can simulate; no machine has more",
+    ),
+    Limit(
+        "GPU_IDS_LENGTH_MAX", GPU_IDS_LENGTH_MAX, "characters",
+        "annotation `gpu-scheduler.io/gpu-ids`, which names as many GPUs as a node may have",
+        "it counts as not given", "256 ids of 40 characters",
     ),
     Limit(
         "MIG_GPUS_MAX", MIG_GPUS_MAX, "GPUs",

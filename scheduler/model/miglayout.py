@@ -121,6 +121,8 @@ def sound(
 
 def single_profile(labels: Mapping[str, str]) -> str:
     """The profile of which ``nvidia.com/gpu`` counts instances here; empty where it counts GPUs."""
+    if mig.is_profile(partition := labels.get(names.GKE_PARTITION, "")):
+        return mig.canonical(partition)
     _, infix, profile = labels.get(names.GPU_PRODUCT, "").partition(_INFIX)
     if not infix or labels.get(names.MIG_STRATEGY, "single") != "single":
         return ""
@@ -139,6 +141,18 @@ def hold(labels: Mapping[str, str]) -> str:
         return state
     is_to_begin = labels.get(names.MIG_WANTED) and labels.get(names.MIG_MANAGER) == "true"
     return UNSET if is_to_begin and not state else ""
+
+
+def awaited(labels: Mapping[str, str]) -> str:
+    """The layout that a node wants while it is not known who will cut it; else empty.
+
+    A cloud sets ``nvidia.com/mig.config`` when it makes the node, and the GPU operator's label
+    about mig-manager follows only after feature discovery's ``mig.capable``. Until then the device
+    plugin offers GPUs that are about to be cut (gpu-operator issue 2670).
+    """
+    if names.MIG_STATE in labels or names.MIG_MANAGER in labels:
+        return ""
+    return "" if labels.get(names.MIG_CAPABLE) == "false" else labels.get(names.MIG_WANTED, "")
 
 
 def replicas(labels: Mapping[str, str], resource: str) -> int:

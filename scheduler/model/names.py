@@ -54,6 +54,8 @@ NODE_ALIASES: Final = ("gpu-node-name", "gpu-node")  # in the order in which the
 NUMBERED: Final = PREFIX + "devices"  # node label; value "numbered"
 #: Node annotation: indexes of GPUs that failed, such as ``1,3``.
 UNUSABLE_DEVICES: Final = PREFIX + "unusable-devices"
+#: Node annotation: the ids of its GPUs in the order of their indexes, such as ``GPU-a,GPU-b``.
+GPU_IDS: Final = PREFIX + "gpu-ids"
 MIG_DYNAMIC: Final = PREFIX + "mig-dynamic"  # node label; value "true"
 GPU_PRODUCT: Final = "nvidia.com/gpu.product"
 GPU_COUNT: Final = "nvidia.com/gpu.count"
@@ -62,18 +64,22 @@ GPU_REPLICAS: Final = "nvidia.com/gpu.replicas"  # shares of one GPU; 0 where al
 #: Labels that feature discovery always writes beside a device plugin's configuration.
 DISCOVERED: Final = (GPU_REPLICAS, "nvidia.com/gpu.sharing-strategy")
 DEPLOY_PLUGIN: Final = "nvidia.com/gpu.deploy.device-plugin"  # node label; the GPU operator's
+#: Node label of GKE: the MIG profile whose instances ``nvidia.com/gpu`` counts there.
+GKE_PARTITION: Final = "cloud.google.com/gke-gpu-partition-size"
 MIG_STRATEGY: Final = "nvidia.com/mig.strategy"  # node label; none, single or mixed
 MIG_STATE: Final = "nvidia.com/mig.config.state"  # node label; how far the cutting is
 MIG_WANTED: Final = "nvidia.com/mig.config"  # node label; the configuration to cut
+MIG_CAPABLE: Final = "nvidia.com/mig.capable"  # node label; "false" where no GPU can be cut
 MIG_MANAGER: Final = "nvidia.com/gpu.deploy.mig-manager"  # node label; "true" where one works
 #: Labels of nodes that filters read by themselves, for every pod.
 FILTER_LABELS: Final = (
     *(*NODE_ALIASES, NUMBERED, MIG_DYNAMIC),
     *(MIG_STATE, MIG_WANTED, MIG_MANAGER, GPU_PRODUCT, MIG_STRATEGY),
     *(GPU_COUNT, *DISCOVERED, DEPLOY_PLUGIN),
+    *(GPU_MEMORY, GKE_PARTITION, MIG_CAPABLE),
 )
 #: What is kept of a node's annotations.
-NODE_ANNOTATIONS: Final = (MIG_CONFIG, UNUSABLE_DEVICES)
+NODE_ANNOTATIONS: Final = (MIG_CONFIG, UNUSABLE_DEVICES, GPU_IDS)
 MAPS_ALLOWED: Final = PREFIX + "maps"  # namespace label; value "allowed"
 FALLBACK_NAMESPACE: Final = PREFIX + "mig-fallback"  # namespace label; value "enabled"
 WEBHOOK_OPT_OUT: Final = "gpu-webhook"  # namespace label; value "disabled"
@@ -86,6 +92,7 @@ GPU: Final = VENDOR + "gpu"
 MIG_PREFIX: Final = VENDOR + "mig-"
 #: Resources that a DRA driver serves, by the name of a DeviceClass (kube-scheduler allocates them).
 DRA_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
+REPLICAS: Final = ".replicas"  # behind a resource: the node label that says how often it is shared
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
 PODS: Final = "pods"
@@ -98,6 +105,11 @@ def is_protected(key: str) -> bool:
     return (
         key in BINDING_KEYS or key in ADMISSION_KEYS or key.startswith(CUDA_VISIBLE_DEVICES + ".")
     )
+
+
+def is_read_by_filters(label: str) -> bool:
+    """Whether filters read a node's label by themselves, for every pod."""
+    return label in FILTER_LABELS or (label.startswith(VENDOR) and label.endswith(REPLICAS))
 
 
 def is_mig(resource: str) -> bool:

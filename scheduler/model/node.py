@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 
 import msgspec
 
-from scheduler.model import cards, failed, names
+from scheduler.model import allocated, cards, failed, names
 from scheduler.model.limits import NODE_GPUS_MAX
 from scheduler.model.migboards import board_of
 from scheduler.model.miglayout import (
     Geometry,
+    awaited,
     geometry,
     gpu_count,
     hold,
@@ -32,8 +34,10 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A node of the cluster; ``allocatable`` in base units (milli cpu, whole units).
 
     ``capacity`` has only GPU resources: what the node offers of them when nothing is unhealthy.
-    ``annotations`` are only those that say how its GPUs are cut, and which of them failed.
-    ``unread`` says what of the node could not be read, if anything: then nobody goes there.
+    ``annotations`` are only those that say how its GPUs are cut, which of them failed and what
+    their ids are. ``created`` is the API's timestamp text, ``boot`` differs after each start of
+    the machine. ``unread`` says what of the node could not be read, if anything: then no pod goes
+    there.
     """
 
     name: str
@@ -44,6 +48,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     allocatable: dict[str, int] = {}
     capacity: dict[str, int] = {}
     annotations: dict[str, str] = {}
+    created: str = ""
+    boot: str = ""
     unread: str = ""
 
     @cached_property
@@ -146,6 +152,11 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return hold(self.labels)
 
     @cached_property
+    def mig_awaited(self) -> str:
+        """The MIG layout that the node wants while nothing says whether it will be cut."""
+        return awaited(self.labels)
+
+    @cached_property
     def single_profile(self) -> str:
         """The profile whose slices ``nvidia.com/gpu`` counts here; empty where it counts GPUs."""
         return single_profile(self.labels)
@@ -159,6 +170,11 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def failed_gpus(self) -> frozenset[int]:
         """Indexes of GPUs that exist and must not be used."""
         return failed.failed_gpus(self.annotations)
+
+    @cached_property
+    def gpu_ids(self) -> Mapping[str, int]:
+        """The index of each GPU by its id; empty where nobody published that."""
+        return allocated.table(self.annotations.get(names.GPU_IDS, ""))
 
     @cached_property
     def gpu_problem(self) -> str:

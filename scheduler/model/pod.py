@@ -11,7 +11,8 @@ from functools import cached_property
 
 import msgspec
 
-from scheduler.model import names
+from scheduler.model import gpumemory, names
+from scheduler.model.allocated import AllocatedDevice
 from scheduler.model.limits import POD_DEVICES_MAX
 from scheduler.model.podparts import Condition, Container, HostPort, Owner, Role, Unread
 from scheduler.model.selector import PreferredTerm, Term, Toleration
@@ -39,7 +40,8 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     for an extended resource.
     ``group`` is the gang that it belongs to, whoever schedules that; ``priority_class`` and
     ``has_deadline`` are what ResourceQuotas can tell pods apart by. ``unread`` says what of it
-    could not be read: the rest is what could.
+    could not be read: the rest is what could. ``allocated`` are the GPUs that it has by its
+    kubelet's word, empty where that says nothing.
     """
 
     uid: str
@@ -73,6 +75,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     unread: Unread = Unread()
     is_admitted: bool = False
     has_claims: bool = False
+    allocated: tuple[AllocatedDevice, ...] = ()
 
     @property
     def key(self) -> str:
@@ -121,6 +124,14 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def lacks_request(self) -> bool:
         """Whether it wants GPU memory by annotation, and nobody made a request of that."""
         return names.WANTED_MEMORY in self.annotations and not self.gpu_requests
+
+    @cached_property
+    def gpu_memory(self) -> dict[str, int]:
+        """Bytes that one device of each requested GPU resource must have, by its annotation."""
+        if names.WANTED_MEMORY not in self.annotations:
+            return {}
+        devices = ((one.name, one.devices) for one in self.containers)
+        return gpumemory.by_resource(self.annotations, devices)
 
     @cached_property
     def reads_devices(self) -> frozenset[str]:
@@ -192,6 +203,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 self.lacks_request,
                 *((self.unread,) if self.unread else ()),
                 *sorted(self.largest.items()),
+                *((tuple(sorted(self.gpu_memory.items())),) if self.gpu_memory else ()),
             )
         )
 

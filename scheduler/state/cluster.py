@@ -17,6 +17,7 @@ from scheduler.model import names
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Cause
+from scheduler.state.allocation import recovered
 from scheduler.state.broken import BrokenBooks
 from scheduler.state.event import Change, Lifted, Settled, Waiting
 from scheduler.state.groups import Groups
@@ -132,7 +133,7 @@ class Cluster:
         known = at == pod.node_name and assumption is None
         if known and before is not None and holds_alike(before, pod):
             self.books[at].renew(pod)
-            return []
+            return [Lifted(Cause.DEVICES, node_name=at)] if recovered(before, pod) else []
         self.nodes.enter(pod, pod.node_name, None)
         if known and before is not None:
             changes.append(Lifted(Cause.DEVICES, node_name=at))
@@ -207,6 +208,10 @@ class Cluster:
     def lose_node(self, name: str) -> list[Change]:
         """Fold a node's deletion."""
         return [Lifted(Cause.NODE, node_name=name)] if self.nodes.lose(name) else []
+
+    def pass_time(self, now: float) -> list[Change]:
+        """Let time pass to ``now`` (Unix time): new nodes are not waited for any longer."""
+        return [Lifted(Cause.NODE, node_name=name) for name in self.nodes.pass_time(now)]
 
     def list_nodes(self, nodes: Iterable[Node]) -> list[Change]:
         """Fold the whole list of nodes."""

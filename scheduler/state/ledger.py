@@ -50,7 +50,7 @@ class NodeBooks:
 
     __slots__ = (
         *("_cuts", "_gpus", "_left", "_node", "_tally", "avoided"),
-        *("claims", "is_dynamic", "pods", "ports", "resting", "unread", "used"),
+        *("claims", "is_dynamic", "is_settled", "pods", "ports", "resting", "unread", "used"),
     )
 
     def __init__(self, node: Node | None) -> None:
@@ -70,6 +70,8 @@ class NodeBooks:
         self.claims = 0
         #: For whom the node is avoided (``state/breaker``).
         self.avoided = _NOBODY
+        #: Whether the node was waited for long enough (``state/settling``).
+        self.is_settled = False
         #: GPUs of which nothing is cut for now, because that failed.
         self.resting: frozenset[int] = frozenset()
 
@@ -106,8 +108,8 @@ class NodeBooks:
         if self.is_dynamic and self._gpus is None:
             assert self._node is not None
             assert self._node.cuttable is not None
-            held = self.pods.values()
-            self._gpus = cutting.count(self._node.cuttable, held, self._cuts, self.resting)
+            held, shut = self.pods.values(), self.resting | self._node.failed_gpus
+            self._gpus = cutting.count(self._node.cuttable, held, self._cuts, shut)
         return self._gpus
 
     def copy(self) -> NodeBooks:
@@ -119,6 +121,7 @@ class NodeBooks:
         twin.used = dict(self.used)
         twin.ports = dict(self.ports)
         twin.avoided, twin.unread, twin.claims = self.avoided, self.unread, self.claims
+        twin.is_settled = self.is_settled
         return twin
 
     def add(self, pod: Pod, holding: Holding) -> None:

@@ -18,6 +18,7 @@ from scheduler.state.holding import Holding, holding_of
 from scheduler.state.index import NodeIndex
 from scheduler.state.ledger import NodeBooks
 from scheduler.state.offers import Offers
+from scheduler.state.settling import Settling
 from scheduler.state.verdicts import Verdicts
 
 
@@ -38,6 +39,7 @@ class Nodes:
         self._aliases: dict[str, set[str]] = {}
         self.cuts = Cuts()
         self.offers = Offers()
+        self._settling = Settling()
         self._count = 0
 
     def __len__(self) -> int:
@@ -85,7 +87,9 @@ class Nodes:
             # In the order in which nodes came, whether or not pods were known of them before.
             self.books[node.name] = self.books.pop(node.name)
         self.offers.change(before, node)
+        books.is_settled = books.is_settled and before is not None and before.uid == node.uid
         books.node = node
+        self._settling.see(node)
         if node.cuttable is not None:
             books.see_cuts(*self.cuts.of(node.name))
         for alias in _aliases(node):
@@ -106,7 +110,8 @@ class Nodes:
         self._touch(name)
         self._count -= 1
         books.node = None
-        books.avoided = frozenset()
+        books.avoided, books.is_settled = frozenset(), False
+        self._settling.lose(name)
         if not books.pods:
             del self.books[name]
         return True
@@ -143,6 +148,19 @@ class Nodes:
         books.avoided = scopes
         self._touch(name)
         return helps
+
+    def pass_time(self, now: float) -> list[str]:
+        """The nodes that are not waited for any longer at ``now`` (Unix time)."""
+        return [name for name in self._settling.old(now) if self.settle(name)]
+
+    def settle(self, name: str) -> bool:
+        """Use a node as it is, although its MIG layout is still awaited; whether that is news."""
+        books = self.at(name)
+        if books is None or books.is_settled:
+            return False
+        books.is_settled = True
+        self._touch(name)
+        return True
 
     def see_cuts(self, cuts: NodeCuts) -> bool:
         """What a node's operator says; whether that is news."""
@@ -195,7 +213,7 @@ class Nodes:
         return any(
             before.get(key) != after.get(key)
             for key in (*before, *after)
-            if self.index.labels.is_named(key) or key in names.FILTER_LABELS
+            if self.index.labels.is_named(key) or names.is_read_by_filters(key)
         )
 
     def _unalias(self, node: Node) -> None:

@@ -78,7 +78,10 @@ class Promised(msgspec.Struct, frozen=True, kw_only=True):
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
     """One instant. ``generation`` counts what was folded into the state until then; ``held`` is
-    what open moves hold for their replacements, as pods that are nominated for a node."""
+    what open moves hold for their replacements, as pods that are nominated for a node.
+
+    ``settled`` are new nodes whose MIG layout is not waited for any longer.
+    """
 
     scheduler_name: str
     generation: int
@@ -97,6 +100,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     cuts: tuple[NodeCuts, ...] = ()
     resting: tuple[Resting, ...] = ()
     quotas: tuple[Quota, ...] = ()
+    settled: tuple[str, ...] = ()
 
 
 def take(cluster: Cluster, queue: Queue, promises: Promises, generation: int, now: float) -> State:
@@ -137,6 +141,7 @@ def take(cluster: Cluster, queue: Queue, promises: Promises, generation: int, no
             for name, gpus in cluster.nodes.cuts.resting.items()
         ),
         quotas=tuple(cluster.quotas.every()),
+        settled=tuple(b.node.name for b in cluster.candidates() if b.node and b.is_settled),
         held=tuple(pod for uid, pod in cluster.nominated.items() if uid not in cluster.pods),
     )
 
@@ -160,6 +165,8 @@ def restore(state: State) -> Cluster:
         cluster.nodes.see_cuts(cuts)
     for tired in state.resting:
         cluster.nodes.rest(tired.node_name, frozenset(tired.gpus))
+    for name in state.settled:
+        cluster.nodes.settle(name)
     cluster.quotas.keep_only(state.quotas)
     cluster.nominated.update((pod.uid, pod) for pod in state.held)
     return cluster

@@ -9,13 +9,16 @@ from __future__ import annotations
 import msgspec
 
 from scheduler.model import failed, miglayout, names, pluginresources, podfields, resources
+from scheduler.model.allocated import AllocatedDevice
 from scheduler.model.group import group_of
+from scheduler.model.limits import DEVICE_ID_LENGTH_MAX, POD_DEVICES_MAX
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Condition, Container, HostPort, Owner, Pod, Role
 from scheduler.watch.requests import is_sidecar, requested, requests
 from scheduler.watch.wire import (
     Amounts,
     ConditionWire,
+    ContainerStatus,
     ContainerWire,
     EnvVar,
     NamespaceWire,
@@ -69,6 +72,7 @@ def to_pod(wire: PodWire, namespace: str = "") -> Pod:
         crashes=wire.status.crashes,
         is_admitted=wire.status.start_time is not None,
         has_claims=bool(spec.resource_claims or wire.status.extended_resource_claim_status),
+        allocated=_allocated(wire.status.container_statuses or ()),
     )
 
 
@@ -91,6 +95,8 @@ def to_node(wire: NodeWire) -> Node:
         allocatable=failed.usable(labels, annotations, amounts),
         capacity=_gpus(wire.status.capacity),
         annotations=annotations,
+        created=meta.creation_timestamp or "",
+        boot=wire.status.node_info.boot_id if wire.status.node_info else "",
     )
 
 
@@ -122,6 +128,22 @@ def _named_group(spec: PodSpec) -> str | None:
     if spec.scheduling_group is not None:
         return spec.scheduling_group.pod_group_name
     return None if spec.workload_ref is None else ""
+
+
+def _allocated(statuses: tuple[ContainerStatus, ...]) -> tuple[AllocatedDevice, ...]:
+    """The GPUs that the pod has by its kubelet; none where there are too many to be true."""
+    found: list[AllocatedDevice] = []
+    for status in statuses:
+        for resource in status.allocated_resources_status or ():
+            listed = resource.resources or ()
+            if len(found) + len(listed) > POD_DEVICES_MAX:
+                return ()
+            for one in listed:
+                if max(len(resource.name), len(one.resource_id)) > DEVICE_ID_LENGTH_MAX:
+                    return ()
+                device = AllocatedDevice(resource.name, one.resource_id, one.health[:20])
+                found += (device,) if device.is_gpu else ()
+    return tuple(found)
 
 
 def _controller(references: tuple[OwnerReference, ...]) -> Owner | None:

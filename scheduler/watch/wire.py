@@ -129,12 +129,27 @@ class ContainerState(msgspec.Struct, frozen=True):
     terminated: Terminated | None = None
 
 
+class ResourceHealth(msgspec.Struct, frozen=True):
+    """One device that a container has."""
+
+    resource_id: str = msgspec.field(default="", name="resourceID")
+    health: str = ""
+
+
+class ResourceStatus(msgspec.Struct, frozen=True):
+    """The devices of one resource, or of one claim, that a container has."""
+
+    name: str = ""
+    resources: tuple[ResourceHealth, ...] | None = None
+
+
 class ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
     """What the kubelet has given a container (it differs from the spec while it is resized),
     and how it fares."""
 
     name: str = ""
     allocated_resources: Amounts | None = None
+    allocated_resources_status: tuple[ResourceStatus, ...] | None = None
     resources: Resources | None = None
     restart_count: int = 0
     last_state: ContainerState | None = None
@@ -176,11 +191,18 @@ class NodeSpec(msgspec.Struct, frozen=True):
     taints: tuple[Taint, ...] | None = None
 
 
-class NodeStatus(msgspec.Struct, frozen=True):
+class NodeInfo(msgspec.Struct, frozen=True):
+    """What a kubelet says of its machine; the id is another one after each start."""
+
+    boot_id: str = msgspec.field(default="", name="bootID")
+
+
+class NodeStatus(msgspec.Struct, frozen=True, rename="camel"):
     """NodeStatus as far as it is read."""
 
     allocatable: Amounts | None = None
     capacity: Amounts | None = None
+    node_info: NodeInfo | None = None
 
 
 class NodeWire(msgspec.Struct, frozen=True):

@@ -21,6 +21,26 @@ class BrokenNode:
         self.name = name
         self._client = cp.client
 
+    def give(self, item: Json, gpu: str, health: str = "Healthy") -> None:
+        """A pod runs, and this is the GPU that it has."""
+        meta, [container] = item["metadata"], item["spec"]["containers"]
+        told = [{"name": GPU, "resources": [{"resourceID": gpu, "health": health}]}]
+        container_status = {
+            "name": container["name"],
+            "image": container["image"],
+            "imageID": "",
+            "ready": True,
+            "restartCount": 0,
+            "allocatedResourcesStatus": told,
+        }
+        status = {
+            "phase": "Running",
+            "startTime": _now(),
+            "containerStatuses": [container_status],
+        }
+        path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/status"
+        self._client.patch(path, {"metadata": {"uid": meta["uid"]}, "status": status})
+
     def beat(self) -> None:
         """As a kubelet does all the time: without it a node is given up, and soon."""
         ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": _now()}
@@ -64,12 +84,22 @@ class BrokenNode:
 
 
 @contextmanager
-def broken_node(cp: ControlPlane, name: str, gpus: int = 2) -> Iterator[BrokenNode]:
+def broken_node(
+    cp: ControlPlane,
+    name: str,
+    gpus: int = 2,
+    labels: dict[str, str] | None = None,
+    annotations: dict[str, str] | None = None,
+) -> Iterator[BrokenNode]:
     """One for as long as a test needs it."""
     amounts: dict[str, Any] = {"cpu": "8", "memory": "64Gi", "pods": "110", GPU: str(gpus)}
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
     status = {"capacity": amounts, "allocatable": amounts, "conditions": [ready]}
-    meta = {"name": name, "labels": {HOSTNAME: name}}
+    meta = {
+        "name": name,
+        "labels": {HOSTNAME: name, **(labels or {})},
+        "annotations": annotations or {},
+    }
     path = f"/api/v1/nodes/{name}"
     cp.client.create("/api/v1/nodes", {"metadata": meta, "status": status})
     try:

@@ -75,7 +75,8 @@ def test_a_fake_node_keeps_the_resources_it_was_given(
     )
 
     node = cp.client.get(f"/api/v1/nodes/{name}")
-    wanted = {"cpu": "64", "memory": "512Gi", "pods": "110", "nvidia.com/gpu": "4", MIG: "28"}
+    basics = {"cpu": "64", "memory": "512Gi", "ephemeral-storage": "1Ti", "pods": "110"}
+    wanted = {**basics, "nvidia.com/gpu": "4", MIG: "28"}
     assert node["status"]["capacity"] == wanted
     assert node["status"]["allocatable"] == wanted
     assert node["metadata"]["labels"]["zone"] == "a"

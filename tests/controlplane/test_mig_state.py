@@ -98,3 +98,21 @@ def test_whole_gpus_that_are_cut_are_not_given_away_and_a_wrong_geometry_is_told
         "run.ai/mig.config mig-configs.selected[0]:"
         " 2g.20gb cannot begin at slice 6 of A100-80, only at 0, 2, 4"
     )
+
+
+def test_a_new_node_is_waited_for_before_it_is_known_who_cuts_it(
+    cp: ControlPlane, here: Watcher, kwok_node: MakeNode
+) -> None:
+    """The cloud wrote what is wanted; the operator's label about mig-manager comes last."""
+    labels = {"nvidia.com/mig.config": "all-1g.10gb", "nvidia.com/mig.capable": "true"}
+    kwok_node("preset", gpus=1, labels={**PRODUCT, **labels})
+    here.create(pod("first", limits={"nvidia.com/gpu": "1"}, nodeSelector=labels))
+    here.wait_explained(
+        "first",
+        "1 node(s) that wait for their MIG layout all-1g.10gb (nvidia.com/mig.config.state is not"
+        " set yet; at most 15 min after the node's creation)",
+    )
+
+    cp.kubectl("label", "node", "preset", f"{STATE}=success")
+
+    assert [node_of(one) for one in here.wait_bound(1)] == ["preset"]

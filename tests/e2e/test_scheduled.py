@@ -151,7 +151,42 @@ def test_a_failed_gpu_is_given_to_nobody_and_its_pod_hears_of_it(
         ),
         what="the event on the pod",
     )
+    # The kubelet's word about the pod's device is enough for it, too: no operator need say so.
+    words = "GPU 2 (GPU-"
+    wait_until(
+        lambda: any(
+            event["reportingController"] == "gpu-scheduler"
+            and event["reason"] == "GpuFailed"
+            and event["note"].startswith(words)
+            and "is reported as unhealthy; this pod holds it" in event["note"]
+            for event in cp.client.get(events)["items"]
+        ),
+        what="the scheduler's own event on the pod",
+        last=lambda: cp.client.get(f"/api/v1/namespaces/{namespace}/pods/hurt-0")["status"],
+    )
     delete(cp, namespace, "hurt-0")
     run(cp, namespace, shell_pod("rest", limits={GPU: "7"}, schedulerName="gpu-scheduler"))
 
     assert indexes(cp, eight, namespace, "rest") == [0, 1, 3, 4, 5, 6, 7]
+
+
+def test_nobody_doubts_the_label_of_a_node_whose_plugin_gives_what_is_chosen(
+    cp: ControlPlane, eight: RealNode, namespace: str
+) -> None:
+    """The last test here: what every pod before had on this node is compared with its numbers."""
+    run(cp, namespace, shell_pod("whole", limits={GPU: "8"}, schedulerName="gpu-scheduler"))
+    path = f"/api/v1/namespaces/{namespace}/pods/whole"
+    seen = cp.client.wait_for(
+        path,
+        lambda pod: "allocatedResourcesStatus" in pod["status"]["containerStatuses"][0],
+        what="the kubelet to say which GPUs the pod has",
+    )
+    [told] = seen["status"]["containerStatuses"][0]["allocatedResourcesStatus"]
+    table = cp.client.get(f"/api/v1/nodes/{eight.name}")["metadata"]["annotations"]
+    ids = table["gpu-scheduler.io/gpu-ids"].split(",")
+    assert sorted(one["resourceID"] for one in told["resources"]) == sorted(ids)
+
+    said = cp.client.get("/apis/events.k8s.io/v1/namespaces/default/events")["items"]
+    assert [
+        one["note"] for one in said if one["reason"] in ("DevicesLabelWrong", "GpuHeldTwice")
+    ] == []

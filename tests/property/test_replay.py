@@ -134,6 +134,6 @@ def test_every_part_of_the_state_is_in_the_snapshot_or_follows_from_it() -> None
     reading = {"at", "candidates", "resolve", "changed", "namespace", "indexes_held"}
 
     assert set(vars(Cluster())) <= written | follow | reading
-    books = {"_node", "avoided", "pods", "_cuts", "resting"}
+    books = {"_node", "avoided", "pods", "_cuts", "resting", "is_settled"}
     books |= {"_left", "_tally", "_gpus", "is_dynamic", "ports", "used", "unread", "claims"}
     assert set(NodeBooks.__slots__) <= books

@@ -27,7 +27,7 @@ class FakeNode:
     gpus: int = 0
     #: Profile, as in ``1g.10gb``, to the number of instances.
     mig: Mapping[str, int] = field(default_factory=dict)
-    #: Further resources, or other values for cpu, memory and pods.
+    #: Further resources, or other values for cpu, memory, ephemeral-storage and pods.
     resources: Mapping[str, str | int] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
@@ -35,7 +35,12 @@ class FakeNode:
 
     def manifest(self) -> dict[str, Any]:
         """Return the Node object."""
-        capacity: dict[str, str] = {"cpu": "64", "memory": "512Gi", "pods": "110"}
+        capacity: dict[str, str] = {
+            "cpu": "64",
+            "memory": "512Gi",
+            "ephemeral-storage": "1Ti",
+            "pods": "110",
+        }
         if self.gpus:
             capacity[GPU] = str(self.gpus)
         capacity |= {MIG_PREFIX + profile: str(count) for profile, count in self.mig.items()}

@@ -13,6 +13,7 @@ from scheduler.decide.filters import (
     avoided,
     devices,
     fit,
+    memory,
     migstate,
     ports,
     readable,
@@ -28,7 +29,7 @@ Filter = Callable[[Pod, NodeBooks], tuple[Reason, ...]]
 #: Filters that give all nodes of one class (``state/index``) the same answer.
 CLASS_FILTERS: tuple[Filter, ...] = (unschedulable.check, taints.check, affinity.check)
 NODE_FILTERS: tuple[Filter, ...] = (
-    *(readable.check, ports.check, migstate.check, fit.check),
+    *(readable.check, ports.check, migstate.check, memory.check, fit.check),
     *(devices.check, avoided.check),
 )
 FILTERS = CLASS_FILTERS + NODE_FILTERS

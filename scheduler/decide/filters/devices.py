@@ -40,8 +40,7 @@ def absence(node: Node, devices: Sequence[int]) -> Reason | None:
     where they are shared.
     """
     if failed := node.failed_gpus.intersection(devices):
-        text = f"node(s) whose GPU {min(failed)} failed"
-        return Reason(code=Code.DEVICE_FAILED, text=text, resolvable=False)
+        return broken(min(failed))
     count = node.card_count
     if count is None or max(devices) < count:
         return None
@@ -59,6 +58,12 @@ def cut(node: Node, devices: Sequence[int]) -> Reason | None:
 
 def _not_there(text: str) -> Reason:
     return Reason(code=Code.DEVICE_NOT_FOUND, text=text, resolvable=False)
+
+
+def broken(index: int) -> Reason:
+    """Why a map onto a failed GPU is refused."""
+    text = f"node(s) whose GPU {index} failed"
+    return Reason(code=Code.DEVICE_FAILED, text=text, resolvable=False)
 
 
 def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:

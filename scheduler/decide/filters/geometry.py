@@ -37,5 +37,7 @@ def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
 def _fits_without_rest(books: NodeBooks, profiles: tuple[str, ...]) -> bool:
     assert books.node is not None
     assert books.node.cuttable is not None
-    awake = cutting.count(books.node.cuttable, books.pods.values(), books.cuts, frozenset())
+    awake = cutting.count(
+        books.node.cuttable, books.pods.values(), books.cuts, books.node.failed_gpus
+    )
     return joint.choose(awake, profiles) is not None

@@ -1,9 +1,10 @@
 """Nodes whose GPUs are being cut, and nodes where a "GPU" is a slice.
 
 While mig-manager works, what a node advertises is about to change, and a client on a GPU would
-stop it; after a failure nobody knows what is cut. With strategy ``single`` ``nvidia.com/gpu``
-counts slices, of which one process can use only one: several in one container are never what
-their author meant.
+stop it; after a failure nobody knows what is cut. A new node that wants a layout is waited for as
+long as its labels may still be on their way (``state/settling``). With strategy ``single``
+``nvidia.com/gpu`` counts slices, of which one process can use only one: several in one container
+are never what their author meant.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from scheduler.model import names
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Code, Reason
 from scheduler.state.ledger import NodeBooks
+from scheduler.state.settling import SETTLED_AFTER_S
+
+LABEL_VALUE_SHOWN_MAX = 63
 
 
 def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
@@ -24,6 +28,8 @@ def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
         return ()
     if node.mig_hold:
         return _no(node.mig_hold)
+    if node.mig_awaited and not books.is_settled:
+        return _awaited(node.mig_awaited[:LABEL_VALUE_SHOWN_MAX])
     if node.single_profile and any(c.devices.get(names.GPU, 0) > 1 for c in pod.containers):
         return _slices(node.single_profile)
     return ()
@@ -32,6 +38,15 @@ def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
 @lru_cache(maxsize=64)
 def _no(state: str) -> tuple[Reason, ...]:
     text = f"node(s) had {names.MIG_STATE} {state}"
+    return (Reason(code=Code.MIG_NOT_READY, text=text, resolvable=False),)
+
+
+@lru_cache(maxsize=64)
+def _awaited(layout: str) -> tuple[Reason, ...]:
+    text = (
+        f"node(s) that wait for their MIG layout {layout} ({names.MIG_STATE} is not set yet; at"
+        f" most {SETTLED_AFTER_S // 60} min after the node's creation)"
+    )
     return (Reason(code=Code.MIG_NOT_READY, text=text, resolvable=False),)
 
 

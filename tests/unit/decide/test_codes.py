@@ -29,6 +29,16 @@ PROFILES = {
 }
 FOUR = node(gpus=4, numbered=True)
 FAILED = node(gpus=3, annotations={"gpu-scheduler.io/unusable-devices": "1"})
+MEMORY = "nvidia.com/gpu.memory"
+LEAST = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [
+                {"matchExpressions": [{"key": MEMORY, "operator": "Gt", "values": ["40000"]}]}
+            ]
+        }
+    }
+}
 WEB = "Deployment/web@r1"
 HOLDER = pod("web-a", owner=WEB, map="0=n1:0", node="n1", index=0, devices="gpu:0")
 
@@ -51,6 +61,11 @@ EXAMPLES: dict[Code, tuple[list[Any], Wishes]] = {
         [node(gpus=7, labels={"nvidia.com/gpu.product": "NVIDIA-A30-MIG-1g.6gb"})],
         {"gpus": 2},
     ),
+    Code.GPU_MEMORY_TOO_SMALL: (
+        [node(gpus=1, labels={MEMORY: "24564"})],
+        {"gpus": 1, "spec": {"affinity": LEAST}},
+    ),
+    Code.GPU_MEMORY_UNKNOWN: ([node(gpus=1)], {"gpus": 1, "spec": {"affinity": LEAST}}),
     Code.GPU_RESTS: ([dynamic(), Resting(node_name="n1", gpus=(0,))], {"mig": {"2g.20gb": 1}}),
     Code.NODE_COUNTS_DEVICES: ([node(gpus=4), pod("a", gpus=1, node="n1")], {"map": "0=n1:1"}),
     Code.DEVICE_HELD: ([FOUR, HOLDER], {"map": "0=n1:0"}),

@@ -4,14 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from scheduler.decide.filters import migstate
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Code, sentence
+from scheduler.model.reason import Cause, Code, sentence
+from scheduler.state.event import Lifted
 from scheduler.state.ledger import NodeBooks
-from tests.builders import GPU, cluster, codes, container, node, placed, pod, refused, settle
+from scheduler.state.promise import Promises
+from scheduler.state.queue import Queue
+from scheduler.state.snapshot import restore, take
+from tests.builders import (
+    ANYBODY,
+    GPU,
+    cluster,
+    codes,
+    container,
+    node,
+    placed,
+    pod,
+    refused,
+    settle,
+)
 
 STATE = "nvidia.com/mig.config.state"
 WANTED = {"nvidia.com/mig.config": "all-1g.10gb"}
@@ -26,7 +42,9 @@ STATES = [
     pytest.param({}, None, id="nobody-cuts-here"),
     pytest.param(MANAGED, "unset", id="a-new-node-that-will-be-cut"),
     pytest.param({**MANAGED, STATE: "success"}, None, id="and-was"),
-    pytest.param(WANTED, None, id="a-wish-that-nobody-will-fulfil"),
+    pytest.param(
+        {**WANTED, "nvidia.com/mig.capable": "false"}, None, id="a-wish-that-cannot-be-fulfilled"
+    ),
 ]
 
 
@@ -135,3 +153,59 @@ def test_a_plugin_that_offers_nothing_for_a_while_still_hands_out_the_devices() 
     assert restarting.devices == ()
     assert restarting.advertises_gpus
     assert not restarting.is_numbered
+
+
+NEW = {**WANTED, "nvidia.com/mig.capable": "true"}
+AWAITED = [
+    pytest.param(WANTED, True, id="only-the-wish"),
+    pytest.param(NEW, True, id="and-it-can-be-cut"),
+    pytest.param({**NEW, "nvidia.com/mig.capable": "false"}, False, id="it-cannot-be-cut"),
+    pytest.param({**NEW, "nvidia.com/gpu.deploy.mig-manager": "false"}, False, id="nobody-cuts"),
+    pytest.param({**NEW, STATE: "success"}, False, id="it-was-cut"),
+    pytest.param({}, False, id="no-wish"),
+]
+BORN, BORN_AT = "2026-11-27T10:00:00Z", 1_795_773_600.0
+
+
+@pytest.mark.parametrize(("labels", "is_awaited"), AWAITED)
+def test_a_new_node_gives_nothing_away_until_it_is_known_who_cuts_it(
+    labels: dict[str, str], is_awaited: bool
+) -> None:
+    found = migstate.check(pod(gpus=1), at(labels))
+    assert [reason.code for reason in found] == ([Code.MIG_NOT_READY] if is_awaited else [])
+    assert migstate.check(pod(requests={"cpu": "1"}), at(labels)) == ()
+
+
+def test_after_a_quarter_of_an_hour_the_node_is_used_as_it_is() -> None:
+    state = cluster(born(node("n1", gpus=1, labels=NEW)))
+    waiting = pod(gpus=1)
+    assert codes(state, waiting) == {Code.MIG_NOT_READY}
+
+    assert state.pass_time(BORN_AT + 899) == []
+    assert codes(state, waiting) == {Code.MIG_NOT_READY}
+    assert state.pass_time(BORN_AT + 900) == [Lifted(Cause.NODE, node_name="n1")]
+    placed(state, waiting)
+    # A label that changes later is no new birth; a node that is made again is one.
+    state.see_node(born(node("n1", gpus=1, labels={**NEW, "zone": "a"})))
+    assert state.pass_time(BORN_AT + 901) == []
+    placed(state, waiting)
+    state.see_node(born(node("n1", gpus=1, labels=NEW, uid="another")))
+    assert codes(state, waiting) == {Code.MIG_NOT_READY}
+
+
+def test_a_node_that_is_cut_meanwhile_or_gone_is_not_waited_for() -> None:
+    state = cluster(born(node("n1", gpus=1, labels=NEW)), born(node("n2", gpus=1, labels=NEW)))
+    state.see_node(born(node("n1", gpus=0, labels={**NEW, STATE: "pending"})))
+    state.lose_node("n2")
+    assert state.pass_time(BORN_AT + 10_000) == []
+
+
+def born(found: Node) -> Node:
+    return msgspec.structs.replace(found, created=BORN)
+
+
+def test_a_snapshot_knows_which_nodes_were_waited_for_long_enough() -> None:
+    state = cluster(born(node("n1", gpus=1, labels=NEW)), born(node("n2", gpus=1, labels=NEW)))
+    state.nodes.settle("n2")
+    kept = restore(take(state, Queue(), Promises(ANYBODY.reach, state.namespace), 0, 0.0))
+    assert placed(kept, pod(gpus=1)).node_name == "n2"

@@ -131,3 +131,24 @@ def test_a_pod_that_was_not_told_its_devices_is_bound_and_says_so() -> None:
         "CUDA_VISIBLE_DEVICES=0 was not set: the pod did not pass the webhook",
     )
     assert placed(state, told).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("mode", "at", "is_told"),
+    [
+        pytest.param("index", COUNTED, True, id="index-where-the-kubelet-picks"),
+        pytest.param("local", COUNTED, False, id="local-where-the-kubelet-picks"),
+        pytest.param("auto", COUNTED, False, id="auto-where-the-kubelet-picks"),
+        pytest.param("index", node(gpus=4, numbered=True), False, id="index-where-we-pick"),
+    ],
+)
+def test_a_pod_whose_environment_may_hide_its_gpus_is_told(
+    mode: str, at: Node, is_told: bool
+) -> None:
+    annotations = {"gpu-scheduler.io/cuda-mode": mode}
+    notes = placed(cluster(at), pod("w-0", gpus=1, map="0=n1:2", annotations=annotations)).notes
+    told = [text for reason, text in notes if reason == "EnvironmentMayHideGpus"]
+    assert bool(told) is is_told
+    assert not told or told[0].startswith(
+        "gpu-scheduler.io/cuda-mode: index sets CUDA_VISIBLE_DEVICES=2 although"
+    )

@@ -37,7 +37,13 @@ def test_the_pools_shown_can_be_used() -> None:
 
 
 def test_every_name_that_users_write_is_explained() -> None:
-    for name in (names.FAILURES, names.ALLOCATABLE, names.MIG_FAULTS, names.UNUSABLE):
+    for name in (
+        names.FAILURES,
+        names.ALLOCATABLE,
+        names.MIG_FAULTS,
+        names.UNUSABLE,
+        names.GPU_IDS,
+    ):
         assert f"`{name}" in PAGE
 
 

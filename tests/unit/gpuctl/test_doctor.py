@@ -54,7 +54,7 @@ def test_where_all_is_well_every_finding_is_ok_and_asks_for_nothing() -> None:
 
     assert {one.level for one in found} == {Level.OK}
     assert [one.advice for one in found if one.advice] == []
-    assert len({one.about for one in found}) == len(found) == 18
+    assert len({one.about for one in found}) == len(found) == 19
 
 
 FAULTS = [

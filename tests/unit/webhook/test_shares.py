@@ -205,3 +205,22 @@ def test_a_map_and_a_fallback_in_one_pod_both_happen() -> None:
 
     assert environment(result) == {"app": None}
     assert result["spec"]["containers"][0]["resources"]["limits"] == {MIG_1G: "1"}
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind", "is_warned"),
+    [
+        pytest.param("index", "counted", True, id="index-on-a-counted-node"),
+        pytest.param("index", "numbered", False, id="index-on-a-numbered-node"),
+        pytest.param("index", "unknown", False, id="index-where-it-is-not-known"),
+        pytest.param("local", "counted", False, id="local-on-a-counted-node"),
+    ],
+)
+def test_host_numbers_where_a_container_counts_from_0_are_warned_of(
+    mode: str, kind: str, is_warned: bool
+) -> None:
+    body = duo(annotations={names.CUDA_MODE: mode})
+    warnings = run(body, answer(kinds={"gpu-a": kind})).warnings
+    assert [
+        text.startswith(f"{names.CUDA_MODE}: index gives host numbers") for text in warnings
+    ] == [True] * is_warned

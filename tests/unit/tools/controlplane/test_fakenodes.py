@@ -26,6 +26,7 @@ def test_a_node_offers_what_it_was_given() -> None:
     assert node["status"]["capacity"] == {
         "cpu": "8",
         "memory": "512Gi",
+        "ephemeral-storage": "1Ti",
         "pods": "110",
         "nvidia.com/gpu": "2",
         "nvidia.com/mig-1g.10gb": "28",
@@ -38,7 +39,8 @@ def test_a_node_offers_what_it_was_given() -> None:
 
 def test_a_node_without_gpus_advertises_none() -> None:
     """Zero is not the same as absent: a node that advertises nothing takes any device number."""
-    assert set(FakeNode(name="n1").manifest()["status"]["capacity"]) == {"cpu", "memory", "pods"}
+    offered = FakeNode(name="n1").manifest()["status"]["capacity"]
+    assert set(offered) == {"cpu", "memory", "ephemeral-storage", "pods"}
 
 
 @pytest.mark.parametrize(

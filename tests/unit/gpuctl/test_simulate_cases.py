@@ -1,0 +1,67 @@
+"""Small inputs from reports about other programs, as ``gpuctl simulate`` plays them."""
+
+from __future__ import annotations
+
+import json
+
+from tests.unit.gpuctl.cli import ROOT, Json, gpuctl
+
+DATED = '  name: h100-new\n  creationTimestamp: "2026-01-01T00:00:00Z"\n'
+CASES = ROOT / "tests" / "cases"
+
+
+def played(name: str) -> list[Json]:
+    said = gpuctl("simulate", "-o", "json", str(CASES / name))
+    assert said.status == 0, said.err
+    found: list[Json] = json.loads(said.out)
+    return found
+
+
+def test_a_share_of_a_card_is_no_card() -> None:
+    """One pod of 20Gi has the whole card, none a quarter of the other, and the rest is told why."""
+    found = played("09-gpu-memory-on-time-sliced-gpu.yaml")
+
+    assert sorted(row["node"] or "" for row in found) == ["", "", "", "whole-1"]
+    [reason] = {row["reason"] for row in found if not row["node"]}
+    assert reason == (
+        "0/2 nodes are available: 1 Insufficient nvidia.com/gpu (need 1; best node has 0 free),"
+        " 1 node(s) where nvidia.com/gpu is one of 4 shares of a GPU with 6141 MiB for each"
+        " (gpu-scheduler.io/gpu-memory needs 19252 MiB)."
+    )
+
+
+def test_a_new_node_that_wants_another_layout_gives_nothing_away() -> None:
+    [row] = played("10-mig-config-preset-on-new-node.yaml")
+
+    assert row["node"] is None
+    assert row["reason"] == (
+        "0/1 nodes are available: 1 node(s) that wait for their MIG layout all-1g.10gb"
+        " (nvidia.com/mig.config.state is not set yet; at most 15 min after the node's creation)."
+    )
+
+
+def test_a_node_that_was_made_long_ago_is_used_as_it_is() -> None:
+    """As in a dump of a cluster: nothing came in a quarter of an hour, so nothing cuts it."""
+    text = (CASES / "10-mig-config-preset-on-new-node.yaml").read_text(encoding="utf-8")
+    dated = text.replace("  name: h100-new\n", DATED, 1)
+    assert dated != text
+    said = gpuctl("simulate", "-o", "json", "-", stdin=dated)
+    assert [row["node"] for row in json.loads(said.out)] == ["h100-new"]
+
+
+def test_the_reason_names_the_label_that_is_missing() -> None:
+    """And the partition of the node pool, where two of its slices are asked for."""
+    reasons = {
+        row["pod"]: row["reason"] for row in played("12-gpu-memory-without-memory-label.yaml")
+    }
+
+    assert reasons == {
+        "two": "0/1 nodes are available: 1 node(s) where nvidia.com/gpu counts slices of 1g.5gb"
+        " and one container asked for more.",
+        "mem": "0/1 nodes are available: 1 node(s) without the label nvidia.com/gpu.memory"
+        " (the pod needs 15401 MiB).",
+    }
+
+
+def test_a_node_that_does_not_say_has_ephemeral_storage() -> None:
+    assert [row["node"] for row in played("17-ephemeral-storage-in-simulator.yaml")] == ["gpu-a"]

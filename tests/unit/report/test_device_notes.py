@@ -1,0 +1,236 @@
+"""What kubelets say of GPUs is told once: to the pod that has one, and to the node's owner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scheduler.model.node import Node
+from scheduler.model.pod import Pod
+from scheduler.report.devicenotes import SETTLE_S, DeviceNotes
+from scheduler.state import event as ev
+from scheduler.state.cluster import Cluster
+from scheduler.state.fold import fold
+from tests.builders import node
+from tests.unit.state.test_allocation import IDS, has
+
+NUMBERED = "gpu-scheduler.io/devices"
+
+
+class World:
+    """A cluster, who listens to it, and what was told."""
+
+    def __init__(self, *events: ev.Event) -> None:
+        self.cluster = Cluster(maps_allow="all")
+        self.notes = DeviceNotes(self, self.cluster.at)
+        self.said: list[tuple[str, str, str]] = []
+        self.now = 0.0
+        self.see(*events)
+
+    def note(self, pod: Pod, reason: str, text: str) -> None:
+        self.said.append((pod.name, reason, text))
+
+    def note_node(self, node: Node, reason: str, text: str) -> None:
+        self.said.append((node.name, reason, text))
+
+    def see(self, *events: ev.Event) -> None:
+        for event in events:
+            self.notes.hear(event)
+            fold(self.cluster, event)
+
+    def tells(self, after_s: float = 1.0, *, leads: bool = True) -> list[tuple[str, str, str]]:
+        """What is told at the next look."""
+        self.now += after_s
+        self.said.clear()
+        self.notes.tick(self.now, leads)
+        return list(self.said)
+
+
+def n1(*, numbered: bool = True, **more: Any) -> ev.NodeSeen:
+    return ev.NodeSeen(node("n1", gpus=4, numbered=numbered, **more))
+
+
+def ill(*ids: str, **more: Any) -> Pod:
+    numbers = ",".join(str(number) for number in range(len(ids)))
+    return has("p", numbers, *ids, health="Unhealthy", **more)
+
+
+TOLD = (
+    "GPU GPU-b of node n1 is reported as unhealthy; this pod holds it; give the pod another GPU:"
+    " kubectl -n team get pod p -o yaml | kubectl replace --force -f -; the node's kernel log has"
+    " the cause"
+)
+
+
+def test_a_pod_on_a_failed_gpu_is_told_once() -> None:
+    world = World(n1(), ev.PodSeen(has("p", "0", "GPU-b")))
+    assert world.tells() == []
+
+    world.see(ev.PodSeen(ill("GPU-b")))
+    assert world.tells() == [("p", "GpuFailed", TOLD)]
+    # The pod changes in other things, and everything is listed again.
+    world.see(ev.PodSeen(ill("GPU-b", labels={"a": "b"})), ev.PodsListed((ill("GPU-b"),)))
+    assert world.tells(1000) == []
+
+
+def test_a_gpu_that_recovers_and_fails_again_is_news() -> None:
+    world = World(n1(), ev.PodSeen(ill("GPU-b")))
+    assert len(world.tells()) == 1
+    world.see(ev.PodSeen(has("p", "0", "GPU-b")))
+    assert world.tells() == []
+    world.see(ev.PodSeen(ill("GPU-b")))
+    assert len(world.tells()) == 1
+
+
+def test_the_index_is_told_where_it_is_published_and_the_owner_gets_a_command() -> None:
+    table = n1(numbered=False, annotations={IDS: "GPU-a,GPU-b"})
+    sick = ill("GPU-b", owner="Deployment/web@r1")
+    [(_, _, text)] = World(table, ev.PodSeen(sick)).tells()
+    assert text.startswith("GPU 1 (GPU-b) of node n1 is reported as unhealthy")
+    assert "kubectl -n team delete pod p;" in text
+
+
+def test_many_failed_gpus_are_one_event_of_a_bounded_length() -> None:
+    [(_, _, text)] = World(n1(), ev.PodSeen(ill(*(f"GPU-{n:036}" for n in range(9))))).tells()
+    assert " and 6 more of node n1" in text
+    assert len(text) < 512
+    [(_, _, text)] = World(n1(), ev.PodSeen(ill("G" * 512))).tells()
+    assert len(text) < 512
+
+
+def test_a_pod_that_ends_or_is_gone_is_not_told() -> None:
+    assert World(n1(), ev.PodSeen(ill("GPU-b", deleting=True))).tells() == []
+    gone = ev.PodVanished(ill("GPU-b").uid)
+    assert World(n1(), ev.PodSeen(ill("GPU-b")), gone).tells() == []
+    assert World(n1(), ev.PodSeen(ill("GPU-b")), ev.PodsListed(())).tells() == []
+
+
+def test_a_pod_of_another_scheduler_is_told_too_and_unknown_health_is_no_failure() -> None:
+    assert len(World(n1(), ev.PodSeen(ill("GPU-b", scheduler="other"))).tells()) == 1
+    unknown = has("p", "0", "GPU-b", health="Unknown")
+    assert World(n1(), ev.PodSeen(unknown)).tells() == []
+
+
+def test_only_the_leader_tells_and_nothing_is_lost_until_then() -> None:
+    wrong = (
+        ev.PodSeen(has("a", "0", "A")),
+        ev.PodVanished("team-a"),
+        ev.PodSeen(has("b", "0", "B")),
+    )
+    sick = has("p", "3", "GPU-b", health="Unhealthy")
+    world = World(n1(), ev.PodSeen(sick), wrong[0])
+    assert world.tells(leads=False) == []
+    world.see(*wrong[1:])
+    assert world.tells(leads=False) == []
+    assert [(about, reason) for about, reason, _ in world.tells()] == [
+        ("p", "GpuFailed"),
+        ("n1", "DevicesLabelWrong"),
+    ]
+
+
+WRONG = (
+    "label gpu-scheduler.io/devices=numbered is wrong: the device plugin does not give the GPUs"
+    " that gpu-scheduler chooses (pod team/a was to get gpu:0 and has A; pod team/b was to get"
+    " gpu:1 and has A); take the label off: kubectl label node n1 gpu-scheduler.io/devices- and"
+    " recreate the pods that were placed meanwhile"
+)
+
+
+def one_after_the_other(world: World) -> list[tuple[str, str, str]]:
+    """Pod a has GPU A as number 0, is gone, and pod b has it as number 1."""
+    world.see(ev.PodSeen(has("a", "0", "A")))
+    assert world.tells() == []
+    world.see(ev.PodVanished("team-a"), ev.PodSeen(has("b", "1", "A")))
+    return world.tells()
+
+
+def test_a_label_that_is_wrong_is_told_once_to_the_owner_of_the_node() -> None:
+    world = World(n1())
+    assert one_after_the_other(world) == [("n1", "DevicesLabelWrong", WRONG)]
+    world.see(ev.PodVanished("team-b"), ev.PodSeen(has("c", "2", "A")), n1(labels={"zone": "a"}))
+    assert world.tells(1000) == []
+
+
+def test_a_label_that_was_taken_off_and_set_again_is_looked_at_again() -> None:
+    world = World(n1())
+    assert len(one_after_the_other(world)) == 1
+    world.see(ev.PodVanished("team-b"), n1(numbered=False), n1())
+    assert len(one_after_the_other(world)) == 1
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        pytest.param(n1(annotations={IDS: "X"}), id="another-table"),
+        pytest.param(n1(uid="another"), id="another-node-of-that-name"),
+        pytest.param(n1(numbered=False), id="no-label"),
+    ],
+)
+def test_what_pods_had_before_says_nothing_about_numbers_that_mean_something_else(
+    between: ev.NodeSeen,
+) -> None:
+    world = World(n1(), ev.PodSeen(has("a", "0", "A")))
+    assert world.tells() == []
+    world.see(ev.PodVanished("team-a"), between, ev.PodSeen(has("b", "1", "A")))
+    assert world.tells() == []
+
+
+def test_a_node_without_the_label_is_not_doubted() -> None:
+    """There the kubelet picks, and a number on a pod means nothing."""
+    assert one_after_the_other(World(n1(numbered=False))) == []
+
+
+def test_one_gpu_in_two_pods_is_told_when_it_stays_so() -> None:
+    """A pod that ended a moment ago may show it still."""
+    both = [ev.PodSeen(has(name, "0", "A", scheduler="x")) for name in "ab"]
+    world = World(n1(numbered=False), *both)
+    assert world.tells() == []
+    assert world.tells(SETTLE_S - 2) == []
+    assert world.tells(2.0) == [
+        (
+            "n1",
+            "GpuHeldTwice",
+            "pods team/a and team/b both have A by their statuses; delete one of them and restart"
+            " the node's device plugin",
+        )
+    ]
+    assert world.tells(1000) == []
+
+    world.see(ev.PodVanished("team-b"))
+    world.see(ev.PodSeen(has("a", "0", "A", scheduler="x", labels={"a": "b"})))
+    assert world.tells() == []
+
+
+def test_one_gpu_in_two_other_pods_is_told_again() -> None:
+    both = [ev.PodSeen(has(name, "0", "A", scheduler="x")) for name in "ab"]
+    world = World(n1(numbered=False), *both)
+    assert world.tells() == []
+    assert len(world.tells(SETTLE_S)) == 1
+    world.see(ev.PodVanished("team-b"))
+    assert world.tells() == []
+    world.see(ev.PodSeen(has("c", "0", "A", scheduler="x")))
+    assert world.tells() == []
+    assert [reason for _, reason, _ in world.tells(SETTLE_S)] == ["GpuHeldTwice"]
+
+
+def test_a_node_that_is_missing_from_a_list_starts_again_when_it_comes_back() -> None:
+    world = World(n1(), ev.PodSeen(has("a", "0", "A")))
+    assert world.tells() == []
+    world.see(ev.PodVanished("team-a"), ev.NodesListed(()), n1(), ev.PodSeen(has("b", "1", "A")))
+    assert world.tells() == []
+
+
+def test_two_pods_that_have_one_gpu_for_a_moment_are_no_news() -> None:
+    both = [ev.PodSeen(has(name, "0", "A", scheduler="x")) for name in "ab"]
+    world = World(n1(numbered=False), *both)
+    assert world.tells() == []
+    world.see(ev.PodVanished("team-b"))
+    assert world.tells(2 * SETTLE_S) == []
+
+
+def test_a_node_that_is_gone_is_not_told_of() -> None:
+    both = [ev.PodSeen(has(name, "0", "A", scheduler="x")) for name in "ab"]
+    world = World(n1(), *both, ev.NodeVanished("n1"))
+    assert world.tells() == []
+    assert world.tells(2 * SETTLE_S) == []
