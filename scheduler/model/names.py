@@ -55,6 +55,7 @@ MIG_DYNAMIC: Final = PREFIX + "mig-dynamic"  # node label; value "true"
 GPU_PRODUCT: Final = "nvidia.com/gpu.product"
 GPU_COUNT: Final = "nvidia.com/gpu.count"
 GPU_MEMORY: Final = "nvidia.com/gpu.memory"  # MiB of one GPU
+MIG_CAPABLE: Final = "nvidia.com/mig.capable"  # node label; "false" where GPUs cannot be cut
 MIG_STRATEGY: Final = "nvidia.com/mig.strategy"  # node label; none, single or mixed
 MIG_STATE: Final = "nvidia.com/mig.config.state"  # node label; how far the cutting is
 MIG_WANTED: Final = "nvidia.com/mig.config"  # node label; the configuration to cut

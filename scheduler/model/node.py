@@ -15,6 +15,7 @@ from scheduler.model.miglayout import (
     gpu_count,
     hold,
     memory_mib,
+    replicas,
     single_profile,
 )
 from scheduler.model.migprofile import Board, profile_of
@@ -82,6 +83,27 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             profile = profile_of(self.cuttable.board, resource)
             return profile.max_count * self.cuttable.count if profile else 0
         return self.allocatable.get(resource, 0)
+
+    @cached_property
+    def capacity(self) -> dict[str, int]:
+        """How much of every resource but MIG instances the node has when it is empty and sound.
+
+        GPUs that failed, or are cut now, count: its label knows them.
+        """
+        found = {
+            resource: amount
+            for resource, amount in self.allocatable.items()
+            if amount > 0 and not names.is_mig(resource)
+        }
+        cards = (gpu_count(self.labels) or 0) * replicas(self.labels, names.GPU)
+        if cards:
+            found[names.GPU] = max(cards, found.get(names.GPU, 0))
+        return found
+
+    @property
+    def has_gpus(self) -> bool:
+        """Whether anything on the node speaks of GPUs."""
+        return self.advertises_gpus or names.GPU_PRODUCT in self.labels
 
     @cached_property
     def advertises_gpus(self) -> bool:
