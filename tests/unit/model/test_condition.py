@@ -7,6 +7,8 @@ import pytest
 from scheduler.model.code import Cause, Code
 from scheduler.model.condition import ROWS, ConditionReason, reason_for, reason_of
 from scheduler.model.reason import Diagnosis, Never, Reason
+from tests.autoscalers import wants_a_node
+from tests.builders import pod_json
 
 OURS = {ConditionReason.QUOTA_EXCEEDED, ConditionReason.WAITING_FOR_GROUP}
 #: Written beside a nominated node, or for a profile: no code stands for these.
@@ -15,6 +17,21 @@ BY_STATE = {ConditionReason.WAITING_FOR_CAPACITY, ConditionReason.NO_SUCH_PROFIL
 
 def test_every_code_has_a_row() -> None:
     assert set(ROWS) == set(Code)
+
+
+@pytest.mark.parametrize("reason", ConditionReason)
+def test_no_other_reason_is_a_wish_for_nodes(reason: ConditionReason) -> None:
+    """Quota and groups too: their reasons are reserved."""
+    condition = {"type": "PodScheduled", "status": "False", "reason": reason.value}
+    read = pod_json("w", status={"conditions": [condition]})
+
+    assert wants_a_node(read) is (reason is ConditionReason.UNSCHEDULABLE)
+
+
+def test_a_nominated_pod_is_no_wish_whatever_its_reason() -> None:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+
+    assert not wants_a_node(pod_json("w", nominated="n", status={"conditions": [condition]}))
 
 
 def test_every_reason_can_be_written_or_is_reserved_and_has_a_meaning() -> None:
