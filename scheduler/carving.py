@@ -121,7 +121,7 @@ class Carving:
         return msgspec.structs.replace(steps, changes=(*woken, *steps.changes))
 
     def awaited(self, pod: Pod) -> str:
-        """The node whose GPUs are being cut anew for a pod; empty where none is."""
+        """The node that mig-manager is cutting for a pod; empty where there is none."""
         return "" if self._relabeling is None else self._relabeling.awaited(pod)
 
     # --- those who wait ----------------------------------------------------------------------

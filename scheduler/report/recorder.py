@@ -241,7 +241,7 @@ class Recorder:
 def _shown(pod: Pod) -> Condition:
     """The condition that the watch shows, with the node that one of us nominated with it.
 
-    A nomination beside any other reason is somebody else's, and left as it is.
+    A nomination beside any other reason comes from another program, and is left as it is.
     """
     condition = pod.condition
     if condition.reason != ConditionReason.WAITING_FOR_CAPACITY:

@@ -95,7 +95,7 @@ def test_a_node_is_bought_for_a_pod_that_one_would_help(here: Watcher, kwok_node
 def test_a_node_is_nominated_while_it_is_cut_and_no_longer(
     cp: ControlPlane, here: Watcher, kwok_node: MakeNode
 ) -> None:
-    """First nobody answers and the wait ends with an error of ours; then the pod is bound."""
+    """Without an answer the wait ends with an error of ours; with one the pod is bound."""
     try:
         with CutOperator(cp.client) as operator:
             operator.is_mute = True

@@ -87,7 +87,7 @@ def containers(item: Json) -> dict[str, Json]:
 
 
 def without_annotation(trainer: Json) -> Json:
-    """The pod of somebody who does not know kubectl's annotation."""
+    """The same pod without kubectl's annotation."""
     kept = {
         key: value
         for key, value in trainer["metadata"]["annotations"].items()

@@ -197,7 +197,7 @@ def test_one_node_at_a_time_and_none_again_for_ten_minutes() -> None:
 
 
 def test_its_pods_wait_for_the_node_that_is_being_cut_and_others_do_not() -> None:
-    """As many as it will have room for: whoever is left over does need another node."""
+    """As many as it will have room for: the rest do need another node."""
     stage = Stage(managed())
     for number in range(7):
         stage.park(pod(f"b{number}", mig={"2g.20gb": 1}))
