@@ -120,6 +120,10 @@ class Carving:
         steps = self._look(now) if self._open else NOTHING
         return msgspec.structs.replace(steps, changes=(*woken, *steps.changes))
 
+    def awaited(self, pod: Pod) -> str:
+        """The node that mig-manager is cutting for a pod; empty where there is none."""
+        return "" if self._relabeling is None else self._relabeling.awaited(pod)
+
     # --- those who wait ----------------------------------------------------------------------
 
     def _at(self, node_name: str) -> list[Open]:

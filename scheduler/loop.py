@@ -272,6 +272,7 @@ class Loop:
         self._avoidance.sent(pod, placement.node_name, now)
         self._sent[pod.uid] = (placement, entry, record)
         if isinstance(placement, Carve) and self._carving is not None:
+            outcome.cut_first(self._recorder, placement)
             self._carry_on(self._carving.begin(placement, now), now)
         else:
             self._binder.start(placement, record.id)
@@ -280,6 +281,7 @@ class Loop:
         """Placements that waited for their instances are bound, or wait no more."""
         for uid in steps.ready:
             placement, _, record = self._sent[uid]
+            self._recorder.forget(uid)
             self._binder.start(placement, record.id)
         for change in steps.changes:
             self._apply(change, now)
@@ -292,8 +294,10 @@ class Loop:
         record = self.journal.record(entry, rejection, self, now)
         # As it is now: the queue keeps a pod as it was when it was offered.
         pod = self.cluster.pods.get(entry.pod.uid, entry.pod)
-        codes = rejection.diagnosis.codes()
-        outcome.refused(self._recorder, self._metrics, pod, record, codes)
+        awaited = self.cluster.nominations.awaited(pod)
+        if not awaited and self._carving is not None:
+            awaited = self._carving.awaited(pod)
+        outcome.refused(self._recorder, self._metrics, pod, record, rejection.diagnosis, awaited)
 
     def _bind_ended(self, event: ev.BindEnded, now: float) -> None:
         self._metrics.binds.labels(event.outcome.value).inc()

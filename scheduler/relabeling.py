@@ -12,11 +12,12 @@ the same patch, so that everybody who reads it stays away from the node before m
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Final, Protocol
 
 import structlog
 
-from scheduler.decide.relabel import Relabel, candidate, idle_nodes
+from scheduler.decide.relabel import Relabel, candidate, idle_nodes, pods_on
 from scheduler.model import names
 from scheduler.model.moment import epoch
 from scheduler.model.pod import Pod
@@ -28,6 +29,10 @@ from scheduler.state.queue import Queue
 WAITS_S: Final = 30.0
 #: So long a node is left alone afterwards.
 COOLDOWN_S: Final = 600.0
+#: So many pods of a kind can wait for one node.
+PODS_MAX: Final = 256
+#: The state with which mig-manager gives up.
+FAILED: Final = "failed"
 #: So long the watch may take to show the label; afterwards the node is used again.
 SEEN_WITHIN_S: Final = 10.0
 
@@ -71,33 +76,50 @@ class Relabeling:
         self._wall = wall
         self._asked: dict[str, float] = {}
         self._current: Relabel | None = None
+        #: Uid of a pod -> the node that is being cut for it.
+        self._awaited: dict[str, Relabel] = {}
+
+    def awaited(self, pod: Pod) -> str:
+        """The node that is being cut for a pod; empty where none is, or where it failed."""
+        relabel = self._awaited.get(pod.uid)
+        books = self._cluster.at(relabel.node_name) if relabel is not None else None
+        node = books.node if books is not None else None
+        if relabel is None or node is None or node.mig_hold == FAILED:
+            return ""
+        is_cut = not node.mig_hold and any(map(node.allocatable.get, pod.gpu_requests))
+        return "" if is_cut else relabel.node_name
 
     def tick(self) -> list[Change]:
         """A second has passed; asked only of who leads."""
         now = self._wall()
         for name in [name for name, at in self._asked.items() if now - at >= COOLDOWN_S]:
             del self._asked[name]
+            self._await_no_more(name)
         if self._current is not None:
             return self._follow(self._current, now)
         waiting = self._waiting(now)
         idle = idle_nodes(self._cluster, frozenset(self._asked)) if waiting else []
-        for pod in waiting:
-            found = candidate(idle, pod)
+        for pods in waiting:
+            found = candidate(idle, pods[0])
             if found is not None:
-                self._ask(found, pod, now)
+                self._ask(found, pods, now)
                 break
         return []
 
-    def _waiting(self, now: float) -> list[Pod]:
-        """One pod of each kind that lacks nothing but MIG instances, and has for a while."""
-        first = [next(group, None) for group in self._queue.lacking_one()]
+    def _waiting(self, now: float) -> list[list[Pod]]:
+        """By kind the pods that lack nothing but MIG instances, and have for a while."""
+        groups = (list(islice(group, PODS_MAX)) for group in self._queue.lacking_one())
         return [
-            pod for pod in first if pod is not None and now - (epoch(pod.created) or now) >= WAITS_S
+            pods for pods in groups if pods and now - (epoch(pods[0].created) or now) >= WAITS_S
         ]
 
-    def _ask(self, relabel: Relabel, pod: Pod, now: float) -> None:
+    def _ask(self, relabel: Relabel, pods: list[Pod], now: float) -> None:
+        pod = pods[0]
         self._asked[relabel.node_name] = now
         self._current = relabel
+        books = self._cluster.at(relabel.node_name)
+        room = pods_on(books.node, pod) if books is not None and books.node is not None else 0
+        self._awaited.update((one.uid, relabel) for one in pods[:room])
         # Nobody may get a GPU of it between now and the moment in which the label is seen.
         self._doors.hold(relabel.node_name)
         text = f"{relabel.node_name} is idle and is to be cut as {relabel.config}"
@@ -113,4 +135,10 @@ class Relabeling:
         if not is_seen and now - self._asked[relabel.node_name] < SEEN_WITHIN_S:
             return []
         self._current = None
+        if not is_seen:
+            self._await_no_more(relabel.node_name)
         return self._doors.release(relabel.node_name)
+
+    def _await_no_more(self, node_name: str) -> None:
+        for uid in [uid for uid, one in self._awaited.items() if one.node_name == node_name]:
+            del self._awaited[uid]

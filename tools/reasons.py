@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from scheduler.model.code import Cause, Code
+from scheduler.model.condition import ROWS, ConditionReason, Row
 from scheduler.model.obstacle import Obstacle
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "reasons.md"
@@ -20,9 +21,36 @@ What is wrong stands in the pod's condition `PodScheduled` and in its event `Fai
 kube-scheduler's words: how many nodes say what. `kubectl describe pod` shows both. The metric
 `gpu_scheduler_rejections_total` counts refusals by the code below.
 
+The condition's reason is in the third column: what it says to an autoscaler stands
+[below](#what-an-autoscaler-reads). The event's reason is `FailedScheduling` whatever it is about.
+
 A pod that was refused is tried again as soon as something in the last column happens, after a pause
 that grows from 1 s to 10 s, and every five minutes in any case.
 
+"""
+
+CONDITIONS: Final = """\
+## What an autoscaler reads
+
+cluster-autoscaler and Karpenter take a pod for a wish for nodes if its condition `PodScheduled` has
+the reason `Unschedulable` and `status.nominatedNodeName` is empty. So `Unschedulable` means that
+another node would help, and nothing else. kube-scheduler gives that reason to every pod that it
+refuses.
+
+From `scheduler/model/condition.py`. Where nodes say several things, the reason is `Unschedulable`
+as soon as another node would help with one of them.
+
+A map names its node, so no other node helps a mapped pod, and none is bought for it. That holds as
+well while no node has the name: a node of that name may come, but an autoscaler cannot be asked for
+it.
+
+A sentence that ends in `can never be placed here: ...` says with numbers that no node here would do
+if it were empty. The reason stays `Unschedulable` where a larger node would help, because an
+autoscaler may know one. `NoSuchProfile` is about the GPU models of the nodes that are here: for a
+node group of another model that has no node, nothing is bought until its first node is there.
+
+`status.nominatedNodeName` is set together with `WaitingForCapacity`, and taken back with the next
+reason or by the Binding.
 """
 
 MOVES: Final = """\
@@ -35,13 +63,31 @@ From `scheduler/model/obstacle.py`; what a move is stands in [moves.md](moves.md
 
 def render() -> str:
     """The page's text."""
-    lines = ["| code | what it means | tried again when |", "|---|---|---|"]
+    lines = [
+        "| code | what it means | reason of the condition | tried again when |",
+        "|---|---|---|---|",
+    ]
     for code in Code:
         causes = "; ".join(cause.value for cause in code.causes)
-        lines.append(f"| `{code.name}` | {code.meaning} | {causes} |")
+        lines.append(f"| `{code.name}` | {code.meaning} | {_reason(ROWS[code])} | {causes} |")
     unused = [cause.value for cause in Cause if not any(cause in code.causes for code in Code)]
     assert not unused, f"nothing waits for: {', '.join(unused)}"
-    return HEAD + "\n".join([*lines, *_of_moves()]) + "\n"
+    return HEAD + "\n".join([*lines, *_of_conditions(), *_of_moves()]) + "\n"
+
+
+def _reason(row: Row) -> str:
+    if row.packed is row.mapped:
+        return f"`{row.packed}`"
+    return f"`{row.packed}`; with a map `{row.mapped}`"
+
+
+def _of_conditions() -> list[str]:
+    """Which reasons the condition can have, and which of them is a wish for nodes."""
+    lines = ["", CONDITIONS, "| reason | what it means | a wish for nodes |", "|---|---|---|"]
+    for one in ConditionReason:
+        is_wish = "yes" if one is ConditionReason.UNSCHEDULABLE else "no"
+        lines.append(f"| `{one}` | {one.meaning} | {is_wish} |")
+    return lines
 
 
 def _of_moves() -> list[str]:

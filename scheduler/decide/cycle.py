@@ -10,12 +10,13 @@ from scheduler.decide import cutting, mapped, packed, repair
 from scheduler.decide.decision import Decision, Placement, Rejection
 from scheduler.decide.filters import first_rejection
 from scheduler.decide.filters.devices import NOTHING_TO_READ
+from scheduler.decide.never import never_here, never_there
 from scheduler.decide.view import Profile, View, beside_nominated
 from scheduler.decide.work import Work
 from scheduler.model import names
 from scheduler.model.device import Devices, join_numbers
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Code, Diagnosis, Reason
+from scheduler.model.reason import Code, Diagnosis, Never, Reason
 from scheduler.model.shares import CudaMode
 from scheduler.state.ledger import NodeBooks
 
@@ -108,11 +109,18 @@ def _decide_mapped(view: View, pod: Pod, profile: Profile, work: Work) -> Decisi
             return placement
         reasons = (placement,)
     elsewhere = view.verdicts.of(mapped.NOT_NAMED, lambda _: (mapped.NOT_NAMED,))
-    return _rejected(pod, elsewhere.diagnosis({found.node_name: reasons}), found.node_name)
+    assert place.node is not None
+    never = never_there(pod, place.node)
+    diagnosis = elsewhere.diagnosis({found.node_name: reasons})
+    return _rejected(pod, diagnosis, never, found.node_name)
 
 
-def _rejected(pod: Pod, diagnosis: Diagnosis | None, node_name: str = "") -> Rejection:
+def _rejected(
+    pod: Pod, diagnosis: Diagnosis | None, never: Never | None, node_name: str = ""
+) -> Rejection:
     assert diagnosis is not None, f"the index missed a node for {pod.key}"
+    if never is not None:
+        diagnosis = diagnosis.with_never(never)
     return Rejection(pod=pod, diagnosis=diagnosis, node_name=node_name)
 
 
@@ -163,7 +171,7 @@ def _explained(view: View, pod: Pod, work: Work, before: int) -> Rejection | Non
     if diagnosis is None:
         return None
     work.spend(steps)
-    return _rejected(pod, diagnosis)
+    return _rejected(pod, diagnosis, never_here(pod, view.nodes.offers))
 
 
 def _too_complex(view: View, pod: Pod, work: Work, steps: int) -> Rejection:

@@ -57,6 +57,12 @@ def candidate(idle: Sequence[NodeBooks], pod: Pod) -> Relabel | None:
     return Relabel(node.name, "all-" + profiles[0].replace("+", "."))
 
 
+def pods_on(node: Node, pod: Pod) -> int:
+    """How many pods like this one a node will have room for once it is cut for one."""
+    profiles = joint.wanted(pod)
+    return _room(node, profiles[0]) // len(profiles) if profiles else 0
+
+
 def is_idle(books: NodeBooks) -> bool:
     """Whether no pod, of any scheduler, holds a GPU of the node or a part of one."""
     tally = books.tally

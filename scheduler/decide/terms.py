@@ -7,15 +7,21 @@ says such a thing is told in a warning, and its pods keep what they ask for.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from scheduler.decide.grouped import settled
 from scheduler.decide.options import Terms
 from scheduler.model import gpumemory, names
 from scheduler.model.gpumemory import GpuMemoryError
+from scheduler.model.injected import Meant, meant
 from scheduler.model.ladder import Ladder, LadderError, parse_ladder
 from scheduler.model.pod import Pod, Role
 from scheduler.state.cluster import Cluster
 from scheduler.state.promise import Promise
+
+#: What a warning shows of names, and how many of them.
+_NAME_SHOWN_MAX: Final = 63
+_NAMES_SHOWN_MAX: Final = 4
 
 
 class TermsError(ValueError):
@@ -32,7 +38,8 @@ def terms_of(
     """The terms of a pod as its author made it, and warnings; TermsError if it must be refused."""
     try:
         ladders, warnings = _ladders(cluster, pod, configured)
-        floor, memory = gpumemory.floor_of(pod.annotations), _memory(pod)
+        floor = gpumemory.floor_of(pod.annotations)
+        memory, guess = _memory(pod)
     except LadderError as error:
         raise TermsError(f"{names.MIG_FALLBACK}: {error}") from error
     except GpuMemoryError as error:
@@ -45,7 +52,7 @@ def terms_of(
         shunned=shunned,
         settled=settled(cluster, pod, promises),
     )
-    return terms, warnings
+    return terms, warnings + guess
 
 
 def _ladders(
@@ -65,16 +72,31 @@ def _ladders(
         return (), (f"namespace {pod.namespace}, {names.MIG_FALLBACK}: {error}",)
 
 
-def _memory(pod: Pod) -> dict[str, int]:
+def _memory(pod: Pod) -> tuple[dict[str, int], tuple[str, ...]]:
+    """How much each container wants, and a warning where it was guessed which one is meant."""
     regular = [one.name for one in pod.containers if one.role is Role.APP]
     others = [one.name for one in pod.containers if one.role is not Role.APP]
-    wanted = gpumemory.wanted_of(pod.annotations, regular + others)
+    found = meant(regular, pod.annotations, others)
+    rest = [name for name in regular + others if name != found.container]
+    wanted = gpumemory.wanted_of(pod.annotations, [found.container, *rest])
     if not wanted:
-        return {}
+        return {}, ()
     problem = _against_memory(pod)
     if problem is not None:
         raise TermsError(f"{names.WANTED_MEMORY}: {problem}")
-    return wanted
+    is_guessed = found.guessed_from and not gpumemory.names_all(pod.annotations)
+    return wanted, (_guess(pod, found),) if is_guessed else ()
+
+
+def _guess(pod: Pod, found: Meant) -> str:
+    shown = [name[:_NAME_SHOWN_MAX] for name in found.guessed_from[:_NAMES_SHOWN_MAX]]
+    more = len(found.guessed_from) - len(shown)
+    among = ", ".join([*shown, f"{more} more"] if more else shown)
+    amount = pod.annotations[names.WANTED_MEMORY].strip()[:_NAME_SHOWN_MAX]
+    return (
+        f"{names.WANTED_MEMORY}: no container is named, so {shown[0]} gets the GPU as the first of"
+        f" {among}; write {shown[0]}={amount}, or set {names.DEFAULT_CONTAINER}"
+    )
 
 
 def _against_memory(pod: Pod) -> str | None:

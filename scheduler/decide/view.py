@@ -8,6 +8,7 @@ from typing import Protocol
 import msgspec
 
 from scheduler.decide import cutting
+from scheduler.model import names
 from scheduler.model.device import Devices
 from scheduler.model.limits import DECISION_STEPS_MAX
 from scheduler.model.node import Namespace
@@ -150,9 +151,20 @@ def beside_nominated(view: View, pod: Pod) -> View:
 
 
 def stronger(nominated: Mapping[str, Pod], pod: Pod) -> list[Pod]:
-    """The nominated pods that this one must respect; what a move holds for it is its own."""
+    """The nominated pods that this one must respect; what a move holds for it is its own.
+
+    A pod that waits for what a move holds for it is nominated as well, and counts once.
+    """
     return [
         other
         for other in nominated.values()
-        if other.uid != pod.uid and other.priority >= pod.priority and not is_for(other, pod)
+        if other.uid != pod.uid
+        and other.priority >= pod.priority
+        and not is_for(other, pod)
+        and not _is_held_by_a_move(other, nominated)
     ]
+
+
+def _is_held_by_a_move(pod: Pod, nominated: Mapping[str, Pod]) -> bool:
+    move = nominated.get(pod.annotations.get(names.MOVE, ""))
+    return move is not None and is_for(move, pod)

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from scheduler.model.reason import Code
+from scheduler.model.reason import NEVER, Code
 
 
 class Advice(msgspec.Struct, frozen=True):
@@ -215,8 +215,8 @@ _WORDS: Final[tuple[tuple[Code, re.Pattern[str]], ...]] = tuple(
     )
 )
 _HEAD: Final = re.compile(r"0/(\d+) nodes are available: ")
-#: What kube-scheduler adds for pods of its own.
-_TAIL: Final = ". preemption:"
+#: What is added behind the nodes' reasons: by kube-scheduler for pods of its own, and by us.
+_TAIL: Final = re.compile(rf"\. (?:preemption:|{NEVER}).*", re.DOTALL)
 _COUNTED: Final = re.compile(r"(\d+) (.+)")
 
 
@@ -242,7 +242,7 @@ def parts(message: str) -> tuple[Part, ...]:
     head = _HEAD.match(message)
     if head is None:
         return (Part(0, message, code_of(message)),) if message else ()
-    rest = message[head.end() :].partition(_TAIL)[0].removesuffix(".")
+    rest = _TAIL.sub("", message[head.end() :]).removesuffix(".")
     if code_of(rest) is not None:
         return (Part(0, rest, code_of(rest)),)
     found: list[Part] = []

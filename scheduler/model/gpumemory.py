@@ -1,7 +1,8 @@
 """How much memory of a GPU a pod wants: as a floor for its tiers, or as the request itself.
 
     gpu-scheduler.io/memory-floor: 16Gi                 a tier with less is never taken
-    gpu-scheduler.io/gpu-memory: 16Gi                   one GPU or MIG instance that has so much
+    gpu-scheduler.io/gpu-memory: 16Gi                   one GPU or MIG instance that has so much,
+                                                        for the container that is meant (injected)
     gpu-scheduler.io/gpu-memory: app=16Gi,helper=5Gi    the same for several containers
 
 A profile has the gigabytes of its name. The memory itself is a little less, of instances as of
@@ -94,6 +95,12 @@ def of_a_share(resource: str, card_mib: int, shares: int) -> int:
     """The MiB of one of ``shares`` equal parts of a MIG instance, or of a card of ``card_mib``."""
     whole_mib = nominal_mib(resource) if names.is_mig(resource) else card_mib
     return whole_mib // shares
+
+
+def names_all(annotations: Mapping[str, str]) -> bool:
+    """Whether each amount of GPU memory names its container."""
+    text = annotations.get(names.WANTED_MEMORY, "")
+    return all("=" in part for part in text.split(","))
 
 
 def has(resource: str, floor: int) -> bool:

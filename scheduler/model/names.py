@@ -22,6 +22,7 @@ MEMORY_FLOOR: Final = PREFIX + "memory-floor"
 WANTED_MEMORY: Final = PREFIX + "gpu-memory"
 RESTORE: Final = PREFIX + "restore"
 PREFER: Final = PREFIX + "prefer"
+DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"  # kubectl's own
 
 # --- what the Binding writes (protected: nobody else may) ---------------------------------
 POD_INDEX: Final = PREFIX + "pod-index"

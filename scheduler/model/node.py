@@ -17,6 +17,7 @@ from scheduler.model.miglayout import (
     gpu_count,
     hold,
     memory_mib,
+    replicas,
     single_profile,
 )
 from scheduler.model.migprofile import Board, profile_of
@@ -97,7 +98,28 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """What the node offers of GPUs when nothing is unhealthy."""
         return cards.offered(self.allocatable, self.capacity)
 
+    @cached_property
+    def when_empty(self) -> dict[str, int]:
+        """How much of every resource but MIG instances the node has when it is empty and sound.
+
+        GPUs that failed, or are cut now, count: its label knows them.
+        """
+        found = {
+            resource: amount
+            for resource, amount in self.allocatable.items()
+            if amount > 0 and not names.is_mig(resource)
+        }
+        units = (gpu_count(self.labels) or 0) * replicas(self.labels, names.GPU)
+        if units:
+            found[names.GPU] = max(units, found.get(names.GPU, 0))
+        return found
+
     @property
+    def has_gpus(self) -> bool:
+        """Whether anything on the node speaks of GPUs."""
+        return self.advertises_gpus or names.GPU_PRODUCT in self.labels
+
+    @cached_property
     def advertises_gpus(self) -> bool:
         """Whether the node names any GPU resource, whole or MIG, even with a count of 0.
 

@@ -64,9 +64,13 @@ class HostPort(msgspec.Struct, frozen=True, gc=False):
 
 
 class Condition(msgspec.Struct, frozen=True, gc=False):
-    """The PodScheduled condition as the API server has it."""
+    """The PodScheduled condition as the API server has it.
+
+    ``waits_for`` is the node that is nominated with it, where we write one.
+    """
 
     status: str = ""
     reason: str = ""
     message: str = ""
     since: str = ""
+    waits_for: str = ""

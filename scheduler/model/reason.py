@@ -15,7 +15,20 @@ import msgspec
 from scheduler.model.code import Cause, Code
 from scheduler.model.quantity import format_value
 
-__all__ = ["Cause", "Code", "Diagnosis", "Digest", "Reason", "Summary", "sentence"]
+__all__ = [
+    "NEVER",
+    "Cause",
+    "Code",
+    "Diagnosis",
+    "Digest",
+    "Never",
+    "Reason",
+    "Summary",
+    "sentence",
+]
+
+#: How the part of a sentence begins that says that no node here will ever do.
+NEVER = "can never be placed here: "
 
 
 class Reason(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -46,16 +59,29 @@ class Summary(msgspec.Struct, frozen=True):
     lacking: frozenset[str]
 
 
+class Never(msgspec.Struct, frozen=True):
+    """Why not even an empty node of any kind seen here would do, with numbers.
+
+    ``is_profile`` where no GPU model seen here has the MIG profile. Otherwise a larger node than
+    any here would help, and an autoscaler may know one.
+    """
+
+    text: str
+    is_profile: bool = False
+
+
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Why no node was good enough.
 
     ``nodes`` maps a node name to its reasons. ``general`` is set instead where the pod
-    failed before any node was looked at (kube-scheduler's PreFilter).
+    failed before any node was looked at (kube-scheduler's PreFilter). ``never`` says that the
+    nodes seen here would not do if they were empty.
     """
 
     total: int
     nodes: Mapping[str, tuple[Reason, ...]] = {}
     general: Reason | None = None
+    never: Never | None = None
 
     @cached_property
     def summary(self) -> Summary:
@@ -63,7 +89,19 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         digest = Digest()
         for reasons in self.nodes.values():
             digest.add(reasons)
-        return digest.summary(self.total, self.general)
+        return _with_never(digest.summary(self.total, self.general), self.never)
+
+    def with_never(self, never: Never) -> Diagnosis:
+        """The same, where the nodes seen here would not do if they were empty.
+
+        Equal pods share this one, too.
+        """
+        said: Diagnosis | None = vars(self).get("said")
+        if said is None or said.never != never:
+            said = vars(self)["said"] = msgspec.structs.replace(self, never=never)
+            # It is added up already.
+            vars(said)["summary"] = _with_never(self.summary, never)
+        return said
 
     def codes(self) -> frozenset[Code]:
         """All codes that took part in the "no"."""
@@ -162,6 +200,13 @@ class Digest:
 def sentence(diagnosis: Diagnosis) -> str:
     """The sentence that people read on the pod (see ``Digest.summary``)."""
     return diagnosis.summary.message
+
+
+def _with_never(summary: Summary, never: Never | None) -> Summary:
+    """Behind the sentence, as kube-scheduler adds what preemption came to."""
+    if never is None:
+        return summary
+    return msgspec.structs.replace(summary, message=f"{summary.message} {NEVER}{never.text}.")
 
 
 def _with_numbers(line: _Line) -> str:

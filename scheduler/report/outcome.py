@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import structlog
 
-from scheduler.decide.decision import Placement
+from scheduler.decide.decision import Carve, Placement
+from scheduler.model.condition import ConditionReason, reason_for
 from scheduler.model.device import format_devices
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Code
+from scheduler.model.reason import Code, Diagnosis
 from scheduler.report.journal import Record
 from scheduler.report.metrics import Metrics
 from scheduler.report.recorder import Recorder
@@ -42,14 +41,29 @@ def bound(
         recorder.note(pod, reason, text, decision_id=decision_id)
 
 
+def cut_first(recorder: Recorder, carve: Carve) -> None:
+    """Say to the pod that its place is being made; the event of the request names the slots."""
+    text = f"waits until {carve.node_name} has the MIG instances that are being cut for it"
+    recorder.waits(carve.pod, text, carve.node_name)
+
+
 def refused(
-    recorder: Recorder, metrics: Metrics, pod: Pod, record: Record, codes: Iterable[Code]
+    recorder: Recorder,
+    metrics: Metrics,
+    pod: Pod,
+    record: Record,
+    diagnosis: Diagnosis,
+    awaited: str = "",
 ) -> None:
-    """Say to the log, the metrics and the pod why it waits."""
-    codes = frozenset(codes)
+    """Say to the log, the metrics and the pod why it waits; ``awaited`` is the node that becomes
+    free for it, or is being cut for it, if there is one."""
+    codes = diagnosis.codes()
     is_ours = Code.INTERNAL in codes
-    reason = "SchedulerError" if is_ours else "Unschedulable"
-    recorder.failed(pod, record.message, reason, decision_id=record.id)
+    reason = reason_for(diagnosis, is_mapped=pod.map_text is not None)
+    waits_for = awaited if reason is ConditionReason.UNSCHEDULABLE else ""
+    if waits_for:
+        reason = ConditionReason.WAITING_FOR_CAPACITY
+    recorder.failed(pod, record.message, reason, record.id, waits_for)
     metrics.attempts.labels("error" if is_ours else "unschedulable", metrics.profile).inc()
     for code in codes:
         metrics.rejections.labels(code.name).inc()

@@ -15,6 +15,7 @@ from datetime import datetime
 import msgspec
 
 from scheduler.model import names
+from scheduler.model.condition import ConditionReason
 from scheduler.model.node import Node
 from scheduler.model.pod import Condition, Owner, Pod
 from scheduler.report.lane import RETRY_FIRST_S, Item, Lane
@@ -50,6 +51,8 @@ class Recorder:
         #: By pod and reason: the last text, and when it was said.
         self._said: dict[str, dict[str, tuple[str, float]]] = {}
         self._conditions: dict[str, Condition] = {}
+        #: Pods for which a node was nominated here, and not taken back since.
+        self._nominated: set[str] = set()
 
     async def run(self) -> None:
         """Send for ever; ends by cancellation."""
@@ -65,18 +68,27 @@ class Recorder:
         note = f"Successfully assigned {pod.key} to {node_name}"
         self._event(pod, "Normal", "Scheduled", "Binding", note, decision_id)
         self.forget(pod.uid)
+        self._nominated.discard(pod.uid)  # the API server takes it back with the Binding
 
     def failed(
-        self, pod: Pod, message: str, reason: str = "Unschedulable", decision_id: str = ""
+        self,
+        pod: Pod,
+        message: str,
+        reason: str = ConditionReason.UNSCHEDULABLE,
+        decision_id: str = "",
+        waits_for: str = "",
     ) -> None:
-        """The pod stays pending: an Event and the condition, each only when it is news."""
+        """The pod stays pending: an Event and the condition, each only when it is news.
+
+        ``waits_for`` is the node that becomes free for it, or is being cut for it.
+        """
         if self._is_news(pod, "FailedScheduling", message):
             self._event(pod, "Warning", "FailedScheduling", "Scheduling", message, decision_id)
-        known = self._conditions.get(pod.uid, pod.condition)
-        if (known.status, known.reason, known.message) != ("False", reason, message):
-            kept = known.since if known.status == "False" else ""
-            since = kept or second_time(self._wall())
-            self._patch_condition(pod, Condition("False", reason, message, since))
+        self._condition(pod, reason, message, waits_for)
+
+    def waits(self, pod: Pod, message: str, node_name: str) -> None:
+        """The pod has a place on a node that is being cut for it: the condition only."""
+        self._condition(pod, ConditionReason.WAITING_FOR_CAPACITY, message, node_name)
 
     def note(
         self, pod: Pod, reason: str, text: str, kind: str = "Warning", decision_id: str = ""
@@ -108,6 +120,7 @@ class Recorder:
     def gone(self, uid: str) -> None:
         """The pod is gone, and with it everything that was said."""
         self.forget(uid)
+        self._nominated.discard(uid)
         self._said.pop(uid, None)
 
     def is_true(self, item: Item) -> bool:
@@ -184,7 +197,16 @@ class Recorder:
             )
         )
 
-    def _patch_condition(self, pod: Pod, condition: Condition) -> None:
+    def _condition(self, pod: Pod, reason: str, message: str, waits_for: str) -> None:
+        known = self._conditions.get(pod.uid) or _shown(pod)
+        told = (known.status, known.reason, known.message, known.waits_for)
+        if told == ("False", reason, message, waits_for):
+            return
+        kept = known.since if known.status == "False" else ""
+        since = kept or second_time(self._wall())
+        self._patch_condition(pod, Condition("False", reason, message, since, waits_for), known)
+
+    def _patch_condition(self, pod: Pod, condition: Condition, known: Condition) -> None:
         self._conditions[pod.uid] = condition
         entry = {
             "type": "PodScheduled",
@@ -194,7 +216,14 @@ class Recorder:
             "lastProbeTime": None,
             "lastTransitionTime": condition.since,
         }
-        body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [entry]}}
+        status: dict[str, object] = {"conditions": [entry]}
+        if condition.waits_for:
+            status["nominatedNodeName"] = condition.waits_for
+            self._nominated.add(pod.uid)
+        elif known.waits_for or pod.uid in self._nominated:
+            status["nominatedNodeName"] = None
+            self._nominated.discard(pod.uid)
+        body = {"metadata": {"uid": pod.uid}, "status": status}
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
         self._lane.put(
             Item(
@@ -207,6 +236,17 @@ class Recorder:
                 condition=condition,
             )
         )
+
+
+def _shown(pod: Pod) -> Condition:
+    """The condition that the watch shows, with the node that one of us nominated with it.
+
+    A nomination beside any other reason comes from another program, and is left as it is.
+    """
+    condition = pod.condition
+    if condition.reason != ConditionReason.WAITING_FOR_CAPACITY:
+        return condition
+    return msgspec.structs.replace(condition, waits_for=pod.nominated_node)
 
 
 def event_name(pod_name: str, digest: str) -> str:

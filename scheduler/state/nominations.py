@@ -38,6 +38,11 @@ class Nominations:
             del self.held[move.uid]
             self._lifted[pod.uid] = move
 
+    def awaited(self, pod: Pod) -> str:
+        """The node on which an open move holds room for a pod; empty where none does."""
+        move = self.held.get(pod.annotations.get(names.MOVE, ""))
+        return move.nominated_node if move is not None and is_for(move, pod) else ""
+
     def take_back(self, uid: str) -> None:
         """It was not placed after all."""
         move = self._lifted.pop(uid, None)

@@ -33,6 +33,7 @@ NODE = msgspec.json.Decoder(NodeWire)
 NAMESPACE = msgspec.json.Decoder(NamespaceWire)
 
 _ANNOTATION_PATH = "metadata.annotations['"
+_KEPT = (names.MAP, names.FALLBACK, names.ORIGINAL, names.DEFAULT_CONTAINER)
 
 
 def to_pod(wire: PodWire, namespace: str = "") -> Pod:
@@ -119,7 +120,7 @@ def _kept(annotations: dict[str, str] | None) -> dict[str, str]:
     return {
         key: value
         for key, value in annotations.items()
-        if key.startswith(names.PREFIX) or key in (names.MAP, names.FALLBACK, names.ORIGINAL)
+        if key.startswith(names.PREFIX) or key in _KEPT
     }
 
 

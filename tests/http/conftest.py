@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from scheduler.watch.client import Client
 from tests.http.election import Leases
 from tests.http.fakeapi import FakeApi
 from tests.http.madeupkubelet import MadeUpKubelet
+from tests.http.recording import Recording
 
 
 class Token:
@@ -52,3 +54,13 @@ async def kubelet() -> AsyncIterator[MadeUpKubelet]:
         await running.start()
         yield running
         await running.stop()
+
+
+@pytest.fixture
+async def recording(api: FakeApi, client: Client) -> AsyncIterator[Recording]:
+    made = Recording(api, client)
+    task = asyncio.create_task(made.recorder.run())
+    yield made
+    assert not task.done()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

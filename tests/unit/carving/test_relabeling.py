@@ -194,3 +194,61 @@ def test_one_node_at_a_time_and_none_again_for_ten_minutes() -> None:
     stage.tick(COOLDOWN_S)
 
     assert len(stage.sent) == 3
+
+
+def test_its_pods_wait_for_the_node_that_is_being_cut_and_others_do_not() -> None:
+    """As many as it will have room for: the rest do need another node."""
+    stage = Stage(managed())
+    for number in range(7):
+        stage.park(pod(f"b{number}", mig={"2g.20gb": 1}))
+    stage.tick(40)
+    pods = [entry.pod for entry in stage.queue.entries()]
+
+    assert [stage.relabeling.awaited(one) for one in pods] == ["n1"] * 6 + ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("state", "mig", "node_name"),
+    [
+        pytest.param("pending", {}, "n1", id="it-works"),
+        pytest.param("success", {}, "n1", id="no-instance-is-advertised-yet"),
+        pytest.param("success", {"2g.20gb": 6}, "", id="done"),
+        pytest.param("failed", {}, "", id="failed"),
+    ],
+)
+def test_they_wait_for_it_until_it_is_cut_or_failed(
+    state: str, mig: dict[str, int], node_name: str
+) -> None:
+    stage = Stage(managed())
+    stage.tick(40)
+    labels = {names.MIG_WANTED: "all-2g.20gb", names.MIG_STATE: state}
+    stage.cluster.see_node(managed(labels=labels, mig=mig))
+    stage.tick(1)
+    [entry] = stage.queue.entries()
+
+    assert stage.relabeling.awaited(entry.pod) == node_name
+
+
+def test_they_wait_no_more_for_a_label_that_never_appears() -> None:
+    stage = Stage(managed())
+    stage.tick(40)
+    stage.tick(SEEN_WITHIN_S)
+    [entry] = stage.queue.entries()
+
+    assert stage.relabeling.awaited(entry.pod) == ""
+
+
+def test_they_wait_no_longer_than_the_node_is_left_alone() -> None:
+    """A mig-manager that is not there leaves the state at pending for ever."""
+    stage = Stage(managed())
+    stage.tick(40)
+    stage.cluster.see_node(
+        managed(labels={names.MIG_WANTED: "all-2g.20gb", names.MIG_STATE: "pending"})
+    )
+    stage.tick(COOLDOWN_S - 1)
+    [entry] = stage.queue.entries()
+    assert stage.relabeling.awaited(entry.pod) == "n1"
+
+    stage.tick(1)
+
+    assert stage.relabeling.awaited(entry.pod) == ""

@@ -228,3 +228,54 @@ def test_a_floor_counts_for_the_wish_as_well() -> None:
 
     assert given(World(EVERYTHING).ask(low)) == ["1g.20gb"]
     assert MIG_1G in EVERYTHING.allocatable
+
+
+SIDECAR = container("gke-gcsfuse-sidecar", requests={"cpu": "250m"})
+
+
+@pytest.mark.parametrize(
+    ("containers", "annotations", "amount", "taker", "is_warned"),
+    [
+        pytest.param(
+            [container("x"), container("train")],
+            {names.DEFAULT_CONTAINER: "train"},
+            "16Gi",
+            "train",
+            False,
+            id="default-container",
+        ),
+        pytest.param(
+            [SIDECAR, container("train")], {}, "16Gi", "train", False, id="a-known-injector"
+        ),
+        pytest.param(
+            [container("x"), container("train")], {}, "16Gi", "x", True, id="an-unknown-one"
+        ),
+        pytest.param(
+            [container("x"), container("train")], {}, "train=16Gi", "train", False, id="by-name"
+        ),
+        pytest.param(
+            [SIDECAR, container("train")],
+            {},
+            "gke-gcsfuse-sidecar=16Gi",
+            "gke-gcsfuse-sidecar",
+            False,
+            id="the-author-says-so",
+        ),
+    ],
+)
+def test_the_container_that_its_author_meant_gets_the_device(
+    containers: list[Any], annotations: dict[str, str], amount: str, taker: str, is_warned: bool
+) -> None:
+    admission = World(EVERYTHING).ask(wants(amount, containers=containers, annotations=annotations))
+
+    assert [one.container for one in admission.answer.rewrites] == [taker]
+    assert bool(admission.answer.warnings) is is_warned
+
+
+def test_a_guess_says_what_it_was_and_how_to_do_without() -> None:
+    several = [container(name) for name in ("a", "b", "c", "d", "e")]
+
+    assert World(EVERYTHING).ask(wants("16Gi", containers=several)).answer.warnings == (
+        "gpu-scheduler.io/gpu-memory: no container is named, so a gets the GPU as the first of"
+        " a, b, c, d, 1 more; write a=16Gi, or set kubectl.kubernetes.io/default-container",
+    )

@@ -111,7 +111,8 @@ def test_each_node_says_no_with_its_own_numbers() -> None:
 
     assert said.message == (
         "0/3 nodes are available: 1 node(s) had untolerated taint {x: y}, 2 Insufficient"
-        " nvidia.com/gpu (need 8; best node has 4 free)."
+        " nvidia.com/gpu (need 8; best node has 4 free). can never be placed here: asks for 8"
+        " nvidia.com/gpu and the largest node here has 4."
     )
     assert said.total == 3
     assert said.refusals == (lacks("a", 4), tainted("b"), lacks("c", 0))

@@ -14,7 +14,10 @@ from scheduler.model.device import Devices
 from scheduler.model.ladder import parse_ladder
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
+from scheduler.model.ticket import holder
 from scheduler.state.cluster import Assumption, Cluster
+from tests.builders import pod as built
+from tests.builders import restoring
 
 GPU = "nvidia.com/gpu"
 BIG, SMALL = "nvidia.com/mig-2g.20gb", "nvidia.com/mig-1g.10gb"
@@ -106,3 +109,22 @@ def test_a_preemptor_whose_binding_failed_waits_for_its_room_as_before() -> None
     cluster.forget("p")
 
     assert not isinstance(decide(cluster, pod("new"), Profile()), Placement)
+
+
+def test_room_that_a_move_holds_counts_once_beside_the_pod_that_it_is_held_for() -> None:
+    cluster = world(**{GPU: 2})
+    ticket = restoring("restore-1-aa", node_name="n1", requests={GPU: 1})
+    cluster.nominations.hold(holder(ticket))
+    moved = built(
+        "web-1",
+        owner="Deployment/web@r1",
+        gpus=1,
+        nominated="n1",
+        annotations={"gpu-scheduler.io/move": ticket.id},
+    )
+    cluster.see_pod(moved)
+
+    assert set(cluster.nominated) == {ticket.id, moved.uid}
+    assert isinstance(decide(cluster, pod("ours"), Profile()), Placement)
+    assert cluster.nominations.awaited(moved) == "n1"
+    assert cluster.nominations.awaited(pod("ours")) == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -125,3 +126,24 @@ def test_a_quota_that_cannot_be_read_is_one_line() -> None:
     assert said.status != 0
     assert "stdin:document 1 (ResourceQuota q): spec.hard[" in said.err
     assert "is not a quantity" in said.err
+
+
+CASES = Path(__file__).parents[2] / "cases"
+
+
+def test_the_simulator_gives_the_slice_to_the_container_that_its_author_meant() -> None:
+    text = (CASES / "08-gpu-memory-goes-to-injected-sidecar.yaml").read_text(encoding="utf-8")
+
+    [row] = rows(text)
+
+    assert row["granted"] == {MIG_2G: 1}
+    assert row["reason"] == "for its GPU memory: train=2g.20gb"
+
+
+def test_the_simulator_says_where_it_had_to_guess() -> None:
+    given = {"gpu-scheduler.io/gpu-memory": "16Gi"}
+    two = {**spec(MIG_2G, 0), "containers": [{"name": one, "image": "i"} for one in ("a", "b")]}
+
+    [row] = rows(node("n", mig_2g=1), pod("p", two, annotations=given))
+
+    assert "no container is named, so a gets the GPU as the first of a, b" in row["reason"]

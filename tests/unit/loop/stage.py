@@ -97,6 +97,8 @@ class Listener(Recorder):
         self.said: list[tuple[str, str, str]] = []
         self.ids: list[str] = []
         self.forgotten: list[str] = []
+        #: By pod: the node that stands on it as nominated.
+        self.nominated: dict[str, str] = {}
         self._heard: asyncio.Queue[tuple[str, str, str]] = asyncio.Queue()
 
     def _say(self, pod: Pod, what: str, text: str) -> None:
@@ -108,10 +110,19 @@ class Listener(Recorder):
         self._say(pod, "Scheduled", node_name)
 
     def failed(
-        self, pod: Pod, message: str, reason: str = "Unschedulable", decision_id: str = ""
+        self,
+        pod: Pod,
+        message: str,
+        reason: str = "Unschedulable",
+        decision_id: str = "",
+        waits_for: str = "",
     ) -> None:
         self.ids.append(decision_id)
+        self.nominated[pod.name] = waits_for
         self._say(pod, reason, message)
+
+    def waits(self, pod: Pod, message: str, node_name: str) -> None:
+        self.nominated[pod.name] = node_name
 
     def note(
         self, pod: Pod, reason: str, text: str, kind: str = "Warning", decision_id: str = ""

@@ -40,6 +40,8 @@ async def test_it_is_bound_once_the_instance_is_ready_and_advertised() -> None:
 
         assert isinstance(placement, Carve)
         assert placement.devices.spots == (TWO,)
+        # What was said of the wait is not sent any more: it would come after the Binding.
+        assert stage.recorder.forgotten == ["team-a"] * 2
         stage.confirm(placement)
         assert (await stage.recorder.next())[1] == "Scheduled"
 

@@ -240,7 +240,7 @@ async def test_an_unreadable_pod_waits_with_the_sentence() -> None:
         stage.see(TWO_GPUS, ev.PodSeen(unreadable("odd")))
 
         name, reason, text = await stage.recorder.next()
-        assert (name, reason) == ("odd", "Unschedulable")
+        assert (name, reason) == ("odd", "UnreadablePod")
         assert "unreadable: 'many' is not a quantity" in text
 
 

@@ -282,7 +282,7 @@ async def test_a_map_follows_an_alias_that_goes_to_another_node(stage: Stage) ->
     alias = {"gpu-node-name": "alias"}
     stage.see(ev.NodeSeen(node("n1", gpus=0, labels=alias)))
     stage.see(ev.PodSeen(pod("w-0", gpus=1, map="0=alias:0")))
-    assert (await stage.recorder.next())[1] == "Unschedulable"
+    assert (await stage.recorder.next())[1] == "WaitingForMappedNode"
     stage.pass_time(10)
 
     stage.see(ev.NodeSeen(node("n1", gpus=0)), ev.NodeSeen(node("n2", gpus=1, labels=alias)))

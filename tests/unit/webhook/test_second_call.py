@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scheduler.model import names
-from scheduler.model.admission import Answer
+from scheduler.model.admission import NOTHING, Answer
 from tests.unit.webhook.pods import (
     MIG_1G,
     MIG_2G,
@@ -133,3 +133,16 @@ def test_a_second_call_leaves_a_pod_that_lost_its_target() -> None:
         resources(once)[side] = dict(ONE)
 
     assert run(once, second_call()).patch == ()
+
+
+def test_a_sidecar_that_is_put_first_between_the_calls_gets_nothing() -> None:
+    """The first call gave the only container its device; the second one changes nothing."""
+    first = [rewrite(source=NOTHING, target=MIG_2G, container="train")]
+    body = pod(container("train"), annotations={names.WANTED_MEMORY: "16Gi"})
+    once = patched(body, answer(rewrites=first, reservation="r-1"))
+    spec = {**once["spec"], "containers": [container("sidecar"), *once["spec"]["containers"]]}
+    between = {**once, "spec": spec}
+
+    assert patched(between, second_call(first)) == between
+    assert patched(between, second_call()) == between
+    assert resources(between, 1)["limits"] == {MIG_2G: "1"}

@@ -1,0 +1,122 @@
+"""What autoscalers read on the pods that wait, on the real API server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gpuctl.product import Product
+from tests.autoscalers import wants_a_node
+from tests.controlplane.conftest import MakeNode
+from tests.controlplane.cutoperator import CUTS, CutOperator
+from tests.controlplane.workloads import Json, Watcher, node_of, pod
+from tools.controlplane import ControlPlane
+
+CASES = Path(__file__).parents[1] / "cases"
+DYNAMIC = {
+    "gpu-scheduler.io/mig-dynamic": "true",
+    "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
+    "nvidia.com/gpu.count": "1",
+}
+TWO = "nvidia.com/mig-2g.20gb"
+
+
+@pytest.fixture(scope="module")
+def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """A scheduler that waits three seconds for an instance, maps allowed everywhere."""
+    config = {"mig": {"cutTimeoutS": 3}}
+    with Product(cp, tmp_path_factory.mktemp("product"), config=config) as running:
+        yield running
+
+
+@pytest.fixture
+def here(cp: ControlPlane, product: Product, namespace: str) -> Watcher:
+    """A fresh namespace beside the running product."""
+    assert product.is_running("scheduler")
+    return Watcher(cp, namespace)
+
+
+def reason(item: Json) -> str:
+    """The reason of the PodScheduled condition while it is False."""
+    conditions = item.get("status", {}).get("conditions", ())
+    found = [
+        one for one in conditions if one["type"] == "PodScheduled" and one["status"] == "False"
+    ]
+    return str(found[0]["reason"]) if found else ""
+
+
+def told(here: Watcher, name: str, *reasons: str) -> Json:
+    """The pod once its condition has one of these reasons."""
+    found: Json = here.client.wait_for(
+        f"{here.pods_path}/{name}",
+        lambda seen: seen is not None and reason(seen) in reasons,
+        what=f"{name} to wait for {' or '.join(reasons)}",
+    )
+    return found
+
+
+def test_no_node_is_bought_for_what_only_a_changed_pod_can_lift(
+    here: Watcher, kwok_node: MakeNode
+) -> None:
+    kwok_node("node1", gpus=4)
+    text = (CASES / "14-unschedulable-for-ever.yaml").read_text(encoding="utf-8")
+    pods = [one for one in yaml.safe_load_all(text) if one]
+    for one in pods:
+        here.create(one)
+
+    waiting = [
+        told(here, "jupyter-home", "UnsupportedField"),
+        told(here, "devpod", "UnsupportedField"),
+        told(here, "badmap-7", "IndexNotInMap"),
+    ]
+
+    assert len(pods) == len(waiting)
+    assert not any(map(wants_a_node, waiting))
+    for one in waiting:
+        here.wait_told(one["metadata"]["name"], "FailedScheduling")
+
+
+def test_a_node_is_bought_for_a_pod_that_one_would_help(here: Watcher, kwok_node: MakeNode) -> None:
+    kwok_node("node1", gpus=2)
+    here.create(pod("larger", limits={"nvidia.com/gpu": "3"}))
+
+    waiting = told(here, "larger", "Unschedulable")
+
+    assert wants_a_node(waiting)
+    here.wait_explained(
+        "larger",
+        "can never be placed here: asks for 3 nvidia.com/gpu and the largest node here has 2.",
+    )
+
+
+def test_a_node_is_nominated_while_it_is_cut_and_no_longer(
+    cp: ControlPlane, here: Watcher, kwok_node: MakeNode
+) -> None:
+    """Without an answer the wait ends with an error of ours; with one the pod is bound."""
+    try:
+        with CutOperator(cp.client) as operator:
+            operator.is_mute = True
+            kwok_node("cut-to-order", labels=DYNAMIC)
+            here.create(pod("a", limits={TWO: "1"}))
+            waiting = told(here, "a", "WaitingForCapacity")
+            assert waiting["status"]["nominatedNodeName"] == "cut-to-order"
+            assert not wants_a_node(waiting)
+
+            failed = told(here, "a", "SchedulerError", "Unschedulable")
+            assert "nominatedNodeName" not in failed["status"]
+
+            operator.is_mute = False
+            kwok_node("another", labels=DYNAMIC)
+            [bound] = here.wait_bound(1)
+    finally:
+        cp.client.delete(CUTS)
+
+    assert node_of(bound) == "another"
+    assert "nominatedNodeName" not in bound["status"]
+    here.wait("the pod to run", lambda items: [i["status"]["phase"] for i in items] == ["Running"])
+    [running] = here.pods()
+    conditions = {one["type"]: one["status"] for one in running["status"]["conditions"]}
+    assert conditions["PodScheduled"] == "True"

@@ -1,0 +1,63 @@
+"""A running recorder before a server that a test plays."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from scheduler.report.recorder import Recorder
+from scheduler.watch.client import Client
+from tests.builders import pod
+from tests.http.fakeapi import FakeApi, reply
+
+EVENT = "POST /apis/events.k8s.io/v1/namespaces/team/events"
+PATCH = "PATCH /api/v1/namespaces/team/pods/a/status"
+SENTENCE = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu."
+A = pod("a", gpus=1)
+
+
+def condition(message: str, since: str = "2026-11-27T09:00:00Z") -> dict[str, Any]:
+    return {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": message,
+        "lastTransitionTime": since,
+    }
+
+
+class Recording:
+    """A running recorder with a clock that a test moves."""
+
+    def __init__(self, api: FakeApi, client: Client) -> None:
+        api.script(EVENT, reply({}, 201))
+        api.script(PATCH, reply({}))
+        self.api = api
+        self.now = 0.0
+        self.counts: list[tuple[str, str]] = []
+        self.calm = asyncio.Event()
+        self.calm.set()
+        start = datetime(2026, 11, 27, 10, tzinfo=UTC)
+        self.recorder = Recorder(
+            client,
+            "gpu-scheduler",
+            "gpu-scheduler-" + "h" * 200,
+            lambda: self.now,
+            lambda: start + timedelta(seconds=self.now),
+            lambda what, result: self.counts.append((what, result)),
+            self.calm,
+            retry_first_s=0.001,
+        )
+
+    async def sent(self) -> None:
+        """Everything recorded so far was dealt with."""
+        await self.recorder.drain(10)
+        await asyncio.sleep(0)
+
+    def bodies(self, call: str) -> list[dict[str, Any]]:
+        method, _, path = call.partition(" ")
+        return [s.json for s in self.api.seen if (s.method, s.path) == (method, path)]
+
+    def conditions(self) -> list[dict[str, Any]]:
+        return [body["status"]["conditions"][0] for body in self.bodies(PATCH)]
