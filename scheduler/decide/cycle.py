@@ -6,14 +6,11 @@ and the benchmarks.
 
 from __future__ import annotations
 
-from scheduler.decide import cutting, mapped, packed, repair
+from scheduler.decide import cutting, mapchoice, mapped, packed, repair
 from scheduler.decide.decision import Decision, Placement, Rejection
-from scheduler.decide.filters import first_rejection
-from scheduler.decide.filters.devices import NOTHING_TO_READ
 from scheduler.decide.view import Profile, View, beside_nominated
 from scheduler.decide.work import Work
 from scheduler.model import names
-from scheduler.model.device import Devices
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Code, Diagnosis, Reason
 from scheduler.state.ledger import NodeBooks
@@ -73,56 +70,29 @@ def _general_problem(pod: Pod) -> Reason | None:
     return None
 
 
-def _rejected_everywhere(view: View, pod: Pod, reason: Reason) -> Rejection:
-    return Rejection(pod=pod, diagnosis=Diagnosis(total=len(view.nodes), general=reason))
+def _rejected_everywhere(
+    view: View, pod: Pod, reason: Reason, behind: tuple[Reason, ...] = ()
+) -> Rejection:
+    diagnosis = Diagnosis(total=len(view.nodes), general=reason, behind=behind)
+    return Rejection(pod=pod, diagnosis=diagnosis)
 
 
 def _decide_mapped(view: View, pod: Pod, profile: Profile, work: Work) -> Decision:
-    if not work.spend(steps := pod.label_steps + pod.node_steps):
-        return _too_complex(view, pod, work, steps)
-    found = mapped.target(pod, view, profile)
-    if isinstance(found, Reason):
-        return _rejected_everywhere(view, pod, found)
-    place = view.at(found.node_name)
-    assert place is not None, f"{found.node_name} was resolved and does not exist"
-    changed = mapped.literal_problem(pod, found.entry, place)
-    if changed is not None:
-        return _rejected_everywhere(view, pod, changed)
-    reasons = first_rejection(pod, place)
-    if not reasons:
-        problem = mapped.device_problem(pod, found.entry, place)
-        reasons = () if problem is None else (problem,)
-    if not reasons:
-        placement = _mapped_placement(pod, found, place)
-        if isinstance(placement, Placement):
-            if repair.is_unmutated(pod, placement.cuda_visible_devices, profile, view):
-                return _rejected_everywhere(view, pod, repair.reason(pod))
-            return placement
-        reasons = (placement,)
-    elsewhere = view.verdicts.of(mapped.NOT_NAMED, lambda _: (mapped.NOT_NAMED,))
-    return _rejected(pod, elsewhere.diagnosis({found.node_name: reasons}), found.node_name)
+    found = mapchoice.choose(view, pod, profile, work)
+    match found:
+        case mapchoice.Refused(general=Reason() as reason, behind=behind):
+            return _rejected_everywhere(view, pod, reason, behind)
+        case mapchoice.Refused(node_name=node_name, reasons=reasons):
+            elsewhere = view.verdicts.of(mapped.NOT_NAMED, lambda _: (mapped.NOT_NAMED,))
+            return _rejected(pod, elsewhere.diagnosis({node_name: reasons}), node_name)
+        case Placement():
+            return found
+    return _too_complex(view, pod, work, pod.label_steps + pod.node_steps)
 
 
 def _rejected(pod: Pod, diagnosis: Diagnosis | None, node_name: str = "") -> Rejection:
     assert diagnosis is not None, f"the index missed a node for {pod.key}"
     return Rejection(pod=pod, diagnosis=diagnosis, node_name=node_name)
-
-
-def _mapped_placement(pod: Pod, found: mapped.Target, books: NodeBooks) -> Placement | Reason:
-    devices = cutting.positioned(pod, books, mapped.assignment(pod, found.entry, books))
-    value, shares = mapped.environment(pod, devices, found.entry)
-    if pod.reads_devices and value is None:
-        return NOTHING_TO_READ
-    placement = Placement(
-        pod=pod,
-        node_name=found.node_name,
-        devices=devices,
-        index=found.entry.index,
-        cuda_visible_devices=value,
-        shares=shares,
-        notes=_map_notes(pod, devices, value) + _soft_notes(pod),
-    )
-    return cutting.carved(placement, books)
 
 
 def _decide_packed(view: View, pod: Pod, profile: Profile, work: Work) -> Decision:
@@ -181,30 +151,6 @@ def _packed_placement(pod: Pod, books: NodeBooks) -> Placement:
         devices=devices,
         cuda_visible_devices=value,
         shares=shares,
-        notes=_soft_notes(pod),
+        notes=mapchoice.soft_notes(pod),
     )
     return cutting.carved(placement, books)
-
-
-def _map_notes(pod: Pod, devices: Devices, value: str | None) -> tuple[tuple[str, str], ...]:
-    if not devices.numbers:
-        return (
-            (
-                "MapHonouredNodeOnly",
-                "gpu-scheduling-map chose the node; which GPU is the kubelet's choice there",
-            ),
-        )
-    if repair.is_untold(pod, value):
-        return (
-            (
-                "EnvironmentNotSet",
-                f"CUDA_VISIBLE_DEVICES={value} was not set: the pod did not pass the webhook",
-            ),
-        )
-    return ()
-
-
-def _soft_notes(pod: Pod) -> tuple[tuple[str, str], ...]:
-    if not pod.soft:
-        return ()
-    return (("PreferenceIgnored", f"not considered: {' and '.join(pod.soft)}"),)

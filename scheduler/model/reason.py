@@ -50,12 +50,14 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Why no node was good enough.
 
     ``nodes`` maps a node name to its reasons. ``general`` is set instead where the pod
-    failed before any node was looked at (kube-scheduler's PreFilter).
+    failed before any node was looked at (kube-scheduler's PreFilter). ``behind`` are reasons
+    that ``general`` sums up: what lifts one of them lifts the whole.
     """
 
     total: int
     nodes: Mapping[str, tuple[Reason, ...]] = {}
     general: Reason | None = None
+    behind: tuple[Reason, ...] = ()
 
     @cached_property
     def summary(self) -> Summary:
@@ -63,7 +65,12 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         digest = Digest()
         for reasons in self.nodes.values():
             digest.add(reasons)
-        return digest.summary(self.total, self.general)
+        found = digest.summary(self.total, self.general)
+        if not self.behind:
+            return found
+        codes = found.codes.union(one.code for one in self.behind)
+        short = {one.resource for one in self.behind if one.code is Code.INSUFFICIENT}
+        return Summary(found.message, codes, found.lacking | short)
 
     def codes(self) -> frozenset[Code]:
         """All codes that took part in the "no"."""
@@ -171,3 +178,11 @@ def _with_numbers(line: _Line) -> str:
     need = format_value(reason.resource, reason.need)
     have = format_value(reason.resource, max(line.best, 0))
     return f"{reason.text} (need {need}; best node has {have} free)"
+
+
+def with_numbers(reason: Reason) -> str:
+    """One node's reason for people, with its numbers."""
+    if not reason.resource or reason.need == 0:
+        return reason.text
+    need = format_value(reason.resource, reason.need)
+    return f"{reason.text} (need {need}; {format_value(reason.resource, max(reason.have, 0))} free)"

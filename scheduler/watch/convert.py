@@ -12,6 +12,7 @@ from scheduler.model import failed, miglayout, names, pluginresources, podfields
 from scheduler.model.group import group_of
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Condition, Container, HostPort, Owner, Pod, Role
+from scheduler.model.podparts import owner_of
 from scheduler.watch.requests import is_sidecar, requested, requests
 from scheduler.watch.wire import (
     ConditionWire,
@@ -104,7 +105,7 @@ def _kept(annotations: dict[str, str] | None) -> dict[str, str]:
     return {
         key: value
         for key, value in annotations.items()
-        if key.startswith(names.PREFIX) or key in (names.MAP, names.FALLBACK, names.ORIGINAL)
+        if key.startswith(names.PREFIX) or key in names.POD_ANNOTATIONS
     }
 
 
@@ -118,7 +119,8 @@ def _named_group(spec: PodSpec) -> str | None:
 def _controller(references: tuple[OwnerReference, ...]) -> Owner | None:
     for reference in references:
         if reference.controller:
-            return Owner(reference.kind, reference.name, reference.uid)
+            one = reference
+            return owner_of(one.api_version, one.kind, one.name, one.uid)
     return None
 
 

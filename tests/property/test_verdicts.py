@@ -49,7 +49,10 @@ def ask_twice(view: View, pod: Pod) -> None:
         return
     for diagnosis in (first.diagnosis, second.diagnosis):
         again = Diagnosis(
-            total=diagnosis.total, nodes=dict(diagnosis.nodes), general=diagnosis.general
+            total=diagnosis.total,
+            nodes=dict(diagnosis.nodes),
+            general=diagnosis.general,
+            behind=diagnosis.behind,
         )
         assert diagnosis.summary == again.summary
     if pod.map_text is None and first.diagnosis.general is None:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from scheduler.model import names
-from scheduler.model.gpumap import (
-    IndexRule,
-    index_of,
-)
 from scheduler.model.limits import MAP_INDEX_MAX
+from scheduler.model.podindex import IndexRule, index_of
+from scheduler.model.podparts import Owner
 
 JOB = {names.JOB_INDEX: "2"}
 SET_LABEL = {names.STATEFULSET_INDEX: "4"}
@@ -58,4 +56,6 @@ def test_where_the_index_comes_from(
     kind: str | None, name: str, labels: dict[str, str], index: int | IndexRule
 ) -> None:
     """The controller's label first, then a canonical name suffix, else the scheduler assigns."""
-    assert index_of(name=name, controller_kind=kind, labels=labels) == index
+    owner = None if kind is None else Owner(kind, "x", "u")
+
+    assert index_of(name=name, owner=owner, labels=labels, annotations={}) == index
