@@ -151,11 +151,16 @@ def _of_job_set(marks: Marks) -> Index | None:
     within = canonical_number(labels.get(names.JOB_INDEX, "0"))
     if within is None:
         return IndexRule.UNKNOWN
-    for key, count_key in _JOBS:
-        job = canonical_number(labels.get(key, ""))
-        jobs = canonical_number(labels.get(count_key, ""))
-        if job is not None and jobs and marks.lines and marks.lines % jobs == 0:
-            return _in_share(job, within, marks, marks.lines // jobs)
+    counted = [
+        (job, jobs)
+        for key, count_key in _JOBS
+        if (job := canonical_number(labels.get(key, ""))) is not None
+        and (jobs := canonical_number(labels.get(count_key, "")))
+    ]
+    if counted and marks.lines:
+        # The replicated job's own count before that of the set; with lines to spare, its own.
+        even = next((one for one in counted if marks.lines % one[1] == 0), counted[0])
+        return _in_share(even[0], within, marks, max(1, marks.lines // even[1]))
     job = canonical_number(labels.get(names.JOBSET_GLOBAL_JOB, labels.get(names.JOBSET_JOB, "")))
     if job is None:
         return IndexRule.UNKNOWN

@@ -234,6 +234,7 @@ UNUSABLE: list[Any] = [
 ]
 
 
+@pytest.mark.contract("S2-B9")
 @pytest.mark.parametrize(("there", "told"), UNUSABLE)
 def test_a_line_that_cannot_be_had_blocks_no_interchangeable_pod(
     there: list[Any], told: str
