@@ -71,9 +71,13 @@ def _lowest(attempt: _Attempt, lines: mapped.Lines, work: Work) -> Tried:
         if tried is None:
             return crowded or Refused(general=_too_many(lines, work))
         if isinstance(tried, Placement):
-            if not attempt.is_crowded(tried, entry):
+            sibling, still = attempt.crowding(tried, entry)
+            if sibling is None:
                 return tried
-            crowded = crowded or tried
+            if still is not None:
+                refusals.append((entry, still))
+            else:
+                crowded = crowded or tried
         elif tried.is_the_pods:
             return tried
         else:
@@ -121,10 +125,15 @@ class _Attempt:
             return Refused(general=repair.reason(pod), is_the_pods=True)
         return placement
 
-    def is_crowded(self, placement: Placement, entry: MapEntry) -> bool:
-        """Whether a sibling with another map holds a device of the line."""
+    def crowding(self, placement: Placement, entry: MapEntry) -> tuple[Pod | None, Refused | None]:
+        """A sibling with another map that holds a device of the line; a no while it ends."""
         books = self._view.at(placement.node_name)
-        return books is not None and mapped.is_crowded(self._pod, entry, books)
+        assert books is not None, f"{placement.node_name} was chosen and does not exist"
+        sibling = mapped.crowding(self._pod, entry, books)
+        if sibling is None or not sibling.is_deleting:
+            return sibling, None
+        reasons = (mapped.leaving(sibling, entry, books),)
+        return sibling, Refused(node_name=placement.node_name, reasons=reasons)
 
     def _rejection(self, node_name: str, place: NodeBooks) -> tuple[Reason, ...] | None:
         if node_name not in self._asked:

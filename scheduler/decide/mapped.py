@@ -256,18 +256,31 @@ def _held(pod: Pod, entry: MapEntry, books: NodeBooks) -> Reason | None:
     return None
 
 
-def is_crowded(pod: Pod, entry: MapEntry, books: NodeBooks) -> bool:
-    """Whether a sibling with another map, as during a rollout, holds one of the line's devices.
+def crowding(pod: Pod, entry: MapEntry, books: NodeBooks) -> Pod | None:
+    """A sibling with another map, as during a rollout, that holds one of the line's devices.
 
-    Siblings may share a device, but a line whose devices no such sibling holds is better.
+    Siblings may share a device, but a line whose devices no such sibling holds is better. One that
+    is being deleted is named before others: its device is free soon.
     """
     holders = books.tally.holders
     if not any(number in holders for number in entry.devices):
-        return False
+        return None
     wanted = frozenset(entry.devices)
-    return any(
-        other.map_text != pod.map_text and not wanted.isdisjoint(holding.numbers)
+    found = [
+        other
         for other, holding in books.pods.values()
+        if other.map_text != pod.map_text and not wanted.isdisjoint(holding.numbers)
+    ]
+    return min(found, key=lambda other: (not other.is_deleting, other.name), default=None)
+
+
+def leaving(sibling: Pod, entry: MapEntry, books: NodeBooks) -> Reason:
+    """Why a line is not taken from a sibling that is about to be gone."""
+    _, holding = books.pods[sibling.uid]
+    number = next(number for number in entry.devices if number in holding.numbers)
+    return Reason(
+        code=Code.DEVICE_HELD,
+        text=f"node(s) where GPU {number} is held by pod {sibling.name} until it is gone",
     )
 
 

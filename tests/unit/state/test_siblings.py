@@ -49,7 +49,7 @@ def test_indexes_are_held_by_placed_and_assumed_pods_of_the_workload() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "\u0663", "12345678901", "1.0"])
-def test_an_unreadable_index_is_held_by_nobody(text: str) -> None:
+def test_an_unreadable_index_is_held_by_no_pod(text: str) -> None:
     said = {"gpu-scheduler.io/pod-index": text}
     odd = pod("a", owner="Job/j", node="n1", map=MAP, annotations=said)
 

@@ -54,7 +54,7 @@ def pod(
     if owner:
         metadata["ownerReferences"] = [
             {
-                "apiVersion": f"{API_GROUPS[owner]}/v1",
+                "apiVersion": f"{API_GROUPS.get(owner, '')}/v1".removeprefix("/"),
                 "kind": owner,
                 "name": "w",
                 "uid": "u",
