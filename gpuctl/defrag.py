@@ -118,7 +118,7 @@ def planned(snapshot: Snapshot, key: str, moves: int, now: float) -> Plan:
 
 def _may_move(scheduler_name: str) -> Callable[[Pod], bool]:
     return lambda pod: (
-        pod.scheduler_name == scheduler_name and pod.owner is not None and pod.owner.kind in MOVABLE
+        pod.scheduler_name == scheduler_name and pod.owner is not None and pod.owner.word in MOVABLE
     )
 
 

@@ -33,6 +33,12 @@ MIG_1G = "nvidia.com/mig-1g.10gb"
 MIG_2G = "nvidia.com/mig-2g.20gb"
 MIG_3G = "nvidia.com/mig-3g.40gb"
 
+#: Where Kubernetes has the controllers that tests name without an API group.
+API_GROUPS = {
+    **dict.fromkeys(("ReplicaSet", "StatefulSet", "DaemonSet", "Deployment"), "apps"),
+    **dict.fromkeys(("Job", "CronJob"), "batch"),
+}
+
 #: Maps are allowed in every namespace, as in the demo.
 ANYBODY = Profile(maps_allow="all")
 
@@ -70,6 +76,8 @@ class Wishes(TypedDict, total=False):
 
 def pod(name: str = "p", **wishes: Unpack[Wishes]) -> Pod:
     """A pod as the watch delivers it; ``owner`` is ``Kind/name`` or ``Deployment/name@revision``.
+
+    A kind of another API group is written ``RayCluster.ray.io/name``.
 
     ``mig`` maps a profile to a count, ``devices`` and ``index`` are the Binding's annotations.
     """
@@ -181,7 +189,10 @@ def _owner(text: str) -> tuple[Json | None, dict[str, str]]:
         name, _, revision = name.partition("@")
         revision = revision or "r1"
         kind, name, labels = "ReplicaSet", f"{name}-{revision}", {"pod-template-hash": revision}
-    return {"kind": kind, "name": name, "uid": f"{kind}-{name}", "controller": True}, labels
+    word, (kind, _, group) = kind, kind.partition(".")
+    version = f"{group or API_GROUPS.get(kind, '')}/v1".removeprefix("/")
+    reference = {"apiVersion": version, "kind": kind, "name": name, "uid": f"{word}-{name}"}
+    return {**reference, "controller": True}, labels
 
 
 def _time(second: int) -> str:

@@ -11,8 +11,9 @@ from typing import Final
 import msgspec
 
 from scheduler.model import gpumap, names
-from scheduler.model.gpumap import GpuMap, IndexRule, MapEntry, shown
+from scheduler.model.gpumap import GpuMap, MapEntry, shown
 from scheduler.model.limits import POD_DEVICES_MAX
+from scheduler.model.podindex import IndexRule, index_of
 from scheduler.model.shares import CudaMode, Want, devices_needed
 from webhook import rawpod
 from webhook.outcome import Refused
@@ -55,10 +56,12 @@ def read(pod: RawPod) -> Mapped | None:
         gpu_map = gpumap.parse(map_text)
     except gpumap.MapError as error:
         raise Refused(str(error)) from error
-    index = gpumap.index_of(
+    index = index_of(
         name=rawpod.text(rawpod.metadata(pod).get("name")),
-        controller_kind=rawpod.controller_kind(pod),
+        owner=rawpod.controller(pod),
         labels=rawpod.labels_of(pod),
+        annotations=given,
+        lines=len(gpu_map.indexes),
     )
     requests = [(slot, _gpus(slot)) for slot in rawpod.slots(pod)]
     _check_bound(requests)

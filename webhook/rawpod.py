@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from scheduler.model import names, quantity
+from scheduler.model.podparts import Owner, owner_of
 
 RawPod = dict[str, Any]
 RawContainer = dict[str, Any]
@@ -76,12 +77,14 @@ def _texts(value: object) -> dict[str, str]:
     return {key: item for key, item in mapping(value).items() if isinstance(item, str)}
 
 
-def controller_kind(pod: RawPod) -> str | None:
-    """The kind of the controlling owner; None for a bare pod."""
+def controller(pod: RawPod) -> Owner | None:
+    """The controlling owner; None for a bare pod."""
     owners = metadata(pod).get("ownerReferences")
     for owner in owners if isinstance(owners, list) else []:
         if mapping(owner).get("controller") is True:
-            return text(owner.get("kind"))
+            return owner_of(
+                *(text(owner.get(key)) for key in ("apiVersion", "kind", "name", "uid"))
+            )
     return None
 
 

@@ -140,7 +140,7 @@ class Errands:
         return ev.OwnerTold(ask.pod_uid, ask.ticket_id, found)
 
     async def _controller(self, namespace: str, owner: Owner | None) -> Controller | None:
-        if owner is None or owner.kind not in PATHS:
+        if owner is None or owner.word not in PATHS:
             return None
         path = PATHS[owner.kind].format(namespace, owner.name)
         found: Controller | None = await self._read(path, Controller, None)

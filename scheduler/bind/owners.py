@@ -14,6 +14,7 @@ from scheduler.bind.ownerwire import Budget, Controller, FailurePolicy, PodNow, 
 from scheduler.model.errand import Ask
 from scheduler.model.obstacle import Facts
 from scheduler.model.pod import Owner
+from scheduler.model.podparts import owner_of
 from scheduler.model.selector import matches_labels
 
 PATHS: Final = {
@@ -43,7 +44,7 @@ def facts(
     )
     if owner is None or not _is_there(owner, ask.owner):
         return msgspec.structs.replace(found, is_owner_gone=True)
-    if told is not None and told.kind != "Deployment":
+    if told is not None and told.word != "Deployment":
         return msgspec.structs.replace(found, manager=f"{told.kind} {told.name}")
     if told is not None and (above is None or not _is_there(above, told)):
         return msgspec.structs.replace(found, is_owner_gone=True)
@@ -60,7 +61,7 @@ def above_of(owner: Controller) -> Owner | None:
     """The controller of a controller."""
     for one in owner.metadata.owner_references or ():
         if one.controller:
-            return Owner(one.kind, one.name, one.uid)
+            return owner_of(one.api_version, one.kind, one.name, one.uid)
     return None
 
 

@@ -18,6 +18,7 @@ class Reference(Camel, frozen=True):
     name: str
     uid: str
     controller: bool | None = None
+    api_version: str = ""
 
 
 class Meta(Camel, frozen=True):

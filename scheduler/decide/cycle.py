@@ -6,18 +6,15 @@ and the benchmarks.
 
 from __future__ import annotations
 
-from scheduler.decide import cutting, mapped, packed, repair
+from scheduler.decide import cutting, mapchoice, mapped, packed, repair
 from scheduler.decide.decision import Decision, Placement, Rejection
-from scheduler.decide.filters import first_rejection
-from scheduler.decide.filters.devices import NOTHING_TO_READ
 from scheduler.decide.never import never_here, never_there
+from scheduler.decide.notes import soft_notes
 from scheduler.decide.view import Profile, View, beside_nominated
 from scheduler.decide.work import Work
 from scheduler.model import names
-from scheduler.model.device import Devices, join_numbers
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Code, Diagnosis, Never, Reason
-from scheduler.model.shares import CudaMode
 from scheduler.state.ledger import NodeBooks
 
 NO_NODES = Reason(code=Code.NO_NODES, text="no nodes available to schedule pods", resolvable=False)
@@ -82,37 +79,28 @@ def _general_problem(pod: Pod) -> Reason | None:
     return None
 
 
-def _rejected_everywhere(view: View, pod: Pod, reason: Reason) -> Rejection:
-    return Rejection(pod=pod, diagnosis=Diagnosis(total=len(view.nodes), general=reason))
+def _rejected_everywhere(
+    view: View, pod: Pod, reason: Reason, behind: tuple[Reason, ...] = ()
+) -> Rejection:
+    diagnosis = Diagnosis(total=len(view.nodes), general=reason, behind=behind)
+    return Rejection(pod=pod, diagnosis=diagnosis)
 
 
 def _decide_mapped(view: View, pod: Pod, profile: Profile, work: Work) -> Decision:
-    if not work.spend(steps := pod.label_steps + pod.node_steps):
-        return _too_complex(view, pod, work, steps)
-    found = mapped.target(pod, view, profile)
-    if isinstance(found, Reason):
-        return _rejected_everywhere(view, pod, found)
-    place = view.at(found.node_name)
-    assert place is not None, f"{found.node_name} was resolved and does not exist"
-    changed = mapped.literal_problem(pod, found.entry, place)
-    if changed is not None:
-        return _rejected_everywhere(view, pod, changed)
-    reasons = first_rejection(pod, place)
-    if not reasons:
-        problem = mapped.device_problem(pod, found.entry, place)
-        reasons = () if problem is None else (problem,)
-    if not reasons:
-        placement = _mapped_placement(pod, found, place)
-        if isinstance(placement, Placement):
-            if repair.is_unmutated(pod, placement.cuda_visible_devices, profile, view):
-                return _rejected_everywhere(view, pod, repair.reason(pod))
-            return placement
-        reasons = (placement,)
-    elsewhere = view.verdicts.of(mapped.NOT_NAMED, lambda _: (mapped.NOT_NAMED,))
-    assert place.node is not None
-    never = never_there(pod, place.node)
-    diagnosis = elsewhere.diagnosis({found.node_name: reasons})
-    return _rejected(pod, diagnosis, never, found.node_name)
+    found = mapchoice.choose(view, pod, profile, work)
+    match found:
+        case mapchoice.Refused(general=Reason() as reason, behind=behind):
+            return _rejected_everywhere(view, pod, reason, behind)
+        case mapchoice.Refused(node_name=node_name, reasons=reasons):
+            elsewhere = view.verdicts.of(mapped.NOT_NAMED, lambda _: (mapped.NOT_NAMED,))
+            diagnosis = elsewhere.diagnosis({node_name: reasons})
+            place = view.at(node_name)
+            assert place is not None
+            assert place.node is not None
+            return _rejected(pod, diagnosis, never_there(pod, place.node), node_name)
+        case Placement():
+            return found
+    return _too_complex(view, pod, work, pod.label_steps + pod.node_steps)
 
 
 def _rejected(
@@ -122,23 +110,6 @@ def _rejected(
     if never is not None:
         diagnosis = diagnosis.with_never(never)
     return Rejection(pod=pod, diagnosis=diagnosis, node_name=node_name)
-
-
-def _mapped_placement(pod: Pod, found: mapped.Target, books: NodeBooks) -> Placement | Reason:
-    devices = cutting.positioned(pod, books, mapped.assignment(pod, found.entry, books))
-    value, shares = mapped.environment(pod, devices, found.entry)
-    if pod.reads_devices and value is None:
-        return NOTHING_TO_READ
-    placement = Placement(
-        pod=pod,
-        node_name=found.node_name,
-        devices=devices,
-        index=found.entry.index,
-        cuda_visible_devices=value,
-        shares=shares,
-        notes=_map_notes(pod, devices, value, books) + _soft_notes(pod),
-    )
-    return cutting.carved(placement, books)
 
 
 def _decide_packed(view: View, pod: Pod, profile: Profile, work: Work) -> Decision:
@@ -197,48 +168,6 @@ def _packed_placement(pod: Pod, books: NodeBooks) -> Placement:
         devices=devices,
         cuda_visible_devices=value,
         shares=shares,
-        notes=_soft_notes(pod),
+        notes=soft_notes(pod),
     )
     return cutting.carved(placement, books)
-
-
-def _map_notes(
-    pod: Pod, devices: Devices, value: str | None, books: NodeBooks
-) -> tuple[tuple[str, str], ...]:
-    if not devices.numbers:
-        text = "gpu-scheduling-map chose the node; which GPU is the kubelet's choice there"
-        return (("MapHonouredNodeOnly", text), *_index_notes(pod, value))
-    notes: tuple[tuple[str, str], ...] = ()
-    assert books.node is not None
-    if not pod.gpu_requests and not books.node.is_numbered:
-        text = (
-            f"no container requests a GPU, so {books.node.name} gives the pod none: its containers"
-            f" see GPUs {join_numbers(devices.numbers)} only where the runtime shows all GPUs"
-            " (NVIDIA's runtime is the default and NVIDIA_VISIBLE_DEVICES is set), and no GPU where"
-            " the device plugin uses CDI"
-        )
-        notes = (("MapWithoutRequest", text),)
-    if repair.is_untold(pod, value):
-        text = f"CUDA_VISIBLE_DEVICES={value} was not set: the pod did not pass the webhook"
-        notes += (("EnvironmentNotSet", text),)
-    return notes
-
-
-def _index_notes(pod: Pod, value: str | None) -> tuple[tuple[str, str], ...]:
-    """The map's numbers, told to a container that counts the kubelet's GPUs from 0."""
-    if value is None or mapped.cuda_mode(pod) is not CudaMode.INDEX:
-        return ()
-    return (
-        (
-            "EnvironmentMayHideGpus",
-            f"{names.CUDA_MODE}: index sets CUDA_VISIBLE_DEVICES={value[:80]} although the kubelet"
-            " picks the GPUs here and a container counts its own from 0; write local, or leave the"
-            " annotation out",
-        ),
-    )
-
-
-def _soft_notes(pod: Pod) -> tuple[tuple[str, str], ...]:
-    if not pod.soft:
-        return ()
-    return (("PreferenceIgnored", f"not considered: {' and '.join(pod.soft)}"),)

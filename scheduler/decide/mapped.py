@@ -11,9 +11,10 @@ from scheduler.decide.filters.devices import CLAIMED, absence, broken, cut
 from scheduler.decide.view import Profile, View
 from scheduler.model import names
 from scheduler.model.device import Devices
-from scheduler.model.gpumap import GpuMap, IndexRule, MapEntry, MapError, index_of, parse
+from scheduler.model.gpumap import GpuMap, MapEntry, MapError, parse, shown
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod, Role
+from scheduler.model.podindex import IndexRule
 from scheduler.model.reason import Code, Reason
 from scheduler.model.shares import (
     CudaMode,
@@ -43,8 +44,21 @@ class Target(msgspec.Struct, frozen=True):
     entry: MapEntry
 
 
-def target(pod: Pod, view: View, profile: Profile) -> Target | Reason:
-    """The pod's line of its map, resolved to a node; or why there is none."""
+class Lines(msgspec.Struct, frozen=True):
+    """The lines that a pod may take, by index: its own, or all that no sibling holds.
+
+    ``is_own`` where its number is given. ``held`` counts the lines of interchangeable pods that
+    siblings hold, ``is_older_held`` whether one of those is of an older revision.
+    """
+
+    entries: tuple[MapEntry, ...]
+    is_own: bool
+    held: int = 0
+    is_older_held: bool = False
+
+
+def lines(pod: Pod, view: View, profile: Profile) -> Lines | Reason:
+    """The lines of the pod's map that it may take; or why there are none."""
     assert pod.map_text is not None
     if not view.namespace(pod.namespace).may_map(profile.maps_allow):
         return _refused(
@@ -56,12 +70,12 @@ def target(pod: Pod, view: View, profile: Profile) -> Target | Reason:
         gpu_map = parse(pod.map_text)
     except MapError as error:
         return _refused(Code.MAP_INVALID, str(error))
-    index = _index(pod, gpu_map, view)
-    if isinstance(index, Reason):
-        return index
-    entry = gpu_map.entries[index]
-    problem = _shares_problem(pod, entry)
-    return problem or _resolved(entry, view)
+    return _lines(pod, gpu_map, view)
+
+
+def target(pod: Pod, entry: MapEntry, view: View) -> Target | Reason:
+    """A line, resolved to a node; or why there is no such node, or no such share."""
+    return _shares_problem(pod, entry) or _resolved(entry, view)
 
 
 def wants(pod: Pod) -> tuple[Want, ...]:
@@ -175,39 +189,43 @@ def _is_by_number(pod: Pod, node: Node) -> bool:
     return not pod.gpu_requests or (node.is_numbered and names.GPU in pod.gpu_requests)
 
 
-def _index(pod: Pod, gpu_map: GpuMap, view: View) -> int | Reason:
-    kind = pod.owner.kind if pod.owner else None
-    index = index_of(name=pod.name, controller_kind=kind, labels=pod.labels)
+def _lines(pod: Pod, gpu_map: GpuMap, view: View) -> Lines | Reason:
+    index = pod.index(len(gpu_map.indexes))
     if index is IndexRule.UNKNOWN:
-        return _refused(
-            Code.INDEX_UNKNOWN,
-            "the pod's index for gpu-scheduling-map is unknown (a bare pod's name must end in"
-            " -<number>)",
-        )
-    held = view.indexes_held(pod.workload) if pod.owner else {}
+        return _refused(Code.INDEX_UNKNOWN, _unknown(pod))
+    held = view.indexes_held(pod) if pod.owner else {}
     if index is IndexRule.ASSIGNED:
-        free = next((i for i in gpu_map.indexes if i not in held), None)
-        return _all_held(pod, gpu_map, held) if free is None else free
+        entries = tuple(gpu_map.entries[i] for i in gpu_map.indexes if i not in held)
+        is_older_held = any(other.revision != pod.revision for other in held.values())
+        found = Lines(entries, False, len(gpu_map.indexes) - len(entries), is_older_held)
+        return found if entries else _all_held(found)
     assert isinstance(index, int)
     if index not in gpu_map.entries:
         return _refused(Code.INDEX_NOT_IN_MAP, f"gpu-scheduling-map has no line for index {index}")
     if index in held:
         name = held[index].name
         return _refused(Code.INDEX_HELD, f"index {index} is held by pod {name} until it is gone")
-    return index
+    return Lines((gpu_map.entries[index],), True)
 
 
-def _all_held(pod: Pod, gpu_map: GpuMap, held: dict[int, Pod] | object) -> Reason:
-    assert isinstance(held, dict)
-    count = len(gpu_map.indexes)
-    if any(other.revision != pod.revision for other in held.values()):
+def _unknown(pod: Pod) -> str:
+    if pod.owner is None:
+        hint = "a bare pod's name must end in -<number>"
+    else:
+        hint = f"what numbers the pods of a {shown(pod.owner.word)} is no number on this one"
+    return f"the pod's index for gpu-scheduling-map is unknown ({hint})"
+
+
+def _all_held(lines: Lines) -> Reason:
+    if lines.is_older_held:
         return _refused(
             Code.INDEX_HELD_BY_OLDER_REVISION,
-            f"IndexHeldByOlderRevision: all {count} indexes of gpu-scheduling-map are held and an"
-            " older revision holds some; use maxSurge: 0",
+            f"IndexHeldByOlderRevision: all {lines.held} indexes of gpu-scheduling-map are held and"
+            " an older revision holds some; use maxSurge: 0",
         )
     return _refused(
-        Code.INDEX_HELD, f"all {count} indexes of gpu-scheduling-map are held by its siblings"
+        Code.NO_LINE_LEFT,
+        f"all {lines.held} indexes of gpu-scheduling-map are held by its siblings",
     )
 
 
@@ -248,6 +266,34 @@ def _held(pod: Pod, entry: MapEntry, books: NodeBooks) -> Reason | None:
                     text=f"node(s) where GPU {number} is held by a pod that does not share it",
                 )
     return None
+
+
+def crowding(pod: Pod, entry: MapEntry, books: NodeBooks) -> Pod | None:
+    """A sibling with another map, as during a rollout, that holds one of the line's devices.
+
+    Siblings may share a device, but a line whose devices no such sibling holds is better. One that
+    is being deleted is named before others: its device is free soon.
+    """
+    holders = books.tally.holders
+    if not any(number in holders for number in entry.devices):
+        return None
+    wanted = frozenset(entry.devices)
+    found = [
+        other
+        for other, holding in books.pods.values()
+        if other.map_text != pod.map_text and not wanted.isdisjoint(holding.numbers)
+    ]
+    return min(found, key=lambda other: (not other.is_deleting, other.name), default=None)
+
+
+def leaving(sibling: Pod, entry: MapEntry, books: NodeBooks) -> Reason:
+    """Why a line is not taken from a sibling that is about to be gone."""
+    _, holding = books.pods[sibling.uid]
+    number = next(number for number in entry.devices if number in holding.numbers)
+    return Reason(
+        code=Code.DEVICE_HELD,
+        text=f"node(s) where GPU {number} is held by pod {sibling.name} until it is gone",
+    )
 
 
 def _refused(code: Code, text: str) -> Reason:

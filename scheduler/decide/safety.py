@@ -35,9 +35,9 @@ def _of_owner(pod: Pod) -> Hindrance | None:
         return Hindrance(
             Obstacle.BARE, "the pod has no controller, so nobody would create it again"
         )
-    if pod.owner.kind not in KINDS:
+    if pod.owner.word not in KINDS:
         return Hindrance(
-            Obstacle.CONTROLLER, f"its controller is a {pod.owner.kind}, which is left alone"
+            Obstacle.CONTROLLER, f"its controller is a {pod.owner.word}, which is left alone"
         )
     if pod.owner.kind == "Job" and wish != "auto":
         return Hindrance(

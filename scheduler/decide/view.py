@@ -58,8 +58,8 @@ class View(Protocol):
     def namespace(self, name: str) -> Namespace:
         """A namespace's labels and annotations."""
 
-    def indexes_held(self, workload: str) -> Mapping[int, Pod]:
-        """Index -> live placed pod of a workload."""
+    def indexes_held(self, pod: Pod) -> Mapping[int, Pod]:
+        """Index -> live placed pod of the pod's workload that has the same map text."""
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):

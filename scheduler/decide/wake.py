@@ -11,6 +11,7 @@ from scheduler.decide.filters import first_rejection
 from scheduler.decide.view import Profile, View
 from scheduler.decide.work import is_light
 from scheduler.model.pod import Pod
+from scheduler.model.podindex import IndexRule
 from scheduler.model.reason import Code, Reason
 from scheduler.state.why import Why, why_of
 
@@ -25,8 +26,17 @@ def still_refuses(view: View, profile: Profile, pod: Pod, node_name: str) -> Why
     if not is_light(pod):
         return None
     if pod.map_text is not None:
-        found = mapped.target(pod, view, profile)
-        return why_of((found,)) if isinstance(found, Reason) else None
+        return _still_refuses_line(view, profile, pod)
     books = view.at(node_name)
     reasons = first_rejection(pod, books) if books is not None else GONE
     return why_of(reasons) if reasons else None
+
+
+def _still_refuses_line(view: View, profile: Profile, pod: Pod) -> Why | None:
+    if pod.index() is IndexRule.ASSIGNED:
+        return None  # any line may be the one, and to try them costs no less than a decision
+    found = mapped.lines(pod, view, profile)
+    if isinstance(found, Reason):
+        return why_of((found,))
+    resolved = mapped.target(pod, found.entries[0], view) if found.is_own else None
+    return why_of((resolved,)) if isinstance(resolved, Reason) else None

@@ -124,6 +124,11 @@ ADVICE: Final[dict[Code, Advice]] = {
     Code.INDEX_HELD_BY_OLDER_REVISION: Advice(
         _MAP, "set maxSurge: 0 in the Deployment's rollingUpdate, so that old pods go first"
     ),
+    Code.NO_LINE_LEFT: Advice(
+        _MAP,
+        "put right what the sentence names of a line (uncordon or repair its node, end what holds"
+        " its devices), or add a line to the map",
+    ),
     Code.SHARES_MISMATCH: Advice(
         _MAP, "let the containers' nvidia.com/gpu requests add up to the line's devices"
     ),
@@ -201,7 +206,8 @@ _WORDS: Final[tuple[tuple[Code, re.Pattern[str]], ...]] = tuple(
         (Code.INDEX_UNKNOWN, r"the pod's index for gpu-scheduling-map is unknown"),
         (Code.INDEX_NOT_IN_MAP, r"gpu-scheduling-map has no line for index"),
         (Code.INDEX_HELD, r"index \d+ is held by pod"),
-        (Code.INDEX_HELD, r"all \d+ indexes of gpu-scheduling-map are held by its siblings"),
+        (Code.NO_LINE_LEFT, r"all \d+ indexes of gpu-scheduling-map are held by its siblings"),
+        (Code.NO_LINE_LEFT, r"no line of gpu-scheduling-map can be had"),
         (Code.INDEX_HELD_BY_OLDER_REVISION, r"IndexHeldByOlderRevision: "),
         (Code.SHARES_MISMATCH, r"the containers request \d+ GPUs and line"),
         (Code.NOT_MUTATED, r"NotMutated: "),

@@ -91,6 +91,10 @@ class Code(enum.Enum):
         "all indexes are held by pods of an older revision",
         (Cause.OWNER,),
     )
+    NO_LINE_LEFT = (
+        "siblings hold every line of the map, or every line that its node and devices allow",
+        (Cause.OWNER,),
+    )
     SHARES_MISMATCH = ("the containers' GPU requests do not add up to the map", (Cause.POD,))
     NO_VALUE_FOR_ENV = (
         "a container reads its devices from an annotation that would stay empty",

@@ -41,6 +41,7 @@ class ConditionReason(enum.StrEnum):
     INDEX_NOT_IN_MAP = "IndexNotInMap"
     INDEX_HELD = "IndexHeld"
     INDEX_HELD_BY_OLDER_REVISION = "IndexHeldByOlderRevision"
+    NO_LINE_LEFT = "NoLineLeft"
     DEVICE_NOT_FOUND = "DeviceNotFound"
     WAITING_FOR_MAPPED_NODE = "WaitingForMappedNode"
 
@@ -73,6 +74,8 @@ _MEANINGS: Final = {
     _R.INDEX_NOT_IN_MAP: "the map has no line for the pod's index",
     _R.INDEX_HELD: "a sibling holds the pod's index",
     _R.INDEX_HELD_BY_OLDER_REVISION: "pods of an older revision hold all indexes",
+    _R.NO_LINE_LEFT: "no line of the map can be had: siblings hold some, and the nodes or devices of"
+    " the others cannot be had",
     _R.DEVICE_NOT_FOUND: "the map names a device that its node does not have",
     _R.WAITING_FOR_MAPPED_NODE: "the node that the map names does not exist or cannot take the pod"
     " now; no other node would help",
@@ -125,6 +128,7 @@ ROWS: Final[dict[Code, Row]] = {
     Code.INDEX_NOT_IN_MAP: _own(_R.INDEX_NOT_IN_MAP),
     Code.INDEX_HELD: _own(_R.INDEX_HELD),
     Code.INDEX_HELD_BY_OLDER_REVISION: _own(_R.INDEX_HELD_BY_OLDER_REVISION),
+    Code.NO_LINE_LEFT: _own(_R.NO_LINE_LEFT),
     Code.SHARES_MISMATCH: _own(_R.INVALID_MAP),
     Code.NO_VALUE_FOR_ENV: _own(_R.NO_DEVICES_TO_READ),
     Code.NOT_MUTATED: _own(_R.NOT_MUTATED),

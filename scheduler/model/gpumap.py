@@ -3,17 +3,16 @@
     0=node1:0,1        pod index 0 -> node (or alias) node1, devices 0 and 1, in this order
     1=node2:2
 
-The webhook and the scheduler read maps and indexes through this one module, so the environment
-chosen at admission is the devices chosen at bind. It is strict where a lenient
-reader would give a pod fewer or other devices than its author meant: a map is good as a whole
-or refused with the line that is wrong. Only ASCII counts as a digit, and only LF ends a line;
-Python's ``int``, ``isdigit`` and ``splitlines`` are wider than that and are kept away from
-unchecked text.
+The webhook and the scheduler read maps through this one module (and a pod's index through
+``model/podindex``), so the environment chosen at admission is the devices chosen at bind. It is
+strict where a lenient reader would give a pod fewer or other devices than its author meant: a map
+is good as a whole or refused with the line that is wrong. Only ASCII counts as a digit, and only
+LF ends a line; Python's ``int``, ``isdigit`` and ``splitlines`` are wider than that and are kept
+away from unchecked text.
 """
 
 from __future__ import annotations
 
-import enum
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -181,38 +180,3 @@ def _printable(character: str) -> str:
     if character.isprintable():
         return character
     return character.encode("unicode_escape", "surrogatepass").decode("ascii")
-
-
-class IndexRule(enum.Enum):
-    """What takes the place of an index that cannot be read off a pod."""
-
-    #: Its controller makes interchangeable pods: the scheduler picks an index at bind.
-    ASSIGNED = "assigned"
-    #: Neither a controller nor the name gives one: a mapped pod waits with this reason.
-    UNKNOWN = "unknown"
-
-
-def index_of(
-    *, name: str, controller_kind: str | None, labels: Mapping[str, str]
-) -> int | IndexRule:
-    """The pod's index in a map, the same at admission and at bind.
-
-    A start ordinal needs no care: pod ``w-5`` reads entry 5, whatever its set starts at.
-    """
-    if controller_kind == "Job":
-        label = labels.get(names.JOB_INDEX)
-        return IndexRule.ASSIGNED if label is None else _index(label)
-    if controller_kind == "StatefulSet":
-        index = _index(labels.get(names.STATEFULSET_INDEX, ""))
-        return index if isinstance(index, int) else _index_of_name(name)
-    return _index_of_name(name) if controller_kind is None else IndexRule.ASSIGNED
-
-
-def _index_of_name(name: str) -> int | IndexRule:
-    _, dash, suffix = name.rpartition("-")
-    return _index(suffix) if dash else IndexRule.UNKNOWN
-
-
-def _index(text: str) -> int | IndexRule:
-    index = canonical_number(text)
-    return IndexRule.UNKNOWN if index is None else index

@@ -88,6 +88,29 @@ JOB_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 STATEFULSET_INDEX: Final = "apps.kubernetes.io/pod-index"
 POD_TEMPLATE_HASH: Final = "pod-template-hash"
 
+# --- by which other controllers number and name their pods (``model/podindex``) ------------
+JOBSET_NAME: Final = "jobset.sigs.k8s.io/jobset-name"
+JOBSET_PART: Final = "jobset.sigs.k8s.io/replicatedjob-name"
+JOBSET_JOB: Final = "jobset.sigs.k8s.io/job-index"
+JOBSET_JOBS: Final = "jobset.sigs.k8s.io/replicatedjob-replicas"
+JOBSET_GLOBAL_JOB: Final = "jobset.sigs.k8s.io/job-global-index"
+JOBSET_GLOBAL_JOBS: Final = "jobset.sigs.k8s.io/global-replicas"
+LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
+LWS_GROUP: Final = "leaderworkerset.sigs.k8s.io/group-index"
+LWS_WORKER: Final = "leaderworkerset.sigs.k8s.io/worker-index"
+LWS_SIZE: Final = "leaderworkerset.sigs.k8s.io/size"  # annotation
+TRAINING_REPLICA: Final = "training.kubeflow.org/replica-index"
+RAY_HOST: Final = "ray.io/replica-host-index"
+RAY_REPLICA: Final = "ray.io/worker-group-replica-index"
+GROVE_SET: Final = "app.kubernetes.io/part-of"
+GROVE_POD: Final = "grove.io/podclique-pod-index"
+GROVE_GROUP: Final = "grove.io/podcliquescalinggroup-replica-index"
+GROVE_REPLICA: Final = "grove.io/podcliqueset-replica-index"
+KUEUE_POD: Final = "kueue.x-k8s.io/pod-group-pod-index"
+
+#: What is kept of a pod's annotations, beside those with our prefix.
+POD_ANNOTATIONS: Final = (MAP, FALLBACK, ORIGINAL, LWS_SIZE, DEFAULT_CONTAINER)
+
 # --- resources ----------------------------------------------------------------------------
 GPU: Final = VENDOR + "gpu"
 MIG_PREFIX: Final = VENDOR + "mig-"

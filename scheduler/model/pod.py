@@ -14,8 +14,10 @@ import msgspec
 from scheduler.model import gpumemory, names
 from scheduler.model.allocated import AllocatedDevice
 from scheduler.model.limits import POD_DEVICES_MAX
+from scheduler.model.podindex import IndexRule, index_of
 from scheduler.model.podparts import Condition, Container, HostPort, Owner, Role, Unread
 from scheduler.model.selector import PreferredTerm, Term, Toleration
+from scheduler.model.workload import workload_of
 
 __all__ = ["Condition", "Container", "HostPort", "Kind", "Owner", "Pod", "Role", "Unread"]
 
@@ -143,17 +145,23 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def workload(self) -> str:
         """Who the pod belongs to: replicas of one workload are siblings.
 
-        The Deployment for a ReplicaSet's pods (its ReplicaSets change with every
-        rollout), else the direct controller; a bare pod is its own workload. Always
-        within a namespace, so that no tenant can claim to be another's sibling.
+        What the user wrote, as far as the pod tells it (``model/workload``); a bare pod is
+        its own workload. Always within a namespace, so that no tenant can claim to be
+        another's sibling.
         """
         if self.owner is None:
             return f"{self.namespace}/Pod/{self.uid or self.name}"
-        kind, name = self.owner.kind, self.owner.name
-        template = self.labels.get(names.POD_TEMPLATE_HASH)
-        if kind == "ReplicaSet" and template and name.endswith("-" + template):
-            return f"{self.namespace}/Deployment/{name.removesuffix('-' + template)}"
-        return f"{self.namespace}/{kind}/{name}/{self.owner.uid}"
+        return f"{self.namespace}/{workload_of(self.owner, self.labels)}"
+
+    def index(self, lines: int = 0) -> int | IndexRule:
+        """Its index in a map of so many lines, or what takes the place of one."""
+        return index_of(
+            name=self.name,
+            owner=self.owner,
+            labels=self.labels,
+            annotations=self.annotations,
+            lines=lines,
+        )
 
     @property
     def sharing(self) -> str:
@@ -206,6 +214,17 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 *((tuple(sorted(self.gpu_memory.items())),) if self.gpu_memory else ()),
             )
         )
+
+    @cached_property
+    def replica_kind(self) -> Kind:
+        """Interchangeable mapped pods of equal replica kind get the same answer from a map.
+
+        Beside the kind that is all that a decision about a mapped pod reads.
+        """
+        told = tuple((one.name, one.cuda_literal, one.cuda_key) for one in self.containers)
+        asked = tuple(one.devices.get(names.GPU, 0) for one in self.containers)
+        mode = self.annotations.get(names.CUDA_MODE)
+        return Kind((self.workload, self.map_text, self.revision, self.kind, told, asked, mode))
 
     @cached_property
     def kind_id(self) -> str:

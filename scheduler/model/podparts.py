@@ -3,16 +3,47 @@
 from __future__ import annotations
 
 import enum
+from typing import Final
 
 import msgspec
 
+#: Kubernetes' own controllers: only in these API groups their kinds mean what is known of them.
+_HOMES: Final = {
+    **dict.fromkeys(("ReplicaSet", "Deployment", "StatefulSet", "DaemonSet"), "apps"),
+    **dict.fromkeys(("Job", "CronJob"), "batch"),
+}
 
-class Owner(msgspec.Struct, frozen=True, gc=False):
-    """The controlling owner reference."""
+
+class Owner(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """The controlling owner reference.
+
+    ``group`` is the API group; empty for a kind of Kubernetes itself in its own group, so that a
+    ``ReplicaSet`` of another group is told from that of ``apps``.
+    """
 
     kind: str
     name: str
     uid: str
+    group: str = ""
+
+    @property
+    def word(self) -> str:
+        """What the owner is: ``ReplicaSet``, or ``RayCluster.ray.io`` in another API group."""
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+
+def owner_of(api_version: str, kind: str, name: str, uid: str) -> Owner:
+    """An owner as a reference names it; ``api_version`` is ``apps/v1``, or ``v1`` for the core.
+
+    >>> owner_of("apps/v1", "ReplicaSet", "w", "1").word
+    'ReplicaSet'
+    >>> owner_of("x.example/v1", "ReplicaSet", "w", "1").word
+    'ReplicaSet.x.example'
+    """
+    group = api_version.rpartition("/")[0]
+    home = _HOMES.get(kind, "")
+    is_home = group == home or not api_version
+    return Owner(kind, name, uid, "" if is_home else group or "core")
 
 
 class Role(enum.Enum):

@@ -74,7 +74,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Why no node was good enough.
 
     ``nodes`` maps a node name to its reasons. ``general`` is set instead where the pod
-    failed before any node was looked at (kube-scheduler's PreFilter). ``never`` says that the
+    failed before any node was looked at (kube-scheduler's PreFilter). ``behind`` are reasons
+    that ``general`` sums up: what lifts one of them lifts the whole. ``never`` says that the
     nodes seen here would not do if they were empty.
     """
 
@@ -82,6 +83,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     nodes: Mapping[str, tuple[Reason, ...]] = {}
     general: Reason | None = None
     never: Never | None = None
+    behind: tuple[Reason, ...] = ()
 
     @cached_property
     def summary(self) -> Summary:
@@ -89,7 +91,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         digest = Digest()
         for reasons in self.nodes.values():
             digest.add(reasons)
-        return _with_never(digest.summary(self.total, self.general), self.never)
+        found = _with_behind(digest.summary(self.total, self.general), self.behind)
+        return _with_never(found, self.never)
 
     def with_never(self, never: Never) -> Diagnosis:
         """The same, where the nodes seen here would not do if they were empty.
@@ -114,6 +117,14 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def lacking(self) -> frozenset[str]:
         """The resources of which some node that passed all else had too little."""
         return self.summary.lacking
+
+
+def _with_behind(found: Summary, behind: tuple[Reason, ...]) -> Summary:
+    if not behind:
+        return found
+    codes = found.codes.union(one.code for one in behind)
+    short = {one.resource for one in behind if one.code is Code.INSUFFICIENT}
+    return msgspec.structs.replace(found, codes=codes, lacking=found.lacking | short)
 
 
 class _Line:
@@ -216,3 +227,11 @@ def _with_numbers(line: _Line) -> str:
     need = format_value(reason.resource, reason.need)
     have = format_value(reason.resource, max(line.best, 0))
     return f"{reason.text} (need {need}; best node has {have} free)"
+
+
+def with_numbers(reason: Reason) -> str:
+    """One node's reason for people, with its numbers."""
+    if not reason.resource or reason.need == 0:
+        return reason.text
+    need = format_value(reason.resource, reason.need)
+    return f"{reason.text} (need {need}; {format_value(reason.resource, max(reason.have, 0))} free)"

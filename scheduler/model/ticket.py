@@ -20,7 +20,6 @@ from typing import Final
 import msgspec
 
 from scheduler.model import names
-from scheduler.model.gpumap import index_of
 from scheduler.model.moveend import End
 from scheduler.model.pod import Owner, Pod
 
@@ -91,7 +90,7 @@ def match_of(pod: Pod) -> Match | None:
     """What a ticket must say to be good for this pod; None without a controller."""
     if pod.owner is None:
         return None
-    index = index_of(name=pod.name, controller_kind=pod.owner.kind, labels=pod.labels)
+    index = pod.index()
     known = index if isinstance(index, int) else None
     return Match(pod.namespace, pod.owner.uid, pod.revision, known)
 

@@ -26,7 +26,7 @@ from scheduler.state.ledger import NodeBooks
 from scheduler.state.nodes import Nodes
 from scheduler.state.nominations import Nominations
 from scheduler.state.quotas import Quotas
-from scheduler.state.siblings import Assumption, Siblings
+from scheduler.state.siblings import Assumption, Siblings, space_of
 from scheduler.state.spaces import Spaces
 
 __all__ = ["Assumption", "Cluster"]
@@ -109,7 +109,8 @@ class Cluster:
             self.index.labels.name(before.label_keys if before else (), pod.label_keys)
             self.refer(pod)
         self.nominations.note(pod, is_assumed=pod.uid in self.assumed)
-        left = self._leave(before) if before and before.workload != pod.workload else []
+        has_left = before is not None and _place(before) != _place(pod)
+        left = self._leave(before) if before and has_left else []
         self._siblings.join(pod)
         return left + self._see_living(pod, before)
 
@@ -157,7 +158,7 @@ class Cluster:
         return changes + self._leave(pod)
 
     def _leave(self, pod: Pod) -> list[Change]:
-        """The pod is gone, or its owner let go of it: its map index is free."""
+        """The pod is gone, its owner let go of it, or it has another map: its index is free."""
         self._siblings.leave(pod)
         return [Lifted(Cause.OWNER, pod.workload)]
 
@@ -251,3 +252,8 @@ class Cluster:
         changed = {pod.node_name: None for pod in placed if self.nodes.recount(pod)}
         freed = [self.freed(name, frozenset()) for name in changed]
         return [*freed, *(Lifted(Cause.DEVICES, node_name=name) for name in changed)]
+
+
+def _place(pod: Pod) -> tuple[str, tuple[str, str] | None]:
+    """Among whose pods it counts, and within what its map index does."""
+    return pod.workload, space_of(pod)

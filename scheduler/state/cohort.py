@@ -1,6 +1,7 @@
 """Parked pods that got the same answer for the same reason: one of them is tried for all.
 
-Pods of one kind, priority and namespace get equal answers. When a change may help them, only
+Pods of one kind, priority and namespace get equal answers, and so do the interchangeable pods of
+one workload and map that wait for any line of it. When a change may help them, only
 their leader is woken: if it is placed the next one leads, and its "no" speaks for everybody::
 
     asleep --a change may help--> its leader is tried --"no"--> asleep
@@ -56,7 +57,9 @@ StillRefuses = Callable[[Pod, str], Why | None]
 
 
 def key_of(pod: Pod, why: Why) -> Key:
-    """Who waits together; a mapped or nominated pod is like no other."""
+    """Who waits together; a nominated pod, or a mapped one with its own line, is like no other."""
+    if why.is_for_siblings and not pod.nominated_node:
+        return (pod.replica_kind, pod.priority, pod.namespace)
     is_alone = why.is_alone or pod.map_text is not None or bool(pod.nominated_node)
     return (pod.uid if is_alone else pod.kind, pod.priority, pod.namespace)
 

@@ -36,7 +36,7 @@ KINDS: Final = frozenset(("ReplicaSet", "StatefulSet"))
 
 def is_replaceable(pod: Pod) -> bool:
     """Whether its controller makes the pod again when it is deleted, without harm."""
-    return pod.owner is not None and pod.owner.kind in KINDS
+    return pod.owner is not None and pod.owner.word in KINDS
 
 
 class Pulse:

@@ -20,7 +20,8 @@ class Why(msgspec.Struct, frozen=True):
 
     ``frees`` are the resources of which one must become free before FREED can help
     (``ANYTHING``: whatever it is); ``node_name`` is the only node that matters, if there is
-    one; ``is_alone`` where the answer was about this pod and not about its kind.
+    one; ``is_alone`` where the answer was about this pod and not about its kind;
+    ``is_for_siblings`` where it was about any line of a map, for which its siblings wait as well.
     """
 
     causes: frozenset[Cause]
@@ -28,6 +29,7 @@ class Why(msgspec.Struct, frozen=True):
     frees: frozenset[str] = frozenset((ANYTHING,))
     node_name: str = ""
     is_alone: bool = False
+    is_for_siblings: bool = False
 
     def tokens(self) -> Iterator[tuple[Cause, str]]:
         """What to listen to."""
@@ -54,13 +56,20 @@ class Why(msgspec.Struct, frozen=True):
 
 #: Codes that something of one resource lifts; every other one may be lifted by any pod's end.
 _ONE_RESOURCE = {Code.INSUFFICIENT, Code.TOO_MANY_PODS}
+#: Codes that interchangeable pods of one workload and map have in common.
+_ANY_LINE = {Code.NO_LINE_LEFT, Code.INDEX_HELD_BY_OLDER_REVISION}
 
 
 def why(diagnosis: Diagnosis, node_name: str = "") -> Why:
     """What a pod with this diagnosis waits for."""
     found = _why(diagnosis.codes(), diagnosis.lacking())
-    is_alone = diagnosis.general is not None
-    return msgspec.structs.replace(found, node_name=node_name, is_alone=is_alone)
+    general = diagnosis.general
+    return msgspec.structs.replace(
+        found,
+        node_name=node_name,
+        is_alone=general is not None,
+        is_for_siblings=general is not None and general.code in _ANY_LINE,
+    )
 
 
 def why_of(reasons: Iterable[Reason]) -> Why:

@@ -14,6 +14,7 @@ from scheduler.model.group import group_of
 from scheduler.model.limits import DEVICE_ID_LENGTH_MAX, POD_DEVICES_MAX
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Condition, Container, HostPort, Owner, Pod, Role
+from scheduler.model.podparts import owner_of
 from scheduler.watch.requests import is_sidecar, requested, requests
 from scheduler.watch.wire import (
     Amounts,
@@ -33,7 +34,6 @@ NODE = msgspec.json.Decoder(NodeWire)
 NAMESPACE = msgspec.json.Decoder(NamespaceWire)
 
 _ANNOTATION_PATH = "metadata.annotations['"
-_KEPT = (names.MAP, names.FALLBACK, names.ORIGINAL, names.DEFAULT_CONTAINER)
 
 
 def to_pod(wire: PodWire, namespace: str = "") -> Pod:
@@ -120,7 +120,7 @@ def _kept(annotations: dict[str, str] | None) -> dict[str, str]:
     return {
         key: value
         for key, value in annotations.items()
-        if key.startswith(names.PREFIX) or key in _KEPT
+        if key.startswith(names.PREFIX) or key in names.POD_ANNOTATIONS
     }
 
 
@@ -150,7 +150,8 @@ def _allocated(statuses: tuple[ContainerStatus, ...]) -> tuple[AllocatedDevice, 
 def _controller(references: tuple[OwnerReference, ...]) -> Owner | None:
     for reference in references:
         if reference.controller:
-            return Owner(reference.kind, reference.name, reference.uid)
+            one = reference
+            return owner_of(one.api_version, one.kind, one.name, one.uid)
     return None
 
 

@@ -15,13 +15,14 @@ Amount = str | int | float
 Amounts = dict[str, Amount]
 
 
-class OwnerReference(msgspec.Struct, frozen=True):
+class OwnerReference(msgspec.Struct, frozen=True, rename="camel"):
     """One owner; only the controlling one is used."""
 
     kind: str
     name: str
     uid: str
     controller: bool | None = None
+    api_version: str = ""
 
 
 class Meta(msgspec.Struct, frozen=True, rename="camel", kw_only=True):

@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+import yaml
 
 from gpuctl.product import Product
 from tests.controlplane.conftest import MakeNode
@@ -27,6 +28,7 @@ from tests.controlplane.workloads import (
 from tools.controlplane import ControlPlane
 
 MAP = "gpu-scheduling-map"
+CASES = Path(__file__).parents[1] / "cases"
 
 
 @pytest.fixture(scope="module")
@@ -255,3 +257,73 @@ def test_a_bad_line_is_refused_at_creation_with_its_number(here: Watcher, produc
 
     assert "no devices" in str(refusal.value) or "expected" in str(refusal.value)
     assert json.dumps(here.pods()) == "[]"
+
+
+@pytest.mark.contract("S2-B9")
+def test_after_a_drain_replicas_take_free_lines_and_the_line_again_when_its_node_is_back(
+    here: Watcher, kwok_node: MakeNode, cp: ControlPlane
+) -> None:
+    """Two replicas of three lines: the node of line 0 is drained, and a third replica comes."""
+    for number in range(3):
+        kwok_node(f"line{number}")
+    text = "".join(f"{number}=line{number}:0\n" for number in range(3))
+    here.create(controlled("Deployment", "serve", replicas=2, annotations={MAP: text}))
+    first, second = here.wait_bound(2)
+    assert {node_of(first), node_of(second)} == {"line0", "line1"}
+
+    cp.client.patch("/api/v1/nodes/line0", {"spec": {"unschedulable": True}})
+    drained = first if node_of(first) == "line0" else second
+    here.evict(drained["metadata"]["name"])
+    here.wait_bound_to({"line1", "line2"})
+    here.client.patch(here.path("Deployment", "serve"), {"spec": {"replicas": 3}})
+    waiting = here.wait(
+        "the third replica's reason", lambda found: len([i for i in found if why(i)]) == 1
+    )
+
+    assert [why(item) for item in waiting if why(item)] == [
+        f"0/{len(cp.client.get('/api/v1/nodes')['items'])} nodes are available: no line of"
+        " gpu-scheduling-map can be had: line 0 on node line0: node(s) were unschedulable;"
+        " 2 of 3 lines are held by its siblings."
+    ]
+    cp.client.patch("/api/v1/nodes/line0", {"spec": {"unschedulable": None}})
+    here.wait_bound_to({"line0", "line1", "line2"})
+
+
+@pytest.mark.contract("S2-B9")
+def test_training_workers_get_the_lines_of_their_replica_indexes(
+    here: Watcher, seed_nodes: list[str]
+) -> None:
+    """Worker 1 comes before worker 0, and again after it was deleted."""
+    workers = [
+        document
+        for document in yaml.safe_load_all((CASES / "05-mpijob-worker-index.yaml").read_text())
+        if document["kind"] == "Pod"
+    ]
+    for worker in workers:
+        here.create(worker)
+    placed = here.wait_bound(2)
+
+    assert [(item["metadata"]["name"], node_of(item), cuda(item)) for item in placed] == [
+        ("cifar-worker-0", "worker1", "0,1"),
+        ("cifar-worker-1", "worker2", "0,1"),
+    ]
+    here.client.delete(f"{here.pods_path}/cifar-worker-1?gracePeriodSeconds=0")
+    here.wait("worker 1 to go", lambda items: len(items) == 1)
+    here.create(workers[0])
+    again = here.wait_bound(2)
+    assert [node_of(item) for item in again] == ["worker1", "worker2"]
+
+
+def test_roles_of_one_training_job_count_the_lines_of_their_own_maps(
+    here: Watcher, seed_nodes: list[str]
+) -> None:
+    documents = yaml.safe_load_all((CASES / "02-pytorchjob-roles-with-own-maps.yaml").read_text())
+    for document in documents:
+        if document["kind"] == "Pod":
+            here.create(document)
+
+    assert [(node_of(item), cuda(item)) for item in here.wait_bound(3)] == [
+        ("worker1", "0,1"),
+        ("worker2", "0,1"),
+        ("worker2", "2,3"),
+    ]

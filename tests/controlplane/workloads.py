@@ -109,6 +109,11 @@ class Watcher:
         }
         self.client.create(f"{self.pods_path}/{name}/binding", body)
 
+    def evict(self, name: str) -> None:
+        """Evict a pod as ``kubectl drain`` does."""
+        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
+        self.client.create(f"{self.pods_path}/{name}/eviction", body)
+
     def path(self, kind: str, name: str) -> str:
         """The path of one object."""
         return f"{PATHS[kind].format(self.namespace)}/{name}"
@@ -135,6 +140,13 @@ class Watcher:
             f"{count} bound pods",
             lambda items: sum(1 for item in items if node_of(item)) == count,
             timeout_s,
+        )
+
+    def wait_bound_to(self, nodes: set[str]) -> list[Json]:
+        """Wait until pods have exactly these nodes, one each."""
+        return self.wait(
+            f"pods on {', '.join(sorted(nodes))}",
+            lambda items: sorted(filter(None, map(node_of, items))) == sorted(nodes),
         )
 
     def wait_explained(self, name: str, text: str, timeout_s: float = 60.0) -> Json:

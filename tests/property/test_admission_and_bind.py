@@ -13,7 +13,7 @@ from scheduler.decide import mapped
 from scheduler.decide.decision import Placement
 from scheduler.model import names
 from scheduler.model.device import Devices
-from scheduler.model.gpumap import index_of, parse
+from scheduler.model.gpumap import parse
 from scheduler.model.shares import devices_needed
 from scheduler.watch.convert import POD, to_pod
 from tests.unit.webhook.pods import answer, container, gpus, patched, pod
@@ -99,7 +99,7 @@ def test_webhook_and_scheduler_read_the_same_index(name: str, is_bare: bool) -> 
     owner = None if is_bare else "StatefulSet"
     raw = body(([], [0]), "auto", name=name, owner=owner)
     converted = to_pod(POD.decode(msgspec.json.encode(raw)), "default")
-    index = index_of(name=converted.name, controller_kind=owner, labels=converted.labels)
+    index = converted.index(2)
 
     value = seen_by_containers(patched(raw), index)["c0"] if index in (0, 1) else None
 

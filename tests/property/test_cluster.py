@@ -153,9 +153,8 @@ def picture(state: Cluster) -> dict[str, Any]:
         "count": len(state.nodes),
         "aliases": {token: state.resolve(token) for token in tokens},
         "indexes": {
-            one.workload: {
-                index: holder.uid in state.pods
-                for index, holder in state.indexes_held(one.workload).items()
+            (one.workload, one.map_text): {
+                index: holder.uid in state.pods for index, holder in state.indexes_held(one).items()
             }
             for one in state.pods.values()
         },

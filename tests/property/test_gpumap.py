@@ -5,8 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.model.gpumap import IndexRule, MapError, index_of, parse
+from scheduler.model.gpumap import MapError, parse
 from scheduler.model.limits import MAP_INDEX_MAX
+from scheduler.model.podindex import IndexRule, index_of
+from scheduler.model.podparts import Owner
 from scheduler.model.shares import Want, device_shares, devices_needed
 
 label = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,10}[a-z0-9])?", fullmatch=True)
@@ -57,7 +59,8 @@ def test_any_text_is_read_or_refused_with_one_printable_line(text: str) -> None:
 @given(st.text(), st.sampled_from([None, "Job", "StatefulSet", "ReplicaSet"]))
 def test_an_index_is_bounded_or_a_rule(name: str, kind: str | None) -> None:
     """No name crashes it or gives an index outside 31 bits."""
-    index = index_of(name=name, controller_kind=kind, labels={})
+    owner = None if kind is None else Owner(kind, "x", "u")
+    index = index_of(name=name, owner=owner, labels={}, annotations={})
 
     assert isinstance(index, IndexRule) or 0 <= index <= MAP_INDEX_MAX
 

@@ -174,7 +174,7 @@ class Home:
         self._admitted(body, pod, "ours" if pod.scheduler_name == names.SCHEDULER_NAME else "any")
         for name in {pod.node_name} & KINDS.keys():
             over_committed(self.cluster.books[name])
-        self.cluster.indexes_held(pod.workload)
+        self.cluster.indexes_held(pod)
         self.cluster.lose_pod(pod.uid)
         self.promises.hear(ev.PodVanished(pod.uid), 1.0)
         return pod

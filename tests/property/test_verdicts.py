@@ -53,6 +53,7 @@ def ask_twice(view: View, pod: Pod) -> None:
             nodes=dict(diagnosis.nodes),
             general=diagnosis.general,
             never=diagnosis.never,
+            behind=diagnosis.behind,
         )
         assert diagnosis.summary == again.summary
     if pod.map_text is None and first.diagnosis.general is None:

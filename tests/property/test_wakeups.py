@@ -39,6 +39,7 @@ def small_nodes(draw: st.DrawFn) -> Node:
         taints=draw(st.sampled_from([[], [], [], ["gpu=x:NoSchedule"]])),
         cpu=draw(st.sampled_from(["2", "8"])),
         pods=draw(st.sampled_from([110, 2])),
+        cordoned=draw(st.sampled_from([False, False, False, True])),
     )
 
 
@@ -176,6 +177,45 @@ def test_a_placement_is_what_wakes_the_next_one() -> None:
     world.let_pauses_end()
     assert len(world.queue) == 97
     assert world.decisions == 104
+
+
+def test_replicas_that_wait_for_any_line_of_their_map_cost_one_decision_for_each_line() -> None:
+    """A hundred replicas without a line: a node that comes back is no turn for each of them."""
+    world = World()
+    lines = "".join(f"{number}=n{number}:0\n" for number in range(4))
+    for number in range(4):
+        world.happens(ev.NodeSeen(node(f"n{number}", cordoned=number > 0)))
+    for number in range(100):
+        world.happens(ev.PodSeen(pod(f"p{number}", owner="Deployment/web@r1", map=lines)))
+    world.decide()
+    assert (world.decisions, len(world.queue)) == (100, 99)
+
+    for number in (3, 1):
+        world.happens(ev.NodeSeen(node(f"n{number}")))
+        world.let_pauses_end()
+
+    assert len(world.queue) == 97
+    assert world.decisions == 104
+    given = [one.annotations.get(names.POD_INDEX) for one in world.cluster.pods.values()]
+    assert sorted(filter(None, given)) == ["0", "1", "3"]
+
+
+def test_each_line_that_a_sibling_leaves_goes_to_a_replica_that_waits_until_all_had_it() -> None:
+    world = World()
+    world.happens(ev.NodeSeen(node("n0")))
+    for number in range(5):
+        one = pod(f"p{number}", owner="Deployment/web@r1", map="0=n0:0\n1=gone:0", created=number)
+        world.happens(ev.PodSeen(one))
+    world.decide()
+
+    ran: list[str] = []
+    while running := [one for one in world.cluster.pods.values() if one.node_name]:
+        ran += [one.name for one in running]
+        world.happens(ev.PodVanished(running[0].uid))
+        world.let_pauses_end()
+
+    assert sorted(ran) == [f"p{number}" for number in range(5)]
+    assert not len(world.queue)
 
 
 def test_where_gpus_are_cut_to_order_slices_of_one_profile_wake_who_lacks_another() -> None:

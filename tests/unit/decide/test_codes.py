@@ -39,7 +39,7 @@ LEAST = {
         }
     }
 }
-WEB = "Deployment/web@r1"
+WEB, SET = "Deployment/web@r1", "StatefulSet/w"
 HOLDER = pod("web-a", owner=WEB, map="0=n1:0", node="n1", index=0, devices="gpu:0")
 
 EXAMPLES: dict[Code, tuple[list[Any], Wishes]] = {
@@ -95,7 +95,11 @@ EXAMPLES: dict[Code, tuple[list[Any], Wishes]] = {
     ),
     Code.INDEX_UNKNOWN: ([FOUR], {"map": "0=n1:0"}),
     Code.INDEX_NOT_IN_MAP: ([FOUR], {"map": "1=n1:0"}),
-    Code.INDEX_HELD: ([FOUR, HOLDER], {"map": "0=n1:0", "owner": WEB}),
+    Code.INDEX_HELD: (
+        [FOUR, pod("w-0", uid="old", owner=SET, map="0=n1:0", node="n1", index=0, deleting=True)],
+        {"map": "0=n1:0", "owner": SET},
+    ),
+    Code.NO_LINE_LEFT: ([FOUR, HOLDER], {"map": "0=n1:0", "owner": WEB}),
     Code.INDEX_HELD_BY_OLDER_REVISION: (
         [FOUR, HOLDER],
         {"map": "0=n1:0", "owner": "Deployment/web@r2"},

@@ -13,6 +13,14 @@ from tests.builders import as_bound, cluster, codes, node, placed, pod, refused,
 MAP = "\n".join(f"{index}=n1:{index}" for index in range(4))
 WEB, SET, JOB = "Deployment/web@r1", "StatefulSet/w", "Job/train"
 
+LWS = {names.LWS_NAME: "lws", names.LWS_GROUP: "1", names.LWS_WORKER: "1"}
+JOB_SET = {
+    names.JOBSET_NAME: "t",
+    names.JOBSET_PART: "w",
+    names.JOBSET_JOB: "1",
+    names.JOBSET_JOBS: "2",
+}
+
 #: Field case C04: name, what else is known of the pod, the index it takes.
 INDEXES: list[Any] = [
     pytest.param("w-3", {"owner": SET}, 3, id="set-by-name"),
@@ -23,6 +31,32 @@ INDEXES: list[Any] = [
     pytest.param("train-2-x9f4k", {"owner": JOB, "labels": {names.JOB_INDEX: "2"}}, 2, id="job"),
     pytest.param("train-x9f4k", {"owner": JOB}, 0, id="job-without-indexes-is-assigned"),
     pytest.param("web-7d9f8-22222", {"owner": WEB}, 0, id="digits-of-a-hash-are-no-index"),
+    pytest.param(
+        "cifar-worker-2",
+        {"owner": "MPIJob.kubeflow.org/cifar", "labels": {names.TRAINING_REPLICA: "2"}},
+        2,
+        id="replica-of-a-training-job",
+    ),
+    pytest.param(
+        "t-w-1-0-x",
+        {"owner": "Job/t-w-1", "labels": {**JOB_SET, names.JOB_INDEX: "1"}},
+        3,
+        id="second-job-of-two-counts-from-line-2",
+    ),
+    pytest.param(
+        "lws-1-1",
+        {"owner": "StatefulSet/lws-1", "labels": LWS, "annotations": {names.LWS_SIZE: "2"}},
+        3,
+        id="worker-of-the-second-group-of-two",
+    ),
+    pytest.param(
+        "ray-w-x",
+        {"owner": "RayCluster.ray.io/ray", "labels": {names.RAY_REPLICA: "2"}},
+        2,
+        id="replica-of-a-ray-worker-group",
+    ),
+    pytest.param("pi-exec-2", {"owner": "Pod/pi-driver"}, 2, id="spark-executor"),
+    pytest.param("w", {"labels": {names.KUEUE_POD: "2"}}, 2, id="pod-of-a-kueue-group"),
 ]
 
 
@@ -108,7 +142,7 @@ def test_more_replicas_than_lines_wait_for_a_sibling() -> None:
         settle(state, pod(f"web-{name}", owner=WEB, map="0=n1:0\n1=n1:1"))
     late = pod("web-c", owner=WEB, map="0=n1:0\n1=n1:1")
 
-    assert codes(state, late) == {Code.INDEX_HELD}
+    assert codes(state, late) == {Code.NO_LINE_LEFT}
     assert sentence(refused(state, late).diagnosis) == (
         "0/1 nodes are available: all 2 indexes of gpu-scheduling-map are held by its siblings."
     )

@@ -5,12 +5,11 @@ from __future__ import annotations
 import pytest
 
 from scheduler.model import names
-from scheduler.model.gpumap import (
-    IndexRule,
-    index_of,
-)
 from scheduler.model.limits import MAP_INDEX_MAX
+from scheduler.model.podindex import IndexRule, index_of
+from scheduler.model.podparts import Owner
 
+ASSIGNED, UNKNOWN = IndexRule.ASSIGNED, IndexRule.UNKNOWN
 JOB = {names.JOB_INDEX: "2"}
 SET_LABEL = {names.STATEFULSET_INDEX: "4"}
 
@@ -58,4 +57,126 @@ def test_where_the_index_comes_from(
     kind: str | None, name: str, labels: dict[str, str], index: int | IndexRule
 ) -> None:
     """The controller's label first, then a canonical name suffix, else the scheduler assigns."""
-    assert index_of(name=name, controller_kind=kind, labels=labels) == index
+    owner = None if kind is None else Owner(kind, "x", "u")
+
+    assert index_of(name=name, owner=owner, labels=labels, annotations={}) == index
+
+
+TRAINING = "MPIJob.kubeflow.org"
+RAY, GROVE = "RayCluster.ray.io", "PodClique.grove.io"
+
+
+def of_job(job: str, jobs: str, within: str | None, **more: str) -> dict[str, str]:
+    """Labels of a pod of a JobSet's Job: which of how many, and which pod of it."""
+    labels = {names.JOBSET_JOB: job, names.JOBSET_JOBS: jobs, names.JOBSET_GLOBAL_JOB: job}
+    return {**labels, **({} if within is None else {names.JOB_INDEX: within}), **more}
+
+
+def of_group(group: str, worker: str) -> dict[str, str]:
+    return {names.LWS_GROUP: group, names.LWS_WORKER: worker, names.STATEFULSET_INDEX: worker}
+
+
+def of_replica(replica: str, host: str) -> dict[str, str]:
+    return {names.RAY_REPLICA: replica, names.RAY_HOST: host}
+
+
+#: Owner, labels, lines of the map, index.
+NUMBERED = [
+    pytest.param(TRAINING, {names.TRAINING_REPLICA: "1"}, 2, 1, id="training-replica"),
+    pytest.param("PyTorchJob.kubeflow.org", {names.TRAINING_REPLICA: "0"}, 1, 0, id="pytorch"),
+    pytest.param(TRAINING, {names.TRAINING_REPLICA: "01"}, 2, UNKNOWN, id="training-leading-zero"),
+    pytest.param(TRAINING, {names.TRAINING_REPLICA: "9" * 400}, 2, UNKNOWN, id="training-huge"),
+    pytest.param(TRAINING, {}, 2, ASSIGNED, id="training-without-a-number"),
+    pytest.param("MPIJob", {names.TRAINING_REPLICA: "1"}, 2, ASSIGNED, id="no-group-no-belief"),
+    pytest.param("MPIJob.x.example", {names.TRAINING_REPLICA: "1"}, 2, ASSIGNED, id="foreign"),
+    pytest.param("ReplicaSet", {names.TRAINING_REPLICA: "1"}, 2, ASSIGNED, id="label-on-a-replica"),
+    pytest.param("Job", of_job("2", "4", "0"), 4, 2, id="jobs-of-one-pod"),
+    pytest.param("Job", of_job("0", "1", "3"), 4, 3, id="one-job-of-many-pods"),
+    pytest.param("Job", of_job("1", "2", "1"), 8, 5, id="jobs-of-many-pods"),
+    pytest.param("Job", of_job("1", "2", "4"), 8, 12, id="a-pod-more-than-its-share-has-no-line"),
+    pytest.param("Job", of_job("1", "2", None), 2, 1, id="jobs-without-indexes-of-one-pod"),
+    pytest.param("Job", of_job("1", "2", None), 4, ASSIGNED, id="jobs-without-indexes-of-many"),
+    pytest.param(
+        "Job",
+        of_job("0", "4", "0") | {names.JOBSET_GLOBAL_JOB: "1", names.JOBSET_GLOBAL_JOBS: "5"},
+        5,
+        1,
+        id="one-map-for-all-jobs-of-the-set",
+    ),
+    pytest.param("Job", of_job("3", "4", "0"), 5, 3, id="a-spare-line"),
+    pytest.param("Job", of_job("1", "2", "1"), 5, 3, id="a-spare-line-beside-shares"),
+    pytest.param("Job", of_job("3", "4", "1"), 5, 6, id="more-pods-than-the-lines-allow"),
+    pytest.param("Job", of_job("3", "4", "0"), 2, 3, id="fewer-lines-than-jobs"),
+    pytest.param("Job", {names.JOBSET_GLOBAL_JOB: "2"}, 4, 2, id="the-global-number-alone"),
+    pytest.param(
+        "Job",
+        {names.JOBSET_GLOBAL_JOB: "2", names.JOB_INDEX: "1"},
+        4,
+        ASSIGNED,
+        id="two-numbers-without-a-count",
+    ),
+    pytest.param("Job", of_job("x", "2", "0"), 4, UNKNOWN, id="odd-number-of-a-job"),
+    pytest.param("Job", of_job("1", "2", "x"), 4, UNKNOWN, id="odd-number-in-a-job"),
+    pytest.param("Job.batch.volcano.sh", of_job("1", "2", "0"), 4, ASSIGNED, id="foreign-job"),
+    pytest.param("StatefulSet", of_group("0", "0"), 6, 0, id="leader-of-the-first-group"),
+    pytest.param("StatefulSet", of_group("1", "0"), 6, 3, id="leader-of-the-second-group"),
+    pytest.param("StatefulSet", of_group("1", "2"), 6, 5, id="worker-of-the-second-group"),
+    pytest.param("StatefulSet", of_group("1", "x"), 6, UNKNOWN, id="odd-worker"),
+    pytest.param("StatefulSet", of_group(str(MAP_INDEX_MAX), "1"), 6, UNKNOWN, id="beyond"),
+    pytest.param(
+        "StatefulSet.apps.kruise.io", {names.STATEFULSET_INDEX: "1"}, 2, ASSIGNED, id="foreign-set"
+    ),
+    pytest.param(RAY, {names.RAY_REPLICA: "2"}, 3, 2, id="ray-replica-of-one-host"),
+    pytest.param(RAY, of_replica("0", "1"), 4, 1, id="ray-host-of-the-first-replica"),
+    pytest.param(RAY, of_replica("1", "1"), 4, ASSIGNED, id="ray-host-of-another-replica"),
+    pytest.param(RAY, {names.RAY_HOST: "1"}, 4, 1, id="ray-host-alone"),
+    pytest.param(RAY, {}, 4, ASSIGNED, id="ray-of-an-earlier-version"),
+    pytest.param(GROVE, {names.GROVE_POD: "1"}, 4, 1, id="pod-of-a-clique"),
+    pytest.param(
+        GROVE, {names.GROVE_POD: "1", names.GROVE_REPLICA: "1"}, 4, ASSIGNED, id="clique-of-another"
+    ),
+    pytest.param("", {names.KUEUE_POD: "1"}, 2, 1, id="pod-of-a-kueue-group"),
+    pytest.param("", {names.TRAINING_REPLICA: "1"}, 2, 7, id="bare-pod-with-a-forged-label"),
+    pytest.param("Pod", {}, 2, ASSIGNED, id="pod-of-a-driver-without-a-number"),
+]
+
+
+@pytest.mark.contract("S2-5", "S2-B9")
+@pytest.mark.parametrize(("word", "labels", "lines", "index"), NUMBERED)
+def test_the_number_that_a_controller_gives(
+    word: str, labels: dict[str, str], lines: int, index: int | IndexRule
+) -> None:
+    """Only below an owner of that API group and kind; else the name of a bare pod, or none."""
+    kind, _, group = word.partition(".")
+    owner = Owner(kind, "x", "u", group) if word else None
+    found = index_of(
+        name="w-7" if not word else "w-x",
+        owner=owner,
+        labels=labels,
+        annotations={names.LWS_SIZE: "3"},
+        lines=lines,
+    )
+
+    assert found == index
+
+
+def test_a_group_whose_size_is_not_told_is_numbered_in_its_first_group_only() -> None:
+    owner = Owner("StatefulSet", "x", "u")
+    found = [
+        index_of(name="l-1", owner=owner, labels=of_group(group, "1"), annotations={})
+        for group in "01"
+    ]
+
+    assert found == [1, ASSIGNED]
+
+
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [("pi-exec-3", 3), ("pi-exec-03", UNKNOWN), ("pi-exec-", UNKNOWN), ("pi-3", ASSIGNED)],
+)
+def test_executors_of_a_driver_pod_are_numbered_by_their_name(
+    name: str, index: int | IndexRule
+) -> None:
+    driver = Owner("Pod", "pi-driver", "u")
+
+    assert index_of(name=name, owner=driver, labels={}, annotations={}) == index

@@ -136,7 +136,7 @@ def test_a_map_onto_a_gpu_that_is_known_as_failed_is_refused() -> None:
     assert books is not None
 
     assert failed_gpus(books) == {1}
-    assert codes(state, sibling) == {Code.DEVICE_FAILED}
+    assert codes(state, sibling) == {Code.NO_LINE_LEFT, Code.DEVICE_FAILED}
     # It recovers, and whoever waits for that is tried again.
     well = has("web-a", "1", "B", index=0, **web)
     assert state.see_pod(well) == [Lifted(Cause.DEVICES, node_name="n1")]

@@ -223,41 +223,6 @@ def test_an_end_that_comes_after_the_watch_changes_nothing(outcome: ev.BindOutco
     assert free(state) == 1
 
 
-# --- indexes of one workload ---------------------------------------------------------
-
-
-def test_indexes_are_held_by_placed_and_assumed_pods_of_the_workload() -> None:
-    owner, other = "Deployment/web@r1", "Deployment/web@r2"
-    bound = pod("a", owner=owner, node="n1", index=0)
-    waiting, chosen = pod("b", owner=owner), pod("c", owner=other)
-    state = cluster(bound, waiting, chosen, pod("d", owner="Job/web", node="n1", index=3))
-    state.assume(chosen, Assumption("n1", GPU_0, 2))
-
-    assert state.indexes_held(bound.workload) == {0: bound, 2: chosen}
-    state.lose_pod(bound.uid)
-    state.forget(chosen.uid)
-    assert state.indexes_held(bound.workload) == {}
-
-
-@pytest.mark.parametrize("text", ["", "x", "-1", "\u0663", "12345678901", "1.0"])
-def test_an_unreadable_index_is_held_by_nobody(text: str) -> None:
-    odd = pod("a", owner="Job/j", node="n1", annotations={"gpu-scheduler.io/pod-index": text})
-
-    assert cluster(odd).indexes_held(odd.workload) == {}
-
-
-def test_a_pod_released_by_its_owner_is_no_sibling_any_more() -> None:
-    """Taking a label off a pod makes its ReplicaSet let go of it; it lives on by itself."""
-    owned = pod("a", owner="Deployment/web", node="n1", index=0)
-    released = pod("a", node="n1", index=0)
-    state = cluster(owned)
-    state.see_pod(released)
-
-    assert state.indexes_held(owned.workload) == {}
-    state.lose_pod(released.uid)
-    assert state.indexes_held(owned.workload) == {}
-
-
 def test_a_pod_released_while_it_is_assumed_is_kept_as_it_is_now() -> None:
     owned, released = pod("a", owner="StatefulSet/w"), pod("a")
     state = cluster(node(), owned)

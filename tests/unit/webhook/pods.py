@@ -6,6 +6,7 @@ from typing import Any
 
 from scheduler.model import names
 from scheduler.model.admission import Answer, NodeKind, Rewrite, Scope
+from tests.builders import API_GROUPS
 from webhook.mutate import Case, Config, Outcome, Request
 from webhook.patch import apply
 
@@ -52,7 +53,13 @@ def pod(
         metadata["labels"] = labels
     if owner:
         metadata["ownerReferences"] = [
-            {"apiVersion": "v1", "kind": owner, "name": "w", "uid": "u", "controller": True}
+            {
+                "apiVersion": f"{API_GROUPS.get(owner, '')}/v1".removeprefix("/"),
+                "kind": owner,
+                "name": "w",
+                "uid": "u",
+                "controller": True,
+            }
         ]
     body: Json = {"schedulerName": "gpu-scheduler", **spec}
     body["containers"] = list(containers) or [container()]

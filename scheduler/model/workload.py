@@ -1,0 +1,47 @@
+"""What the user wrote, told from one of its pods: the Deployment, not one of its ReplicaSets.
+
+Pods of one workload may share a device if their own map lines say so, and count as siblings for
+the indexes of a map. The controlling owner is what a pod names; what made that owner is told only
+where the owner's name agrees with the labels that its maker puts on pods. So a label alone joins
+no pod to another workload, and nothing joins pods of two namespaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from scheduler.model import names
+from scheduler.model.podparts import Owner
+
+
+def workload_of(owner: Owner, labels: Mapping[str, str]) -> str:
+    """The top of the pod's owners, by word and name; with its uid where it is the direct owner.
+
+    ReplicaSet web-6bd69b846c -> Deployment/web
+    Job train-workers-0       -> JobSet.jobset.x-k8s.io/train
+    StatefulSet lws-1         -> LeaderWorkerSet.leaderworkerset.x-k8s.io/lws
+    PodClique inf-0-decode    -> PodCliqueSet.grove.io/inf
+    """
+    return _above(owner, labels) or f"{owner.word}/{owner.name}/{owner.uid}"
+
+
+def _above(owner: Owner, labels: Mapping[str, str]) -> str:
+    word, name = owner.word, owner.name
+    if word == "ReplicaSet":
+        template = labels.get(names.POD_TEMPLATE_HASH)
+        if template and name.endswith("-" + template):
+            return f"Deployment/{name.removesuffix('-' + template)}"
+    elif word == "Job":
+        above = labels.get(names.JOBSET_NAME, "")
+        part, job = labels.get(names.JOBSET_PART, ""), labels.get(names.JOBSET_JOB, "")
+        if above and name == f"{above}-{part}-{job}":
+            return f"JobSet.jobset.x-k8s.io/{above}"
+    elif word == "StatefulSet":
+        above, group = labels.get(names.LWS_NAME, ""), labels.get(names.LWS_GROUP, "")
+        if above and name in (above, f"{above}-{group}"):
+            return f"LeaderWorkerSet.leaderworkerset.x-k8s.io/{above}"
+    elif word == "PodClique.grove.io":
+        above, replica = labels.get(names.GROVE_SET, ""), labels.get(names.GROVE_REPLICA, "0")
+        if above and name.startswith(f"{above}-{replica}-"):
+            return f"PodCliqueSet.grove.io/{above}"
+    return ""

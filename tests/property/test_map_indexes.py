@@ -1,0 +1,170 @@
+"""Whatever owners, labels and maps say: one device has one owner, one index has one pod."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.decide.cycle import decide
+from scheduler.decide.decision import Placement
+from scheduler.decide.view import Profile
+from scheduler.model import names
+from scheduler.model.limits import MAP_INDEX_MAX
+from scheduler.model.pod import Pod
+from scheduler.model.podindex import SOURCES, IndexRule
+from scheduler.state.cluster import Assumption, Cluster
+from scheduler.state.ledger import over_committed
+from tests.builders import ANYBODY, as_bound, cluster, node, pod
+
+#: Pods of all of these want the same few devices.
+TEXTS = ("0=n0:0\n1=n0:1\n2=n1:0", "0=n0:0\n1=n1:0\n2=n1:1", "0=n1:1\n1=gone:0\n2=n0:0\n3=n0:0")
+OWNERS = (
+    *("Deployment/web@r1", "Deployment/db@r1", "Job/train", "Job/set-w-0", "Job/set-w-1"),
+    *("StatefulSet/lws", "StatefulSet/lws-1", "PyTorchJob.kubeflow.org/t", "RayCluster.ray.io/r"),
+    *("ReplicaSet.x.example/web-r1", "PodClique.grove.io/inf-0-a", "Pod/driver"),
+)
+KEYS = (
+    *(names.JOB_INDEX, names.STATEFULSET_INDEX, names.TRAINING_REPLICA, names.RAY_HOST),
+    *(names.RAY_REPLICA, names.LWS_WORKER, names.LWS_GROUP, names.GROVE_POD, names.GROVE_REPLICA),
+    *(names.JOBSET_JOB, names.JOBSET_JOBS, names.JOBSET_GLOBAL_JOB, names.KUEUE_POD),
+)
+ALIKE = {
+    names.JOBSET_NAME: "set",
+    names.JOBSET_PART: "w",
+    names.LWS_NAME: "lws",
+    names.GROVE_SET: "inf",
+}
+
+
+@st.composite
+def claimants(draw: st.DrawFn) -> list[Pod]:
+    """Pods of many kinds of owners, with labels that fit them or do not."""
+    return [
+        pod(
+            draw(st.sampled_from(["w-0", "w-1", "w-exec-1", "w-x"])),
+            uid=f"u{number}",
+            namespace=draw(st.sampled_from(["team", "team", "other"])),
+            owner=draw(st.sampled_from(OWNERS)),
+            map=draw(st.sampled_from(TEXTS)),
+            labels={
+                **draw(st.sampled_from([{}, ALIKE])),
+                **draw(st.dictionaries(st.sampled_from(KEYS), st.sampled_from("012x"), max_size=4)),
+            },
+            annotations=draw(st.sampled_from([{}, {names.LWS_SIZE: "2"}])),
+        )
+        for number in range(draw(st.integers(3, 10)))
+    ]
+
+
+@settings(max_examples=settings().max_examples // 2)
+@given(claimants(), st.booleans(), st.lists(st.integers(0, 3), min_size=1, max_size=10))
+def test_no_device_has_two_owners_and_no_index_two_pods(
+    pods: list[Pod], cordoned: bool, ends: list[int]
+) -> None:
+    state = cluster(node("n0", cordoned=cordoned), node("n1"))
+    for number, one in enumerate(pods):
+        state.see_pod(one)
+        decision = decide(state, one, ANYBODY)
+        if not isinstance(decision, Placement):
+            continue
+        assert decision.node_name == "n1" or not cordoned
+        state.assume(one, Assumption(decision.node_name, decision.devices, decision.index))
+        if ends[number % len(ends)] == 1:
+            state.see_pod(as_bound(decision))
+        elif ends[number % len(ends)] == 2:
+            state.lose_pod(one.uid)
+        check(state)
+
+
+def check(state: Cluster) -> None:
+    """Told without the product's idea of a workload: by namespace, and the owner's name."""
+    held: Counter[tuple[Any, ...]] = Counter()
+    for books in state.candidates():
+        assert over_committed(books) == {}
+        owners: dict[int, set[tuple[str, str]]] = {}
+        for one, holding in books.pods.values():
+            assert one.owner is not None
+            for number in holding.numbers:
+                owners.setdefault(number, set()).add((one.namespace, family(one)))
+        assert all(len(each) == 1 for each in owners.values()), owners
+    for one in state.pods.values():
+        assumed = state.assumed.get(one.uid)
+        index = assumed.index if assumed else one.annotations.get(names.POD_INDEX)
+        if index is not None and (assumed or one.node_name):
+            held[one.namespace, family(one), one.map_text, int(index)] += 1
+    assert not [each for each, count in held.items() if count > 1]
+
+
+def family(one: Pod) -> str:
+    """The owner, or the three kinds of owners above it that these pods can have."""
+    assert one.owner is not None
+    labels, name = one.labels, one.owner.name
+    job_set = f"set-w-{labels.get(names.JOBSET_JOB)}"
+    group = f"lws-{labels.get(names.LWS_GROUP)}"
+    if one.owner.word == "Job" and labels.get(names.JOBSET_NAME) and name == job_set:
+        return "set"
+    if one.owner.word == "StatefulSet" and labels.get(names.LWS_NAME) and name in ("lws", group):
+        return "lws"
+    return f"{one.owner.word}/{name}"
+
+
+@given(
+    st.sampled_from([None, *OWNERS]),
+    st.text(max_size=8) | st.sampled_from(["w-1", "w-exec-9", f"w-{10**30}"]),
+    st.dictionaries(
+        st.sampled_from(KEYS), st.text(max_size=6) | st.just(str(MAP_INDEX_MAX)), max_size=6
+    ),
+    st.text(max_size=6) | st.just(str(MAP_INDEX_MAX)),
+    st.integers(0, 50),
+)
+def test_an_index_is_bounded_or_a_rule_whatever_labels_say(
+    owner: str | None, name: str, labels: dict[str, str], size: str, lines: int
+) -> None:
+    marked = pod("w", owner=owner or "", labels=labels, annotations={names.LWS_SIZE: size})
+
+    index = msgspec.structs.replace(marked, name=name).index(lines)
+
+    assert isinstance(index, IndexRule) or 0 <= index <= MAP_INDEX_MAX
+
+
+def test_every_label_that_numbers_pods_is_tried_here() -> None:
+    assert not [
+        key
+        for source in SOURCES
+        for key in source.labels
+        if key not in (*KEYS, *ALIKE)
+        if key not in (names.JOBSET_GLOBAL_JOBS, names.GROVE_GROUP)
+    ]
+
+
+@given(st.lists(st.integers(0, 5), min_size=6, max_size=6, unique=True), st.integers(0, 63))
+def test_numbered_pods_get_their_lines_in_whatever_order_and_others_all_that_can_be_had(
+    order: list[int], cordons: int
+) -> None:
+    nodes = [node(f"n{at}", cordoned=bool(cordons >> at & 1)) for at in range(6)]
+    text = "\n".join(f"{at}=n{at}:0" for at in range(6))
+    usable = {at for at in range(6) if not cordons >> at & 1}
+    numbered, plain = cluster(*nodes), cluster(*nodes)
+    got: dict[int, int | None] = {}
+    taken: list[int | None] = []
+    for at in order:
+        owner = "MPIJob.kubeflow.org/m"
+        worker = pod(f"w-{at}", owner=owner, map=text, labels={names.TRAINING_REPLICA: str(at)})
+        got[at] = _settled(numbered, worker)
+        taken.append(_settled(plain, pod(f"p-{at}", owner="Deployment/web", map=text)))
+
+    assert got == {at: at if at in usable else None for at in range(6)}
+    assert [index for index in taken if index is not None] == sorted(usable)
+
+
+def _settled(state: Cluster, one: Pod, profile: Profile = ANYBODY) -> int | None:
+    state.see_pod(one)
+    decision = decide(state, one, profile)
+    if not isinstance(decision, Placement):
+        return None
+    state.assume(one, Assumption(decision.node_name, decision.devices, decision.index))
+    return decision.index

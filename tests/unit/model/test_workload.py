@@ -1,0 +1,83 @@
+"""What the user wrote, told from one of its pods, and what a pod's labels cannot make of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scheduler.model import names
+from scheduler.model.podparts import Owner, owner_of
+from tests.builders import pod
+
+HASH = {names.POD_TEMPLATE_HASH: "5d9f"}
+JOB_SET = {names.JOBSET_NAME: "train", names.JOBSET_PART: "workers", names.JOBSET_JOB: "1"}
+LWS = {names.LWS_NAME: "lws", names.LWS_GROUP: "1"}
+GROVE = {names.GROVE_SET: "inf", names.GROVE_REPLICA: "1"}
+
+
+@pytest.mark.parametrize(
+    ("owner", "labels", "workload"),
+    [
+        pytest.param("ReplicaSet/web-5d9f", HASH, "Deployment/web", id="deployment"),
+        pytest.param("ReplicaSet/web-77aa", HASH, None, id="a-hash-that-is-not-the-owners"),
+        pytest.param("ReplicaSet.x.example/web-5d9f", HASH, None, id="foreign-replica-set"),
+        pytest.param("Job/train-workers-1", JOB_SET, "JobSet.jobset.x-k8s.io/train", id="job-set"),
+        pytest.param("Job/other-workers-1", JOB_SET, None, id="labels-of-another-job-set"),
+        pytest.param("Job.batch.volcano.sh/train-workers-1", JOB_SET, None, id="foreign-job"),
+        pytest.param("Job/--", {}, None, id="a-job-without-labels"),
+        pytest.param(
+            "StatefulSet/lws", LWS, "LeaderWorkerSet.leaderworkerset.x-k8s.io/lws", id="leaders"
+        ),
+        pytest.param(
+            "StatefulSet/lws-1", LWS, "LeaderWorkerSet.leaderworkerset.x-k8s.io/lws", id="workers"
+        ),
+        pytest.param("StatefulSet/db", LWS, None, id="labels-of-another-leader-worker-set"),
+        pytest.param(
+            "PodClique.grove.io/inf-1-decode", GROVE, "PodCliqueSet.grove.io/inf", id="clique"
+        ),
+        pytest.param("PodClique.grove.io/mine-1-decode", GROVE, None, id="another-clique"),
+        pytest.param("RayCluster.ray.io/r", {}, None, id="the-direct-owner-is-the-top"),
+    ],
+)
+def test_what_the_user_wrote(owner: str, labels: dict[str, str], workload: str | None) -> None:
+    """Where labels and the owner's name do not agree, the direct owner with its uid counts."""
+    word, _, name = owner.partition("/")
+
+    found = pod("p", owner=owner, labels=labels).workload
+
+    assert found == f"team/{workload or f'{word}/{name}/{word}-{name}'}"
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "word"),
+    [
+        ("apps/v1", "ReplicaSet", "ReplicaSet"),
+        ("apps/v1beta9", "StatefulSet", "StatefulSet"),
+        ("batch/v1", "Job", "Job"),
+        ("batch.volcano.sh/v1alpha1", "Job", "Job.batch.volcano.sh"),
+        ("apps.kruise.io/v1", "StatefulSet", "StatefulSet.apps.kruise.io"),
+        ("v1", "ReplicaSet", "ReplicaSet.core"),
+        ("batch/v1", "ReplicaSet", "ReplicaSet.batch"),
+        ("v1", "Pod", "Pod"),
+        ("ray.io/v1", "RayCluster", "RayCluster.ray.io"),
+        ("x.example/v1", "Pod", "Pod.x.example"),
+    ],
+)
+def test_an_owner_is_known_by_its_api_group_and_kind(version: str, kind: str, word: str) -> None:
+    assert owner_of(version, kind, "x", "u").word == word
+
+
+def test_an_owner_of_an_earlier_version_of_the_state_is_kubernetes_own() -> None:
+    """Tickets and snapshots name owners without a group."""
+    assert Owner("ReplicaSet", "w", "u") == owner_of("apps/v1", "ReplicaSet", "w", "u")
+
+
+@pytest.mark.parametrize("forged", [JOB_SET, LWS, GROVE, HASH])
+def test_no_label_joins_pods_of_two_namespaces(forged: dict[str, Any]) -> None:
+    mine, theirs = (
+        pod("p", namespace=space, owner="Job/train-workers-1", labels=forged)
+        for space in ("one", "two")
+    )
+
+    assert mine.workload != theirs.workload

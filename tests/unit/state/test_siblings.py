@@ -1,0 +1,68 @@
+"""Which index of a map is held, and by which pod: of one workload and one map text."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler.model import names
+from scheduler.model.device import Devices
+from scheduler.model.reason import Cause
+from scheduler.state.cluster import Assumption
+from scheduler.state.event import Lifted
+from tests.builders import cluster, pod
+
+GPU_0 = Devices((0,))
+MAP = "0=n1:0\n1=n1:1"
+
+
+@pytest.mark.parametrize("said", [{}, {names.MAP: "0=n1:2"}], ids=["no-map", "another-map"])
+def test_pods_with_another_map_text_hold_no_index_of_this_one(said: dict[str, str]) -> None:
+    """Another role of the workload, or the template before or after an edit."""
+    other = pod("a", owner="Deployment/web", node="n1", index=0, annotations=said)
+    state = cluster(other)
+
+    assert state.indexes_held(pod("b", owner="Deployment/web", map=MAP)) == {}
+
+
+def test_a_running_pod_whose_map_is_edited_frees_its_index_for_its_siblings() -> None:
+    before = pod("a", owner="Deployment/web", node="n1", index=0, map=MAP)
+    state = cluster(before)
+
+    changes = state.see_pod(pod("a", owner="Deployment/web", node="n1", index=0, map="0=n1:3"))
+
+    assert Lifted(Cause.OWNER, before.workload) in changes
+    assert state.indexes_held(before) == {}
+
+
+def test_indexes_are_held_by_placed_and_assumed_pods_of_the_workload() -> None:
+    owner, other = "Deployment/web@r1", "Deployment/web@r2"
+    bound = pod("a", owner=owner, node="n1", index=0, map=MAP)
+    waiting, chosen = pod("b", owner=owner, map=MAP), pod("c", owner=other, map=MAP)
+    foreign = pod("d", owner="Job/web", node="n1", index=3, map=MAP)
+    state = cluster(bound, waiting, chosen, foreign)
+    state.assume(chosen, Assumption("n1", GPU_0, 2))
+
+    assert state.indexes_held(bound) == {0: bound, 2: chosen}
+    state.lose_pod(bound.uid)
+    state.forget(chosen.uid)
+    assert state.indexes_held(bound) == {}
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", "\u0663", "12345678901", "1.0"])
+def test_an_unreadable_index_is_held_by_no_pod(text: str) -> None:
+    said = {"gpu-scheduler.io/pod-index": text}
+    odd = pod("a", owner="Job/j", node="n1", map=MAP, annotations=said)
+
+    assert cluster(odd).indexes_held(odd) == {}
+
+
+def test_a_pod_released_by_its_owner_is_no_sibling_any_more() -> None:
+    """Taking a label off a pod makes its ReplicaSet let go of it; it lives on by itself."""
+    owned = pod("a", owner="Deployment/web", node="n1", index=0, map=MAP)
+    released = pod("a", node="n1", index=0, map=MAP)
+    state = cluster(owned)
+    state.see_pod(released)
+
+    assert state.indexes_held(owned) == {}
+    state.lose_pod(released.uid)
+    assert state.indexes_held(owned) == {}
