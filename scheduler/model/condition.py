@@ -74,7 +74,7 @@ _MEANINGS: Final = {
     _R.INDEX_NOT_IN_MAP: "the map has no line for the pod's index",
     _R.INDEX_HELD: "a sibling holds the pod's index",
     _R.INDEX_HELD_BY_OLDER_REVISION: "pods of an older revision hold all indexes",
-    _R.NO_LINE_LEFT: "no line of the map can be had: siblings hold some, and the nodes or devices of"
+    _R.NO_LINE_LEFT: "no line of the map can be had: siblings hold some, the nodes or devices of"
     " the others cannot be had",
     _R.DEVICE_NOT_FOUND: "the map names a device that its node does not have",
     _R.WAITING_FOR_MAPPED_NODE: "the node that the map names does not exist or cannot take the pod"
