@@ -40,6 +40,15 @@ POOLS: Final[Json] = {
                 "timeSlicing": {"resources": [{"name": GPU, "replicas": 8}]},
             },
         },
+        "renamed": {
+            "gpus": [{"type": "t4", "count": 2}],
+            "sharing": {
+                "timeSlicing": {
+                    "renameByDefault": True,
+                    "resources": [{"name": GPU, "replicas": 4}],
+                },
+            },
+        },
         "cut": {
             "gpuProduct": "NVIDIA-H200",
             "gpuCount": 2,
