@@ -18,7 +18,7 @@ Amounts = dict[str, str | int | float]
 NODE_ANNOTATIONS = frozenset(
     {
         *(names.KWOK_ANNOTATION, names.MIG_CONFIG, names.MIG_MAPPING),
-        *(names.FAILURES, names.ALLOCATABLE, names.MIG_FAULTS, names.UNUSABLE),
+        *(names.FAILURES, names.ALLOCATABLE, names.MIG_FAULTS, names.UNUSABLE, names.GPU_IDS),
     }
 )
 

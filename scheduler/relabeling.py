@@ -11,6 +11,7 @@ the same patch, so that everybody who reads it stays away from the node before m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import islice
 from typing import Final, Protocol
@@ -132,7 +133,9 @@ class Relabeling:
         books = self._cluster.at(relabel.node_name)
         node = books.node if books is not None else None
         is_seen = node is None or node.labels.get(names.MIG_WANTED) == relabel.config
-        if not is_seen and now - self._asked[relabel.node_name] < SEEN_WITHIN_S:
+        # No tick comes while another replica leads, and by then the node may be forgotten.
+        asked_at = self._asked.get(relabel.node_name, -math.inf)
+        if not is_seen and now - asked_at < SEEN_WITHIN_S:
             return []
         self._current = None
         if not is_seen:

@@ -76,7 +76,7 @@ class Refused(msgspec.Struct, frozen=True):
 
 def is_changeable(pod: Pod) -> bool:
     """Whether a tier may be promised to the pod at all (design 5.10)."""
-    owner = pod.owner.kind if pod.owner else ""
+    owner = pod.owner.word if pod.owner else ""
     return (
         pod.map_text is None
         and not pod.gates

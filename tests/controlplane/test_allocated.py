@@ -6,11 +6,9 @@ The node is nobody's: the test writes what a kubelet of Kubernetes 1.37 would wr
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
-from gpuctl.product import Product
 from tests.controlplane.brokennode import GPU, broken_node
 from tests.controlplane.workloads import Json, Watcher, annotation, node_of, pod
 from tests.unit.gpuctl.cli import gpuctl
@@ -20,18 +18,6 @@ NUMBERED = {"gpu-scheduler.io/devices": "numbered"}
 TABLE = {"gpu-scheduler.io/gpu-ids": "GPU-a,GPU-b"}
 DEVICES = "gpu-scheduler.io/devices"
 NODE_EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"
-
-
-@pytest.fixture(scope="module")
-def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    with Product(cp, tmp_path_factory.mktemp("product")) as running:
-        yield running
-
-
-@pytest.fixture
-def here(cp: ControlPlane, product: Product, namespace: str) -> Watcher:
-    assert product.is_running("scheduler")
-    return Watcher(cp, namespace)
 
 
 @pytest.fixture

@@ -32,13 +32,6 @@ def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield running
 
 
-@pytest.fixture
-def here(cp: ControlPlane, product: Product, namespace: str) -> Watcher:
-    """A fresh namespace beside the running product."""
-    assert product.is_running("scheduler")
-    return Watcher(cp, namespace)
-
-
 def reason(item: Json) -> str:
     """The reason of the PodScheduled condition while it is False."""
     conditions = item.get("status", {}).get("conditions", ())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,12 +18,6 @@ from webhook.configuration import NAME
 
 REGISTRATION = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{NAME}"
 BINDING = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/gpu-scheduler"
-
-
-@pytest.fixture(scope="module")
-def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    with Product(cp, tmp_path_factory.mktemp("product")) as running:
-        yield running
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuctl.product import ROOT, Product
+from gpuctl.product import ROOT
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.workloads import Json, Watcher, annotation, controlled, cuda, node_of, pod
 from tests.discovered import MIXED, RENAMED, SLICED, WHOLE
@@ -20,20 +20,6 @@ SHARED = "nvidia.com/gpu.shared"
 CASES = ROOT / "tests" / "cases"
 CLASS = "/apis/resource.k8s.io/v1/deviceclasses/gpu.nvidia.com"
 SLICE = "/apis/resource.k8s.io/v1/resourceslices/plain-b-gpus"
-
-
-@pytest.fixture(scope="module")
-def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """Scheduler and webhook, maps allowed everywhere."""
-    with Product(cp, tmp_path_factory.mktemp("product")) as running:
-        yield running
-
-
-@pytest.fixture
-def here(cp: ControlPlane, product: Product, namespace: str) -> Watcher:
-    """A fresh namespace beside the running product."""
-    assert product.is_running("scheduler")
-    return Watcher(cp, namespace)
 
 
 def mapped(name: str, text: str, **spec: object) -> Json:

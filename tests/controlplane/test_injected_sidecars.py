@@ -31,13 +31,6 @@ IS_GIVEN = f"object.metadata.annotations[?'{names.MEMORY_GIVEN}'].orValue('') !=
 IS_TO_COME = f"!object.spec.containers.exists(one, one.name == '{SIDECAR}')"
 
 
-@pytest.fixture(scope="module")
-def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """Scheduler and webhook."""
-    with Product(cp, tmp_path_factory.mktemp("product")) as running:
-        yield running
-
-
 @pytest.fixture
 def here(
     cp: ControlPlane, product: Product, namespace: str, kwok_node: MakeNode

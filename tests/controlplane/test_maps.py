@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -31,13 +30,6 @@ MAP = "gpu-scheduling-map"
 CASES = Path(__file__).parents[1] / "cases"
 
 
-@pytest.fixture(scope="module")
-def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """Scheduler and webhook, maps allowed everywhere."""
-    with Product(cp, tmp_path_factory.mktemp("product")) as running:
-        yield running
-
-
 @pytest.fixture
 def seed_nodes(kwok_node: MakeNode) -> list[str]:
     """Seed 002's four workers: labelled, and without GPUs of their own."""
@@ -45,13 +37,6 @@ def seed_nodes(kwok_node: MakeNode) -> list[str]:
         kwok_node(f"worker{n}", labels={"gpu-node-name": f"node{n}", "gpu-node": f"node{n}"})
         for n in range(1, 5)
     ]
-
-
-@pytest.fixture
-def here(cp: ControlPlane, product: Product, namespace: str) -> Watcher:
-    """A fresh namespace beside the running product."""
-    assert product.is_running("scheduler")
-    return Watcher(cp, namespace)
 
 
 def seed_set(name: str = "check", text: str = SEED_MAP, replicas: int = 5) -> dict[str, object]:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from gpuctl.product import Product
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.workloads import Json, Watcher, node_of, pod
 from tools.controlplane import ControlPlane, wait_until
@@ -14,18 +11,6 @@ from tools.controlplane import ControlPlane, wait_until
 SLICE = "nvidia.com/mig-1g.10gb"
 STATE = "nvidia.com/mig.config.state"
 PRODUCT = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
-
-
-@pytest.fixture(scope="module")
-def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    with Product(cp, tmp_path_factory.mktemp("product")) as running:
-        yield running
-
-
-@pytest.fixture
-def here(cp: ControlPlane, product: Product, namespace: str) -> Watcher:
-    assert product.is_running("scheduler")
-    return Watcher(cp, namespace)
 
 
 def wants(name: str, resource: str) -> Json:

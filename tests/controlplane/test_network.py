@@ -7,7 +7,7 @@ import json
 import resource
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -19,13 +19,6 @@ from tools.controlplane import ControlPlane
 Source = Callable[[int], str]
 #: The chart's limit of the webhook's container.
 LIMIT = 256 * MIB
-
-
-@pytest.fixture(scope="module")
-def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """Scheduler and webhook; maps allowed everywhere."""
-    with Product(cp, tmp_path_factory.mktemp("product")) as running:
-        yield running
 
 
 class Tenant:

@@ -80,10 +80,11 @@ def test_the_pages_commands_run_both_programs_outside_of_the_cluster(
     """A map gets its environment; the seed's samples run; as the ServiceAccount and no more."""
     kwok_node("a100", mig={"1g.5gb": 1}, labels={"nvidia.com/gpu.product": PRODUCT})
     kwok_node("other", mig={"1g.5gb": 1})
+    kwok_node("plain")
     labels = {"metadata": {"labels": {"gpu-scheduler.io/maps": "allowed"}}}
     cp.client.patch(f"/api/v1/namespaces/{namespace}", labels)
     here = Watcher(cp, namespace)
-    mapped = pod("map-0", annotations={"gpu-scheduling-map": "0=other:0,1"})
+    mapped = pod("map-0", annotations={"gpu-scheduling-map": "0=plain:0,1"})
 
     def is_called() -> bool:
         made = here.client.create(f"{here.pods_path}?dryRun=All", mapped)
@@ -95,7 +96,7 @@ def test_the_pages_commands_run_both_programs_outside_of_the_cluster(
     here.create(sample("migadapter-none"))
     placed = {item["metadata"]["name"]: item for item in here.wait_bound(3)}
 
-    assert (node_of(placed["map-0"]), cuda(placed["map-0"])) == ("other", "0,1")
+    assert (node_of(placed["map-0"]), cuda(placed["map-0"])) == ("plain", "0,1")
     (small,) = [item for name, item in placed.items() if name.startswith("migadapter-small")]
     assert node_of(small) == "a100"
     for path in ("/healthz", "/readyz", "/livez", "/metrics"):

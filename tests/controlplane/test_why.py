@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +26,6 @@ READ_LEASE = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "ve
 PLUGIN = "kubectl-gpu_scheduler"
 RESERVED = {"key": "gpu", "value": "reserved", "effect": "NoSchedule"}
 BIG = {"nvidia.com/gpu": "64"}
-
-
-@pytest.fixture(scope="module")
-def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """Scheduler and webhook with the roles of ``cluster/rbac.yaml``."""
-    with Product(cp, tmp_path_factory.mktemp("product")) as running:
-        yield running
 
 
 Kubeconfig = Callable[..., Path]

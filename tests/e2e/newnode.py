@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from tests.e2e.agent import Agent
 from tools.controlplane.realnode import RealNode
 
 
-def start_as_new(node: RealNode, labels: dict[str, str]) -> None:
-    """End the kubelet, and start it on a new node with these labels.
+def start_as_new(node: RealNode, agent: Agent, labels: dict[str, str]) -> None:
+    """End kubelet and agent, and start them on a new node with these labels.
 
     A kubelet keeps a resource that no plugin offers any more, as 0, for as long as it has its
-    checkpoint and the node's object.
+    checkpoint and the node's object. The agent's token ends with that object, too.
     """
     path = f"/api/v1/nodes/{node.name}"
-    node.stop_kubelet()
-    node.plane.client.delete(path)
-    folder = node.places.directory / "kubelet" / "device-plugins"
-    (folder / "kubelet_internal_checkpoint").unlink(missing_ok=True)
-    node.start_kubelet()
-    node.plane.client.patch(path, {"metadata": {"labels": labels}})
+    with agent.killed():
+        node.stop_kubelet()
+        node.plane.client.delete(path)
+        folder = node.places.directory / "kubelet" / "device-plugins"
+        (folder / "kubelet_internal_checkpoint").unlink(missing_ok=True)
+        node.start_kubelet()
+        node.plane.client.patch(path, {"metadata": {"labels": labels}})

@@ -241,7 +241,7 @@ def test_a_pod_gets_a_mig_instance(
 
 
 def test_a_new_node_whose_gpus_are_all_cut_has_no_such_resource(
-    cp: ControlPlane, node: RealNode, pool: Pool
+    cp: ControlPlane, node: RealNode, agent: Agent, pool: Pool
 ) -> None:
     """As with NVIDIA's plugin; a kubelet that has known ``nvidia.com/gpu`` keeps it as 0."""
     pool("four")
@@ -249,7 +249,7 @@ def test_a_new_node_whose_gpus_are_all_cut_has_no_such_resource(
     pool("cut")
     wait_allocatable(cp, node, gpu=0, mig_1g__10gb=14)
 
-    start_as_new(node, {POOL: "cut"})
+    start_as_new(node, agent, {POOL: "cut"})
 
     seen = wait_allocatable(cp, node, mig_1g__10gb=14)
     for amounts in (seen["status"]["capacity"], seen["status"]["allocatable"]):

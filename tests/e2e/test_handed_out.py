@@ -49,10 +49,10 @@ def here(cp: ControlPlane, product: Product, namespace: str) -> Watcher:
 
 
 @pytest.fixture
-def shares(cp: ControlPlane, node: RealNode, pool: Pool) -> RealNode:
+def shares(cp: ControlPlane, node: RealNode, agent: Agent, pool: Pool) -> RealNode:
     """A new node with two cards in four shares each, under the name ``nvidia.com/gpu.shared``."""
     pool("renamed")
-    start_as_new(node, {POOL: "renamed"})
+    start_as_new(node, agent, {POOL: "renamed"})
     seen = wait_allocatable(cp, node, gpu__shared=8)
     assert GPU not in seen["status"]["allocatable"]
     return node

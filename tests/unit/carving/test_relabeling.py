@@ -184,6 +184,16 @@ def test_a_label_that_never_appears_frees_the_node_again() -> None:
     assert not isinstance(decide(stage.cluster, pod("b", gpus=1), ANYBODY), Rejection)
 
 
+def test_a_label_that_never_appeared_while_another_replica_led_frees_the_node() -> None:
+    """This replica leads again after the time in which the node is left alone."""
+    stage = Stage(managed())
+    stage.tick(30)
+
+    [change] = stage.tick(COOLDOWN_S)
+
+    assert isinstance(change, Lifted)
+
+
 @pytest.mark.contract("S3-B18")
 def test_one_node_at_a_time_and_none_again_for_ten_minutes() -> None:
     stage = Stage(managed("n1"), managed("n2"))
