@@ -7,7 +7,7 @@ from tools.controlplane.realnode import RealNode
 
 
 def start_as_new(node: RealNode, agent: Agent, labels: dict[str, str]) -> None:
-    """End kubelet and agent, and start them on a new node with these labels.
+    """End kubelet, kube-proxy and agent, and start them on a new node with these labels.
 
     A kubelet keeps a resource that no plugin offers any more, as 0, for as long as it has its
     checkpoint and the node's object. The agent's token ends with that object, too.
@@ -19,4 +19,5 @@ def start_as_new(node: RealNode, agent: Agent, labels: dict[str, str]) -> None:
         folder = node.places.directory / "kubelet" / "device-plugins"
         (folder / "kubelet_internal_checkpoint").unlink(missing_ok=True)
         node.start_kubelet()
+        node.restart_services()
         node.plane.client.patch(path, {"metadata": {"labels": labels}})

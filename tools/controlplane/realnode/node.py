@@ -172,6 +172,12 @@ class RealNode:
         self.stop_kubelet(crash=crash)
         self.start_kubelet()
 
+    def restart_services(self) -> None:
+        """End kube-proxy with its rules, and start it again for a node that was made again."""
+        assert self._services is not None
+        self._services.close()
+        self._services.start(self.name)
+
     # --- what runs there ----------------------------------------------------------------------
 
     def load(self, archive: Path) -> None:
