@@ -38,9 +38,14 @@ def bad(findings: dict[str, Any]) -> dict[str, str]:
 
 
 def test_a_healthy_product_has_nothing_to_be_done(cp: ControlPlane, namespace: str) -> None:
+    # The first creations through a webhook that just started may be slow, and the doctor says so.
+    wait_until(
+        lambda: bad(doctor(cp, namespace)[1]) == {},
+        what="nothing to be done",
+        last=lambda: doctor(cp, namespace),
+    )
     status, findings = doctor(cp, namespace)
 
-    assert bad(findings) == {}
     assert status == 0
     assert "4 nvidia.com/gpu" in findings["devices"]["says"]
     table = gpuctl("doctor", "--kubeconfig", str(cp.kubeconfig), "-n", namespace)
