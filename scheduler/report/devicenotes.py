@@ -126,7 +126,7 @@ class DeviceNotes:
 
     def _see_node(self, node: Node) -> None:
         known = self._numbered.get(node.name)
-        if node.labels.get(names.NUMBERED) != "numbered":
+        if not node.honours_numbers:
             self._numbered.pop(node.name, None)
             return
         # After a start of the machine the numbers may mean other GPUs.

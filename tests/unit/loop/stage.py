@@ -16,9 +16,11 @@ from scheduler.decide.decision import Decision, Placement
 from scheduler.decide.view import Profile
 from scheduler.decide.work import Work
 from scheduler.loop import Loop
+from scheduler.model.cut import Order
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.moves import Companion, Still
+from scheduler.relabeling import Doors
 from scheduler.report.journal import Journal
 from scheduler.report.metrics import Metrics
 from scheduler.report.recorder import Recorder
@@ -220,3 +222,14 @@ async def playing(stage: Stage) -> AsyncIterator[Stage]:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+class CutStage(Stage):
+    """A loop with an operator that a test plays; ``asked`` is the newest word for each node."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, tuple[Order, ...]] = {}
+        super().__init__(carving=self._carving)
+
+    def _carving(self, cluster: Cluster, queue: Queue, doors: Doors) -> Carving:
+        return Carving(cluster, self.recorder, self.asked.__setitem__, lambda: 1_800_000_000.0)

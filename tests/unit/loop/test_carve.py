@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-from scheduler.carving import Carving
 from scheduler.decide.decision import Carve
-from scheduler.model.cut import CutState, Instance, NodeCuts, Order
+from scheduler.model.cut import CutState, Instance, NodeCuts
 from scheduler.model.device import Spot
-from scheduler.relabeling import Doors
 from scheduler.state import event as ev
-from scheduler.state.cluster import Cluster
-from scheduler.state.queue import Queue
 from tests.builders import dynamic, pod
-from tests.unit.loop.stage import Stage, playing
+from tests.unit.loop.stage import CutStage, playing
 
 TWO = Spot(0, 4, "2g.20gb")
-
-
-class CutStage(Stage):
-    """A loop with an operator that a test plays; ``asked`` is the newest word for each node."""
-
-    def __init__(self) -> None:
-        self.asked: dict[str, tuple[Order, ...]] = {}
-        super().__init__(carving=self._carving)
-
-    def _carving(self, cluster: Cluster, queue: Queue, doors: Doors) -> Carving:
-        return Carving(cluster, self.recorder, self.asked.__setitem__, lambda: 1_800_000_000.0)
 
 
 async def test_it_is_bound_once_the_instance_is_ready_and_advertised() -> None:

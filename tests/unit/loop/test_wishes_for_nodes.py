@@ -6,17 +6,13 @@ from typing import Any
 
 import pytest
 
-from scheduler.carving import Carving
 from scheduler.decide.view import Profile
-from scheduler.model.cut import CutState, Instance, NodeCuts, Order
+from scheduler.model.cut import CutState, Instance, NodeCuts
 from scheduler.model.ticket import holder
-from scheduler.relabeling import Doors
 from scheduler.state import event as ev
-from scheduler.state.cluster import Cluster
-from scheduler.state.queue import Queue
 from tests.autoscalers import wants_a_node
 from tests.builders import dynamic, node, pod, pod_json, restoring
-from tests.unit.loop.stage import Stage, playing
+from tests.unit.loop.stage import CutStage, Stage, playing
 
 FOUR = node(gpus=4, labels={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"})
 AFFINITY = {
@@ -76,17 +72,6 @@ async def test_it_buys_only_what_a_node_can_lift(wishes: Any, reason: str, buys:
 async def test_it_buys_nothing_for_a_map(name: str, text: str, reason: str) -> None:
     async with playing(Stage()) as stage:
         assert await refusal(stage, FOUR, wishes={"map": text}, name=name) == (reason, False)
-
-
-class CutStage(Stage):
-    """A loop with an operator that a test plays; ``asked`` is the newest word for each node."""
-
-    def __init__(self) -> None:
-        self.asked: dict[str, tuple[Order, ...]] = {}
-        super().__init__(carving=self._carving)
-
-    def _carving(self, cluster: Cluster, queue: Queue, doors: Doors) -> Carving:
-        return Carving(cluster, self.recorder, self.asked.__setitem__, lambda: 1_800_000_000.0)
 
 
 async def test_it_buys_nothing_while_instances_are_cut_for_a_pod() -> None:
