@@ -63,12 +63,11 @@ def wait_avoided(product: Product, nodes: int) -> None:
     )
 
 
-def bound(here: Watcher, name: str, other_than: str = "") -> Json:
-    """A pod of that name, not the one of before, once it has a node."""
+def bound(here: Watcher, name: str) -> Json:
+    """The pod of that name, once it has a node."""
 
     def is_it(item: Json) -> bool:
-        meta = item["metadata"]
-        return meta["name"] == name and meta["uid"] != other_than and bool(node_of(item))
+        return item["metadata"]["name"] == name and bool(node_of(item))
 
     items = here.wait(f"{name} to be bound", lambda items: any(map(is_it, items)))
     return next(item for item in items if is_it(item))
@@ -81,6 +80,28 @@ def refused(here: Watcher, node: BrokenNode, names: Callable[[int], str], count:
         item = bound(here, names(number))
         node.tell(item, UNEXPECTED, UNHEALTHY)
         node.refuse(item, UNEXPECTED, UNHEALTHY)
+
+
+def refuse_until_told(here: Watcher, node: BrokenNode, message: str, said: str) -> list[str]:
+    """Refuse each pod of one owner, as a kubelet does, until the next one waits and says why.
+
+    The owner's next pod can be bound before the scheduler has read why the last one failed.
+    Returns the names of the refused pods, in their order.
+    """
+    failed: dict[str, str] = {}
+
+    def is_told_after_refusals(items: list[Json]) -> bool:
+        for item in items:
+            uid = str(item["metadata"]["uid"])
+            if node_of(item) and uid not in failed:
+                failed[uid] = str(item["metadata"]["name"])
+                node.tell(item, UNEXPECTED, message)
+                node.refuse(item, UNEXPECTED, message)
+        return any(said in str(item["status"].get("conditions")) for item in items)
+
+    here.wait(f"the next pod to be told {said!r}", is_told_after_refusals)
+    assert len(failed) <= FAILED_MAX
+    return list(failed.values())
 
 
 def test_a_scheduler_that_was_restarted_knows_from_the_failed_pods(
@@ -135,14 +156,9 @@ def test_a_statefulset_deletes_its_failed_pod_at_once_and_is_stopped_all_the_sam
 ) -> None:
     here = Watcher(cp, namespace)
     here.create(controlled("StatefulSet", "web", replicas=1, limits={GPU: "1"}, **HERE))
-    uid = ""
-    for _ in range(3):
-        item = bound(here, "web-0", other_than=uid)
-        uid = item["metadata"]["uid"]
-        refusing.tell(item, UNEXPECTED, UNHEALTHY)
-        refusing.refuse(item, UNEXPECTED, UNHEALTHY)
 
-    here.wait_explained("web-0", AVOIDED)
+    refuse_until_told(here, refusing, UNHEALTHY, AVOIDED)
+
     wait_avoided(product, 1)
 
 
@@ -152,22 +168,7 @@ def test_a_deployment_that_asks_for_too_much_does_not_take_the_node_from_others(
     here = Watcher(cp, namespace)
     here.create(controlled("Deployment", "pair", replicas=1, limits={GPU: "2"}, **HERE))
     said = f"1 node(s) whose device plugin refuses more than 1 {GPU} in one container"
-    failed: list[str] = []
-
-    def is_told_after_refusals(items: list[Json]) -> bool:
-        """Refuse each pod that comes, as the kubelet does.
-
-        The Deployment's next pod can be bound before the scheduler has read why the last failed.
-        """
-        for item in items:
-            name = str(item["metadata"]["name"])
-            if node_of(item) and name not in failed:
-                failed.append(name)
-                refusing.refuse(item, UNEXPECTED, ONE_IS_THE_MOST)
-        return any(said in str(item["status"].get("conditions")) for item in items)
-
-    here.wait("its next pod to be told why", is_told_after_refusals)
-    assert len(failed) <= FAILED_MAX
+    failed = refuse_until_told(here, refusing, ONE_IS_THE_MOST, said)
     here.create(pod("single", limits={GPU: "1"}, **HERE))
     bound(here, "single")
     here.wait_told(failed[0], "NodeAvoided")
