@@ -17,9 +17,9 @@ from typing import Any, Final
 
 import pytest
 
-from gpuctl.product import MANIFESTS, ROOT, Product
+from gpuctl.product import MANIFESTS, ROOT
 from tests.building import build_for, fail_if_missing
-from tests.controlplane.workloads import Watcher
+from tests.controlplane.running import here, product
 from tools.controlplane import (
     Client,
     ControlPlane,
@@ -28,6 +28,8 @@ from tools.controlplane import (
     add_nodes,
 )
 from tools.controlplane.commands import NODE_AUTHORIZATION
+
+__all__ = ["here", "product"]
 
 HERE: Final = Path(__file__).parent
 PROGRAMS: Final = (
@@ -147,17 +149,3 @@ def namespace(cp: ControlPlane, kwok_node: MakeNode) -> Iterator[str]:
     # test. Their controllers cannot replace them: a namespace that ends accepts nothing new.
     cp.client.delete(pods, {"gracePeriodSeconds": 0})
     cp.client.wait_for(pods, lambda seen: not seen["items"], what=f"the pods of {name} to be gone")
-
-
-@pytest.fixture(scope="module")
-def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """Scheduler and webhook, maps allowed everywhere; a file with other needs has its own."""
-    with Product(cp, tmp_path_factory.mktemp("product")) as running:
-        yield running
-
-
-@pytest.fixture
-def here(cp: ControlPlane, product: Product, namespace: str) -> Watcher:
-    """A fresh namespace beside the running product."""
-    assert product.is_running("scheduler")
-    return Watcher(cp, namespace)

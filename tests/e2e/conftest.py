@@ -20,6 +20,7 @@ import pytest
 from gpuctl.fakeoperator import FakeOperator
 from gpuctl.product import ROOT
 from tests.building import build_for, fail_if_missing
+from tests.controlplane.running import here, product
 from tests.e2e.agent import FAILURES, POOL, POOLS, Agent
 from tests.e2e.containers import SHELL_IMAGE
 from tests.e2e.delivered import LOGICAL_NODE
@@ -29,6 +30,8 @@ from tools.controlplane.realnode import RealNode, api_server_flags, bridge, why_
 from tools.controlplane.versions import NODE_PROGRAMS
 from tools.image import machine
 from tools.image.build import ensure_images
+
+__all__ = ["here", "product"]
 
 HERE: Final = Path(__file__).parent
 TEST_S: Final = 600

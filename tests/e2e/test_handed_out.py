@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from gpuctl.product import Product
 from tests.controlplane.workloads import Watcher, annotation, cuda, node_of
 from tests.e2e.agent import DEVICES, FAILURES, GPU, POOL, Agent, wait_allocatable
 from tests.e2e.conftest import Pool
@@ -32,20 +30,6 @@ class KubeletAssigned(Agent):
 def agent_kind() -> type[Agent]:
     """The agent of this module."""
     return KubeletAssigned
-
-
-@pytest.fixture(scope="module")
-def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    """Scheduler and webhook, maps allowed everywhere."""
-    with Product(cp, tmp_path_factory.mktemp("product")) as running:
-        yield running
-
-
-@pytest.fixture
-def here(cp: ControlPlane, product: Product, namespace: str) -> Watcher:
-    """A fresh namespace beside the running product."""
-    assert product.is_running("scheduler")
-    return Watcher(cp, namespace)
 
 
 @pytest.fixture

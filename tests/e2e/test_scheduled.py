@@ -6,7 +6,6 @@ import functools
 import json
 import logging
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -19,12 +18,6 @@ from tools.controlplane.realnode import RealNode
 
 ALL_AT_ONCE_S = 60.0
 log = logging.getLogger(__name__)
-
-
-@pytest.fixture(scope="module")
-def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    with Product(cp, tmp_path_factory.mktemp("product")) as running:
-        yield running
 
 
 @pytest.fixture
