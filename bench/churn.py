@@ -23,15 +23,15 @@ from typing import Any
 import msgspec
 import structlog
 
+from bench.cluster_fixture import mixed, node
 from bench.observer import dumps
-from bench.world import mixed, node
 from scheduler.bind.binder import Binder, binding_annotations
 from scheduler.decide.decision import Placement
 from scheduler.decide.view import Profile
 from scheduler.loop import Loop
 from scheduler.model.pod import Pod
+from scheduler.report.events.recorder import Recorder
 from scheduler.report.metrics import Metrics
-from scheduler.report.recorder import Recorder
 from scheduler.state import event as ev
 from scheduler.watch.client import Client
 
@@ -76,7 +76,7 @@ class Instant(Binder):
             phase="Running",
         )
         self._tell(ev.BindEnded(placement.pod.uid, ev.BindOutcome.BOUND))
-        self._tell(ev.PodSeen(bound))
+        self._tell(ev.PodUpdated(bound))
 
 
 class World:
@@ -108,7 +108,7 @@ class World:
         )
         self.loop.is_synced = True
         for number in range(NODES):
-            self.loop.emit(ev.NodeSeen(node(number)))
+            self.loop.enqueue(ev.NodeUpdated(node(number)))
 
     async def step(self) -> None:
         """Some come, some go; half a second passes."""
@@ -117,17 +117,17 @@ class World:
             self.number += 1
             newcomer = mixed(self.rng, self.number)
             self.alive.append(newcomer)
-            self.loop.emit(ev.PodSeen(newcomer))
+            self.loop.enqueue(ev.PodUpdated(newcomer))
         while len(self.alive) > ALIVE_MAX:
-            self.loop.emit(ev.PodVanished(self.alive.popleft().uid))
+            self.loop.enqueue(ev.PodDeleted(self.alive.popleft().uid))
         if self.number % 1000 == 0:
             old = self.rng.randrange(NODES)
             fresh = node(old + NODES * (self.number // 1000))
-            self.loop.emit(ev.NodeVanished(node(old).name))
-            self.loop.emit(ev.NodeSeen(fresh))
-            self.loop.emit(ev.NodeVanished(fresh.name))
-            self.loop.emit(ev.NodeSeen(node(old)))
-        self.loop.nudge()
+            self.loop.enqueue(ev.NodeDeleted(node(old).name))
+            self.loop.enqueue(ev.NodeUpdated(fresh))
+            self.loop.enqueue(ev.NodeDeleted(fresh.name))
+            self.loop.enqueue(ev.NodeUpdated(node(old)))
+        self.loop.wake()
         for _ in range(3):
             await asyncio.sleep(0)
 

@@ -2,10 +2,9 @@
 
     python -m bench.decide [--nodes 100,1000,10000] [--decisions 3000] [--rounds 5]
 
-The cluster and the pods are those of ``bench/world``. Pods are decoded afresh, so nothing is
-remembered on them; a rejection is timed with its sentence. After each placement the pod is
-entered and older ones leave: reported beside it. The last line is JSON, in microseconds.
-"""
+The cluster and the pods are those of ``bench/cluster_fixture``. Pods are decoded afresh, so nothing
+is remembered on them; a rejection is timed with its sentence. After each placement the pod is
+entered and older ones leave: reported beside it. The last line is JSON, in microseconds."""
 
 from __future__ import annotations
 
@@ -17,10 +16,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from bench.cluster_fixture import ClusterFixture, anti_affine, pod
 from bench.observer import dumps, percentile
-from bench.world import World, anti_affine, pod
-from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement
+from scheduler.decide.schedule_one import decide
 from scheduler.decide.view import Profile
 from scheduler.model.reason import sentence
 
@@ -34,14 +33,14 @@ def timed(work: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
     return (time.perf_counter() - started) * 1e6, result
 
 
-def run(world: World, decisions: int) -> dict[str, float]:
+def run(world: ClusterFixture, decisions: int) -> dict[str, float]:
     """One round on one world."""
     yes: list[float] = []
     no: list[float] = []
     enter: list[float] = []
     for _ in range(decisions):
         newcomer = world.next()
-        world.cluster.refer(newcomer)
+        world.cluster.track_label_keys(newcomer)
         took, decision = timed(decide, world.cluster, newcomer, PROFILE)
         if isinstance(decision, Placement):
             yes.append(took)
@@ -60,7 +59,7 @@ def run(world: World, decisions: int) -> dict[str, float]:
     }
 
 
-def unsupported(world: World) -> float:
+def unsupported(world: ClusterFixture) -> float:
     """The median time of refusing a required hostname anti-affinity."""
     times = []
     for _ in range(200):
@@ -72,7 +71,7 @@ def unsupported(world: World) -> float:
 def rows(options: argparse.Namespace) -> Iterator[tuple[int, dict[str, float]]]:
     """All sizes, in alternating rounds, as (nodes, figures)."""
     sizes = [int(text) for text in options.nodes.split(",")]
-    worlds = {size: World(size, random.Random(f"{size}")) for size in sizes}
+    worlds = {size: ClusterFixture(size, random.Random(f"{size}")) for size in sizes}
     gc.freeze()
     for world in worlds.values():
         run(world, options.decisions // 4)

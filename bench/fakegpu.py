@@ -23,7 +23,7 @@ from bench.observer import dumps, percentile
 from bench.throughput import usage
 from gpuctl.fakeoperator import FakeOperator
 from tools.controlplane import ControlPlane, FakeNode
-from tools.controlplane.fakenodes import is_ready
+from tools.controlplane.fake_nodes import is_ready
 from tools.controlplane.process import Running
 
 POOL = "run.ai/simulated-gpu-node-pool"

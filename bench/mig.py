@@ -2,9 +2,10 @@
 
     python -m bench.mig [--seeds 6] [--jobs 2] [--duration 200]
 
-Streams of requests for 100 A100-80GB (``bench/migstream``) meet the product, through its own
-``decide`` on a cluster of 100 nodes that cut to order, and what others do (``bench/migrivals``).
-``product+1`` also moves at most one pod for each request that is refused (``decide/defrag``).
+Streams of requests for 100 A100-80GB (``bench/mig_stream``) meet the product, through its own
+``decide`` on a cluster of 100 nodes that cut to order, and what others do
+(``bench/mig_baselines``). ``product+1`` also moves at most one pod for each request that is refused
+(``decide/migration/defrag``).
 
 The bar is a reference study of the same columns with other streams, in percent of slices in use.
 How much harder these streams are is told by FGD, which both have: the product's lead over FGD must
@@ -22,18 +23,18 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import Any, Final
 
-from bench.migrivals import FirstFit, Random, Scored, best_fit, fgd
-from bench.migstream import COLUMNS, GPUS, Outcome, Policy, Request, run, stream
+from bench.mig_baselines import FirstFit, Random, Scored, best_fit, fgd
+from bench.mig_stream import COLUMNS, GPUS, Outcome, Policy, Request, run, stream
 from bench.observer import dumps
-from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement
-from scheduler.decide.defrag import plan
+from scheduler.decide.migration.defrag import plan
+from scheduler.decide.schedule_one import decide
 from scheduler.decide.view import Profile
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.model.device import Devices
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
-from scheduler.state.cluster import Assumption, Cluster
+from scheduler.state.cache.cluster import Assumption, Cluster
 
 FIRST_SEED: Final = 100
 #: Slices in use (percent) and its standard error in the study, in the order of the columns.
@@ -62,7 +63,7 @@ class Product:
         self._profile = Profile()
         self._cluster = Cluster()
         for number in range(GPUS):
-            self._cluster.see_node(_node(number))
+            self._cluster.upsert_node(_node(number))
 
     def place(self, request: Request) -> bool:
         """Place it now or never."""
@@ -70,8 +71,8 @@ class Product:
             uid=str(request.number),
             name=f"p{request.number}",
             namespace="bench",
-            scheduler_name=names.SCHEDULER_NAME,
-            requests={names.mig_resource(request.profile): 1},
+            scheduler_name=well_known.SCHEDULER_NAME,
+            requests={well_known.mig_resource(request.profile): 1},
         )
         decision = decide(self._cluster, pod, self._profile)
         if isinstance(decision, Placement):
@@ -84,7 +85,7 @@ class Product:
         if found is None:
             return False
         for move in found.moves:
-            self._cluster.lose_pod(move.pod.uid)
+            self._cluster.delete_pod(move.pod.uid)
         for move in found.moves:
             self._enter(move.pod, move.node_name, move.devices)
         self._enter(pod, found.node_name, Devices(spots=(found.spot,)))
@@ -96,16 +97,16 @@ class Product:
 
     def end(self, number: int) -> None:
         """A placed request ends."""
-        self._cluster.lose_pod(str(number))
+        self._cluster.delete_pod(str(number))
 
 
 def _node(number: int) -> Node:
     labels = {
-        names.MIG_DYNAMIC: "true",
-        names.GPU_PRODUCT: "NVIDIA-A100-SXM4-80GB",
-        names.GPU_COUNT: "1",
+        well_known.MIG_DYNAMIC: "true",
+        well_known.GPU_PRODUCT: "NVIDIA-A100-SXM4-80GB",
+        well_known.GPU_COUNT: "1",
     }
-    return Node(name=f"gpu-{number:03}", labels=labels, allocatable={names.PODS: 110})
+    return Node(name=f"gpu-{number:03}", labels=labels, allocatable={well_known.PODS: 110})
 
 
 POLICIES: Final[dict[str, Callable[[], Policy]]] = {

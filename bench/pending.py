@@ -16,10 +16,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from bench.contestants import apply_roles
 from bench.load import node, pod
 from bench.observer import Observer, dumps, percentile
 from bench.plane import without_kubelets
+from bench.schedulers import apply_roles
 from bench.throughput import Namespace, finished, load, usage
 from gpuctl.product import Product
 from tools.controlplane import ControlPlane, wait_until

@@ -21,10 +21,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from bench.contestants import Contestant, KubeScheduler, Ours, apply_roles
 from bench.load import pod
 from bench.observer import Observer, dumps, percentile
 from bench.plane import without_kubelets
+from bench.schedulers import KubeScheduler, Ours, SchedulerUnderTest, apply_roles
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.process import Running, tail
 
@@ -93,7 +93,7 @@ def check_over_commit(seen: Observer) -> None:
         raise RuntimeError(f"over-commit: a node with {GPUS} GPUs got {worst} one-GPU pods")
 
 
-def backlog(plane: ControlPlane, contestant: Contestant, pods: int) -> dict[str, float]:
+def backlog(plane: ControlPlane, contestant: SchedulerUnderTest, pods: int) -> dict[str, float]:
     """One backlog round."""
     with Namespace(plane) as namespace:
         finished(load(plane, "pods", namespace, contestant.scheduler_name, str(pods), "0"))
@@ -121,7 +121,9 @@ def backlog(plane: ControlPlane, contestant: Contestant, pods: int) -> dict[str,
     }
 
 
-def warm(plane: ControlPlane, contestant: Contestant, namespace: str, process: Running) -> None:
+def warm(
+    plane: ControlPlane, contestant: SchedulerUnderTest, namespace: str, process: Running
+) -> None:
     """Wait until the contestant has placed a pod: how long it starts is the backlog's figure."""
     with Observer(plane.client, namespace) as seen:
         path = f"/api/v1/namespaces/{namespace}/pods"
@@ -131,7 +133,9 @@ def warm(plane: ControlPlane, contestant: Contestant, namespace: str, process: R
     plane.client.wait_for(path, lambda seen: not seen["items"], what="the first pod to go")
 
 
-def live(plane: ControlPlane, contestant: Contestant, pods: int, rate: float) -> dict[str, float]:
+def live(
+    plane: ControlPlane, contestant: SchedulerUnderTest, pods: int, rate: float
+) -> dict[str, float]:
     """One live round: latency from the pod's creation to its node, both seen by the observer."""
     with Namespace(plane) as namespace:
         process = contestant.start()
@@ -162,7 +166,7 @@ def summary(rounds: list[dict[str, float]]) -> dict[str, float]:
 
 def compete(plane: ControlPlane, directory: Path, options: argparse.Namespace) -> dict[str, Any]:
     """All rounds, alternating; the medians and the ratio."""
-    contestants: list[Contestant] = [
+    contestants: list[SchedulerUnderTest] = [
         Ours(plane, directory / "ours"),
         KubeScheduler(plane, directory / "kube"),
     ]

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from fakegpu.config import Config, ConfigError, Dra, Node, parse
-from scheduler.model.number import whole
+from scheduler.model.integer_text import whole
 
 POD_RESOURCES: Final = "/var/lib/fake-gpu-operator"
 PORT_MAX: Final = 65535

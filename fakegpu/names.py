@@ -1,15 +1,15 @@
 """Every name that other programs see of the fake GPUs.
 
 The seed operator's names are kept byte for byte; ours carry the product's prefix. The resources
-and the prefix are the scheduler's (``scheduler/model/names``), so that both can never differ.
+and the prefix are the scheduler's (``scheduler/model/well_known``), so that both can never differ.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from scheduler.model.names import GPU_IDS as SCHEDULER_GPU_IDS
-from scheduler.model.names import PREFIX, UNUSABLE_DEVICES
+from scheduler.model.well_known import GPU_IDS as SCHEDULER_GPU_IDS
+from scheduler.model.well_known import PREFIX, UNUSABLE_DEVICES
 
 OPERATOR: Final = "fake-gpu-operator"
 NAMESPACE: Final = "gpu-operator"

@@ -18,7 +18,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from fakegpu.config import Server
-from fakegpu.topology.nodetopology import TopologyError, decode_yaml, encode_json
+from fakegpu.topology.node_topology import TopologyError, decode_yaml, encode_json
 from fakegpu.topology.pools import Pool, Topology
 
 JSON: Final = "application/json"

@@ -10,17 +10,17 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from gpuctl.documents import Raw
+from gpuctl.manifests import Raw
 from scheduler.config import Config
-from scheduler.decide.admit import Rules, admit, keep
-from scheduler.model.admission import Answer
+from scheduler.decide.admission.admit import Rules, admit, keep
+from scheduler.model.admission import AdmissionDecision
 from scheduler.model.pod import Pod
 from scheduler.model.selector import LabelSelector, matches_labels
-from scheduler.state.cluster import Cluster
-from scheduler.state.promise import Promises
-from webhook import mutate
-from webhook.configuration import ENVIRONMENT_ENTRY, FALLBACK_ENTRY, webhook_configuration
-from webhook.patch import apply
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.reservations import Reservations
+from webhook.mutate import pod_mutation
+from webhook.mutate.json_patch import apply
+from webhook.webhook_configuration import ENVIRONMENT_ENTRY, FALLBACK_ENTRY, webhook_configuration
 
 OWN_NAMESPACE: Final = "gpu-scheduler-system"
 #: The API server gives every namespace its name as a label.
@@ -31,7 +31,7 @@ class Reviewed(NamedTuple):
     """The pod after its review; ``passed`` are tiers that were not tried, and why."""
 
     raw: Raw
-    outcome: mutate.Outcome
+    outcome: pod_mutation.Outcome
     passed: tuple[str, ...] = ()
 
 
@@ -39,10 +39,10 @@ class Admission:
     """The webhook and the promises that it makes."""
 
     def __init__(self, config: Config) -> None:
-        self.promises = Promises(config.profile().reach)
+        self.promises = Reservations(config.profile().reach)
         self._name = config.scheduler_name
         self._is_registered = config.webhook.enabled
-        self._webhook = mutate.Config(scheduler_name=config.scheduler_name)
+        self._webhook = pod_mutation.Config(scheduler_name=config.scheduler_name)
         self._rules = Rules(
             profile=config.profile(),
             scope=config.fallback.scope,
@@ -61,12 +61,12 @@ class Admission:
     ) -> Reviewed:
         """The pod after admission, and what was said about it; ``number`` makes ids."""
         is_ours = pod.scheduler_name == self._name
-        request = mutate.Request(namespace=pod.namespace, scope="ours" if is_ours else "any")
+        request = pod_mutation.Request(namespace=pod.namespace, scope="ours" if is_ours else "any")
         if not self._is_called(pod, cluster, ENVIRONMENT_ENTRY if is_ours else FALLBACK_ENTRY):
-            return Reviewed(raw, mutate.Outcome())
+            return Reviewed(raw, pod_mutation.Outcome())
         passed: tuple[str, ...] = ()
-        answer: Answer | None = None
-        case = mutate.Case(raw, request, self._webhook)
+        answer: AdmissionDecision | None = None
+        case = pod_mutation.PodMutation(raw, request, self._webhook)
         if case.needs_answer:
             decided = admit(
                 cluster, self.promises, waiting, pod, request.scope, self._rules, now=now

@@ -16,19 +16,19 @@ from typing import Final
 
 import click
 
-from gpuctl import proposal, reach, table
-from gpuctl.documents import Mistake
-from gpuctl.options import Misuse, Strict, reaching
-from gpuctl.reach import Access, NotReached
+from gpuctl import cluster_access, defrag_output, table
+from gpuctl.cluster_access import Access, NotReached
+from gpuctl.manifests import InputError
+from gpuctl.options import Strict, UsageError, reaching
 from gpuctl.replay import decoded, read
 from gpuctl.simulate import explained
 from gpuctl.snapshot import fetched
-from scheduler.bind.evict import request_eviction
-from scheduler.decide.defrag import Plan, plan
-from scheduler.model.mig import profile_of
+from scheduler.bind.evictor import request_eviction
+from scheduler.decide.migration.defrag import Plan, plan
+from scheduler.model.mig.layout import profile_of
 from scheduler.model.pod import Pod
-from scheduler.report.wire import Snapshot
-from scheduler.state.cluster import Cluster
+from scheduler.report.decisions.api_types import Snapshot
+from scheduler.state.cache.cluster import Cluster
 from scheduler.state.event import Eviction
 from scheduler.state.snapshot import restore
 
@@ -74,7 +74,7 @@ def defrag(
     """
     if execute and (dry_run or file is not None):
         other = "--dry-run" if dry_run else "--from"
-        raise Misuse(f"--execute and {other} exclude each other")
+        raise UsageError(f"--execute and {other} exclude each other")
     with explained():
         try:
             snapshot = (
@@ -84,9 +84,9 @@ def defrag(
             )
             found = planned(snapshot, pod, moves, time.time())
             if output == "json":
-                click.echo(proposal.as_json(found))
+                click.echo(defrag_output.as_json(found))
             else:
-                table.show(proposal.told(found))
+                table.show(defrag_output.told(found))
             if execute and found.moves:
                 _confirm(found, yes)
                 asyncio.run(_evict(access, found))
@@ -101,7 +101,7 @@ def planned(snapshot: Snapshot, key: str, moves: int, now: float) -> Plan:
     waiting = {one.pod.key: one.pod for one in snapshot.state.queue}
     if key not in waiting:
         shown = ", ".join(sorted(waiting)[:5]) or "nobody"
-        raise Mistake(f"no pod {key} waits (who does: {shown})")
+        raise InputError(f"no pod {key} waits (who does: {shown})")
     found = plan(
         cluster,
         waiting[key],
@@ -130,7 +130,7 @@ def _why_not(cluster: Cluster, pod: Pod, moves: int) -> str:
             f"{pod.key} does not ask for exactly one MIG instance; only such pods are planned for"
         )
     (resource,) = wanted
-    gpus = [books.gpus for books in cluster.candidates() if books.gpus is not None]
+    gpus = [node_info.gpus for node_info in cluster.candidates() if node_info.gpus is not None]
     if not gpus:
         return (
             f"no node's GPUs are cut to order (label gpu-scheduler.io/mig-dynamic=true), so nothing"
@@ -162,7 +162,7 @@ def _confirm(found: Plan, yes: bool) -> None:
 
 async def _evict(access: Access, found: Plan) -> None:
     """One after the other; whoever is refused ends it."""
-    async with reach.cluster(access) as client:
+    async with cluster_access.cluster(access) as client:
         for done, move in enumerate(found.moves):
             pod = move.pod
             result, message = await request_eviction(client, pod.namespace, pod.name, pod.uid)

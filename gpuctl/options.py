@@ -11,10 +11,10 @@ from typing import Any
 
 import click
 
-from gpuctl.reach import Access
+from gpuctl.cluster_access import Access
 
 
-class Misuse(click.UsageError):
+class UsageError(click.UsageError):
     """The words on the command line make no sense together."""
 
     exit_code = 1
@@ -27,7 +27,7 @@ class Strict(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            raise Misuse(error.format_message(), error.ctx or ctx) from error
+            raise UsageError(error.format_message(), error.ctx or ctx) from error
 
 
 def reaching(command: Callable[..., None]) -> Callable[..., None]:

@@ -20,7 +20,7 @@ import yaml
 from tools.controlplane import ControlPlane, ControlPlaneError, wait_until
 from tools.controlplane.ports import LOOPBACK, free_ports
 from tools.controlplane.process import Running, put_aside, start, tail
-from webhook.configuration import NAME, webhook_configuration
+from webhook.webhook_configuration import NAME, webhook_configuration
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 NAMESPACE: Final = "gpu-scheduler-system"
@@ -217,7 +217,7 @@ class Product:
         log = self._log_path(name)
         put_aside(log)
         self._programs[name] = start(
-            name, command, log=log, home=self.directory, leashed=self._leashed
+            name, command, log=log, home=self.directory, dies_with_parent=self._leashed
         )
 
     def _wait(self, name: str, *lines: str) -> None:

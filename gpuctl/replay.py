@@ -12,13 +12,13 @@ from pathlib import Path
 import click
 import msgspec
 
-from gpuctl.documents import STDIN, Mistake
+from gpuctl.manifests import STDIN, InputError
 from gpuctl.simulate import explained
-from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement
 from scheduler.decide.explain import Outcome, explain
-from scheduler.decide.ranking import Ranking, rank
-from scheduler.report.wire import API_VERSION, SNAPSHOT_VERSION, Snapshot
+from scheduler.decide.schedule_one import decide
+from scheduler.decide.score_breakdown import Ranking, rank
+from scheduler.report.decisions.api_types import API_VERSION, SNAPSHOT_VERSION, Snapshot
 from scheduler.state.snapshot import restore
 
 
@@ -55,7 +55,7 @@ def replay(file: str, pod: str | None, check: bool, output: str) -> None:
         snapshot = read(file)
         found = replayed(snapshot, pod)
         if pod is not None and not found:
-            raise Mistake(f"{file}: no pod {pod} waits in this snapshot{_who(snapshot)}")
+            raise InputError(f"{file}: no pod {pod} waits in this snapshot{_who(snapshot)}")
     _write(snapshot, found, output, in_full=pod is not None)
     if check and any(one.then is not None and not one.is_same for one in found):
         sys.exit(1)
@@ -89,7 +89,7 @@ def read(file: str) -> Snapshot:
     try:
         content = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
     except OSError as error:
-        raise Mistake(f"{file}: {error.strerror}") from error
+        raise InputError(f"{file}: {error.strerror}") from error
     return decoded(content, file)
 
 
@@ -99,16 +99,16 @@ def decoded(content: bytes, file: str) -> Snapshot:
         head = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
         kind = (_text(head, "apiVersion"), _text(head, "kind"))
         if kind != (API_VERSION, "Snapshot"):
-            raise Mistake(f"{file}: is no snapshot of gpu-scheduler ({' '.join(kind).strip()})")
+            raise InputError(f"{file}: is no snapshot of gpu-scheduler ({' '.join(kind).strip()})")
         version = msgspec.json.decode(head.get("version", b"0"), type=int)
         if version != SNAPSHOT_VERSION:
-            raise Mistake(
+            raise InputError(
                 f"{file}: is of version {version}; this gpuctl reads version {SNAPSHOT_VERSION},"
                 f" use the one of {_text(head, 'program')}"
             )
         return msgspec.json.decode(content, type=Snapshot)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise Mistake(f"{file}: is no snapshot: {str(error)[:200]}") from error
+        raise InputError(f"{file}: is no snapshot: {str(error)[:200]}") from error
 
 
 def _text(head: dict[str, msgspec.Raw], key: str) -> str:
@@ -127,6 +127,6 @@ def _write(snapshot: Snapshot, found: list[Replayed], output: str, *, in_full: b
     if output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
         return
-    from gpuctl import retold
+    from gpuctl import text_output
 
-    retold.show_replay(snapshot, found, in_full=in_full)
+    text_output.show_replay(snapshot, found, in_full=in_full)

@@ -14,8 +14,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from gpuctl.documents import Mistake, read
-from gpuctl.patience import Patience
+from gpuctl.manifests import InputError, read
+from gpuctl.progress import ProgressBar
 from gpuctl.simulation import Report
 from gpuctl.simulation import simulate as play
 from scheduler import config as configuration
@@ -63,7 +63,7 @@ def simulate(
     """
     with explained():
         settings = _settings(config, maps_allow, fallback_scope)
-        with Patience(sys.stderr) as patience:
+        with ProgressBar(sys.stderr) as patience:
             documents = read(list(files), patience.read)
             now = datetime.now(UTC).timestamp()
             report = play(documents, settings, namespace, patience.decided, now)
@@ -77,7 +77,7 @@ def explained() -> Iterator[None]:
     """A mistake in the input is one line on stderr and exit status 1."""
     try:
         yield
-    except (Mistake, configuration.ConfigError) as mistake:
+    except (InputError, configuration.ConfigError) as mistake:
         click.echo(str(mistake), err=True)
         sys.exit(1)
 
@@ -100,14 +100,14 @@ def _write(report: Report, output: str) -> None:
         text = msgspec.json.format(msgspec.json.encode(report.rows), indent=2).decode()
         click.echo(text)
         return
-    from gpuctl import picture, slots, table
+    from gpuctl import gpu_diagram, gpu_rows, table
 
-    strips = slots.strips(report.cluster)
+    strips = gpu_rows.strips(report.cluster)
     if output == "svg":
-        click.echo(picture.svg(strips))
+        click.echo(gpu_diagram.svg(strips))
         return
     if output == "picture":
-        table.show(picture.pictures(strips))
+        table.show(gpu_diagram.pictures(strips))
         return
     if not report.rows:
         click.echo("there is no pod to place in the input", err=True)

@@ -14,15 +14,15 @@ from typing import Final
 
 import msgspec
 
-from gpuctl import packings
-from gpuctl.creation import Priorities, node_with_status
-from gpuctl.documents import Document, object_of, text_of
+from gpuctl import packing_report
+from gpuctl.apiserver_defaults import Priorities, node_with_status
+from gpuctl.decode import to_namespace, to_node, to_pod, to_quota
+from gpuctl.manifests import Document, object_of, text_of
+from gpuctl.simulation_result import Row, Verdict, to_row
 from gpuctl.simulator import Simulator
-from gpuctl.templates import EXPANDERS, Planned, bare, expand
-from gpuctl.typed import to_namespace, to_node, to_pod, to_quota
-from gpuctl.verdict import Row, Verdict, to_row
+from gpuctl.workload_expansion import EXPANDERS, Planned, bare, expand
 from scheduler.config import Config
-from scheduler.state.cluster import Cluster
+from scheduler.state.cache.cluster import Cluster
 
 KINDS: Final = {
     "Node": "v1",
@@ -77,14 +77,14 @@ def simulate(
         simulator.add_limit_range(_namespace(_named(document), namespace), document)
     there = [document for document in known["Pod"] if _is_there(document)]
     _add(simulator, [pod for pod in there if pod.spec.get("nodeName")], namespace)
-    before = packings.pools(simulator.cluster)
+    before = packing_report.pools(simulator.cluster)
     _add(simulator, [pod for pod in there if not pod.spec.get("nodeName")], namespace)
     simulator.decide_due()
     planned, more = _planned(documents, namespace, {_owner(pod, namespace) for pod in there})
     late = _create(simulator, planned, Priorities(known["PriorityClass"]), namespace, on_pod)
     rows = [to_row(verdict) for verdict in simulator.verdicts.values()]
     rows += [_not_created(each, namespace) for each in late]
-    told = packings.told(before, simulator.cluster, simulator.verdicts)
+    told = packing_report.told(before, simulator.cluster, simulator.verdicts)
     return Report(rows=rows, cluster=simulator.cluster, remarks=remarks + more, packings=told)
 
 

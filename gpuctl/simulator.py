@@ -2,8 +2,9 @@
 
 Each pod goes the way it goes in a cluster::
 
-    created -> admitted (scheduler.decide.admit, webhook.mutate) -> waits in the queue
-            -> decided (scheduler.decide.cycle) -> assumed, or parked with a reason
+    created -> admitted (scheduler.decide.admission.admit, webhook.mutate.pod_mutation) -> waits in
+    the queue
+            -> decided (scheduler.decide.schedule_one) -> assumed, or parked with a reason
 
 Pods come one by one and the scheduler keeps pace; those that wait are tried again at the end.
 Nothing here decides: it only carries values between the parts, in virtual time.
@@ -18,29 +19,29 @@ from typing import Final
 
 import msgspec
 
-from gpuctl import limits
+from gpuctl import resource_quota
 from gpuctl.admission import Admission, Reviewed
-from gpuctl.creation import with_requests
-from gpuctl.documents import Document, Raw
-from gpuctl.limitranges import LimitRanges
-from gpuctl.templates import Planned
-from gpuctl.typed import to_pod
-from gpuctl.verdict import Verdict, granted_verdict
+from gpuctl.apiserver_defaults import with_requests
+from gpuctl.decode import to_pod
+from gpuctl.limit_ranges import LimitRanges
+from gpuctl.manifests import Document, Raw
+from gpuctl.simulation_result import Verdict, granted_verdict
+from gpuctl.workload_expansion import Planned
 from scheduler.config import Config
 from scheduler.decide.batch import as_a_whole, due
-from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement, Rejection
-from scheduler.decide.wake import still_refuses
-from scheduler.model import names
+from scheduler.decide.requeue_check import still_refuses
+from scheduler.decide.schedule_one import decide
+from scheduler.model import well_known
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Pod
 from scheduler.model.quota import Quota
 from scheduler.model.reason import sentence
 from scheduler.state import event as ev
-from scheduler.state.cluster import Assumption, Cluster
+from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.fold import fold, pass_on
-from scheduler.state.queue import PARKED_MAX_S, Entry, Queue
-from scheduler.state.why import why
+from scheduler.state.queue.requeue_conditions import why
+from scheduler.state.queue.scheduling_queue import PARKED_MAX_S, QueuedPodInfo, SchedulingQueue
 
 GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
 FOREIGN: Final = "placed as gpu-scheduler would do it; in a cluster {} decides"
@@ -57,7 +58,7 @@ class Simulator:
         self._profile = config.profile()
         self._admission = Admission(config)
         self._promises = self._admission.promises
-        self._queue = Queue()
+        self._queue = SchedulingQueue()
         self._ranges = LimitRanges()
         self._foreign: dict[str, Pod] = {}
         self._now = 0.0
@@ -67,16 +68,16 @@ class Simulator:
 
     def add_node(self, node: Node, now: float = 0.0) -> None:
         """A node of the cluster, as old as it is at ``now`` (Unix time)."""
-        self._fold(ev.NodeSeen(node))
+        self._fold(ev.NodeUpdated(node))
         self.cluster.pass_time(now)
 
     def add_namespace(self, namespace: Namespace) -> None:
         """A namespace with its labels and annotations."""
-        self._fold(ev.NamespaceSeen(namespace))
+        self._fold(ev.NamespaceUpdated(namespace))
 
     def add_quota(self, quota: Quota) -> None:
         """A ResourceQuota; one that limits no GPUs is not kept."""
-        self._fold(ev.QuotaSeen(quota))
+        self._fold(ev.QuotaUpdated(quota))
 
     def add_limit_range(self, namespace: str, document: Document) -> None:
         """A LimitRange; it says what pods get and may ask for that are created from now on."""
@@ -95,7 +96,7 @@ class Simulator:
         raw = self._ranges.filled(_created(planned.raw, namespace, priority), namespace)
         asked = to_pod(raw, planned.document, planned.prefix)
         name = msgspec.structs.replace(asked, name=planned.name)
-        limits.count(self.cluster, namespace)
+        resource_quota.count(self.cluster, namespace)
         reviewed = self._reviewed(planned, raw, asked)
         uid = f"pod-{self._count:06d}"
         born, denial = self._born(planned, reviewed.raw, uid), reviewed.outcome.denial
@@ -111,7 +112,7 @@ class Simulator:
         """Let enough time pass that every parked pod is tried again; whether one was placed."""
         before = len(self.running)
         self._now += PARKED_MAX_S
-        self._queue.flush(self._now)
+        self._queue.flush_unschedulable(self._now)
         self.decide_due()
         for pod in list(self._foreign.values()):
             self._place_foreign(pod)
@@ -131,7 +132,7 @@ class Simulator:
         return self._admission.review(raw, pod, self.cluster, waiting, self._now, self._count)
 
     def _refusal(self, raw: Raw, pod: Pod) -> str | None:
-        return self._ranges.refusal(raw, pod) or limits.refusal(self.cluster, pod)
+        return self._ranges.refusal(raw, pod) or resource_quota.refusal(self.cluster, pod)
 
     def _born(self, planned: Planned, raw: Raw, uid: str) -> Pod:
         meta = {
@@ -148,8 +149,8 @@ class Simulator:
         """The watch shows a pod."""
         if pod.is_terminal:
             return
-        self._promises.see(pod)
-        self._fold(ev.PodSeen(pod))
+        self._promises.upsert_pod(pod)
+        self._fold(ev.PodUpdated(pod))
         if pod.node_name:
             self.running.add((pod.namespace, pod.name))
         if pod.node_name or pod.is_deleting:
@@ -178,21 +179,21 @@ class Simulator:
 
     def _place(self, placement: Placement) -> None:
         pod = placement.pod
-        self._queue.settle(pod.uid, self._now)
+        self._queue.delete(pod.uid, self._now)
         self._promises.end(pod.uid)
         assumption = Assumption(placement.node_name, placement.devices, placement.index)
         self.cluster.assume(pod, assumption)
         self._record(granted_verdict(self.verdicts[pod.uid], placement))
 
-    def _park(self, entry: Entry, rejection: Rejection) -> None:
+    def _park(self, entry: QueuedPodInfo, rejection: Rejection) -> None:
         diagnosis = rejection.diagnosis
-        self._queue.park(entry, why(diagnosis, rejection.node_name), self._now)
+        self._queue.add_unschedulable(entry, why(diagnosis, rejection.node_name), self._now)
         verdict = self.verdicts[entry.pod.uid]
         self._record(msgspec.structs.replace(verdict, reason=sentence(diagnosis)))
 
     def _place_foreign(self, pod: Pod) -> None:
         """A pod of another scheduler: we only need to know what it will probably hold."""
-        plain = {key: text for key, text in pod.annotations.items() if key != names.MAP}
+        plain = {key: text for key, text in pod.annotations.items() if key != well_known.MAP}
         candidate = msgspec.structs.replace(pod, unsupported=(), annotations=plain)
         decision = decide(self.cluster, candidate, self._profile)
         verdict = self.verdicts[pod.uid]
@@ -203,8 +204,8 @@ class Simulator:
             self._foreign.pop(pod.uid, None)
             verdict = granted_verdict(verdict, decision, FOREIGN.format(pod.scheduler_name))
             bound = msgspec.structs.replace(pod, node_name=decision.node_name)
-            self._promises.see(bound)
-            self._fold(ev.PodSeen(bound))
+            self._promises.upsert_pod(bound)
+            self._fold(ev.PodUpdated(bound))
         self._record(verdict)
 
     def _record(self, verdict: Verdict) -> None:

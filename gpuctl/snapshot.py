@@ -10,10 +10,10 @@ from typing import Final
 
 import click
 
-from gpuctl import reach
-from gpuctl.documents import STDIN, Mistake
+from gpuctl import cluster_access
+from gpuctl.cluster_access import Access, NotReached
+from gpuctl.manifests import STDIN, InputError
 from gpuctl.options import Strict, reaching
-from gpuctl.reach import Access, NotReached
 from gpuctl.replay import decoded
 from scheduler.watch.client import TIMEOUT_S
 
@@ -56,7 +56,7 @@ def snapshot(
             sys.stdout.buffer.write(content + b"\n")
         else:
             Path(output).write_bytes(content + b"\n")
-    except (NotReached, Mistake) as error:
+    except (NotReached, InputError) as error:
         click.echo(f"gpuctl snapshot: {error}", err=True)
         sys.exit(1)
     except OSError as error:
@@ -76,30 +76,30 @@ async def fetched(
     """The leader's snapshot, as it was sent; NotReached says who did not answer."""
     if server is not None:
         return await _asked(server, awaited, wait)
-    async with reach.cluster(access) as client:
-        leader = await reach.leader_pod(client, access)
+    async with cluster_access.cluster(access) as client:
+        leader = await cluster_access.leader_pod(client, access)
         if leader is None:
             raise NotReached(
                 f"no leader is named by the Lease {access.lease_namespace}/{access.lease_name}, or"
                 f" you may not read it; {_by_hand(access, None)}"
             )
-        if not await reach.may_forward(client, access):
+        if not await cluster_access.may_forward(client, access):
             raise NotReached(
                 f"you may not forward to pod {leader} (verb create, pods/portforward, namespace"
                 f" {access.lease_namespace}); somebody who may can run: {_by_hand(access, leader)}"
             )
-        async with reach.forwarded(access, leader) as url:
+        async with cluster_access.forwarded(access, leader) as url:
             return await _asked(url, awaited, wait)
 
 
 def _by_hand(access: Access, leader: str | None) -> str:
-    forward, command = reach.by_hand(access, leader, "gpuctl snapshot")
+    forward, command = cluster_access.by_hand(access, leader, "gpuctl snapshot")
     return f"{forward}   and in another terminal   {command}"
 
 
 async def _asked(url: str, awaited: str | None, wait: int) -> bytes:
-    async with reach.server(url) as client:
+    async with cluster_access.server(url) as client:
         if awaited is None:
-            return await reach.ask(client, "/snapshot", {}, TIMEOUT_S + MARGIN_S)
+            return await cluster_access.ask(client, "/snapshot", {}, TIMEOUT_S + MARGIN_S)
         params = {"next": awaited, "wait": str(wait)}
-        return await reach.ask(client, "/snapshot", params, wait + MARGIN_S)
+        return await cluster_access.ask(client, "/snapshot", params, wait + MARGIN_S)

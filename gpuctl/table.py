@@ -13,9 +13,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from gpuctl.verdict import Row
-from scheduler.model import names
-from scheduler.state.cluster import Cluster
+from gpuctl.simulation_result import Row
+from scheduler.model import well_known
+from scheduler.state.cache.cluster import Cluster
 
 FILE_WIDTH = 2000
 NAMES_SHOWN_MAX = 3
@@ -47,18 +47,24 @@ def show(answer: RenderableType) -> None:
 def usage_of(cluster: Cluster) -> list[Usage]:
     """The GPUs of every node that has some, or that somebody holds some on."""
     found: list[Usage] = []
-    for books in sorted(
-        cluster.candidates(), key=lambda books: books.node.name if books.node else ""
+    for node_info in sorted(
+        cluster.candidates(), key=lambda node_info: node_info.node.name if node_info.node else ""
     ):
-        assert books.node is not None
-        offered = {r: n for r, n in books.node.allocatable.items() if names.is_gpu_device(r)}
+        assert node_info.node is not None
+        offered = {
+            r: n for r, n in node_info.node.allocatable.items() if well_known.is_gpu_device(r)
+        }
         for resource, total in sorted(offered.items()):
-            held = total - books.free(resource)
-            found.append(Usage(books.node.name, names.mig_profile(resource), f"{held} of {total}"))
-        numbers = sorted(books.tally.holders)
+            held = total - node_info.free(resource)
+            found.append(
+                Usage(node_info.node.name, well_known.mig_profile(resource), f"{held} of {total}")
+            )
+        numbers = sorted(node_info.usage.holders)
         if not offered and numbers:
             shown = ",".join(map(str, numbers))
-            found.append(Usage(books.node.name, "gpu", f"numbers {shown} (count not advertised)"))
+            found.append(
+                Usage(node_info.node.name, "gpu", f"numbers {shown} (count not advertised)")
+            )
     return found
 
 
@@ -124,7 +130,7 @@ def _listed(found: Sequence[str]) -> str:
 
 def _amounts(amounts: Mapping[str, int]) -> str:
     return " ".join(
-        names.mig_profile(resource) + (f" x {count}" if count != 1 else "")
+        well_known.mig_profile(resource) + (f" x {count}" if count != 1 else "")
         for resource, count in sorted(amounts.items())
     )
 

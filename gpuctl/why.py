@@ -19,11 +19,11 @@ from typing import Final
 import click
 import msgspec
 
-from gpuctl import reach
-from gpuctl.options import Misuse, Strict, reaching
-from gpuctl.reach import Access, NotReached
-from gpuctl.witness import GATED, PLACED, WAITS, Witness, witnessed
-from scheduler.report.wire import PodAnswer
+from gpuctl import cluster_access
+from gpuctl.cluster_access import Access, NotReached
+from gpuctl.options import Strict, UsageError, reaching
+from gpuctl.pod_facts import GATED, PLACED, WAITS, PodFacts, witnessed
+from scheduler.report.decisions.api_types import PodAnswer
 from scheduler.watch.client import TIMEOUT_S, Client
 
 PENDING: Final = 2
@@ -35,7 +35,7 @@ class Why(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaul
     namespace: str
     pod: str
     waits: bool
-    witness: Witness | None = None
+    witness: PodFacts | None = None
     answer: PodAnswer | None = None
     remarks: tuple[str, ...] = ()
     more: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ def why(
     """
     space, slash, name = pod.rpartition("/")
     if slash and namespace not in (None, space):
-        raise Misuse(f"{pod} and --namespace {namespace} are different namespaces")
+        raise UsageError(f"{pod} and --namespace {namespace} are different namespaces")
     try:
         found = asyncio.run(_found(access, namespace or space or None, name, server, forward))
     except NotReached as error:
@@ -84,8 +84,8 @@ async def _found(
     access: Access, namespace: str | None, name: str, server: str | None, forward: bool
 ) -> Why:
     try:
-        async with reach.cluster(access) as client:
-            space = namespace or await reach.default_namespace(access)
+        async with cluster_access.cluster(access) as client:
+            space = namespace or await cluster_access.default_namespace(access)
             witness = await witnessed(client, space, name)
             return await _completed(access, client, witness, server, forward)
     except NotReached as error:
@@ -99,13 +99,13 @@ async def _found(
 
 
 async def _completed(
-    access: Access, client: Client, witness: Witness, server: str | None, forward: bool
+    access: Access, client: Client, witness: PodFacts, server: str | None, forward: bool
 ) -> Why:
     """What the pod says, and what the decisions API adds where it can be reached."""
     remarks = list(witness.remarks)
     # Of a pod behind a gate the scheduler knows nothing, and of one that ended no longer.
     is_live = witness.standing in (PLACED, WAITS)
-    leader = None if server else await reach.leader_pod(client, access)
+    leader = None if server else await cluster_access.leader_pod(client, access)
     answer: PodAnswer | None = None
     try:
         async with _way(access, client, leader, server, forward and is_live) as url:
@@ -123,7 +123,7 @@ async def _completed(
         witness=witness,
         answer=answer,
         remarks=tuple(remarks),
-        more=() if answer or not is_live else reach.by_hand(access, leader, command),
+        more=() if answer or not is_live else cluster_access.by_hand(access, leader, command),
     )
 
 
@@ -134,8 +134,8 @@ async def _way(
     """The decisions API's URL as long as it is open, or None where there is no way to it."""
     if server is not None:
         yield server
-    elif forward and leader is not None and await reach.may_forward(client, access):
-        async with reach.forwarded(access, leader) as url:
+    elif forward and leader is not None and await cluster_access.may_forward(client, access):
+        async with cluster_access.forwarded(access, leader) as url:
             yield url
     else:
         yield None
@@ -144,8 +144,10 @@ async def _way(
 async def _asked(url: str, namespace: str, name: str, because: str = "") -> PodAnswer:
     """The decisions API's answer; ``because`` says why nothing else could be asked."""
     try:
-        async with reach.server(url) as client:
-            content = await reach.ask(client, f"/decisions/{namespace}/{name}", {}, TIMEOUT_S)
+        async with cluster_access.server(url) as client:
+            content = await cluster_access.ask(
+                client, f"/decisions/{namespace}/{name}", {}, TIMEOUT_S
+            )
         return msgspec.json.decode(content, type=PodAnswer)
     except NotReached as error:
         raise NotReached(f"{because}{error}") from error
@@ -159,6 +161,6 @@ def _write(found: Why, output: str) -> None:
     elif output == "yaml":
         click.echo(msgspec.yaml.encode(found).decode(), nl=False)
     else:
-        from gpuctl import reasons
+        from gpuctl import why_output
 
-        reasons.show_why(found, wide=output == "wide")
+        why_output.show_why(found, wide=output == "wide")

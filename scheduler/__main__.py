@@ -11,9 +11,9 @@ from pathlib import Path
 import structlog
 
 from scheduler import config as configuration
-from scheduler import forward
+from scheduler.admission import leader_proxy
 from scheduler.app import App, utc_now
-from scheduler.listen import files
+from scheduler.httpserver import file_limit
 from scheduler.report import log
 from scheduler.watch.client import NoCluster
 
@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run until SIGTERM; the exit status is 0 after a clean stop, 1 after a failure."""
     options = parse_arguments(sys.argv[1:] if arguments is None else arguments)
     log.configure(as_json=options.log_json, verbose=options.verbose)
-    files.raise_limit()
+    file_limit.raise_limit()
     try:
         config = configuration.load(options.config)
         return asyncio.run(_run(config, options.kubeconfig))
@@ -49,7 +49,7 @@ async def _run(config: configuration.Config, kubeconfig: str | None) -> int:
     if not config.certificates.secret:
         return await _serve(config, kubeconfig)
     # Late, because `cryptography` is an extra: who brings a certificate needs none of it.
-    from scheduler.keeper import keeping
+    from scheduler.certificates.rotator import keeping
 
     namespace = config.leader_election.resource_namespace
     async with keeping(config.certificates, namespace, kubeconfig, utc_now):
@@ -57,7 +57,7 @@ async def _run(config: configuration.Config, kubeconfig: str | None) -> int:
 
 
 async def _serve(config: configuration.Config, kubeconfig: str | None) -> int:
-    replicas = forward.settings_from(config.forward, os.environ.get("POD_IP", ""))
+    replicas = leader_proxy.settings_from(config.forward, os.environ.get("POD_IP", ""))
     return await App(config, kubeconfig, replicas).run()
 
 

@@ -16,26 +16,26 @@ import structlog
 from aiohttp import web
 
 from scheduler import config as configuration
-from scheduler import forward
-from scheduler.admitting import Admitting
+from scheduler.admission import leader_proxy
+from scheduler.admission.services import AdmissionServices
 from scheduler.bind.binder import Binder
-from scheduler.bind.cutter import Cutter
-from scheduler.bind.errands import Errands
-from scheduler.carving import maker
-from scheduler.leader import Elector, Timings
+from scheduler.bind.migration_worker import MigrationWorker
+from scheduler.bind.partition_writer import PartitionWriter
+from scheduler.controllers.mig_partition import maker
+from scheduler.controllers.migration.wiring import Moving
+from scheduler.leadership.elector import LeaderElector, Timings
+from scheduler.leadership.gate import LeaderGate
 from scheduler.loop import Loop
-from scheduler.mandate import Mandate
-from scheduler.moving import Moving
-from scheduler.report import http
-from scheduler.report.explaining import Explaining
+from scheduler.report import health
+from scheduler.report.decisions.service import DecisionService
+from scheduler.report.events.recorder import Recorder
 from scheduler.report.metrics import Metrics
-from scheduler.report.recorder import Recorder
-from scheduler.stages import Stages
 from scheduler.state.event import Event
+from scheduler.supervisor import TaskSupervisor
 from scheduler.watch.client import Client
-from scheduler.watch.inquest import Inquest
+from scheduler.watch.informers import every
 from scheduler.watch.reflector import Limits, Reflector
-from scheduler.watch.sources import every
+from scheduler.watch.terminated_pods import TerminatedPodLookup
 
 SHUTDOWN_S = 5.0
 
@@ -54,7 +54,7 @@ class App:
         self,
         config: configuration.Config,
         kubeconfig: str | None,
-        replicas: forward.Settings | None,
+        replicas: leader_proxy.LeaderProxySettings | None,
     ) -> None:
         self._config = config
         self._kubeconfig = kubeconfig
@@ -62,13 +62,13 @@ class App:
         self._identity = f"{socket.gethostname()}_{uuid.uuid4()}"
         self._metrics = Metrics(config.scheduler_name)
         tally = self._metrics.connections.of("decisions")
-        self._explaining = Explaining(config, self._identity, time.monotonic, utc_now, tally)
-        self._admitting = Admitting(config, replicas, self._metrics, time.monotonic)
+        self._explaining = DecisionService(config, self._identity, time.monotonic, utc_now, tally)
+        self._admitting = AdmissionServices(config, replicas, self._metrics, time.monotonic)
         self._rng = random.Random()
         has_moves = config.restore.mode_word() != "off"
         self._sources = every(config.leader_election.resource_namespace, moves=has_moves)
         self._reflectors: list[Reflector[Event]] = []
-        self._stages = Stages()
+        self._stages = TaskSupervisor()
         self._synced_task: asyncio.Task[None] | None = None
         self._on_lead: Callable[[bool], None] = lambda leads: None
         self._on_term: Callable[[], None] = lambda: None
@@ -92,15 +92,15 @@ class App:
             client, name, instance, time.monotonic, utc_now, self._count_report, calm
         )
         elector = self._elector(client)
-        mandate = Mandate(elector, self._reflectors, lambda: self._on_term())
-        inquest = Inquest(client, name, lambda event: loop.emit(event), utc_now)
+        mandate = LeaderGate(elector, self._reflectors, lambda: self._on_term())
+        inquest = TerminatedPodLookup(client, name, lambda event: loop.enqueue(event), utc_now)
         own = self._config.leader_election.resource_namespace
-        errands = Errands(client, own, lambda event: loop.emit(event), mandate.leads)
+        errands = MigrationWorker(client, own, lambda event: loop.enqueue(event), mandate.leads)
         moving = Moving(
             self._config, recorder, self._metrics, errands.send, inquest.look_up, utc_now
         )
-        cutter = Cutter(
-            client, own, lambda event: loop.emit(event), mandate.leads, lambda: elector.epoch
+        cutter = PartitionWriter(
+            client, own, lambda event: loop.enqueue(event), mandate.leads, lambda: elector.epoch
         )
         loop = Loop(
             self._config.profile(),
@@ -117,23 +117,23 @@ class App:
             wall=lambda: utc_now().timestamp(),
         )
         self._on_lead = lambda leads: self._led(leads, loop)
-        self._on_term = loop.nudge
+        self._on_term = loop.wake
         for stage, work in (("mandate", mandate), ("errands", errands), ("cutter", cutter)):
             self._stages.start(stage, work.run())
         election = self._start_stages(client, recorder, loop, elector, inquest)
-        async with http.serving(self._health(), self._config.health_address, self._metrics):
+        async with health.serving(self._health(), self._config.health_address, self._metrics):
             failed = await self._stages.until(stop)
             await self._stop(loop, elector, election, recorder)
         logger.info("gpu-scheduler stopped")
         return 1 if failed else 0
 
     async def _stop(
-        self, loop: Loop, elector: Elector, election: asyncio.Task[None], recorder: Recorder
+        self, loop: Loop, elector: LeaderElector, election: asyncio.Task[None], recorder: Recorder
     ) -> None:
         # In this order: decide no more, let what was sent end, give the lease back. The next
         # leader must not decide before it can see what we did.
-        elector.retire()
-        is_settled = await loop.settle(SHUTDOWN_S)
+        elector.stop_leading()
+        is_settled = await loop.drain_bindings(SHUTDOWN_S)
         election.cancel()
         await asyncio.gather(election, return_exceptions=True)
         if is_settled:
@@ -146,8 +146,8 @@ class App:
         client: Client,
         recorder: Recorder,
         loop: Loop,
-        elector: Elector,
-        inquest: Inquest,
+        elector: LeaderElector,
+        inquest: TerminatedPodLookup,
     ) -> asyncio.Task[None]:
         """Start every stage; the election's task is returned, it ends first."""
         self._stages.start("recorder", recorder.run())
@@ -156,7 +156,7 @@ class App:
         limits = Limits(silence_max_s=self._config.watch.silence_max_s)
         for source in self._sources:
             reflector = Reflector(
-                *(client, source, loop.emit, self._watch_broke, self._rng, limits),
+                *(client, source, loop.enqueue, self._watch_broke, self._rng, limits),
                 relists=self._relists,
             )
             self._reflectors.append(reflector)
@@ -169,14 +169,14 @@ class App:
             self._stages.start(stage, work)
         return election
 
-    async def _watch(self, reflector: Reflector[Event], elector: Elector) -> None:
+    async def _watch(self, reflector: Reflector[Event], elector: LeaderElector) -> None:
         # The first lists wait for the first look at the lease: whoever takes it needs lists
         # that are newer than the lease, and would have to make them twice.
         if elector.is_enabled:
             await elector.round_ended()
         await reflector.run()
 
-    async def _synced(self, loop: Loop, inquest: Inquest) -> None:
+    async def _synced(self, loop: Loop, inquest: TerminatedPodLookup) -> None:
         for reflector in self._reflectors:
             await reflector.is_synced.wait()
         await inquest.past.tell()
@@ -185,12 +185,12 @@ class App:
         gc.collect()
         gc.freeze()
         loop.is_synced = True
-        loop.nudge()
+        loop.wake()
         logger.info("caches filled", scheduler=self._config.scheduler_name)
 
-    def _elector(self, client: Client) -> Elector:
+    def _elector(self, client: Client) -> LeaderElector:
         election = self._config.leader_election
-        return Elector(
+        return LeaderElector(
             client,
             name=election.resource_name,
             namespace=election.resource_namespace,
@@ -209,7 +209,7 @@ class App:
     def _led(self, leads: bool, loop: Loop) -> None:
         gauge = self._metrics.leader.labels(self._config.leader_election.resource_name)
         gauge.set(1 if leads else 0)
-        loop.nudge()
+        loop.wake()
 
     def _not_ready(self) -> str | None:
         for reflector, source in zip(self._reflectors, self._sources, strict=True):
@@ -221,7 +221,7 @@ class App:
 
     def _health(self) -> web.Application:
         name = self._config.scheduler_name
-        return http.application(name, self._metrics, self._stages.are_alive, self._not_ready)
+        return health.application(name, self._metrics, self._stages.are_alive, self._not_ready)
 
     def _watch_broke(self, kind: str, problem: str) -> None:
         self._metrics.watch_failures.labels(kind).inc()

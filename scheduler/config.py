@@ -11,13 +11,13 @@ from typing import Annotated, Final, Literal
 
 import msgspec
 
-from scheduler.decide.admit import Rules
+from scheduler.decide.admission.admit import Rules
 from scheduler.decide.view import Profile
-from scheduler.model.ladder import Ladder, LadderError, parse_ladder
-from scheduler.model.names import SCHEDULER_NAME
-from scheduler.model.number import whole
-from scheduler.state.circuit import Timings as Avoidance
-from scheduler.state.history import Timings
+from scheduler.model.integer_text import whole
+from scheduler.model.mig.fallback_ladder import Ladder, LadderError, parse_ladder
+from scheduler.model.well_known import SCHEDULER_NAME
+from scheduler.state.breakers.circuit import Timings as Avoidance
+from scheduler.state.migration.history import Timings
 
 API_VERSION = "gpu-scheduler.io/v1"
 KIND = "GpuSchedulerConfiguration"

@@ -1,9 +1,9 @@
 """Where an exception that one object, pod or candidate causes ends: in the log, and in a counter.
 
-Whatever a bug of ours does with one pod, the others go on. Only ``BrokenBooks`` passes through and
-ends the process. A problem has an id that stays the same as long as it is the same problem, so that
-a condition on a pod and the line in the log can be brought together, on every replica.
-"""
+Whatever a bug of ours does with one pod, the others go on. Only ``InvariantViolation`` passes
+through and ends the process. A problem has an id that stays the same as long as it is the same
+problem, so that a condition on a pod and the line in the log can be brought together, on every
+replica."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 import structlog
 
-from scheduler.state.broken import BrokenBooks
+from scheduler.state.invariant import InvariantViolation
 
 #: What was being done; the label of the metric.
 Part = Literal["admission", "decision", "event", "move", "tick"]
@@ -85,7 +85,7 @@ class _Contained:
         problem: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        if not isinstance(problem, Exception) or isinstance(problem, BrokenBooks):
+        if not isinstance(problem, Exception) or isinstance(problem, InvariantViolation):
             return False
         self._containment.note(self._part, self._about, problem)
         return True

@@ -1,8 +1,7 @@
 """Small worlds for tests: pods, nodes and namespaces by keyword, read as the product reads them.
 
-A builder writes the JSON that the API server would send and lets ``watch/convert`` read it, so a
-test never holds a pod that could not arrive over the wire.
-"""
+A builder writes the JSON that the API server would send and lets ``watch/decode/pods`` read it, so
+a test never holds a pod that could not arrive over the wire."""
 
 from __future__ import annotations
 
@@ -12,19 +11,19 @@ from typing import Any, TypedDict, Unpack
 import msgspec
 
 from scheduler.bind.binder import binding_annotations
-from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement, Rejection
+from scheduler.decide.schedule_one import decide
 from scheduler.decide.view import Profile, View
-from scheduler.model import names
-from scheduler.model.cut import Instance, NodeCuts
+from scheduler.model import well_known
+from scheduler.model.crd.mig_partition import MigInstance, NodePartitions
+from scheduler.model.crd.migration import Migration, MigrationKind
 from scheduler.model.device import Devices, parse_devices
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Owner, Pod
-from scheduler.model.reason import Code, sentence
-from scheduler.model.ticket import Move, Ticket
-from scheduler.state.cluster import Assumption, Cluster
+from scheduler.model.reason import ReasonCode, sentence
+from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.snapshot import Avoided, Resting
-from scheduler.watch import convert
+from scheduler.watch.decode import pods as decode_pods
 
 Json = dict[str, Any]
 
@@ -81,7 +80,7 @@ def pod(name: str = "p", **wishes: Unpack[Wishes]) -> Pod:
 
     ``mig`` maps a profile to a count, ``devices`` and ``index`` are the Binding's annotations.
     """
-    return convert.to_pod(convert.POD.decode(msgspec.json.encode(pod_json(name, **wishes))))
+    return decode_pods.to_pod(decode_pods.POD.decode(msgspec.json.encode(pod_json(name, **wishes))))
 
 
 def pod_json(name: str = "p", **wishes: Unpack[Wishes]) -> Json:
@@ -118,7 +117,7 @@ def _spec(wishes: Wishes) -> Json:
     if "ports" in wishes:
         containers[0] = {**containers[0], "ports": list(wishes["ports"])}
     return {
-        "schedulerName": wishes.get("scheduler", names.SCHEDULER_NAME),
+        "schedulerName": wishes.get("scheduler", well_known.SCHEDULER_NAME),
         "nodeName": wishes.get("node", ""),
         "priority": wishes.get("priority", 0),
         "schedulingGates": [{"name": gate} for gate in wishes.get("gates", ())],
@@ -152,31 +151,31 @@ def container(
 
 def literal(value: str) -> Json:
     """An environment entry with the devices written out."""
-    return {"name": names.CUDA_ENV, "value": value}
+    return {"name": well_known.CUDA_ENV, "value": value}
 
 
-def downward(key: str = names.CUDA_VISIBLE_DEVICES) -> Json:
+def downward(key: str = well_known.CUDA_VISIBLE_DEVICES) -> Json:
     """An environment entry that reads the devices from an annotation."""
     path = f"metadata.annotations['{key}']"
-    return {"name": names.CUDA_ENV, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+    return {"name": well_known.CUDA_ENV, "valueFrom": {"fieldRef": {"fieldPath": path}}}
 
 
 def _requests(wishes: Wishes) -> Json:
     requests: Json = dict(wishes.get("requests", {}))
     if "gpus" in wishes:
         requests[GPU] = wishes["gpus"]
-    requests |= {names.mig_resource(p): count for p, count in wishes.get("mig", {}).items()}
+    requests |= {well_known.mig_resource(p): count for p, count in wishes.get("mig", {}).items()}
     return requests
 
 
 def _annotations(wishes: Wishes) -> dict[str, str]:
     annotations = dict(wishes.get("annotations", {}))
     if "map" in wishes:
-        annotations[names.MAP] = wishes["map"]
+        annotations[well_known.MAP] = wishes["map"]
     if "devices" in wishes:
-        annotations[names.DEVICES] = wishes["devices"]
+        annotations[well_known.DEVICES] = wishes["devices"]
     if "index" in wishes:
-        annotations[names.POD_INDEX] = str(wishes["index"])
+        annotations[well_known.POD_INDEX] = str(wishes["index"])
     return annotations
 
 
@@ -225,18 +224,18 @@ def node(
         allocatable["pods"] = str(pods)
     if gpus is not None:
         allocatable[GPU] = str(gpus)
-    allocatable |= {names.mig_resource(p): str(count) for p, count in (mig or {}).items()}
+    allocatable |= {well_known.mig_resource(p): str(count) for p, count in (mig or {}).items()}
     wire = {
         "metadata": {
             "name": name,
             "uid": uid or f"node-{name}",
-            "labels": {**({names.NUMBERED: "numbered"} if numbered else {}), **(labels or {})},
+            "labels": {**({well_known.NUMBERED: "numbered"} if numbered else {}), **(labels or {})},
             "annotations": dict(annotations or {}),
         },
         "spec": {"unschedulable": cordoned, "taints": [_taint(text) for text in taints]},
         "status": {"allocatable": allocatable, "capacity": dict(capacity or {})},
     }
-    return convert.to_node(convert.NODE.decode(msgspec.json.encode(wire)))
+    return decode_pods.to_node(decode_pods.NODE.decode(msgspec.json.encode(wire)))
 
 
 def dynamic(
@@ -249,9 +248,9 @@ def dynamic(
 ) -> Node:
     """A node whose GPUs are cut to order; ``mig`` is what it advertises of what was cut."""
     told = {
-        names.MIG_DYNAMIC: "true",
-        names.GPU_PRODUCT: product,
-        names.GPU_COUNT: str(gpus),
+        well_known.MIG_DYNAMIC: "true",
+        well_known.GPU_PRODUCT: product,
+        well_known.GPU_COUNT: str(gpus),
         **(labels or {}),
     }
     return node(name, labels=told, **others)
@@ -273,33 +272,33 @@ def namespace(
     """A namespace; ``maps`` lets it use maps, ``ladder`` is its annotation."""
     return Namespace(
         name=name,
-        labels={**({names.MAPS_ALLOWED: "allowed"} if maps else {}), **(labels or {})},
-        annotations={} if ladder is None else {names.MIG_FALLBACK: ladder},
+        labels={**({well_known.MAPS_ALLOWED: "allowed"} if maps else {}), **(labels or {})},
+        annotations={} if ladder is None else {well_known.MIG_FALLBACK: ladder},
     )
 
 
-def cut(node_name: str, *spots: str) -> NodeCuts:
+def cut(node_name: str, *spots: str) -> NodePartitions:
     """What a node's operator says there is, as ``2g.20gb@0/4``."""
     devices = parse_devices("; ".join(spots)) if spots else Devices()
     assert devices is not None
-    return NodeCuts(node_name, instances=tuple(Instance(spot) for spot in devices.spots))
+    return NodePartitions(node_name, instances=tuple(MigInstance(spot) for spot in devices.spots))
 
 
-def cluster(*objects: Pod | Node | Namespace | Avoided | NodeCuts | Resting) -> Cluster:
+def cluster(*objects: Pod | Node | Namespace | Avoided | NodePartitions | Resting) -> Cluster:
     """A cluster state that has seen these objects in this order; any namespace may use maps."""
     state = Cluster(maps_allow=ANYBODY.maps_allow)
     for one in objects:
         match one:
             case Pod():
-                state.see_pod(one)
+                state.upsert_pod(one)
             case Node():
-                state.see_node(one)
+                state.upsert_node(one)
             case Namespace():
-                state.see_namespace(one)
-            case NodeCuts():
-                state.nodes.see_cuts(one)
+                state.upsert_namespace(one)
+            case NodePartitions():
+                state.nodes.upsert_partitions(one)
             case Resting():
-                state.nodes.rest(one.node_name, frozenset(one.gpus))
+                state.nodes.pause_gpus(one.node_name, frozenset(one.gpus))
             case Avoided():
                 state.avoid(one.node_name, frozenset(one.scopes))
     return state
@@ -319,14 +318,14 @@ def refused(view: View, newcomer: Pod, profile: Profile = ANYBODY) -> Rejection:
     return decision
 
 
-def codes(view: View, newcomer: Pod, profile: Profile = ANYBODY) -> set[Code]:
+def codes(view: View, newcomer: Pod, profile: Profile = ANYBODY) -> set[ReasonCode]:
     """The codes with which a pod is rejected."""
     return set(refused(view, newcomer, profile).diagnosis.codes())
 
 
 def settle(state: Cluster, newcomer: Pod, profile: Profile = ANYBODY) -> Placement:
     """Place a pod and enter it into the state, as the loop does before it sends the Binding."""
-    state.see_pod(newcomer)
+    state.upsert_pod(newcomer)
     placement = placed(state, newcomer, profile)
     state.assume(newcomer, Assumption(placement.node_name, placement.devices, placement.index))
     return placement
@@ -342,11 +341,11 @@ def as_bound(placement: Placement) -> Pod:
     )
 
 
-def restoring(name: str, **more: Any) -> Ticket:
+def restoring(name: str, **more: Any) -> Migration:
     """The ticket with which a pod of Deployment ``web`` gets 2g.20gb in place of 1g.10gb."""
-    ticket = Ticket(
+    ticket = Migration(
         id=name,
-        move=Move.RESTORE,
+        move=MigrationKind.RESTORE,
         namespace="team",
         owner=Owner("ReplicaSet", "web-r1", "ReplicaSet-web-r1"),
         told=Owner("Deployment", "web", "Deployment-web"),

@@ -15,31 +15,38 @@ from typing import Any
 import msgspec
 
 from scheduler.containment import Contain, uncontained
-from scheduler.decide.admit import Rules, admit, keep
-from scheduler.decide.cycle import decide
+from scheduler.controllers.migration.controller import MigrationController
+from scheduler.controllers.migration.planner import MigrationInputs, PlannerSettings
+from scheduler.decide.admission.admit import Rules, admit, keep
 from scheduler.decide.decision import Placement
-from scheduler.decide.wake import still_refuses
-from scheduler.model import names
+from scheduler.decide.requeue_check import still_refuses
+from scheduler.decide.schedule_one import decide
+from scheduler.model import well_known
+from scheduler.model.crd.migration import Migration
+from scheduler.model.crd.migration_actions import (
+    CompleteMigration,
+    CreateMigration,
+    DeleteMigration,
+    Errand,
+    EvictPod,
+    ReadOwner,
+)
+from scheduler.model.crd.migration_blockers import OwnerFacts
+from scheduler.model.crd.migration_result import MigrationResult
 from scheduler.model.device import format_devices
-from scheduler.model.errand import Ask, Close, Erase, Errand, Evict, Write
-from scheduler.model.ladder import parse_ladder
-from scheduler.model.moment import epoch, rfc3339
-from scheduler.model.moveend import Result
+from scheduler.model.mig.fallback_ladder import parse_ladder
 from scheduler.model.node import Node
-from scheduler.model.obstacle import Facts
 from scheduler.model.pod import Condition, Owner, Pod
-from scheduler.model.ticket import Ticket
-from scheduler.moves import Moves
-from scheduler.report.moved import Moved
-from scheduler.scout import Settings, State
+from scheduler.model.timestamps import epoch, rfc3339
+from scheduler.report.events.migration_events import MigrationEvents
 from scheduler.state import event as ev
-from scheduler.state.cluster import Assumption, Cluster
+from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.fold import fold, pass_on
-from scheduler.state.history import Timings
-from scheduler.state.ledger import over_committed
-from scheduler.state.promise import Promises
-from scheduler.state.queue import Queue
-from scheduler.state.why import why
+from scheduler.state.migration.history import Timings
+from scheduler.state.node_info import over_committed
+from scheduler.state.queue.requeue_conditions import why
+from scheduler.state.queue.scheduling_queue import SchedulingQueue
+from scheduler.state.reservations import Reservations
 from tests.builders import pod
 
 START_S = epoch("2026-11-27T10:00:00Z") or 0.0
@@ -85,15 +92,15 @@ class World:
         self.now = START_S
         self.nodes = {node.name: node for node in nodes}
         self.pods: dict[str, Pod] = {}
-        self.stored: dict[str, Ticket] = {}
+        self.stored: dict[str, Migration] = {}
         self.workloads: dict[str, Workload] = {}
         self.errands: list[Errand] = []
         self.looked_up: list[Pod] = []
         self.writes: list[tuple[float, Errand]] = []
         self.notes: list[tuple[str, str, str]] = []
         self.results: list[tuple[str, str]] = []
-        self.ended: dict[str, tuple[Ticket, Result]] = {}
-        self.settings = Settings(mode=mode, timings=timings, rules=rules)
+        self.ended: dict[str, tuple[Migration, MigrationResult]] = {}
+        self.settings = PlannerSettings(mode=mode, timings=timings, rules=rules)
         self.leads = True
         self.is_silent = False
         self._number = 0
@@ -103,10 +110,10 @@ class World:
 
     def restart(self) -> None:
         """A new process: it knows what the API server tells it."""
-        self.cluster, self.queue, self.promises = Cluster(), Queue(), Promises()
+        self.cluster, self.queue, self.promises = Cluster(), SchedulingQueue(), Reservations()
         self.errands.clear()
-        self.moves = Moves(
-            State(self.cluster, self.queue, self.promises),
+        self.moves = MigrationController(
+            MigrationInputs(self.cluster, self.queue, self.promises),
             self.settings,
             self._listener(),
             self.errands.append,
@@ -115,23 +122,23 @@ class World:
             self._fresh,
             self.contain,
         )
-        self.deliver(ev.NodesListed(tuple(self.nodes.values())))
-        self.deliver(ev.TicketsListed(tuple(self.stored.values())))
-        self.deliver(ev.PodsListed(tuple(self.pods.values())))
+        self.deliver(ev.NodesReplaced(tuple(self.nodes.values())))
+        self.deliver(ev.MigrationsReplaced(tuple(self.stored.values())))
+        self.deliver(ev.PodsReplaced(tuple(self.pods.values())))
 
-    def _listener(self) -> Moved:
+    def _listener(self) -> MigrationEvents:
         """Told of ends as people are, and by ticket."""
         ended = self.ended
 
-        class Listener(Moved):
-            def ended(self, ticket: Ticket, result: Result, text: str) -> None:
+        class Listener(MigrationEvents):
+            def ended(self, ticket: Migration, result: MigrationResult, text: str) -> None:
                 ended.setdefault(ticket.id, (ticket, result))
                 super().ended(ticket, result, text)
 
         return Listener(self, lambda move, result: self.results.append((move, result)))
 
     @property
-    def open(self) -> dict[str, Ticket]:
+    def open(self) -> dict[str, Migration]:
         """Tickets whose moves are not over."""
         return {name: one for name, one in self.stored.items() if one.end is None}
 
@@ -154,8 +161,8 @@ class World:
     def deliver(self, *events: ev.Event) -> None:
         """What the watches and answers bring, in the loop's order."""
         for event in events:
-            self.promises.hear(event, self.now)
-            heard = self.moves.hear(event, lambda: self.leads)
+            self.promises.handle(event, self.now)
+            heard = self.moves.handle(event, lambda: self.leads)
             self._apply([*heard, *fold(self.cluster, event)])
 
     def _apply(self, changes: Iterable[ev.Change]) -> None:
@@ -168,13 +175,15 @@ class World:
         while (entry := self.queue.pop(self.now)) is not None:
             decision = decide(self.cluster, entry.pod, self.settings.rules.profile)
             if not isinstance(decision, Placement):
-                self.queue.park(entry, why(decision.diagnosis, decision.node_name), self.now)
+                self.queue.add_unschedulable(
+                    entry, why(decision.diagnosis, decision.node_name), self.now
+                )
                 continue
             waiting = self.pods[entry.pod.uid]
-            self.queue.settle(waiting.uid, self.now)
+            self.queue.delete(waiting.uid, self.now)
             assumption = Assumption(decision.node_name, decision.devices, decision.index)
             self.cluster.assume(decision.pod, assumption)
-            given = {names.DEVICES: format_devices(decision.devices)}
+            given = {well_known.DEVICES: format_devices(decision.devices)}
             self.show(
                 msgspec.structs.replace(
                     waiting,
@@ -190,12 +199,12 @@ class World:
     def show(self, shown: Pod) -> None:
         """A pod as it is from now on."""
         self.pods[shown.uid] = shown
-        self.deliver(ev.PodSeen(shown))
+        self.deliver(ev.PodUpdated(shown))
 
     def remove(self, uid: str) -> None:
         """A pod is gone."""
         if self.pods.pop(uid, None) is not None:
-            self.deliver(ev.PodVanished(uid))
+            self.deliver(ev.PodDeleted(uid))
 
     def create(self, asked: Pod, *, is_refused: bool = False) -> Pod | None:
         """Admit a pod, through the webhook's question; a quota may refuse it afterwards."""
@@ -215,9 +224,9 @@ class World:
         written = dict(asked.annotations)
         if admission.is_promised:
             answer = keep(self.promises, admission, f"r-{self._fresh()}", self.now)
-            written[names.RESERVATION] = answer.reservation or ""
+            written[well_known.RESERVATION] = answer.reservation or ""
         if answer.move:
-            written[names.MOVE] = answer.move
+            written[well_known.MOVE] = answer.move
         given = admission.granted.pod if admission.granted else asked
         if answer.rewrites:
             written |= _record(asked, given)
@@ -271,28 +280,28 @@ class World:
     def run_one(self) -> None:
         """Do the oldest errand."""
         errand = self.errands.pop(0)
-        if not isinstance(errand, Ask):
+        if not isinstance(errand, ReadOwner):
             self.writes.append((self.now, errand))
         match errand:
-            case Ask():
+            case ReadOwner():
                 facts = None if self.is_silent else self._facts(errand)
-                self.deliver(ev.OwnerTold(errand.pod_uid, errand.ticket_id, facts))
-            case Write(ticket):
+                self.deliver(ev.OwnerRead(errand.pod_uid, errand.ticket_id, facts))
+            case CreateMigration(ticket):
                 self._number += 1
                 stored = msgspec.structs.replace(ticket, uid=f"t{self._number}")
                 self.stored[ticket.id] = stored
-                self.deliver(ev.TicketSeen(stored))
-            case Evict(ticket):
+                self.deliver(ev.MigrationUpdated(stored))
+            case EvictPod(ticket):
                 self._evict(ticket)
-            case Close(ticket, end):
+            case CompleteMigration(ticket, end):
                 if ticket.id in self.stored:
                     self.stored[ticket.id] = msgspec.structs.replace(ticket, end=end)
-                    self.deliver(ev.TicketSeen(self.stored[ticket.id]))
-            case Erase(ticket):
+                    self.deliver(ev.MigrationUpdated(self.stored[ticket.id]))
+            case DeleteMigration(ticket):
                 if self.stored.pop(ticket.id, None) is not None:
-                    self.deliver(ev.TicketVanished(ticket.id))
+                    self.deliver(ev.MigrationDeleted(ticket.id))
 
-    def _evict(self, ticket: Ticket) -> None:
+    def _evict(self, ticket: Migration) -> None:
         victim = self.pods.get(ticket.pod_uid)
         if victim is None:
             self.deliver(ev.EvictionEnded(ticket.id, ev.Eviction.GONE))
@@ -305,15 +314,15 @@ class World:
         self.remove(victim.uid)  # the watch may well be faster than the answer
         self.deliver(ev.EvictionEnded(ticket.id, ev.Eviction.EVICTED))
 
-    def _facts(self, ask: Ask) -> Facts:
+    def _facts(self, ask: ReadOwner) -> OwnerFacts:
         name = ask.owner.name.rpartition("-")[0]
         one = self.workloads.get(name)
         told = Owner("Deployment", name, f"Deployment-{name}")
         if one is None:
-            return Facts(told=told, is_owner_gone=True)
+            return OwnerFacts(told=told, is_owner_gone=True)
         mine = self.of(name)
         others = sum(1 for p in mine if p.node_name and p.uid != ask.pod_uid)
-        return Facts(
+        return OwnerFacts(
             told=told,
             grace_s=one.grace_s,
             replicas=one.replicas,
@@ -339,7 +348,7 @@ class World:
         """Time passes: the loop's second hand, and what follows from it."""
         self.now += seconds
         self.promises.expire(self.now)
-        self.queue.flush(self.now)
+        self.queue.flush_unschedulable(self.now)
         self._apply(self.moves.tick())
         self.settle()
 
@@ -352,14 +361,14 @@ class World:
     def check(self) -> None:
         """What must never be: a slice held twice."""
         for name in self.nodes:
-            books = self.cluster.at(name)
-            assert books is not None, name
-            assert over_committed(books) == {}, name
+            node_info = self.cluster.at(name)
+            assert node_info is not None, name
+            assert over_committed(node_info) == {}, name
 
     def tiers(self, name: str) -> list[str]:
         """What a workload's placed pods have, sorted."""
         placed = [one for one in self.of(name) if one.node_name]
-        return sorted(names.mig_profile(r) for one in placed for r in one.gpu_requests)
+        return sorted(well_known.mig_profile(r) for one in placed for r in one.gpu_requests)
 
     def sent(self, kind: type[Errand]) -> list[tuple[float, Errand]]:
         """The errands of a kind that were run, with their times."""
@@ -374,5 +383,8 @@ def _record(asked: Pod, given: Pod) -> dict[str, str]:
         for container in asked.containers
         if container.devices
     }
-    change = f"{names.mig_profile(before)}->{names.mig_profile(after)}"
-    return {names.FALLBACK: change, names.ORIGINAL: msgspec.json.encode(original).decode()}
+    change = f"{well_known.mig_profile(before)}->{well_known.mig_profile(after)}"
+    return {
+        well_known.FALLBACK: change,
+        well_known.ORIGINAL: msgspec.json.encode(original).decode(),
+    }

@@ -6,16 +6,16 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from scheduler.model.code import Cause, Code
-from scheduler.model.condition import ROWS, ConditionReason, Row
-from scheduler.model.obstacle import Obstacle
+from scheduler.model.condition_reason import ROWS, ConditionReason, Row
+from scheduler.model.crd.migration_blockers import Blocker
+from scheduler.model.reason_code import ReasonCode, RequeueCause
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "reasons.md"
 
 HEAD: Final = """\
 # Why a pod is pending
 
-Written by `python -m tools.reasons` from `scheduler/model/code.py`; not edited by hand.
+Written by `python -m tools.reasons` from `scheduler/model/reason_code.py`; not edited by hand.
 
 What is wrong stands in the pod's condition `PodScheduled` and in its event `FailedScheduling`, in
 kube-scheduler's words: how many nodes say what. `kubectl describe pod` shows both. The metric
@@ -37,8 +37,8 @@ the reason `Unschedulable` and `status.nominatedNodeName` is empty. So `Unschedu
 another node would help, and nothing else. kube-scheduler gives that reason to every pod that it
 refuses.
 
-From `scheduler/model/condition.py`. Where nodes say several things, the reason is `Unschedulable`
-as soon as another node would help with one of them.
+From `scheduler/model/condition_reason.py`. Where nodes say several things, the reason is
+`Unschedulable` as soon as another node would help with one of them.
 
 A map names its node, so no other node helps a mapped pod, and none is bought for it. That holds as
 well while no node has the name: a node of that name may come, but an autoscaler cannot be asked for
@@ -56,9 +56,8 @@ reason or by the Binding.
 MOVES: Final = """\
 ## Why a pod is not moved to a better MIG tier
 
-From `scheduler/model/obstacle.py`; what a move is stands in [moves.md](moves.md). The metric
-`gpu_scheduler_moves_total` counts what was told by the code in lower case.
-"""
+From `scheduler/model/crd/migration_blockers.py`; what a move is stands in [moves.md](moves.md). The
+metric `gpu_scheduler_moves_total` counts what was told by the code in lower case."""
 
 
 def render() -> str:
@@ -67,10 +66,14 @@ def render() -> str:
         "| code | what it means | reason of the condition | tried again when |",
         "|---|---|---|---|",
     ]
-    for code in Code:
+    for code in ReasonCode:
         causes = "; ".join(cause.value for cause in code.causes)
         lines.append(f"| `{code.name}` | {code.meaning} | {_reason(ROWS[code])} | {causes} |")
-    unused = [cause.value for cause in Cause if not any(cause in code.causes for code in Code)]
+    unused = [
+        cause.value
+        for cause in RequeueCause
+        if not any(cause in code.causes for code in ReasonCode)
+    ]
     assert not unused, f"nothing waits for: {', '.join(unused)}"
     return HEAD + "\n".join([*lines, *_of_conditions(), *_of_moves()]) + "\n"
 
@@ -93,7 +96,7 @@ def _of_conditions() -> list[str]:
 def _of_moves() -> list[str]:
     """Why a pod stays where it is although it could have a better tier."""
     lines = ["", MOVES, "| code | what it means | told |", "|---|---|---|"]
-    for one in Obstacle:
+    for one in Blocker:
         told = "event `NotMoved` on the pod" if one.is_told else "no: it passes, or was chosen"
         lines.append(f"| `{one.name}` | {one.meaning} | {told} |")
     return lines
@@ -102,7 +105,7 @@ def _of_moves() -> list[str]:
 def main() -> int:
     """Write the page."""
     PAGE.write_text(render(), encoding="utf-8")
-    print(f"docs/{PAGE.name}: {len(Code)} reasons")
+    print(f"docs/{PAGE.name}: {len(ReasonCode)} reasons")
     return 0
 
 

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from scheduler.listen import files
-from scheduler.model import names
+from scheduler.httpserver import file_limit
+from scheduler.model import well_known
 from webhook import log
 from webhook.app import Settings, serve
 from webhook.certs import CertificateError
@@ -28,7 +28,7 @@ def parse(words: Sequence[str], environment: dict[str, str]) -> argparse.Namespa
     parser.add_argument("--port", type=int, default=environment.get("PORT", "8443"))
     parser.add_argument("--host", default="", help="address to listen on; every one by default")
     parser.add_argument(
-        "--scheduler-name", default=environment.get("SCHEDULER_NAME", names.SCHEDULER_NAME)
+        "--scheduler-name", default=environment.get("SCHEDULER_NAME", well_known.SCHEDULER_NAME)
     )
     parser.add_argument(
         "--client-ca",
@@ -49,7 +49,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run until the end; 1 if it could not begin."""
     arguments = parse(sys.argv[1:] if words is None else words, dict(os.environ))
     log.set_up(arguments.log_format)
-    files.raise_limit()
+    file_limit.raise_limit()
     settings = Settings(
         socket=arguments.socket,
         cert_dir=arguments.cert_dir,

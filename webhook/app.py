@@ -17,16 +17,16 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from scheduler.listen.exchange import TEXT, Head, Reply, Request
-from scheduler.listen.limits import REVIEWS
-from scheduler.listen.server import Server as HttpServer
-from scheduler.listen.sockets import listen
+from scheduler.httpserver.limits import REVIEWS
+from scheduler.httpserver.messages import TEXT, Head, Reply, Request
+from scheduler.httpserver.server import Server as HttpServer
+from scheduler.httpserver.sockets import listen
 from scheduler.model import admission
 from webhook.certs import CERTIFICATE, KEY, LiveCertificate
-from webhook.link import Link
+from webhook.handler import PATHS, ReviewHandler
 from webhook.metrics import Metrics
-from webhook.mutate import Config
-from webhook.reviewer import PATHS, Reviewer
+from webhook.mutate.pod_mutation import Config
+from webhook.scheduler_client import SchedulerClient
 
 _SHUTDOWN_S: Final = 10.0
 _LOOK_S: Final = 0.2
@@ -61,14 +61,14 @@ class Server:
         self._settings = settings
         self._certificate = LiveCertificate(settings.cert_dir, client_ca=settings.client_ca)
         self._metrics = Metrics(self._seconds_to_expiry)
-        self._link = Link(settings.socket)
+        self._link = SchedulerClient(settings.socket)
         self._stopping = asyncio.Event()
         self._pages: dict[str, Callable[[], Reply]] = {
             "/healthz": lambda: Reply(200, b"ok\n", TEXT),
             "/readyz": self._readyz,
             "/metrics": lambda: Reply(200, self._metrics.render(), _PAGE),
         }
-        self._reviewer = Reviewer(
+        self._reviewer = ReviewHandler(
             self._link,
             self._metrics,
             Config(scheduler_name=settings.scheduler_name),

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from scheduler.listen.tally import Connections
+from scheduler.httpserver.connection_metrics import Connections
 
 #: ``patched``, ``unchanged`` and ``denied`` are decisions; ``ignored`` was not for us to decide,
 #: ``malformed`` could not be read, ``error`` is a bug of ours.

@@ -11,27 +11,27 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from fakegpu import names, wire
-from fakegpu.agent import assigned, requests
-from fakegpu.agent.desk import Desk
-from fakegpu.agent.folder import IN_CONTAINER, SMI_IN_CONTAINER, Folder
+from fakegpu import api_types, names
+from fakegpu.agent import pod_requests, pod_resources_watcher
+from fakegpu.agent.device_allocator import DeviceAllocator
+from fakegpu.agent.host_dir import IN_CONTAINER, SMI_IN_CONTAINER, HostDir
+from fakegpu.api_types import Listed, MapFacts, News
 from fakegpu.config import Config
-from fakegpu.deviceplugin.fleet import Fleet
+from fakegpu.deviceplugin.plugin_manager import PluginManager
 from fakegpu.deviceplugin.podresources import PodResourcesServer
-from fakegpu.dra.gpus import Gpus
-from fakegpu.dra.node import NodeDra, channels, gpus
+from fakegpu.dra.gpu_devices import Gpus
+from fakegpu.dra.kubelet_plugin import DraKubeletPlugin, channels, gpus
 from fakegpu.exporter import server
-from fakegpu.exporter.asking import Asking, asked_pods
 from fakegpu.exporter.metrics import Exported, host_name
+from fakegpu.exporter.prometheus_query import PrometheusQuery, asked_pods
+from fakegpu.node.advertised_devices import Supply, units
 from fakegpu.node.labels import can_be_numbered
-from fakegpu.node.podfiles import pod_files
-from fakegpu.node.reading import Reading, read_all
-from fakegpu.node.supply import Supply, units
+from fakegpu.node.runai_proc_files import pod_files
+from fakegpu.node.telemetry import Reading, read_all
 from fakegpu.process import news_within, serving, stopped_by_signals
-from fakegpu.topology.nodetopology import NodeTopology, TopologyError, decode_yaml
-from fakegpu.wire import Listed, MapFacts, News
-from scheduler.model.names import NUMBERED
-from scheduler.stages import Stages
+from fakegpu.topology.node_topology import NodeTopology, TopologyError, decode_yaml
+from scheduler.model.well_known import NUMBERED
+from scheduler.supervisor import TaskSupervisor
 from scheduler.watch.client import MERGE_PATCH, ApiError, Client, Unreachable
 from scheduler.watch.reflector import Reflector
 
@@ -57,9 +57,9 @@ class App:
         self._supply: Supply = {}
         self._readings: tuple[Reading, ...] = ()
         self._news = asyncio.Event()
-        self._stages = Stages()
-        self._folder = Folder(Path(config.node.folder), Path(config.node.host_folder))
-        self._asking = Asking(config.node.prometheus_url)
+        self._stages = TaskSupervisor()
+        self._folder = HostDir(Path(config.node.folder), Path(config.node.host_folder))
+        self._asking = PrometheusQuery(config.node.prometheus_url)
         self._is_numbered: bool | None = None
 
     async def run(self) -> int:
@@ -77,18 +77,20 @@ class App:
                 "containers get no nvidia-smi: the program is missing", path=settings.nvidia_smi
             )
         kubelet = Path(settings.kubelet_folder)
-        self._follower = assigned.Follower(kubelet, self._resources, self._assigned, self._write)
-        desk = Desk(
+        self._follower = pod_resources_watcher.PodResourcesWatcher(
+            kubelet, self._resources, self._assigned, self._write
+        )
+        desk = DeviceAllocator(
             self._client,
             self._node,
             self._config.reservation_namespace,
             self._folder,
-            kubelet / assigned.SOCKET,
+            kubelet / pod_resources_watcher.SOCKET,
             lambda: self._topology,
             self._follower.given,
         )
         self._pod_resources = self._pod_resources_server(settings.pod_resources_folder)
-        self._fleet = Fleet(kubelet / "device-plugins", desk)
+        self._fleet = PluginManager(kubelet / "device-plugins", desk)
         if settings.device_plugin:
             self._stages.start("plugins", self._fleet.run())
             self._stages.start("assigned", self._follower.run())
@@ -106,14 +108,14 @@ class App:
         log.info(f"{PROGRAM} was Stopped")
         return 1 if failed else 0
 
-    def _start_dra(self) -> list[NodeDra]:
+    def _start_dra(self) -> list[DraKubeletPlugin]:
         config, node, found = self._config, self._node, []
         if config.dra.kubelet != "none":
             kind = Gpus(node, lambda: self._topology, self._folder, IN_CONTAINER, SMI_IN_CONTAINER)
             found.append(gpus(config, node, kind))
         if config.compute_domains.enabled:
             found.append(channels(config, node))
-        drivers = [NodeDra(config, self._client, node, one, MANAGER) for one in found]
+        drivers = [DraKubeletPlugin(config, self._client, node, one, MANAGER) for one in found]
         for driver in drivers:
             for name, stage in driver.stages():
                 self._stages.start(name, stage)
@@ -124,7 +126,7 @@ class App:
             return None
         client, node = self._client, self._node
         return PodResourcesServer(
-            Path(folder), lambda: self._topology, lambda: requests.asked(client, node)
+            Path(folder), lambda: self._topology, lambda: pod_requests.asked(client, node)
         )
 
     # --- the node's topology ------------------------------------------------------------------
@@ -133,7 +135,7 @@ class App:
         namespace = self._config.topology.namespace
         path = f"/api/v1/namespaces/{namespace}/configmaps"
         one = f"metadata.name={self._map_name}"
-        source = wire.source("topology", path, wire.config_map, lambda news: news, one)
+        source = api_types.source("topology", path, api_types.config_map, lambda news: news, one)
         await Reflector(self._client, source, self._fold, self._broke, self._rng).run()
 
     def _fold(self, news: News[MapFacts]) -> None:

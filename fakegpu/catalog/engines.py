@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from scheduler.model import mig
+from scheduler.model.mig import layout
 
 
 class Engines(msgspec.Struct, frozen=True):
@@ -83,7 +83,9 @@ _MULTIPROCESSORS: Final = {"RTX-PRO-6000": 188, "RTX-PRO-5000": 110, "RTX-PRO-45
 _PCIE_MULTIPROCESSORS: Final = 114
 
 
-def engines_of(board: mig.Board, profile: mig.Profile, multiprocessors: int = 0) -> Engines:
+def engines_of(
+    board: layout.GpuModel, profile: layout.Profile, multiprocessors: int = 0
+) -> Engines:
     """What an instance of a profile has; ``multiprocessors`` are the product's, 0 if unknown.
 
     >>> a100 = mig.BOARDS["A100-40"]
@@ -97,7 +99,7 @@ def engines_of(board: mig.Board, profile: mig.Profile, multiprocessors: int = 0)
     return known or _by_share(board, profile, multiprocessors)
 
 
-def _by_share(board: mig.Board, profile: mig.Profile, multiprocessors: int) -> Engines:
+def _by_share(board: layout.GpuModel, profile: layout.Profile, multiprocessors: int) -> Engines:
     total = _MULTIPROCESSORS.get(board.name, multiprocessors)
     share = total * profile.compute // board.compute_slices
     if profile.name.endswith("-me"):
@@ -107,6 +109,6 @@ def _by_share(board: mig.Board, profile: mig.Profile, multiprocessors: int) -> E
     return Engines(share, profile.compute, media, media, media, int(is_with_ofa))
 
 
-def is_cut_only_in_mig_mode(board: mig.Board) -> bool:
+def is_cut_only_in_mig_mode(board: layout.GpuModel) -> bool:
     """Whether such a GPU has to be in MIG mode before DRA can cut it."""
     return board.name.startswith(_BY_RESET)

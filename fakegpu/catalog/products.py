@@ -3,7 +3,7 @@
 Memory is what ``nvidia-smi`` shows in MiB; for the seven profiles of the seed operator it is the
 seed's number, because tests of other tools compare with it. The name of GB200 is NVML's, not the
 seed's ``NVIDIA GB200 NVL``, by which it is found too. Geometry of MIG is not here: the board of a
-product is ``scheduler.model.mig.board_of``, the one table.
+product is ``scheduler.model.mig.layout.board_of``, the one table.
 """
 
 from __future__ import annotations

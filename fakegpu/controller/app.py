@@ -14,24 +14,24 @@ from typing import Any
 import structlog
 from aiohttp import web
 
-from fakegpu import names, podwire, server, wire
+from fakegpu import api_types, names, pod_decode, server
 from fakegpu.config import Config
-from fakegpu.controller import inbox, world
+from fakegpu.controller import cluster_cache, node_events
 from fakegpu.controller.apply import Writer
-from fakegpu.controller.exported import KwokExporter
-from fakegpu.controller.planned import Settings
+from fakegpu.controller.kwok_metrics import KwokExporter
+from fakegpu.controller.plan_types import Settings
 from fakegpu.controller.reconcile import Reconciler
-from fakegpu.dra import wire as dra
-from fakegpu.dra.domainkeeper import DomainKeeper
+from fakegpu.dra import api_types as dra
+from fakegpu.dra.compute_domain_controller import ComputeDomainController
 from fakegpu.dra.kwok import KwokSlices
 from fakegpu.dra.publisher import Publisher
-from fakegpu.exporter.asking import Asking
+from fakegpu.exporter.prometheus_query import PrometheusQuery
 from fakegpu.process import serving, stopped_by_signals
-from scheduler.leader import Elector
-from scheduler.model import migcut
-from scheduler.stages import Stages
+from scheduler.leadership.elector import LeaderElector
+from scheduler.model.crd import mig_partition_codec
+from scheduler.supervisor import TaskSupervisor
 from scheduler.watch.client import Client
-from scheduler.watch.reflector import Reflector, Source
+from scheduler.watch.reflector import Reflector, WatchSource
 
 log = structlog.get_logger("fakegpu")
 
@@ -39,11 +39,15 @@ PROGRAM = "Controller"
 PODGROUPS = "/apis/scheduling.run.ai/v2alpha2/podgroups"
 
 
-def _of_dra() -> list[Source[Any]]:
+def _of_dra() -> list[WatchSource[Any]]:
     slices, claims = dra.our_slice, dra.claim(names.DRA_DRIVER)
     return [
-        wire.source("slices", dra.SLICES, slices, inbox.OfSlices, is_optional=True),
-        wire.source("claims", dra.CLAIMS, claims, inbox.OfClaims, is_optional=True),
+        api_types.source(
+            "slices", dra.SLICES, slices, node_events.ResourceSliceEvents, is_optional=True
+        ),
+        api_types.source(
+            "claims", dra.CLAIMS, claims, node_events.ResourceClaimEvents, is_optional=True
+        ),
     ]
 
 
@@ -59,11 +63,11 @@ class App:
         self._config = config
         self._kubeconfig = kubeconfig
         self._rng = random.Random()
-        self._world = world.World(config.topology.name)
+        self._world = cluster_cache.ClusterCache(config.topology.name)
         self._leads = False
         self._on_lead: Callable[[bool], None] = lambda leads: None
         self._reflectors: list[Reflector[Any]] = []
-        self._stages = Stages()
+        self._stages = TaskSupervisor()
 
     async def run(self) -> int:
         """Work until a signal; 1 where a stage ended by itself."""
@@ -105,7 +109,7 @@ class App:
         async with serving(self._page(reconciler), config.server.host, config.server.port):
             log.info(f"{PROGRAM} was Started")
             failed = await self._stages.until(stop)
-        elector.retire()
+        elector.stop_leading()
         election.cancel()
         await asyncio.gather(election, return_exceptions=True)
         await elector.release()
@@ -113,16 +117,16 @@ class App:
         log.info(f"{PROGRAM} was Stopped")
         return 1 if failed else 0
 
-    def _keep_domains(self, client: Client, elector: Elector) -> None:
+    def _keep_domains(self, client: Client, elector: LeaderElector) -> None:
         """Compute domains, which have nothing to do with nodes' topologies."""
         if not self._config.compute_domains.enabled:
             return
-        keeper = DomainKeeper(client, elector.leads)
+        keeper = ComputeDomainController(client, elector.leads)
         self._stages.start("domains", keeper.run())
         self._follow(client, keeper.sources(), keeper.emit)
 
     def _follow(
-        self, client: Client, sources: Iterable[Source[Any]], emit: Callable[[Any], None]
+        self, client: Client, sources: Iterable[WatchSource[Any]], emit: Callable[[Any], None]
     ) -> None:
         for source in sources:
             reflector = Reflector(client, source, emit, self._broke, self._rng)
@@ -136,7 +140,7 @@ class App:
         page = server.application(self._config.server, answers)
         exporter = KwokExporter(
             reconciler.kwok_topologies,
-            Asking(settings.prometheus_url),
+            PrometheusQuery(settings.prometheus_url),
             time.monotonic,
             self._rng,
             settings.export_interval_s,
@@ -160,33 +164,47 @@ class App:
             in_parts=config.dra.partitionable,
         )
 
-    def _sources(self) -> list[Source[Any]]:
+    def _sources(self) -> list[WatchSource[Any]]:
         config = self._config
         maps = f"/api/v1/namespaces/{config.topology.namespace}/configmaps"
-        pod = podwire.pod(config.reservation_namespace)
+        pod = pod_decode.pod(config.reservation_namespace)
         # Pods without a node hold nothing, and pods that ended leave the selector.
         placed = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
         found = [
-            wire.source("nodes", "/api/v1/nodes", wire.node, inbox.OfNodes),
-            wire.source("configmaps", maps, wire.config_map, inbox.OfMaps),
-            wire.source("pods", "/api/v1/pods", pod, inbox.OfPods, placed),
-            wire.source("podgroups", PODGROUPS, podwire.group, inbox.OfGroups, is_optional=True),
+            api_types.source("nodes", "/api/v1/nodes", api_types.node, node_events.NodeEvents),
+            api_types.source("configmaps", maps, api_types.config_map, node_events.ConfigMapEvents),
+            api_types.source("pods", "/api/v1/pods", pod, node_events.PodEvents, placed),
+            api_types.source(
+                "podgroups",
+                PODGROUPS,
+                pod_decode.group,
+                node_events.PodGroupEvents,
+                is_optional=True,
+            ),
         ]
         plugin = config.device_plugin_config
         if plugin.name:
             path = f"/api/v1/namespaces/{plugin.namespace}/configmaps"
             one = f"metadata.name={plugin.name}"
-            found.append(wire.source("plugin", path, wire.config_map, inbox.OfPlugin, one))
+            found.append(
+                api_types.source(
+                    "plugin", path, api_types.config_map, node_events.PluginConfigEvents, one
+                )
+            )
         if config.mig.cuts_namespace:
-            path = migcut.path(config.mig.cuts_namespace)
-            found.append(wire.source("cuts", path, wire.cuts, inbox.OfCuts, is_optional=True))
+            path = mig_partition_codec.path(config.mig.cuts_namespace)
+            found.append(
+                api_types.source(
+                    "cuts", path, api_types.cuts, node_events.PartitionEvents, is_optional=True
+                )
+            )
         if config.dra.is_on or config.compute_domains.enabled:
             found += _of_dra()
         return found
 
-    def _elector(self, client: Client, identity: str) -> Elector:
+    def _elector(self, client: Client, identity: str) -> LeaderElector:
         election = self._config.leader_election
-        return Elector(
+        return LeaderElector(
             client,
             name=election.resource_name,
             namespace=self._config.topology.namespace,
@@ -199,7 +217,7 @@ class App:
             enabled=election.leader_elect,
         )
 
-    async def _elect(self, elector: Elector, reconciler: Reconciler) -> None:
+    async def _elect(self, elector: LeaderElector, reconciler: Reconciler) -> None:
         def changed(leads: bool) -> None:
             if leads != self._leads:
                 self._leads = leads

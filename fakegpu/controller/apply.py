@@ -15,15 +15,15 @@ import msgspec
 import structlog
 
 from fakegpu import names
-from fakegpu.controller.news import NOT_ADMITTED
-from fakegpu.controller.planned import Mark, Note
+from fakegpu.api_types import NodeFacts
+from fakegpu.controller.plan_events import NOT_ADMITTED
+from fakegpu.controller.plan_types import Mark, Note
 from fakegpu.node.admission import Refusal
-from fakegpu.node.supply import Amounts
-from fakegpu.wire import NodeFacts
-from scheduler.model import migcut
-from scheduler.model.cut import Instance
+from fakegpu.node.advertised_devices import Amounts
+from scheduler.model.crd import mig_partition_codec
+from scheduler.model.crd.mig_partition import MigInstance
 from scheduler.watch.client import MERGE_PATCH, ApiError, Client, Unreachable
-from scheduler.watch.wire import Versioned
+from scheduler.watch.decode.api_types import Versioned
 
 APPLY: Final = "application/apply-patch+yaml"
 PARAMS: Final = {"fieldManager": names.OPERATOR, "force": "true"}
@@ -87,10 +87,12 @@ class Writer:
         """Delete a node's NodeResourceTopology."""
         await self._unless_gone("DELETE", f"{ZONES}/{node}", None)
 
-    async def answer(self, node: str, instances: Iterable[Instance]) -> None:
+    async def answer(self, node: str, instances: Iterable[MigInstance]) -> None:
         """Tell the scheduler which instances there are."""
-        path = f"{migcut.path(self._cuts_namespace, node)}/status"
-        await self._unless_gone("PATCH", path, migcut.encode_status(instances), MERGE_PATCH)
+        path = f"{mig_partition_codec.path(self._cuts_namespace, node)}/status"
+        await self._unless_gone(
+            "PATCH", path, mig_partition_codec.encode_status(instances), MERGE_PATCH
+        )
 
     async def mark(self, mark: Mark) -> None:
         """Tell a reservation pod which device it holds."""

@@ -9,16 +9,16 @@ from typing import Any
 import msgspec
 
 from fakegpu import names
-from fakegpu.controller.planned import Plan, Settings, View
+from fakegpu.api_types import MapFacts, NodeFacts
+from fakegpu.controller.plan_types import Plan, Settings, View
 from fakegpu.node import labels as face
-from fakegpu.node import repartition
+from fakegpu.node import mig_manager
 from fakegpu.node.zones import document as zone_document
-from fakegpu.topology.nodetopology import NodeTopology, encode_yaml
-from fakegpu.wire import MapFacts, NodeFacts
+from fakegpu.topology.node_topology import NodeTopology, encode_yaml
 
 
 def config_map(
-    view: View, topology: NodeTopology, applied: repartition.Applied, settings: Settings
+    view: View, topology: NodeTopology, applied: mig_manager.Applied, settings: Settings
 ) -> bytes:
     """The node's ConfigMap."""
     annotations = {}
@@ -46,7 +46,7 @@ def config_map(
 def node_labels(
     node: NodeFacts,
     topology: NodeTopology,
-    step: repartition.Step,
+    step: mig_manager.Step,
     settings: Settings,
 ) -> dict[str, str]:
     """The node's labels."""
@@ -60,7 +60,7 @@ def node_labels(
 
 
 def node_annotations(
-    topology: NodeTopology, step: repartition.Step, unusable: Iterable[int]
+    topology: NodeTopology, step: mig_manager.Step, unusable: Iterable[int]
 ) -> dict[str, str]:
     """The node's annotations."""
     found = {names.GPU_IDS: ",".join(gpu.id for gpu in topology.gpus)}

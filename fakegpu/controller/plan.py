@@ -12,18 +12,18 @@ from collections.abc import Mapping
 import msgspec
 
 from fakegpu import names
-from fakegpu.controller import documents, news, partition
-from fakegpu.controller.planned import Memory, Plan, Settings, View
+from fakegpu.api_types import MapFacts, NodeFacts
+from fakegpu.controller import documents, mig_layout, plan_events
+from fakegpu.controller.plan_types import Memory, Plan, Settings, View
 from fakegpu.node import faults, partitions
 from fakegpu.node.admission import refusals
-from fakegpu.node.cutting import Moment
+from fakegpu.node.advertised_devices import amounts
+from fakegpu.node.device_assignment import assign
 from fakegpu.node.hardware import hardware
-from fakegpu.node.slices import contents
-from fakegpu.node.supply import amounts
-from fakegpu.node.usage import assign
-from fakegpu.topology.migconfig import Layouts
-from fakegpu.topology.nodetopology import Failure, MigStrategy, NodeTopology, Sharing
-from fakegpu.wire import MapFacts, NodeFacts
+from fakegpu.node.partition_operator import Moment
+from fakegpu.node.resource_slices import contents
+from fakegpu.topology.mig_config import Layouts
+from fakegpu.topology.node_topology import Failure, MigStrategy, NodeTopology, Sharing
 
 
 def plan(
@@ -35,10 +35,10 @@ def plan(
     """
     node = view.node
     known = faults.read(node.annotations)
-    before = memory.topology or partition.recorded(view.record)
+    before = memory.topology or mig_layout.recorded(view.record)
     before = partitions.whole(before) if before else None
     at = _moment(known, settings, now, wall, draw)
-    step, kept, answer = partition.partition(view, memory, before, at)
+    step, kept, answer = mig_layout.partition(view, memory, before, at)
     bare = _bare(view, step.layouts, known.failures, settings)
     refused = tuple(refusals(bare, view.pods, before)) if node.is_kwok else ()
     pods = [pod for pod in view.pods if all(pod is not one.pod for one in refused)]
@@ -53,8 +53,11 @@ def plan(
         amounts=amounts(topology, known.allocatable) if _is_ours(node) else None,
         memory=msgspec.structs.replace(kept, topology=topology),
         cut_answer=answer,
-        notes=(*news.notes(view, topology, step, known, memory), *news.refused(refused)),
-        marks=tuple(news.marks(topology, pods)),
+        notes=(
+            *plan_events.notes(view, topology, step, known, memory),
+            *plan_events.refused(refused),
+        ),
+        marks=tuple(plan_events.marks(topology, pods)),
         slices=contents(node.name, bare) if settings.dra_on_kwok and node.is_kwok else None,
         refusals=refused,
         zones=documents.zones(node, topology) if settings.zones else None,

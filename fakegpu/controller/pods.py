@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from fakegpu.known import apply
-from fakegpu.node import load
-from fakegpu.node.poduse import PodUse
-from fakegpu.podwire import PodFacts
-from fakegpu.wire import Listed, News
+from fakegpu.api_types import Listed, News
+from fakegpu.node import utilization
+from fakegpu.node.pod_devices import PodUse
+from fakegpu.pod_decode import PodFacts
+from fakegpu.store import apply
 
 
 class Pods:
@@ -56,5 +56,5 @@ class Pods:
         """A pod that does not say how busy it is, is so by the priority of its group."""
         if use.group not in self._priorities:
             return use
-        busy = load.of_priority(self._priorities[use.group])
+        busy = utilization.of_priority(self._priorities[use.group])
         return msgspec.structs.replace(use, load=busy)

@@ -17,19 +17,19 @@ from collections.abc import Callable, Iterator
 import structlog
 
 from fakegpu import names
+from fakegpu.api_types import NodeFacts
 from fakegpu.controller.apply import Writer
-from fakegpu.controller.desk import Desk, write_news
-from fakegpu.controller.inbox import Event
+from fakegpu.controller.cluster_cache import ClusterCache
+from fakegpu.controller.node_events import Event
+from fakegpu.controller.node_sync import NodeSyncState, write_news
 from fakegpu.controller.plan import plan
-from fakegpu.controller.planned import Note, Plan, Settings, View
-from fakegpu.controller.world import World
+from fakegpu.controller.plan_types import Note, Plan, Settings, View
 from fakegpu.dra.kwok import KwokSlices
-from fakegpu.node.supply import Amounts
+from fakegpu.node.advertised_devices import Amounts
 from fakegpu.node.timeline import as_of
-from fakegpu.topology.nodetopology import NodeTopology
+from fakegpu.topology.node_topology import NodeTopology
 from fakegpu.topology.pools import Pool, Topology
-from fakegpu.wire import NodeFacts
-from scheduler.model.names import MIG_DYNAMIC
+from scheduler.model.well_known import MIG_DYNAMIC
 from scheduler.watch.client import ApiError, Unreachable
 
 #: How long a new KWOK node is left to KWOK, which may not be there at all.
@@ -46,7 +46,7 @@ class Reconciler:
 
     def __init__(
         self,
-        world: World,
+        world: ClusterCache,
         writer: Writer,
         slices: KwokSlices,
         settings: Settings,
@@ -65,7 +65,7 @@ class Reconciler:
         self._wall = wall
         self._rng = rng
         self._workers = workers
-        self._desks: dict[str, Desk] = {}
+        self._desks: dict[str, NodeSyncState] = {}
         self._busy: set[str] = set()
         self._wake = asyncio.Event()
         self.is_synced = False
@@ -129,7 +129,7 @@ class Reconciler:
         return None
 
     def _later(self, name: str, error: ApiError | Unreachable) -> None:
-        desk = self._desks.setdefault(name, Desk())
+        desk = self._desks.setdefault(name, NodeSyncState())
         desk.failures += 1
         desk.written = None
         pause_s = min(RETRY_MAX_S, RETRY_FIRST_S * 2 ** min(desk.failures, 10))
@@ -158,7 +158,7 @@ class Reconciler:
             else:
                 await self._leave(name, node, pool_name)
             return
-        if not self._waits_for_kwok(node, self._desks.setdefault(name, Desk())):
+        if not self._waits_for_kwok(node, self._desks.setdefault(name, NodeSyncState())):
             await self._keep(node, topology, pool, invalid)
 
     async def _keep(
@@ -201,13 +201,13 @@ class Reconciler:
         for refusal in made.refusals:
             await self._writer.refuse(refusal)
 
-    def _wake_at(self, desk: Desk, name: str, now: float, due_at: float) -> None:
+    def _wake_at(self, desk: NodeSyncState, name: str, now: float, due_at: float) -> None:
         """Look again when a pod's script goes on; one clock is enough, however often we look."""
         if not now < desk.wakes_at <= due_at + TICK_S:
             desk.wakes_at = due_at + TICK_S
             self._again_in(desk.wakes_at - now, name)
 
-    def _waits_for_kwok(self, node: NodeFacts, desk: Desk) -> bool:
+    def _waits_for_kwok(self, node: NodeFacts, desk: NodeSyncState) -> bool:
         """Let KWOK begin with a new node: it begins anew with each change of ours before that."""
         if not node.is_kwok or node.is_begun:
             return False
@@ -222,7 +222,7 @@ class Reconciler:
         self._world.lost.discard(self._world.map_name(name))  # nobody writes it again
         desk = self._desks.pop(name, None)
         if node is not None and pool_name:
-            self._desks[name] = Desk(said=desk.said if desk else frozenset())
+            self._desks[name] = NodeSyncState(said=desk.said if desk else frozenset())
             note = Note("PoolUnknown", f"there is no pool {pool_name} in the topology")
             await self._tell(node, (note,))
         record = self._world.map_of(name)
@@ -241,7 +241,7 @@ class Reconciler:
         """Send what is news; what is not said any more may be said again later."""
         if node is None:
             return
-        desk = self._desks.setdefault(node.name, Desk())
+        desk = self._desks.setdefault(node.name, NodeSyncState())
         said, desk.said = desk.said, frozenset(note.key for note in notes)
         for note in notes:
             if note.key not in said:

@@ -25,7 +25,7 @@ class Refused(Exception):
     """A container may not have what it asks for; the text becomes the pod's message."""
 
 
-class Desk(Protocol):
+class Allocator(Protocol):
     """Who decides what containers get."""
 
     async def prefer(self, resource: str, wish: Wish) -> tuple[str, ...]:
@@ -38,7 +38,7 @@ class Desk(Protocol):
 class Plugin:
     """One resource; started once, and stopped for good."""
 
-    def __init__(self, resource: str, socket: Path, desk: Desk) -> None:
+    def __init__(self, resource: str, socket: Path, desk: Allocator) -> None:
         self.resource = resource
         self.socket = socket
         self._desk = desk

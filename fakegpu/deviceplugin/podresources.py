@@ -17,6 +17,7 @@ from typing import Any, Final
 import grpc
 import grpc.aio
 
+from fakegpu.atomic_write import replace
 from fakegpu.deviceplugin import messages
 from fakegpu.deviceplugin.messages import (
     ContainerDevices,
@@ -28,11 +29,10 @@ from fakegpu.deviceplugin.messages import (
     PodResourcesList,
     Topology,
 )
-from fakegpu.node.charged import Charge, ContainerKey, Request, charges
+from fakegpu.node.numa_charges import Charge, ContainerKey, Request, charges
 from fakegpu.node.zones import cpulist, numa_of, processors
 from fakegpu.rpc import STOP_S, listening, unary
-from fakegpu.topology.nodetopology import NodeTopology
-from fakegpu.wholefile import replace
+from fakegpu.topology.node_topology import NodeTopology
 
 SOCKET: Final = Path("pod-resources") / "kubelet.sock"
 NODES: Final = Path("sys") / "devices" / "system" / "node"

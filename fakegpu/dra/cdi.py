@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from fakegpu.wholefile import replace
+from fakegpu.atomic_write import replace
 
 #: The oldest that takes names that begin with a digit, and a dot in the class.
 VERSION: Final = "0.6.0"

@@ -10,10 +10,10 @@ from typing import Final
 import msgspec
 
 from fakegpu import names
+from fakegpu.dra.api_types import Configured, Result
 from fakegpu.dra.cdi import COMMON, CdiDevice, DeviceNode
+from fakegpu.dra.claim_preparer import NotPrepared
 from fakegpu.dra.domains import CONFIG_KIND, CONFIG_VERSION
-from fakegpu.dra.preparing import NotPrepared
-from fakegpu.dra.wire import Configured, Result
 
 CDI_KIND: Final = f"k8s.{names.DOMAIN_DRIVER}/computedomain"
 IN_CONTAINER: Final = "/dev/nvidia-caps-imex-channels/channel0"

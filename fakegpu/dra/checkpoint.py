@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
+from fakegpu.atomic_write import replace
 from fakegpu.dra.cdi import CdiDevice
-from fakegpu.wholefile import replace
 
 
 class HeldDevice(msgspec.Struct, frozen=True):

@@ -12,12 +12,12 @@ from typing import Any, Final
 import msgspec
 
 from fakegpu import names
-from fakegpu.dra import wire
-from fakegpu.wire import Meta
+from fakegpu.api_types import Meta
+from fakegpu.dra import api_types
 
 GROUP: Final = "/apis/resource.nvidia.com/v1beta1"
 DOMAINS: Final = f"{GROUP}/computedomains"
-TEMPLATES: Final = f"{wire.GROUP}/resourceclaimtemplates"
+TEMPLATES: Final = f"{api_types.GROUP}/resourceclaimtemplates"
 FINALIZER: Final = "computedomain.resource.nvidia.com/finalizer"
 #: On templates.
 LABEL: Final = "resource.nvidia.com/computeDomain"
@@ -106,7 +106,7 @@ def template(one: Domain) -> Json:
     exactly = {"deviceClassName": CLASS, "allocationMode": "ExactCount", "count": 1}
     opaque = {"driver": names.DOMAIN_DRIVER, "parameters": parameters}
     return {
-        "apiVersion": wire.API_VERSION,
+        "apiVersion": api_types.API_VERSION,
         "kind": "ResourceClaimTemplate",
         "metadata": {
             "name": one.template_name,

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from fakegpu import names
-from fakegpu.dra.wire import API_VERSION, SliceFacts, digest
+from fakegpu.dra.api_types import API_VERSION, SliceFacts, digest
 
 Json = dict[str, Any]
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
+from fakegpu.dra.api_types import SLICES, resource_slice
 from fakegpu.dra.pool import Pool, changes
-from fakegpu.dra.records import Slices
-from fakegpu.dra.wire import SLICES, resource_slice
+from fakegpu.dra.store import Slices
 from scheduler.watch.client import ApiError, Client
 
 APPLY: Final = "application/apply-patch+yaml"

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from fakegpu.node.reading import InstanceReading, Part, Reading
+from fakegpu.node.telemetry import InstanceReading, Part, Reading
 
 NOBODY: Final = Part()
 

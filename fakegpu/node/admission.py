@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from fakegpu.node.choice import refusal
-from fakegpu.node.poduse import PodUse
-from fakegpu.node.statuses import holders_of
-from fakegpu.topology.nodetopology import NodeTopology
+from fakegpu.node.device_status import holders_of
+from fakegpu.node.pod_devices import PodUse
+from fakegpu.node.preferred_allocation import refusal
+from fakegpu.topology.node_topology import NodeTopology
 
 
 class Refusal(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ import msgspec
 
 from fakegpu import names
 from fakegpu.topology.invalid import Invalid
-from fakegpu.topology.nodetopology import Failure
+from fakegpu.topology.node_topology import Failure
 
 #: Errors of the application's: NVIDIA's device plugin leaves such a GPU healthy, and so do we.
 XID_OF_APPLICATIONS: Final = frozenset((13, 31, 43, 45, 68, 109))

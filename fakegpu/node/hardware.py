@@ -9,8 +9,8 @@ from msgspec import UNSET, UnsetType
 
 from fakegpu.catalog.engines import is_cut_only_in_mig_mode
 from fakegpu.topology.ids import gpu_id, mig_id
-from fakegpu.topology.migconfig import Layouts
-from fakegpu.topology.nodetopology import (
+from fakegpu.topology.mig_config import Layouts
+from fakegpu.topology.node_topology import (
     Dra,
     Failure,
     Gpu,
@@ -20,7 +20,7 @@ from fakegpu.topology.nodetopology import (
     Sharing,
 )
 from fakegpu.topology.pools import GpuKind, Pool
-from scheduler.model import mig
+from scheduler.model.mig import layout as mig_layout
 
 
 def hardware(
@@ -72,7 +72,7 @@ def _gpu(
     index: int,
     kind: GpuKind,
     first: GpuKind,
-    layout: mig.Layout | None,
+    layout: mig_layout.Layout | None,
     failures: Mapping[int, Failure],
 ) -> Gpu:
     devices: tuple[MigDevice, ...] | UnsetType = UNSET
@@ -88,9 +88,11 @@ def _gpu(
     )
 
 
-def mig_device(node: str, index: int, board: mig.Board, name: str, position: int) -> MigDevice:
+def mig_device(
+    node: str, index: int, board: mig_layout.GpuModel, name: str, position: int
+) -> MigDevice:
     """An instance that is cut there."""
-    profile = mig.profile_of(board, name)
+    profile = mig_layout.profile_of(board, name)
     assert profile is not None, f"{name} was checked when the layout was made"
     number = profile.kind.profile_id
     return MigDevice(
@@ -103,7 +105,7 @@ def mig_device(node: str, index: int, board: mig.Board, name: str, position: int
     )
 
 
-def instance_memory(profile: mig.Profile) -> int:
+def instance_memory(profile: mig_layout.Profile) -> int:
     """MiB of an instance: what a listing showed, else the gigabytes of its name."""
     return profile.memory_mib or profile.nominal_mib
 
@@ -111,7 +113,7 @@ def instance_memory(profile: mig.Profile) -> int:
 def layouts_of(topology: NodeTopology) -> Layouts:
     """What is cut, as it was written down: the inverse of :func:`hardware` for layouts."""
     return tuple(
-        mig.layout_of((device.profile, device.position) for device in gpu.instances)
+        mig_layout.layout_of((device.profile, device.position) for device in gpu.instances)
         if gpu.is_cut
         else None
         for gpu in topology.gpus

@@ -7,9 +7,9 @@ from msgspec import UNSET
 
 from fakegpu import names
 from fakegpu.catalog.products import label_value, product_of
-from fakegpu.node.discovered import PREFIX, discovered
-from fakegpu.topology.nodetopology import NodeTopology
-from scheduler.model import names as words
+from fakegpu.node.feature_discovery import PREFIX, discovered
+from fakegpu.topology.node_topology import NodeTopology
+from scheduler.model import well_known as words
 
 
 def labels(topology: NodeTopology, *, is_kwok: bool, is_numbered: bool) -> dict[str, str]:

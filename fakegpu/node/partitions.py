@@ -17,11 +17,11 @@ from msgspec import UNSET, UnsetType
 
 from fakegpu.catalog.engines import Engines, engines_of, is_cut_only_in_mig_mode
 from fakegpu.catalog.products import product_of
-from fakegpu.node.devicenames import gpu_name, instance_name
+from fakegpu.node.device_names import gpu_name, instance_name
 from fakegpu.node.hardware import instance_memory, mig_device
-from fakegpu.topology.nodetopology import Gpu, MigDevice, NodeTopology
+from fakegpu.topology.node_topology import Gpu, MigDevice, NodeTopology
 from fakegpu.topology.pools import GpuKind
-from scheduler.model import mig
+from scheduler.model.mig import layout
 
 #: A counter, and the capacity of the same meaning, by the field of ``Engines``.
 WORDS: Final = {
@@ -39,11 +39,11 @@ Json = dict[str, Any]
 class Cuttable(msgspec.Struct, frozen=True):
     """A GPU that DRA offers in parts, as counters see it."""
 
-    board: mig.Board
+    board: layout.GpuModel
     multiprocessors: int = 0
     is_whole_too: bool = True
 
-    def engines(self, profile: mig.Profile) -> Engines:
+    def engines(self, profile: layout.Profile) -> Engines:
         """What an instance has."""
         return engines_of(self.board, profile, self.multiprocessors)
 
@@ -58,11 +58,13 @@ def cuttable_of(topology: NodeTopology, gpu: Gpu) -> Cuttable | None:
     return Cuttable(board, multiprocessors, not is_cut_only_in_mig_mode(board))
 
 
-def _board(topology: NodeTopology, gpu: Gpu) -> mig.Board | None:
+def _board(topology: NodeTopology, gpu: Gpu) -> layout.GpuModel | None:
     return GpuKind(topology.product_of(gpu), topology.memory_of(gpu)).board
 
 
-def parts(node: str, index: int, board: mig.Board) -> Iterator[tuple[MigDevice, mig.Profile]]:
+def parts(
+    node: str, index: int, board: layout.GpuModel
+) -> Iterator[tuple[MigDevice, layout.Profile]]:
     """Every instance that could be cut on a GPU."""
     for profile in board.profiles.values():
         for start in profile.starts:
@@ -83,7 +85,7 @@ def counters(gpu: Cuttable) -> Json:
     return _counters(gpu.engines(board.whole), of_slice * board.memory_slices, slices)
 
 
-def consumed(gpu: Cuttable, profile: mig.Profile, start: int) -> Json:
+def consumed(gpu: Cuttable, profile: layout.Profile, start: int) -> Json:
     """What an instance takes of its GPU."""
     slices = range(start, start + profile.size)
     return _counters(gpu.engines(profile), instance_memory(profile), slices)

@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
-from fakegpu.node.load import parse_utilization
-from fakegpu.node.poduse import PodUse, Step, Timeline
+from fakegpu.node.pod_devices import PodUse, Step, Timeline
+from fakegpu.node.utilization import parse_utilization
 
 _STEP: Final = re.compile(r"([0-9]{1,3}(?:-[0-9]{1,3})?)%? for ([0-9]{1,6})(s|m|h)")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600}

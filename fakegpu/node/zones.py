@@ -8,10 +8,10 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from fakegpu import names
-from fakegpu.topology.nodetopology import NodeTopology
+from fakegpu.topology.node_topology import NodeTopology
 from fakegpu.topology.numa import Numa, TopologyPolicy
-from scheduler.model import names as words
 from scheduler.model import quantity
+from scheduler.model import well_known as words
 
 #: The one word for policy and scope that older readers know.
 _LEGACY: Final[dict[TopologyPolicy, str]] = {

@@ -15,9 +15,9 @@ import msgspec
 from fakegpu import names
 from fakegpu.catalog.profiles import Document
 from fakegpu.topology.invalid import Invalid, convert, read_yaml
-from fakegpu.topology.nodetopology import MigStrategy
+from fakegpu.topology.node_topology import MigStrategy
+from fakegpu.topology.pool_formats import read_pool
 from fakegpu.topology.pools import Pool, Topology
-from fakegpu.topology.poolshapes import read_pool
 
 DEFAULT_POOL: Final = "default"
 #: What a cluster has that says nothing: two Tesla K80.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from fakegpu.topology.migconfig import Layouts
-from fakegpu.topology.nodetopology import MigStrategy, OtherDevice, Sharing
+from fakegpu.topology.mig_config import Layouts
+from fakegpu.topology.node_topology import MigStrategy, OtherDevice, Sharing
 from fakegpu.topology.numa import Numa
-from scheduler.model import mig
+from scheduler.model.mig import layout
 
 
 class GpuKind(msgspec.Struct, frozen=True):
@@ -17,9 +17,9 @@ class GpuKind(msgspec.Struct, frozen=True):
     memory_mib: int
 
     @property
-    def board(self) -> mig.Board | None:
+    def board(self) -> layout.GpuModel | None:
         """Its MIG geometry; None where it has none."""
-        return mig.board_of(self.product, self.memory_mib)
+        return layout.board_of(self.product, self.memory_mib)
 
 
 class Pool(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +40,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     numa: Numa | None = None
 
     @property
-    def boards(self) -> tuple[mig.Board | None, ...]:
+    def boards(self) -> tuple[layout.GpuModel | None, ...]:
         """The MIG geometry of each GPU."""
         return tuple(gpu.board for gpu in self.gpus)
 

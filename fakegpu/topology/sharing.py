@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET
 
 from fakegpu.topology.invalid import Invalid, convert, read_yaml
-from fakegpu.topology.nodetopology import MigStrategy, Shared, Sharing
+from fakegpu.topology.node_topology import MigStrategy, Shared, Sharing
 
 
 class _Part(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):

@@ -16,11 +16,11 @@ from typing import Final, NoReturn
 
 import click
 
-from gpuctl.demo import kept
-from gpuctl.demo.lines import NAMES
-from gpuctl.demo.screen import Screen
-from gpuctl.demo.stage import SABOTAGES, DemoError, Stage
-from gpuctl.demo.story import Story
+from gpuctl.demo import state_file
+from gpuctl.demo.display import Display
+from gpuctl.demo.environment import SABOTAGES, DemoError, Environment
+from gpuctl.demo.expectations import NAMES
+from gpuctl.demo.scenario import Scenario
 from gpuctl.product import ProductError
 from tools.controlplane import ControlPlaneError
 
@@ -58,7 +58,7 @@ def demo(
     try:
         with _interruptible():
             if end:
-                _say(kept.end(directory or kept.directory()))
+                _say(state_file.end(directory or state_file.directory()))
                 return
             _run(names, directory, keep=keep, sabotage=sabotage)
     except EXPLAINED as error:
@@ -72,9 +72,9 @@ def demo(
 def _run(
     names: tuple[str, ...], directory: Path | None, *, keep: bool, sabotage: str | None
 ) -> None:
-    with Screen() as screen:
+    with Display() as screen:
         folder = _folder(directory, keep=keep)
-        story = Story(names, screen)
+        story = Scenario(names, screen)
         story.foretell()
         try:
             wrong = _play(story, folder, keep=keep, sabotage=sabotage)
@@ -98,15 +98,15 @@ def _tidy(folder: Path, chosen: Path | None, *, keep: bool) -> None:
         shutil.rmtree(folder)
 
 
-def _play(story: Story, folder: Path, *, keep: bool, sabotage: str | None) -> list[str]:
+def _play(story: Scenario, folder: Path, *, keep: bool, sabotage: str | None) -> list[str]:
     """Everything that needs the running parts; they are ended here, unless they are kept."""
-    with Stage(folder, detached=keep) as stage:
+    with Environment(folder, detached=keep) as stage:
         story.set_up(stage, sabotage)
         wrong = story.play(stage)
         story.finish(stage)
         if keep:
-            kept.write_down(folder, stage.pids())
-            _say(kept.advice(stage))
+            state_file.write_down(folder, stage.pids())
+            _say(state_file.advice(stage))
     return wrong
 
 
@@ -114,10 +114,11 @@ def _folder(directory: Path | None, *, keep: bool) -> Path:
     """Where the demo keeps its files."""
     if directory is None and not keep:
         return Path(tempfile.mkdtemp(prefix="gpu-demo-"))
-    folder = (directory or kept.directory()).absolute()
+    folder = (directory or state_file.directory()).absolute()
     if folder.exists() and any(folder.iterdir()):
         raise DemoError(
-            f"{folder}: is not empty; if a demo runs there, end it with: {kept.ending(folder)}"
+            f"{folder}: is not empty; if a demo runs there, end it with: "
+            f"{state_file.ending(folder)}"
         )
     folder.mkdir(parents=True, exist_ok=True)
     return folder

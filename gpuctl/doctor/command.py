@@ -13,16 +13,16 @@ from typing import Final
 import click
 import msgspec
 
-from gpuctl import reach
-from gpuctl.doctor.ask import Asker, Question
+from gpuctl import cluster_access
+from gpuctl.cluster_access import Access, NotReached
+from gpuctl.doctor.collect import Collector, Question
 from gpuctl.doctor.examine import examine
 from gpuctl.doctor.facts import Facts
 from gpuctl.doctor.finding import Finding, Level
 from gpuctl.options import Strict, in_cluster
-from gpuctl.reach import Access, NotReached
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.watch.client import ApiError, Unreachable
-from webhook.configuration import NAME
+from webhook.webhook_configuration import NAME
 
 FAILS: Final = 2
 ABOUT_WIDTH: Final = 11
@@ -30,8 +30,8 @@ ABOUT_WIDTH: Final = 11
 
 @click.command(cls=Strict)
 @click.option("-n", "--namespace", metavar="NS", help="where a pod's creation is tried (dry run)")
-@click.option("--scheduler", metavar="NAME", default=names.SCHEDULER_NAME, show_default=True)
-@click.option("--account", metavar="NAME", default=names.SCHEDULER_NAME, show_default=True)
+@click.option("--scheduler", metavar="NAME", default=well_known.SCHEDULER_NAME, show_default=True)
+@click.option("--account", metavar="NAME", default=well_known.SCHEDULER_NAME, show_default=True)
 @click.option("--webhook", metavar="NAME", default=NAME, show_default=True, help="its registration")
 @click.option(
     "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True
@@ -65,16 +65,16 @@ def doctor(
 async def _facts(
     access: Access, namespace: str | None, scheduler: str, account: str, webhook: str
 ) -> Facts:
-    async with reach.cluster(access) as client:
+    async with cluster_access.cluster(access) as client:
         await client.request("GET", "/version")  # who does not answer this, answers nothing
         question = Question(
             access=access,
             scheduler=scheduler,
             account=account,
             webhook=webhook,
-            namespace=namespace or await reach.default_namespace(access),
+            namespace=namespace or await cluster_access.default_namespace(access),
         )
-        return await Asker(client, question).facts()
+        return await Collector(client, question).facts()
 
 
 def _show(findings: list[Finding]) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from gpuctl.doctor.checks.cluster import on_cluster
+from gpuctl.doctor.checks.nodes import on_nodes
+from gpuctl.doctor.checks.policies import on_guards
+from gpuctl.doctor.checks.webhook import on_webhook
 from gpuctl.doctor.facts import Facts
 from gpuctl.doctor.finding import Finding
-from gpuctl.doctor.oncluster import on_cluster
-from gpuctl.doctor.onguards import on_guards
-from gpuctl.doctor.onnodes import on_nodes
-from gpuctl.doctor.onwebhook import on_webhook
 
 
 def examine(facts: Facts) -> list[Finding]:

@@ -10,13 +10,13 @@ from collections.abc import Iterable
 import msgspec
 
 from gpuctl.doctor.facts import Misnumbered
-from scheduler.model import names
-from scheduler.state.allocation import Numbering
-from scheduler.state.cluster import Cluster
-from scheduler.watch.objects import read_node, read_pod
+from scheduler.model import well_known
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.reported_devices import Numbering
+from scheduler.watch.decode.objects import read_node, read_pod
 
 #: The label by which a node promises it.
-PROMISE = f"{names.NUMBERED}=numbered"
+PROMISE = f"{well_known.NUMBERED}=numbered"
 
 
 class Items(msgspec.Struct, frozen=True):
@@ -49,13 +49,13 @@ def misnumbered(
     """The nodes with the label whose device plugin gave other GPUs than were chosen, and why."""
     cluster = Cluster(scheduler, "all")
     for node in nodes.items:
-        cluster.see_node(read_node(node))
+        cluster.upsert_node(read_node(node))
     for pod in pods.items:
-        cluster.see_pod(read_pod(pod))
+        cluster.upsert_pod(read_pod(pod))
     found: dict[str, str] = {}
-    for books in cluster.candidates():
-        if books.node is not None and (why := Numbering().see(books)):
-            found[books.node.name] = why
+    for node_info in cluster.candidates():
+        if node_info.node is not None and (why := Numbering().see(node_info)):
+            found[node_info.node.name] = why
     for one in told:
         name = one.involved_object.name
         if one.involved_object.kind == "Node" and cluster.at(name) is not None:

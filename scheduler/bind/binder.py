@@ -14,9 +14,9 @@ from collections.abc import Callable
 import msgspec
 
 from scheduler.decide.decision import Placement
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.model.device import format_devices
-from scheduler.model.reading import UNREADABLE
+from scheduler.model.json_bounds import UNREADABLE
 from scheduler.state.event import BindEnded, BindOutcome
 from scheduler.watch.client import ApiError, Client, Unreachable
 
@@ -122,7 +122,7 @@ class Binder:
                 return BindOutcome.BOUND, ""
         if not problem:
             return BindOutcome.UNSENT, "this process does not lead any more"
-        outcome = await self._look(placement)
+        outcome = await self._read_back(placement)
         return outcome or BindOutcome.UNREACHABLE, problem
 
     async def _pause(self, attempt: int) -> None:
@@ -133,11 +133,11 @@ class Binder:
         if error.status == 404:
             return BindOutcome.GONE, error.message
         if error.status == 409:
-            outcome = await self._look(placement)
+            outcome = await self._read_back(placement)
             return outcome or BindOutcome.REFUSED, error.message
         return BindOutcome.REFUSED, error.message
 
-    async def _look(self, placement: Placement) -> BindOutcome | None:
+    async def _read_back(self, placement: Placement) -> BindOutcome | None:
         """The truth about a pod whose Binding has no clear answer; None when it is not bound.
 
         Until it is known, the pod keeps what it was given: a device is never free because we
@@ -173,17 +173,17 @@ def binding_annotations(
     placement: Placement, decision_id: str, epoch: int | None
 ) -> dict[str, str]:
     """What the Binding writes on the pod."""
-    written = {names.DECISION: decision_id}
+    written = {well_known.DECISION: decision_id}
     if epoch is not None:
-        written[names.EPOCH] = str(epoch)
+        written[well_known.EPOCH] = str(epoch)
     if placement.devices:
-        written[names.DEVICES] = format_devices(placement.devices)
+        written[well_known.DEVICES] = format_devices(placement.devices)
     if placement.index is not None:
-        written[names.POD_INDEX] = str(placement.index)
+        written[well_known.POD_INDEX] = str(placement.index)
     if placement.cuda_visible_devices is not None:
-        written[names.CUDA_VISIBLE_DEVICES] = placement.cuda_visible_devices
+        written[well_known.CUDA_VISIBLE_DEVICES] = placement.cuda_visible_devices
     for position, share in enumerate(placement.shares):
-        written[f"{names.CUDA_VISIBLE_DEVICES}.{position}"] = share
+        written[f"{well_known.CUDA_VISIBLE_DEVICES}.{position}"] = share
     return written
 
 

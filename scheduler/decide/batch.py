@@ -1,42 +1,41 @@
 """Pods that are given together: as a whole whenever that is possible, else in their order.
 
 One by one, each pod takes the place that is best for it, and the last one may find none although
-all of them would have fitted. So where somebody is left over, places for all are looked for at
-once (``decide/joint.first``); only where there are none the order decides, and ``decide/packing``
-tells what that cost.
-"""
+all of them would have fitted. So where somebody is left over, places for all are looked for at once
+(``decide/joint.first``); only where there are none the order decides, and
+``decide/mig/packing_bound`` tells what that cost."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 
-from scheduler.decide import joint
-from scheduler.decide.cutting import carved
-from scheduler.decide.cycle import decide
+from scheduler.decide.budget import Budget
 from scheduler.decide.decision import Placement, Rejection
 from scheduler.decide.filters import CLASS_FILTERS, first_rejection
-from scheduler.decide.view import Overlay, Profile
-from scheduler.decide.work import Work
-from scheduler.model import mig
-from scheduler.model.device import Devices, Spot
+from scheduler.decide.mig import instance_search
+from scheduler.decide.mig.instance_plan import carved
+from scheduler.decide.schedule_one import decide
+from scheduler.decide.view import Profile, WhatIfView
+from scheduler.model.device import Devices, MigPlacement
+from scheduler.model.mig import layout as mig_layout
 from scheduler.model.pod import Pod
-from scheduler.state.cluster import Cluster
-from scheduler.state.cutting import Gpus
-from scheduler.state.queue import Entry, Queue
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.mig.dynamic_gpus import DynamicGpus
+from scheduler.state.queue.scheduling_queue import QueuedPodInfo, SchedulingQueue
 
 #: Pods that are looked at together.
 TOGETHER_MAX = 8
 
 
-def together(gpus: Gpus, profiles: Sequence[str]) -> tuple[Spot, ...] | None:
+def together(gpus: DynamicGpus, profiles: Sequence[str]) -> tuple[MigPlacement, ...] | None:
     """A spot for each of these requests, or None where they do not all fit."""
-    asked = joint.rigid_first(gpus.board, profiles)
-    steps = joint.first(gpus.board, gpus.signature, asked)
+    asked = instance_search.rigid_first(gpus.board, profiles)
+    steps = instance_search.first(gpus.board, gpus.signature, asked)
     if steps is None:
         return None
-    waiting = list(joint.numbered(gpus, 0.0, steps).spots)
-    found: list[Spot] = []
+    waiting = list(instance_search.numbered(gpus, 0.0, steps).spots)
+    found: list[MigPlacement] = []
     for profile in profiles:
         spot = next(one for one in waiting if one.profile == profile)
         waiting.remove(spot)
@@ -44,13 +43,13 @@ def together(gpus: Gpus, profiles: Sequence[str]) -> tuple[Spot, ...] | None:
     return tuple(found)
 
 
-def due(queue: Queue, cluster: Cluster, now: float) -> list[Entry]:
+def due(queue: SchedulingQueue, cluster: Cluster, now: float) -> list[QueuedPodInfo]:
     """The next pod to decide; where GPUs are cut to order, those of its priority with it."""
-    return queue.pop_together(now, TOGETHER_MAX if cluster.index.cuts.signatures else 1)
+    return queue.pop_batch(now, TOGETHER_MAX if cluster.index.cuts.signatures else 1)
 
 
 def as_a_whole(
-    cluster: Cluster, pods: Sequence[Pod], profile: Profile, work: Work | None = None
+    cluster: Cluster, pods: Sequence[Pod], profile: Profile, work: Budget | None = None
 ) -> tuple[Placement, ...] | None:
     """Places for pods of equal priority that wait at once, where their order would fail them.
 
@@ -58,14 +57,14 @@ def as_a_whole(
     all of them fit in any way, or one asks for something else than one instance of a GPU that is
     cut to order. What a preemptor or a move holds is nobody else's, and is not shuffled here.
     """
-    wanted = [joint.wanted(pod) for pod in pods]
+    wanted = [instance_search.wanted(pod) for pod in pods]
     if len(pods) < 2 or cluster.nominated:
         return None
     if any(len(one) != 1 or pod.map_text for one, pod in zip(wanted, pods, strict=True)):
         return None
     if len(set(wanted)) == 1:
         return None  # one after the other they fill as much as fits at all
-    work = work or Work(profile.decision_steps_max)
+    work = work or Budget(profile.decision_steps_max)
     if _all_find_a_place(cluster, pods, profile, work):
         return None
     nodes = _open_to_all(cluster, pods, work)
@@ -77,8 +76,10 @@ def as_a_whole(
     return None
 
 
-def _all_find_a_place(cluster: Cluster, pods: Sequence[Pod], profile: Profile, work: Work) -> bool:
-    overlay = Overlay(cluster)
+def _all_find_a_place(
+    cluster: Cluster, pods: Sequence[Pod], profile: Profile, work: Budget
+) -> bool:
+    overlay = WhatIfView(cluster)
     for pod in pods:
         decision = decide(overlay, pod, profile, work)
         if isinstance(decision, Rejection):
@@ -87,60 +88,63 @@ def _all_find_a_place(cluster: Cluster, pods: Sequence[Pod], profile: Profile, w
     return True
 
 
-def _open_to_all(cluster: Cluster, pods: Sequence[Pod], work: Work) -> list[tuple[str, Gpus]]:
+def _open_to_all(
+    cluster: Cluster, pods: Sequence[Pod], work: Budget
+) -> list[tuple[str, DynamicGpus]]:
     """The nodes that cut to order and that every one of the pods may use, if that is not too much
     to find out."""
     steps = sum(pod.label_steps for pod in pods)
-    found: list[tuple[str, Gpus]] = []
-    for books in cluster.candidates():
-        if books.node is None or books.gpus is None:
+    found: list[tuple[str, DynamicGpus]] = []
+    for node_info in cluster.candidates():
+        if node_info.node is None or node_info.gpus is None:
             continue
         if not work.spend(steps):
             return []
-        if not any(first_rejection(pod, books, CLASS_FILTERS) for pod in pods):
-            found.append((books.node.name, books.gpus))
+        if not any(first_rejection(pod, node_info, CLASS_FILTERS) for pod in pods):
+            found.append((node_info.node.name, node_info.gpus))
     return found
 
 
 def _on_one_board(
-    cluster: Cluster, pods: Sequence[Pod], profiles: list[str], pool: list[tuple[str, Gpus]]
+    cluster: Cluster, pods: Sequence[Pod], profiles: list[str], pool: list[tuple[str, DynamicGpus]]
 ) -> tuple[Placement, ...] | None:
     owners, every = _of_use(profiles, pool)
     spots = together(every, profiles)
     if spots is None:
         return None
-    overlay = Overlay(cluster)
+    overlay = WhatIfView(cluster)
     placements: list[Placement] = []
     for pod, spot in zip(pods, spots, strict=True):
         name, gpu = owners[spot.gpu]
-        books = overlay.at(name)
-        assert books is not None
-        if first_rejection(pod, books):
+        node_info = overlay.at(name)
+        assert node_info is not None
+        if first_rejection(pod, node_info):
             return None  # something else than slices is short there
-        devices = Devices(spots=(Spot(gpu, spot.start, spot.profile),))
-        placements.append(carved(Placement(pod=pod, node_name=name, devices=devices), books))
+        devices = Devices(spots=(MigPlacement(gpu, spot.start, spot.profile),))
+        placements.append(carved(Placement(pod=pod, node_name=name, devices=devices), node_info))
         overlay.place(pod, name, devices)
     return tuple(placements)
 
 
 def _of_use(
-    profiles: list[str], pool: list[tuple[str, Gpus]]
-) -> tuple[list[tuple[str, int]], Gpus]:
+    profiles: list[str], pool: list[tuple[str, DynamicGpus]]
+) -> tuple[list[tuple[str, int]], DynamicGpus]:
     """Where one of them fits, of each layout no more GPUs than there are requests; as one node.
 
     So the search costs the same in a pool of ten GPUs and of ten thousand.
     """
     board = pool[0][1].board
     owners: list[tuple[str, int]] = []
-    held: list[mig.Layout] = []
-    idle: list[frozenset[mig.Slot]] = []
-    seen: Counter[tuple[mig.Layout, frozenset[mig.Slot]]] = Counter()
-    fitting: dict[mig.Layout, bool] = {}
+    held: list[mig_layout.Layout] = []
+    idle: list[frozenset[mig_layout.Slot]] = []
+    seen: Counter[tuple[mig_layout.Layout, frozenset[mig_layout.Slot]]] = Counter()
+    fitting: dict[mig_layout.Layout, bool] = {}
     for name, gpus in pool:
         for gpu, layout in enumerate(gpus.held):
             if layout not in fitting:
                 fitting[layout] = any(
-                    next(joint.moves(board, (layout,), one), None) for one in set(profiles)
+                    next(instance_search.moves(board, (layout,), one), None)
+                    for one in set(profiles)
                 )
             alike = (layout, gpus.idle[gpu])
             if fitting[layout] and seen[alike] < len(profiles):
@@ -148,4 +152,4 @@ def _of_use(
                 owners.append((name, gpu))
                 held.append(layout)
                 idle.append(gpus.idle[gpu])
-    return owners, Gpus(board, tuple(held), tuple(idle))
+    return owners, DynamicGpus(board, tuple(held), tuple(idle))

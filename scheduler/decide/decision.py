@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from scheduler.model.device import Devices, Spot
+from scheduler.model.device import Devices, MigPlacement
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Diagnosis
 
@@ -27,13 +27,13 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[tuple[str, str], ...] = ()
 
 
-class Carve(Placement, frozen=True, kw_only=True):
+class PendingPlacement(Placement, frozen=True, kw_only=True):
     """A placement that has to wait for its MIG instances: ``fresh`` of them do not exist yet.
 
     Whoever binds asks for them first; for everybody else it holds what a placement holds.
     """
 
-    fresh: tuple[Spot, ...] = ()
+    fresh: tuple[MigPlacement, ...] = ()
 
 
 class Rejection(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,4 +44,4 @@ class Rejection(msgspec.Struct, frozen=True, kw_only=True):
     node_name: str = ""
 
 
-Decision = Placement | Carve | Rejection
+Decision = Placement | PendingPlacement | Rejection

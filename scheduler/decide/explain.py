@@ -11,10 +11,10 @@ from collections.abc import Iterable
 import msgspec
 
 from scheduler.decide.decision import Decision, Placement
-from scheduler.model.advice import ADVICE
 from scheduler.model.device import format_devices
 from scheduler.model.quantity import format_value
-from scheduler.model.reason import Code, Diagnosis, Reason, sentence
+from scheduler.model.reason import Diagnosis, Reason, ReasonCode, sentence
+from scheduler.model.remediation import ADVICE
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -100,10 +100,14 @@ def explain_rejection(diagnosis: Diagnosis, message: str) -> Outcome:
 
 def meanings(codes: Iterable[str]) -> dict[str, Meaning]:
     """What each code means, by its name; one that is not ours is left out."""
-    return {code: meaning_of(Code[code]) for code in sorted(set(codes)) if code in Code.__members__}
+    return {
+        code: meaning_of(ReasonCode[code])
+        for code in sorted(set(codes))
+        if code in ReasonCode.__members__
+    }
 
 
-def meaning_of(code: Code) -> Meaning:
+def meaning_of(code: ReasonCode) -> Meaning:
     """What one code means."""
     return Meaning(
         stage=ADVICE[code].stage,

@@ -7,30 +7,30 @@ from typing import Protocol
 
 import msgspec
 
-from scheduler.decide import cutting
-from scheduler.model import names
+from scheduler.decide.mig import instance_plan
+from scheduler.model import well_known
+from scheduler.model.crd.migration import is_for
 from scheduler.model.device import Devices
 from scheduler.model.limits import DECISION_STEPS_MAX
 from scheduler.model.node import Namespace
 from scheduler.model.pod import Pod
-from scheduler.model.ticket import is_for
-from scheduler.state.cluster import Cluster
-from scheduler.state.index import NodeIndex
-from scheduler.state.ledger import NodeBooks
-from scheduler.state.nodes import Nodes
-from scheduler.state.reach import Reach
-from scheduler.state.verdicts import Verdicts
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.cache.nodes import Nodes
+from scheduler.state.index.filter_cache import FilterResultCache
+from scheduler.state.index.node_index import NodeIndex
+from scheduler.state.node_info import NodeInfo
+from scheduler.state.webhook_scope import WebhookScope
 
 
 class View(Protocol):
-    """The read side of :class:`scheduler.state.cluster.Cluster`."""
+    """The read side of :class:`scheduler.state.cache.cluster.Cluster`."""
 
     @property
     def index(self) -> NodeIndex:
         """Finds nodes in best-fit order."""
 
     @property
-    def verdicts(self) -> Verdicts:
+    def verdicts(self) -> FilterResultCache:
         """What nodes said to pods that were refused, without what was tried out."""
 
     @property
@@ -38,7 +38,7 @@ class View(Protocol):
         """All nodes, as many as exist."""
 
     @property
-    def changed(self) -> Mapping[str, NodeBooks]:
+    def changed(self) -> Mapping[str, NodeInfo]:
         """Nodes on which something was tried out; the index knows them as they were."""
 
     @property
@@ -46,10 +46,10 @@ class View(Protocol):
         """Pods that preempted for a node and are not on the books there yet, and what open
         moves hold for their replacements."""
 
-    def at(self, name: str) -> NodeBooks | None:
+    def at(self, name: str) -> NodeInfo | None:
         """Books of one existing node."""
 
-    def candidates(self) -> Iterator[NodeBooks]:
+    def candidates(self) -> Iterator[NodeInfo]:
         """Books of all existing nodes."""
 
     def resolve(self, token: str) -> frozenset[str]:
@@ -67,7 +67,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
     With ``expects_webhook`` a mapped pod that came past the webhook is not bound; the webhook is
     never asked about pods in ``own_namespace``. ``fallback_scope`` is the configuration's.
-    ``decision_steps_max`` is what one decision, or one admission, may cost (``decide/work``).
+    ``decision_steps_max`` is what one decision, or one admission, may cost (``decide/budget``).
     """
 
     scheduler_name: str = "gpu-scheduler"
@@ -79,16 +79,16 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     decision_steps_max: int = DECISION_STEPS_MAX
 
     @property
-    def reach(self) -> Reach:
+    def reach(self) -> WebhookScope:
         """About which pods the webhook is asked."""
-        return Reach(
+        return WebhookScope(
             scheduler_name=self.scheduler_name,
             own_namespace=self.own_namespace,
             scope=self.fallback_scope,
         )
 
 
-class Overlay:
+class WhatIfView:
     """The cluster with some pods placed on top; the cluster itself is never changed."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -96,19 +96,19 @@ class Overlay:
         self.index = cluster.index
         self.nodes = cluster.nodes
         self.verdicts = cluster.verdicts
-        self.changed: dict[str, NodeBooks] = {}
+        self.changed: dict[str, NodeInfo] = {}
         self.nominated: Mapping[str, Pod] = {}
         self.resolve = cluster.resolve
         self.namespace = cluster.namespace
         self.indexes_held = cluster.indexes_held
 
-    def candidates(self) -> Iterator[NodeBooks]:
+    def candidates(self) -> Iterator[NodeInfo]:
         """Books of all existing nodes, those that were tried out replaced by copies."""
-        for books in self._cluster.candidates():
-            assert books.node is not None
-            yield self.changed.get(books.node.name, books)
+        for node_info in self._cluster.candidates():
+            assert node_info.node is not None
+            yield self.changed.get(node_info.node.name, node_info)
 
-    def at(self, name: str) -> NodeBooks | None:
+    def at(self, name: str) -> NodeInfo | None:
         """The books of one node as tried out, or None when it does not exist."""
         return self.changed.get(name) or self._cluster.at(name)
 
@@ -119,21 +119,21 @@ class Overlay:
 
     def place(self, pod: Pod, node_name: str, devices: Devices | None) -> None:
         """Enter a pod on a copy of the node's books; an unknown node is ignored."""
-        books = self.at(node_name)
-        if books is None:
+        node_info = self.at(node_name)
+        if node_info is None:
             return
         if node_name not in self.changed:
-            books = self.changed[node_name] = books.copy()
-        if devices is None and (chosen := cutting.spots(pod, books)):
+            node_info = self.changed[node_name] = node_info.copy()
+        if devices is None and (chosen := instance_plan.spots(pod, node_info)):
             # It stands for somebody who is not placed yet: some place that it could have.
             devices = Devices(spots=chosen)
-        books.add(pod, self.nodes.holding(pod, devices))
+        node_info.add(pod, self.nodes.holding(pod, devices))
 
     def lift(self, pod: Pod) -> None:
         """Take a pod off again that was entered on the node it is nominated for."""
-        books = self.changed.get(pod.nominated_node)
-        if books is not None:
-            books.remove(pod.uid)
+        node_info = self.changed.get(pod.nominated_node)
+        if node_info is not None:
+            node_info.remove(pod.uid)
 
 
 def beside_nominated(view: View, pod: Pod) -> View:
@@ -145,7 +145,7 @@ def beside_nominated(view: View, pod: Pod) -> View:
     held = stronger(view.nominated, pod)
     if not held or not isinstance(view, Cluster):
         return view
-    overlay = Overlay(view)
+    overlay = WhatIfView(view)
     overlay.hold(held)
     return overlay
 
@@ -166,5 +166,5 @@ def stronger(nominated: Mapping[str, Pod], pod: Pod) -> list[Pod]:
 
 
 def _is_held_by_a_move(pod: Pod, nominated: Mapping[str, Pod]) -> bool:
-    move = nominated.get(pod.annotations.get(names.MOVE, ""))
+    move = nominated.get(pod.annotations.get(well_known.MOVE, ""))
     return move is not None and is_for(move, pod)

@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from scheduler.model.where import ANYWHERE, Where
+from scheduler.model.mig.tier_nodes import ANYWHERE, TierNodes
 
 #: Where a question is posted; the number changes when the meaning of a field does.
 PATH = "/place/v1"
@@ -31,7 +31,7 @@ Scope = Literal["ours", "any"]
 Numbering = Literal["numbered", "counted", "unknown"]
 
 
-class Question(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+class AdmissionQuery(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """One pod at admission, byte for byte as the API server sent it."""
 
     uid: str
@@ -41,7 +41,7 @@ class Question(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     pod: msgspec.Raw
 
 
-class Rewrite(msgspec.Struct, frozen=True, kw_only=True):
+class ResourceRewrite(msgspec.Struct, frozen=True, kw_only=True):
     """One container's resource that becomes another tier, 1:1; from ``NOTHING`` it is one."""
 
     container: str
@@ -50,33 +50,32 @@ class Rewrite(msgspec.Struct, frozen=True, kw_only=True):
     init: bool = False
 
 
-class NodeKind(msgspec.Struct, frozen=True):
+class NodeAssignment(msgspec.Struct, frozen=True):
     """What a node token of the pod's map is now: its real name and who numbers its devices."""
 
     node: str | None = None
     kind: Numbering = "unknown"
 
 
-class Answer(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+class AdmissionDecision(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """What the scheduler decided for the pod of a question.
 
     ``known_reservation``: the pod carries a reservation that this scheduler gave to its namespace
     moments ago, so this is the API server's second call for one admission, and ``rewrites`` are
-    those of the first. ``annotate`` is false where the reservation is met by other means.
-    ``move`` is the ticket that the pod takes (``model/ticket``); ``where`` are the nodes on which
-    it was given its tier, and to which it is therefore bound. ``may_map`` is whether the pod's
-    namespace may use maps.
-    """
+    those of the first. ``annotate`` is false where the reservation is met by other means. ``move``
+    is the ticket that the pod takes (``model/crd/migration``); ``where`` are the nodes on which it
+    was given its tier, and to which it is therefore bound. ``may_map`` is whether the pod's
+    namespace may use maps."""
 
-    rewrites: tuple[Rewrite, ...] = ()
+    rewrites: tuple[ResourceRewrite, ...] = ()
     denied: str | None = None
     reservation: str | None = None
     annotate: bool = True
     known_reservation: bool = False
-    node_kinds: dict[str, NodeKind] = {}
+    node_kinds: dict[str, NodeAssignment] = {}
     warnings: tuple[str, ...] = ()
     move: str | None = None
-    where: Where = ANYWHERE
+    where: TierNodes = ANYWHERE
     may_map: bool = True
 
 

@@ -23,7 +23,7 @@ _SPOT = re.compile(r"([a-z0-9.+-]{1,40})@(0|[1-9][0-9]{0,3})/(0|[1-9][0-9]?)")
 _NUMBERS = re.compile(r"gpu:((?:0|[1-9][0-9]{0,8})(?:,(?:0|[1-9][0-9]{0,8})){0,255})")
 
 
-class Spot(msgspec.Struct, frozen=True, gc=False, order=True):
+class MigPlacement(msgspec.Struct, frozen=True, gc=False, order=True):
     """One MIG instance: where it begins, and its profile."""
 
     gpu: int
@@ -40,7 +40,7 @@ class Devices(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     numbers: tuple[int, ...] = ()
     counts: tuple[tuple[str, int], ...] = ()
-    spots: tuple[Spot, ...] = ()
+    spots: tuple[MigPlacement, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.numbers or self.counts or self.spots)
@@ -66,7 +66,7 @@ def parse_devices(text: str) -> Devices | None:
         return None
     numbers: tuple[int, ...] = ()
     counts: list[tuple[str, int]] = []
-    spots: list[Spot] = []
+    spots: list[MigPlacement] = []
     for part in text.split("; "):
         if found := _NUMBERS.fullmatch(part):
             if numbers:
@@ -75,7 +75,7 @@ def parse_devices(text: str) -> Devices | None:
         elif found := _COUNT.fullmatch(part):
             counts.append((found[1], int(found[2])))
         elif found := _SPOT.fullmatch(part):
-            spots.append(Spot(int(found[2]), int(found[3]), found[1]))
+            spots.append(MigPlacement(int(found[2]), int(found[3]), found[1]))
         else:
             return None
     if len(set(numbers)) != len(numbers) or len(set(spots)) != len(spots):

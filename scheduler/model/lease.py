@@ -10,7 +10,7 @@ import enum
 
 import msgspec
 
-from scheduler.model import names
+from scheduler.model import well_known
 
 
 class LeaseSpec(msgspec.Struct, rename="camel", omit_defaults=True):
@@ -41,7 +41,7 @@ class Lease(msgspec.Struct, rename="camel"):
         if not self.spec.holder_identity:
             return ""
         annotations = msgspec.json.decode(self.metadata, type=_Annotated).annotations
-        return (annotations or {}).get(names.LEADER_ADDRESS, "")
+        return (annotations or {}).get(well_known.LEADER_ADDRESS, "")
 
 
 class Step(enum.Enum):
@@ -70,9 +70,9 @@ def with_address(metadata: msgspec.Raw, address: str) -> msgspec.Raw:
     fields = msgspec.json.decode(metadata, type=dict[str, msgspec.Raw])
     found = fields.get("annotations")
     annotations = msgspec.json.decode(found, type=dict[str, str] | None) if found else None
-    wanted = {k: v for k, v in (annotations or {}).items() if k != names.LEADER_ADDRESS}
+    wanted = {k: v for k, v in (annotations or {}).items() if k != well_known.LEADER_ADDRESS}
     if address:
-        wanted[names.LEADER_ADDRESS] = address
+        wanted[well_known.LEADER_ADDRESS] = address
     if wanted == (annotations or {}):
         return metadata
     fields["annotations"] = msgspec.Raw(msgspec.json.encode(wanted))

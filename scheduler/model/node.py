@@ -7,11 +7,12 @@ from functools import cached_property
 
 import msgspec
 
-from scheduler.model import allocated, cards, failed, names
+from scheduler.model import allocated_devices, physical_gpus, well_known
+from scheduler.model import failed_gpus as model_failed_gpus
 from scheduler.model.limits import NODE_GPUS_MAX
-from scheduler.model.migboards import board_of
-from scheduler.model.miglayout import (
-    Geometry,
+from scheduler.model.mig.gpu_models import board_of
+from scheduler.model.mig.node_geometry import (
+    NodeMigGeometry,
     awaited,
     geometry,
     gpu_count,
@@ -20,14 +21,14 @@ from scheduler.model.miglayout import (
     replicas,
     single_profile,
 )
-from scheduler.model.migprofile import Board, profile_of
+from scheduler.model.mig.profile import GpuModel, profile_of
 from scheduler.model.selector import Taint
 
 
-class Cuttable(msgspec.Struct, frozen=True, gc=False):
+class DynamicMig(msgspec.Struct, frozen=True, gc=False):
     """GPUs of one board that are cut to order: their indexes are 0 to ``count`` - 1."""
 
-    board: Board
+    board: GpuModel
     count: int
 
 
@@ -64,7 +65,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         found = tuple(
             resource
             for resource, amount in self.allocatable.items()
-            if resource == names.GPU or (amount > 0 and names.is_gpu_device(resource))
+            if resource == well_known.GPU or (amount > 0 and well_known.is_gpu_device(resource))
         )
         if self.cuttable is None:
             return found
@@ -72,31 +73,31 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return tuple(dict.fromkeys((*plain, *found)))
 
     @cached_property
-    def cuttable(self) -> Cuttable | None:
+    def cuttable(self) -> DynamicMig | None:
         """The GPUs that an operator cuts when we ask for it (design 6), or None.
 
         Only where labels tell board and number, and no GPU is offered whole: nothing says
         which one of them that is.
         """
         labels = self.labels
-        if labels.get(names.MIG_DYNAMIC) != "true" or self.allocatable.get(names.GPU, 0):
+        if labels.get(well_known.MIG_DYNAMIC) != "true" or self.allocatable.get(well_known.GPU, 0):
             return None
-        advertised = (names.mig_profile(r) for r in self.allocatable if names.is_mig(r))
-        board = board_of(labels.get(names.GPU_PRODUCT, ""), memory_mib(labels), advertised)
+        advertised = (well_known.mig_profile(r) for r in self.allocatable if well_known.is_mig(r))
+        board = board_of(labels.get(well_known.GPU_PRODUCT, ""), memory_mib(labels), advertised)
         count = gpu_count(labels)
-        return Cuttable(board, count) if board is not None and count is not None else None
+        return DynamicMig(board, count) if board is not None and count is not None else None
 
     def most(self, resource: str) -> int:
         """How much of a resource an empty node has."""
-        if self.cuttable is not None and names.is_mig(resource):
+        if self.cuttable is not None and well_known.is_mig(resource):
             profile = profile_of(self.cuttable.board, resource)
             return profile.max_count * self.cuttable.count if profile else 0
         return self.allocatable.get(resource, 0)
 
     @cached_property
-    def offered(self) -> cards.Offered:
+    def offered(self) -> physical_gpus.OfferedGpus:
         """What the node offers of GPUs when nothing is unhealthy."""
-        return cards.offered(self.allocatable, self.capacity)
+        return physical_gpus.offered(self.allocatable, self.capacity)
 
     @cached_property
     def when_empty(self) -> dict[str, int]:
@@ -107,17 +108,17 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         found = {
             resource: amount
             for resource, amount in self.allocatable.items()
-            if amount > 0 and not names.is_mig(resource)
+            if amount > 0 and not well_known.is_mig(resource)
         }
-        units = (gpu_count(self.labels) or 0) * replicas(self.labels, names.GPU)
+        units = (gpu_count(self.labels) or 0) * replicas(self.labels, well_known.GPU)
         if units:
-            found[names.GPU] = max(units, found.get(names.GPU, 0))
+            found[well_known.GPU] = max(units, found.get(well_known.GPU, 0))
         return found
 
     @property
     def has_gpus(self) -> bool:
         """Whether anything on the node speaks of GPUs."""
-        return self.advertises_gpus or names.GPU_PRODUCT in self.labels
+        return self.advertises_gpus or well_known.GPU_PRODUCT in self.labels
 
     @cached_property
     def advertises_gpus(self) -> bool:
@@ -130,12 +131,12 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def has_plugin(self) -> bool:
         """Whether a device plugin or a DRA driver hands out its GPUs, as far as the node tells."""
-        return self.advertises_gpus or cards.is_discovered(self.labels)
+        return self.advertises_gpus or physical_gpus.is_discovered(self.labels)
 
     @property
     def honours_numbers(self) -> bool:
         """Whether the device plugin says by its label that it gives the GPUs that we choose."""
-        return self.labels.get(names.NUMBERED) == "numbered"
+        return self.labels.get(well_known.NUMBERED) == "numbered"
 
     @cached_property
     def is_numbered(self) -> bool:
@@ -149,7 +150,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def card_count(self) -> int | None:
         """How many physical GPUs there are, whatever is offered; None where nothing says it."""
-        return cards.physical(self.labels, self.offered, len(self.failed_gpus))
+        return physical_gpus.physical(self.labels, self.offered, len(self.failed_gpus))
 
     @cached_property
     def cut_gpus(self) -> frozenset[int] | None:
@@ -161,10 +162,10 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return frozenset()
         if self.geometry.gpus:
             return frozenset(gpu.index for gpu in self.geometry.gpus if gpu.is_cut)
-        return None if cards.are_cut(self.labels, self.offered) else frozenset()
+        return None if physical_gpus.are_cut(self.labels, self.offered) else frozenset()
 
     @cached_property
-    def geometry(self) -> Geometry:
+    def geometry(self) -> NodeMigGeometry:
         """What the node says of its MIG instances."""
         return geometry(self.labels, self.annotations, self.allocatable)
 
@@ -185,28 +186,28 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def unit(self, resource: str) -> str:
         """What one unit of a GPU resource is here: ``gpu``, ``gpu.shared`` or a MIG profile."""
-        is_slice = resource == names.GPU and self.single_profile
-        return self.single_profile if is_slice else names.mig_profile(resource)
+        is_slice = resource == well_known.GPU and self.single_profile
+        return self.single_profile if is_slice else well_known.mig_profile(resource)
 
     @cached_property
     def failed_gpus(self) -> frozenset[int]:
         """Indexes of GPUs that exist and must not be used."""
-        return failed.failed_gpus(self.annotations)
+        return model_failed_gpus.failed_gpus(self.annotations)
 
     @cached_property
     def gpu_ids(self) -> Mapping[str, int]:
         """The index of each GPU by its id; empty where nobody published that."""
-        return allocated.table(self.annotations.get(names.GPU_IDS, ""))
+        return allocated_devices.table(self.annotations.get(well_known.GPU_IDS, ""))
 
     @cached_property
     def gpu_problem(self) -> str:
         """Why none of its GPUs is given to anybody: it says what cannot be. Else empty."""
-        if flaw := failed.flaw(self.annotations):
-            return f"annotation {names.UNUSABLE_DEVICES}: {flaw}"
+        if flaw := model_failed_gpus.flaw(self.annotations):
+            return f"annotation {well_known.UNUSABLE_DEVICES}: {flaw}"
         offered = self.gpu_count or 0
         if self.is_numbered and offered > NODE_GPUS_MAX:
             return (
-                f"allocatable {names.GPU} is {offered} on a node whose GPUs have indexes;"
+                f"allocatable {well_known.GPU} is {offered} on a node whose GPUs have indexes;"
                 f" at most {NODE_GPUS_MAX} are believed"
             )
         return ""
@@ -216,13 +217,13 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The GPUs that can be used, by index, where they have numbers."""
         if not 0 < (self.gpu_count or 0) <= NODE_GPUS_MAX or self.gpu_problem:
             return ()
-        count = failed.index_count(self.labels, self.annotations, self.gpu_count or 0)
+        count = model_failed_gpus.index_count(self.labels, self.annotations, self.gpu_count or 0)
         return tuple(index for index in range(count) if index not in self.failed_gpus)
 
     @property
     def gpu_count(self) -> int | None:
         """Units of ``nvidia.com/gpu`` that are offered now, or None; ``card_count`` counts GPUs."""
-        return self.allocatable.get(names.GPU)
+        return self.allocatable.get(well_known.GPU)
 
 
 class Namespace(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -238,5 +239,5 @@ class Namespace(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
     def may_map(self, allow: str) -> bool:
         """Whether its pods may use maps; ``allow`` is ``labelled``, ``all`` or ``none``."""
-        is_labelled = self.labels.get(names.MAPS_ALLOWED) == "allowed"
+        is_labelled = self.labels.get(well_known.MAPS_ALLOWED) == "allowed"
         return allow == "all" or (allow == "labelled" and is_labelled)

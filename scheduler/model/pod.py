@@ -1,6 +1,6 @@
 """A pod as the scheduler sees it: only what a decision reads, already in base units.
 
-``watch/wire.py`` makes these from API bytes; the simulator makes them from files. A Pod
+``watch/decode/api_types.py`` makes these from API bytes; the simulator makes them from files. A Pod
 is frozen: what happens to it later is a new Pod.
 """
 
@@ -11,21 +11,31 @@ from functools import cached_property
 
 import msgspec
 
-from scheduler.model import gpumemory, names
-from scheduler.model.allocated import AllocatedDevice
+from scheduler.model import gpu_memory as model_gpu_memory
+from scheduler.model import well_known
+from scheduler.model.allocated_devices import AllocatedDevice
 from scheduler.model.limits import POD_DEVICES_MAX
-from scheduler.model.podindex import IndexRule, index_of
-from scheduler.model.podparts import Condition, Container, HostPort, Owner, Role, Unread
+from scheduler.model.pod_index import IndexRule, index_of
+from scheduler.model.pod_parts import Condition, Container, HostPort, Owner, Role, Unread
 from scheduler.model.selector import PreferredTerm, Term, Toleration
 from scheduler.model.workload import workload_of
 
-__all__ = ["Condition", "Container", "HostPort", "Kind", "Owner", "Pod", "Role", "Unread"]
+__all__ = [
+    "Condition",
+    "Container",
+    "EquivalenceClass",
+    "HostPort",
+    "Owner",
+    "Pod",
+    "Role",
+    "Unread",
+]
 
 #: Empty sets are no singletons, and there are as many pods as there are.
 _NONE: frozenset[str] = frozenset()
 
 
-class Kind(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
+class EquivalenceClass(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     """All that a packed pod asks of a node; see ``Pod.kind``."""
 
     parts: tuple[object, ...]
@@ -35,7 +45,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Identity, wishes and state of one pod.
 
     ``requests`` are the effective requests in base units. ``unsupported`` and ``soft``
-    are field paths (see ``model/podfields``). ``created`` is the API's timestamp text, which
+    are field paths (see ``model/pod_fields``). ``created`` is the API's timestamp text, which
     sorts as time; ``crashes`` counts restarts of containers whose last end was a failure;
     ``is_admitted`` once the kubelet has acknowledged the pod, which it does when it admits it;
     ``has_claims`` where it gets devices by a ResourceClaim, its own or one that kube-scheduler made
@@ -92,7 +102,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def map_text(self) -> str | None:
         """The map's text, or None for a packed pod."""
-        return self.annotations.get(names.MAP)
+        return self.annotations.get(well_known.MAP)
 
     @cached_property
     def gpu_requests(self) -> dict[str, int]:
@@ -100,7 +110,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return {
             resource: count
             for resource, count in self.requests.items()
-            if count > 0 and names.is_gpu_device(resource)
+            if count > 0 and well_known.is_gpu_device(resource)
         }
 
     @cached_property
@@ -125,15 +135,15 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def lacks_request(self) -> bool:
         """Whether it wants GPU memory by annotation, and nobody made a request of that."""
-        return names.WANTED_MEMORY in self.annotations and not self.gpu_requests
+        return well_known.WANTED_MEMORY in self.annotations and not self.gpu_requests
 
     @cached_property
     def gpu_memory(self) -> dict[str, int]:
         """Bytes that one device of each requested GPU resource must have, by its annotation."""
-        if names.WANTED_MEMORY not in self.annotations:
+        if well_known.WANTED_MEMORY not in self.annotations:
             return {}
         devices = ((one.name, one.devices) for one in self.containers)
-        return gpumemory.by_resource(self.annotations, devices)
+        return model_gpu_memory.by_resource(self.annotations, devices)
 
     @cached_property
     def reads_devices(self) -> frozenset[str]:
@@ -177,7 +187,9 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def revision(self) -> str:
         """The template's revision as its controller labels it, or an empty text."""
         labels = self.labels
-        return labels.get(names.POD_TEMPLATE_HASH) or labels.get("controller-revision-hash") or ""
+        return (
+            labels.get(well_known.POD_TEMPLATE_HASH) or labels.get("controller-revision-hash") or ""
+        )
 
     @cached_property
     def constraints(self) -> tuple[object, ...]:
@@ -190,18 +202,18 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
 
     @cached_property
-    def kind(self) -> Kind:
+    def kind(self) -> EquivalenceClass:
         """Packed pods of equal kind get the same answer from every node.
 
         What is not in here, a decision about a packed pod must not read.
         """
-        requesting = sum(1 for one in self.containers if one.devices.get(names.GPU))
+        requesting = sum(1 for one in self.containers if one.devices.get(well_known.GPU))
         reads = (
             tuple(sorted(self.reads_devices)),
-            self.annotations.get(names.CUDA_MODE),
+            self.annotations.get(well_known.CUDA_MODE),
             requesting,
         )
-        return Kind(
+        return EquivalenceClass(
             (
                 tuple(sorted(self.requests.items())),
                 self.constraints,
@@ -216,15 +228,17 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
 
     @cached_property
-    def replica_kind(self) -> Kind:
+    def replica_kind(self) -> EquivalenceClass:
         """Interchangeable mapped pods of equal replica kind get the same answer from a map.
 
         Beside the kind that is all that a decision about a mapped pod reads.
         """
         told = tuple((one.name, one.cuda_literal, one.cuda_key) for one in self.containers)
-        asked = tuple(one.devices.get(names.GPU, 0) for one in self.containers)
-        mode = self.annotations.get(names.CUDA_MODE)
-        return Kind((self.workload, self.map_text, self.revision, self.kind, told, asked, mode))
+        asked = tuple(one.devices.get(well_known.GPU, 0) for one in self.containers)
+        mode = self.annotations.get(well_known.CUDA_MODE)
+        return EquivalenceClass(
+            (self.workload, self.map_text, self.revision, self.kind, told, asked, mode)
+        )
 
     @cached_property
     def kind_id(self) -> str:

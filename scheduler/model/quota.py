@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.model.pod import Pod
 from scheduler.model.selector import Requirement
 
@@ -48,7 +48,7 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             used = self.used.get(resource, 0) + pending.get(resource, 0)
             if need > 0 and used + need > hard:
                 return (
-                    f"ResourceQuota {self.name} allows {hard} x {names.mig_profile(resource)}"
+                    f"ResourceQuota {self.name} allows {hard} x {well_known.mig_profile(resource)}"
                     f" and {used} are used"
                 )
         return None
@@ -70,7 +70,7 @@ def _fits(scope: Requirement, pod: Pod) -> bool:
 
 
 def _is_best_effort(pod: Pod) -> bool:
-    return not pod.requests.get(names.CPU) and not pod.requests.get(names.MEMORY)
+    return not pod.requests.get(well_known.CPU) and not pod.requests.get(well_known.MEMORY)
 
 
 def _has_class(scope: Requirement, name: str) -> bool:

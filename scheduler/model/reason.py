@@ -1,6 +1,6 @@
 """Why a node, or the whole cluster, says no.
 
-A reason is a value: a stable code (``model/code``), a sentence that can be counted
+A reason is a value: a stable code (``model/reason_code``), a sentence that can be counted
 (kube-scheduler's words, so that people's greps keep working), and numbers. A diagnosis holds
 the reasons of every node, and adds them up to the sentence that people read.
 """
@@ -12,17 +12,17 @@ from functools import cached_property
 
 import msgspec
 
-from scheduler.model.code import Cause, Code
 from scheduler.model.quantity import format_value
+from scheduler.model.reason_code import ReasonCode, RequeueCause
 
 __all__ = [
     "NEVER",
-    "Cause",
-    "Code",
     "Diagnosis",
-    "Digest",
+    "DiagnosisHistogram",
     "Never",
     "Reason",
+    "ReasonCode",
+    "RequeueCause",
     "Summary",
     "sentence",
 ]
@@ -40,7 +40,7 @@ class Reason(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     (kube-scheduler's UnschedulableAndUnresolvable).
     """
 
-    code: Code
+    code: ReasonCode
     text: str
     resource: str = ""
     need: int = 0
@@ -55,7 +55,7 @@ class Summary(msgspec.Struct, frozen=True):
     """
 
     message: str
-    codes: frozenset[Code]
+    codes: frozenset[ReasonCode]
     lacking: frozenset[str]
 
 
@@ -88,7 +88,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def summary(self) -> Summary:
         """Added up once, however many pods share this diagnosis."""
-        digest = Digest()
+        digest = DiagnosisHistogram()
         for reasons in self.nodes.values():
             digest.add(reasons)
         found = _with_behind(digest.summary(self.total, self.general), self.behind)
@@ -106,11 +106,11 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             vars(said)["summary"] = _with_never(self.summary, never)
         return said
 
-    def codes(self) -> frozenset[Code]:
+    def codes(self) -> frozenset[ReasonCode]:
         """All codes that took part in the "no"."""
         return self.summary.codes
 
-    def causes(self) -> frozenset[Cause]:
+    def causes(self) -> frozenset[RequeueCause]:
         """The kinds of change that could make a retry succeed."""
         return frozenset(cause for code in self.codes() for cause in code.causes)
 
@@ -123,7 +123,7 @@ def _with_behind(found: Summary, behind: tuple[Reason, ...]) -> Summary:
     if not behind:
         return found
     codes = found.codes.union(one.code for one in behind)
-    short = {one.resource for one in behind if one.code is Code.INSUFFICIENT}
+    short = {one.resource for one in behind if one.code is ReasonCode.INSUFFICIENT}
     return msgspec.structs.replace(found, codes=codes, lacking=found.lacking | short)
 
 
@@ -139,7 +139,7 @@ class _Line:
         self.haves: dict[int, int] = {}
 
 
-class Digest:
+class DiagnosisHistogram:
     """The reasons of many nodes, added up so that one node's can be exchanged at little cost.
 
     Equal texts have equal codes and needs within one diagnosis; only what nodes have differs.
@@ -189,7 +189,7 @@ class Digest:
         lacking = frozenset(
             line.reason.resource
             for line in self._lines.values()
-            if line.reason.code is Code.INSUFFICIENT
+            if line.reason.code is ReasonCode.INSUFFICIENT
         )
         if general is not None:
             codes = frozenset((general.code,))
@@ -197,7 +197,7 @@ class Digest:
 
     def _message(self, total: int, general: Reason | None) -> str:
         head = f"0/{total} nodes are available"
-        if general is not None and general.code is not Code.NO_NODES:
+        if general is not None and general.code is not ReasonCode.NO_NODES:
             return f"{head}: {general.text}."
         if total == 0:
             return "no nodes available to schedule pods"
@@ -209,7 +209,7 @@ class Digest:
 
 
 def sentence(diagnosis: Diagnosis) -> str:
-    """The sentence that people read on the pod (see ``Digest.summary``)."""
+    """The sentence that people read on the pod (see ``DiagnosisHistogram.summary``)."""
     return diagnosis.summary.message
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from scheduler.model import names, quantity
+from scheduler.model import quantity, well_known
 
 Amounts = dict[str, int]
 
@@ -23,7 +23,7 @@ RESIZABLE = ("cpu", "memory")
 
 def amount(resource: str, text: str | int | float) -> int:
     """One quantity in the base unit of its resource; QuantityError when it is not one."""
-    if resource == names.CPU:
+    if resource == well_known.CPU:
         return quantity.milli_value(text)
     return quantity.value(text)
 

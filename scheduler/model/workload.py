@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scheduler.model import names
-from scheduler.model.podparts import Owner
+from scheduler.model import well_known
+from scheduler.model.pod_parts import Owner
 
 
 def workload_of(owner: Owner, labels: Mapping[str, str]) -> str:
@@ -28,20 +28,23 @@ def workload_of(owner: Owner, labels: Mapping[str, str]) -> str:
 def _above(owner: Owner, labels: Mapping[str, str]) -> str:
     word, name = owner.word, owner.name
     if word == "ReplicaSet":
-        template = labels.get(names.POD_TEMPLATE_HASH)
+        template = labels.get(well_known.POD_TEMPLATE_HASH)
         if template and name.endswith("-" + template):
             return f"Deployment/{name.removesuffix('-' + template)}"
     elif word == "Job":
-        above = labels.get(names.JOBSET_NAME, "")
-        part, job = labels.get(names.JOBSET_PART, ""), labels.get(names.JOBSET_JOB, "")
+        above = labels.get(well_known.JOBSET_NAME, "")
+        part, job = labels.get(well_known.JOBSET_PART, ""), labels.get(well_known.JOBSET_JOB, "")
         if above and name == f"{above}-{part}-{job}":
             return f"JobSet.jobset.x-k8s.io/{above}"
     elif word == "StatefulSet":
-        above, group = labels.get(names.LWS_NAME, ""), labels.get(names.LWS_GROUP, "")
+        above, group = labels.get(well_known.LWS_NAME, ""), labels.get(well_known.LWS_GROUP, "")
         if above and name in (above, f"{above}-{group}"):
             return f"LeaderWorkerSet.leaderworkerset.x-k8s.io/{above}"
     elif word == "PodClique.grove.io":
-        above, replica = labels.get(names.GROVE_SET, ""), labels.get(names.GROVE_REPLICA, "0")
+        above, replica = (
+            labels.get(well_known.GROVE_SET, ""),
+            labels.get(well_known.GROVE_REPLICA, "0"),
+        )
         if above and name.startswith(f"{above}-{replica}-"):
             return f"PodCliqueSet.grove.io/{above}"
     return ""

@@ -6,10 +6,10 @@ Only nodes that changed are added up again, so an idle cluster of any size costs
 from __future__ import annotations
 
 from scheduler.report.metrics import Metrics
-from scheduler.state.cluster import Cluster
-from scheduler.state.ledger import over_committed
-from scheduler.state.promise import Promises
-from scheduler.state.queue import Queue
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.node_info import over_committed
+from scheduler.state.queue.scheduling_queue import SchedulingQueue
+from scheduler.state.reservations import Reservations
 
 
 class Gauges:
@@ -20,7 +20,7 @@ class Gauges:
         self._cluster = cluster
         self._excess: dict[str, int] = {}
 
-    def measure(self, queue: Queue, promises: Promises) -> None:
+    def measure(self, queue: SchedulingQueue, promises: Reservations) -> None:
         """Set every gauge."""
         for name, size in queue.sizes().items():
             self._metrics.pending.labels(name).set(size)
@@ -33,8 +33,8 @@ class Gauges:
     def _over_committed(self) -> int:
         news = self._cluster.nodes.news
         for name in news:
-            books = self._cluster.at(name)
-            excess = sum(over_committed(books).values()) if books is not None else 0
+            node_info = self._cluster.at(name)
+            excess = sum(over_committed(node_info).values()) if node_info is not None else 0
             if excess:
                 self._excess[name] = excess
             else:

@@ -15,7 +15,7 @@ from prometheus_client import (
     disable_created_metrics,
 )
 
-from scheduler.listen.tally import Connections
+from scheduler.httpserver.connection_metrics import Connections
 
 # A "_created" series beside every counter doubles what is scraped and tells nobody anything.
 disable_created_metrics()  # type: ignore[no-untyped-call] # the library has no types here

@@ -11,80 +11,80 @@ import enum
 
 import msgspec
 
-from scheduler.model.cut import NodeCuts
+from scheduler.model.crd.mig_partition import NodePartitions
+from scheduler.model.crd.migration import Migration
+from scheduler.model.crd.migration_blockers import OwnerFacts
 from scheduler.model.node import Namespace, Node
-from scheduler.model.obstacle import Facts
 from scheduler.model.pod import Pod
 from scheduler.model.quota import Quota
-from scheduler.model.reason import Cause
-from scheduler.model.ticket import Ticket
-from scheduler.state.rejected import Hearsay as Hearsay
-from scheduler.state.rejected import PastRefusal as PastRefusal
-from scheduler.state.rejected import PastTold as PastTold
-from scheduler.state.rejected import PodRejected as PodRejected
+from scheduler.model.reason import RequeueCause
+from scheduler.state.breakers.rejection_events import DeletedPodEvent as DeletedPodEvent
+from scheduler.state.breakers.rejection_events import PastRejection as PastRejection
+from scheduler.state.breakers.rejection_events import PastRejectionsRead as PastRejectionsRead
+from scheduler.state.breakers.rejection_events import PodRejected as PodRejected
 
 
-class PodSeen(msgspec.Struct, frozen=True):
+class PodUpdated(msgspec.Struct, frozen=True):
     """A pod was added or changed."""
 
     pod: Pod
 
 
-class PodVanished(msgspec.Struct, frozen=True):
+class PodDeleted(msgspec.Struct, frozen=True):
     """A pod was deleted, or ended (it left the watch's selector)."""
 
     uid: str
 
 
-class NodeSeen(msgspec.Struct, frozen=True):
+class NodeUpdated(msgspec.Struct, frozen=True):
     """A node was added or changed."""
 
     node: Node
 
 
-class NodeVanished(msgspec.Struct, frozen=True):
+class NodeDeleted(msgspec.Struct, frozen=True):
     """A node was deleted."""
 
     name: str
 
 
-class NamespaceSeen(msgspec.Struct, frozen=True):
+class NamespaceUpdated(msgspec.Struct, frozen=True):
     """A namespace was added or changed."""
 
     namespace: Namespace
 
 
-class NamespaceVanished(msgspec.Struct, frozen=True):
+class NamespaceDeleted(msgspec.Struct, frozen=True):
     """A namespace was deleted."""
 
     name: str
 
 
-class QuotaSeen(msgspec.Struct, frozen=True):
+class QuotaUpdated(msgspec.Struct, frozen=True):
     """A ResourceQuota changed; one that is gone limits nothing."""
 
     quota: Quota
 
 
-class QuotasListed(msgspec.Struct, frozen=True):
+class QuotasReplaced(msgspec.Struct, frozen=True):
     """All ResourceQuotas that limit GPUs."""
 
     quotas: tuple[Quota, ...]
 
 
-class PodsListed(msgspec.Struct, frozen=True):
+class PodsReplaced(msgspec.Struct, frozen=True):
     """All pods there are: whatever is not in the list is gone."""
 
     pods: tuple[Pod, ...]
 
 
-class NodesListed(msgspec.Struct, frozen=True):
+class NodesReplaced(msgspec.Struct, frozen=True):
     """All nodes there are."""
 
     nodes: tuple[Node, ...]
 
 
-class NamespacesListed(msgspec.Struct, frozen=True):
+class NamespacesReplaced(msgspec.Struct, frozen=True):
     """All namespaces there are."""
 
     namespaces: tuple[Namespace, ...]
@@ -109,13 +109,13 @@ class BindEnded(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class TicketSeen(msgspec.Struct, frozen=True):
+class MigrationUpdated(msgspec.Struct, frozen=True):
     """A move's ticket was written or changed."""
 
-    ticket: Ticket
+    ticket: Migration
 
 
-class Unread(msgspec.Struct, frozen=True):
+class ObjectUnreadable(msgspec.Struct, frozen=True):
     """An object that cannot be read; ``kind`` is its plural, ``name`` may have a namespace."""
 
     kind: str
@@ -123,33 +123,33 @@ class Unread(msgspec.Struct, frozen=True):
     problem: str
 
 
-class TicketVanished(msgspec.Struct, frozen=True):
+class MigrationDeleted(msgspec.Struct, frozen=True):
     """A move's ticket was deleted, or cannot be read any more."""
 
     ticket_id: str
-    unread: Unread | None = None
+    unread: ObjectUnreadable | None = None
 
 
-class TicketsListed(msgspec.Struct, frozen=True):
+class MigrationsReplaced(msgspec.Struct, frozen=True):
     """All tickets there are, without those that cannot be read."""
 
-    tickets: tuple[Ticket, ...]
-    unread: tuple[Unread, ...] = ()
+    tickets: tuple[Migration, ...]
+    unread: tuple[ObjectUnreadable, ...] = ()
 
 
-class TicketUnwritten(msgspec.Struct, frozen=True):
+class MigrationWriteFailed(msgspec.Struct, frozen=True):
     """A ticket could not be written: the API server said no."""
 
     ticket_id: str
     message: str
 
 
-class OwnerTold(msgspec.Struct, frozen=True):
+class OwnerRead(msgspec.Struct, frozen=True):
     """What the API server says about a pod's owner; None where it did not answer."""
 
     pod_uid: str
     ticket_id: str
-    facts: Facts | None
+    facts: OwnerFacts | None
 
 
 class Eviction(enum.Enum):
@@ -169,68 +169,75 @@ class EvictionEnded(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class CutsSeen(msgspec.Struct, frozen=True):
+class PartitionsUpdated(msgspec.Struct, frozen=True):
     """What a node's operator says about the instances that it cuts for us was changed."""
 
-    cuts: NodeCuts
+    cuts: NodePartitions
 
 
-class CutsVanished(msgspec.Struct, frozen=True):
+class PartitionsDeleted(msgspec.Struct, frozen=True):
     """A node's object for cuts was deleted."""
 
     node_name: str
 
 
-class CutsListed(msgspec.Struct, frozen=True):
+class PartitionsReplaced(msgspec.Struct, frozen=True):
     """All such objects there are."""
 
-    cuts: tuple[NodeCuts, ...]
+    cuts: tuple[NodePartitions, ...]
 
 
-class CutsUnwritten(msgspec.Struct, frozen=True):
+class PartitionsWriteFailed(msgspec.Struct, frozen=True):
     """Instances could not be asked for: the API server said no."""
 
     node_name: str
     message: str
 
 
-CutNews = CutsSeen | CutsVanished | CutsListed | CutsUnwritten
+PartitionEvent = PartitionsUpdated | PartitionsDeleted | PartitionsReplaced | PartitionsWriteFailed
 
-MoveNews = TicketSeen | TicketVanished | TicketsListed | TicketUnwritten | OwnerTold | EvictionEnded
+MoveNews = (
+    MigrationUpdated
+    | MigrationDeleted
+    | MigrationsReplaced
+    | MigrationWriteFailed
+    | OwnerRead
+    | EvictionEnded
+)
 
 Event = (
-    PodSeen
-    | PodVanished
-    | NodeSeen
-    | NodeVanished
-    | NamespaceSeen
-    | NamespaceVanished
-    | PodsListed
-    | NodesListed
-    | NamespacesListed
-    | QuotaSeen
-    | QuotasListed
+    PodUpdated
+    | PodDeleted
+    | NodeUpdated
+    | NodeDeleted
+    | NamespaceUpdated
+    | NamespaceDeleted
+    | PodsReplaced
+    | NodesReplaced
+    | NamespacesReplaced
+    | QuotaUpdated
+    | QuotasReplaced
     | BindEnded
     | PodRejected
-    | PastTold
+    | PastRejectionsRead
     | MoveNews
-    | CutNews
+    | PartitionEvent
 )
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class PodPending(msgspec.Struct, frozen=True):
     """One of our pods waits for a node, new or with changed wishes."""
 
     pod: Pod
 
 
-class Settled(msgspec.Struct, frozen=True):
+class PodDone(msgspec.Struct, frozen=True):
     """One of our pods needs no decision any more: bound, gone, gated or ended."""
 
     uid: str
 
 
-class Retry(msgspec.Struct, frozen=True):
+class BindFailed(msgspec.Struct, frozen=True):
     """``what`` failed in a way that deserves another attempt, after a pause."""
 
     pod: Pod
@@ -238,7 +245,7 @@ class Retry(msgspec.Struct, frozen=True):
     what: str = "binding failed"
 
 
-class Lifted(msgspec.Struct, frozen=True):
+class ClusterEvent(msgspec.Struct, frozen=True):
     """Something changed that may lift rejections of the given cause.
 
     ``scope`` narrows it: the workload for OWNER, the namespace for NAMESPACE; so do the node
@@ -246,10 +253,10 @@ class Lifted(msgspec.Struct, frozen=True):
     anything.
     """
 
-    cause: Cause
+    cause: RequeueCause
     scope: str = ""
     node_name: str = ""
     what: frozenset[str] = frozenset()
 
 
-Change = Waiting | Settled | Retry | Lifted
+Change = PodPending | PodDone | BindFailed | ClusterEvent

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from scheduler.model.cut import NodeCuts
-from scheduler.model.reason import Cause
+from scheduler.model.crd.mig_partition import NodePartitions
+from scheduler.model.reason import RequeueCause
 from scheduler.state import event as ev
-from scheduler.state.cluster import Cluster
-from scheduler.state.cohort import StillRefuses
-from scheduler.state.queue import Queue
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.queue.equivalence_group import StillRefuses
+from scheduler.state.queue.scheduling_queue import SchedulingQueue
 
 
 def fold(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
     """Apply one event; the changes say which pods wait and what could help others."""
     match event:
-        case ev.PodSeen(pod):
-            return cluster.see_pod(pod)
-        case ev.PodVanished(uid):
-            return cluster.lose_pod(uid)
-        case ev.NodeSeen(node):
-            return cluster.see_node(node)
-        case ev.NodeVanished(name):
-            return cluster.lose_node(name)
+        case ev.PodUpdated(pod):
+            return cluster.upsert_pod(pod)
+        case ev.PodDeleted(uid):
+            return cluster.delete_pod(uid)
+        case ev.NodeUpdated(node):
+            return cluster.upsert_node(node)
+        case ev.NodeDeleted(name):
+            return cluster.delete_node(name)
         case ev.BindEnded():
             return _bind_ended(cluster, event)
         case _:
@@ -32,79 +32,79 @@ def fold(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
 def apart(cluster: Cluster, event: ev.Event) -> Iterator[ev.Event]:
     """A list of pods or nodes as news of each object, so that each is folded by itself."""
     match event:
-        case ev.PodsListed(pods):
+        case ev.PodsReplaced(pods):
             listed = {pod.uid: pod for pod in pods}
-            yield from [ev.PodVanished(uid) for uid in cluster.pods if uid not in listed]
-            yield from map(ev.PodSeen, listed.values())
-        case ev.NodesListed(nodes):
+            yield from [ev.PodDeleted(uid) for uid in cluster.pods if uid not in listed]
+            yield from map(ev.PodUpdated, listed.values())
+        case ev.NodesReplaced(nodes):
             known = {node.name: node for node in nodes}
-            yield from [ev.NodeVanished(name) for name in cluster.books if name not in known]
-            yield from map(ev.NodeSeen, known.values())
+            yield from [ev.NodeDeleted(name) for name in cluster.node_info if name not in known]
+            yield from map(ev.NodeUpdated, known.values())
         case _:
             yield event
 
 
-def pass_on(queue: Queue, change: ev.Change, now: float, asked: StillRefuses) -> None:
+def pass_on(queue: SchedulingQueue, change: ev.Change, now: float, asked: StillRefuses) -> None:
     """Tell the queue who waits, who does not any more, and who could be helped.
 
     ``Retry`` is its owner's: it takes the placement that failed.
     """
     match change:
-        case ev.Waiting(pod):
-            queue.offer(pod, now)
-        case ev.Settled(uid):
-            queue.settle(uid, now)
-        case ev.Lifted():
-            queue.lift(change, now, asked)
+        case ev.PodPending(pod):
+            queue.add(pod, now)
+        case ev.PodDone(uid):
+            queue.delete(uid, now)
+        case ev.ClusterEvent():
+            queue.requeue_on(change, now, asked)
 
 
 def _fold_rare(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
     match event:
-        case ev.PodsListed(pods):
-            return cluster.list_pods(pods)
-        case ev.NodesListed(nodes):
-            return cluster.list_nodes(nodes)
-        case ev.NamespaceSeen(namespace):
-            return cluster.see_namespace(namespace)
-        case ev.NamespaceVanished(name):
-            return cluster.lose_namespace(name)
-        case ev.NamespacesListed(namespaces):
-            return cluster.list_namespaces(namespaces)
+        case ev.PodsReplaced(pods):
+            return cluster.replace_pods(pods)
+        case ev.NodesReplaced(nodes):
+            return cluster.replace_nodes(nodes)
+        case ev.NamespaceUpdated(namespace):
+            return cluster.upsert_namespace(namespace)
+        case ev.NamespaceDeleted(name):
+            return cluster.delete_namespace(name)
+        case ev.NamespacesReplaced(namespaces):
+            return cluster.replace_namespaces(namespaces)
     return _fold_elsewhere(cluster, event)
 
 
 def _fold_elsewhere(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
-    if isinstance(event, ev.CutNews):
+    if isinstance(event, ev.PartitionEvent):
         return _cut_news(cluster, event)
     match event:
-        case ev.QuotaSeen(quota):
-            cluster.quotas.see(quota)
+        case ev.QuotaUpdated(quota):
+            cluster.quotas.upsert(quota)
             return []
-        case ev.QuotasListed(quotas):
-            cluster.quotas.keep_only(quotas)
+        case ev.QuotasReplaced(quotas):
+            cluster.quotas.replace(quotas)
             return []
     # Not in the books: the pods are gone already (state/breaker), or it is about a move.
-    if isinstance(event, ev.PodRejected | ev.PastTold | ev.MoveNews):
+    if isinstance(event, ev.PodRejected | ev.PastRejectionsRead | ev.MoveNews):
         return []
     raise AssertionError(f"an event that nobody folds: {event!r}")
 
 
-def _cut_news(cluster: Cluster, event: ev.CutNews) -> list[ev.Change]:
+def _cut_news(cluster: Cluster, event: ev.PartitionEvent) -> list[ev.Change]:
     match event:
-        case ev.CutsSeen(cuts):
+        case ev.PartitionsUpdated(cuts):
             return _see_cuts(cluster, cuts)
-        case ev.CutsVanished(name):
-            return _see_cuts(cluster, NodeCuts(name))
-        case ev.CutsListed(listed):
-            every = (*cluster.nodes.cuts.gone(listed), *listed)
+        case ev.PartitionsDeleted(name):
+            return _see_cuts(cluster, NodePartitions(name))
+        case ev.PartitionsReplaced(listed):
+            every = (*cluster.nodes.cuts.delete(listed), *listed)
             return [change for cuts in every for change in _see_cuts(cluster, cuts)]
-        case ev.CutsUnwritten():
+        case ev.PartitionsWriteFailed():
             return []  # the books know nothing of what was only asked for
 
 
-def _see_cuts(cluster: Cluster, cuts: NodeCuts) -> list[ev.Change]:
-    is_news = cluster.nodes.see_cuts(cuts)
-    return [ev.Lifted(Cause.NODE, node_name=cuts.node_name)] if is_news else []
+def _see_cuts(cluster: Cluster, cuts: NodePartitions) -> list[ev.Change]:
+    is_news = cluster.nodes.upsert_partitions(cuts)
+    return [ev.ClusterEvent(RequeueCause.NODE, node_name=cuts.node_name)] if is_news else []
 
 
 def _bind_ended(cluster: Cluster, event: ev.BindEnded) -> list[ev.Change]:
@@ -114,11 +114,11 @@ def _bind_ended(cluster: Cluster, event: ev.BindEnded) -> list[ev.Change]:
     pod = cluster.pods[event.uid]
     changes = cluster.forget(event.uid)
     if event.outcome is ev.BindOutcome.GONE:
-        return changes + cluster.lose_pod(event.uid)
+        return changes + cluster.delete_pod(event.uid)
     if event.outcome is ev.BindOutcome.TAKEN:
         return changes
     if not pod.waits_for(cluster.scheduler_name):  # it is being deleted by now
-        return [*changes, ev.Settled(event.uid)]
+        return [*changes, ev.PodDone(event.uid)]
     if event.outcome is ev.BindOutcome.UNSENT:
-        return [*changes, ev.Waiting(pod)]
-    return [*changes, ev.Retry(pod, event.message)]
+        return [*changes, ev.PodPending(pod)]
+    return [*changes, ev.BindFailed(pod, event.message)]

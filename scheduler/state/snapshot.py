@@ -12,15 +12,15 @@ from __future__ import annotations
 
 import msgspec
 
-from scheduler.model.admission import Rewrite
-from scheduler.model.cut import NodeCuts
+from scheduler.model.admission import ResourceRewrite
+from scheduler.model.crd.mig_partition import NodePartitions
 from scheduler.model.device import Devices
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Pod
 from scheduler.model.quota import Quota
-from scheduler.state.cluster import Assumption, Cluster
-from scheduler.state.promise import Promises
-from scheduler.state.queue import Entry, Queue
+from scheduler.state.cache.cluster import Assumption, Cluster
+from scheduler.state.queue.scheduling_queue import QueuedPodInfo, SchedulingQueue
+from scheduler.state.reservations import Reservations
 
 _EVERY_PRIORITY = -(2**63)
 
@@ -37,7 +37,7 @@ class Assumed(msgspec.Struct, frozen=True, kw_only=True):
 class Queued(msgspec.Struct, frozen=True, kw_only=True):
     """A waiting pod. ``pod`` is what a decision gets to see: the pod as it was offered.
 
-    Times are seconds on the clock of ``State.now``.
+    Times are seconds on the clock of ``ClusterSnapshot.now``.
     """
 
     pod: Pod
@@ -51,7 +51,7 @@ class Queued(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Avoided(msgspec.Struct, frozen=True, kw_only=True):
-    """A node that rests, and for whom (``state/breaker``)."""
+    """A node that rests, and for whom (``state/breakers/node_circuit_breaker``)."""
 
     node_name: str
     scopes: tuple[str, ...]
@@ -73,10 +73,10 @@ class Promised(msgspec.Struct, frozen=True, kw_only=True):
     made_at: float
     is_annotated: bool
     is_met: bool
-    rewrites: tuple[Rewrite, ...] = ()
+    rewrites: tuple[ResourceRewrite, ...] = ()
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
+class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """One instant. ``generation`` counts what was folded into the state until then; ``held`` is
     what open moves hold for their replacements, as pods that are nominated for a node.
 
@@ -97,16 +97,18 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     promises: tuple[Promised, ...] = ()
     avoided: tuple[Avoided, ...] = ()
     held: tuple[Pod, ...] = ()
-    cuts: tuple[NodeCuts, ...] = ()
+    cuts: tuple[NodePartitions, ...] = ()
     resting: tuple[Resting, ...] = ()
     quotas: tuple[Quota, ...] = ()
     settled: tuple[str, ...] = ()
 
 
-def take(cluster: Cluster, queue: Queue, promises: Promises, generation: int, now: float) -> State:
+def take(
+    cluster: Cluster, queue: SchedulingQueue, promises: Reservations, generation: int, now: float
+) -> ClusterSnapshot:
     """The state as it is."""
     avoided = ((b.node, b.avoided) for b in cluster.candidates() if b.avoided)
-    return State(
+    return ClusterSnapshot(
         scheduler_name=cluster.scheduler_name,
         generation=generation,
         now=now,
@@ -125,7 +127,7 @@ def take(cluster: Cluster, queue: Queue, promises: Promises, generation: int, no
                 node_name=one.node_name,
                 made_at=one.made_at,
                 is_annotated=one.is_annotated,
-                is_met=one.is_met,
+                is_met=one.is_matched,
                 rewrites=one.rewrites,
             )
             for one in promises.holders(_EVERY_PRIORITY)
@@ -146,35 +148,35 @@ def take(cluster: Cluster, queue: Queue, promises: Promises, generation: int, no
     )
 
 
-def restore(state: State) -> Cluster:
+def restore(state: ClusterSnapshot) -> Cluster:
     """A cluster that decides as the one that the state was taken of."""
     cluster = Cluster(state.scheduler_name, state.maps_allow)
-    cluster.list_namespaces(state.namespaces)
+    cluster.replace_namespaces(state.namespaces)
     # In their order: it is the order of a rejection's reasons.
     for node in state.nodes:
-        cluster.see_node(node)
+        cluster.upsert_node(node)
     for pod in state.pods:
-        cluster.see_pod(pod)
+        cluster.upsert_pod(pod)
     # What a decision may cost depends on what the index knows.
-    cluster.index.rebuild(state.label_keys, state.wide_keys, cluster.books)
+    cluster.index.rebuild(state.label_keys, state.wide_keys, cluster.node_info)
     for one in state.assumed:
         cluster.assume(one.pod, Assumption(one.node_name, one.devices, one.index))
     for rest in state.avoided:
         cluster.avoid(rest.node_name, frozenset(rest.scopes))
     for cuts in state.cuts:
-        cluster.nodes.see_cuts(cuts)
+        cluster.nodes.upsert_partitions(cuts)
     for tired in state.resting:
-        cluster.nodes.rest(tired.node_name, frozenset(tired.gpus))
+        cluster.nodes.pause_gpus(tired.node_name, frozenset(tired.gpus))
     for name in state.settled:
         cluster.nodes.settle(name)
-    cluster.quotas.keep_only(state.quotas)
+    cluster.quotas.replace(state.quotas)
     cluster.nominated.update((pod.uid, pod) for pod in state.held)
     return cluster
 
 
 def _assumed(cluster: Cluster, uid: str, assumption: Assumption) -> Assumed:
     # Not the newest pod: what it holds was entered once, with the pod as it was then.
-    pod, _ = cluster.books[assumption.node_name].pods[uid]
+    pod, _ = cluster.node_info[assumption.node_name].pods[uid]
     return Assumed(
         pod=pod,
         node_name=assumption.node_name,
@@ -183,7 +185,7 @@ def _assumed(cluster: Cluster, uid: str, assumption: Assumption) -> Assumed:
     )
 
 
-def _queued(entry: Entry) -> Queued:
+def _queued(entry: QueuedPodInfo) -> Queued:
     return Queued(
         pod=entry.pod,
         place=entry.place,

@@ -17,9 +17,9 @@ from typing import Any, Protocol
 import aiohttp
 import msgspec
 
+from scheduler.model.integer_text import whole
+from scheduler.model.json_bounds import UNREADABLE
 from scheduler.model.limits import RETRY_AFTER_S_MAX, WATCH_LINE_BYTES_MAX
-from scheduler.model.number import whole
-from scheduler.model.reading import UNREADABLE
 
 TIMEOUT_S = 15.0
 MERGE_PATCH = "application/merge-patch+json"

@@ -24,10 +24,10 @@ from typing import Generic, Literal, TypeVar
 
 import msgspec
 
-from scheduler.model.reading import UNREADABLE, shallow
+from scheduler.model.json_bounds import UNREADABLE, shallow
 from scheduler.watch.client import ApiError, Client, Status, Unreachable
-from scheduler.watch.salvage import NoObject, identity, said
-from scheduler.watch.wire import Listed, Versioned, WatchEvent
+from scheduler.watch.decode.api_types import Listed, Versioned, WatchEvent
+from scheduler.watch.decode.unreadable import NotAnObject, identity, said
 
 #: How much a pause may differ from its length, so that many clients do not return as one.
 JITTER = 0.2
@@ -57,7 +57,7 @@ E = TypeVar("E")
 S = TypeVar("S")
 
 
-class Source(msgspec.Struct, Generic[E], frozen=True):
+class WatchSource(msgspec.Struct, Generic[E], frozen=True):
     """One kind of object: where it is listed, and how its bytes become events (of type E).
 
     ``decode`` takes an object's bytes and whether it was deleted; ``decode_list`` takes
@@ -103,7 +103,7 @@ class Reflector(Generic[E]):
     def __init__(
         self,
         client: Client,
-        source: Source[E],
+        source: WatchSource[E],
         emit: Callable[[E], None],
         warn: Callable[[str, str], None],
         rng: random.Random,
@@ -226,7 +226,7 @@ class Reflector(Generic[E]):
         """What one object tells; None, and a warning, for one that its source cannot read."""
         try:
             return self._source.decode(content, is_gone)
-        except NoObject:
+        except NotAnObject:
             raise
         except UNREADABLE as problem:
             namespace, name, _ = identity(content)

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from scheduler.model import names
+from scheduler.model import well_known
 from tests.chaos.scene import CAPACITY, DYNAMIC, EVIL, Scene
 from tests.controlplane import hostile
 from tests.controlplane.hostile import GPU, SMALL
@@ -27,9 +27,21 @@ LOCAL_GPUS: Final = (3_000_000, 5_000_000)
 TERMS: Final = 4000
 #: Which annotations a tenant writes, with values that a reader may not expect.
 READ: Final = (
-    *(names.MAP, names.CUDA_MODE, names.MIG_FALLBACK, names.MEMORY_FLOOR, names.WANTED_MEMORY),
-    *(names.RESTORE, names.PREFER, names.TIER_NODES, names.MEMORY_GIVEN, names.FALLBACK),
-    *(names.ORIGINAL, names.JOB_INDEX, names.RESERVATION, names.MOVE),
+    *(
+        well_known.MAP,
+        well_known.CUDA_MODE,
+        well_known.MIG_FALLBACK,
+        well_known.MEMORY_FLOOR,
+        well_known.WANTED_MEMORY,
+    ),
+    *(
+        well_known.RESTORE,
+        well_known.PREFER,
+        well_known.TIER_NODES,
+        well_known.MEMORY_GIVEN,
+        well_known.FALLBACK,
+    ),
+    *(well_known.ORIGINAL, well_known.JOB_INDEX, well_known.RESERVATION, well_known.MOVE),
 )
 ODD: Final = (
     hostile.DIGITS,
@@ -46,9 +58,15 @@ ODD: Final = (
 #: Of nodes: labels are short, annotations may be long.
 ODD_LABELS: Final = ("9" * 63, "0", "A" * 63, "1.5", "true")
 NODE_LABELS: Final = (
-    *(names.GPU_COUNT, names.GPU_MEMORY, names.GPU_PRODUCT, names.MIG_STRATEGY),
-    *(names.MIG_STATE, names.MIG_WANTED, names.MIG_MANAGER, names.MIG_DYNAMIC, names.NUMBERED),
-    *(*names.DISCOVERED, names.DEPLOY_PLUGIN),
+    *(well_known.GPU_COUNT, well_known.GPU_MEMORY, well_known.GPU_PRODUCT, well_known.MIG_STRATEGY),
+    *(
+        well_known.MIG_STATE,
+        well_known.MIG_WANTED,
+        well_known.MIG_MANAGER,
+        well_known.MIG_DYNAMIC,
+        well_known.NUMBERED,
+    ),
+    *(*well_known.DISCOVERED, well_known.DEPLOY_PLUGIN),
 )
 
 
@@ -108,7 +126,7 @@ def _map_past(scene: Scene, rng: random.Random, name: str) -> Undo:
 def _map_afterwards(scene: Scene, rng: random.Random, name: str) -> Undo:
     """The annotation comes once the pod has a node, or too early, which is harmless."""
     undo = _created(scene, pod(f"{name}-0"))
-    note = {"metadata": {"annotations": {names.MAP: f"0={rng.choice(list(CAPACITY))}:0"}}}
+    note = {"metadata": {"annotations": {well_known.MAP: f"0={rng.choice(list(CAPACITY))}:0"}}}
     try:
         scene.alice.client.patch(scene.alice.path("Pod", f"{name}-0"), note)
     except ApiError:
@@ -132,7 +150,7 @@ def _many_annotations(scene: Scene, rng: random.Random, name: str) -> Undo:
 def _forged_binding(scene: Scene, rng: random.Random, name: str) -> Undo:
     """By who may bind in one namespace, as a team's own scheduler may."""
     undo = _created(scene, pod(name, scheduler=hostile.ELSEWHERE))
-    forged = {names.DEVICES: "gpu:0,1,2,3,4,5,6,7", names.EPOCH: "1"}
+    forged = {well_known.DEVICES: "gpu:0,1,2,3,4,5,6,7", well_known.EPOCH: "1"}
     try:
         body = {
             "metadata": {"name": name, "annotations": forged},
@@ -178,24 +196,24 @@ def _node_says(
 
 
 def _unusable_devices(scene: Scene, rng: random.Random, name: str) -> Undo:
-    note = {names.UNUSABLE_DEVICES: hostile.DIGITS}
+    note = {well_known.UNUSABLE_DEVICES: hostile.DIGITS}
     return _node_says(scene, rng.choice(EVIL), {"annotations": note})
 
 
 def _millions_of_gpus(scene: Scene, rng: random.Random, name: str) -> Undo:
-    labels = {"labels": {names.NUMBERED: "numbered"}}
+    labels = {"labels": {well_known.NUMBERED: "numbered"}}
     return _node_says(scene, rng.choice(EVIL), labels, {GPU: "30000000"})
 
 
 def _another_nodes_name(scene: Scene, rng: random.Random, name: str) -> Undo:
-    labels = {"labels": {rng.choice(names.NODE_ALIASES): rng.choice(("plain0", "plain1"))}}
+    labels = {"labels": {rng.choice(well_known.NODE_ALIASES): rng.choice(("plain0", "plain1"))}}
     return _node_says(scene, rng.choice(EVIL), labels)
 
 
 def _odd_labels(scene: Scene, rng: random.Random, name: str) -> Undo:
     metadata = {
         "labels": {key: rng.choice(ODD_LABELS) for key in rng.sample(NODE_LABELS, 3)},
-        "annotations": {names.MIG_CONFIG: rng.choice(ODD)},
+        "annotations": {well_known.MIG_CONFIG: rng.choice(ODD)},
     }
     return _node_says(scene, rng.choice(EVIL), metadata)
 

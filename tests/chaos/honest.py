@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
 
-from scheduler.model import names
+from scheduler.model import well_known
 from tests.chaos.scene import MAPPED, Scene
 from tests.chaos.windows import Windows
 from tests.controlplane.hostile import BIG, GPU, SMALL
@@ -131,7 +131,7 @@ class Honest:
             self._held[name] = place
             # The second line makes each text one of its own: equal ones may share their devices.
             text = f"0={place[0]}:{place[1]}\n{self.told.created + 1}={place[0]}:0\n"
-            return kind, self._scene.carol, pod(name, annotations={names.MAP: text})
+            return kind, self._scene.carol, pod(name, annotations={well_known.MAP: text})
         wanted = {
             "gpu": {GPU: "1"},
             "gpus": {GPU: "2"},

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from gpuctl.product import ACCOUNT, MANIFESTS, ROOT, Product
-from scheduler.model import names
+from scheduler.model import well_known
 from tests.controlplane import hostile
 from tests.controlplane.balancer import Balancer
 from tests.controlplane.proxy import Proxy
@@ -95,13 +95,13 @@ def users(plane: ControlPlane) -> tuple[Tenant, Tenant, Tenant]:
     alice = Tenant(plane, "alice", "tenant-a")
     grant(plane, "alice", alice.namespace, "binder")
     bob = Tenant(plane, "bob", "tenant-b")
-    carol = Tenant(plane, "carol", "tenant-c", {names.MAPS_ALLOWED: "allowed"})
+    carol = Tenant(plane, "carol", "tenant-c", {well_known.MAPS_ALLOWED: "allowed"})
     return alice, bob, carol
 
 
 def nodes() -> list[FakeNode]:
     """More of everything than the honest pods hold at any time."""
-    numbered = {names.NUMBERED: "numbered"}
+    numbered = {well_known.NUMBERED: "numbered"}
     return [
         *(FakeNode(name=f"counted{n}", gpus=8) for n in range(3)),
         FakeNode(name="numbered0", gpus=8, labels=numbered),

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from fakegpu.exporter.metrics import Exported, render
-from fakegpu.node.reading import read_all
+from fakegpu.node.telemetry import read_all
 from fakegpu.topology.document import read_profile, read_topology
 from tests.charts.rendering import (
     FAKE,

@@ -13,7 +13,7 @@ import yaml
 
 from tests.charts.rendering import FAKE, SCHEDULER, Json, objects, one, settings
 from tools.charts import copies, deploy
-from webhook.configuration import webhook_configuration
+from webhook.webhook_configuration import webhook_configuration
 
 REMEDY = (
     "run `make charts` and commit what it writes below charts/ and webhook/deploy/"
@@ -116,8 +116,8 @@ def test_every_file_of_cluster_is_installed_or_known_to_belong_elsewhere() -> No
 def test_the_registration_is_the_one_that_the_code_writes(
     scope: Literal["ours", "all"], policy: Literal["Ignore", "Fail"]
 ) -> None:
-    """webhook/configuration.py is what the demo and the tests register; only who trusts whom
-    differs."""
+    """webhook/webhook_configuration.py is what the demo and the tests register; only who trusts
+    whom differs."""
     words = settings(f"config.fallback.scope={scope}", f"webhook.failurePolicy={policy}")
     rendered = one(objects(SCHEDULER, *words), "MutatingWebhookConfiguration")
     expected = webhook_configuration(

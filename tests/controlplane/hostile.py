@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from scheduler.model import names
+from scheduler.model import well_known
 from tests.controlplane.workloads import Json, controlled, pod
 from tools.controlplane import FakeNode
 
@@ -29,10 +29,10 @@ MOST: Final = 2**63 - 1
 def cut_to_order(name: str) -> FakeNode:
     """A node whose GPUs are cut to order, by no operator; only pods that tolerate it come there."""
     labels = {
-        names.MIG_DYNAMIC: "true",
-        names.GPU_PRODUCT: "NVIDIA-A100-SXM4-80GB",
-        names.GPU_MEMORY: "81920",
-        names.GPU_COUNT: "8",
+        well_known.MIG_DYNAMIC: "true",
+        well_known.GPU_PRODUCT: "NVIDIA-A100-SXM4-80GB",
+        well_known.GPU_MEMORY: "81920",
+        well_known.GPU_COUNT: "8",
     }
     taint = {"key": KEEP_OUT, "effect": "NoSchedule"}
     return FakeNode(name=name, labels=labels, taints=[taint])
@@ -46,9 +46,9 @@ def mig_count(name: str, count: int) -> Json:
 def unreadable_move(name: str) -> Json:
     """A pod of another scheduler with a move whose attempt is no number that int() reads."""
     annotations = {
-        names.FALLBACK: "2g.20gb->1g.10gb",
-        names.ORIGINAL: "{}",
-        names.MOVE: f"a-{DIGITS}-b",
+        well_known.FALLBACK: "2g.20gb->1g.10gb",
+        well_known.ORIGINAL: "{}",
+        well_known.MOVE: f"a-{DIGITS}-b",
     }
     return pod(name, annotations=annotations, scheduler=ELSEWHERE)
 
@@ -56,8 +56,8 @@ def unreadable_move(name: str) -> Json:
 def unreadable_tier_nodes(name: str) -> Json:
     """A Deployment that waits for MIG, with a node condition that int() does not read."""
     annotations = {
-        names.TIER_NODES: f"nvidia.com/gpu.memory>={DIGITS}",
-        names.MIG_FALLBACK: "off",
+        well_known.TIER_NODES: f"nvidia.com/gpu.memory>={DIGITS}",
+        well_known.MIG_FALLBACK: "off",
     }
     return controlled("Deployment", name, replicas=1, annotations=annotations, limits={BIG: "4"})
 
@@ -74,7 +74,7 @@ def huge_original(name: str, **spec: Any) -> Json:
 
 def _with_original(name: str, count: str, **spec: Any) -> Json:
     text = f'{{"app":{{"limits":{{"{BIG}":{count}}}}}}}'
-    annotations = {names.FALLBACK: "2g.20gb->1g.10gb", names.ORIGINAL: text}
+    annotations = {well_known.FALLBACK: "2g.20gb->1g.10gb", well_known.ORIGINAL: text}
     limits = {SMALL: "1"}
     return controlled(
         "Deployment", name, replicas=1, annotations=annotations, limits=limits, **spec
@@ -83,13 +83,13 @@ def _with_original(name: str, count: str, **spec: Any) -> Json:
 
 def local_devices(name: str, count: int, node: str) -> Json:
     """A pod whose index has no line in its map, with this many GPUs to number."""
-    annotations = {names.MAP: f"0={node}:0", names.CUDA_MODE: "local"}
+    annotations = {well_known.MAP: f"0={node}:0", well_known.CUDA_MODE: "local"}
     return pod(name, annotations=annotations, limits={GPU: str(count)})
 
 
 def map_past_the_scheduler(name: str, node: str) -> Json:
     """A pod that is on its node at once, with a map that no scheduler has checked."""
-    return pod(name, annotations={names.MAP: f"0={node}:0"}, nodeName=node)
+    return pod(name, annotations={well_known.MAP: f"0={node}:0"}, nodeName=node)
 
 
 def affinity_terms(name: str, terms: int) -> Json:
@@ -104,7 +104,7 @@ def affinity_terms(name: str, terms: int) -> Json:
 
 def forged_reservation(name: str, slices: int = 1) -> Json:
     """A pod that no scheduler places, with a promise that nobody gave."""
-    annotations = {names.RESERVATION: "r-forged"}
+    annotations = {well_known.RESERVATION: "r-forged"}
     return pod(name, annotations=annotations, limits={BIG: str(slices)}, scheduler=ELSEWHERE)
 
 

@@ -7,15 +7,16 @@ import time
 from typing import Any
 
 from gpuctl.product import NAMESPACE
-from scheduler.model import migrule, names
+from scheduler.model import well_known
+from scheduler.model.crd import migration_codec
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.workloads import Json, Watcher, controlled, node_of, pod, tier
 from tools.controlplane import ControlPlane, wait_until
 
 BIG = "nvidia.com/mig-2g.20gb"
 SMALL = "nvidia.com/mig-1g.10gb"
-AUTO = {names.RESTORE: "auto"}
-TICKETS = migrule.path(NAMESPACE)
+AUTO = {well_known.RESTORE: "auto"}
+TICKETS = migration_codec.path(NAMESPACE)
 QUICK = {"restore": {"minAgeS": 0, "cooldownS": 1, "rescueAfterS": 1}}
 #: Shown by `pytest --log-cli-level=info`.
 figures = logging.getLogger("figures")

@@ -17,8 +17,8 @@ from typing import Any, Final
 import yaml
 
 from gpuctl.product import LEASE, START_S, Product, merged
-from scheduler.issue import make_certificates
-from scheduler.keeper import PARTS, Kept, write_files
+from scheduler.certificates.issuer import make_certificates
+from scheduler.certificates.rotator import PARTS, CertSecret, write_files
 from tools.charts.copies import SCHEDULER
 from tools.charts.helm import HELMS, helm
 from tools.controlplane import ControlPlane, wait_until
@@ -98,7 +98,9 @@ class Release:
         """Before decision 0025 the scheduler founded each certificate's authority and registered
         it. That program is gone; what it left behind is laid here."""
         made = make_certificates(["localhost"], [], 1, now=datetime.now(UTC))
-        kept = Kept(ca=made.ca_pem, certificate=made.cert_pem, key=made.key_pem, token=b"token")
+        kept = CertSecret(
+            ca=made.ca_pem, certificate=made.cert_pem, key=made.key_pem, token=b"token"
+        )
         write_files(self.certs, kept)
         data = {
             name: base64.b64encode(getattr(kept, part)).decode() for name, part in PARTS.items()

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from gpuctl.product import ROOT
-from scheduler.model import names
+from scheduler.model import well_known
 from tests.controlplane.conftest import MakeNode, _started
 from tests.controlplane.release import NAMESPACE, SECRET, Release
 from tests.controlplane.workloads import Watcher, annotation, cuda, node_of, pod
@@ -260,7 +260,7 @@ def test_without_the_webhook_maps_are_placed_and_an_event_says_what_is_missing(
             release.stop()
             release.helm("uninstall", "gpu-scheduler", "--wait")
     assert (node_of(placed), cuda(placed)) == ("worker-1", None)
-    assert annotation(placed, names.DEVICES) == "gpu:0,1"
+    assert annotation(placed, well_known.DEVICES) == "gpu:0,1"
     assert told == {"Scheduled", "EnvironmentNotSet"}
 
 

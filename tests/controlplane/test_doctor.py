@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from gpuctl.product import NAMESPACE, ROOT, Product
-from scheduler.issue import make_certificates
+from scheduler.certificates.issuer import make_certificates
 from tests.controlplane.conftest import MakeNode
 from tests.unit.gpuctl.cli import gpuctl
 from tools.controlplane import ControlPlane, wait_until
-from webhook.configuration import NAME
+from webhook.webhook_configuration import NAME
 
 REGISTRATION = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{NAME}"
 BINDING = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/gpu-scheduler"

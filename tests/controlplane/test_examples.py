@@ -20,7 +20,7 @@ from tests.controlplane.gpunodes import nvidia
 from tests.controlplane.terminal import Terminal
 from tests.sessions import steps
 from tools.controlplane import ControlPlane
-from tools.controlplane.fakenodes import is_ready
+from tools.controlplane.fake_nodes import is_ready
 
 EXAMPLES = ROOT / "examples"
 FOLDERS = sorted(path.parent.name for path in EXAMPLES.glob("*/README.md"))

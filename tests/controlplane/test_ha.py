@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpuctl.product import ACCOUNT, Product
-from scheduler.model import names
+from scheduler.model import well_known
 from tests.controlplane.balancer import Balancer
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.replicas import Replicas, leader_of
@@ -84,7 +84,7 @@ def promised(items: list[Json], resource: str) -> list[Json]:
     return [
         item
         for item in items
-        if tier(item) == {resource: "1"} and annotation(item, names.RESERVATION)
+        if tier(item) == {resource: "1"} and annotation(item, well_known.RESERVATION)
     ]
 
 
@@ -155,7 +155,7 @@ def test_a_standbys_webhook_answers_with_the_leaders_word(
     standby.register()
     here = Watcher(cp, namespace)
     lease = cp.client.get(LEASE)
-    assert names.LEADER_ADDRESS in lease["metadata"]["annotations"]
+    assert well_known.LEADER_ADDRESS in lease["metadata"]["annotations"]
     # The standby looks at the lease from time to time.
     wait_until(
         lambda: dry_run(here) == {BIG: "1"} and answered(standby) > 0,
@@ -190,7 +190,7 @@ def test_without_a_leader_pods_are_admitted_as_they_came(
 
     stored = here.create(pod("p1", limits={BIG: "1"}))
 
-    assert (tier(stored), annotation(stored, names.RESERVATION)) == ({BIG: "1"}, None)
+    assert (tier(stored), annotation(stored, well_known.RESERVATION)) == ({BIG: "1"}, None)
     # The standby leads by and by, and the next one is answered by itself.
     wait_until(lambda: dry_run(here) == {SMALL: "1"}, what="the standby to lead")
 
@@ -210,7 +210,7 @@ def test_pods_that_were_created_without_the_webhook_are_replaced_or_say_what_to_
     kwok_node("worker", labels={"gpu-node-name": "node1"})
     here = Watcher(cp, namespace)
     product = Product(cp, tmp_path / "product", config={"webhook": {"repairAfterS": 2}})
-    lines = {names.MAP: "0=node1:0\n1=node1:1\n2=node1:2\n3=node1:3\n"}
+    lines = {well_known.MAP: "0=node1:0\n1=node1:1\n2=node1:2\n3=node1:3\n"}
     product.start(webhook=False)
     try:
         here.create(controlled("StatefulSet", "set", replicas=1, annotations=lines))

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from gpuctl.product import Product
-from scheduler.model import names
+from scheduler.model import well_known
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.workloads import Json, Watcher, annotation, controlled
 from tools.controlplane import ApiError, ControlPlane, wait_until
@@ -27,7 +27,7 @@ LABELS = {
     "nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB",
 }
 #: True only once our webhook has given the pod its device.
-IS_GIVEN = f"object.metadata.annotations[?'{names.MEMORY_GIVEN}'].orValue('') != ''"
+IS_GIVEN = f"object.metadata.annotations[?'{well_known.MEMORY_GIVEN}'].orValue('') != ''"
 IS_TO_COME = f"!object.spec.containers.exists(one, one.name == '{SIDECAR}')"
 
 
@@ -84,7 +84,7 @@ def without_annotation(trainer: Json) -> Json:
     kept = {
         key: value
         for key, value in trainer["metadata"]["annotations"].items()
-        if key != names.DEFAULT_CONTAINER
+        if key != well_known.DEFAULT_CONTAINER
     }
     return {**trainer, "metadata": {"name": "unnamed", "annotations": kept}}
 
@@ -99,7 +99,7 @@ def test_a_sidecar_that_was_put_first_before_our_webhook_gets_nothing(here: Watc
 
     for item in both:
         assert containers(item) == {SIDECAR: {}, "train": {"nvidia.com/mig-2g.20gb": "1"}}
-        assert annotation(item, names.MEMORY_GIVEN) == "train=2g.20gb"
+        assert annotation(item, well_known.MEMORY_GIVEN) == "train=2g.20gb"
 
 
 def test_a_sidecar_that_is_put_first_after_our_webhook_changes_nothing(here: Watcher) -> None:

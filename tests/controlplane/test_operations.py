@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from gpuctl.product import ACCOUNT, ROOT, Product
-from scheduler.model import fielduse
+from scheduler.model import field_use
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.rights import audited, granted_rights, used_rights
 from tests.controlplane.workloads import (
@@ -179,7 +179,7 @@ def test_every_field_of_a_pod_in_the_running_servers_schema_is_classified(
     """A field that a newer server adds must be looked at before pods with it are placed."""
     schema = cp.client.get("/openapi/v3/api/v1")
 
-    assert fielduse.unclassified(podspec_fields.fields(schema)) == []
+    assert field_use.unclassified(podspec_fields.fields(schema)) == []
 
 
 @pytest.mark.contract("S2-B12")

@@ -19,7 +19,7 @@ from tests.controlplane.workloads import Json, Watcher, controlled, cuda, fetch,
 from tests.sessions import blocks
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.ports import LOOPBACK, free_ports
-from webhook.configuration import NAME
+from webhook.webhook_configuration import NAME
 
 PAGE = (ROOT / "docs/outside.md").read_text(encoding="utf-8")
 SLICE = "nvidia.com/mig-1g.5gb"

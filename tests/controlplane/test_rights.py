@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from gpuctl.product import ACCOUNT, ROOT
-from scheduler.model import names
+from scheduler.model import well_known
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.tenants import said
 from tools.controlplane import Client, ControlPlane, wait_until
@@ -48,7 +48,7 @@ def _in_force(cp: ControlPlane, account: Client) -> Iterator[None]:
         wait_until(lambda: text in said(write), what=f"the API server to say {text!r}")
 
     labels = {"metadata": {"labels": {"a": "b"}}}
-    binding = a_binding("free", {names.DEVICES: "gpu:0"})
+    binding = a_binding("free", {well_known.DEVICES: "gpu:0"})
     dry = "?dryRun=All"
     refuses("status", lambda: account.patch(f"{path}/free/status{dry}", labels))
     refuses("schedulerName", lambda: account.delete(f"{path}/free{dry}"))
@@ -65,7 +65,10 @@ def pods(namespace: str, name: str = "") -> str:
 
 
 def body(
-    name: str, annotations: Json | None = None, scheduler: str = names.SCHEDULER_NAME, **spec: Any
+    name: str,
+    annotations: Json | None = None,
+    scheduler: str = well_known.SCHEDULER_NAME,
+    **spec: Any,
 ) -> Json:
     """A pod."""
     containers = [{"name": "app", "image": "none"}]
@@ -223,10 +226,12 @@ def test_the_account_has_no_right_on_a_registration(account: Client, kind: str) 
 @pytest.mark.parametrize(
     "annotations",
     [
-        pytest.param({names.DEVICES: "gpu:0,1,2,3", names.EPOCH: "1"}, id="devices"),
-        pytest.param({names.RESERVATION: RESERVATION}, id="reservation"),
-        pytest.param({names.PREFIX + "anything": ""}, id="our-prefix"),
-        pytest.param({f"a{n}": "" for n in range(257)} | {names.DEVICES: "gpu:0"}, id="hidden"),
+        pytest.param({well_known.DEVICES: "gpu:0,1,2,3", well_known.EPOCH: "1"}, id="devices"),
+        pytest.param({well_known.RESERVATION: RESERVATION}, id="reservation"),
+        pytest.param({well_known.PREFIX + "anything": ""}, id="our-prefix"),
+        pytest.param(
+            {f"a{n}": "" for n in range(257)} | {well_known.DEVICES: "gpu:0"}, id="hidden"
+        ),
     ],
 )
 @pytest.mark.parametrize("way", ["pods/binding", "bindings"])
@@ -280,7 +285,7 @@ def test_another_release_of_ours_binds_with_its_annotations(
     cp.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(objects))
     cp.client.create(pods(namespace), body("theirs", scheduler="second"))
     release = cp.client_for(f"{namespace}/gpu-scheduler-second")
-    sent = a_binding("theirs", {names.DEVICES: "gpu:0"}, node)
+    sent = a_binding("theirs", {well_known.DEVICES: "gpu:0"}, node)
     try:
         wait_until(
             lambda: not said(lambda: release.create(pods(namespace, "theirs/binding"), sent)),
@@ -319,9 +324,9 @@ def agent(cp: ControlPlane, kwok_node: MakeNode) -> Iterator[Client]:
 def test_an_agent_changes_one_label_of_its_own_node_and_nothing_else(
     cp: ControlPlane, agent: Client
 ) -> None:
-    numbered = {"metadata": {"labels": {names.NUMBERED: "numbered"}}}
+    numbered = {"metadata": {"labels": {well_known.NUMBERED: "numbered"}}}
     agent.patch("/api/v1/nodes/mine", numbered)
-    agent.patch("/api/v1/nodes/mine", {"metadata": {"labels": {names.NUMBERED: None}}})
+    agent.patch("/api/v1/nodes/mine", {"metadata": {"labels": {well_known.NUMBERED: None}}})
 
     assert "its own node only" in said(lambda: agent.patch("/api/v1/nodes/yours", numbered))
     unbound = cp.client_for("gpu-operator/nvidia-device-plugin")

@@ -17,7 +17,7 @@ from typing import Final
 import pytest
 
 from gpuctl.product import ROOT, Product
-from scheduler.model import names
+from scheduler.model import well_known
 from tests.controlplane import hostile
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.memory import limits_mib, peak_mib
@@ -49,7 +49,7 @@ def running(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.fixture(scope="module")
 def users(cp: ControlPlane) -> dict[str, Tenant]:
     """Three users; only carol's namespace may use maps."""
-    allowed = {names.MAPS_ALLOWED: "allowed"}
+    allowed = {well_known.MAPS_ALLOWED: "allowed"}
     return {
         "alice": Tenant(cp, "alice", "tenant-a"),
         "bob": Tenant(cp, "bob", "tenant-b"),
@@ -134,7 +134,7 @@ def test_a_pod_that_asks_for_more_slices_than_exist_waits_with_a_reason(
 def no_policies(cp: ControlPlane) -> Iterator[None]:
     """A cluster in which the admission policies are installed later than some pod."""
     # Of another scheduler: our webhook takes such an annotation away before it is asked about.
-    probe = pod("probe", annotations={names.DEVICES: "gpu:0"}, scheduler=hostile.ELSEWHERE)
+    probe = pod("probe", annotations={well_known.DEVICES: "gpu:0"}, scheduler=hostile.ELSEWHERE)
 
     def are_away() -> bool:
         path = "/api/v1/namespaces/default/pods?dryRun=All"
@@ -231,7 +231,7 @@ def test_a_node_whose_annotation_cannot_be_read_ends_nothing(
     kwok_node("g1", gpus=4)
     kwok_node("g2", gpus=4)
 
-    says(kubelet(cp, "g2"), "g2", {"annotations": {names.UNUSABLE_DEVICES: hostile.DIGITS}})
+    says(kubelet(cp, "g2"), "g2", {"annotations": {well_known.UNUSABLE_DEVICES: hostile.DIGITS}})
 
     wait_heard(bob, product, kwok_node, "later")
     restart(product, "scheduler")
@@ -245,7 +245,7 @@ def test_a_node_with_thirty_million_gpus_fills_no_memory(
     kwok_node("g1", gpus=1)
     kwok_node("g2", gpus=4)
 
-    labels = {names.NUMBERED: "numbered"}
+    labels = {well_known.NUMBERED: "numbered"}
     says(kubelet(cp, "g2"), "g2", {"labels": labels}, {GPU: "30000000", "cpu": "1", "pods": "9"})
     wait_heard(bob, product, kwok_node, "later")
     bob.create(pod("more-than-honest-nodes-have", limits={GPU: "3"}))
@@ -265,10 +265,10 @@ def test_a_node_that_takes_another_nodes_name_does_not_get_its_maps(
     kwok_node("g1", gpus=4)
     kwok_node("g2", gpus=4)
 
-    says(kubelet(cp, "g2"), "g2", {"labels": {names.NODE_ALIASES[0]: "g1"}})
+    says(kubelet(cp, "g2"), "g2", {"labels": {well_known.NODE_ALIASES[0]: "g1"}})
     wait_heard(bob, product, kwok_node, "later")
 
-    found = carol.wait_served(pod("mapped-0", annotations={names.MAP: "0=g1:0,1"}), product)
+    found = carol.wait_served(pod("mapped-0", annotations={well_known.MAP: "0=g1:0,1"}), product)
     assert (node_of(found), cuda(found)) == ("g1", "0,1")
     assert_within_limits(product)
 
@@ -282,7 +282,7 @@ def test_a_dry_run_that_numbers_millions_of_gpus_costs_no_other_pod_its_environm
     """Twenty million are enough to show the fault, and the machine survives it."""
     kwok_node("g1", gpus=4)
     body = hostile.local_devices("bomb-7", 20_000_000, "g1")
-    mapped = pod("mapped-0", annotations={names.MAP: "0=g1:2"})
+    mapped = pod("mapped-0", annotations={well_known.MAP: "0=g1:2"})
     seen: list[str | None] = []
 
     with ThreadPoolExecutor(1) as pool:
@@ -305,7 +305,7 @@ def placed_past_us(alice: Tenant, product: Product) -> None:
 
 def annotated_afterwards(alice: Tenant, product: Product) -> None:
     alice.wait_served(pod("later-0"), product)
-    note = {"metadata": {"annotations": {names.MAP: "0=g1:0"}}}
+    note = {"metadata": {"annotations": {well_known.MAP: "0=g1:0"}}}
     refuses(lambda: alice.client.patch(alice.path("Pod", "later-0"), note))
 
 

@@ -30,7 +30,7 @@ from tests.leftovers import API_KINDS, everything
 from tools.charts.copies import SCHEDULER
 from tools.charts.helm import HELMS
 from tools.controlplane import ApiError, ControlPlane, ControlPlaneError, wait_until
-from tools.controlplane.plane import DEFAULT_COMPONENTS
+from tools.controlplane.control_plane import DEFAULT_COMPONENTS
 
 CHART: Final = SCHEDULER.relative_to(ROOT)
 RUNNING: Final = 100

@@ -21,21 +21,21 @@ from typing import NamedTuple
 import pytest
 
 from gpuctl.product import NAMESPACE, Product
-from scheduler.issue import make_certificates
-from scheduler.model import names
+from scheduler.certificates.issuer import make_certificates
+from scheduler.model import well_known
 from tests.controlplane.balancer import Balancer
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.workloads import Json, Watcher, cuda, node_of, pod, why
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.ports import LOOPBACK
-from webhook.configuration import ENVIRONMENT_ENTRY, TIMEOUT_S, webhook_configuration
+from webhook.webhook_configuration import ENVIRONMENT_ENTRY, TIMEOUT_S, webhook_configuration
 
 figures = logging.getLogger("figures")
 #: What anybody's pod may take to be created, whatever state the webhook is in.
 UNRELATED_S = 1.0
 #: What the API server needs beside the webhook's time-out, on a busy machine.
 BESIDE_S = 0.8
-MAP = {names.MAP: "0=worker:0\n1=worker:1\n2=worker:2\n"}
+MAP = {well_known.MAP: "0=worker:0\n1=worker:1\n2=worker:2\n"}
 MIG = "nvidia.com/mig-1g.10gb"
 FAILED_OPEN = re.compile(
     r"^apiserver_admission_webhook_fail_open_count"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from scheduler.model import names
-from scheduler.model.admission import Answer, NodeKind
+from scheduler.model import well_known
+from scheduler.model.admission import AdmissionDecision, NodeAssignment
 from tests.controlplane.webhook_bench import Bench, nothing, running
 from tests.unit.webhook.pods import (
     MIG_1G,
@@ -60,11 +60,13 @@ def devices(body: Json, field: str = "containers") -> list[Json]:
     return found
 
 
-def degrades_once(question: Json) -> Answer:
+def degrades_once(question: Json) -> AdmissionDecision:
     """As the scheduler does: the second call of one admission is known by its reservation."""
     given = question["pod"]["metadata"].get("annotations", {})
-    is_known = given.get(names.RESERVATION) == RESERVATION
-    return Answer(rewrites=(rewrite(),), reservation=RESERVATION, known_reservation=is_known)
+    is_known = given.get(well_known.RESERVATION) == RESERVATION
+    return AdmissionDecision(
+        rewrites=(rewrite(),), reservation=RESERVATION, known_reservation=is_known
+    )
 
 
 @pytest.mark.contract("S2-B10", "S0-B7")
@@ -91,8 +93,11 @@ def test_a_default_that_limit_ranger_puts_back_is_taken_away_again(
     assert (first, second) == ([{MIG_2G: "1"}], [{MIG_1G: "1", MIG_2G: "1"}])
     assert devices(made) == [{MIG_1G: "1"}]
     given = made["metadata"]["annotations"]
-    assert (given[names.FALLBACK], given[names.RESERVATION]) == ("2g.20gb->1g.10gb", RESERVATION)
-    assert json.loads(given[names.ORIGINAL]) == {
+    assert (given[well_known.FALLBACK], given[well_known.RESERVATION]) == (
+        "2g.20gb->1g.10gb",
+        RESERVATION,
+    )
+    assert json.loads(given[well_known.ORIGINAL]) == {
         "app": {"limits": {MIG_2G: "1"}, "requests": {MIG_2G: "1"}}
     }
 
@@ -117,8 +122,8 @@ def test_a_deployments_pods_read_what_the_binding_writes(
     bench: Bench, client: Client, namespace: str, kwok_node: MakeNode
 ) -> None:
     """Made by the real controllers, with a generated name and without a namespace of their own."""
-    bench.say = lambda _: Answer(
-        node_kinds={name: NodeKind(name, "numbered") for name in ("node1", "node2")}
+    bench.say = lambda _: AdmissionDecision(
+        node_kinds={name: NodeAssignment(name, "numbered") for name in ("node1", "node2")}
     )
     node = kwok_node("life")
     template = pod(
@@ -137,7 +142,10 @@ def test_a_deployments_pods_read_what_the_binding_writes(
 
     key = "@cuda-visible-devices"
     assert environment(made) == {"serve": f"{key}.0", "train": f"{key}.1", "log": None}
-    given = {f"{names.CUDA_VISIBLE_DEVICES}.0": "0", f"{names.CUDA_VISIBLE_DEVICES}.1": "1"}
+    given = {
+        f"{well_known.CUDA_VISIBLE_DEVICES}.0": "0",
+        f"{well_known.CUDA_VISIBLE_DEVICES}.1": "1",
+    }
     binding = {"metadata": {"name": name, "annotations": given}, "target": {"name": node}}
     client.create(f"{pods(namespace)}/{name}/binding", binding)
     path = f"{pods(namespace)}/{name}"
@@ -153,7 +161,7 @@ def test_a_users_forgery_is_stripped_for_us_and_refused_for_others(
     bench: Bench, client: Client, namespace: str
 ) -> None:
     """The webhook comes before the policy, and looks only after our scheduler's pods."""
-    forged = {names.DEVICES: "gpu:0", names.RESERVATION: "r-9", "team": "a"}
+    forged = {well_known.DEVICES: "gpu:0", well_known.RESERVATION: "r-9", "team": "a"}
 
     made = client.create(pods(namespace), pod(annotations=dict(forged)))
     with pytest.raises(ApiError, match="only gpu-scheduler may set or change") as caught:

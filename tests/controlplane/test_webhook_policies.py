@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from scheduler.model import names
+from scheduler.model import well_known
 from tests.controlplane.tenants import said
 from tools.controlplane import ApiError, Client, ControlPlane, ControlPlaneError, wait_until
 
@@ -19,17 +19,17 @@ MANIFEST = Path(__file__).parents[2] / "cluster" / "admission-policies.yaml"
 MakeNode = Callable[..., str]
 Json = dict[str, Any]
 
-BINDING_KEYS = [*names.BINDING_KEYS, names.CUDA_VISIBLE_DEVICES + ".1"]
+BINDING_KEYS = [*well_known.BINDING_KEYS, well_known.CUDA_VISIBLE_DEVICES + ".1"]
 RESERVATION = "r-" + "a" * 16
 MOVE = "restore-1-0a1b2c3d"
 OTHER = "another-scheduler"
 THREATS = Path(__file__).parent / "threats"
 GIVEN = {
-    names.DEVICES: "gpu:0,1",
-    names.CUDA_VISIBLE_DEVICES: "0,1",
-    names.POD_INDEX: "0",
-    names.DECISION: "d-1",
-    names.EPOCH: "3",
+    well_known.DEVICES: "gpu:0,1",
+    well_known.CUDA_VISIBLE_DEVICES: "0,1",
+    well_known.POD_INDEX: "0",
+    well_known.DECISION: "d-1",
+    well_known.EPOCH: "3",
 }
 
 
@@ -37,7 +37,7 @@ GIVEN = {
 def _policy(cp: ControlPlane) -> Iterator[None]:
     """The shipped manifest, in force."""
     cp.kubectl("apply", "-f", str(MANIFEST))
-    probe = pod_body("probe", {names.DEVICES: "gpu:0"})
+    probe = pod_body("probe", {well_known.DEVICES: "gpu:0"})
 
     def is_in_force() -> bool:
         try:
@@ -85,7 +85,7 @@ def bind(client: Client, path: str, node: str, annotations: Json | None = None) 
 def bound(client: Client, namespace: str, kwok_node: MakeNode) -> str:
     """The path of a pod that was bound with all our annotations and runs."""
     path = f"{pods(namespace)}/w-0"
-    body = pod_body("w-0", {"team": "a", names.RESERVATION: RESERVATION})
+    body = pod_body("w-0", {"team": "a", well_known.RESERVATION: RESERVATION})
     client.create(pods(namespace), body)
     bind(client, path, kwok_node("guarded"))
     client.wait_for(path, lambda p: p["status"].get("phase") == "Running", what="the pod to run")
@@ -112,7 +112,9 @@ def test_nobody_creates_a_pod_with_a_bindings_annotation(
     assert f"only gpu-scheduler may set or change the annotation {key}" in str(caught.value)
 
 
-@pytest.mark.parametrize("annotations", [None, {"team": "a"}, {names.RESERVATION: RESERVATION}])
+@pytest.mark.parametrize(
+    "annotations", [None, {"team": "a"}, {well_known.RESERVATION: RESERVATION}]
+)
 def test_other_pods_are_created_as_ever(
     client: Client, namespace: str, annotations: Json | None
 ) -> None:
@@ -123,12 +125,12 @@ def test_other_pods_are_created_as_ever(
 
 
 EDITS: list[tuple[Json, str]] = [
-    ({names.DEVICES: "gpu:7"}, "set or change"),
-    ({names.DEVICES: None}, "remove"),
-    ({names.CUDA_VISIBLE_DEVICES + ".1": "7"}, "set or change"),
-    ({names.RESERVATION: "r-" + "b" * 16}, "set or change"),
-    ({names.RESERVATION: None}, "remove"),
-    ({names.MOVE: "m-1"}, "set or change"),
+    ({well_known.DEVICES: "gpu:7"}, "set or change"),
+    ({well_known.DEVICES: None}, "remove"),
+    ({well_known.CUDA_VISIBLE_DEVICES + ".1": "7"}, "set or change"),
+    ({well_known.RESERVATION: "r-" + "b" * 16}, "set or change"),
+    ({well_known.RESERVATION: None}, "remove"),
+    ({well_known.MOVE: "m-1"}, "set or change"),
 ]
 
 
@@ -188,7 +190,7 @@ def test_ordinary_writes_to_a_live_pod_pass(client: Client, bound: str) -> None:
     pod = client.get(bound)
     assert "only gpu-scheduler" not in str(resize.value)
     assert pod["metadata"]["labels"] == {"a": "b"}
-    assert pod["metadata"]["annotations"] == {names.RESERVATION: RESERVATION, **GIVEN}
+    assert pod["metadata"]["annotations"] == {well_known.RESERVATION: RESERVATION, **GIVEN}
     assert any(condition.items() <= item.items() for item in pod["status"]["conditions"])
     assert pod["spec"]["ephemeralContainers"][0]["name"] == "debug"
 
@@ -199,7 +201,7 @@ def test_a_live_pod_can_be_applied_as_it_was_read(
     """``kubectl get -o yaml | kubectl apply -f -`` changes nothing and is not refused."""
     text = cp.kubectl("-n", namespace, "get", "pod", "w-0", "-o", "yaml")
     edited = yaml.safe_load(text)
-    edited["metadata"]["annotations"][names.DEVICES] = "gpu:7"
+    edited["metadata"]["annotations"][well_known.DEVICES] = "gpu:7"
     edited["metadata"].pop("resourceVersion")
 
     cp.kubectl("-n", namespace, "apply", "-f", "-", input=text)
@@ -211,9 +213,9 @@ def test_a_live_pod_can_be_applied_as_it_was_read(
 
 # --- what only the webhook writes ----------------------------------------------------------------
 
-RESERVED = {names.RESERVATION: RESERVATION}
-MOVED = {names.MOVE: MOVE}
-ASKS = {names.FALLBACK_NAMESPACE: "enabled"}
+RESERVED = {well_known.RESERVATION: RESERVATION}
+MOVED = {well_known.MOVE: MOVE}
+ASKS = {well_known.FALLBACK_NAMESPACE: "enabled"}
 OPTED_OUT = {"gpu-webhook": "disabled"}
 
 
@@ -232,16 +234,23 @@ def labelled(cp: ControlPlane, namespace: str) -> Callable[[Json], str]:
     ("annotations", "scheduler", "labels"),
     [
         pytest.param(RESERVED, OTHER, {}, id="of-another-scheduler"),
-        pytest.param(RESERVED, names.SCHEDULER_NAME, OPTED_OUT, id="past-the-webhook"),
+        pytest.param(RESERVED, well_known.SCHEDULER_NAME, OPTED_OUT, id="past-the-webhook"),
         pytest.param(RESERVED, OTHER, {**ASKS, **OPTED_OUT}, id="asks-and-opted-out"),
-        pytest.param({names.RESERVATION: "r-evil"}, names.SCHEDULER_NAME, {}, id="no-id-of-ours"),
-        pytest.param({names.RESERVATION: "x" + RESERVATION}, names.SCHEDULER_NAME, {}, id="longer"),
-        pytest.param({names.RESERVATION: ""}, names.SCHEDULER_NAME, {}, id="empty"),
+        pytest.param(
+            {well_known.RESERVATION: "r-evil"}, well_known.SCHEDULER_NAME, {}, id="no-id-of-ours"
+        ),
+        pytest.param(
+            {well_known.RESERVATION: "x" + RESERVATION}, well_known.SCHEDULER_NAME, {}, id="longer"
+        ),
+        pytest.param({well_known.RESERVATION: ""}, well_known.SCHEDULER_NAME, {}, id="empty"),
         pytest.param(MOVED, OTHER, {}, id="move-of-another-scheduler"),
         pytest.param(MOVED, OTHER, ASKS, id="move-of-another-that-asks"),
-        pytest.param(MOVED, names.SCHEDULER_NAME, OPTED_OUT, id="move-past-the-webhook"),
+        pytest.param(MOVED, well_known.SCHEDULER_NAME, OPTED_OUT, id="move-past-the-webhook"),
         pytest.param(
-            {names.MOVE: f"a-{'9' * 5000}-b"}, names.SCHEDULER_NAME, {}, id="move-of-5000-digits"
+            {well_known.MOVE: f"a-{'9' * 5000}-b"},
+            well_known.SCHEDULER_NAME,
+            {},
+            id="move-of-5000-digits",
         ),
     ],
 )
@@ -271,10 +280,10 @@ def test_what_only_the_webhook_writes_is_refused_where_it_did_not_write_it(
 @pytest.mark.parametrize(
     ("annotations", "scheduler", "labels"),
     [
-        pytest.param(RESERVED, names.SCHEDULER_NAME, {}, id="ours"),
+        pytest.param(RESERVED, well_known.SCHEDULER_NAME, {}, id="ours"),
         pytest.param(RESERVED, OTHER, ASKS, id="of-another-in-a-namespace-that-asks"),
-        pytest.param(MOVED, names.SCHEDULER_NAME, {}, id="move"),
-        pytest.param({**RESERVED, **MOVED}, names.SCHEDULER_NAME, {}, id="both"),
+        pytest.param(MOVED, well_known.SCHEDULER_NAME, {}, id="move"),
+        pytest.param({**RESERVED, **MOVED}, well_known.SCHEDULER_NAME, {}, id="both"),
         pytest.param({"team": "a"}, OTHER, OPTED_OUT, id="none-of-ours"),
     ],
 )
@@ -330,7 +339,7 @@ def test_a_forged_annotation_is_found_among_very_many(
     client.create(pods(namespace), pod_body("many", many, schedulerName=OTHER))
     client.patch(f"{pods(namespace)}/many/status", {"status": {"message": "seen"}})
 
-    forged = pod_body("forged", {**many, names.DEVICES: "gpu:0"}, schedulerName=OTHER)
+    forged = pod_body("forged", {**many, well_known.DEVICES: "gpu:0"}, schedulerName=OTHER)
     assert "only gpu-scheduler may" in said(lambda: client.create(pods(namespace), forged))
-    edit = {"metadata": {"annotations": {names.DEVICES: "gpu:0"}}}
+    edit = {"metadata": {"annotations": {well_known.DEVICES: "gpu:0"}}}
     assert "only gpu-scheduler may" in said(lambda: client.patch(f"{pods(namespace)}/many", edit))

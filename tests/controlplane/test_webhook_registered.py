@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from scheduler.model import names
-from scheduler.model.admission import Answer
+from scheduler.model import well_known
+from scheduler.model.admission import AdmissionDecision
 from tests.controlplane.webhook_bench import Bench, nothing, running
 from tests.unit.webhook.pods import MIG_1G, MIG_2G, container, environment, gpus, pod, rewrite
 from tools.controlplane import ApiError, Client, ControlPlane, wait_until
@@ -63,7 +63,7 @@ def test_a_degraded_pod_is_created_with_the_smaller_slice(
     bench: Bench, client: Client, namespace: str
 ) -> None:
     """The annotations, equal limits and requests, the four lines, the reservation."""
-    bench.say = lambda _: Answer(rewrites=(rewrite(),), reservation=RESERVATION)
+    bench.say = lambda _: AdmissionDecision(rewrites=(rewrite(),), reservation=RESERVATION)
 
     made = client.create(
         pods(namespace), pod(container(limits={MIG_2G: "1"}), name="test-medium-gpu")
@@ -72,8 +72,8 @@ def test_a_degraded_pod_is_created_with_the_smaller_slice(
     given = made["metadata"]["annotations"]
     key = f"{namespace}/test-medium-gpu"
     assert resources(made) == {"limits": {MIG_1G: "1"}, "requests": {MIG_1G: "1"}}
-    assert given[names.FALLBACK] == "2g.20gb->1g.10gb"
-    assert given[names.RESERVATION] == RESERVATION
+    assert given[well_known.FALLBACK] == "2g.20gb->1g.10gb"
+    assert given[well_known.RESERVATION] == RESERVATION
     assert bench.wait_for_log(f"Applied fallback patch to pod {key}")[-4:] == [
         f"Reviewing pod: {key}",
         f"Pod {key} requests 2g.20gb MIG",
@@ -82,7 +82,7 @@ def test_a_degraded_pod_is_created_with_the_smaller_slice(
     ]
 
 
-OWN = names.CUDA_ENV
+OWN = well_known.CUDA_ENV
 ODD = [
     pytest.param(pod(container(env=None), map_text=MAP), "0,1", id="null-env"),
     pytest.param(pod(container(env=[{"name": OWN}]), map_text=MAP), "0,1", id="value-left-out"),
@@ -128,7 +128,7 @@ def test_null_lists_and_maps_in_a_manifest_are_no_trouble(
     body = pod(container(limits={MIG_2G: "1"}), initContainers=None, volumes=None)
     body["metadata"] |= {"annotations": None, "labels": None}
     body["spec"]["containers"][0] |= {"env": None, "ports": None}
-    bench.say = lambda _: Answer(rewrites=(rewrite(),))
+    bench.say = lambda _: AdmissionDecision(rewrites=(rewrite(),))
 
     made = client.create(pods(namespace), body)
 
@@ -152,7 +152,7 @@ def test_the_schedulers_refusal_reaches_the_user(
     bench: Bench, client: Client, namespace: str
 ) -> None:
     """With its sentence and code 403."""
-    bench.say = lambda _: Answer(denied="no tier of the ladder is free")
+    bench.say = lambda _: AdmissionDecision(denied="no tier of the ladder is free")
 
     with pytest.raises(ApiError, match="no tier of the ladder is free") as caught:
         client.create(pods(namespace), pod(container(limits={MIG_2G: "1"})))
@@ -165,7 +165,7 @@ def test_a_dry_run_gets_the_same_pod_and_says_so_to_the_scheduler(
     bench: Bench, client: Client, namespace: str
 ) -> None:
     """It is the scheduler's to reserve nothing then."""
-    bench.say = lambda q: Answer(
+    bench.say = lambda q: AdmissionDecision(
         rewrites=(rewrite(),), reservation=None if q["dryRun"] else RESERVATION
     )
     body = pod(container(limits={MIG_2G: "1"}))
@@ -174,8 +174,8 @@ def test_a_dry_run_gets_the_same_pod_and_says_so_to_the_scheduler(
     stored = client.create(pods(namespace), body)
 
     assert resources(tried) == resources(stored)
-    assert names.RESERVATION not in tried["metadata"]["annotations"]
-    assert stored["metadata"]["annotations"][names.RESERVATION] == RESERVATION
+    assert well_known.RESERVATION not in tried["metadata"]["annotations"]
+    assert stored["metadata"]["annotations"][well_known.RESERVATION] == RESERVATION
     assert [q["dryRun"] for q in bench.questions] == [True, False]
     assert {q["namespace"] for q in bench.questions} == {namespace}
 

@@ -24,25 +24,25 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
-from scheduler.issue import CertificateBundle, make_certificates
-from scheduler.model import names
-from scheduler.model.admission import Answer
+from scheduler.certificates.issuer import CertificateBundle, make_certificates
+from scheduler.model import well_known
+from scheduler.model.admission import AdmissionDecision
 from tests.unit.webhook.pods import pod
 from tests.unit.webhook.scheduler import SchedulerEnd
 from tools.controlplane import ControlPlane, wait_until
-from webhook.configuration import NAME, webhook_configuration
+from webhook.webhook_configuration import NAME, webhook_configuration
 
 ROOT: Final = Path(__file__).parents[2]
 POLICIES: Final = ROOT / "cluster" / "admission-policies.yaml"
 START_S: Final = 20
 
 Json = dict[str, Any]
-Say = Callable[[Json], Answer]
+Say = Callable[[Json], AdmissionDecision]
 
 
-def nothing(_question: Json) -> Answer:
+def nothing(_question: Json) -> AdmissionDecision:
     """The scheduler changes nothing."""
-    return Answer()
+    return AdmissionDecision()
 
 
 class Bench:
@@ -149,7 +149,9 @@ class Bench:
     def is_called(self) -> bool:
         """Whether the API server has learned of us; asked by a pod that is never stored."""
         path = "/api/v1/namespaces/default/pods?dryRun=All"
-        return names.CUDA_ENV in json.dumps(self.plane.client.create(path, pod(map_text="0=a:0")))
+        return well_known.CUDA_ENV in json.dumps(
+            self.plane.client.create(path, pod(map_text="0=a:0"))
+        )
 
 
 @contextmanager

@@ -18,15 +18,15 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from fakegpu.agent.folder import Folder
+from fakegpu.agent.host_dir import HostDir
 from fakegpu.config import Server
-from fakegpu.node.poduse import PodUse
-from fakegpu.node.reading import read_all
-from fakegpu.node.usage import assign
+from fakegpu.node.device_assignment import assign
+from fakegpu.node.pod_devices import PodUse
+from fakegpu.node.telemetry import read_all
 from fakegpu.server import Answers, application
-from fakegpu.topology.nodetopology import NodeTopology, Utilization, encode_yaml
+from fakegpu.topology.node_topology import NodeTopology, Utilization, encode_yaml
 from tests.unit.fakegpu.nodes import fake, use
-from tools.controlplane.goprogram import ensure_go_program
+from tools.controlplane.go_program import ensure_go_program
 from tools.image.build import SMI_SOURCE
 
 A100 = "gpu: {profile: a100, overrides: {device_count: 2}}"
@@ -87,7 +87,7 @@ def write(
     tmp_path: Path, found: NodeTopology, devices: Sequence[str] | None = None
 ) -> dict[str, str]:
     """The environment of a container that holds these devices, or all of them."""
-    everything = Folder(tmp_path / "node", tmp_path)
+    everything = HostDir(tmp_path / "node", tmp_path)
     everything.write(read_all(found, lambda low, _high: low, lambda _: 0))
     place = tmp_path / "node" / "devices"
     if devices is not None:

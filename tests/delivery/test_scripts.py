@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from fakegpu.topology.document import read_topology
-from fakegpu.topology.migconfig import read
+from fakegpu.topology.mig_config import read
 from tools.charts.copies import ROOT
 
 NAMED_BY_THE_SEEDS = (

@@ -15,7 +15,7 @@ from gpuctl.product import ROOT, merged
 from tests.e2e.containers import Json
 from tools.controlplane import ControlPlane
 from tools.controlplane.client import wait_until
-from tools.controlplane.goprogram import ensure_go_program
+from tools.controlplane.go_program import ensure_go_program
 from tools.controlplane.ports import LOOPBACK, free_ports
 from tools.controlplane.realnode import RealNode
 

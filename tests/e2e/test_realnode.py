@@ -11,7 +11,7 @@ from tools.controlplane import ControlPlane, ControlPlaneError
 from tools.controlplane.client import wait_until
 from tools.controlplane.process import command_line
 from tools.controlplane.realnode import RealNode
-from tools.controlplane.realnode.inhabitants import CELL
+from tools.controlplane.realnode.sandbox_processes import CELL
 
 
 def test_a_pod_runs_and_its_log_can_be_read(

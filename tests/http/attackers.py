@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from scheduler.listen import files
+from scheduler.httpserver import file_limit
 
 ROOT: Final = Path(__file__).parents[2]
 MIB: Final = 1024 * 1024
@@ -68,7 +68,7 @@ class Flood:
 @asynccontextmanager
 async def flood(port: int) -> AsyncIterator[Flood]:
     """A flood that ends with the block."""
-    files.raise_limit()
+    file_limit.raise_limit()
     made = Flood(port)
     try:
         yield made

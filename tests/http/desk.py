@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 
 from prometheus_client import CollectorRegistry
 
-from scheduler.listen.exchange import Head, Reply, Request
-from scheduler.listen.limits import Limits
-from scheduler.listen.server import Server
-from scheduler.listen.tally import Connections
+from scheduler.httpserver.connection_metrics import Connections
+from scheduler.httpserver.limits import Limits
+from scheduler.httpserver.messages import Head, Reply, Request
+from scheduler.httpserver.server import Server
 
 LIMITS = Limits(
     connections=100,

@@ -11,7 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
-from scheduler.leader import FIRST_TERM, Elector, Timings
+from scheduler.leadership.elector import FIRST_TERM, LeaderElector, Timings
 from scheduler.watch.client import Client
 from tests.http.fakeapi import FakeApi, status_body
 
@@ -93,7 +93,7 @@ class Candidate:
         self.changed = asyncio.Event()
         self.shift_s = 0.0
         options = {"timings": QUICK, **more}
-        self.elector = Elector(
+        self.elector = LeaderElector(
             client,
             name="gpu-scheduler",
             namespace="system",

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from typing import Any, Final
 
-from scheduler.model import names
+from scheduler.model import well_known
 from tests.http.attackers import anything
 from tests.unit.webhook.pods import MIG_1G, MIG_2G, container, pod
 from tests.unit.webhook.reviews import request
@@ -25,7 +25,13 @@ ODD: Final[tuple[Any, ...]] = (
     *("gpu-scheduler", "none", "local", "uuid", "index", "preempt", "16Gi", "r-1"),
 )
 KEYS: Final = (
-    *(names.MAP, names.RESERVATION, names.ORIGINAL, names.DEVICES, names.FALLBACK),
+    *(
+        well_known.MAP,
+        well_known.RESERVATION,
+        well_known.ORIGINAL,
+        well_known.DEVICES,
+        well_known.FALLBACK,
+    ),
     *(f"gpu-scheduler.io/{word}" for word in ("mig-fallback", "memory-floor", "gpu-memory")),
     *(f"gpu-scheduler.io/{word}" for word in ("prefer", "restore", "move", "tier-nodes")),
     "gpu-webhook.k8s.io/fallback",

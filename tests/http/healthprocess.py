@@ -9,7 +9,7 @@ import asyncio
 import resource
 import sys
 
-from scheduler.report.http import application, serving
+from scheduler.report.health import application, serving
 from scheduler.report.metrics import Metrics
 
 

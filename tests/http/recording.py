@@ -6,7 +6,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from scheduler.report.recorder import Recorder
+from scheduler.report.events.recorder import Recorder
 from scheduler.watch.client import Client
 from tests.builders import pod
 from tests.http.fakeapi import FakeApi, reply

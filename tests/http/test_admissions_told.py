@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from scheduler.answer import Answerer
-from scheduler.decide.admit import Rules
-from scheduler.model import names
-from scheduler.model.admission import Answer, Question
-from scheduler.model.ladder import parse_ladder
-from scheduler.report.wire import PodAnswer
+from scheduler.admission.server import AdmissionServer
+from scheduler.decide.admission.admit import Rules
+from scheduler.model import well_known
+from scheduler.model.admission import AdmissionDecision, AdmissionQuery
+from scheduler.model.mig.fallback_ladder import parse_ladder
+from scheduler.report.decisions.api_types import PodAnswer
 from scheduler.state import event as ev
 from tests.builders import namespace, node, pod, pod_json
 from tests.http.test_decisions import Asking, asking
@@ -32,17 +32,19 @@ async def test_each_tier_that_was_not_free_is_told_with_its_reason(
     asking: Asking, room: dict[str, int], result: str, granted: str, tried: list[str]
 ) -> None:
     stage = asking.stage
-    stage.see(ev.NodeSeen(node("m", mig=room)), ev.NamespaceSeen(namespace("team")))
+    stage.see(ev.NodeUpdated(node("m", mig=room)), ev.NamespaceUpdated(namespace("team")))
     await stage.quiet()
     rules = Rules(ladders=(parse_ladder("2g.20gb->1g.10gb"),))
     body = msgspec.Raw(msgspec.json.encode(pod_json("w", uid="", mig=MIG_2G)))
-    answerer = Answerer(stage.loop, rules, stage.metrics, stage.clock)
+    answerer = AdmissionServer(stage.loop, rules, stage.metrics, stage.clock)
     for dry_run in (True, False):
-        question = Question(uid="u", dry_run=dry_run, namespace="team", scope="ours", pod=body)
+        question = AdmissionQuery(
+            uid="u", dry_run=dry_run, namespace="team", scope="ours", pod=body
+        )
         reply = await answerer.forwarded(msgspec.json.encode(question))
-        answer = msgspec.json.decode(reply.content, type=Answer)
-    tag = {names.RESERVATION: answer.reservation} if answer.reservation else {}
-    stage.see(ev.PodSeen(pod("w", mig=MIG_2G, annotations=tag)))
+        answer = msgspec.json.decode(reply.content, type=AdmissionDecision)
+    tag = {well_known.RESERVATION: answer.reservation} if answer.reservation else {}
+    stage.see(ev.PodUpdated(pod("w", mig=MIG_2G, annotations=tag)))
     await stage.quiet()
 
     told = await asking.ask("/decisions/team/w", PodAnswer)
@@ -55,4 +57,4 @@ async def test_each_tier_that_was_not_free_is_told_with_its_reason(
         if one.tier == "1g.10gb":
             assert one.message == "not tried: no node offers it"
         else:
-            assert f"Insufficient {names.mig_resource(one.tier)}" in one.message
+            assert f"Insufficient {well_known.mig_resource(one.tier)}" in one.message

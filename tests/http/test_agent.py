@@ -17,8 +17,8 @@ import yaml
 from aiohttp import web
 
 from fakegpu.deviceplugin.plugin import held
-from fakegpu.node.usage import assign
-from fakegpu.topology.nodetopology import NodeTopology, Utilization, encode_yaml
+from fakegpu.node.device_assignment import assign
+from fakegpu.topology.node_topology import NodeTopology, Utilization, encode_yaml
 from tests.http.fakeapi import FakeApi, Json, line, listed, reply
 from tests.http.madeupkubelet import MadeUpKubelet
 from tests.unit.fakegpu.nodes import H200, fake, use

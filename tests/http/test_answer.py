@@ -13,18 +13,18 @@ import aiohttp
 import msgspec
 import pytest
 
-from scheduler.answer import Answerer
-from scheduler.decide.admit import Rules
-from scheduler.model import names
-from scheduler.model.admission import PATH, Answer, Rewrite
-from scheduler.model.ladder import parse_ladder
+from scheduler.admission.server import AdmissionServer
+from scheduler.controllers.migration.controller import NoMigration
+from scheduler.decide.admission.admit import Rules
+from scheduler.model import well_known
+from scheduler.model.admission import PATH, AdmissionDecision, ResourceRewrite
+from scheduler.model.crd.migration import Migration
+from scheduler.model.mig.fallback_ladder import parse_ladder
 from scheduler.model.pod import Pod
-from scheduler.model.ticket import Ticket
-from scheduler.moves import Still
 from scheduler.state import event as ev
-from scheduler.state.promise import Promises
-from scheduler.state.repair import Pulse
-from scheduler.state.trust import devices
+from scheduler.state.breakers.recreate_budget import WebhookLiveness
+from scheduler.state.reservation_limits import devices
+from scheduler.state.reservations import Reservations
 from tests.builders import MIG_1G, MIG_2G, Wishes, namespace, node, pod_json, restoring
 from tests.unit.loop.stage import Stage, playing
 
@@ -49,14 +49,16 @@ class Asking:
         async with self._session.post(f"http://scheduler{PATH}", data=io.BytesIO(body)) as response:
             return response.status, await response.read()
 
-    async def ask(self, name: str = "web-", *, dry_run: bool = False, **wishes: Any) -> Answer:
+    async def ask(
+        self, name: str = "web-", *, dry_run: bool = False, **wishes: Any
+    ) -> AdmissionDecision:
         """The answer about a pod that asks for 2g.20gb."""
         asked: Wishes = {"mig": {"2g.20gb": 1}, "uid": "", **wishes}  # type: ignore[typeddict-item]
         space = asked.get("namespace", "team")
         body = question(pod_json(name, **asked), dry_run=dry_run, namespace=space)
         status, body = await self.post(body)
         assert status == 200, body
-        return msgspec.json.decode(body, type=Answer)
+        return msgspec.json.decode(body, type=AdmissionDecision)
 
 
 def question(pod: Any, *, dry_run: bool = False, namespace: str = "team") -> bytes:
@@ -75,10 +77,10 @@ async def asking(tmp_path: Path) -> AsyncIterator[Asking]:
     socket = tmp_path / "place.sock"
     socket.write_text("left by a killed process")
     async with playing(Stage()) as stage:
-        stage.see(ev.NodeSeen(ROOMY))
-        stage.see(ev.NamespaceSeen(namespace("team")))
+        stage.see(ev.NodeUpdated(ROOMY))
+        stage.see(ev.NamespaceUpdated(namespace("team")))
         stage.sync()
-        answerer = Answerer(stage.loop, RULES, stage.metrics, stage.clock)
+        answerer = AdmissionServer(stage.loop, RULES, stage.metrics, stage.clock)
         serving = asyncio.create_task(answerer.serve(socket))
         async with asyncio.timeout(10):
             while not is_open(socket):  # noqa: ASYNC110 - a file tells nobody that it came
@@ -102,7 +104,7 @@ async def test_the_last_slice_is_promised_once(asking: Asking) -> None:
     assert all(answer.reservation for answer in answers)
     assert len({answer.reservation for answer in answers}) == 20
     assert {answer.rewrites for answer in answers if answer.rewrites} == {
-        (Rewrite(container="app", source=MIG_2G, target=MIG_1G),)
+        (ResourceRewrite(container="app", source=MIG_2G, target=MIG_1G),)
     }
     assert len(asking.stage.loop.promises) == 20
 
@@ -117,10 +119,10 @@ async def test_a_dry_run_promises_nothing(asking: Asking) -> None:
     assert asking.stage.sample("gpu_scheduler_admissions_total", result="kept") == 0
 
 
-class OneTicket(Still):
+class OneTicket(NoMigration):
     """A move that waits for its replacement, whichever pod that is."""
 
-    def ticket_for(self, pod: Pod) -> Ticket | None:
+    def ticket_for(self, pod: Pod) -> Migration | None:
         return TICKET
 
 
@@ -142,8 +144,8 @@ async def test_the_second_call_of_a_dry_run_is_known_and_holds_nothing(asking: A
     """Or a default that came back in between would be rewritten and summed up."""
     await asking.ask()
     first = await asking.ask(dry_run=True)
-    assert first.rewrites == (Rewrite(container="app", source=MIG_2G, target=MIG_1G),)
-    again = {names.RESERVATION: str(first.reservation)}
+    assert first.rewrites == (ResourceRewrite(container="app", source=MIG_2G, target=MIG_1G),)
+    again = {well_known.RESERVATION: str(first.reservation)}
 
     second = await asking.ask(dry_run=True, mig={"2g.20gb": 1, "1g.10gb": 1}, annotations=again)
 
@@ -162,7 +164,7 @@ async def test_what_is_remembered_of_dry_runs_is_bounded(asking: Asking) -> None
     for _ in range(256):
         await asking.ask(dry_run=True)
 
-    again = {names.RESERVATION: str(first.reservation)}
+    again = {well_known.RESERVATION: str(first.reservation)}
     assert not (await asking.ask(dry_run=True, annotations=again)).known_reservation
 
 
@@ -241,7 +243,9 @@ async def test_too_many_unmet_promises_leave_the_request_as_asked(asking: Asking
     assert len(asking.stage.loop.promises) == 64
 
 
-async def until_answered(asking: Asking, waiting: asyncio.Task[Answer]) -> Answer:
+async def until_answered(
+    asking: Asking, waiting: asyncio.Task[AdmissionDecision]
+) -> AdmissionDecision:
     """Let the clock run on until the answer is there."""
     while not waiting.done():
         asking.stage.clock.now += 0.1
@@ -264,7 +268,7 @@ async def test_a_namespace_that_the_watch_shows_in_time_is_as_good_as_any(asking
     """It was created a moment before its first pod."""
     waiting = asyncio.create_task(asking.ask(namespace="fresh"))
     await asyncio.sleep(0)
-    asking.stage.see(ev.NamespaceSeen(namespace("fresh")))
+    asking.stage.see(ev.NamespaceUpdated(namespace("fresh")))
 
     assert (await waiting).reservation is not None
 
@@ -279,7 +283,7 @@ async def test_a_namespace_that_the_watch_shows_in_time_is_as_good_as_any(asking
 async def test_an_outsiders_review_takes_a_tier_from_pods_of_its_priority_only(
     asking: Asking, number: int, sent: int, rewritten: bool
 ) -> None:
-    asking.stage.see(ev.NamespaceSeen(namespace("theirs")))
+    asking.stage.see(ev.NamespaceUpdated(namespace("theirs")))
     await asking.stage.quiet()
     await asking.ask("e1", namespace="theirs", priority=sent, mig={"2g.20gb": number})
 
@@ -295,7 +299,7 @@ async def test_an_outsider_is_promised_64_devices_of_a_namespace_however_it_asks
     for task in tasks:
         await until_answered(asking, task)
 
-    held = [devices(one.pod) for one in asking.stage.loop.promises.unmet()]
+    held = [devices(one.pod) for one in asking.stage.loop.promises.pending()]
     assert sum(held) == 60
 
 
@@ -332,8 +336,8 @@ async def test_a_webhook_that_says_it_serves_and_one_that_asks_are_both_heard(
     tmp_path: Path,
 ) -> None:
     """What the repair of pods that came past it waits for."""
-    stage, pulse = Stage(), Pulse()
-    answerer = Answerer(stage.loop, RULES, stage.metrics, stage.clock, pulse=pulse)
+    stage, pulse = Stage(), WebhookLiveness()
+    answerer = AdmissionServer(stage.loop, RULES, stage.metrics, stage.clock, pulse=pulse)
     socket = tmp_path / "s"
     serving = asyncio.create_task(answerer.serve(socket))
     async with asyncio.timeout(10):
@@ -357,15 +361,17 @@ async def test_a_pod_at_which_we_fail_is_left_as_asked_and_the_next_is_answered(
 ) -> None:
     """The id in the log is for whoever reports it; the API server waits for an answer."""
     if waits:
-        monkeypatch.setattr(Promises, "has_room", lambda self, namespace: False)
-        monkeypatch.setattr(Answerer, "_room", lambda *_: asyncio.sleep(0, result=True))
+        monkeypatch.setattr(Reservations, "has_room", lambda self, namespace: False)
+        monkeypatch.setattr(AdmissionServer, "_room", lambda *_: asyncio.sleep(0, result=True))
 
     def fail(*_: Any, **__: Any) -> None:
         raise AssertionError("ours")
 
     with monkeypatch.context() as patch:
-        patch.setattr("scheduler.answer.keep" if waits else "scheduler.answer.admit", fail)
-        assert await asking.ask("bad-") == Answer()
+        patch.setattr(
+            "scheduler.admission.server.keep" if waits else "scheduler.admission.server.admit", fail
+        )
+        assert await asking.ask("bad-") == AdmissionDecision()
 
     monkeypatch.undo()
     assert (await asking.ask("good-")).reservation is not None

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import aiohttp
 import pytest
 
-from scheduler.model.admission import Answer
+from scheduler.model.admission import AdmissionDecision
 from tests.http.attackers import (
     MIB,
     anything,
@@ -72,7 +72,7 @@ async def victim() -> AsyncIterator[Victim]:
         (port,) = free_ports(1)
         words = ("webhook", "--socket", f"{name}/s", "--cert-dir", name, "--port", str(port))
         async with (
-            SchedulerEnd(folder / "s", says(Answer())),
+            SchedulerEnd(folder / "s", says(AdmissionDecision())),
             program(*words, log=folder / "log") as process,
         ):
             await until_open(port)

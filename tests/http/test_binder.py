@@ -9,7 +9,7 @@ import pytest
 
 from scheduler.bind.binder import TRIES, Binder
 from scheduler.decide.decision import Placement
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.state.event import BindEnded, BindOutcome
 from scheduler.watch.client import Client
 from tests.builders import pod, pod_json
@@ -72,7 +72,10 @@ async def test_a_status_as_the_answer_is_a_success(api: FakeApi, binds: Binds) -
     assert await binds.bind() == BindEnded("team-a", BindOutcome.BOUND)
     [sent] = api.seen
     assert sent.json["metadata"]["uid"] == "team-a"
-    assert sent.json["metadata"]["annotations"] == {names.DECISION: "d-1", names.EPOCH: "7"}
+    assert sent.json["metadata"]["annotations"] == {
+        well_known.DECISION: "d-1",
+        well_known.EPOCH: "7",
+    }
     assert sent.json["target"]["name"] == "n1"
 
 

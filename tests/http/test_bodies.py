@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 import pytest
 
-from scheduler.listen.bodies import Bodies, Body, TooManyBytes
+from scheduler.httpserver.body_limiter import Body, BodyLimiter, TooManyBytes
 from tests.http.desk import LIMITS, Desk, Streams, answer_from, exchange, serving
 
 BODY = b"x" * 1_000_000
@@ -61,7 +61,7 @@ async def test_a_body_counts_until_its_request_was_answered() -> None:
 
 async def test_the_books_are_empty_afterwards() -> None:
     """Whether a body was given up or answered; one that was given up takes in nothing more."""
-    bodies = Bodies(100)
+    bodies = BodyLimiter(100)
     with bodies.holding("a") as first, bodies.holding("b") as second:
         with pytest.raises(TimeoutError):
             await held_up(bodies, first, second)
@@ -73,7 +73,7 @@ async def test_the_books_are_empty_afterwards() -> None:
     assert bodies.total == 0
 
 
-async def held_up(bodies: Bodies, first: Body, second: Body) -> None:
+async def held_up(bodies: BodyLimiter, first: Body, second: Body) -> None:
     """The reader of the first body, until the second takes its place."""
     async with asyncio.timeout(60) as first.deadline:
         bodies.add(first, b"x" * 60)

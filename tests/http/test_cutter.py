@@ -7,16 +7,16 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from scheduler.bind.cutter import Cutter
-from scheduler.model.cut import Order
-from scheduler.model.device import Spot
-from scheduler.state.event import CutsUnwritten
+from scheduler.bind.partition_writer import PartitionWriter
+from scheduler.model.crd.mig_partition import PartitionRequest
+from scheduler.model.device import MigPlacement
+from scheduler.state.event import PartitionsWriteFailed
 from scheduler.watch.client import Client
 from tests.http.fakeapi import FakeApi, failure, reply
 
 PATH = "/apis/gpu-scheduler.io/v1alpha1/namespaces/own/migcuts"
 PATCH, POST = f"PATCH {PATH}/n1", f"POST {PATH}"
-ORDER = Order(Spot(0, 4, "2g.20gb"), "u1", "2026-11-28T04:31:44Z")
+ORDER = PartitionRequest(MigPlacement(0, 4, "2g.20gb"), "u1", "2026-11-28T04:31:44Z")
 WRITTEN = {
     "gpu": 0,
     "profile": "2g.20gb",
@@ -31,9 +31,9 @@ class Desk:
     """A cutter at work, and what it tells."""
 
     def __init__(self, client: Client) -> None:
-        self.told: asyncio.Queue[CutsUnwritten] = asyncio.Queue()
+        self.told: asyncio.Queue[PartitionsWriteFailed] = asyncio.Queue()
         self.is_leading = True
-        self.cutter = Cutter(
+        self.cutter = PartitionWriter(
             client, "own", self.told.put_nowait, lambda: self.is_leading, lambda: 7
         )
 
@@ -75,7 +75,7 @@ async def test_a_no_is_told(api: FakeApi, desk: Desk) -> None:
     desk.cutter.send("n1", (ORDER,))
 
     async with asyncio.timeout(10):
-        assert await desk.told.get() == CutsUnwritten("n1", "another term")
+        assert await desk.told.get() == PartitionsWriteFailed("n1", "another term")
 
 
 async def test_what_is_overtaken_is_never_sent(api: FakeApi, desk: Desk) -> None:

@@ -16,11 +16,11 @@ from aiohttp import web
 
 from gpuctl.replay import replayed
 from scheduler.config import Config, Maps
-from scheduler.report.capture import Camera
-from scheduler.report.decisions import Desk
-from scheduler.report.explaining import Explaining, serve
-from scheduler.report.retell import Retelling
-from scheduler.report.wire import API_VERSION, Latest, Leader, PodAnswer, Snapshot
+from scheduler.report.decisions.api import DecisionsHandler
+from scheduler.report.decisions.api_types import API_VERSION, Latest, Leader, PodAnswer, Snapshot
+from scheduler.report.decisions.renderer import DecisionRenderer
+from scheduler.report.decisions.service import DecisionService, serve
+from scheduler.report.decisions.state_capture import StateCapture
 from scheduler.state import event as ev
 from tests.builders import node, pod
 from tests.unit.loop.stage import Stage, playing
@@ -62,13 +62,13 @@ class Asking:
 async def asking() -> AsyncIterator[Asking]:
     async with playing(Stage()) as stage, aiohttp.ClientSession() as session:
         journal, clock = stage.journal, stage.clock
-        retelling = Retelling(clock, lambda: NOON)
-        camera = Camera(stage.loop, journal, CONFIG, "gpu-scheduler 0", clock, lambda: NOON)
-        desk = Desk(stage.loop, journal, camera, retelling, lambda: LEADER)
+        retelling = DecisionRenderer(clock, lambda: NOON)
+        camera = StateCapture(stage.loop, journal, CONFIG, "gpu-scheduler 0", clock, lambda: NOON)
+        desk = DecisionsHandler(stage.loop, journal, camera, retelling, lambda: LEADER)
         runner = web.AppRunner(desk.application(), shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
-        stage.see(ev.NodeSeen(node("a", gpus=4)), ev.NodeSeen(node("b", gpus=2)))
+        stage.see(ev.NodeUpdated(node("a", gpus=4)), ev.NodeUpdated(node("b", gpus=2)))
         stage.sync()
         yield Asking(stage, session, f"http://127.0.0.1:{runner.addresses[0][1]}")
         await runner.cleanup()
@@ -78,9 +78,9 @@ async def test_a_waiting_pod_is_explained_by_its_history_and_by_a_look_at_this_m
     asking: Asking,
 ) -> None:
     stage = asking.stage
-    stage.see(ev.PodSeen(pod("big", gpus=8)))
+    stage.see(ev.PodUpdated(pod("big", gpus=8)))
     await stage.recorder.next()
-    stage.see(ev.NodeVanished("b"))
+    stage.see(ev.NodeDeleted("b"))
     await stage.quiet()
     stage.clock.now += 0.5
 
@@ -103,7 +103,7 @@ async def test_a_placed_pod_is_explained_with_its_rival_and_the_end_of_its_bindi
     asking: Asking,
 ) -> None:
     stage = asking.stage
-    stage.see(ev.PodSeen(pod("one", gpus=1)))
+    stage.see(ev.PodUpdated(pod("one", gpus=1)))
     stage.confirm(await stage.binder.next())
     await stage.recorder.next()
 
@@ -122,7 +122,7 @@ async def test_a_placed_pod_is_explained_with_its_rival_and_the_end_of_its_bindi
 
 async def test_what_the_api_server_said_to_a_binding_is_told(asking: Asking) -> None:
     stage = asking.stage
-    stage.see(ev.PodSeen(pod("one", gpus=1)))
+    stage.see(ev.PodUpdated(pod("one", gpus=1)))
     stage.binder.end(await stage.binder.next(), ev.BindOutcome.REFUSED, "denied by a policy")
     await stage.recorder.next()
 
@@ -148,7 +148,7 @@ async def test_the_latest_decisions_come_newest_first_and_no_more_than_asked_for
 ) -> None:
     stage = asking.stage
     for number in range(3):
-        stage.see(ev.PodSeen(pod(f"p{number}", gpus=9, created=number)))
+        stage.see(ev.PodUpdated(pod(f"p{number}", gpus=9, created=number)))
         await stage.recorder.next()
 
     latest = await asking.ask("/decisions?limit=2", Latest)
@@ -219,10 +219,10 @@ async def test_only_this_machines_own_programs_are_answered(
 
 async def test_a_snapshot_repeats_every_waiting_pods_decision(asking: Asking) -> None:
     stage = asking.stage
-    stage.see(ev.PodSeen(pod("big", gpus=8)), ev.PodSeen(pod("lost-0", map="0=nowhere:1")))
+    stage.see(ev.PodUpdated(pod("big", gpus=8)), ev.PodUpdated(pod("lost-0", map="0=nowhere:1")))
     for _ in range(2):
         await stage.recorder.next()
-    stage.see(ev.PodSeen(pod("one", gpus=1)))
+    stage.see(ev.PodUpdated(pod("one", gpus=1)))
     await stage.binder.next()
 
     snapshot = await asking.ask("/snapshot", Snapshot)
@@ -244,7 +244,7 @@ async def test_a_snapshot_of_the_next_decision_repeats_that_decision(asking: Ask
     async with asyncio.timeout(10):
         while not stage.journal.awaited:  # noqa: ASYNC110 - the server tells nobody
             await asyncio.sleep(0.001)
-    stage.see(ev.PodSeen(pod("one", gpus=1)))
+    stage.see(ev.PodUpdated(pod("one", gpus=1)))
     await stage.binder.next()
 
     snapshot = await waiting
@@ -278,7 +278,7 @@ async def test_the_parts_are_put_together_from_the_configuration(tmp_path: Any) 
     config = msgspec.structs.replace(
         config, journal=msgspec.structs.replace(config.journal, path=str(tmp_path / "j"))
     )
-    explaining = Explaining(config, "host_0123456789", stage.clock, lambda: NOON)
+    explaining = DecisionService(config, "host_0123456789", stage.clock, lambda: NOON)
     tasks = [asyncio.create_task(work) for _, work in explaining.stages(stage.loop, Term())]
     url = f"http://{address}/leader"
     async with aiohttp.ClientSession() as session, asyncio.timeout(10):
@@ -299,7 +299,7 @@ async def test_the_parts_are_put_together_from_the_configuration(tmp_path: Any) 
 async def test_what_is_switched_off_does_not_run() -> None:
     stage = Stage()
     config = msgspec.structs.replace(CONFIG, decisions_address="")
-    explaining = Explaining(config, "host_0123456789", stage.clock, lambda: NOON)
+    explaining = DecisionService(config, "host_0123456789", stage.clock, lambda: NOON)
 
     assert list(explaining.stages(stage.loop, Term())) == []
 

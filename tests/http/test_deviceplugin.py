@@ -9,10 +9,9 @@ from pathlib import Path
 import grpc.aio
 import pytest
 
-from fakegpu.agent import assigned
-from fakegpu.agent.desk import Desk
-from fakegpu.agent.folder import Folder
-from fakegpu.deviceplugin.fleet import Fleet
+from fakegpu.agent import pod_resources_watcher
+from fakegpu.agent.device_allocator import DeviceAllocator
+from fakegpu.agent.host_dir import HostDir
 from fakegpu.deviceplugin.messages import (
     ContainerDevices,
     ContainerResources,
@@ -21,8 +20,9 @@ from fakegpu.deviceplugin.messages import (
     PodResourcesList,
     Wish,
 )
-from fakegpu.node.supply import units
-from fakegpu.topology.nodetopology import Failure, NodeTopology
+from fakegpu.deviceplugin.plugin_manager import PluginManager
+from fakegpu.node.advertised_devices import units
+from fakegpu.topology.node_topology import Failure, NodeTopology
 from scheduler.watch.client import Client
 from tests.http.fakeapi import FakeApi, Json, failure, listed, reply
 from tests.http.madeupkubelet import PATIENCE_S, MadeUpKubelet
@@ -40,19 +40,19 @@ class Node:
         self.topology: NodeTopology | None = None
         program = folder / "nvidia-smi"
         program.write_bytes(b"#!")
-        self.folder = Folder(folder / "runai", Path("/on/host"))
+        self.folder = HostDir(folder / "runai", Path("/on/host"))
         assert self.folder.install(program)
         self.given = 0
-        desk = Desk(
+        desk = DeviceAllocator(
             client,
             "n",
             "runai-reservation",
             self.folder,
-            kubelet.folder / assigned.SOCKET,
+            kubelet.folder / pod_resources_watcher.SOCKET,
             lambda: self.topology,
             self._given,
         )
-        self.fleet = Fleet(kubelet.plugins, desk)
+        self.fleet = PluginManager(kubelet.plugins, desk)
 
     def tell(self, topology: NodeTopology) -> None:
         """The node's topology is this now."""
@@ -271,7 +271,9 @@ async def test_who_holds_what_is_written_once_for_each_change(kubelet: MadeUpKub
         written.put_nowait((key, text))
 
     kubelet.pods = taken_in(a=("GPU-2", "GPU-1"), b=())
-    follower = assigned.Follower(kubelet.folder, lambda: (GPU,), lambda: recorded, write)
+    follower = pod_resources_watcher.PodResourcesWatcher(
+        kubelet.folder, lambda: (GPU,), lambda: recorded, write
+    )
     task = asyncio.create_task(follower.run())
     async with asyncio.timeout(PATIENCE_S):
         assert await written.get() == ("assigned.json", '{"team/a/c":["GPU-1","GPU-2"]}')

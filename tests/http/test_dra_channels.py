@@ -11,8 +11,8 @@ import pytest
 from fakegpu.dra.cdi import CdiFolder
 from fakegpu.dra.channels import CDI_KIND, Channels
 from fakegpu.dra.checkpoint import Checkpoint
+from fakegpu.dra.claim_preparer import ClaimPreparer
 from fakegpu.dra.messages import ClaimName
-from fakegpu.dra.preparing import Preparer
 from scheduler.watch.client import Client
 from tests.http.fakeapi import FakeApi, reply
 
@@ -36,9 +36,9 @@ def claim(parameters: Json | None, device: str = "channel-0") -> Json:
     return {"metadata": meta, "status": {"allocation": {"devices": devices}}}
 
 
-def preparer(client: Client, folder: Path) -> Preparer:
+def preparer(client: Client, folder: Path) -> ClaimPreparer:
     plugin = folder / DRIVER
-    found = Preparer(
+    found = ClaimPreparer(
         client,
         "n",
         Channels("n", plugin),

@@ -12,16 +12,16 @@ from typing import Any
 import grpc.aio
 import pytest
 
-from fakegpu.agent.folder import IN_CONTAINER, SMI_IN_CONTAINER, Folder
+from fakegpu.agent.host_dir import IN_CONTAINER, SMI_IN_CONTAINER, HostDir
 from fakegpu.dra import messages
 from fakegpu.dra.cdi import CdiFolder
 from fakegpu.dra.checkpoint import Checkpoint
+from fakegpu.dra.claim_preparer import ClaimPreparer
 from fakegpu.dra.driver import Driver
-from fakegpu.dra.gpus import CDI_KIND, Gpus
+from fakegpu.dra.gpu_devices import CDI_KIND, Gpus
 from fakegpu.dra.messages import ClaimName, Prepared
-from fakegpu.dra.preparing import Preparer
 from fakegpu.rpc import call
-from fakegpu.topology.nodetopology import Failure, NodeTopology
+from fakegpu.topology.node_topology import Failure, NodeTopology
 from scheduler.watch.client import Client
 from tests.http.fakeapi import FakeApi, failure, reply
 from tests.unit.fakegpu.nodes import fake
@@ -77,13 +77,13 @@ class Node:
         kind = Gpus(
             "n",
             lambda: self.topology,
-            Folder(self.folder / "runai", Path("/host")),
+            HostDir(self.folder / "runai", Path("/host")),
             IN_CONTAINER,
             SMI_IN_CONTAINER,
         )
         checkpoint = Checkpoint(self.folder / "plugins" / DRIVER / "checkpoint.json")
         cdi = CdiFolder(self.folder / "cdi", CDI_KIND)
-        preparer = Preparer(self.client, "n", kind, cdi, checkpoint)
+        preparer = ClaimPreparer(self.client, "n", kind, cdi, checkpoint)
         preparer.begin()
         driver = Driver(DRIVER, self.socket.parent, self.registration.parent, preparer)
         self.task = asyncio.create_task(driver.run())

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from scheduler.leader import MARGIN_S
+from scheduler.leadership.elector import MARGIN_S
 from scheduler.watch.client import Client
 from tests.http.election import FIRST, LEASE, LEASES, PATIENT, QUICK, Candidate, Leases, running
 from tests.http.fakeapi import FakeApi, failure, reset
@@ -68,7 +68,7 @@ async def test_a_lease_given_back_is_taken_at_once(leases: Leases, client: Clien
     one, two = (Candidate(client, name, timings=PATIENT) for name in ("one", "two"))
     async with running(one):
         await one.says(True)
-        one.elector.retire()
+        one.elector.stop_leading()
         assert not one.elector.leads()
         assert leases.spec["holderIdentity"] == "one", "kept until everything sent has ended"
     await one.elector.release()
@@ -83,7 +83,7 @@ async def test_who_retires_leads_no_more_although_it_renews(leases: Leases, clie
     one = Candidate(client, "one")
     async with running(one):
         await one.says(True)
-        one.elector.retire()
+        one.elector.stop_leading()
         await leases.written()
         await leases.written()
 
@@ -209,7 +209,7 @@ async def test_without_election_it_leads_and_touches_no_lease(
     one = Candidate(client, "one", enabled=False)
     async with running(one):
         await one.says(True)
-        one.elector.retire()
+        one.elector.stop_leading()
         assert not one.elector.leads()
         await one.elector.release()
 

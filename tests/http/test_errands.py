@@ -9,10 +9,17 @@ from typing import Any
 
 import pytest
 
-from scheduler.bind.errands import WAITING_MAX, Errands
-from scheduler.model import migrule
-from scheduler.model.errand import Close, Erase, Errand, Evict, Write, ask_for
-from scheduler.model.moveend import End, Result
+from scheduler.bind.migration_worker import WAITING_MAX, MigrationWorker
+from scheduler.model.crd import migration_codec
+from scheduler.model.crd.migration_actions import (
+    CompleteMigration,
+    CreateMigration,
+    DeleteMigration,
+    Errand,
+    EvictPod,
+    ask_for,
+)
+from scheduler.model.crd.migration_result import MigrationEnd, MigrationResult
 from scheduler.state import event as ev
 from scheduler.state.event import Eviction
 from scheduler.watch.client import Client
@@ -21,8 +28,8 @@ from tests.http.fakeapi import FakeApi, Json, failure, reply
 
 TICKET = restoring("restore-1-00000001", uid="u-t")
 EVICTION = "POST /api/v1/namespaces/team/pods/web-x/eviction"
-TICKETS = migrule.path("own")
-DONE = End(Result.DONE, 0.0)
+TICKETS = migration_codec.path("own")
+DONE = MigrationEnd(MigrationResult.DONE, 0.0)
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
@@ -42,9 +49,9 @@ class Heard:
 
 
 @asynccontextmanager
-async def running(client: Client) -> AsyncIterator[tuple[Errands, Heard]]:
+async def running(client: Client) -> AsyncIterator[tuple[MigrationWorker, Heard]]:
     heard = Heard()
-    errands = Errands(client, "own", heard.emit, lambda: heard.leads)
+    errands = MigrationWorker(client, "own", heard.emit, lambda: heard.leads)
     task = asyncio.create_task(errands.run())
     yield errands, heard
     task.cancel()
@@ -68,7 +75,7 @@ async def test_how_an_eviction_ends(
 ) -> None:
     api.script(EVICTION, failure(code, "", message) if code >= 400 else reply({}))
     async with running(client) as (errands, heard):
-        errands.send(Evict(TICKET))
+        errands.send(EvictPod(TICKET))
 
         assert await heard.next() == ev.EvictionEnded(TICKET.id, result, message)
 
@@ -82,7 +89,7 @@ async def test_an_eviction_leaves_the_pod_its_own_grace_and_may_name_its_version
 ) -> None:
     api.script(EVICTION, reply({}))
     async with running(client) as (errands, heard):
-        errands.send(Evict(TICKET, version="42"))
+        errands.send(EvictPod(TICKET, version="42"))
         await heard.next()
 
     options = (await api.next(EVICTION)).json["deleteOptions"]
@@ -95,17 +102,17 @@ async def test_a_ticket_that_is_refused_is_told_and_one_without_an_answer_is_not
 ) -> None:
     api.script(f"POST {TICKETS}", failure(422, "", "spec.change is too long"))
     async with running(client) as (errands, heard):
-        errands.send(Write(TICKET))
+        errands.send(CreateMigration(TICKET))
 
-        assert await heard.next() == ev.TicketUnwritten(TICKET.id, "spec.change is too long")
-    assert migrule.decode((await api.next(f"POST {TICKETS}")).body).id == TICKET.id
+        assert await heard.next() == ev.MigrationWriteFailed(TICKET.id, "spec.change is too long")
+    assert migration_codec.decode((await api.next(f"POST {TICKETS}")).body).id == TICKET.id
 
 
 async def test_a_ticket_is_deleted_by_its_uid(api: FakeApi, client: Client) -> None:
     call = f"DELETE {TICKETS}/{TICKET.id}"
     api.script(call, reply({}))
     async with running(client) as (errands, _):
-        errands.send(Erase(TICKET))
+        errands.send(DeleteMigration(TICKET))
 
         assert (await api.next(call)).json["preconditions"] == {"uid": "u-t"}
 
@@ -129,11 +136,11 @@ async def test_how_a_move_ended_is_written_and_where_that_cannot_be_the_ticket_i
     api.script(f"DELETE {TICKETS}/{TICKET.id}", reply({}))
     api.script(EVICTION, reply({}))
     async with running(client) as (errands, heard):
-        errands.send(Close(TICKET, DONE))
+        errands.send(CompleteMigration(TICKET, DONE))
         sent = await api.next(call)
         if is_deleted:
             await api.next(f"DELETE {TICKETS}/{TICKET.id}")
-        errands.send(Evict(TICKET))
+        errands.send(EvictPod(TICKET))
         await heard.next()
 
     assert sent.json["status"] == {"result": "Done", "ended": "1970-01-01T00:00:00Z", "message": ""}
@@ -170,7 +177,7 @@ async def test_an_owner_is_read_with_what_is_above_it_though_the_pod_is_gone(
         errands.send(ask_for(TICKET))
         told = await heard.next()
 
-    assert isinstance(told, ev.OwnerTold)
+    assert isinstance(told, ev.OwnerRead)
     assert told.facts is not None
     assert (told.ticket_id, told.facts.told.name, told.facts.replicas) == (TICKET.id, "web", 2)
     assert not told.facts.is_owner_gone
@@ -186,11 +193,18 @@ async def test_a_read_that_fails_is_not_taken_for_an_owner_that_is_gone(
     async with running(client) as (errands, heard):
         errands.send(ask_for(TICKET))
 
-        assert await heard.next() == ev.OwnerTold("u-p", TICKET.id, None)
+        assert await heard.next() == ev.OwnerRead("u-p", TICKET.id, None)
 
 
 @pytest.mark.parametrize(
-    "errand", [Write(TICKET), Evict(TICKET), Close(TICKET, DONE), Erase(TICKET), ask_for(TICKET)]
+    "errand",
+    [
+        CreateMigration(TICKET),
+        EvictPod(TICKET),
+        CompleteMigration(TICKET, DONE),
+        DeleteMigration(TICKET),
+        ask_for(TICKET),
+    ],
 )
 async def test_who_leads_no_more_sends_nothing(
     api: FakeApi, client: Client, errand: Errand
@@ -202,7 +216,7 @@ async def test_who_leads_no_more_sends_nothing(
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         heard.leads = True
-        errands.send(Evict(TICKET))
+        errands.send(EvictPod(TICKET))
         await heard.next()
 
     assert [seen.path for seen in api.seen] == ["/api/v1/namespaces/team/pods/web-x/eviction"]
@@ -211,9 +225,9 @@ async def test_who_leads_no_more_sends_nothing(
 async def test_a_full_line_drops_what_will_be_asked_for_again(api: FakeApi, client: Client) -> None:
     api.script(EVICTION, reply({}))
     heard = Heard()
-    errands = Errands(client, "own", heard.emit, lambda: True)
+    errands = MigrationWorker(client, "own", heard.emit, lambda: True)
     for _ in range(WAITING_MAX + 10):
-        errands.send(Evict(TICKET))
+        errands.send(EvictPod(TICKET))
 
     task = asyncio.create_task(errands.run())
     for _ in range(WAITING_MAX):

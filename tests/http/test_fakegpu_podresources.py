@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from fakegpu.agent.requests import read
+from fakegpu.agent.pod_requests import read
 from fakegpu.deviceplugin.messages import (
     ContainerResources,
     NumaNode,
@@ -18,9 +18,9 @@ from fakegpu.deviceplugin.messages import (
 )
 from fakegpu.deviceplugin.plugin import held
 from fakegpu.deviceplugin.podresources import SOCKET, PodResourcesServer
-from fakegpu.node.charged import ContainerKey, Request
-from fakegpu.node.usage import assign
-from fakegpu.topology.nodetopology import NodeTopology
+from fakegpu.node.device_assignment import assign
+from fakegpu.node.numa_charges import ContainerKey, Request
+from fakegpu.topology.node_topology import NodeTopology
 from tests.unit.fakegpu.nodes import GPU, fake, use
 
 FOUR = "gpus: [{type: t4, count: 4}], numa: {zones: 2, gpusPerZone: [3, 1], cpuPerZone: 8}"

@@ -12,10 +12,10 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer, make_mocked_request
 
-from fakegpu.controller.exported import KwokExporter
-from fakegpu.exporter.asking import TIMEOUT_S, Asking
-from fakegpu.node.usage import assign
-from fakegpu.topology.nodetopology import NodeTopology
+from fakegpu.controller.kwok_metrics import KwokExporter
+from fakegpu.exporter.prometheus_query import TIMEOUT_S, PrometheusQuery
+from fakegpu.node.device_assignment import assign
+from fakegpu.topology.node_topology import NodeTopology
 from tests.unit.fakegpu.nodes import fake, use
 
 RATES = {"uid-busy": "42.7", "uid-flooded": "250"}
@@ -70,7 +70,9 @@ async def scrape(exporter: KwokExporter) -> dict[str, str]:
 
 
 def exporter(url: str, topology: NodeTopology) -> KwokExporter:
-    return KwokExporter(lambda: [("n", topology)], Asking(url), time.monotonic, random.Random(1), 0)
+    return KwokExporter(
+        lambda: [("n", topology)], PrometheusQuery(url), time.monotonic, random.Random(1), 0
+    )
 
 
 @pytest.mark.contract("S1-51", "S1-54")

@@ -15,12 +15,13 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from scheduler import config, forward
-from scheduler.forward import BUDGET_S, Forwarder, Settings
-from scheduler.issue import CertificateBundle, make_certificates
-from scheduler.listen.asking import ANSWER_MAX
-from scheduler.listen.exchange import Reply
-from scheduler.listen.tally import uncounted
+from scheduler import config
+from scheduler.admission import leader_proxy
+from scheduler.admission.leader_proxy import BUDGET_S, LeaderProxy, LeaderProxySettings
+from scheduler.certificates.issuer import CertificateBundle, make_certificates
+from scheduler.httpserver.connection_metrics import uncounted
+from scheduler.httpserver.messages import Reply
+from scheduler.httpserver.post_request import ANSWER_MAX
 from scheduler.model.admission import PATH
 from tools.controlplane.ports import free_ports
 
@@ -34,14 +35,14 @@ QUESTION = b'{"uid": "u"}'
 Answer = Callable[[bytes], Awaitable[Reply]]
 
 
-def write(folder: Path, bundle: CertificateBundle, word: str = "secret") -> Settings:
+def write(folder: Path, bundle: CertificateBundle, word: str = "secret") -> LeaderProxySettings:
     """The files of one replica, and the settings that name them."""
     folder.mkdir(exist_ok=True)
     (folder / "tls.crt").write_bytes(bundle.cert_pem)
     (folder / "tls.key").write_bytes(bundle.key_pem)
     (folder / "ca.crt").write_bytes(bundle.ca_pem)
     (folder / "token").write_text(word + "\n")
-    return Settings(
+    return LeaderProxySettings(
         host="127.0.0.1",
         port=free_ports(1)[0],
         certificate=folder / "tls.crt",
@@ -59,16 +60,16 @@ async def says_yes(body: bytes) -> Reply:
 class Standby:
     """Asks the leader at an address that the test may change."""
 
-    def __init__(self, settings: Settings, address: str) -> None:
+    def __init__(self, settings: LeaderProxySettings, address: str) -> None:
         self.address = address
         self.now = 0.0
-        self.forwarder = Forwarder(settings, lambda: self.address, lambda: self.now)
+        self.forwarder = LeaderProxy(settings, lambda: self.address, lambda: self.now)
 
     async def ask(self) -> Reply:
         return await self.forwarder.ask(QUESTION)
 
 
-async def listening(settings: Settings) -> None:
+async def listening(settings: LeaderProxySettings) -> None:
     async with asyncio.timeout(10):
         while True:
             try:
@@ -81,8 +82,8 @@ async def listening(settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def leading(settings: Settings, answer: Answer = says_yes) -> AsyncIterator[None]:
-    task = asyncio.create_task(forward.serve(settings, answer, uncounted("replicas")))
+async def leading(settings: LeaderProxySettings, answer: Answer = says_yes) -> AsyncIterator[None]:
+    task = asyncio.create_task(leader_proxy.serve(settings, answer, uncounted("replicas")))
     await listening(settings)
     try:
         yield
@@ -93,25 +94,27 @@ async def leading(settings: Settings, answer: Answer = says_yes) -> AsyncIterato
 
 
 @pytest.fixture
-async def settings(tmp_path: Path) -> Settings:
+async def settings(tmp_path: Path) -> LeaderProxySettings:
     return write(tmp_path / "leader", OURS)
 
 
 @pytest.fixture
-async def standby(settings: Settings) -> AsyncIterator[Standby]:
+async def standby(settings: LeaderProxySettings) -> AsyncIterator[Standby]:
     made = Standby(settings, settings.address)
     yield made
     await made.forwarder.close()
 
 
 @pytest.mark.contract("S0-B3")
-async def test_the_leaders_answer_comes_back_as_it_is(settings: Settings, standby: Standby) -> None:
+async def test_the_leaders_answer_comes_back_as_it_is(
+    settings: LeaderProxySettings, standby: Standby
+) -> None:
     async with leading(settings):
         assert await standby.ask() == Reply(200, b'yes to {"uid": "u"}')
 
 
 async def test_who_does_not_lead_says_so_and_asks_nobody(
-    settings: Settings, standby: Standby
+    settings: LeaderProxySettings, standby: Standby
 ) -> None:
     """One hop: two replicas that take each other for the leader would ask for ever."""
 
@@ -138,7 +141,7 @@ async def test_a_leader_that_is_gone_costs_no_time_and_one_line(standby: Standby
 
 
 async def test_a_leader_that_says_nothing_is_given_up_within_the_budget(
-    settings: Settings, standby: Standby
+    settings: LeaderProxySettings, standby: Standby
 ) -> None:
     async def never(_: bytes) -> Reply:
         await asyncio.sleep(3600)
@@ -153,7 +156,9 @@ async def test_a_leader_that_says_nothing_is_given_up_within_the_budget(
         assert BUDGET_S <= clock() - started < BUDGET_S + 0.5
 
 
-async def test_an_answer_without_end_is_not_read(settings: Settings, standby: Standby) -> None:
+async def test_an_answer_without_end_is_not_read(
+    settings: LeaderProxySettings, standby: Standby
+) -> None:
     async def endless(_: bytes) -> Reply:
         return Reply(200, b"x" * (ANSWER_MAX + 1))
 
@@ -161,7 +166,9 @@ async def test_an_answer_without_end_is_not_read(settings: Settings, standby: St
         assert (await standby.ask()).status == 503
 
 
-async def test_a_long_answer_is_read_to_its_end(settings: Settings, standby: Standby) -> None:
+async def test_a_long_answer_is_read_to_its_end(
+    settings: LeaderProxySettings, standby: Standby
+) -> None:
     async def long(_: bytes) -> Reply:
         return Reply(200, b"x" * 300_000)
 
@@ -169,7 +176,7 @@ async def test_a_long_answer_is_read_to_its_end(settings: Settings, standby: Sta
         assert len((await standby.ask()).content) == 300_000
 
 
-async def test_another_token_is_refused(settings: Settings, standby: Standby) -> None:
+async def test_another_token_is_refused(settings: LeaderProxySettings, standby: Standby) -> None:
     async with leading(settings):
         settings.token.write_text("secret2")
         other = write(settings.token.parent.parent / "other", OURS)
@@ -180,7 +187,9 @@ async def test_another_token_is_refused(settings: Settings, standby: Standby) ->
 
 
 @pytest.mark.parametrize("sent", [None, "", "Bearer ", "Bearer secre", "secret", "Bearer sécret"])
-async def test_nobody_is_answered_without_the_token(settings: Settings, sent: str | None) -> None:
+async def test_nobody_is_answered_without_the_token(
+    settings: LeaderProxySettings, sent: str | None
+) -> None:
     context = ssl.create_default_context(cadata=OURS.ca_pem.decode())
     headers = {} if sent is None else {"Authorization": sent}
     async with leading(settings), aiohttp.ClientSession() as session:
@@ -195,7 +204,7 @@ async def test_nobody_is_answered_without_the_token(settings: Settings, sent: st
     ("path", "status"), [(PATH, b"401"), ("/other", b"404")], ids=["no-token", "no-such-path"]
 )
 async def test_without_the_token_not_even_a_question_is_read(
-    settings: Settings, path: str, status: bytes
+    settings: LeaderProxySettings, path: str, status: bytes
 ) -> None:
     """Four megabytes of each stranger would have to be held."""
     context = ssl.create_default_context(cadata=OURS.ca_pem.decode())
@@ -211,12 +220,12 @@ async def test_without_the_token_not_even_a_question_is_read(
     assert answer.split()[1] == status
 
 
-async def test_a_question_that_is_too_long_is_refused(settings: Settings) -> None:
+async def test_a_question_that_is_too_long_is_refused(settings: LeaderProxySettings) -> None:
     context = ssl.create_default_context(cadata=OURS.ca_pem.decode())
     headers = {"Authorization": "Bearer secret"}
     async with leading(settings), aiohttp.ClientSession(headers=headers) as session:
         url = f"https://{settings.address}{PATH}"
-        question = io.BytesIO(b"x" * (forward.BODY_MAX + 1))
+        question = io.BytesIO(b"x" * (leader_proxy.BODY_MAX + 1))
         async with session.post(
             url, data=question, ssl=context, server_hostname=SERVICE
         ) as response:
@@ -228,7 +237,7 @@ async def test_a_question_that_is_too_long_is_refused(settings: Settings) -> Non
     [pytest.param(SOMEBODY, id="another-name"), pytest.param(RENEWED, id="another-authority")],
 )
 async def test_an_impostor_at_the_leaders_address_is_not_believed(
-    tmp_path: Path, settings: Settings, standby: Standby, impostor: CertificateBundle
+    tmp_path: Path, settings: LeaderProxySettings, standby: Standby, impostor: CertificateBundle
 ) -> None:
     """It knows neither our question nor our token."""
     heard: list[bytes] = []
@@ -246,7 +255,7 @@ async def test_an_impostor_at_the_leaders_address_is_not_believed(
 
 
 async def test_a_certificate_of_a_new_authority_is_trusted_without_a_restart(
-    tmp_path: Path, settings: Settings, standby: Standby
+    tmp_path: Path, settings: LeaderProxySettings, standby: Standby
 ) -> None:
     renewed = write(tmp_path / "renewed", RENEWED)
     async with leading(renewed):
@@ -258,14 +267,16 @@ async def test_a_certificate_of_a_new_authority_is_trusted_without_a_restart(
 
 
 async def test_a_connection_from_before_the_leaders_restart_costs_no_answer(
-    settings: Settings, standby: Standby
+    settings: LeaderProxySettings, standby: Standby
 ) -> None:
     for _ in range(2):
         async with leading(settings):
             assert (await standby.ask()).status == 200
 
 
-async def test_a_missing_file_is_as_good_as_no_leader(settings: Settings, standby: Standby) -> None:
+async def test_a_missing_file_is_as_good_as_no_leader(
+    settings: LeaderProxySettings, standby: Standby
+) -> None:
     async with leading(settings):
         settings.token.unlink()
         assert (await standby.ask()).status == 503
@@ -286,11 +297,13 @@ def test_files_that_do_not_fit_are_found_at_the_start(
 ) -> None:
     made = write(tmp_path, OURS)
     wanted = section(tmp_path)
-    assert forward.settings_from(wanted, "127.0.0.1") == msgspec.structs.replace(made, port=8444)
+    assert leader_proxy.settings_from(wanted, "127.0.0.1") == msgspec.structs.replace(
+        made, port=8444
+    )
     (tmp_path / name).write_bytes(content)
 
     with pytest.raises(config.ConfigError, match=r"^\$\.forward: "):
-        forward.settings_from(wanted, "127.0.0.1")
+        leader_proxy.settings_from(wanted, "127.0.0.1")
 
 
 def section(folder: Path, address: str = ":8444") -> config.Forward:
@@ -306,15 +319,15 @@ def section(folder: Path, address: str = ":8444") -> config.Forward:
 def test_without_a_host_the_pods_own_address_is_used(tmp_path: Path) -> None:
     write(tmp_path, OURS)
 
-    made = forward.settings_from(section(tmp_path), "10.1.2.3")
-    named = forward.settings_from(section(tmp_path, "[fd00::1]:1"), "10.1.2.3")
+    made = leader_proxy.settings_from(section(tmp_path), "10.1.2.3")
+    named = leader_proxy.settings_from(section(tmp_path, "[fd00::1]:1"), "10.1.2.3")
 
     assert made is not None
     assert named is not None
     assert (made.address, named.address) == ("10.1.2.3:8444", "[fd00::1]:1")
     with pytest.raises(config.ConfigError, match="POD_IP is not set"):
-        forward.settings_from(section(tmp_path), "")
-    assert forward.settings_from(config.Forward(), "") is None
+        leader_proxy.settings_from(section(tmp_path), "")
+    assert leader_proxy.settings_from(config.Forward(), "") is None
 
 
 @pytest.mark.parametrize(
@@ -339,7 +352,7 @@ def test_half_a_configuration_is_refused(text: str, problem: str) -> None:
 )
 def test_the_address_is_one_that_fits_into_a_url(tmp_path: Path, host: str, address: str) -> None:
     path = tmp_path / "x"
-    made = Settings(
+    made = LeaderProxySettings(
         host=host, port=8444, certificate=path, key=path, authority=path, server_name="", token=path
     )
 

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from scheduler.report.http import application
+from scheduler.report.health import application
 from scheduler.report.metrics import Metrics
 
 Web = TestClient[web.Request, web.Application]

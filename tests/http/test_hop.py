@@ -10,11 +10,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from scheduler import forward
-from scheduler.answer import Answerer
-from scheduler.forward import BUDGET_S, Forwarder, Settings
-from scheduler.listen.tally import uncounted
-from scheduler.model.admission import Answer
+from scheduler.admission import leader_proxy
+from scheduler.admission.leader_proxy import BUDGET_S, LeaderProxy, LeaderProxySettings
+from scheduler.admission.server import AdmissionServer
+from scheduler.httpserver.connection_metrics import uncounted
+from scheduler.model.admission import AdmissionDecision
 from scheduler.state import event as ev
 from tests.builders import namespace, node, pod_json
 from tests.http.test_answer import RULES, question
@@ -27,18 +27,20 @@ QUESTION = question(pod_json("web-", mig={"2g.20gb": 1}, uid=""))
 class Pair:
     """A leader that answers replicas, and a standby that knows its address."""
 
-    def __init__(self, leader: Stage, standby: Stage, settings: Settings) -> None:
+    def __init__(self, leader: Stage, standby: Stage, settings: LeaderProxySettings) -> None:
         self.leader, self.standby = leader, standby
         standby.leader.is_leading = False
-        self.forwarder = Forwarder(settings, lambda: settings.address, time.monotonic)
+        self.forwarder = LeaderProxy(settings, lambda: settings.address, time.monotonic)
         # Their own clocks, because both wait for real.
-        self.ours = Answerer(standby.loop, RULES, standby.metrics, time.monotonic, self.forwarder)
-        self.theirs = Answerer(leader.loop, RULES, leader.metrics, time.monotonic)
+        self.ours = AdmissionServer(
+            standby.loop, RULES, standby.metrics, time.monotonic, self.forwarder
+        )
+        self.theirs = AdmissionServer(leader.loop, RULES, leader.metrics, time.monotonic)
 
-    async def ask(self) -> Answer:
+    async def ask(self) -> AdmissionDecision:
         reply = await self.forwarder.ask(QUESTION)
         assert reply.status == 200, reply
-        return msgspec.json.decode(reply.content, type=Answer)
+        return msgspec.json.decode(reply.content, type=AdmissionDecision)
 
 
 @pytest.fixture
@@ -46,13 +48,13 @@ async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
     settings = write(tmp_path / "leader", OURS)
     async with playing(Stage()) as leader, playing(Stage()) as standby:
         for stage in (leader, standby):
-            stage.see(ev.NodeSeen(node("m", mig={"2g.20gb": 1, "1g.10gb": 400})))
-            stage.see(ev.NamespaceSeen(namespace("team")))
+            stage.see(ev.NodeUpdated(node("m", mig={"2g.20gb": 1, "1g.10gb": 400})))
+            stage.see(ev.NamespaceUpdated(namespace("team")))
             stage.sync()
             await stage.quiet()
         made = Pair(leader, standby, settings)
         serving = asyncio.create_task(
-            forward.serve(settings, made.theirs.forwarded, uncounted("replicas"))
+            leader_proxy.serve(settings, made.theirs.forwarded, uncounted("replicas"))
         )
         await listening(settings)
         yield made

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.model import names
-from scheduler.state.event import PodRejected, PodSeen
-from scheduler.watch import inquest
+from scheduler.model import well_known
+from scheduler.state.event import PodRejected, PodUpdated
+from scheduler.watch import terminated_pods
 from scheduler.watch.client import Client
-from scheduler.watch.inquest import WAITING_MAX, Inquest, News
+from scheduler.watch.terminated_pods import WAITING_MAX, News, TerminatedPodLookup
 from tests.builders import Json, pod, pod_json
 from tests.http.fakeapi import FakeApi, failure, name_of, reply, reset, text
 
@@ -60,7 +60,9 @@ class Desk:
 
     def __init__(self, client: Client) -> None:
         self.found: asyncio.Queue[News] = asyncio.Queue()
-        self.inquest = Inquest(client, "gpu-scheduler", self.found.put_nowait, lambda: NOW)
+        self.inquest = TerminatedPodLookup(
+            client, "gpu-scheduler", self.found.put_nowait, lambda: NOW
+        )
 
     async def next(self) -> News:
         async with asyncio.timeout(10):
@@ -71,7 +73,7 @@ class Desk:
 async def desk(
     api: FakeApi, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Desk]:
-    monkeypatch.setattr(inquest, "RETRY_S", 0.01)
+    monkeypatch.setattr(terminated_pods, "RETRY_S", 0.01)
     api.script(PAST, reply({"items": []}))
     at_work = Desk(client)
     task = asyncio.create_task(at_work.inquest.run())
@@ -127,7 +129,7 @@ async def test_a_container_that_failed_for_good_comes_back_as_the_pod_in_its_las
 
     told = await desk.next()
 
-    assert told == PodSeen(msgspec.structs.replace(gone, phase="Failed", crashes=1))
+    assert told == PodUpdated(msgspec.structs.replace(gone, phase="Failed", crashes=1))
 
 
 async def test_who_wants_to_know_twice_asks_once(api: FakeApi, desk: Desk) -> None:
@@ -143,7 +145,7 @@ async def test_who_wants_to_know_twice_asks_once(api: FakeApi, desk: Desk) -> No
 
 def failed(name: str, **more: Any) -> Json:
     """A pod as the list of the past has it."""
-    annotations = {names.FALLBACK: "2g.20gb->1g.10gb", names.ORIGINAL: "{}"}
+    annotations = {well_known.FALLBACK: "2g.20gb->1g.10gb", well_known.ORIGINAL: "{}"}
     body = pod_json(name, mig={"1g.10gb": 1}, **{"annotations": annotations, **more})
     return {**body, "status": ended()["status"]}
 
@@ -164,7 +166,7 @@ async def test_pods_that_crashed_before_anybody_was_here_are_found_page_by_page(
 
     told = [await at_work.next(), await at_work.next()]
 
-    assert [one.pod.name for one in told if isinstance(one, PodSeen)] == ["y", "z"]
+    assert [one.pod.name for one in told if isinstance(one, PodUpdated)] == ["y", "z"]
     queries = [seen.query for seen in api.seen]
     assert queries[0]["fieldSelector"] == "status.phase=Failed,spec.schedulerName=gpu-scheduler"
     assert [one.get("continue") for one in queries] == [None, "t"]

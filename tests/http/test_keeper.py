@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
+from scheduler.certificates.issuer import Authority, make_authority
+from scheduler.certificates.rotator import PARTS, CertRotator, CertSecret, renewed, write_files
 from scheduler.config import Certificates
-from scheduler.issue import Authority, make_authority
-from scheduler.keeper import PARTS, Keeper, Kept, renewed, write_files
 from scheduler.watch.client import Client
 from tests.http.fakeapi import FakeApi, failure, name_of, reply
 
@@ -29,7 +29,7 @@ AUTHORITY = make_authority(3650, now=NOW)
 OTHER = make_authority(3650, now=NOW)
 
 
-def secret_of(kept: Kept) -> dict[str, Any]:
+def secret_of(kept: CertSecret) -> dict[str, Any]:
     """A Secret as the API server shows it."""
     data = {
         name: base64.b64encode(getattr(kept, part)).decode()
@@ -51,9 +51,9 @@ def authority_of(authority: Authority) -> dict[str, Any]:
 
 
 @pytest.fixture
-def keeper(client: Client, tmp_path: Path) -> Keeper:
+def keeper(client: Client, tmp_path: Path) -> CertRotator:
     """One that keeps everything."""
-    return Keeper(client, wanted(tmp_path), "ours", lambda: NOW)
+    return CertRotator(client, wanted(tmp_path), "ours", lambda: NOW)
 
 
 def wanted(directory: Path) -> Certificates:
@@ -63,9 +63,9 @@ def wanted(directory: Path) -> Certificates:
 
 
 async def test_an_empty_secret_is_filled_by_the_authority_and_nothing_else_is_written(
-    api: FakeApi, keeper: Keeper, tmp_path: Path
+    api: FakeApi, keeper: CertRotator, tmp_path: Path
 ) -> None:
-    api.script(f"GET {SECRET}", reply(secret_of(Kept())))
+    api.script(f"GET {SECRET}", reply(secret_of(CertSecret())))
     api.script(f"GET {AUTHORITY_SECRET}", reply(authority_of(AUTHORITY)))
     api.script(f"PATCH {SECRET}", reply({}))
     await keeper.ensure()
@@ -80,10 +80,10 @@ async def test_an_empty_secret_is_filled_by_the_authority_and_nothing_else_is_wr
 
 
 async def test_who_loses_the_race_takes_what_the_winner_wrote(
-    api: FakeApi, keeper: Keeper, tmp_path: Path
+    api: FakeApi, keeper: CertRotator, tmp_path: Path
 ) -> None:
-    winner, _ = renewed(Kept(), AUTHORITY, wanted(tmp_path), NOW)
-    api.script(f"GET {SECRET}", reply(secret_of(Kept())), reply(secret_of(winner)))
+    winner, _ = renewed(CertSecret(), AUTHORITY, wanted(tmp_path), NOW)
+    api.script(f"GET {SECRET}", reply(secret_of(CertSecret())), reply(secret_of(winner)))
     api.script(f"GET {AUTHORITY_SECRET}", reply(authority_of(AUTHORITY)))
     api.script(f"PATCH {SECRET}", failure(409, "Conflict"))
     await keeper.ensure()
@@ -91,9 +91,9 @@ async def test_who_loses_the_race_takes_what_the_winner_wrote(
 
 
 async def test_where_all_is_well_nothing_is_written(
-    api: FakeApi, keeper: Keeper, tmp_path: Path
+    api: FakeApi, keeper: CertRotator, tmp_path: Path
 ) -> None:
-    kept, _ = renewed(Kept(), AUTHORITY, wanted(tmp_path), NOW)
+    kept, _ = renewed(CertSecret(), AUTHORITY, wanted(tmp_path), NOW)
     api.script(f"GET {SECRET}", reply(secret_of(kept)))
     api.script(f"GET {AUTHORITY_SECRET}", reply(authority_of(AUTHORITY)))
     await keeper.ensure()
@@ -101,9 +101,9 @@ async def test_where_all_is_well_nothing_is_written(
 
 
 async def test_an_authority_that_was_replaced_signs_at_the_next_look(
-    api: FakeApi, keeper: Keeper, tmp_path: Path
+    api: FakeApi, keeper: CertRotator, tmp_path: Path
 ) -> None:
-    kept, _ = renewed(Kept(), AUTHORITY, wanted(tmp_path), NOW)
+    kept, _ = renewed(CertSecret(), AUTHORITY, wanted(tmp_path), NOW)
     api.script(f"GET {SECRET}", reply(secret_of(kept)))
     api.script(f"GET {AUTHORITY_SECRET}", reply(authority_of(OTHER)))
     api.script(f"PATCH {SECRET}", reply({}))
@@ -122,10 +122,10 @@ async def test_an_authority_that_was_replaced_signs_at_the_next_look(
     ],
 )
 async def test_without_an_authority_that_can_sign_the_served_certificate_stays(
-    api: FakeApi, keeper: Keeper, tmp_path: Path, answer: Any
+    api: FakeApi, keeper: CertRotator, tmp_path: Path, answer: Any
 ) -> None:
     """The problem is a line in the log, and the pod goes on with the files that it has."""
-    kept, _ = renewed(Kept(), AUTHORITY, wanted(tmp_path), NOW)
+    kept, _ = renewed(CertSecret(), AUTHORITY, wanted(tmp_path), NOW)
     write_files(tmp_path / "certs", kept)
     api.script(f"GET {SECRET}", reply(secret_of(kept)))
     api.script(f"GET {AUTHORITY_SECRET}", answer)

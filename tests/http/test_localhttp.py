@@ -7,9 +7,9 @@ import stat
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from scheduler.listen.exchange import Reply, Request
-from scheduler.listen.tally import uncounted
-from scheduler.localhttp import serve
+from scheduler.admission.local_socket import serve
+from scheduler.httpserver.connection_metrics import uncounted
+from scheduler.httpserver.messages import Reply, Request
 
 
 async def repeat(request: Request) -> Reply:

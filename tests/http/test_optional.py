@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 
-from scheduler.model import migrule
+from scheduler.model.crd import migration_codec
 from scheduler.state import event as ev
 from scheduler.watch.client import Client
+from scheduler.watch.informers import NODES, tickets
 from scheduler.watch.reflector import Limits, Reflector
-from scheduler.watch.sources import NODES, tickets
 from tests.http.fakeapi import FakeApi, Stream, failure, listed, reply
 
-LIST, WATCH = (f"{verb} {migrule.path('own')}" for verb in ("GET", "WATCH"))
+LIST, WATCH = (f"{verb} {migration_codec.path('own')}" for verb in ("GET", "WATCH"))
 QUICK = Limits(pause_first_s=0.01, pause_max_s=0.02, silence_max_s=5.0, absent_s=0.01)
 
 
@@ -34,7 +34,7 @@ async def test_a_cluster_without_the_kind_has_no_tickets_until_it_is_installed(
     task = asyncio.create_task(watching.run())
     try:
         async with asyncio.timeout(10):
-            assert await events.get() == ev.TicketsListed(())
+            assert await events.get() == ev.MigrationsReplaced(())
             assert watching.is_synced.is_set()
             watch = await api.next(WATCH)
     finally:

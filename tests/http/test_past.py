@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from scheduler.model import names
-from scheduler.state.event import Hearsay, PastTold, PodSeen
+from scheduler.model import well_known
+from scheduler.state.event import DeletedPodEvent, PastRejectionsRead, PodUpdated
 from scheduler.watch.client import Client
-from scheduler.watch.past import AGE_MAX_S, PAGES_MAX, Past
+from scheduler.watch.past_rejections import AGE_MAX_S, PAGES_MAX, PastRejections
 from tests.builders import GPU, Json, pod_json
 from tests.http.fakeapi import FakeApi, failure, name_of, reply
 
@@ -38,7 +38,9 @@ def refused(
         "startTime": stamp(age_s + 100),
         **status,
     }
-    body = pod_json(name, gpus=1, node="n1", annotations={names.DECISION: "d-1"} if bound else {})
+    body = pod_json(
+        name, gpus=1, node="n1", annotations={well_known.DECISION: "d-1"} if bound else {}
+    )
     body["metadata"]["creationTimestamp"] = stamp(age_s + 5)
     body["metadata"]["managedFields"] = [
         {"manager": "kubelet", "subresource": "status", "time": stamp(age_s), "fieldsV1": {}},
@@ -67,15 +69,15 @@ class Reading:
     """The past being read, and what is told of it."""
 
     def __init__(self, client: Client) -> None:
-        self.told: list[PastTold | PodSeen] = []
-        self.past = Past(client, "gpu-scheduler", self.told.append, lambda: NOW)
+        self.told: list[PastRejectionsRead | PodUpdated] = []
+        self.past = PastRejections(client, "gpu-scheduler", self.told.append, lambda: NOW)
 
-    async def to_the_end(self) -> PastTold:
+    async def to_the_end(self) -> PastRejectionsRead:
         async with asyncio.timeout(10), asyncio.TaskGroup() as group:
             group.create_task(self.past.read())
             group.create_task(self.past.tell(10))
         [told] = self.told
-        assert isinstance(told, PastTold)
+        assert isinstance(told, PastRejectionsRead)
         return told
 
 
@@ -150,8 +152,8 @@ async def test_events_tell_of_pods_that_are_gone(
 
     words = (UNEXPECTED, f"no healthy devices present for {GPU}")
     assert told.hearsay == (
-        Hearsay("team-gone", "team", "gone", "n1", *words, 30),
-        Hearsay("team-new", "team", "new", "n2", *words, 60),
+        DeletedPodEvent("team-gone", "team", "gone", "n1", *words, 30),
+        DeletedPodEvent("team-new", "team", "new", "n2", *words, 60),
     )
     asked = [seen.query["fieldSelector"] for seen in api.seen if name_of(seen) == EVENTS]
     assert asked == [

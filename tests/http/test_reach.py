@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from gpuctl import reach
-from gpuctl.reach import Access, NotReached
-from gpuctl.witness import witnessed
+from gpuctl import cluster_access
+from gpuctl.cluster_access import Access, NotReached
+from gpuctl.pod_facts import witnessed
 from scheduler.watch.client import Client
 from tests.builders import pod_json
 from tests.http.fakeapi import FakeApi, failure, reply, reset
@@ -126,7 +126,7 @@ async def test_the_leader_is_the_holder_of_the_lease(
 ) -> None:
     api.script(LEASE, answer)
 
-    assert await reach.leader_pod(client, Access()) == expected
+    assert await cluster_access.leader_pod(client, Access()) == expected
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ async def test_the_right_to_forward_is_asked_for_before_anything_is_started(
 ) -> None:
     api.script(REVIEW, answer)
 
-    assert await reach.may_forward(client, Access()) is expected
+    assert await cluster_access.may_forward(client, Access()) is expected
 
     [asked] = api.seen
     assert asked.json["spec"]["resourceAttributes"] == {
@@ -164,9 +164,9 @@ async def test_the_right_to_forward_is_asked_for_before_anything_is_started(
 )
 async def test_a_decisions_api_that_says_no_is_quoted(api: FakeApi, answer: Any, said: str) -> None:
     api.script("GET /decisions/a/b", answer)
-    async with reach.server(api.url) as client:
+    async with cluster_access.server(api.url) as client:
         with pytest.raises(NotReached) as caught:
-            await reach.ask(client, "/decisions/a/b", {}, 5.0)
+            await cluster_access.ask(client, "/decisions/a/b", {}, 5.0)
 
     assert said in str(caught.value)
 
@@ -197,7 +197,7 @@ async def test_kubectl_forwards_as_long_as_it_is_needed_and_no_longer(
     tmp_path: Path, kubectl: Any
 ) -> None:
     kubectl(SAID)
-    async with reach.forwarded(Access(context="prod"), "leader") as url:
+    async with cluster_access.forwarded(Access(context="prod"), "leader") as url:
         pid = int((tmp_path / "pid").read_text())
         assert url == "http://127.0.0.1:34567"
         assert is_alive(pid)
@@ -221,7 +221,7 @@ async def test_a_forward_that_fails_says_kubectls_last_word(
 ) -> None:
     kubectl(script)
     with pytest.raises(NotReached) as caught:
-        async with reach.forwarded(Access(), "leader"):
+        async with cluster_access.forwarded(Access(), "leader"):
             pytest.fail("nothing is forwarded")
 
     assert str(caught.value) == f"kubectl port-forward: {said}"
@@ -230,12 +230,12 @@ async def test_a_forward_that_fails_says_kubectls_last_word(
 async def test_a_forward_that_never_begins_is_given_up(kubectl: Any) -> None:
     kubectl(SILENT)
     with pytest.raises(NotReached, match=r"no answer within 0\.2 s"):
-        async with reach.forwarded(Access(), "leader", timeout_s=0.2):
+        async with cluster_access.forwarded(Access(), "leader", timeout_s=0.2):
             pytest.fail("nothing is forwarded")
 
 
 async def test_without_kubectl_nothing_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     with pytest.raises(NotReached, match="kubectl is not installed"):
-        async with reach.forwarded(Access(), "leader"):
+        async with cluster_access.forwarded(Access(), "leader"):
             pytest.fail("nothing is forwarded")

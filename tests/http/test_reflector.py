@@ -13,8 +13,8 @@ from aiohttp import web
 
 from scheduler.state import event as ev
 from scheduler.watch.client import Client
+from scheduler.watch.informers import NODES, PODS
 from scheduler.watch.reflector import Limits, Reflector
-from scheduler.watch.sources import NODES, PODS
 from tests.builders import pod, pod_json
 from tests.http.fakeapi import (
     Answer,
@@ -78,7 +78,7 @@ async def test_list_then_watch_from_its_version(api: FakeApi, client: Client) ->
     api.script(LIST, reply(listed("7", A)))
     api.script(WATCH, QUIET)
     async with running(client) as mirror:
-        assert await mirror.next() == ev.PodsListed((pod("a"),))
+        assert await mirror.next() == ev.PodsReplaced((pod("a"),))
         watch = await api.next(WATCH)
 
     assert mirror.reflector.is_synced.is_set()
@@ -94,7 +94,7 @@ async def test_an_empty_list_without_items_is_a_list(api: FakeApi, client: Clien
     api.script(LIST, reply({"metadata": {"resourceVersion": "7"}, "items": None}))
     api.script(WATCH, QUIET)
     async with running(client) as mirror:
-        assert await mirror.next() == ev.PodsListed(())
+        assert await mirror.next() == ev.PodsReplaced(())
 
 
 @pytest.mark.contract("S2-7")
@@ -117,10 +117,10 @@ async def test_events_are_delivered_and_a_clean_end_goes_on_from_the_last_versio
         again = await api.next(WATCH)
 
     assert found == [
-        ev.PodsListed(()),
-        ev.PodSeen(pod("a")),
-        ev.PodSeen(pod("b")),
-        ev.PodVanished(pod("a").uid),
+        ev.PodsReplaced(()),
+        ev.PodUpdated(pod("a")),
+        ev.PodUpdated(pod("b")),
+        ev.PodDeleted(pod("a").uid),
     ]
     assert again.query["resourceVersion"] == "10"
     assert api.count(LIST) == 1
@@ -156,7 +156,7 @@ async def test_an_expired_version_lists_again(api: FakeApi, client: Client, gone
         await api.next(WATCH)
         again = await api.next(WATCH)
 
-    assert found == [ev.PodsListed((pod("a"),)), ev.PodsListed((pod("b"),))]
+    assert found == [ev.PodsReplaced((pod("a"),)), ev.PodsReplaced((pod("b"),))]
     assert again.query["resourceVersion"] == "20"
     assert mirror.warnings == []
 
@@ -221,7 +221,7 @@ async def test_a_broken_watch_is_taken_up_again_where_it_was(
     async with running(client) as mirror:
         found = [await mirror.next(), await mirror.next()]
 
-    assert found == [ev.PodsListed(()), ev.PodSeen(pod("a"))]
+    assert found == [ev.PodsReplaced(()), ev.PodUpdated(pod("a"))]
     assert api.count(LIST) == 1
     assert [kind for kind, _ in mirror.warnings] == ["pods"]
     assert problem in mirror.warnings[0][1]
@@ -236,7 +236,7 @@ async def test_a_watch_that_falls_silent_is_broken(api: FakeApi, client: Client)
         Stream(line("ADDED", at_version(B, "9")), end="hang"),
     )
     async with running(client, Limits(0.01, 0.02, silence_max_s=0.5)) as mirror:
-        for expected in (ev.PodsListed(()), ev.PodSeen(pod("a")), ev.PodSeen(pod("b"))):
+        for expected in (ev.PodsReplaced(()), ev.PodUpdated(pod("a")), ev.PodUpdated(pod("b"))):
             assert await mirror.next() == expected
 
     assert "watch /api/v1/pods" in mirror.warnings[0][1]
@@ -260,7 +260,7 @@ async def test_a_watch_that_is_never_answered_is_given_up_soon(
     async with running(client, limits) as mirror:
         await mirror.next()
         started = loop.time()
-        assert await mirror.next() == ev.PodSeen(pod("a"))
+        assert await mirror.next() == ev.PodUpdated(pod("a"))
 
     assert len(mirror.warnings) == 2
     assert 1.2 <= loop.time() - started < 1.9, "waiting for an answer is the pause"
@@ -284,7 +284,7 @@ async def test_a_failed_first_list_is_tried_again(api: FakeApi, client: Client) 
     api.script(LIST, failure(500), Stream(b'{"met', end="break"), reply(listed("7")))
     api.script(WATCH, QUIET)
     async with running(client) as mirror:
-        assert await mirror.next() == ev.PodsListed(())
+        assert await mirror.next() == ev.PodsReplaced(())
 
     assert len(mirror.warnings) == 2
 

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from scheduler.bind.replace import Replacer
+from scheduler.bind.pod_recreator import PodRecreator
 from scheduler.model.pod import Pod
-from scheduler.state.repair import Pulse, Repairs
+from scheduler.state.breakers.recreate_budget import RecreateBudget, WebhookLiveness
 from scheduler.watch.client import Client
 from tests.builders import pod
 from tests.http.fakeapi import Answer, FakeApi, failure, reply, reset
@@ -25,12 +25,12 @@ class Scene:
         self.counted: list[str] = []
         self.leads = True
         self.now = 0.0
-        self.pulse = Pulse()
+        self.pulse = WebhookLiveness()
         for self.now in range(0, 65, 5):
             self.pulse.asked(self.now)
-        self.replacer = Replacer(
+        self.replacer = PodRecreator(
             client,
-            Repairs(self.pulse),
+            RecreateBudget(self.pulse),
             lambda: [WEB],
             lambda: self.leads,
             self,

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from scheduler.listen.limits import HEAD_MAX
+from scheduler.httpserver.limits import HEAD_MAX
 from tests.http.desk import LATER, LIMITS, QUESTION, Desk, answer_from, exchange, serving
 
 GOT = b"HTTP/1.1 200 OK | got hello"

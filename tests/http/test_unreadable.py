@@ -10,7 +10,7 @@ import pytest
 
 from scheduler.state import event as ev
 from scheduler.watch.client import Client
-from scheduler.watch.reflector import Reflector, Source
+from scheduler.watch.reflector import Reflector, WatchSource
 from tests.builders import pod
 from tests.http.fakeapi import (
     Answer,
@@ -49,9 +49,9 @@ async def test_bytes_that_are_no_event_are_a_broken_connection_and_all_is_listed
     api.script(LIST, reply(listed("7", A)), reply(listed("9", A, B)))
     api.script(WATCH, Stream(line("ADDED", at_version(B, "8")), garbage), QUIET)
     async with running(client) as mirror:
-        assert await mirror.next() == ev.PodsListed((pod("a"),))
-        assert await mirror.next() == ev.PodSeen(pod("b"))
-        assert await mirror.next() == ev.PodsListed((pod("a"), pod("b")))
+        assert await mirror.next() == ev.PodsReplaced((pod("a"),))
+        assert await mirror.next() == ev.PodUpdated(pod("b"))
+        assert await mirror.next() == ev.PodsReplaced((pod("a"), pod("b")))
         assert mirror.relists == [("pods", "unreadable")]
         assert len(mirror.warnings) == 1
 
@@ -76,7 +76,7 @@ async def test_what_is_no_list_is_asked_for_again_and_nothing_is_delivered(
     api.script(LIST, answer, reply(listed("9", A)))
     api.script(WATCH, QUIET)
     async with running(client) as mirror:
-        assert await mirror.next() == ev.PodsListed((pod("a"),))
+        assert await mirror.next() == ev.PodsReplaced((pod("a"),))
         assert mirror.relists == [("pods", "unreadable")]
 
 
@@ -100,10 +100,10 @@ async def test_a_pod_of_a_later_version_goes_on_as_far_as_it_can_be_read(
     async with running(client) as mirror:
         await mirror.next()
         seen = await mirror.next()
-        assert isinstance(seen, ev.PodSeen)
+        assert isinstance(seen, ev.PodUpdated)
         assert (seen.pod.key, seen.pod.node_name) == ("team/a", "n1")
         assert "containers" in seen.pod.unread.requests
-        assert await mirror.next() == ev.PodSeen(pod("b"))
+        assert await mirror.next() == ev.PodUpdated(pod("b"))
         assert mirror.relists == []
 
 
@@ -117,7 +117,7 @@ async def test_a_field_that_nobody_reads_may_be_nested_as_deep_as_it_likes(
     api.script(WATCH, Stream(raw, end="hang"))
     async with running(client) as mirror:
         await mirror.next()
-        assert await mirror.next() == ev.PodSeen(pod("a"))
+        assert await mirror.next() == ev.PodUpdated(pod("a"))
 
 
 async def test_an_object_that_a_source_cannot_read_is_left_out_and_named(
@@ -137,7 +137,7 @@ async def test_an_object_that_a_source_cannot_read_is_left_out_and_named(
     api.script("WATCH /things", Stream(line("ADDED", odd), line("ADDED", plain), end="hang"))
     told: asyncio.Queue[str] = asyncio.Queue()
     warned: list[str] = []
-    source = Source("things", "/things", decode, decode_list)
+    source = WatchSource("things", "/things", decode, decode_list)
     reflector = Reflector(
         client,
         source,
@@ -173,4 +173,4 @@ async def test_no_server_makes_us_wait_for_ever(api: FakeApi, client: Client) ->
     api.script(LIST, failure(429, "TooManyRequests", retry_after="9" * 5_000), reply(listed("7")))
     api.script(WATCH, QUIET)
     async with running(client) as mirror:
-        assert await mirror.next() == ev.PodsListed(())
+        assert await mirror.next() == ev.PodsReplaced(())

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from scheduler.decide.explain import Outcome, Refusal
-from scheduler.report.wire import API_VERSION, Decided, PodAnswer, Waiting
+from scheduler.report.decisions.api_types import API_VERSION, Decided, PodAnswer, Waiting
 from tests.builders import pod_json
 from tests.http.fakeapi import FakeApi, failure, reply
 from tests.http.test_reach import EVENTS, LEASE, POD, REVIEW

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.bind.binder import binding_annotations
-from scheduler.decide import mapped
+from scheduler.decide import gpu_map
 from scheduler.decide.decision import Placement
-from scheduler.model import names
+from scheduler.model import well_known
+from scheduler.model.cuda_env import devices_needed
 from scheduler.model.device import Devices
-from scheduler.model.gpumap import parse
-from scheduler.model.shares import devices_needed
-from scheduler.watch.convert import POD, to_pod
+from scheduler.model.gpu_map import parse
+from scheduler.watch.decode.pods import POD, to_pod
 from tests.unit.webhook.pods import answer, container, gpus, patched, pod
 
 MAP = "0=a:5,3,4\n1=b:7,1,2"
@@ -36,7 +36,7 @@ def body(shape: Any, mode: str, **identity: Any) -> Any:
         for n, (count, is_sidecar) in enumerate(before)
     ]
     apps = [container(f"c{n}", gpus(count) if count else None) for n, count in enumerate(after)]
-    given_annotations = {names.CUDA_MODE: mode}
+    given_annotations = {well_known.CUDA_MODE: mode}
     return pod(*apps, init=init, map_text=MAP, annotations=given_annotations, **identity)
 
 
@@ -49,7 +49,7 @@ def seen_by_containers(raw: Any, index: int) -> dict[str, str | None]:
     converted = to_pod(POD.decode(msgspec.json.encode(raw)), "default")
     entry = parse(MAP).entries[index]
     devices = Devices(entry.devices)
-    value, shares = mapped.environment(converted, devices)
+    value, shares = gpu_map.environment(converted, devices)
     placement = Placement(
         pod=converted,
         node_name=entry.node,
@@ -68,7 +68,7 @@ def seen_by_containers(raw: Any, index: int) -> dict[str, str | None]:
 def fits(shape: Any) -> bool:
     """Whether the requests take three devices, as every line names, or none."""
     raw = body(shape, "auto")
-    needed = devices_needed(mapped.wants(to_pod(POD.decode(msgspec.json.encode(raw)), "default")))
+    needed = devices_needed(gpu_map.wants(to_pod(POD.decode(msgspec.json.encode(raw)), "default")))
     return needed in (0, 3)
 
 

@@ -14,9 +14,9 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from scheduler.model.pod import Pod
-from scheduler.state.breaker import Breaker
-from scheduler.state.circuit import REFUSALS_MAX, Timings
-from scheduler.state.refusal import about, covers
+from scheduler.state.breakers.circuit import REFUSALS_MAX, Timings
+from scheduler.state.breakers.kubelet_rejection import about, covers
+from scheduler.state.breakers.node_circuit_breaker import NodeCircuitBreaker
 from tests.builders import GPU, pod
 
 WINDOW_S = Timings().window_s
@@ -72,7 +72,7 @@ class Trial:
 
     def __init__(self) -> None:
         self.now = 1000.0
-        self.breaker = Breaker()
+        self.breaker = NodeCircuitBreaker()
         self.refused: list[Refused] = []
         self._sent: list[Pod] = []
         self._count = 0
@@ -95,7 +95,7 @@ class Trial:
         if len(self._sent) < REFUSALS_MAX and self.is_open_to(template):
             self._count += 1
             one = msgspec.structs.replace(template, uid=f"{template.uid}-{self._count}")
-            self.breaker.sent(one, "n1", self.now)
+            self.breaker.record_binding(one, "n1", self.now)
             self._sent.append(one)
 
     def _verdict(self, one: Pod, reason: str, message: str) -> None:
@@ -103,9 +103,9 @@ class Trial:
             return  # its node was silent for too long
         what = about(one, reason, message) if reason else None
         if what is None:
-            self.breaker.admitted(one.uid, self.now)
+            self.breaker.record_admission(one.uid, self.now)
         else:
-            self.breaker.rejected(one.uid, reason, message, self.now)
+            self.breaker.record_rejection(one.uid, reason, message, self.now)
             self.refused.append(Refused(self.now, one, what.scope))
 
 

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.decide import joint
 from scheduler.decide.batch import together
-from scheduler.decide.packing import Best, best
-from scheduler.model import mig
-from scheduler.model.device import Spot
-from scheduler.state.cutting import Gpus
+from scheduler.decide.mig import instance_search
+from scheduler.decide.mig.packing_bound import Best, best
+from scheduler.model.device import MigPlacement
+from scheduler.model.mig import layout as mig_layout
+from scheduler.state.mig.dynamic_gpus import DynamicGpus
 
-BOARD = mig.BOARDS["A100-80"]
+BOARD = mig_layout.BOARDS["A100-80"]
 SIZES = {"7g.80gb": 8, "4g.40gb": 4, "3g.40gb": 4, "2g.20gb": 2, "1g.20gb": 2, "1g.10gb": 1}
 STARTS = {
     "7g.80gb": (0,),
@@ -60,17 +60,17 @@ def counted(batch: tuple[str, ...]) -> Counts:
     return tuple(found[name] for name in PROFILES)
 
 
-def pool(*layouts: mig.Layout) -> Gpus:
-    return Gpus(BOARD, layouts, tuple(frozenset() for _ in layouts))
+def pool(*layouts: mig_layout.Layout) -> DynamicGpus:
+    return DynamicGpus(BOARD, layouts, tuple(frozenset() for _ in layouts))
 
 
-def check_spots(gpus: Gpus, batch: tuple[str, ...], spots: tuple[Spot, ...]) -> None:
+def check_spots(gpus: DynamicGpus, batch: tuple[str, ...], spots: tuple[MigPlacement, ...]) -> None:
     """Each request has what it asked for, and nothing overlaps."""
     held = list(gpus.held)
     for name, spot in zip(batch, spots, strict=True):
         assert spot.profile == name
-        held[spot.gpu] = mig.with_slot(held[spot.gpu], spot.profile, spot.start)
-    assert all(mig.is_legal(BOARD, layout) for layout in held)
+        held[spot.gpu] = mig_layout.with_slot(held[spot.gpu], spot.profile, spot.start)
+    assert all(mig_layout.is_legal(BOARD, layout) for layout in held)
 
 
 @pytest.mark.parametrize("gpus", [1, 2])
@@ -86,8 +86,8 @@ def test_every_batch_of_up_to_seven_that_fits_is_placed_as_a_whole(gpus: int) ->
                 check_spots(empty, batch, spots)
 
 
-def layouts() -> Iterator[mig.Layout]:
-    return mig.layouts(BOARD)
+def layouts() -> Iterator[mig_layout.Layout]:
+    return mig_layout.layouts(BOARD)
 
 
 @given(
@@ -95,11 +95,11 @@ def layouts() -> Iterator[mig.Layout]:
     st.lists(st.sampled_from(PROFILES), min_size=1, max_size=7),
 )
 def test_beside_what_is_held_the_batch_is_whole_or_the_best_choice_is_known(
-    held: list[mig.Layout], batch: list[str]
+    held: list[mig_layout.Layout], batch: list[str]
 ) -> None:
     """Whole wherever that is possible; and the most slices that a choice of it fills."""
     gpus, asked = pool(*held), tuple(batch)
-    fitting = possible(tuple(mig.occupancy(BOARD, layout) for layout in held))
+    fitting = possible(tuple(mig_layout.occupancy(BOARD, layout) for layout in held))
 
     spots = together(gpus, asked)
 
@@ -128,13 +128,13 @@ def test_pods_of_one_profile_need_no_look_ahead(profile: str) -> None:
     for layout in layouts():
         gpus, placed = pool(layout), 0
         while (spot := one_more(gpus, profile)) is not None:
-            gpus, placed = pool(mig.with_slot(gpus.held[0], profile, spot.start)), placed + 1
+            gpus, placed = pool(mig_layout.with_slot(gpus.held[0], profile, spot.start)), placed + 1
 
         at = PROFILES.index(profile)
-        assert placed == max(n[at] for n in on_one_gpu(mig.occupancy(BOARD, layout))), layout
+        assert placed == max(n[at] for n in on_one_gpu(mig_layout.occupancy(BOARD, layout))), layout
 
 
-def one_more(gpus: Gpus, profile: str) -> Spot | None:
+def one_more(gpus: DynamicGpus, profile: str) -> MigPlacement | None:
     """Where the next pod goes if it is decided about alone."""
-    found = joint.choose(gpus, (profile,))
+    found = instance_search.choose(gpus, (profile,))
     return None if found is None else found.spots[0]

@@ -8,15 +8,15 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement
+from scheduler.decide.schedule_one import decide
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Cause
+from scheduler.model.reason import RequeueCause
 from scheduler.state import event as ev
-from scheduler.state.cluster import Assumption, Cluster
+from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.fold import fold
-from scheduler.state.ledger import Tally
+from scheduler.state.node_info import DeviceUsage
 from tests.builders import ANYBODY, cluster, namespace, pod
 from tests.property.worlds import NODE_NAMES, nodes
 
@@ -29,10 +29,10 @@ PROBES = (
 
 
 @st.composite
-def sightings(draw: st.DrawFn) -> ev.PodSeen:
+def sightings(draw: st.DrawFn) -> ev.PodUpdated:
     """One of a few pods, in any state that the API server might show next."""
     uid = draw(st.sampled_from(UIDS))
-    return ev.PodSeen(
+    return ev.PodUpdated(
         pod(
             f"w-{uid[1:]}",
             uid=uid,
@@ -58,12 +58,12 @@ events: st.SearchStrategy[Any] = st.one_of(
     sightings(),
     sightings(),
     sightings(),
-    st.sampled_from(UIDS).map(ev.PodVanished),
-    nodes().map(ev.NodeSeen),
-    nodes().map(ev.NodeSeen),
-    st.sampled_from(NODE_NAMES).map(ev.NodeVanished),
-    spaces.map(ev.NamespaceSeen),
-    st.sampled_from(["team", "b"]).map(ev.NamespaceVanished),
+    st.sampled_from(UIDS).map(ev.PodDeleted),
+    nodes().map(ev.NodeUpdated),
+    nodes().map(ev.NodeUpdated),
+    st.sampled_from(NODE_NAMES).map(ev.NodeDeleted),
+    spaces.map(ev.NamespaceUpdated),
+    st.sampled_from(["team", "b"]).map(ev.NamespaceDeleted),
     st.sampled_from(UIDS).map(lambda uid: ("assume", uid)),
     st.builds(ev.BindEnded, st.sampled_from(UIDS), st.sampled_from(ev.BindOutcome)),
 )
@@ -82,22 +82,22 @@ class History:
         match event:
             case ("assume", uid):
                 return self._assume(str(uid))
-            case ev.PodSeen(seen):
-                event = ev.PodSeen(self.possible(seen))
+            case ev.PodUpdated(seen):
+                event = ev.PodUpdated(self.possible(seen))
                 self.pods.pop(seen.uid, None)
                 if not event.pod.is_terminal:
                     self.pods[seen.uid] = event.pod
-            case ev.PodVanished(uid):
+            case ev.PodDeleted(uid):
                 self.pods.pop(uid, None)
             case ev.BindEnded(uid, ev.BindOutcome.GONE) if uid in self.state.assumed:
                 self.pods.pop(uid, None)
-            case ev.NodeSeen(one):
+            case ev.NodeUpdated(one):
                 self.nodes[one.name] = one
-            case ev.NodeVanished(name):
+            case ev.NodeDeleted(name):
                 self.nodes.pop(name, None)
-            case ev.NamespaceSeen(space):
+            case ev.NamespaceUpdated(space):
                 self.namespaces[space.name] = space
-            case ev.NamespaceVanished(name):
+            case ev.NamespaceDeleted(name):
                 self.namespaces.pop(name, None)
         return fold(self.state, event)
 
@@ -128,7 +128,7 @@ class History:
         return cluster(*self.namespaces.values(), *self.nodes.values(), *self.pods.values())
 
 
-def without_order(tally: Tally) -> Tally:
+def without_order(tally: DeviceUsage) -> DeviceUsage:
     """Those who share a device have no order: a pod that is seen again comes last."""
     holders = {index: sorted(found, key=repr) for index, found in tally.holders.items()}
     return msgspec.structs.replace(tally, holders=holders)
@@ -142,13 +142,13 @@ def picture(state: Cluster) -> dict[str, Any]:
         "namespaces": state.namespaces,
         "nodes": {
             name: (
-                books.node,
-                books.pods,
-                {resource: used for resource, used in books.used.items() if used},
-                books.ports,
-                without_order(books.tally),
+                node_info.node,
+                node_info.pods,
+                {resource: used for resource, used in node_info.used.items() if used},
+                node_info.ports,
+                without_order(node_info.usage),
             )
-            for name, books in state.books.items()
+            for name, node_info in state.node_info.items()
         },
         "count": len(state.nodes),
         "aliases": {token: state.resolve(token) for token in tokens},
@@ -187,9 +187,9 @@ def test_a_list_replaces_everything_at_once(before: list[Any], after: list[Any])
     for uid in list(past.state.assumed):
         past.state.forget(uid)
     again = [past.possible(one) for one in truth.pods.values()]
-    fold(past.state, ev.NodesListed(tuple(truth.nodes.values())))
-    fold(past.state, ev.NamespacesListed(tuple(truth.namespaces.values())))
-    fold(past.state, ev.PodsListed(tuple(again)))
+    fold(past.state, ev.NodesReplaced(tuple(truth.nodes.values())))
+    fold(past.state, ev.NamespacesReplaced(tuple(truth.namespaces.values())))
+    fold(past.state, ev.PodsReplaced(tuple(again)))
 
     fresh = cluster(*truth.namespaces.values(), *truth.nodes.values(), *again)
     assert picture(past.state) == picture(fresh)
@@ -200,13 +200,13 @@ def test_whatever_frees_something_says_so(history: list[Any]) -> None:
     """Or a pod that could be placed now sleeps for five minutes."""
     past = History()
     for event in history:
-        before = {name: dict(books.used) for name, books in past.state.books.items()}
+        before = {name: dict(node_info.used) for name, node_info in past.state.node_info.items()}
         changes = past.happens(event)
         for name, used in before.items():
-            now = past.state.books[name].used if name in past.state.books else {}
+            now = past.state.node_info[name].used if name in past.state.node_info else {}
             freed = {resource for resource, value in used.items() if value > now.get(resource, 0)}
             said: set[str] = set()
             for change in changes:
-                if isinstance(change, ev.Lifted) and change.cause is Cause.FREED:
+                if isinstance(change, ev.ClusterEvent) and change.cause is RequeueCause.FREED:
                     said |= change.what if change.node_name == name else set()
             assert freed <= said

@@ -5,16 +5,16 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement, Rejection
 from scheduler.decide.filters import first_rejection
+from scheduler.decide.schedule_one import decide
 from scheduler.decide.view import Profile
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.model.reason import sentence
-from scheduler.state.cluster import Assumption, Cluster
-from scheduler.state.ledger import over_committed
+from scheduler.state.cache.cluster import Assumption, Cluster
+from scheduler.state.node_info import over_committed
 from tests.builders import ANYBODY, GPU, as_bound, cluster, node
 from tests.property.worlds import NODE_NAMES, crowds, nodes, open_nodes, several, strangers
 
@@ -35,7 +35,7 @@ def run(
     """Decide pod after pod; each placement is confirmed, or lost, or stays assumed."""
     placements = []
     for number, one in enumerate(pods):
-        state.see_pod(one)
+        state.upsert_pod(one)
         decision = decide(state, one, profile)
         if not isinstance(decision, Placement):
             continue
@@ -44,11 +44,11 @@ def run(
         state.assume(one, given_to)
         how = ends[number % len(ends)] if ends else 0
         if how == 1:
-            state.see_pod(as_bound(decision))
+            state.upsert_pod(as_bound(decision))
         elif how == 2:
             state.forget(one.uid)
         elif how == 3:
-            state.lose_pod(one.uid)
+            state.delete_pod(one.uid)
     return placements
 
 
@@ -78,9 +78,9 @@ def test_in_a_crowd_nobody_takes_what_another_workload_holds(
     state = cluster(*offered)
     run(state, pods, ANYBODY, ends)
 
-    for books in state.candidates():
+    for node_info in state.candidates():
         takers: dict[int, set[object]] = {}
-        for one, holding in books.pods.values():
+        for one, holding in node_info.pods.values():
             group = (one.namespace, one.owner or one.map_text, one.map_text is not None)
             for number in holding.numbers:
                 takers.setdefault(number, set()).add(group if one.map_text else one.uid)
@@ -95,10 +95,12 @@ def test_our_own_placements_never_take_more_than_a_node_has(
     state = cluster(*offered)
     run(state, pods, profile)
 
-    for books in state.candidates():
-        assert books.node is not None
-        assert len(books.pods) <= books.node.allocatable[names.PODS]
-        assert all(books.free(resource) >= 0 for resource, used in books.used.items() if used)
+    for node_info in state.candidates():
+        assert node_info.node is not None
+        assert len(node_info.pods) <= node_info.node.allocatable[well_known.PODS]
+        assert all(
+            node_info.free(resource) >= 0 for resource, used in node_info.used.items() if used
+        )
 
 
 @FEWER
@@ -111,12 +113,14 @@ def test_whatever_strangers_did_we_only_go_where_every_filter_agrees(
     for one in pods:
         decision = decide(state, one, profile)
         if isinstance(decision, Placement):
-            books = state.at(decision.node_name)
-            assert books is not None
-            assert books.node is not None
-            assert first_rejection(one, books) == ()
-            theirs = sum(x.requests.get(GPU, 0) for x in others if x.node_name == books.node.name)
-            assert not (decision.devices.numbers and theirs and books.node.gpu_count), (
+            node_info = state.at(decision.node_name)
+            assert node_info is not None
+            assert node_info.node is not None
+            assert first_rejection(one, node_info) == ()
+            theirs = sum(
+                x.requests.get(GPU, 0) for x in others if x.node_name == node_info.node.name
+            )
+            assert not (decision.devices.numbers and theirs and node_info.node.gpu_count), (
                 "which of the node's GPUs they hold is not known, so none is given by number"
             )
 
@@ -145,7 +149,7 @@ def test_one_more_empty_node_never_costs_a_packed_pod_its_place(
     state = cluster(*offered, *others)
     packed = [one for one in pods if one.map_text is None]
     before = [decide(state, one, profile) for one in packed]
-    state.see_node(node("one-more", gpus=4, numbered=True))
+    state.upsert_node(node("one-more", gpus=4, numbered=True))
 
     for one, decision in zip(packed, before, strict=True):
         if isinstance(decision, Placement):
@@ -180,5 +184,5 @@ def test_deciding_changes_nothing(offered: list[Node], pods: list[Pod], profile:
     for one in pods:
         decide(state, one, profile)
 
-    for books in state.candidates():
-        assert (books.pods, {k: v for k, v in books.used.items() if v}) == ({}, {})
+    for node_info in state.candidates():
+        assert (node_info.pods, {k: v for k, v in node_info.used.items() if v}) == ({}, {})

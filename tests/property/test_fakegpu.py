@@ -7,12 +7,12 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fakegpu.node.advertised_devices import amounts, supply
+from fakegpu.node.device_assignment import assign
 from fakegpu.node.hardware import hardware, layouts_of
-from fakegpu.node.load import parse_utilization
-from fakegpu.node.poduse import Need, PodUse
-from fakegpu.node.supply import amounts, supply
-from fakegpu.node.usage import assign
-from fakegpu.topology.nodetopology import (
+from fakegpu.node.pod_devices import Need, PodUse
+from fakegpu.node.utilization import parse_utilization
+from fakegpu.topology.node_topology import (
     Failure,
     MigStrategy,
     NodeTopology,
@@ -23,13 +23,13 @@ from fakegpu.topology.nodetopology import (
     encode_yaml,
 )
 from fakegpu.topology.pools import GpuKind, Pool
-from scheduler.model import mig
 from scheduler.model.device import Devices
+from scheduler.model.mig import layout as mig_layout
 from tests.unit.fakegpu.nodes import read_answer
 
 GPU = "nvidia.com/gpu"
-BOARD = mig.BOARDS["A100-40"]
-LAYOUTS = tuple(mig.layouts(BOARD))
+BOARD = mig_layout.BOARDS["A100-40"]
+LAYOUTS = tuple(mig_layout.layouts(BOARD))
 KIND = GpuKind("NVIDIA-A100-SXM4-40GB", 40960)
 RESOURCES = (GPU, "nvidia.com/mig-1g.5gb", "nvidia.com/mig-2g.10gb", "nvidia.com/mig-3g.20gb")
 
@@ -149,7 +149,7 @@ def test_capacity_covers_allocatable_and_the_layouts_can_be_read_back(
     assert all(found.allocatable[name] <= count for name, count in found.capacity.items())
     for gpu, layout in zip(machine.gpus, layouts_of(machine), strict=True):
         assert (layout is None) == (not gpu.is_cut)
-        assert layout is None or mig.is_legal(BOARD, layout)
+        assert layout is None or mig_layout.is_legal(BOARD, layout)
     ids = [device.id for gpu in machine.gpus for device in gpu.instances]
     assert len(set(ids)) == len(ids)
 

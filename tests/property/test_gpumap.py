@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.model.gpumap import MapError, parse
+from scheduler.model.cuda_env import ContainerGpus, device_shares, devices_needed
+from scheduler.model.gpu_map import MapError, parse
 from scheduler.model.limits import MAP_INDEX_MAX
-from scheduler.model.podindex import IndexRule, index_of
-from scheduler.model.podparts import Owner
-from scheduler.model.shares import Want, device_shares, devices_needed
+from scheduler.model.pod_index import IndexRule, index_of
+from scheduler.model.pod_parts import Owner
 
 label = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,10}[a-z0-9])?", fullmatch=True)
 node = st.lists(label, min_size=1, max_size=3).map(".".join)
@@ -65,13 +65,13 @@ def test_an_index_is_bounded_or_a_rule(name: str, kind: str | None) -> None:
     assert isinstance(index, IndexRule) or 0 <= index <= MAP_INDEX_MAX
 
 
-inits = st.lists(st.builds(Want, st.integers(1, 4), st.booleans()))
-apps = st.lists(st.builds(Want, st.integers(1, 4)))
+inits = st.lists(st.builds(ContainerGpus, st.integers(1, 4), st.booleans()))
+apps = st.lists(st.builds(ContainerGpus, st.integers(1, 4)))
 
 
 @given(inits, apps)
 def test_shares_cover_the_devices_and_running_containers_never_meet(
-    before: list[Want], after: list[Want]
+    before: list[ContainerGpus], after: list[ContainerGpus]
 ) -> None:
     """Everybody gets what was requested, nobody who runs at the same time gets it too."""
     wants = before + after

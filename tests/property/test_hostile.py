@@ -1,9 +1,9 @@
 """Whatever a pod, a node or a namespace says, nothing of ours raises, hangs or grows by it.
 
-Every name of ``model/names`` is given every hostile value in every place: a new name is covered
-without a word here. Nothing is contained: the functions are called as they are, so that a fault
-stays visible (what the loop does with one is the matter of ``tests/unit/loop/test_containment``).
-"""
+Every name of ``model/well_known`` is given every hostile value in every place: a new name is
+covered without a word here. Nothing is contained: the functions are called as they are, so that a
+fault stays visible (what the loop does with one is the matter of
+``tests/unit/loop/test_containment``)."""
 
 from __future__ import annotations
 
@@ -16,29 +16,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.decide import joint, mapped, rescue, restore
-from scheduler.decide.admit import Rules, admit, echo, keep
+from scheduler.decide import gpu_map
+from scheduler.decide.admission.admit import Rules, admit, echo, keep
+from scheduler.decide.admission.fallback_policy import TermsError, terms_of
 from scheduler.decide.batch import as_a_whole
-from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement
 from scheduler.decide.explain import explain
-from scheduler.decide.terms import TermsError, terms_of
-from scheduler.decide.wake import still_refuses
-from scheduler.model import limits, names
-from scheduler.model.admission import Answer, NodeKind, Scope
-from scheduler.model.ladder import parse_ladder
-from scheduler.model.original import as_asked
+from scheduler.decide.mig import instance_search
+from scheduler.decide.migration import rescue, restore
+from scheduler.decide.requeue_check import still_refuses
+from scheduler.decide.schedule_one import decide
+from scheduler.model import limits, well_known
+from scheduler.model.admission import AdmissionDecision, NodeAssignment, Scope
+from scheduler.model.crd.migration import match_of
+from scheduler.model.mig.fallback_ladder import parse_ladder
+from scheduler.model.original_request import as_asked
 from scheduler.model.pod import Pod
-from scheduler.model.ticket import match_of
 from scheduler.state import event as ev
-from scheduler.state.cluster import Cluster
-from scheduler.state.history import History, Timings
-from scheduler.state.ledger import over_committed
-from scheduler.state.promise import Promises
-from scheduler.state.tickets import Tickets
-from scheduler.watch import objects, quotas
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.migration.history import MigrationHistory, Timings
+from scheduler.state.migration.tickets import OpenMigrations
+from scheduler.state.node_info import over_committed
+from scheduler.state.reservations import Reservations
+from scheduler.watch.decode import objects, quotas
 from tests.builders import ANYBODY, Json, container, pod_json
-from webhook.mutate import Case, Config, Request
+from webhook.mutate.pod_mutation import Config, PodMutation, Request
 
 DIGITS: Final = "9" * 5_000
 INT64: Final = str(2**63 - 1)
@@ -52,7 +54,7 @@ TEXTS: Final = (
     # As each of them is written, with something in it that is too much.
     *(f"restore-{DIGITS}-0a3f", "restore-\u0663-0a3f", f"app={DIGITS}", f"1g.10gb@{DIGITS}/0"),
     *(f"0=n1:{DIGITS}", "0=n1:" + ",".join(map(str, range(DEPTH))), f"gpu:{DIGITS}"),
-    *(f"{names.GPU_MEMORY}>={DIGITS}", "2g.20gb->" * DEPTH, f"2g.{DIGITS}gb->1g.10gb"),
+    *(f"{well_known.GPU_MEMORY}>={DIGITS}", "2g.20gb->" * DEPTH, f"2g.{DIGITS}gb->1g.10gb"),
     *(RECORD % one for one in ("[" * DEPTH, DIGITS, '"60000"', f'"{INT64}"')),
     "mig-configs: {a: [{devices: [0], mig-devices: {1g.10gb: 0x" + "f" * DEPTH + "}}]}",
     "mig-configs: {a: [{devices: all, mig-devices: {1g.10gb: 30000000}}]}",
@@ -72,36 +74,36 @@ VALUES: Final = (
 def _keys() -> tuple[str, ...]:
     """Every name: of an annotation, a label, a resource, a variable, or of something else."""
     found: dict[str, None] = {}
-    for name, value in vars(names).items():
+    for name, value in vars(well_known).items():
         if name.isupper():
             found |= dict.fromkeys([value] if isinstance(value, str) else value)
-    shares = (f"{names.CUDA_VISIBLE_DEVICES}.0", names.GPU + ".replicas")
-    return (*found, *shares, names.MIG_PREFIX + "2g.20gb", "scheduling.k8s.io/group-name")
+    shares = (f"{well_known.CUDA_VISIBLE_DEVICES}.0", well_known.GPU + ".replicas")
+    return (*found, *shares, well_known.MIG_PREFIX + "2g.20gb", "scheduling.k8s.io/group-name")
 
 
 KEYS: Final = _keys()
 #: None of ours is a resource; any other may be one.
-RESOURCES: Final = tuple(key for key in KEYS if not key.startswith(names.PREFIX))
+RESOURCES: Final = tuple(key for key in KEYS if not key.startswith(well_known.PREFIX))
 RULES: Final = Rules(profile=ANYBODY, ladders=(parse_ladder("2g.20gb->1g.20gb->1g.10gb"),))
-MIG: Final = names.mig_resource("2g.20gb")
+MIG: Final = well_known.mig_resource("2g.20gb")
 A100: Final = "NVIDIA-A100-SXM4-80GB"
 #: One node of each kind: what is said to one of them is said to all.
 KINDS: Final[dict[str, tuple[Json, Json]]] = {
-    "numbered": ({names.NUMBERED: "numbered"}, {names.GPU: "2"}),
-    "counted": ({}, {names.GPU: "2"}),
+    "numbered": ({well_known.NUMBERED: "numbered"}, {well_known.GPU: "2"}),
+    "counted": ({}, {well_known.GPU: "2"}),
     "static": (
-        {names.GPU_PRODUCT: A100, names.MIG_STRATEGY: "mixed"},
-        {MIG: "2", names.mig_resource("1g.10gb"): "2"},
+        {well_known.GPU_PRODUCT: A100, well_known.MIG_STRATEGY: "mixed"},
+        {MIG: "2", well_known.mig_resource("1g.10gb"): "2"},
     ),
     "dynamic": (
-        {names.MIG_DYNAMIC: "true", names.GPU_PRODUCT: A100, names.GPU_COUNT: "2"},
+        {well_known.MIG_DYNAMIC: "true", well_known.GPU_PRODUCT: A100, well_known.GPU_COUNT: "2"},
         {},
     ),
 }  # fmt: skip
 #: A degraded pod, as our own webhook leaves it.
 DEGRADED: Final = {
-    names.ORIGINAL: RECORD % '"1"',
-    names.FALLBACK: "2g.20gb->1g.10gb",
+    well_known.ORIGINAL: RECORD % '"1"',
+    well_known.FALLBACK: "2g.20gb->1g.10gb",
 }
 
 
@@ -124,15 +126,15 @@ def node_json(kind: str, said: Json, offered: Json) -> Json:
 
 def pods(said: Json, amounts: Json, env: list[Json]) -> Iterator[Json]:
     """Pods that wait or run, ours and another's, packed, mapped and degraded, all saying this."""
-    slices = {names.mig_resource("1g.10gb"): "1"}
-    on_map, bound = {names.MAP: "0=numbered:0\n1=counted:0"}, {names.DECISION: "d-1"}
-    local = {**on_map, names.CUDA_MODE: "local"}
+    slices = {well_known.mig_resource("1g.10gb"): "1"}
+    on_map, bound = {well_known.MAP: "0=numbered:0\n1=counted:0"}, {well_known.DECISION: "d-1"}
+    local = {**on_map, well_known.CUDA_MODE: "local"}
     shapes: list[tuple[str, str, str, Json, Json]] = [
-        ("whole-0", "", "", {}, {names.GPU: "1"}),
+        ("whole-0", "", "", {}, {well_known.GPU: "1"}),
         ("web-x", "", "Deployment/web@r1", {}, {MIG: "1"}),
         ("mapped-0", "", "", on_map, {}),
-        ("local-7", "", "", local, {names.GPU: "1"}),
-        ("on-numbered", "numbered", "", bound, {names.GPU: "1"}),
+        ("local-7", "", "", local, {well_known.GPU: "1"}),
+        ("on-numbered", "numbered", "", bound, {well_known.GPU: "1"}),
         ("mapped-1", "counted", "", {**on_map, **bound}, {}),
         ("web-y", "static", "Deployment/web@r1", {**bound, **DEGRADED}, slices),
         ("web-z", "dynamic", "StatefulSet/web", {**bound, **DEGRADED}, slices),
@@ -143,7 +145,7 @@ def pods(said: Json, amounts: Json, env: list[Json]) -> Iterator[Json]:
         yield pod_json(
             name, node=at, owner=owner, labels=said, annotations=given, containers=[asked]
         )
-    asked = container(requests={names.GPU: "1", **amounts}, env=env)
+    asked = container(requests={well_known.GPU: "1", **amounts}, env=env)
     yield pod_json("other-0", scheduler="other", annotations=said, containers=[asked])
 
 
@@ -152,31 +154,33 @@ class Home:
 
     def __init__(self, said: Json | None = None, offered: Json | None = None) -> None:
         self.cluster = Cluster()
-        self.promises = Promises()
-        self.history = History(Timings())
-        self.tickets = Tickets()
+        self.promises = Reservations()
+        self.history = MigrationHistory(Timings())
+        self.tickets = OpenMigrations()
         for kind in KINDS:
             raw = msgspec.json.encode(node_json(kind, said or {}, offered or {}))
             found = objects.read_node(raw)
             indexes = len(found.indexes)
             assert indexes <= limits.NODE_GPUS_MAX
-            self.cluster.see_node(found)
+            self.cluster.upsert_node(found)
 
     def live(self, body: Json) -> Pod:
         """A pod's whole life: it is read, seen, decided, told, admitted, moved, remembered."""
         pod = objects.read_pod(msgspec.json.encode(body))
-        self.cluster.see_pod(pod)
-        self.promises.hear(ev.PodSeen(pod), 1.0)
-        instances = len(joint.wanted(pod))
+        self.cluster.upsert_pod(pod)
+        self.promises.handle(ev.PodUpdated(pod), 1.0)
+        instances = len(instance_search.wanted(pod))
         assert instances <= 2 * limits.POD_DEVICES_MAX
         self._decided(pod)
         self._moved(pod)
-        self._admitted(body, pod, "ours" if pod.scheduler_name == names.SCHEDULER_NAME else "any")
+        self._admitted(
+            body, pod, "ours" if pod.scheduler_name == well_known.SCHEDULER_NAME else "any"
+        )
         for name in {pod.node_name} & KINDS.keys():
-            over_committed(self.cluster.books[name])
+            over_committed(self.cluster.node_info[name])
         self.cluster.indexes_held(pod)
-        self.cluster.lose_pod(pod.uid)
-        self.promises.hear(ev.PodVanished(pod.uid), 1.0)
+        self.cluster.delete_pod(pod.uid)
+        self.promises.handle(ev.PodDeleted(pod.uid), 1.0)
         return pod
 
     def admit(self, body: Json) -> None:
@@ -189,7 +193,7 @@ class Home:
         decision = decide(self.cluster, pod, ANYBODY)
         explain(decision)
         if isinstance(decision, Placement):
-            mapped.environment(pod, decision.devices)
+            gpu_map.environment(pod, decision.devices)
         as_a_whole(self.cluster, [pod, pod], ANYBODY)
         still_refuses(self.cluster, ANYBODY, pod, "dynamic")
 
@@ -197,7 +201,7 @@ class Home:
         self.history.recall(pod)
         self.history.note_crashes(pod)
         self.history.hindrance(pod, 1.0)
-        self.tickets.see_pod(pod)
+        self.tickets.upsert_pod(pod)
         match_of(pod)
         as_asked(pod)
         restore.kind_of(pod)
@@ -215,9 +219,9 @@ class Home:
             keep(self.promises, admission, "r-1", 1.0)
             self.promises.end(pod.uid)
             self.promises.expire(100.0)
-        kinds = {"numbered": NodeKind("numbered", "numbered")}
-        for answer in (Answer(node_kinds=kinds), admission.answer):
-            case = Case(body, Request(namespace="team", scope=scope), Config())
+        kinds = {"numbered": NodeAssignment("numbered", "numbered")}
+        for answer in (AdmissionDecision(node_kinds=kinds), admission.answer):
+            case = PodMutation(body, Request(namespace="team", scope=scope), Config())
             patch = case.outcome(answer).patch
             size = len(msgspec.json.encode(patch))
             assert size <= PATCH_MAX
@@ -232,11 +236,16 @@ NEIGHBOURS: Final = tuple(pods({}, {}, []))[:5]
 
 def test_every_name_is_among_the_keys() -> None:
     """By the sources: what this module does not find, it does not try."""
-    constants = {name: value for name, value in vars(names).items() if name.isupper()}
+    constants = {name: value for name, value in vars(well_known).items() if name.isupper()}
     listed = {value for value in constants.values() if isinstance(value, str)}
     listed |= {one for value in constants.values() if isinstance(value, tuple) for one in value}
     assert listed <= set(KEYS)
-    assert {names.MOVE, names.TIER_NODES, names.ORIGINAL, names.UNUSABLE_DEVICES} <= listed
+    assert {
+        well_known.MOVE,
+        well_known.TIER_NODES,
+        well_known.ORIGINAL,
+        well_known.UNUSABLE_DEVICES,
+    } <= listed
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -269,7 +278,7 @@ def test_no_amount_that_is_held_is_too_much_for_the_next_pod(key: str) -> None:
     for amount in AMOUNTS:
         home = Home()
         for body in pods({}, {key: amount}, []):
-            home.cluster.see_pod(objects.read_pod(msgspec.json.encode(body)))
+            home.cluster.upsert_pod(objects.read_pod(msgspec.json.encode(body)))
         for body in NEIGHBOURS[:4]:
             home.live(body)
 
@@ -285,9 +294,9 @@ def test_no_amount_of_a_node_is_too_much(key: str) -> None:
 def test_no_variable_of_a_container_is_too_much() -> None:
     home = Home()
     for text in TEXTS:
-        path = f"metadata.annotations['{names.CUDA_VISIBLE_DEVICES}{text}']"
+        path = f"metadata.annotations['{well_known.CUDA_VISIBLE_DEVICES}{text}']"
         for entry in ({"value": text}, {"valueFrom": {"fieldRef": {"fieldPath": path}}}):
-            for body in pods({}, {}, [{"name": names.CUDA_ENV, **entry}]):
+            for body in pods({}, {}, [{"name": well_known.CUDA_ENV, **entry}]):
                 home.live(body)
 
 
@@ -296,7 +305,7 @@ def test_no_word_of_a_namespace_is_too_much() -> None:
     bodies = list(pods({}, {}, []))
     for key, text in itertools.product(KEYS, TEXTS):
         said = {"metadata": {"name": "team", "labels": {key: text}, "annotations": {key: text}}}
-        home.cluster.see_namespace(objects.read_namespace(msgspec.json.encode(said)))
+        home.cluster.upsert_namespace(objects.read_namespace(msgspec.json.encode(said)))
         home.admit(bodies[1])
 
 
@@ -317,8 +326,8 @@ def test_no_quota_is_too_much() -> None:
             "status": {"used": hard},
         }
         event = quotas.quota_event(msgspec.json.encode(body), False)
-        assert isinstance(event, ev.QuotaSeen)
-        home.cluster.quotas.see(event.quota)
+        assert isinstance(event, ev.QuotaUpdated)
+        home.cluster.quotas.upsert(event.quota)
         for one in NEIGHBOURS:
             home.live(one)
 

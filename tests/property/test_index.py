@@ -6,19 +6,19 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.decide import packed
-from scheduler.decide.view import Overlay
-from scheduler.decide.work import Work
-from scheduler.model import names
-from scheduler.model.cut import Instance, NodeCuts
-from scheduler.model.device import Devices, Spot
+from scheduler.decide import best_fit
+from scheduler.decide.budget import Budget
+from scheduler.decide.view import WhatIfView
+from scheduler.model import well_known
+from scheduler.model.crd.mig_partition import MigInstance, NodePartitions
+from scheduler.model.device import Devices, MigPlacement
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.model.selector import PreferredTerm, Requirement, Taint, Term, Toleration
-from scheduler.state import index as index_module
-from scheduler.state import labelkeys
-from scheduler.state.cluster import Assumption, Cluster
-from scheduler.state.index import NodeIndex
+from scheduler.state.cache.cluster import Assumption, Cluster
+from scheduler.state.index import label_keys
+from scheduler.state.index import node_index as index_module
+from scheduler.state.index.node_index import NodeIndex
 
 NAMES = tuple(f"n{number}" for number in range(6))
 PROFILES = ("1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb")
@@ -38,9 +38,12 @@ def nodes(draw: st.DrawFn) -> Node:
             allocatable[resource] = draw(st.sampled_from((4, 4, 4, 2, 0)))
     labels = {"zone": draw(ZONES), "host": name}
     if draw(st.integers(0, 2)) == 0:
-        labels |= {names.MIG_DYNAMIC: "true", names.GPU_COUNT: draw(st.sampled_from("112"))}
-        labels[names.GPU_PRODUCT] = draw(st.sampled_from(("A100-SXM4-80GB", "H100-80GB-HBM3")))
-        allocatable.pop(names.GPU, None)
+        labels |= {
+            well_known.MIG_DYNAMIC: "true",
+            well_known.GPU_COUNT: draw(st.sampled_from("112")),
+        }
+        labels[well_known.GPU_PRODUCT] = draw(st.sampled_from(("A100-SXM4-80GB", "H100-80GB-HBM3")))
+        allocatable.pop(well_known.GPU, None)
     if draw(st.booleans()):
         labels["gpu-scheduler.io/devices"] = "numbered"
     return Node(
@@ -56,7 +59,7 @@ def nodes(draw: st.DrawFn) -> Node:
 def pods(draw: st.DrawFn) -> Pod:
     resource = draw(
         st.sampled_from(
-            ("", "nvidia.com/gpu", *(names.MIG_PREFIX + p for p in ("1g.10gb", *PROFILES)))
+            ("", "nvidia.com/gpu", *(well_known.MIG_PREFIX + p for p in ("1g.10gb", *PROFILES)))
         )
     )
     requests = {"cpu": draw(st.integers(0, 3)) * 1000, "memory": draw(st.sampled_from((1, 60)))}
@@ -65,7 +68,7 @@ def pods(draw: st.DrawFn) -> Pod:
     if draw(st.integers(0, 9)) == 0:
         requests["nvidia.com/gpu"] = 1
     if draw(st.integers(0, 5)) == 0:
-        requests[names.MIG_PREFIX + draw(st.sampled_from(PROFILES))] = 1
+        requests[well_known.MIG_PREFIX + draw(st.sampled_from(PROFILES))] = 1
     selector = draw(
         st.sampled_from(
             ({}, {"zone": "a"}, {"host": "n1"}, {"zone": "b", "host": "n2"}, {"z": "q"})
@@ -89,11 +92,11 @@ def pods(draw: st.DrawFn) -> Pod:
 
 
 @st.composite
-def cuts(draw: st.DrawFn) -> NodeCuts:
+def cuts(draw: st.DrawFn) -> NodePartitions:
     """Instances that an operator tells of, true or not."""
-    spots = st.builds(Spot, st.integers(0, 1), st.integers(0, 6), st.sampled_from(PROFILES))
-    found = draw(st.lists(st.builds(Instance, spots), max_size=3))
-    return NodeCuts(draw(st.sampled_from(NAMES)), instances=tuple(found))
+    spots = st.builds(MigPlacement, st.integers(0, 1), st.integers(0, 6), st.sampled_from(PROFILES))
+    found = draw(st.lists(st.builds(MigInstance, spots), max_size=3))
+    return NodePartitions(draw(st.sampled_from(NAMES)), instances=tuple(found))
 
 
 STEPS = st.lists(
@@ -110,19 +113,19 @@ STEPS = st.lists(
 )
 
 
-def agree(cluster: Cluster | Overlay, pod: Pod) -> str | None:
+def agree(cluster: Cluster | WhatIfView, pod: Pod) -> str | None:
     """Check both directions of placement; returns the name of the best-fitting node."""
     found_names: list[str | None] = []
     for spread in (False, True):
-        found = packed.find(cluster, pod, Work(10**9), spread=spread)
-        scanned, _ = packed.scan(cluster.candidates(), pod, Work(10**9), spread=spread)
+        found = best_fit.find(cluster, pod, Budget(10**9), spread=spread)
+        scanned, _ = best_fit.scan(cluster.candidates(), pod, Budget(10**9), spread=spread)
         assert (found and found.node) == (scanned and scanned.node), f"spread={spread}"
         found_names.append(found.node.name if found and found.node else None)
     return found_names[0]
 
 
 def spread_to(cluster: Cluster, pod: Pod) -> str:
-    found = packed.find(cluster, pod, Work(10**9), spread=True)
+    found = best_fit.find(cluster, pod, Budget(10**9), spread=True)
     assert found is not None
     assert found.node is not None
     return found.node.name
@@ -130,13 +133,13 @@ def spread_to(cluster: Cluster, pod: Pod) -> str:
 
 def try_out(cluster: Cluster, pod: Pod) -> None:
     """Place more pods of the kind on top, each on the emptiest node: the order turns over."""
-    overlay = Overlay(cluster)
+    overlay = WhatIfView(cluster)
     for number in range(3):
-        found = packed.find(overlay, pod, Work(10**9), spread=True)
+        found = best_fit.find(overlay, pod, Budget(10**9), spread=True)
         if found is None or found.node is None:
             return
         clone = msgspec.structs.replace(pod, uid=f"{pod.uid}/{number}")
-        overlay.place(clone, found.node.name, packed.devices(clone, found))
+        overlay.place(clone, found.node.name, best_fit.devices(clone, found))
         agree(overlay, pod)
 
 
@@ -145,33 +148,33 @@ def play(steps: list[tuple[str, object]]) -> None:
     placed: list[str] = []
     for what, value in steps:
         if isinstance(value, Node):
-            cluster.see_node(value)
+            cluster.upsert_node(value)
         elif what == "lose":
-            cluster.lose_node(str(value))
+            cluster.delete_node(str(value))
         elif isinstance(value, Pod) and value.uid not in cluster.pods:
-            cluster.refer(value)
+            cluster.track_label_keys(value)
             name = agree(cluster, value)
             if name is not None:
                 try_out(cluster, value)
-                given = packed.devices(value, cluster.books[name])
+                given = best_fit.devices(value, cluster.node_info[name])
                 cluster.assume(value, Assumption(name, given))
                 placed.append(value.uid)
-        elif isinstance(value, NodeCuts):
-            cluster.nodes.see_cuts(value)
+        elif isinstance(value, NodePartitions):
+            cluster.nodes.upsert_partitions(value)
         elif isinstance(value, int) and value < len(placed):
-            cluster.lose_pod(placed.pop(value))
+            cluster.delete_pod(placed.pop(value))
 
 
 @given(STEPS, st.sampled_from((1, 3)))
 def test_the_index_and_a_full_scan_choose_the_same_node(
     steps: list[tuple[str, object]], patience: int
 ) -> None:
-    before = labelkeys.PATIENCE
-    labelkeys.PATIENCE = patience
+    before = label_keys.PATIENCE
+    label_keys.PATIENCE = patience
     try:
         play(steps)
     finally:
-        labelkeys.PATIENCE = before
+        label_keys.PATIENCE = before
 
 
 @given(STEPS, st.integers(0, 2))
@@ -179,12 +182,12 @@ def test_they_agree_when_pods_name_more_labels_than_the_index_takes(
     steps: list[tuple[str, object]], most: int
 ) -> None:
     """By pod, and in all."""
-    before = labelkeys.PATIENCE, labelkeys.KEYS_MAX, labelkeys.KEYS_PER_POD_MAX
-    labelkeys.PATIENCE, labelkeys.KEYS_MAX, labelkeys.KEYS_PER_POD_MAX = 1, most, 1
+    before = label_keys.PATIENCE, label_keys.KEYS_MAX, label_keys.KEYS_PER_POD_MAX
+    label_keys.PATIENCE, label_keys.KEYS_MAX, label_keys.KEYS_PER_POD_MAX = 1, most, 1
     try:
         play(steps)
     finally:
-        labelkeys.PATIENCE, labelkeys.KEYS_MAX, labelkeys.KEYS_PER_POD_MAX = before
+        label_keys.PATIENCE, label_keys.KEYS_MAX, label_keys.KEYS_PER_POD_MAX = before
 
 
 @given(STEPS)
@@ -192,19 +195,19 @@ def test_they_agree_when_labels_have_too_many_values_for_classes(
     steps: list[tuple[str, object]],
 ) -> None:
     """Host names become a wide key as soon as three of them are seen."""
-    before = index_module.VALUES_MAX, index_module.CLASSES_MAX, labelkeys.PATIENCE
-    index_module.VALUES_MAX, index_module.CLASSES_MAX, labelkeys.PATIENCE = 2, 4, 1
+    before = index_module.VALUES_MAX, index_module.CLASSES_MAX, label_keys.PATIENCE
+    index_module.VALUES_MAX, index_module.CLASSES_MAX, label_keys.PATIENCE = 2, 4, 1
     try:
         play(steps)
     finally:
-        index_module.VALUES_MAX, index_module.CLASSES_MAX, labelkeys.PATIENCE = before
+        index_module.VALUES_MAX, index_module.CLASSES_MAX, label_keys.PATIENCE = before
 
 
 def test_nodes_that_differ_only_in_labels_nobody_asks_for_are_one_class() -> None:
     cluster = Cluster()
     for number in range(50):
         labels = {"id": str(number), "stamp": f"t{number}"}
-        cluster.see_node(Node(name=f"n{number}", labels=labels, allocatable={"pods": 1}))
+        cluster.upsert_node(Node(name=f"n{number}", labels=labels, allocatable={"pods": 1}))
 
     assert len(cluster.index.classes) == 1
 
@@ -212,9 +215,9 @@ def test_nodes_that_differ_only_in_labels_nobody_asks_for_are_one_class() -> Non
 def test_classes_stay_few_when_pods_ask_for_a_label_with_a_value_per_node() -> None:
     cluster = Cluster()
     for number in range(1000):
-        cluster.see_node(Node(name=f"n{number}", labels={"host": str(number)}, allocatable={}))
-    for _ in range(labelkeys.PATIENCE):
-        cluster.index.refer(["host"], cluster.books)
+        cluster.upsert_node(Node(name=f"n{number}", labels={"host": str(number)}, allocatable={}))
+    for _ in range(label_keys.PATIENCE):
+        cluster.index.track_label_keys(["host"], cluster.node_info)
 
     assert len(cluster.index.classes) == 1
     assert cluster.index.with_value("host", "7") == {"n7"}
@@ -225,7 +228,7 @@ def test_a_growing_cluster_widens_a_key_that_became_too_diverse() -> None:
     cluster = Cluster()
     cluster.index.labels.name((), ["host"])
     for number in range(index_module.CLASSES_MAX + 10):
-        cluster.see_node(Node(name=f"n{number}", labels={"host": str(number)}, allocatable={}))
+        cluster.upsert_node(Node(name=f"n{number}", labels={"host": str(number)}, allocatable={}))
 
     assert len(cluster.index.classes) <= index_module.CLASSES_MAX
     assert "host" in cluster.index.wide
@@ -233,9 +236,11 @@ def test_a_growing_cluster_widens_a_key_that_became_too_diverse() -> None:
 
 def test_a_pod_without_devices_keeps_away_from_them_even_when_it_is_spread() -> None:
     cluster = Cluster()
-    cluster.see_node(Node(name="gpus", allocatable={"cpu": 9000, "pods": 9, "nvidia.com/gpu": 4}))
+    cluster.upsert_node(
+        Node(name="gpus", allocatable={"cpu": 9000, "pods": 9, "nvidia.com/gpu": 4})
+    )
     for name, cpu in (("small", 2000), ("large", 8000)):
-        cluster.see_node(Node(name=name, allocatable={"cpu": cpu, "pods": 9}))
+        cluster.upsert_node(Node(name=name, allocatable={"cpu": cpu, "pods": 9}))
     pod = Pod(uid="1", name="p", namespace="d", requests={"cpu": 1000})
 
     assert [agree(cluster, pod), spread_to(cluster, pod)] == ["small", "large"]
@@ -245,12 +250,12 @@ def test_what_was_tried_out_on_a_node_moves_it_in_the_order() -> None:
     cluster = Cluster()
     for name in ("a", "b"):
         allocatable = {"cpu": 8000, "pods": 9, "nvidia.com/gpu": 4}
-        cluster.see_node(Node(name=name, allocatable=allocatable))
+        cluster.upsert_node(Node(name=name, allocatable=allocatable))
     pod = Pod(uid="1", name="p", namespace="d", requests={"nvidia.com/gpu": 1})
-    overlay = Overlay(cluster)
+    overlay = WhatIfView(cluster)
     overlay.place(pod, "a", Devices())
 
-    found = packed.find(overlay, pod, Work(10**9), spread=True)
+    found = best_fit.find(overlay, pod, Budget(10**9), spread=True)
 
     assert found is not None
     assert found.node is not None

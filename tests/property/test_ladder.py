@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from scheduler.model import names
-from scheduler.model.ladder import LadderError, parse_ladder
+from scheduler.model import well_known
+from scheduler.model.mig.fallback_ladder import LadderError, parse_ladder
 
 tier = st.one_of(
     st.just("gpu"),
@@ -22,7 +22,9 @@ def test_a_written_ladder_reads_back(written: list[str], strict: bool, blank: st
     words = [*written, "fail"] if strict else written
     found = parse_ladder(f"{blank}->{blank}".join(words))
 
-    assert [tier.resource for tier in found.tiers] == [names.mig_resource(one) for one in written]
+    assert [tier.resource for tier in found.tiers] == [
+        well_known.mig_resource(one) for one in written
+    ]
     assert found.is_strict is strict
 
 

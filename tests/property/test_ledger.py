@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.model.pod import Pod
-from scheduler.state.holding import holding_of
-from scheduler.state.ledger import NodeBooks, over_committed
+from scheduler.state.node_info import NodeInfo, over_committed
+from scheduler.state.pod_allocation import holding_of
 from tests.builders import GPU, node, pod
 
 NODE = node(gpus=4, numbered=True, mig={"1g.10gb": 3})
@@ -27,8 +27,8 @@ def placed_pods(draw: st.DrawFn) -> Pod:
         mig={"1g.10gb": draw(st.integers(0, 1))},
         scheduler=draw(st.sampled_from(["gpu-scheduler", "default-scheduler"])),
         annotations={
-            **({names.DEVICES: devices} if devices else {}),
-            **({names.MAP: "0=n1:0"} if draw(st.booleans()) else {}),
+            **({well_known.DEVICES: devices} if devices else {}),
+            **({well_known.MAP: "0=n1:0"} if draw(st.booleans()) else {}),
         },
         owner=draw(st.sampled_from(["", "StatefulSet/w", "Job/j"])),
         node="n1",
@@ -38,38 +38,41 @@ def placed_pods(draw: st.DrawFn) -> Pod:
 steps = st.lists(placed_pods() | UIDS.map(lambda name: f"team-{name}"), max_size=12)
 
 
-def play(moves: list[Pod | str]) -> NodeBooks:
-    books = NodeBooks(NODE)
+def play(moves: list[Pod | str]) -> NodeInfo:
+    node_info = NodeInfo(NODE)
     for move in moves:
         if isinstance(move, str):
-            books.remove(move)
+            node_info.remove(move)
         else:
-            books.add(move, holding_of(move, None, names.SCHEDULER_NAME, may_map=True))
-    return books
+            node_info.add(move, holding_of(move, None, well_known.SCHEDULER_NAME, may_map=True))
+    return node_info
 
 
 @given(steps)
 def test_the_sums_are_those_of_the_pods_that_are_there(moves: list[Pod | str]) -> None:
-    books = play(moves)
-    fresh = play([one for one, _ in books.pods.values()])
+    node_info = play(moves)
+    fresh = play([one for one, _ in node_info.pods.values()])
 
-    assert {k: v for k, v in books.used.items() if v} == {k: v for k, v in fresh.used.items() if v}
-    assert books.tally == fresh.tally
-    assert books.free_numbers() == fresh.free_numbers()
+    assert {k: v for k, v in node_info.used.items() if v} == {
+        k: v for k, v in fresh.used.items() if v
+    }
+    assert node_info.usage == fresh.usage
+    assert node_info.free_numbers() == fresh.free_numbers()
 
 
 @given(steps)
 def test_a_copy_is_equal_and_independent(moves: list[Pod | str]) -> None:
-    books = play(moves)
-    twin = books.copy()
-    tally, used = books.tally, dict(books.used)
+    node_info = play(moves)
+    twin = node_info.copy()
+    tally, used = node_info.usage, dict(node_info.used)
     for uid in list(twin.pods):
         twin.remove(uid)
     twin.add(
-        pod("z", gpus=4), holding_of(pod("z", gpus=4), None, names.SCHEDULER_NAME, may_map=True)
+        pod("z", gpus=4),
+        holding_of(pod("z", gpus=4), None, well_known.SCHEDULER_NAME, may_map=True),
     )
 
-    assert (books.tally, books.used) == (tally, used)
+    assert (node_info.usage, node_info.used) == (tally, used)
 
 
 @given(steps)
@@ -77,27 +80,27 @@ def test_where_all_numbers_are_known_as_many_are_free_as_are_counted_free(
     moves: list[Pod | str],
 ) -> None:
     """Handing out by number relies on it: a count without numbers would be a crash."""
-    books = play(moves)
+    node_info = play(moves)
 
-    assert books.tally.unknown or len(books.free_numbers()) >= books.free(GPU)
+    assert node_info.usage.unknown or len(node_info.free_numbers()) >= node_info.free(GPU)
 
 
 @given(steps)
 def test_every_gpu_that_somebody_asked_for_is_held_by_number_or_as_unknown(
     moves: list[Pod | str],
 ) -> None:
-    books = play(moves)
+    node_info = play(moves)
 
-    for holder, holding in books.pods.values():
+    for holder, holding in node_info.pods.values():
         requested = holder.requests.get(GPU, 0)
         assert not requested or len(holding.numbers) + holding.unknown == requested
 
 
 @given(steps)
 def test_a_device_held_by_strangers_never_goes_unnoticed(moves: list[Pod | str]) -> None:
-    books = play(moves)
-    excess = over_committed(books)
+    node_info = play(moves)
+    excess = over_committed(node_info)
 
-    for number, holdings in books.tally.holders.items():
+    for number, holdings in node_info.usage.holders.items():
         if len({(one.sharing, one.is_mapped) for one in holdings}) > 1:
             assert excess[f"gpu:{number}"] == len(holdings) - 1

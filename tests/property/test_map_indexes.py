@@ -9,15 +9,15 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement
+from scheduler.decide.schedule_one import decide
 from scheduler.decide.view import Profile
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.model.limits import MAP_INDEX_MAX
 from scheduler.model.pod import Pod
-from scheduler.model.podindex import SOURCES, IndexRule
-from scheduler.state.cluster import Assumption, Cluster
-from scheduler.state.ledger import over_committed
+from scheduler.model.pod_index import SOURCES, IndexRule
+from scheduler.state.cache.cluster import Assumption, Cluster
+from scheduler.state.node_info import over_committed
 from tests.builders import ANYBODY, as_bound, cluster, node, pod
 
 #: Pods of all of these want the same few devices.
@@ -28,15 +28,31 @@ OWNERS = (
     *("ReplicaSet.x.example/web-r1", "PodClique.grove.io/inf-0-a", "Pod/driver"),
 )
 KEYS = (
-    *(names.JOB_INDEX, names.STATEFULSET_INDEX, names.TRAINING_REPLICA, names.RAY_HOST),
-    *(names.RAY_REPLICA, names.LWS_WORKER, names.LWS_GROUP, names.GROVE_POD, names.GROVE_REPLICA),
-    *(names.JOBSET_JOB, names.JOBSET_JOBS, names.JOBSET_GLOBAL_JOB, names.KUEUE_POD),
+    *(
+        well_known.JOB_INDEX,
+        well_known.STATEFULSET_INDEX,
+        well_known.TRAINING_REPLICA,
+        well_known.RAY_HOST,
+    ),
+    *(
+        well_known.RAY_REPLICA,
+        well_known.LWS_WORKER,
+        well_known.LWS_GROUP,
+        well_known.GROVE_POD,
+        well_known.GROVE_REPLICA,
+    ),
+    *(
+        well_known.JOBSET_JOB,
+        well_known.JOBSET_JOBS,
+        well_known.JOBSET_GLOBAL_JOB,
+        well_known.KUEUE_POD,
+    ),
 )
 ALIKE = {
-    names.JOBSET_NAME: "set",
-    names.JOBSET_PART: "w",
-    names.LWS_NAME: "lws",
-    names.GROVE_SET: "inf",
+    well_known.JOBSET_NAME: "set",
+    well_known.JOBSET_PART: "w",
+    well_known.LWS_NAME: "lws",
+    well_known.GROVE_SET: "inf",
 }
 
 
@@ -54,7 +70,7 @@ def claimants(draw: st.DrawFn) -> list[Pod]:
                 **draw(st.sampled_from([{}, ALIKE])),
                 **draw(st.dictionaries(st.sampled_from(KEYS), st.sampled_from("012x"), max_size=4)),
             },
-            annotations=draw(st.sampled_from([{}, {names.LWS_SIZE: "2"}])),
+            annotations=draw(st.sampled_from([{}, {well_known.LWS_SIZE: "2"}])),
         )
         for number in range(draw(st.integers(3, 10)))
     ]
@@ -67,33 +83,33 @@ def test_no_device_has_two_owners_and_no_index_two_pods(
 ) -> None:
     state = cluster(node("n0", cordoned=cordoned), node("n1"))
     for number, one in enumerate(pods):
-        state.see_pod(one)
+        state.upsert_pod(one)
         decision = decide(state, one, ANYBODY)
         if not isinstance(decision, Placement):
             continue
         assert decision.node_name == "n1" or not cordoned
         state.assume(one, Assumption(decision.node_name, decision.devices, decision.index))
         if ends[number % len(ends)] == 1:
-            state.see_pod(as_bound(decision))
+            state.upsert_pod(as_bound(decision))
         elif ends[number % len(ends)] == 2:
-            state.lose_pod(one.uid)
+            state.delete_pod(one.uid)
         check(state)
 
 
 def check(state: Cluster) -> None:
     """Told without the product's idea of a workload: by namespace, and the owner's name."""
     held: Counter[tuple[Any, ...]] = Counter()
-    for books in state.candidates():
-        assert over_committed(books) == {}
+    for node_info in state.candidates():
+        assert over_committed(node_info) == {}
         owners: dict[int, set[tuple[str, str]]] = {}
-        for one, holding in books.pods.values():
+        for one, holding in node_info.pods.values():
             assert one.owner is not None
             for number in holding.numbers:
                 owners.setdefault(number, set()).add((one.namespace, family(one)))
         assert all(len(each) == 1 for each in owners.values()), owners
     for one in state.pods.values():
         assumed = state.assumed.get(one.uid)
-        index = assumed.index if assumed else one.annotations.get(names.POD_INDEX)
+        index = assumed.index if assumed else one.annotations.get(well_known.POD_INDEX)
         if index is not None and (assumed or one.node_name):
             held[one.namespace, family(one), one.map_text, int(index)] += 1
     assert not [each for each, count in held.items() if count > 1]
@@ -103,11 +119,15 @@ def family(one: Pod) -> str:
     """The owner, or the three kinds of owners above it that these pods can have."""
     assert one.owner is not None
     labels, name = one.labels, one.owner.name
-    job_set = f"set-w-{labels.get(names.JOBSET_JOB)}"
-    group = f"lws-{labels.get(names.LWS_GROUP)}"
-    if one.owner.word == "Job" and labels.get(names.JOBSET_NAME) and name == job_set:
+    job_set = f"set-w-{labels.get(well_known.JOBSET_JOB)}"
+    group = f"lws-{labels.get(well_known.LWS_GROUP)}"
+    if one.owner.word == "Job" and labels.get(well_known.JOBSET_NAME) and name == job_set:
         return "set"
-    if one.owner.word == "StatefulSet" and labels.get(names.LWS_NAME) and name in ("lws", group):
+    if (
+        one.owner.word == "StatefulSet"
+        and labels.get(well_known.LWS_NAME)
+        and name in ("lws", group)
+    ):
         return "lws"
     return f"{one.owner.word}/{name}"
 
@@ -124,7 +144,7 @@ def family(one: Pod) -> str:
 def test_an_index_is_bounded_or_a_rule_whatever_labels_say(
     owner: str | None, name: str, labels: dict[str, str], size: str, lines: int
 ) -> None:
-    marked = pod("w", owner=owner or "", labels=labels, annotations={names.LWS_SIZE: size})
+    marked = pod("w", owner=owner or "", labels=labels, annotations={well_known.LWS_SIZE: size})
 
     index = msgspec.structs.replace(marked, name=name).index(lines)
 
@@ -137,7 +157,7 @@ def test_every_label_that_numbers_pods_is_tried_here() -> None:
         for source in SOURCES
         for key in source.labels
         if key not in (*KEYS, *ALIKE)
-        if key not in (names.JOBSET_GLOBAL_JOBS, names.GROVE_GROUP)
+        if key not in (well_known.JOBSET_GLOBAL_JOBS, well_known.GROVE_GROUP)
     ]
 
 
@@ -153,7 +173,9 @@ def test_numbered_pods_get_their_lines_in_whatever_order_and_others_all_that_can
     taken: list[int | None] = []
     for at in order:
         owner = "MPIJob.kubeflow.org/m"
-        worker = pod(f"w-{at}", owner=owner, map=text, labels={names.TRAINING_REPLICA: str(at)})
+        worker = pod(
+            f"w-{at}", owner=owner, map=text, labels={well_known.TRAINING_REPLICA: str(at)}
+        )
         got[at] = _settled(numbered, worker)
         taken.append(_settled(plain, pod(f"p-{at}", owner="Deployment/web", map=text)))
 
@@ -162,7 +184,7 @@ def test_numbered_pods_get_their_lines_in_whatever_order_and_others_all_that_can
 
 
 def _settled(state: Cluster, one: Pod, profile: Profile = ANYBODY) -> int | None:
-    state.see_pod(one)
+    state.upsert_pod(one)
     decision = decide(state, one, profile)
     if not isinstance(decision, Placement):
         return None

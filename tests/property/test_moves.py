@@ -10,11 +10,11 @@ import msgspec
 import pytest
 import structlog
 
-from scheduler.model import names
-from scheduler.model.errand import Evict
-from scheduler.model.moveend import Result
-from scheduler.model.ticket import Move
-from scheduler.state.history import Timings
+from scheduler.model import well_known
+from scheduler.model.crd.migration import MigrationKind
+from scheduler.model.crd.migration_actions import EvictPod
+from scheduler.model.crd.migration_result import MigrationResult
+from scheduler.state.migration.history import Timings
 from tests.builders import node, pod
 from tests.movesworld import Workload, World
 
@@ -22,7 +22,7 @@ HOUR_S = 3600.0
 SMALL = "nvidia.com/mig-1g.10gb"
 TIMINGS = Timings(moves_per_hour=2)
 #: What the scheduler may say about a move that did not bring its tier.
-EXCUSES = frozenset(Result) - {Result.DONE}
+EXCUSES = frozenset(MigrationResult) - {MigrationResult.DONE}
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +50,7 @@ class Chance:
             self.world.add(self._workload(f"w{number}"))
 
     def _workload(self, name: str) -> Workload:
-        wish = {names.RESTORE: self.rng.choice(["auto", "auto", "auto", "never"])}
+        wish = {well_known.RESTORE: self.rng.choice(["auto", "auto", "auto", "never"])}
         return Workload(
             name,
             replicas=self.rng.randint(1, 2),
@@ -125,10 +125,10 @@ class Chance:
 def judge(world: World) -> None:
     """No workload is moved too often, and every move has its tier at its end or a reason."""
     per_workload: dict[str, list[float]] = {}
-    for at, errand in world.sent(Evict):
-        assert isinstance(errand, Evict)
+    for at, errand in world.sent(EvictPod):
+        assert isinstance(errand, EvictPod)
         ticket, result = world.ended[errand.ticket.id]
-        assert result in {Result.DONE, *EXCUSES}
+        assert result in {MigrationResult.DONE, *EXCUSES}
         per_workload.setdefault(ticket.workload, []).append(at)
     for times in per_workload.values():
         for first in times:
@@ -136,9 +136,9 @@ def judge(world: World) -> None:
             assert within <= TIMINGS.moves_per_hour
     reasons = sum(1 for _, reason, _ in world.notes if reason == "MoveEnded")
     assert reasons >= sum(1 for _, result in world.ended.values() if result in EXCUSES)
-    done = [ticket for ticket, result in world.ended.values() if result is Result.DONE]
+    done = [ticket for ticket, result in world.ended.values() if result is MigrationResult.DONE]
     assert all(ticket.target != ticket.source for ticket in done)
-    assert not any(SMALL in one.target for one in done if one.move is Move.RESTORE)
+    assert not any(SMALL in one.target for one in done if one.move is MigrationKind.RESTORE)
 
 
 def play_and_judge(seed: int, hours: float) -> None:
@@ -151,7 +151,7 @@ def play_and_judge(seed: int, hours: float) -> None:
 
     judge(world)
     assert world.stored == {}
-    restored = [one for one, result in world.ended.values() if result is Result.DONE]
+    restored = [one for one, result in world.ended.values() if result is MigrationResult.DONE]
     assert len(restored) >= 10, "too quiet a world to show anything"
 
 

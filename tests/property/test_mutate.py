@@ -9,13 +9,13 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.model import names
-from scheduler.model.admission import NOTHING, Answer, NodeKind, Rewrite
-from scheduler.model.where import Where
-from webhook.mutate import Case, Config, Outcome, Request
-from webhook.patch import apply, difference
+from scheduler.model import well_known
+from scheduler.model.admission import NOTHING, AdmissionDecision, NodeAssignment, ResourceRewrite
+from scheduler.model.mig.tier_nodes import TierNodes
+from webhook.mutate.json_patch import apply, difference
+from webhook.mutate.pod_mutation import Config, Outcome, PodMutation, Request
 
-TIERS = [names.mig_resource(p) for p in ("3g.40gb", "2g.20gb", "1g.10gb")] + [names.GPU]
+TIERS = [well_known.mig_resource(p) for p in ("3g.40gb", "2g.20gb", "1g.10gb")] + [well_known.GPU]
 CONFIG = Config(scheduler_name="gpu-scheduler")
 SIDES = ("limits", "requests")
 
@@ -28,9 +28,11 @@ resources: st.SearchStrategy[Any] = st.none() | st.one_of(
     st.just({"limits": None, "requests": None, "claims": []}),
 )
 variables = st.one_of(
-    st.just({"name": names.CUDA_ENV}),
-    st.builds(lambda v: {"name": names.CUDA_ENV, "value": v}, st.text(max_size=5)),
-    st.just({"name": names.CUDA_ENV, "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}),
+    st.just({"name": well_known.CUDA_ENV}),
+    st.builds(lambda v: {"name": well_known.CUDA_ENV, "value": v}, st.text(max_size=5)),
+    st.just(
+        {"name": well_known.CUDA_ENV, "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}
+    ),
     st.builds(lambda v: {"name": "OTHER", "value": v}, st.text(max_size=5)),
     st.none(),
 )
@@ -64,12 +66,12 @@ maps = st.sampled_from(
 given_annotations: st.SearchStrategy[Any] = st.none() | st.fixed_dictionaries(
     {},
     optional={
-        names.MAP: maps,
-        names.CUDA_MODE: st.sampled_from(["auto", "index", "local", "none", "uuid", "x"]),
-        names.FALLBACK: st.sampled_from(["2g.20gb->1g.10gb", "x"]),
-        names.ORIGINAL: st.sampled_from(['{"c0":{}}', "{"]),
-        names.RESERVATION: st.sampled_from(["r-1", "r-forged"]),
-        names.DEVICES: st.just("gpu:0"),
+        well_known.MAP: maps,
+        well_known.CUDA_MODE: st.sampled_from(["auto", "index", "local", "none", "uuid", "x"]),
+        well_known.FALLBACK: st.sampled_from(["2g.20gb->1g.10gb", "x"]),
+        well_known.ORIGINAL: st.sampled_from(['{"c0":{}}', "{"]),
+        well_known.RESERVATION: st.sampled_from(["r-1", "r-forged"]),
+        well_known.DEVICES: st.just("gpu:0"),
         "team": st.text(max_size=3),
         "odd": st.none(),
     },
@@ -97,7 +99,7 @@ pods = st.fixed_dictionaries(
                 "name": st.sampled_from(["w-0", "w-1", "w-9", "w-x", ""]),
                 "generateName": st.just("w-"),
                 "annotations": given_annotations,
-                "labels": st.none() | st.just({names.JOB_INDEX: "1"}),
+                "labels": st.none() | st.just({well_known.JOB_INDEX: "1"}),
                 "ownerReferences": owners,
             },
         ),
@@ -116,7 +118,7 @@ pods = st.fixed_dictionaries(
 )
 rewrites = st.lists(
     st.builds(
-        Rewrite,
+        ResourceRewrite,
         container=st.sampled_from(["c0", "c1", "i0"]),
         source=st.sampled_from([*TIERS[:2], NOTHING]),
         target=st.sampled_from(TIERS[2:]),
@@ -128,13 +130,13 @@ rewrites = st.lists(
 kinds = st.dictionaries(
     st.sampled_from(["a", "b"]),
     st.builds(
-        NodeKind,
+        NodeAssignment,
         node=st.sampled_from([None, "a", "b"]),
         kind=st.sampled_from(["numbered", "counted", "unknown"]),
     ),
 )
 answers = st.none() | st.builds(
-    Answer,
+    AdmissionDecision,
     rewrites=rewrites.map(tuple),
     reservation=st.none() | st.just("r-1"),
     annotate=st.booleans(),
@@ -142,7 +144,7 @@ answers = st.none() | st.builds(
     node_kinds=kinds,
     denied=st.sampled_from([None, None, None, "no"]),
     where=st.builds(
-        Where,
+        TierNodes,
         labels=st.sampled_from([(), (("zone", "a"),), (("zone", "a"), ("kind", "b"))]),
         memory_mib=st.sampled_from([0, 15000]),
     ),
@@ -150,14 +152,14 @@ answers = st.none() | st.builds(
 requests = st.builds(Request, namespace=st.just("n"), scope=st.sampled_from(["ours", "any"]))
 
 
-def look(body: Any, request: Request, answer: Answer | None) -> Outcome:
+def look(body: Any, request: Request, answer: AdmissionDecision | None) -> Outcome:
     """One review with the usual configuration."""
-    return Case(body, request, CONFIG).outcome(answer)
+    return PodMutation(body, request, CONFIG).outcome(answer)
 
 
 @given(pods, requests, answers)
 def test_every_patch_applies_and_a_second_review_changes_nothing(
-    body: Any, request: Request, answer: Answer | None
+    body: Any, request: Request, answer: AdmissionDecision | None
 ) -> None:
     """With the same answer, and with the one that knows the reservation."""
     outcome = look(body, request, answer)
@@ -171,7 +173,7 @@ def test_every_patch_applies_and_a_second_review_changes_nothing(
 
 @given(pods, requests, answers)
 def test_a_review_leaves_its_input_and_everything_it_does_not_own_alone(
-    body: Any, request: Request, answer: Answer | None
+    body: Any, request: Request, answer: AdmissionDecision | None
 ) -> None:
     """Outside of protected and recorded annotations, one variable and MIG amounts: no change."""
     before = copy.deepcopy(body)
@@ -185,20 +187,25 @@ def without_ours(body: Any) -> Any:
     """The pod without every part that the webhook may write."""
     body = copy.deepcopy(body)
     meta, spec = body["metadata"], body["spec"]
-    ours = {names.FALLBACK, names.ORIGINAL, names.TIER_NODES, names.MEMORY_GIVEN}
+    ours = {
+        well_known.FALLBACK,
+        well_known.ORIGINAL,
+        well_known.TIER_NODES,
+        well_known.MEMORY_GIVEN,
+    }
     for field in ("nodeSelector", "affinity"):
         spec.pop(field, None)
     meta["annotations"] = {
         key: value
         for key, value in (meta.get("annotations") or {}).items()
-        if key not in ours and not names.is_protected(key)
+        if key not in ours and not well_known.is_protected(key)
     }
     for field in ("initContainers", "containers"):
         for item in spec.get(field) or ():
             if item:
                 _without_tiers(item)
                 env = item.get("env") or []
-                item["env"] = [v for v in env if v is None or v["name"] != names.CUDA_ENV]
+                item["env"] = [v for v in env if v is None or v["name"] != well_known.CUDA_ENV]
     return body
 
 
@@ -215,7 +222,7 @@ def _without_tiers(container: Any) -> None:
 
 @given(pods, requests, answers)
 def test_a_denied_pod_is_never_patched_and_says_why_in_one_line(
-    body: Any, request: Request, answer: Answer | None
+    body: Any, request: Request, answer: AdmissionDecision | None
 ) -> None:
     """400 for what the user wrote, 403 for what the scheduler does not allow."""
     outcome = look(body, request, answer)
@@ -227,7 +234,9 @@ def test_a_denied_pod_is_never_patched_and_says_why_in_one_line(
 
 
 @given(pods, answers)
-def test_a_pod_of_another_scheduler_gets_no_variable(body: Any, answer: Answer | None) -> None:
+def test_a_pod_of_another_scheduler_gets_no_variable(
+    body: Any, answer: AdmissionDecision | None
+) -> None:
     """Both paths together change nothing but MIG requests and their record."""
     body["spec"]["schedulerName"] = "other"
     for scope in ("ours", "any"):
@@ -240,7 +249,7 @@ def test_a_pod_of_another_scheduler_gets_no_variable(body: Any, answer: Answer |
 
 @given(pods, requests, answers)
 def test_limits_and_requests_that_agreed_still_agree(
-    body: Any, request: Request, answer: Answer | None
+    body: Any, request: Request, answer: AdmissionDecision | None
 ) -> None:
     """The API server refuses an extended resource whose request is unlike its limit."""
     once = apply(body, look(body, request, answer).patch)

@@ -14,21 +14,22 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuctl.creation import node_with_status, with_requests
-from gpuctl.documents import Document
+from gpuctl.apiserver_defaults import node_with_status, with_requests
+from gpuctl.manifests import Document
 from gpuctl.simulation import simulate
-from scheduler.answer import Answerer
+from scheduler.admission.server import AdmissionServer
 from scheduler.config import Config, Fallback, Maps
-from scheduler.model import names
-from scheduler.model.admission import Answer, Question
+from scheduler.model import well_known
+from scheduler.model.admission import AdmissionDecision, AdmissionQuery
 from scheduler.model.pod import Pod
 from scheduler.model.quota import Quota
 from scheduler.state import event as ev
-from scheduler.watch import convert, objects, quotas
+from scheduler.watch.decode import objects, quotas
+from scheduler.watch.decode import pods as decode_pods
 from tests.builders import as_bound
 from tests.unit.loop.stage import Stage, playing
-from webhook import mutate
-from webhook.patch import apply
+from webhook.mutate import pod_mutation
+from webhook.mutate.json_patch import apply
 
 Json = dict[str, Any]
 #: What a pod became: its devices, its nodes, and where it is; or the sentence that refused it.
@@ -36,8 +37,8 @@ Fate = tuple[Any, ...] | str
 
 PROFILES = ("3g.40gb", "2g.20gb", "1g.20gb", "1g.10gb")
 CONFIG = Config(maps=Maps(allow="all"), fallback=Fallback(ladders=("2g.20gb->1g.20gb->1g.10gb",)))
-WEBHOOK = mutate.Config()
-ANSWER = msgspec.json.Decoder(Answer)
+WEBHOOK = pod_mutation.Config()
+ANSWER = msgspec.json.Decoder(AdmissionDecision)
 
 ladders = st.sampled_from(
     [
@@ -53,27 +54,29 @@ counts = st.fixed_dictionaries(
 sayings = st.fixed_dictionaries(
     {},
     optional={
-        names.MIG_FALLBACK: ladders,
-        names.MEMORY_FLOOR: st.sampled_from(["5Gi", "10Gi", "10Gi", "16Gi", "x"]),
-        names.PREFER: st.just("preempt"),
+        well_known.MIG_FALLBACK: ladders,
+        well_known.MEMORY_FLOOR: st.sampled_from(["5Gi", "10Gi", "10Gi", "16Gi", "x"]),
+        well_known.PREFER: st.just("preempt"),
     },
 )
 wishes = st.sampled_from(["5Gi", "16Gi", "40Gi", "second=16Gi", "app=5Gi,second=16Gi", "x"])
-SLICES = [names.mig_resource(profile) for profile in PROFILES]
+SLICES = [well_known.mig_resource(profile) for profile in PROFILES]
 
 
 @st.composite
 def nodes(draw: st.DrawFn, number: int) -> Json:
     """A node with some slices, perhaps whole GPUs, and labels that tiers may name."""
     slices, gpus = draw(counts), draw(st.integers(0, 2))
-    offered = {names.mig_resource(p): str(n) for p, n in slices.items()}
+    offered = {well_known.mig_resource(p): str(n) for p, n in slices.items()}
     labels = draw(st.sampled_from([{}, {"gpu-type": "a100"}, {"gpu-type": "h100"}]))
-    memory = draw(st.sampled_from([{}, {names.GPU_MEMORY: "40536"}, {names.GPU_MEMORY: "81559"}]))
+    memory = draw(
+        st.sampled_from([{}, {well_known.GPU_MEMORY: "40536"}, {well_known.GPU_MEMORY: "81559"}])
+    )
     return {
         "apiVersion": "v1",
         "kind": "Node",
         "metadata": {"name": f"n{number}", "labels": {**labels, **memory}},
-        "status": {"allocatable": {**offered, **({names.GPU: str(gpus)} if gpus else {})}},
+        "status": {"allocatable": {**offered, **({well_known.GPU: str(gpus)} if gpus else {})}},
     }
 
 
@@ -84,11 +87,11 @@ def pods(draw: st.DrawFn, number: int) -> Json:
     asks = {
         "slices": st.sampled_from(SLICES[:3]),
         "memory": st.none(),
-        "odd": st.none() | st.sampled_from([*SLICES, names.GPU]),
+        "odd": st.none() | st.sampled_from([*SLICES, well_known.GPU]),
     }[shape]
     said = draw(sayings)
     if shape != "slices":
-        said[names.WANTED_MEMORY] = draw(wishes)
+        said[well_known.WANTED_MEMORY] = draw(wishes)
     containers = []
     for name in ("app", "second")[: draw(st.integers(1, 2))]:
         asked = draw(asks)
@@ -117,7 +120,7 @@ def worlds(draw: st.DrawFn) -> list[Json]:
         "kind": "Namespace",
         "metadata": {
             "name": "default",
-            "annotations": {} if ladder is None else {names.MIG_FALLBACK: ladder},
+            "annotations": {} if ladder is None else {well_known.MIG_FALLBACK: ladder},
         },
     }
     hard = draw(st.dictionaries(st.sampled_from(PROFILES[2:]), st.integers(0, 3), max_size=2))
@@ -125,7 +128,9 @@ def worlds(draw: st.DrawFn) -> list[Json]:
         "apiVersion": "v1",
         "kind": "ResourceQuota",
         "metadata": {"name": "gpus", "namespace": "default"},
-        "spec": {"hard": {f"requests.{names.mig_resource(p)}": str(n) for p, n in hard.items()}},
+        "spec": {
+            "hard": {f"requests.{well_known.mig_resource(p)}": str(n) for p, n in hard.items()}
+        },
     }
     some = [draw(nodes(number)) for number in range(draw(st.integers(1, 3)))]
     many = [draw(pods(number)) for number in range(draw(st.integers(1, 6)))]
@@ -134,7 +139,7 @@ def worlds(draw: st.DrawFn) -> list[Json]:
 
 def fate(pod: Pod, node: str) -> Fate:
     """All about a pod that a tier decides."""
-    given = {k: v for k, v in pod.annotations.items() if k != names.RESERVATION}
+    given = {k: v for k, v in pod.annotations.items() if k != well_known.RESERVATION}
     return (pod.gpu_requests, pod.node_selector, pod.required_terms, given, node)
 
 
@@ -158,7 +163,7 @@ class Live:
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
-        self._answerer = Answerer(stage.loop, CONFIG.rules(), stage.metrics, stage.clock)
+        self._answerer = AdmissionServer(stage.loop, CONFIG.rules(), stage.metrics, stage.clock)
         self._quota = Quota(namespace="default", name="none")
 
     async def prepare(self, world: list[Json]) -> None:
@@ -179,18 +184,20 @@ class Live:
         """One pod through admission, quota, watch and decision."""
         sent = {**raw, "metadata": {**raw["metadata"], "namespace": "default"}}
         sent["spec"] = {**with_requests(raw["spec"]), "priority": 0}
-        request = mutate.Request(namespace="default", scope="ours")
-        case = mutate.Case(sent, request, WEBHOOK)
+        request = pod_mutation.Request(namespace="default", scope="ours")
+        case = pod_mutation.PodMutation(sent, request, WEBHOOK)
         outcome = case.outcome(await self._asked(sent) if case.needs_answer else None)
         if outcome.denial is not None:
             return f"refused at admission: {outcome.denial.message}"
         stored = apply(sent, outcome.patch)
         name = stored["metadata"]["name"]
         meta = {**stored["metadata"], "uid": name, "creationTimestamp": f"2026-11-27T{name}"}
-        pod = convert.to_pod(convert.POD.decode(msgspec.json.encode({**stored, "metadata": meta})))
+        pod = decode_pods.to_pod(
+            decode_pods.POD.decode(msgspec.json.encode({**stored, "metadata": meta}))
+        )
         if self._quota.counts(pod) and self._quota.refusal(pod, {}) is not None:
             return "refused by the quota"
-        self._stage.see(ev.PodSeen(pod))
+        self._stage.see(ev.PodUpdated(pod))
         await self._stage.quiet()
         placed = next((p for p in self._stage.binder.sent if p.pod.uid == pod.uid), None)
         if placed is not None:
@@ -200,8 +207,8 @@ class Live:
         await self._show_quota()
         return fate(pod, placed.node_name if placed else "")
 
-    async def _asked(self, sent: Json) -> Answer:
-        question = Question(
+    async def _asked(self, sent: Json) -> AdmissionDecision:
+        question = AdmissionQuery(
             uid="u",
             dry_run=False,
             namespace="default",
@@ -217,7 +224,7 @@ class Live:
         self._quota = msgspec.structs.replace(self._quota, used=used)
 
     async def _show_quota(self) -> None:
-        self._stage.see(ev.QuotaSeen(self._quota))
+        self._stage.see(ev.QuotaUpdated(self._quota))
         await self._stage.quiet()
 
 

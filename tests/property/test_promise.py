@@ -6,11 +6,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement
-from scheduler.model import names
+from scheduler.decide.schedule_one import decide
+from scheduler.model import well_known
 from scheduler.model.pod import Pod
-from scheduler.state.cluster import Assumption
+from scheduler.state.cache.cluster import Assumption
 from tests.builders import ANYBODY, as_bound, node, pod
 from tests.unit.decide.world import World
 
@@ -35,7 +35,7 @@ class Admissions(RuleBasedStateMachine):
     def nodes(self, counts: list[tuple[int, int]]) -> None:
         for number, (large, small) in enumerate(counts):
             offered = {"2g.20gb": large, "1g.10gb": small}
-            self.world.cluster.see_node(node(f"n{number}", mig=offered))
+            self.world.cluster.upsert_node(node(f"n{number}", mig=offered))
         sums = [sum(column) for column in zip(*counts, strict=True)] or [0, 0]
         self.capacity = dict(zip(TIERS, sums, strict=True))
 
@@ -53,9 +53,9 @@ class Admissions(RuleBasedStateMachine):
     def appear(self, data: st.DataObject) -> None:
         tag = data.draw(st.sampled_from(sorted(self.promised)))
         tier, _ = self.promised.pop(tag)
-        shown = pod(tag, mig={tier: 1}, annotations={names.RESERVATION: tag})
-        self.world.cluster.see_pod(shown)
-        self.world.promises.see(shown)
+        shown = pod(tag, mig={tier: 1}, annotations={well_known.RESERVATION: tag})
+        self.world.cluster.upsert_pod(shown)
+        self.world.promises.upsert_pod(shown)
         self.pending[shown.uid] = shown
 
     @rule(data=st.data(), assume=st.booleans())
@@ -85,8 +85,8 @@ class Admissions(RuleBasedStateMachine):
 
     def confirm(self, uid: str) -> None:
         shown = as_bound(self.assumed.pop(uid))
-        self.world.cluster.see_pod(shown)
-        self.world.promises.see(shown)
+        self.world.cluster.upsert_pod(shown)
+        self.world.promises.upsert_pod(shown)
         self.bound[uid] = shown
 
     @rule(data=st.data())
@@ -95,7 +95,7 @@ class Admissions(RuleBasedStateMachine):
         uid = data.draw(st.sampled_from(sorted({**self.pending, **self.bound})))
         self.pending.pop(uid, None)
         self.bound.pop(uid, None)
-        self.world.cluster.lose_pod(uid)
+        self.world.cluster.delete_pod(uid)
         self.world.promises.end(uid)
 
     @rule(seconds=st.sampled_from([0.5, 5.0, 10.0]))
@@ -112,7 +112,7 @@ class Admissions(RuleBasedStateMachine):
         living = [tier for tier, _ in self.promised.values()]
         placed = (placement.pod for placement in self.assumed.values())
         for one in (*self.pending.values(), *self.bound.values(), *placed):
-            living += [names.mig_profile(resource) for resource in one.gpu_requests]
+            living += [well_known.mig_profile(resource) for resource in one.gpu_requests]
         for tier in TIERS:
             assert living.count(tier) <= self.capacity.get(tier, 0), tier
 

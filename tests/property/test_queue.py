@@ -9,13 +9,20 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Cause
-from scheduler.state.event import Lifted
-from scheduler.state.queue import PARKED_MAX_S, REFUSED_MAX_S, Entry, Queue, Why, pause
+from scheduler.model.reason import RequeueCause
+from scheduler.state.event import ClusterEvent
+from scheduler.state.queue.scheduling_queue import (
+    PARKED_MAX_S,
+    REFUSED_MAX_S,
+    QueuedPodInfo,
+    RequeueCondition,
+    SchedulingQueue,
+    pause,
+)
 from tests.builders import pod
 
 NUMBERS = st.integers(0, 5)
-CAUSES = st.frozensets(st.sampled_from(Cause), min_size=1, max_size=3)
+CAUSES = st.frozensets(st.sampled_from(RequeueCause), min_size=1, max_size=3)
 PODS = {
     (number, version): pod(
         f"p{number}",
@@ -29,10 +36,10 @@ PODS = {
 }
 CHANGES = st.sampled_from(
     [
-        *(Lifted(cause) for cause in Cause),
-        Lifted(Cause.OWNER, PODS[0, 0].workload),
-        Lifted(Cause.OWNER, "somebody else"),
-        Lifted(Cause.NAMESPACE, "team"),
+        *(ClusterEvent(cause) for cause in RequeueCause),
+        ClusterEvent(RequeueCause.OWNER, PODS[0, 0].workload),
+        ClusterEvent(RequeueCause.OWNER, "somebody else"),
+        ClusterEvent(RequeueCause.NAMESPACE, "team"),
     ]
 )
 
@@ -42,11 +49,11 @@ class Waiting(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.queue = Queue()
+        self.queue = SchedulingQueue()
         self.now = 1000.0
         self.waiting: dict[str, Pod] = {}
         self.not_before: dict[str, float] = {}
-        self.popped: Entry | None = None
+        self.popped: QueuedPodInfo | None = None
 
     @rule(number=NUMBERS, version=st.integers(0, 2))
     @precondition(lambda self: self.popped is None)
@@ -55,13 +62,13 @@ class Waiting(RuleBasedStateMachine):
         offered = PODS[number, version]
         self.waiting[offered.uid] = offered
         self.not_before[offered.uid] = self.now
-        self.queue.offer(offered, self.now)
+        self.queue.add(offered, self.now)
 
     @rule(number=NUMBERS)
     @precondition(lambda self: self.popped is None)
     def settle(self, number: int) -> None:
         self.waiting.pop(PODS[number, 0].uid, None)
-        self.queue.settle(PODS[number, 0].uid, self.now)
+        self.queue.delete(PODS[number, 0].uid, self.now)
 
     @rule()
     @precondition(lambda self: self.popped is None)
@@ -74,16 +81,16 @@ class Waiting(RuleBasedStateMachine):
 
     @rule(causes=CAUSES)
     @precondition(lambda self: self.popped is not None)
-    def park(self, causes: frozenset[Cause]) -> None:
+    def park(self, causes: frozenset[RequeueCause]) -> None:
         entry = self._take()
-        self.queue.park(entry, Why(causes), self.now)
+        self.queue.add_unschedulable(entry, RequeueCondition(causes), self.now)
         self.not_before[entry.pod.uid] = self.now + pause(entry.attempts)
 
     @rule()
     @precondition(lambda self: self.popped is not None)
     def place(self) -> None:
         uid = self._take().pod.uid
-        self.queue.settle(uid, self.now)
+        self.queue.delete(uid, self.now)
         del self.waiting[uid]
 
     @rule()
@@ -91,22 +98,22 @@ class Waiting(RuleBasedStateMachine):
     def place_in_vain(self) -> None:
         """Its Binding fails."""
         entry = self._take()
-        self.queue.settle(entry.pod.uid, self.now)
-        self.queue.postpone(entry.pod, entry, self.now)
+        self.queue.delete(entry.pod.uid, self.now)
+        self.queue.requeue_failed_bind(entry.pod, entry, self.now)
         self.not_before[entry.pod.uid] = self.now + pause(entry.refusals + 1, REFUSED_MAX_S)
 
     @rule(change=CHANGES)
     @precondition(lambda self: self.popped is None)
-    def lift(self, change: Lifted) -> None:
-        self.queue.lift(change, self.now)
+    def lift(self, change: ClusterEvent) -> None:
+        self.queue.requeue_on(change, self.now)
 
     @rule(seconds=st.sampled_from([0.0, 0.5, 1.0, 3.0, 10.0, 299.0]))
     @precondition(lambda self: self.popped is None)
     def wait(self, seconds: float) -> None:
         self.now += seconds
-        self.queue.flush(self.now)
+        self.queue.flush_unschedulable(self.now)
 
-    def _take(self) -> Entry:
+    def _take(self) -> QueuedPodInfo:
         entry, self.popped = self.popped, None
         assert entry is not None
         return entry
@@ -122,14 +129,14 @@ class Waiting(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Five minutes and a pause later everybody was due, strongest first."""
         if self.popped is not None:
-            self.park(frozenset((Cause.NODE,)))
+            self.park(frozenset((RequeueCause.NODE,)))
         self.now += PARKED_MAX_S
-        self.queue.flush(self.now)
+        self.queue.flush_unschedulable(self.now)
         self.now += REFUSED_MAX_S
         out = []
         while (entry := self.queue.pop(self.now)) is not None:
             out.append(entry.pod)
-            self.queue.settle(entry.pod.uid, self.now)
+            self.queue.delete(entry.pod.uid, self.now)
 
         assert {one.uid for one in out} == set(self.waiting)
         assert len(out) == len(self.waiting)

@@ -9,25 +9,25 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement
 from scheduler.decide.explain import explain
-from scheduler.decide.ranking import rank
+from scheduler.decide.schedule_one import decide
+from scheduler.decide.score_breakdown import rank
 from scheduler.decide.view import Profile
 from scheduler.model.pod import Pod
 from scheduler.state import event as ev
-from scheduler.state.cluster import Cluster
-from scheduler.state.ledger import NodeBooks
-from scheduler.state.promise import Promises
-from scheduler.state.queue import Queue
-from scheduler.state.snapshot import State, restore, take
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.node_info import NodeInfo
+from scheduler.state.queue.scheduling_queue import SchedulingQueue
+from scheduler.state.reservations import Reservations
+from scheduler.state.snapshot import ClusterSnapshot, restore, take
 from tests.builders import pod
 from tests.property.test_cluster import History, events, picture
 from tests.property.worlds import NODE_NAMES, several
 
 #: Some preempted for a node, which everybody decides around.
 preemptors = st.builds(
-    lambda number, node, priority: ev.PodSeen(
+    lambda number, node, priority: ev.PodUpdated(
         pod(f"w-{number}", uid=f"u{number}", gpus=1, nominated=node, priority=priority)
     ),
     st.integers(0, 5),
@@ -52,8 +52,8 @@ profiles = st.builds(
 )
 
 
-def lived(history: Iterable[Any], newcomers: Iterable[Pod]) -> tuple[Cluster, Queue]:
-    past, queue = History(), Queue()
+def lived(history: Iterable[Any], newcomers: Iterable[Pod]) -> tuple[Cluster, SchedulingQueue]:
+    past, queue = History(), SchedulingQueue()
     for event in history:
         match event:
             case ("rest", name, scopes):
@@ -61,14 +61,14 @@ def lived(history: Iterable[Any], newcomers: Iterable[Pod]) -> tuple[Cluster, Qu
             case _:
                 past.happens(event)
     for one in newcomers:
-        past.state.refer(one)
-        queue.offer(one, 1.0)
+        past.state.track_label_keys(one)
+        queue.add(one, 1.0)
     return past.state, queue
 
 
-def through_bytes(cluster: Cluster, queue: Queue) -> State:
-    state = take(cluster, queue, Promises(), 7, 2.5)
-    return msgspec.json.decode(msgspec.json.encode(state), type=State)
+def through_bytes(cluster: Cluster, queue: SchedulingQueue) -> ClusterSnapshot:
+    state = take(cluster, queue, Reservations(), 7, 2.5)
+    return msgspec.json.decode(msgspec.json.encode(state), type=ClusterSnapshot)
 
 
 def verdict(cluster: Cluster, one: Pod, profile: Profile) -> bytes:
@@ -97,8 +97,8 @@ def test_nothing_that_can_be_asked_of_the_state_is_lost(history: list[Any]) -> N
 
     assert picture(again) == picture(cluster)
     assert again.nominated == cluster.nominated
-    assert {name: books.avoided for name, books in again.books.items()} == {
-        name: books.avoided for name, books in cluster.books.items()
+    assert {name: node_info.avoided for name, node_info in again.node_info.items()} == {
+        name: node_info.avoided for name, node_info in cluster.node_info.items()
     }
     assert again.assumed == cluster.assumed
 
@@ -130,10 +130,10 @@ def test_every_part_of_the_state_is_in_the_snapshot_or_follows_from_it() -> None
     """Who adds to the state decides here whether a decision can see it (and ``restore`` must)."""
     written = {"scheduler_name", "pods", "assumed", "namespaces", "nodes", "index"}
     written |= {"quotas", "spaces"}
-    follow = {"books", "nominated", "nominations", "_siblings", "verdicts", "groups"}
+    follow = {"node_info", "nominated", "nominations", "_siblings", "verdicts", "groups"}
     reading = {"at", "candidates", "resolve", "changed", "namespace", "indexes_held"}
 
     assert set(vars(Cluster())) <= written | follow | reading
-    books = {"_node", "avoided", "pods", "_cuts", "resting", "is_settled"}
-    books |= {"_left", "_tally", "_gpus", "is_dynamic", "ports", "used", "unread", "claims"}
-    assert set(NodeBooks.__slots__) <= books
+    node_info = {"_node", "avoided", "pods", "_cuts", "resting", "is_settled"}
+    node_info |= {"_left", "_tally", "_gpus", "is_dynamic", "ports", "used", "unread", "claims"}
+    assert set(NodeInfo.__slots__) <= node_info

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.model import resources
-from scheduler.model.shares import Want, devices_needed
+from scheduler.model.cuda_env import ContainerGpus, devices_needed
 
 amounts = st.dictionaries(st.sampled_from(["cpu", "gpu", "memory"]), st.integers(0, 5))
 apps = st.lists(amounts, max_size=4)
@@ -55,7 +55,7 @@ def test_requests_and_shares_agree_on_how_many_devices_a_pod_holds(
     regular: list[dict[str, int]], before: list[tuple[dict[str, int], bool]]
 ) -> None:
     """The ledger counts by the one, the environment is divided by the other."""
-    wants = [Want(one.get("gpu", 0), not is_sidecar) for one, is_sidecar in before]
-    wants += [Want(one.get("gpu", 0)) for one in regular]
+    wants = [ContainerGpus(one.get("gpu", 0), not is_sidecar) for one, is_sidecar in before]
+    wants += [ContainerGpus(one.get("gpu", 0)) for one in regular]
 
     assert resources.effective(regular, before).get("gpu", 0) == devices_needed(wants)

@@ -6,17 +6,17 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.decide import packed
-from scheduler.decide.cycle import decide
+from scheduler.decide import best_fit
+from scheduler.decide.budget import Budget
 from scheduler.decide.decision import Rejection
-from scheduler.decide.view import Overlay, View
-from scheduler.decide.work import Work
+from scheduler.decide.schedule_one import decide
+from scheduler.decide.view import View, WhatIfView
 from scheduler.model.device import Devices
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Diagnosis
-from scheduler.state import verdicts as verdicts_module
-from scheduler.state.cluster import Assumption, Cluster
+from scheduler.state.cache.cluster import Assumption, Cluster
+from scheduler.state.index import filter_cache as verdicts_module
 from tests.builders import ANYBODY
 from tests.property.worlds import NODE_NAMES, nodes, strangers, wanted
 
@@ -57,7 +57,7 @@ def ask_twice(view: View, pod: Pod) -> None:
         )
         assert diagnosis.summary == again.summary
     if pod.map_text is None and first.diagnosis.general is None:
-        found, rejected = packed.scan(view.candidates(), pod, Work(10**9), spread=False)
+        found, rejected = best_fit.scan(view.candidates(), pod, Budget(10**9), spread=False)
         assert found is None
         assert list(first.diagnosis.nodes.items()) == list(rejected.items())
         assert first.diagnosis.total == len(rejected)
@@ -72,23 +72,23 @@ def play(steps: list[Node | Pod | str | int]) -> None:
     cluster = Cluster()
     for step in steps:
         if isinstance(step, Node):
-            cluster.see_node(step)
+            cluster.upsert_node(step)
         elif isinstance(step, str):
-            cluster.lose_node(step)
+            cluster.delete_node(step)
         elif isinstance(step, int):
-            cluster.lose_pod(f"s{step - 10}")
+            cluster.delete_pod(f"s{step - 10}")
         elif step.node_name:
-            cluster.see_pod(step)
+            cluster.upsert_pod(step)
         elif step.uid not in cluster.pods:
             newcomer(cluster, step)
 
 
 def newcomer(cluster: Cluster, pod: Pod) -> None:
-    cluster.see_pod(pod)
+    cluster.upsert_pod(pod)
     ask_twice(cluster, pod)
     if pod.map_text is None:
         ask_twice(cluster, twin(pod, "twin"))
-    overlay = Overlay(cluster)
+    overlay = WhatIfView(cluster)
     overlay.place(twin(pod, "tried"), "n1", Devices())
     ask_twice(overlay, pod)
     decision = decide(cluster, pod, ANYBODY)
@@ -133,9 +133,10 @@ def test_pods_of_one_kind_get_one_answer(one: Pod, other: Pod, offered: list[Nod
         return
     cluster = Cluster()
     for node in offered:
-        cluster.see_node(node)
+        cluster.upsert_node(node)
     answers = [
-        packed.scan(cluster.candidates(), pod, Work(10**9), spread=False)[1] for pod in (one, other)
+        best_fit.scan(cluster.candidates(), pod, Budget(10**9), spread=False)[1]
+        for pod in (one, other)
     ]
 
     assert one.kind != other.kind or answers[0] == answers[1]

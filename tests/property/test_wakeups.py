@@ -8,17 +8,17 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Rejection
-from scheduler.decide.wake import still_refuses
-from scheduler.model import names
+from scheduler.decide.requeue_check import still_refuses
+from scheduler.decide.schedule_one import decide
+from scheduler.model import well_known
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.state import event as ev
-from scheduler.state.cluster import Assumption, Cluster
+from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.fold import fold, pass_on
-from scheduler.state.queue import PAUSE_MAX_S, Queue
-from scheduler.state.why import why
+from scheduler.state.queue.requeue_conditions import why
+from scheduler.state.queue.scheduling_queue import PAUSE_MAX_S, SchedulingQueue
 from tests.builders import ANYBODY, as_bound, dynamic, node, pod
 from tests.property.worlds import MIG_LABELS, nodes, wanted
 
@@ -58,7 +58,7 @@ def small_pods(draw: st.DrawFn) -> Pod:
         mig=draw(st.sampled_from([{}, {}, *({profile: 1} for profile in PROFILES)])),
         requests=draw(st.sampled_from([{}, {}, {"cpu": "2"}])),
         ports=draw(st.sampled_from([[], [], [{"containerPort": 80, "hostPort": 80}]])),
-        annotations={names.MAP: mapped} if mapped else {},
+        annotations={well_known.MAP: mapped} if mapped else {},
         owner=draw(st.sampled_from(["", "", "Deployment/web@r1"])),
         selector=draw(st.sampled_from([{}, {}, {}, {"zone": "a"}])),
     )
@@ -71,14 +71,14 @@ MAPS = (
 )
 EVENTS = st.lists(
     st.one_of(
-        small_nodes().map(ev.NodeSeen),
-        st.sampled_from(NODES).map(dynamic).map(ev.NodeSeen),
-        st.sampled_from(NODES).map(ev.NodeVanished),
-        small_pods().map(ev.PodSeen),
-        small_pods().map(ev.PodSeen),
-        small_pods().map(ev.PodSeen),
-        st.integers(0, 9).map(lambda number: ev.PodVanished(f"u{number}")),
-        st.integers(0, 9).map(lambda number: ev.PodVanished(f"u{number}")),
+        small_nodes().map(ev.NodeUpdated),
+        st.sampled_from(NODES).map(dynamic).map(ev.NodeUpdated),
+        st.sampled_from(NODES).map(ev.NodeDeleted),
+        small_pods().map(ev.PodUpdated),
+        small_pods().map(ev.PodUpdated),
+        small_pods().map(ev.PodUpdated),
+        st.integers(0, 9).map(lambda number: ev.PodDeleted(f"u{number}")),
+        st.integers(0, 9).map(lambda number: ev.PodDeleted(f"u{number}")),
     ),
     min_size=5,
     max_size=40,
@@ -90,12 +90,12 @@ class World:
 
     def __init__(self) -> None:
         self.cluster = Cluster()
-        self.queue = Queue()
+        self.queue = SchedulingQueue()
         self.now = 1000.0
         self.decisions = 0
 
     def happens(self, event: ev.Event) -> None:
-        if isinstance(event, ev.PodSeen) and self._is_placed(event.pod):
+        if isinstance(event, ev.PodUpdated) and self._is_placed(event.pod):
             return
         self._fold(event)
 
@@ -114,12 +114,14 @@ class World:
             self.decisions += 1
             decision = decide(self.cluster, entry.pod, ANYBODY)
             if isinstance(decision, Rejection):
-                self.queue.park(entry, why(decision.diagnosis, decision.node_name), self.now)
+                self.queue.add_unschedulable(
+                    entry, why(decision.diagnosis, decision.node_name), self.now
+                )
                 continue
-            self.queue.settle(entry.pod.uid, self.now)
+            self.queue.delete(entry.pod.uid, self.now)
             given_to = Assumption(decision.node_name, decision.devices, decision.index)
             self.cluster.assume(entry.pod, given_to)
-            self._fold(ev.PodSeen(as_bound(decision)))
+            self._fold(ev.PodUpdated(as_bound(decision)))
 
     def let_pauses_end(self) -> None:
         while self.queue.next_due() is not None:
@@ -151,13 +153,13 @@ def test_equal_pods_cost_one_decision_when_nothing_helps(
     if first.map_text is not None:
         return
     world = World()
-    world.happens(ev.NodeSeen(one))
+    world.happens(ev.NodeUpdated(one))
     for number in range(count):
-        world.happens(ev.PodSeen(msgspec.structs.replace(first, uid=f"u{number}")))
+        world.happens(ev.PodUpdated(msgspec.structs.replace(first, uid=f"u{number}")))
     world.decide()
     waiting = len(world.queue)
     before = world.decisions
-    world.happens(ev.NodeSeen(other))
+    world.happens(ev.NodeUpdated(other))
     world.let_pauses_end()
 
     placed = waiting - len(world.queue)
@@ -167,13 +169,13 @@ def test_equal_pods_cost_one_decision_when_nothing_helps(
 def test_a_placement_is_what_wakes_the_next_one() -> None:
     """Not every one of a hundred for one freed GPU, and not only one for a whole new node."""
     world = World()
-    world.happens(ev.NodeSeen(node(gpus=0, numbered=True)))
+    world.happens(ev.NodeUpdated(node(gpus=0, numbered=True)))
     for number in range(100):
-        world.happens(ev.PodSeen(pod(f"p{number}", gpus=1)))
+        world.happens(ev.PodUpdated(pod(f"p{number}", gpus=1)))
     world.decide()
     assert world.decisions == 100
 
-    world.happens(ev.NodeSeen(node(gpus=3, numbered=True)))
+    world.happens(ev.NodeUpdated(node(gpus=3, numbered=True)))
     world.let_pauses_end()
     assert len(world.queue) == 97
     assert world.decisions == 104
@@ -184,34 +186,34 @@ def test_replicas_that_wait_for_any_line_of_their_map_cost_one_decision_for_each
     world = World()
     lines = "".join(f"{number}=n{number}:0\n" for number in range(4))
     for number in range(4):
-        world.happens(ev.NodeSeen(node(f"n{number}", cordoned=number > 0)))
+        world.happens(ev.NodeUpdated(node(f"n{number}", cordoned=number > 0)))
     for number in range(100):
-        world.happens(ev.PodSeen(pod(f"p{number}", owner="Deployment/web@r1", map=lines)))
+        world.happens(ev.PodUpdated(pod(f"p{number}", owner="Deployment/web@r1", map=lines)))
     world.decide()
     assert (world.decisions, len(world.queue)) == (100, 99)
 
     for number in (3, 1):
-        world.happens(ev.NodeSeen(node(f"n{number}")))
+        world.happens(ev.NodeUpdated(node(f"n{number}")))
         world.let_pauses_end()
 
     assert len(world.queue) == 97
     assert world.decisions == 104
-    given = [one.annotations.get(names.POD_INDEX) for one in world.cluster.pods.values()]
+    given = [one.annotations.get(well_known.POD_INDEX) for one in world.cluster.pods.values()]
     assert sorted(filter(None, given)) == ["0", "1", "3"]
 
 
 def test_each_line_that_a_sibling_leaves_goes_to_a_replica_that_waits_until_all_had_it() -> None:
     world = World()
-    world.happens(ev.NodeSeen(node("n0")))
+    world.happens(ev.NodeUpdated(node("n0")))
     for number in range(5):
         one = pod(f"p{number}", owner="Deployment/web@r1", map="0=n0:0\n1=gone:0", created=number)
-        world.happens(ev.PodSeen(one))
+        world.happens(ev.PodUpdated(one))
     world.decide()
 
     ran: list[str] = []
     while running := [one for one in world.cluster.pods.values() if one.node_name]:
         ran += [one.name for one in running]
-        world.happens(ev.PodVanished(running[0].uid))
+        world.happens(ev.PodDeleted(running[0].uid))
         world.let_pauses_end()
 
     assert sorted(ran) == [f"p{number}" for number in range(5)]
@@ -221,14 +223,14 @@ def test_each_line_that_a_sibling_leaves_goes_to_a_replica_that_waits_until_all_
 def test_where_gpus_are_cut_to_order_slices_of_one_profile_wake_who_lacks_another() -> None:
     """Nobody lacks what was freed, and yet there is room now."""
     world = World()
-    world.happens(ev.NodeSeen(dynamic("n0")))
+    world.happens(ev.NodeUpdated(dynamic("n0")))
     holder = pod("holder", mig={"3g.40gb": 1}, node="n0", devices="3g.40gb@0/0")
-    world.happens(ev.PodSeen(holder))
-    world.happens(ev.PodSeen(pod("waits", mig={"4g.40gb": 1})))
+    world.happens(ev.PodUpdated(holder))
+    world.happens(ev.PodUpdated(pod("waits", mig={"4g.40gb": 1})))
     world.decide()
     assert len(world.queue) == 1
 
-    world.happens(ev.PodVanished(holder.uid))
+    world.happens(ev.PodDeleted(holder.uid))
     world.let_pauses_end()
 
     assert len(world.queue) == 0

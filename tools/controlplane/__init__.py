@@ -10,9 +10,9 @@ this package, except ``gpuctl demo``, whose purpose it is to show the product on
 
 from tools.controlplane.binaries import ensure, missing
 from tools.controlplane.client import ApiError, Client, wait_until
+from tools.controlplane.control_plane import DEFAULT_COMPONENTS, ControlPlane
 from tools.controlplane.errors import ControlPlaneError, ProcessDied
-from tools.controlplane.fakenodes import FakeNode, add_nodes
-from tools.controlplane.plane import DEFAULT_COMPONENTS, ControlPlane
+from tools.controlplane.fake_nodes import FakeNode, add_nodes
 
 __all__ = [
     "DEFAULT_COMPONENTS",

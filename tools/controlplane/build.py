@@ -16,7 +16,7 @@ from typing import Final
 
 from tools.controlplane.cache import Cache
 from tools.controlplane.errors import ControlPlaneError
-from tools.controlplane.longrun import LongRun
+from tools.controlplane.logged_run import LoggedRun
 from tools.controlplane.progress import Progress
 from tools.controlplane.toolchain import Toolchain
 from tools.controlplane.versions import Program
@@ -104,7 +104,7 @@ class _Build:
             # The default would be /tmp, which on many machines is memory and too small to link in.
             environ = {**self._toolchain.environ, "GOTMPDIR": str(work)}
             words = [*self._go_build(output), *(program.package for program in self._programs)]
-            LongRun(title, self._log, environ).run(words, step, cwd=self._folder, on_line=count)
+            LoggedRun(title, self._log, environ).run(words, step, cwd=self._folder, on_line=count)
             return {
                 program.name: self._cache.install(program, path)
                 for program, path in self._outputs(output)
@@ -116,7 +116,7 @@ class _Build:
         packages: list[str] = []
         with self._progress.step(title) as step:
             command = [str(self._toolchain.go), "list", "-deps"]
-            LongRun(title, self._log, self._toolchain.environ).run(
+            LoggedRun(title, self._log, self._toolchain.environ).run(
                 [*command, *(program.package for program in self._programs)],
                 step,
                 cwd=self._folder,

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from tools.controlplane.commands import SCHEDULER, START_ORDER
+from tools.controlplane.control_plane import DEFAULT_COMPONENTS, ControlPlane
 from tools.controlplane.errors import ControlPlaneError
-from tools.controlplane.fakenodes import FakeNode, add_nodes
+from tools.controlplane.fake_nodes import FakeNode, add_nodes
 from tools.controlplane.layout import state_file
-from tools.controlplane.plane import DEFAULT_COMPONENTS, ControlPlane
 
 NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,40}[a-z0-9])?")
 

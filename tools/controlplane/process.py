@@ -26,8 +26,8 @@ TAIL_LINES = 12
 #: What a program sees of our environment; a KUBECONFIG of the user's, for one, is not its business.
 PASSED_ON = ("PATH", "LANG", "TMPDIR", "GOMAXPROCS", "GODEBUG")
 
-# The leash is tied to the thread that starts a program, and threads of a caller may be short-lived.
-# This one lives as long as the interpreter does.
+# PR_SET_PDEATHSIG is tied to the thread that starts a program, and threads of a caller may be
+# short-lived. This one lives as long as the interpreter does.
 _SPAWNER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="spawn")
 
 
@@ -70,15 +70,15 @@ class Running:
 
 
 def start(
-    name: str, command: Sequence[str], *, log: Path, home: Path, leashed: bool = True
+    name: str, command: Sequence[str], *, log: Path, home: Path, dies_with_parent: bool = True
 ) -> Running:
-    """Start a program whose output goes to a log; on a leash unless it shall outlive us."""
+    """Start a program whose output goes to a log; by default it dies with this process."""
     mark = str(home)
     assert any(mark in word for word in command), f"{name}: no word of its command names {mark}"
     words = list(command)
-    if leashed:
-        leash = str(Path(__file__).with_name("leash.py"))
-        words = [sys.executable, "-I", "-S", leash, str(os.getpid()), *words]
+    if dies_with_parent:
+        wrapper = str(Path(__file__).with_name("die_with_parent.py"))
+        words = [sys.executable, "-I", "-S", wrapper, str(os.getpid()), *words]
     environment = {key: os.environ[key] for key in PASSED_ON if key in os.environ}
     environment["HOME"] = mark
 

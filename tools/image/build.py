@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tools.controlplane.cache import Cache
-from tools.controlplane.goprogram import ensure_go_program
+from tools.controlplane.go_program import ensure_go_program
 from tools.controlplane.progress import Patience, Progress
 from tools.image import dockerfile, machine, packages, sbom
 from tools.image.dockerfile import ROOT, Stage

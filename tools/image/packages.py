@@ -16,7 +16,7 @@ from typing import Final
 
 from tools.controlplane.cache import Cache
 from tools.controlplane.errors import ControlPlaneError
-from tools.controlplane.longrun import LongRun
+from tools.controlplane.logged_run import LoggedRun
 from tools.controlplane.progress import Progress
 from tools.image.dockerfile import ROOT, Stage
 from tools.image.layer import Files, Link
@@ -67,7 +67,7 @@ def install(folder: Path, cache: Cache, environ: Mapping[str, str], progress: Pr
     pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install"]
     words = ["--no-compile", "--require-hashes", "--disable-pip-version-check"]
     told = ["--report", str(folder / REPORT), "-r", str(ROOT / LOCK)]
-    run = LongRun(
+    run = LoggedRun(
         "installing the image's packages", cache.root / "logs" / "image-packages.log", environ
     )
     with progress.step(run.what, EXPECTED_S) as step:
@@ -94,7 +94,7 @@ def compile_below(
     words = ["-q", "-j", "0", "--invalidation-mode", "unchecked-hash"]
     move = ["-s", str(folder), "-p", place]
     # A set's order in a compiled file follows the seed of the hash.
-    run = LongRun(
+    run = LoggedRun(
         "compiling", cache.root / "logs" / "image-compile.log", {**environ, "PYTHONHASHSEED": "0"}
     )
     step = progress.begin(run.what)

@@ -22,11 +22,11 @@ from scheduler.decide.filters import (
 )
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Reason
-from scheduler.state.ledger import NodeBooks
+from scheduler.state.node_info import NodeInfo
 
-Filter = Callable[[Pod, NodeBooks], tuple[Reason, ...]]
+Filter = Callable[[Pod, NodeInfo], tuple[Reason, ...]]
 
-#: Filters that give all nodes of one class (``state/index``) the same answer.
+#: Filters that give all nodes of one class (``state/index/node_index``) the same answer.
 CLASS_FILTERS: tuple[Filter, ...] = (unschedulable.check, taints.check, affinity.check)
 NODE_FILTERS: tuple[Filter, ...] = (
     *(readable.check, ports.check, migstate.check, memory.check, fit.check),
@@ -36,11 +36,11 @@ FILTERS = CLASS_FILTERS + NODE_FILTERS
 
 
 def first_rejection(
-    pod: Pod, books: NodeBooks, filters: tuple[Filter, ...] = FILTERS
+    pod: Pod, node_info: NodeInfo, filters: tuple[Filter, ...] = FILTERS
 ) -> tuple[Reason, ...]:
     """The reasons of the first filter that rejects the node; empty when the pod fits."""
     for check in filters:
-        reasons = check(pod, books)
+        reasons = check(pod, node_info)
         if reasons:
             return reasons
     return ()

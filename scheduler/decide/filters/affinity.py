@@ -9,26 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from scheduler.model import names
+from scheduler.model import well_known
+from scheduler.model.integer_text import whole
 from scheduler.model.limits import GPU_MEMORY_MIB_MAX
-from scheduler.model.miglayout import memory_mib
-from scheduler.model.number import whole
+from scheduler.model.mig.node_geometry import memory_mib
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Code, Reason
+from scheduler.model.reason import Reason, ReasonCode
 from scheduler.model.selector import Requirement, Term, matches_any
-from scheduler.state.ledger import NodeBooks
+from scheduler.state.node_info import NodeInfo
 
 REASON = Reason(
-    code=Code.AFFINITY,
+    code=ReasonCode.AFFINITY,
     text="node(s) didn't match Pod's node affinity/selector",
     resolvable=False,
 )
 NO = (REASON,)
 
 
-def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
+def check(pod: Pod, node_info: NodeInfo) -> tuple[Reason, ...]:
     """Reject a node that misses a selector's label or matches none of the terms."""
-    node = books.node
+    node = node_info.node
     assert node is not None
     for key, value in pod.node_selector.items():
         if node.labels.get(key) != value:
@@ -36,13 +36,13 @@ def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
     if pod.required_terms is not None and not matches_any(
         pod.required_terms, node.labels, node.name
     ):
-        return _memory(pod.required_terms, books) or NO
+        return _memory(pod.required_terms, node_info) or NO
     return ()
 
 
-def _memory(terms: Iterable[Term], books: NodeBooks) -> tuple[Reason, ...]:
+def _memory(terms: Iterable[Term], node_info: NodeInfo) -> tuple[Reason, ...]:
     """The reason where the node matches a term in all but its least GPU memory; else empty."""
-    node = books.node
+    node = node_info.node
     assert node is not None
     for term in terms:
         least = max(map(_least, term.match_expressions), default=0)
@@ -57,7 +57,7 @@ def _memory(terms: Iterable[Term], books: NodeBooks) -> tuple[Reason, ...]:
 
 def _least(requirement: Requirement) -> int:
     """The MiB that a requirement asks of ``nvidia.com/gpu.memory``; 0 for any other one."""
-    if (requirement.key, requirement.operator) != (names.GPU_MEMORY, "Gt"):
+    if (requirement.key, requirement.operator) != (well_known.GPU_MEMORY, "Gt"):
         return 0
     bound = whole(requirement.values[0], GPU_MEMORY_MIB_MAX) if requirement.values else None
     return 0 if bound is None else bound + 1
@@ -66,7 +66,7 @@ def _least(requirement: Requirement) -> int:
 @lru_cache(maxsize=1024)
 def _too_little(have: int, need: int) -> tuple[Reason, ...]:
     if have:
-        text = f"node(s) whose {names.GPU_MEMORY} is {have} MiB (the pod needs {need} MiB)"
-        return (Reason(code=Code.GPU_MEMORY_TOO_SMALL, text=text, resolvable=False),)
-    text = f"node(s) without the label {names.GPU_MEMORY} (the pod needs {need} MiB)"
-    return (Reason(code=Code.GPU_MEMORY_UNKNOWN, text=text, resolvable=False),)
+        text = f"node(s) whose {well_known.GPU_MEMORY} is {have} MiB (the pod needs {need} MiB)"
+        return (Reason(code=ReasonCode.GPU_MEMORY_TOO_SMALL, text=text, resolvable=False),)
+    text = f"node(s) without the label {well_known.GPU_MEMORY} (the pod needs {need} MiB)"
+    return (Reason(code=ReasonCode.GPU_MEMORY_UNKNOWN, text=text, resolvable=False),)

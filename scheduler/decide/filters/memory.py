@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from scheduler.model import gpumemory, names
-from scheduler.model.miglayout import memory_mib, replicas
+from scheduler.model import gpu_memory, well_known
+from scheduler.model.mig.node_geometry import memory_mib, replicas
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Code, Reason
-from scheduler.state.ledger import NodeBooks
+from scheduler.model.reason import Reason, ReasonCode
+from scheduler.state.node_info import NodeInfo
 
 
-def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
+def check(pod: Pod, node_info: NodeInfo) -> tuple[Reason, ...]:
     """Reject a node on which a share of a device has less memory than the pod wants."""
-    node = books.node
+    node = node_info.node
     assert node is not None
     for resource, amount in pod.gpu_memory.items():
         shares = replicas(node.labels, resource)
         if shares > 1:
-            need = gpumemory.least_mib(amount)
-            have = gpumemory.of_a_share(resource, memory_mib(node.labels), shares)
+            need = gpu_memory.least_mib(amount)
+            have = gpu_memory.of_a_share(resource, memory_mib(node.labels), shares)
             if have < need:
                 return _too_small(resource, shares, have, need)
     return ()
@@ -34,6 +34,6 @@ def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
 def _too_small(resource: str, shares: int, have: int, need: int) -> tuple[Reason, ...]:
     text = (
         f"node(s) where {resource} is one of {shares} shares of a GPU with {have} MiB for each"
-        f" ({names.WANTED_MEMORY} needs {need} MiB)"
+        f" ({well_known.WANTED_MEMORY} needs {need} MiB)"
     )
-    return (Reason(code=Code.GPU_MEMORY_TOO_SMALL, text=text, resolvable=False),)
+    return (Reason(code=ReasonCode.GPU_MEMORY_TOO_SMALL, text=text, resolvable=False),)

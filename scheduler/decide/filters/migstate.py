@@ -2,7 +2,7 @@
 
 While mig-manager works, what a node advertises is about to change, and a client on a GPU would
 stop it; after a failure nobody knows what is cut. A new node that wants a layout is waited for as
-long as its labels may still be on their way (``state/settling``). With strategy ``single``
+long as its labels may still be on their way (``state/mig/layout_wait``). With strategy ``single``
 ``nvidia.com/gpu`` counts slices, of which one process can use only one: several in one container
 are never what their author meant.
 """
@@ -11,46 +11,49 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Code, Reason
-from scheduler.state.ledger import NodeBooks
-from scheduler.state.settling import SETTLED_AFTER_S
+from scheduler.model.reason import Reason, ReasonCode
+from scheduler.state.mig.layout_wait import SETTLED_AFTER_S
+from scheduler.state.node_info import NodeInfo
 
 LABEL_VALUE_SHOWN_MAX = 63
 
 
-def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
+def check(pod: Pod, node_info: NodeInfo) -> tuple[Reason, ...]:
     """Reject pods that want GPUs where these are being cut, and GPUs that are slices here."""
-    node = books.node
+    node = node_info.node
     assert node is not None
     if not pod.gpu_requests and pod.map_text is None:
         return ()
     if node.mig_hold:
         return _no(node.mig_hold)
-    if node.mig_awaited and not books.is_settled:
+    if node.mig_awaited and not node_info.is_settled:
         return _awaited(node.mig_awaited[:LABEL_VALUE_SHOWN_MAX])
-    if node.single_profile and any(c.devices.get(names.GPU, 0) > 1 for c in pod.containers):
+    if node.single_profile and any(c.devices.get(well_known.GPU, 0) > 1 for c in pod.containers):
         return _slices(node.single_profile)
     return ()
 
 
 @lru_cache(maxsize=64)
 def _no(state: str) -> tuple[Reason, ...]:
-    text = f"node(s) had {names.MIG_STATE} {state}"
-    return (Reason(code=Code.MIG_NOT_READY, text=text, resolvable=False),)
+    text = f"node(s) had {well_known.MIG_STATE} {state}"
+    return (Reason(code=ReasonCode.MIG_NOT_READY, text=text, resolvable=False),)
 
 
 @lru_cache(maxsize=64)
 def _awaited(layout: str) -> tuple[Reason, ...]:
     text = (
-        f"node(s) that wait for their MIG layout {layout} ({names.MIG_STATE} is not set yet; at"
-        f" most {SETTLED_AFTER_S // 60} min after the node's creation)"
+        f"node(s) that wait for their MIG layout {layout} ({well_known.MIG_STATE} is not set yet;"
+        f" at most {SETTLED_AFTER_S // 60} min after the node's creation)"
     )
-    return (Reason(code=Code.MIG_NOT_READY, text=text, resolvable=False),)
+    return (Reason(code=ReasonCode.MIG_NOT_READY, text=text, resolvable=False),)
 
 
 @lru_cache(maxsize=64)
 def _slices(profile: str) -> tuple[Reason, ...]:
-    text = f"node(s) where {names.GPU} counts slices of {profile} and one container asked for more"
-    return (Reason(code=Code.GPUS_ARE_SLICES, text=text, resolvable=False),)
+    text = (
+        f"node(s) where {well_known.GPU} counts slices of {profile} and one container"
+        " asked for more"
+    )
+    return (Reason(code=ReasonCode.GPUS_ARE_SLICES, text=text, resolvable=False),)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from scheduler.model.pod import HostPort, Pod
-from scheduler.model.reason import Code, Reason
-from scheduler.state.ledger import NodeBooks
+from scheduler.model.reason import Reason, ReasonCode
+from scheduler.state.node_info import NodeInfo
 
 EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - compared with, never listened on
-REASON = Reason(code=Code.PORTS, text="node(s) didn't have free ports for the requested pod ports")
+REASON = Reason(
+    code=ReasonCode.PORTS, text="node(s) didn't have free ports for the requested pod ports"
+)
 
 
-def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
+def check(pod: Pod, node_info: NodeInfo) -> tuple[Reason, ...]:
     """Reject a node on which one of the pod's host ports is taken."""
-    if not pod.host_ports or not books.ports:
+    if not pod.host_ports or not node_info.ports:
         return ()
-    taken = books.ports
+    taken = node_info.ports
     clash = any(_clash(wanted, held) for wanted in pod.host_ports for held in taken)
     return (REASON,) if clash else ()
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 from functools import lru_cache
 
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Code, Reason
+from scheduler.model.reason import Reason, ReasonCode
 from scheduler.model.selector import Taint, untolerated
-from scheduler.state.ledger import NodeBooks
+from scheduler.state.node_info import NodeInfo
 
 
-def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
+def check(pod: Pod, node_info: NodeInfo) -> tuple[Reason, ...]:
     """Reject the node for its first taint that the pod does not tolerate."""
-    node = books.node
+    node = node_info.node
     assert node is not None
     if not node.taints:
         return ()
@@ -27,4 +27,4 @@ def check(pod: Pod, books: NodeBooks) -> tuple[Reason, ...]:
 def _no(taint: Taint) -> tuple[Reason, ...]:
     # The form of Kubernetes up to 1.34: later ones leave the taint out, which helps nobody.
     text = f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
-    return (Reason(code=Code.TAINT, text=text, resolvable=False),)
+    return (Reason(code=ReasonCode.TAINT, text=text, resolvable=False),)

@@ -7,21 +7,21 @@ name, so that equal inputs always give the same node.
 
 from __future__ import annotations
 
-from scheduler.decide.cutting import NONE, Effort, effort
+from scheduler.decide.mig.instance_plan import NONE, Effort, effort
 from scheduler.decide.scores import leftover, preference
 from scheduler.model.pod import Pod
-from scheduler.state.ledger import NodeBooks
+from scheduler.state.node_info import NodeInfo
 
 Score = tuple[int, Effort, tuple[int, int, int], str]
 
 
-def score(pod: Pod, books: NodeBooks, *, spread: bool) -> Score:
+def score(pod: Pod, node_info: NodeInfo, *, spread: bool) -> Score:
     """The sort key of one feasible node."""
-    assert books.node is not None
-    devices, others, cpu = leftover.measure(pod, books)
+    assert node_info.node is not None
+    devices, others, cpu = leftover.measure(pod, node_info)
     if spread and pod.gpu_requests:
         devices, others = -devices, -others
     # Whoever asks for no device keeps away from devices, packed or spread.
     ordered = (devices, others, -cpu if spread else cpu)
-    cut = effort(pod, books) if books.is_dynamic else NONE
-    return (preference.dislike(pod, books.node), cut, ordered, books.node.name)
+    cut = effort(pod, node_info) if node_info.is_dynamic else NONE
+    return (preference.dislike(pod, node_info.node), cut, ordered, node_info.node.name)

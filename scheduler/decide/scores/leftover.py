@@ -6,23 +6,23 @@ somebody's GPU needs.
 
 from __future__ import annotations
 
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.model.pod import Pod
-from scheduler.state.ledger import NodeBooks
+from scheduler.state.node_info import NodeInfo
 
 
-def measure(pod: Pod, books: NodeBooks) -> tuple[int, int, int]:
+def measure(pod: Pod, node_info: NodeInfo) -> tuple[int, int, int]:
     """Leftovers: of the requested devices, of other devices, of cpu (milli)."""
-    node = books.node
+    node = node_info.node
     assert node is not None
     wanted = others = 0
     requested = pod.gpu_requests
-    cpu = books.free(names.CPU) - pod.requests.get(names.CPU, 0)
-    if books.is_dynamic and requested and books.gpus is not None:
+    cpu = node_info.free(well_known.CPU) - pod.requests.get(well_known.CPU, 0)
+    if node_info.is_dynamic and requested and node_info.gpus is not None:
         # Instances to order are no fixed number: what is left is memory slices.
-        return (books.gpus.free_slices, 0, cpu)
+        return (node_info.gpus.free_slices, 0, cpu)
     for resource in node.devices:
-        left = books.free(resource) - requested.get(resource, 0)
+        left = node_info.free(resource) - requested.get(resource, 0)
         if resource in requested:
             wanted += left
         else:

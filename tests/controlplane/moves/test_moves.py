@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.model import names
+from scheduler.model import well_known
 from tests.controlplane.moving import (
     AUTO,
     BIG,
@@ -46,8 +46,8 @@ def test_a_freed_slice_goes_back_to_the_degraded_pod_of_a_deployment(here: Watch
 
     figures.info("restore of a Deployment's pod: %.2f s", took_s)
     assert took_s < 5.0
-    assert annotation(found, names.FALLBACK) is None
-    assert (annotation(found, names.MOVE) or "").startswith("restore-1-")
+    assert annotation(found, well_known.FALLBACK) is None
+    assert (annotation(found, well_known.MOVE) or "").startswith("restore-1-")
     no_ticket(here)
     (gone,) = [i for i in before if i["metadata"]["uid"] not in uids(of(here.pods(), "web"))]
     name = gone["metadata"]["name"]
@@ -201,7 +201,7 @@ def test_a_pod_that_stays_pending_is_given_the_tier_that_became_free(here: Watch
     )
     figures.info("rescue of a Deployment's pod: %.2f s", time.monotonic() - since)
     (found,) = of(items, "late")
-    assert annotation(found, names.FALLBACK) == "2g.20gb->1g.10gb"
-    assert (annotation(found, names.MOVE) or "").startswith("rescue-1-")
+    assert annotation(found, well_known.FALLBACK) == "2g.20gb->1g.10gb"
+    assert (annotation(found, well_known.MOVE) or "").startswith("rescue-1-")
     hears(here, waiting["metadata"]["name"], "Rescuing", f"1g.10gb is free on node {node(here)}")
     no_ticket(here)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from gpuctl.product import Product
-from scheduler.model import names
+from scheduler.model import well_known
 from tests.controlplane.moving import (
     SMALL,
     degraded,
@@ -107,7 +107,7 @@ def test_a_move_ends_when_the_template_was_edited_meanwhile(
             len([i for i in of(found, "web") if "env" in i["spec"]["containers"][0]]) == 2
         ),
     )
-    assert {annotation(item, names.MOVE) for item in of(items, "web")} == {None}
+    assert {annotation(item, well_known.MOVE) for item in of(items, "web")} == {None}
 
 
 @pytest.mark.contract("S3-B6")
@@ -125,7 +125,7 @@ def test_a_newcomer_does_not_steal_the_slice_that_a_move_waits_for(
         ticket = evicted(here, before)
         assert ticket["spec"]["change"] == "1g.10gb->2g.20gb"
 
-        thief.create(wants(thief, "thief", annotations={names.MIG_FALLBACK: "off"}))
+        thief.create(wants(thief, "thief", annotations={well_known.MIG_FALLBACK: "off"}))
         thief.wait_explained(
             "thief", "Insufficient nvidia.com/mig-2g.20gb (need 1; best node has 0"
         )
@@ -211,6 +211,6 @@ def test_who_is_killed_between_ticket_and_eviction_goes_on_where_it_was(
         assert uids(here.pods()) == uids(before)
 
     found = restored(here, "web")
-    assert annotation(found, names.MOVE) == ticket["metadata"]["name"]
+    assert annotation(found, well_known.MOVE) == ticket["metadata"]["name"]
     no_ticket(here)
     assert len(of(here.pods(), "web")) == 2

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpuctl.product import NAMESPACE, Product
-from scheduler.model import names
+from scheduler.model import well_known
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.moving import (
     AUTO,
@@ -59,7 +59,7 @@ def test_the_hour_of_a_budget_is_not_over_because_the_scheduler_was_started_agai
     free_the_slice(here)
     moved = restored(here, "web")
     no_ticket(here)
-    ticket = here.client.get(f"{TICKETS}/{annotation(moved, names.MOVE)}")
+    ticket = here.client.get(f"{TICKETS}/{annotation(moved, well_known.MOVE)}")
     assert ticket["status"]["result"] == "Done"
     shown = cp.kubectl("-n", NAMESPACE, "get", "migrules", ticket["metadata"]["name"])
     assert dict(zip(*map(str.split, shown.splitlines()), strict=True))["RESULT"] == "Done"
@@ -84,7 +84,7 @@ def test_how_a_move_ended_is_written_once(here: Watcher) -> None:
     free_the_slice(here)
     moved = restored(here, "once")
     no_ticket(here)
-    path = f"{TICKETS}/{annotation(moved, names.MOVE)}"
+    path = f"{TICKETS}/{annotation(moved, well_known.MOVE)}"
     late = {"status": {"result": "Expired", "ended": "2026-11-27T10:00:00Z"}}
 
     with pytest.raises(ApiError, match="how a move ended is never changed"):

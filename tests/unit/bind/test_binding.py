@@ -9,7 +9,7 @@ import pytest
 
 from scheduler.bind.binder import binding_annotations, encode_binding
 from scheduler.decide.decision import Placement
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.model.device import Devices
 from tests.builders import pod
 
@@ -68,7 +68,7 @@ def test_everything_a_binding_writes_is_protected(
 ) -> None:
     found = binding_annotations(Placement(pod=pod(), node_name="n1", **given), "d-1", epoch)
 
-    assert [key for key in found if not names.is_protected(key)] == []
+    assert [key for key in found if not well_known.is_protected(key)] == []
 
 
 def test_the_body_names_pod_node_and_uid() -> None:
@@ -81,7 +81,7 @@ def test_the_body_names_pod_node_and_uid() -> None:
             "name": "w-0",
             "namespace": "team",
             "uid": "u-1",
-            "annotations": {names.DECISION: "d-1", names.EPOCH: "3"},
+            "annotations": {well_known.DECISION: "d-1", well_known.EPOCH: "3"},
         },
         "target": {"apiVersion": "v1", "kind": "Node", "name": "n1"},
     }

@@ -6,21 +6,26 @@ from typing import Any
 
 import pytest
 
-from scheduler.carving import NOTHING, Carving, Steps
-from scheduler.decide.cycle import decide
-from scheduler.decide.decision import Carve
-from scheduler.model.cut import CutState, Instance, NodeCuts, Order
-from scheduler.model.device import Devices, Spot
+from scheduler.controllers.mig_partition import NOTHING, PartitionController, PartitionResult
+from scheduler.decide.decision import PendingPlacement
+from scheduler.decide.schedule_one import decide
+from scheduler.model.crd.mig_partition import (
+    MigInstance,
+    NodePartitions,
+    PartitionRequest,
+    PartitionState,
+)
+from scheduler.model.device import Devices, MigPlacement
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Cause, Code
+from scheduler.model.reason import ReasonCode, RequeueCause
 from scheduler.state import event as ev
-from scheduler.state.cluster import Assumption
+from scheduler.state.cache.cluster import Assumption
 from scheduler.state.fold import fold
 from tests.builders import ANYBODY, cluster, codes, dynamic, pod
 
 WALL = 1_800_000_000.0
 UNTIL = "2027-01-15T08:01:00Z"
-TWO = Spot(0, 4, "2g.20gb")
+TWO = MigPlacement(0, 4, "2g.20gb")
 
 
 class Stage:
@@ -29,10 +34,10 @@ class Stage:
     def __init__(self, *objects: Any) -> None:
         self.cluster = cluster(*objects)
         self.now = 100.0
-        self.sent: dict[str, tuple[Order, ...]] = {}
+        self.sent: dict[str, tuple[PartitionRequest, ...]] = {}
         self.said: list[tuple[str, str]] = []
         self.counted: list[str] = []
-        self.carving = Carving(
+        self.carving = PartitionController(
             self.cluster,
             self,
             self._send,
@@ -41,28 +46,28 @@ class Stage:
             timeout_s=60,
         )
 
-    def _send(self, node_name: str, orders: tuple[Order, ...]) -> None:
+    def _send(self, node_name: str, orders: tuple[PartitionRequest, ...]) -> None:
         self.sent[node_name] = orders
 
     def note(self, pod: Pod, reason: str, text: str) -> None:
         self.said.append((reason, text))
 
-    def begin(self, newcomer: Pod) -> Steps:
+    def begin(self, newcomer: Pod) -> PartitionResult:
         """Decide, assume and ask, as the loop does."""
-        self.cluster.see_pod(newcomer)
+        self.cluster.upsert_pod(newcomer)
         decision = decide(self.cluster, newcomer, ANYBODY)
-        assert isinstance(decision, Carve)
+        assert isinstance(decision, PendingPlacement)
         self.cluster.assume(newcomer, Assumption(decision.node_name, decision.devices))
         return self.carving.begin(decision, self.now)
 
-    def see(self, event: ev.Event) -> Steps:
+    def see(self, event: ev.Event) -> PartitionResult:
         fold(self.cluster, event)
         return self.carving.after(event, self.now)
 
-    def answer(self, *instances: Instance, node_name: str = "n1") -> Steps:
-        return self.see(ev.CutsSeen(NodeCuts(node_name, instances=instances)))
+    def answer(self, *instances: MigInstance, node_name: str = "n1") -> PartitionResult:
+        return self.see(ev.PartitionsUpdated(NodePartitions(node_name, instances=instances)))
 
-    def tick(self, seconds: float, *, leads: bool = True) -> Steps:
+    def tick(self, seconds: float, *, leads: bool = True) -> PartitionResult:
         self.now += seconds
         return self.carving.tick(self.now, leads=leads)
 
@@ -76,23 +81,23 @@ def wants_2g(name: str = "a", **wishes: Any) -> Pod:
     return pod(name, mig={"2g.20gb": 1}, **wishes)
 
 
-def advertised(count: int) -> ev.NodeSeen:
-    return ev.NodeSeen(dynamic(mig={"2g.20gb": count}))
+def advertised(count: int) -> ev.NodeUpdated:
+    return ev.NodeUpdated(dynamic(mig={"2g.20gb": count}))
 
 
-def ready(spot: Spot = TWO, **others: Any) -> Instance:
-    return Instance(spot, CutState.READY, **others)
+def ready(spot: MigPlacement = TWO, **others: Any) -> MigInstance:
+    return MigInstance(spot, PartitionState.READY, **others)
 
 
-def failed(deadline: str = UNTIL) -> Instance:
+def failed(deadline: str = UNTIL) -> MigInstance:
     """The operator's no."""
-    return Instance(TWO, CutState.FAILED, message="no room on the die", deadline=deadline)
+    return MigInstance(TWO, PartitionState.FAILED, message="no room on the die", deadline=deadline)
 
 
 def test_what_is_missing_is_asked_for_with_a_deadline(stage: Stage) -> None:
     assert stage.begin(wants_2g()) == NOTHING
 
-    assert stage.sent == {"n1": (Order(TWO, "team-a", UNTIL),)}
+    assert stage.sent == {"n1": (PartitionRequest(TWO, "team-a", UNTIL),)}
     assert stage.said == [("CutRequested", "n1 is to cut 2g.20gb@0/4")]
 
 
@@ -101,17 +106,17 @@ def test_what_is_held_already_must_stay() -> None:
     stage.begin(wants_2g())
 
     assert stage.sent["n1"] == (
-        Order(Spot(0, 0, "2g.20gb"), "team-old"),
-        Order(Spot(0, 2, "2g.20gb"), "team-a", UNTIL),
+        PartitionRequest(MigPlacement(0, 0, "2g.20gb"), "team-old"),
+        PartitionRequest(MigPlacement(0, 2, "2g.20gb"), "team-a", UNTIL),
     )
 
 
 def test_a_pod_is_bound_when_its_instance_exists_and_the_kubelet_knows_it(stage: Stage) -> None:
     stage.begin(wants_2g())
 
-    assert stage.answer(Instance(TWO, CutState.PENDING, deadline=UNTIL)) == NOTHING
+    assert stage.answer(MigInstance(TWO, PartitionState.PENDING, deadline=UNTIL)) == NOTHING
     assert stage.answer(ready()) == NOTHING
-    assert stage.see(advertised(1)) == Steps(ready=("team-a",))
+    assert stage.see(advertised(1)) == PartitionResult(ready=("team-a",))
     assert stage.counted == ["ready"]
     assert stage.see(advertised(2)) == NOTHING  # once
 
@@ -120,7 +125,7 @@ def test_advertised_before_the_answer_is_as_good(stage: Stage) -> None:
     stage.begin(wants_2g())
     assert stage.see(advertised(1)) == NOTHING
 
-    assert stage.answer(ready(uuid="MIG-1")) == Steps(ready=("team-a",))
+    assert stage.answer(ready(uuid="MIG-1")) == PartitionResult(ready=("team-a",))
 
 
 def test_two_that_wait_are_not_bound_for_one_advertised_instance(stage: Stage) -> None:
@@ -143,14 +148,14 @@ def test_what_others_hold_of_what_is_advertised_counts() -> None:
 
 def test_an_idle_instance_that_is_advertised_needs_no_waiting() -> None:
     """Between the decision and now the kubelet has heard of it."""
-    stage = Stage(dynamic(), NodeCuts("n1", instances=(ready(),)))
-    stage.cluster.see_node(dynamic(mig={"2g.20gb": 1}))
+    stage = Stage(dynamic(), NodePartitions("n1", instances=(ready(),)))
+    stage.cluster.upsert_node(dynamic(mig={"2g.20gb": 1}))
     newcomer = wants_2g()
-    stage.cluster.see_pod(newcomer)
-    carve = Carve(pod=newcomer, node_name="n1", devices=Devices(spots=(TWO,)))
+    stage.cluster.upsert_pod(newcomer)
+    carve = PendingPlacement(pod=newcomer, node_name="n1", devices=Devices(spots=(TWO,)))
     stage.cluster.assume(newcomer, Assumption("n1", carve.devices))
 
-    assert stage.carving.begin(carve, stage.now) == Steps(ready=("team-a",))
+    assert stage.carving.begin(carve, stage.now) == PartitionResult(ready=("team-a",))
     assert stage.said == []
 
 
@@ -162,20 +167,20 @@ def test_a_failure_lets_the_gpu_rest_and_the_pod_try_elsewhere() -> None:
 
     text = "n1: no room on the die; GPU 0 rests for 30 s"
     assert steps.dropped == ("team-a",)
-    assert steps.changes[-1] == ev.Retry(
+    assert steps.changes[-1] == ev.BindFailed(
         stage.cluster.pods["team-a"], text, "cutting MIG instances failed"
     )
     assert stage.said[-1] == ("CutFailed", text)
     assert stage.counted == ["failed"]
     stage.begin(wants_2g("b"))
-    assert stage.sent["n1"] == (Order(Spot(1, 4, "2g.20gb"), "team-b", UNTIL),)
+    assert stage.sent["n1"] == (PartitionRequest(MigPlacement(1, 4, "2g.20gb"), "team-b", UNTIL),)
 
 
 def test_where_nothing_else_is_left_the_reason_is_that_the_gpu_rests(stage: Stage) -> None:
     stage.begin(wants_2g())
     stage.answer(failed())
 
-    assert codes(stage.cluster, wants_2g("b")) == {Code.GPU_RESTS}
+    assert codes(stage.cluster, wants_2g("b")) == {ReasonCode.GPU_RESTS}
 
 
 def test_a_rest_ends_and_wakes_who_waits(stage: Stage) -> None:
@@ -183,7 +188,7 @@ def test_a_rest_ends_and_wakes_who_waits(stage: Stage) -> None:
     stage.answer(failed())
 
     assert stage.tick(29) == NOTHING
-    assert stage.tick(1).changes == (ev.Lifted(Cause.AVOIDED, node_name="n1"),)
+    assert stage.tick(1).changes == (ev.ClusterEvent(RequeueCause.AVOIDED, node_name="n1"),)
     assert stage.begin(wants_2g("b")) == NOTHING
 
 
@@ -192,14 +197,14 @@ def test_rests_grow_and_are_forgotten_after_a_success(stage: Stage) -> None:
     for name in ("a", "b"):
         stage.begin(wants_2g(name))
         stage.answer(failed(stage.sent["n1"][0].deadline))
-        stage.see(ev.PodVanished(f"team-{name}"))
+        stage.see(ev.PodDeleted(f"team-{name}"))
         pauses.append(stage.said[-1][1].rpartition("for ")[2])
         stage.answer()
         stage.tick(100)
     stage.begin(wants_2g("c"))
     stage.answer(ready())
     stage.see(advertised(1))
-    stage.see(ev.PodVanished("team-c"))
+    stage.see(ev.PodDeleted("team-c"))
     stage.answer()
     stage.begin(wants_2g("d"))
     stage.answer(failed(stage.sent["n1"][0].deadline))
@@ -217,14 +222,14 @@ def test_an_answer_to_an_earlier_request_is_none(stage: Stage) -> None:
 LATE = [
     pytest.param([], "no answer about 2g.20gb@0/4", id="silence"),
     pytest.param(
-        [Instance(TWO, CutState.PENDING)], "2g.20gb@0/4 was not ready", id="still-pending"
+        [MigInstance(TWO, PartitionState.PENDING)], "2g.20gb@0/4 was not ready", id="still-pending"
     ),
     pytest.param([ready()], "it was cut but not advertised", id="not-advertised"),
 ]
 
 
 @pytest.mark.parametrize(("answers", "words"), LATE)
-def test_who_is_too_late_lets_the_whole_node_rest(answers: list[Instance], words: str) -> None:
+def test_who_is_too_late_lets_the_whole_node_rest(answers: list[MigInstance], words: str) -> None:
     stage = Stage(dynamic(gpus=2))
     stage.begin(wants_2g())
     stage.answer(*answers)
@@ -235,13 +240,13 @@ def test_who_is_too_late_lets_the_whole_node_rest(answers: list[Instance], words
     assert steps.dropped == ("team-a",)
     assert stage.said[-1] == ("CutFailed", f"n1: {words} within 60 s; its GPUs rest for 30 s")
     assert stage.counted == ["timeout"]
-    assert codes(stage.cluster, wants_2g("b")) == {Code.GPU_RESTS}
+    assert codes(stage.cluster, wants_2g("b")) == {ReasonCode.GPU_RESTS}
 
 
 def test_what_could_not_be_written_is_tried_again_and_told_in_the_end(stage: Stage) -> None:
     stage.begin(wants_2g())
     stage.sent.clear()
-    stage.see(ev.CutsUnwritten("n1", "admission webhook says no"))
+    stage.see(ev.PartitionsWriteFailed("n1", "admission webhook says no"))
 
     stage.tick(1)
     assert "n1" in stage.sent
@@ -251,10 +256,10 @@ def test_what_could_not_be_written_is_tried_again_and_told_in_the_end(stage: Sta
 
 
 GONE = [
-    pytest.param(ev.PodVanished("team-a"), id="deleted"),
-    pytest.param(ev.PodSeen(wants_2g(node="n9")), id="bound-by-somebody-else"),
-    pytest.param(ev.PodSeen(wants_2g(deleting=True)), id="being-deleted"),
-    pytest.param(ev.NodeVanished("n1"), id="its-node-is-gone"),
+    pytest.param(ev.PodDeleted("team-a"), id="deleted"),
+    pytest.param(ev.PodUpdated(wants_2g(node="n9")), id="bound-by-somebody-else"),
+    pytest.param(ev.PodUpdated(wants_2g(deleting=True)), id="being-deleted"),
+    pytest.param(ev.NodeDeleted("n1"), id="its-node-is-gone"),
 ]
 
 
@@ -274,7 +279,7 @@ def test_who_leads_no_more_lets_go_of_everything(stage: Stage) -> None:
     steps = stage.tick(1, leads=False)
 
     assert steps.dropped == ("team-a",)
-    assert ev.Waiting(stage.cluster.pods["team-a"]) in steps.changes
+    assert ev.PodPending(stage.cluster.pods["team-a"]) in steps.changes
     assert stage.cluster.assumed == {}
 
 

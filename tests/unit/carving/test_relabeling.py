@@ -6,29 +6,29 @@ from typing import Any
 
 import pytest
 
-from scheduler.decide import relabel
-from scheduler.decide.cycle import decide
+from scheduler.controllers.mig_config import COOLDOWN_S, SEEN_WITHIN_S, MigConfigController
 from scheduler.decide.decision import Rejection
-from scheduler.decide.relabel import Relabel
-from scheduler.model import names
+from scheduler.decide.mig import config_change
+from scheduler.decide.mig.config_change import Relabel
+from scheduler.decide.schedule_one import decide
+from scheduler.model import well_known
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Code
-from scheduler.relabeling import COOLDOWN_S, SEEN_WITHIN_S, Relabeling
-from scheduler.state.cluster import Cluster
-from scheduler.state.event import Change, Lifted
-from scheduler.state.queue import Queue
-from scheduler.state.refusal import WHOLE_NODE
-from scheduler.state.why import why
+from scheduler.model.reason import ReasonCode
+from scheduler.state.breakers.kubelet_rejection import WHOLE_NODE
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.event import Change, ClusterEvent
+from scheduler.state.queue.requeue_conditions import why
+from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from tests.builders import ANYBODY, cluster, codes, dynamic, node, pod
 
 #: When pods of these tests are created.
 BORN = 1_795_773_600.0
 MANAGED = {
-    names.MIG_MANAGER: "true",
-    names.MIG_WANTED: "all-disabled",
-    names.MIG_STATE: "success",
-    names.GPU_PRODUCT: "NVIDIA-A100-SXM4-80GB",
+    well_known.MIG_MANAGER: "true",
+    well_known.MIG_WANTED: "all-disabled",
+    well_known.MIG_STATE: "success",
+    well_known.GPU_PRODUCT: "NVIDIA-A100-SXM4-80GB",
 }
 
 
@@ -43,7 +43,7 @@ def wants_2g(name: str = "a", count: int = 1, **wishes: Any) -> Pod:
 
 def candidate(state: Cluster, newcomer: Pod) -> Relabel | None:
     """What would be cut anew for a pod alone."""
-    return relabel.candidate(relabel.idle_nodes(state), newcomer)
+    return config_change.candidate(config_change.idle_nodes(state), newcomer)
 
 
 @pytest.mark.contract("S3-18")
@@ -62,7 +62,7 @@ def test_the_node_with_the_fewest_gpus_is_taken() -> None:
 
 def test_a_board_is_known_by_its_memory_where_its_name_is_not_enough() -> None:
     """An H20 with 141 GB has other profiles than one with 96."""
-    h20 = {names.GPU_PRODUCT: "NVIDIA-H20", names.GPU_MEMORY: "143771"}
+    h20 = {well_known.GPU_PRODUCT: "NVIDIA-H20", well_known.GPU_MEMORY: "143771"}
     state = cluster(managed(labels=h20))
 
     assert candidate(state, pod(mig={"1g.18gb": 1})) == Relabel("n1", "all-1g.18gb")
@@ -75,11 +75,11 @@ NOT_TOUCHED = [
         [managed(), pod("x", gpus=1, node="n1", scheduler="other")], id="by-another-scheduler"
     ),
     pytest.param([managed(), pod("x-0", map="0=n1:1", node="n1")], id="past-the-plugin"),
-    pytest.param([managed(labels={names.MIG_MANAGER: "false"})], id="no-mig-manager"),
-    pytest.param([managed(labels={names.MIG_STATE: "pending"})], id="it-is-being-cut"),
-    pytest.param([managed(labels={names.MIG_STATE: "failed"})], id="cutting-failed"),
+    pytest.param([managed(labels={well_known.MIG_MANAGER: "false"})], id="no-mig-manager"),
+    pytest.param([managed(labels={well_known.MIG_STATE: "pending"})], id="it-is-being-cut"),
+    pytest.param([managed(labels={well_known.MIG_STATE: "failed"})], id="cutting-failed"),
     pytest.param([managed(gpus=0)], id="no-whole-gpus"),
-    pytest.param([managed(labels={names.GPU_PRODUCT: "Tesla-T4"})], id="a-board-without-mig"),
+    pytest.param([managed(labels={well_known.GPU_PRODUCT: "Tesla-T4"})], id="a-board-without-mig"),
     pytest.param([managed(cordoned=True)], id="cordoned"),
     pytest.param([managed(taints=["a=b:NoSchedule"])], id="a-taint"),
     pytest.param([dynamic(labels=MANAGED)], id="its-operator-cuts-to-order"),
@@ -116,11 +116,11 @@ class Stage:
 
     def __init__(self, *objects: Any) -> None:
         self.cluster = cluster(*objects)
-        self.queue = Queue()
+        self.queue = SchedulingQueue()
         self.now = BORN
         self.sent: list[Relabel] = []
         self.said: list[str] = []
-        self.relabeling = Relabeling(
+        self.relabeling = MigConfigController(
             self.cluster, self.queue, self, self, self.sent.append, lambda: self.now
         )
         self.park(wants_2g())
@@ -135,12 +135,12 @@ class Stage:
         return self.cluster.avoid(node_name, frozenset())
 
     def park(self, newcomer: Pod) -> None:
-        self.queue.offer(newcomer, 0.0)
+        self.queue.add(newcomer, 0.0)
         entry = self.queue.pop(0.0)
         decision = decide(self.cluster, newcomer, ANYBODY)
         assert entry is not None
         assert isinstance(decision, Rejection)
-        self.queue.park(entry, why(decision.diagnosis), 0.0)
+        self.queue.add_unschedulable(entry, why(decision.diagnosis), 0.0)
 
     def tick(self, seconds: float = 0.0) -> list[Any]:
         self.now += seconds
@@ -162,14 +162,14 @@ def test_only_after_half_a_minute_of_waiting() -> None:
 def test_nobody_is_placed_there_until_the_label_is_seen() -> None:
     stage = Stage(managed())
     stage.tick(30)
-    assert codes(stage.cluster, pod("b", gpus=1)) == {Code.NODE_AVOIDED}
+    assert codes(stage.cluster, pod("b", gpus=1)) == {ReasonCode.NODE_AVOIDED}
 
-    done = {names.MIG_WANTED: "all-2g.20gb", names.MIG_STATE: "pending"}
-    stage.cluster.see_node(managed(labels=done))
+    done = {well_known.MIG_WANTED: "all-2g.20gb", well_known.MIG_STATE: "pending"}
+    stage.cluster.upsert_node(managed(labels=done))
     [change] = stage.tick(1)
 
-    assert isinstance(change, Lifted)
-    assert codes(stage.cluster, pod("b", gpus=1)) == {Code.MIG_NOT_READY}
+    assert isinstance(change, ClusterEvent)
+    assert codes(stage.cluster, pod("b", gpus=1)) == {ReasonCode.MIG_NOT_READY}
 
 
 def test_a_label_that_never_appears_frees_the_node_again() -> None:
@@ -177,7 +177,7 @@ def test_a_label_that_never_appears_frees_the_node_again() -> None:
     stage = Stage(managed())
     stage.tick(30)
     stage.tick(SEEN_WITHIN_S - 1)
-    assert codes(stage.cluster, pod("b", gpus=1)) == {Code.NODE_AVOIDED}
+    assert codes(stage.cluster, pod("b", gpus=1)) == {ReasonCode.NODE_AVOIDED}
 
     stage.tick(1)
 
@@ -191,7 +191,7 @@ def test_a_label_that_never_appeared_while_another_replica_led_frees_the_node() 
 
     [change] = stage.tick(COOLDOWN_S)
 
-    assert isinstance(change, Lifted)
+    assert isinstance(change, ClusterEvent)
 
 
 @pytest.mark.contract("S3-B18")
@@ -231,8 +231,8 @@ def test_they_wait_for_it_until_it_is_cut_or_failed(
 ) -> None:
     stage = Stage(managed())
     stage.tick(40)
-    labels = {names.MIG_WANTED: "all-2g.20gb", names.MIG_STATE: state}
-    stage.cluster.see_node(managed(labels=labels, mig=mig))
+    labels = {well_known.MIG_WANTED: "all-2g.20gb", well_known.MIG_STATE: state}
+    stage.cluster.upsert_node(managed(labels=labels, mig=mig))
     stage.tick(1)
     [entry] = stage.queue.entries()
 
@@ -252,8 +252,8 @@ def test_they_wait_no_longer_than_the_node_is_left_alone() -> None:
     """A mig-manager that is not there leaves the state at pending for ever."""
     stage = Stage(managed())
     stage.tick(40)
-    stage.cluster.see_node(
-        managed(labels={names.MIG_WANTED: "all-2g.20gb", names.MIG_STATE: "pending"})
+    stage.cluster.upsert_node(
+        managed(labels={well_known.MIG_WANTED: "all-2g.20gb", well_known.MIG_STATE: "pending"})
     )
     stage.tick(COOLDOWN_S - 1)
     [entry] = stage.queue.entries()

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from scheduler.decide.admit import Rules
-from scheduler.model import names
+from scheduler.decide.admission.admit import Rules
+from scheduler.model import well_known
 from scheduler.model.admission import Scope
-from scheduler.model.ladder import parse_ladder
+from scheduler.model.mig.fallback_ladder import parse_ladder
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
-from scheduler.state.cluster import Cluster
-from scheduler.state.ledger import NodeBooks
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.node_info import NodeInfo
 from tests.builders import Wishes, namespace, node, pod, settle
 from tests.unit.decide.world import LADDER, NOW, World, seed_nodes, wants_2g
 
@@ -52,7 +52,7 @@ def test_promise_and_pod_are_counted_once_from_admission_to_the_end() -> None:
     world.bind(shown, "m")
     assert world.admit(wants_2g()) == KEPT
     assert world.ask(wants_2g()).result == "degraded"
-    world.cluster.lose_pod(shown.uid)
+    world.cluster.delete_pod(shown.uid)
     assert world.ask(wants_2g()).result == "kept"
 
 
@@ -61,9 +61,9 @@ def test_a_promised_pod_whose_binding_is_on_its_way_is_counted_once() -> None:
     world = World(node("a", mig={"2g.20gb": 1}), node("b", mig={"2g.20gb": 1, "1g.10gb": 1}))
     world.admit(wants_2g())
     shown = world.appear("2g.20gb", 1)
-    world.cluster.see_node(node("a", mig={"2g.20gb": 1}, cordoned=True))
+    world.cluster.upsert_node(node("a", mig={"2g.20gb": 1}, cordoned=True))
     assert settle(world.cluster, shown).node_name == "b"
-    world.cluster.see_node(node("a", mig={"2g.20gb": 1}))
+    world.cluster.upsert_node(node("a", mig={"2g.20gb": 1}))
 
     assert world.admit(wants_2g()) == KEPT
     assert world.admit(wants_2g()) == DEGRADED
@@ -84,7 +84,7 @@ class Counting(Cluster):
 
     looks = 0
 
-    def candidates(self) -> Iterator[NodeBooks]:
+    def candidates(self) -> Iterator[NodeInfo]:
         self.looks += 1
         return super().candidates()
 
@@ -93,9 +93,9 @@ def test_many_promises_that_cannot_be_kept_now_cost_one_look_and_not_one_each() 
     """A thousand pods that wait must not make every admission dear."""
     world = World()
     world.cluster = counting = Counting()
-    counting.see_node(node("m", mig={"2g.20gb": 1, "1g.10gb": 1}))
+    counting.upsert_node(node("m", mig={"2g.20gb": 1, "1g.10gb": 1}))
     for number in range(1, 40):
-        world.promises.make(f"r-{number}", wants_2g(), "m", NOW, is_annotated=True)
+        world.promises.create(f"r-{number}", wants_2g(), "m", NOW, is_annotated=True)
         world.appear("2g.20gb", number)
 
     assert world.ask(wants_2g()).result == "degraded"
@@ -237,7 +237,7 @@ LEFT_ALONE: list[Any] = [
     pytest.param({"node": "m"}, id="has-its-node"),
     pytest.param({"owner": "DaemonSet/agent"}, id="daemonset"),
     pytest.param({"owner": "Node/m"}, id="mirror-pod"),
-    pytest.param({"annotations": {names.PREFER: "preempt"}}, id="would-rather-preempt"),
+    pytest.param({"annotations": {well_known.PREFER: "preempt"}}, id="would-rather-preempt"),
     pytest.param({"map": "0=m:0"}, id="mapped"),
     pytest.param({"spec": {"schedulingGroup": {"podGroupName": "g"}}}, id="member-of-a-group"),
     pytest.param({"mig": {}}, id="asks-for-no-slice"),
@@ -257,7 +257,7 @@ def test_some_pods_are_neither_degraded_nor_promised_anything(wishes: dict[str, 
 
 
 OTHERS: Wishes = {"scheduler": "default-scheduler"}
-ENABLED = {names.FALLBACK_NAMESPACE: "enabled"}
+ENABLED = {well_known.FALLBACK_NAMESPACE: "enabled"}
 SCOPES = [
     pytest.param({}, "ours", "ours", {}, DEGRADED, id="ours"),
     pytest.param({}, "any", "all", {}, UNTOUCHED, id="ours-come-by-their-own-entry"),

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.decide.admit import Rules
-from scheduler.model import names
-from scheduler.model.admission import Rewrite
-from scheduler.model.ladder import OFF, parse_ladder
+from scheduler.decide.admission.admit import Rules
+from scheduler.model import well_known
+from scheduler.model.admission import ResourceRewrite
+from scheduler.model.mig.fallback_ladder import OFF, parse_ladder
 from tests.builders import MIG_1G, MIG_2G, container, namespace, node, pod
 from tests.unit.decide.world import RULES, World, wants_2g
 
@@ -16,15 +16,17 @@ DEGRADED, WAITS, DENIED = "1g.10gb", "waits", "denied"
 ROOMS = node("m", mig={"1g.10gb": 9, "1g.20gb": 1})
 LADDERS = [
     pytest.param({}, None, "1g.20gb", id="configured-memory-before-compute"),
-    pytest.param({names.MIG_FALLBACK: "2g.20gb->1g.10gb"}, None, DEGRADED, id="the-pods-own"),
+    pytest.param({well_known.MIG_FALLBACK: "2g.20gb->1g.10gb"}, None, DEGRADED, id="the-pods-own"),
     pytest.param({}, "2g.20gb->1g.10gb", DEGRADED, id="the-namespaces"),
     pytest.param(
-        {names.MIG_FALLBACK: "2g.20gb->1g.10gb"}, "off", DEGRADED, id="pod-before-namespace"
+        {well_known.MIG_FALLBACK: "2g.20gb->1g.10gb"}, "off", DEGRADED, id="pod-before-namespace"
     ),
-    pytest.param({names.MIG_FALLBACK: "off"}, None, WAITS, id="opted-out"),
+    pytest.param({well_known.MIG_FALLBACK: "off"}, None, WAITS, id="opted-out"),
     pytest.param({}, "off", WAITS, id="namespace-opted-out"),
-    pytest.param({names.MIG_FALLBACK: "3g.40gb->1g.10gb"}, None, WAITS, id="of-other-tiers"),
-    pytest.param({names.MIG_FALLBACK: "2g.20gb->7g.80gb->1g.10gb"}, None, DEGRADED, id="skips"),
+    pytest.param({well_known.MIG_FALLBACK: "3g.40gb->1g.10gb"}, None, WAITS, id="of-other-tiers"),
+    pytest.param(
+        {well_known.MIG_FALLBACK: "2g.20gb->7g.80gb->1g.10gb"}, None, DEGRADED, id="skips"
+    ),
 ]
 
 
@@ -40,7 +42,7 @@ def test_the_ladder_is_the_pods_else_its_namespaces_else_the_configured_one(
 
 @pytest.mark.contract("S0-26")
 def test_a_ladder_that_ends_in_fail_refuses_the_pod_and_says_what_was_tried() -> None:
-    strict = {names.MIG_FALLBACK: "2g.20gb->1g.10gb->fail"}
+    strict = {well_known.MIG_FALLBACK: "2g.20gb->1g.10gb->fail"}
     admission = World(node("n", gpus=1)).ask(wants_2g(annotations=strict))
 
     assert admission.result == DENIED
@@ -50,13 +52,13 @@ def test_a_ladder_that_ends_in_fail_refuses_the_pod_and_says_what_was_tried() ->
 
 
 def test_fail_refuses_nothing_that_has_a_tier() -> None:
-    strict = {names.MIG_FALLBACK: "2g.20gb->1g.10gb->fail"}
+    strict = {well_known.MIG_FALLBACK: "2g.20gb->1g.10gb->fail"}
 
     assert World(ROOMS).admit(wants_2g(annotations=strict)) == DEGRADED
 
 
 def test_a_ladder_that_cannot_be_read_is_the_authors_to_mend() -> None:
-    admission = World(ROOMS).ask(wants_2g(annotations={names.MIG_FALLBACK: "2g->1g"}))
+    admission = World(ROOMS).ask(wants_2g(annotations={well_known.MIG_FALLBACK: "2g->1g"}))
 
     assert admission.result == DENIED
     assert str(admission.answer.denied).startswith(
@@ -87,9 +89,9 @@ def test_each_container_is_rewritten_one_to_one_and_the_promise_is_for_the_resul
     admission = World(node("m", mig={"1g.10gb": 9})).ask(asked)
 
     assert admission.answer.rewrites == (
-        Rewrite(container="prep", source=MIG_2G, target=MIG_1G, init=True),
-        Rewrite(container="a", source=MIG_2G, target=MIG_1G),
-        Rewrite(container="c", source=MIG_2G, target=MIG_1G),
+        ResourceRewrite(container="prep", source=MIG_2G, target=MIG_1G, init=True),
+        ResourceRewrite(container="a", source=MIG_2G, target=MIG_1G),
+        ResourceRewrite(container="c", source=MIG_2G, target=MIG_1G),
     )
     assert admission.granted is not None
     assert admission.granted.pod.requests == {MIG_1G: 4, "cpu": 1000}
@@ -107,7 +109,7 @@ def test_two_tiers_of_one_pod_are_chosen_together() -> None:
 
 
 def test_a_ladder_may_go_up() -> None:
-    up = {names.MIG_FALLBACK: "1g.10gb->2g.20gb"}
+    up = {well_known.MIG_FALLBACK: "1g.10gb->2g.20gb"}
     asked = pod("x", uid="", mig={"1g.10gb": 1}, annotations=up)
 
     assert World(node("m", mig={"2g.20gb": 1})).admit(asked) == "2g.20gb"
@@ -127,18 +129,20 @@ def test_a_second_call_for_the_same_admission_repeats_the_first_answer() -> None
     """And promises nothing more."""
     world = World(node("m", mig={"1g.10gb": 1}))
     world.admit(wants_2g())
-    again = pod("web-", uid="", mig={"1g.10gb": 1}, annotations={names.RESERVATION: "r-1"})
+    again = pod("web-", uid="", mig={"1g.10gb": 1}, annotations={well_known.RESERVATION: "r-1"})
 
     admission = world.ask(again)
 
     assert admission.granted is None
     assert admission.answer.known_reservation
     assert admission.answer.reservation == "r-1"
-    assert admission.answer.rewrites == (Rewrite(container="app", source=MIG_2G, target=MIG_1G),)
+    assert admission.answer.rewrites == (
+        ResourceRewrite(container="app", source=MIG_2G, target=MIG_1G),
+    )
 
 
 def test_an_invented_reservation_is_nothing() -> None:
-    invented = wants_2g(annotations={names.RESERVATION: "r-1"})
+    invented = wants_2g(annotations={well_known.RESERVATION: "r-1"})
     admission = World(node("m", mig={"1g.10gb": 1})).ask(invented)
 
     assert not admission.answer.known_reservation

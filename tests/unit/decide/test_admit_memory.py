@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
-from scheduler.decide.admit import Admission
-from scheduler.decide.rescue import asked, rescuable
-from scheduler.decide.terms import terms_of
-from scheduler.model import names
-from scheduler.model.admission import NOTHING, Rewrite
+from scheduler.decide.admission.admit import Admission
+from scheduler.decide.admission.fallback_policy import terms_of
+from scheduler.decide.migration.rescue import asked, rescuable
+from scheduler.model import well_known
+from scheduler.model.admission import NOTHING, ResourceRewrite
+from scheduler.model.crd.migration import MigrationKind
 from scheduler.model.pod import Pod
 from scheduler.model.quota import Quota
-from scheduler.model.reason import Code
-from scheduler.model.ticket import Move
+from scheduler.model.reason import ReasonCode
 from tests.builders import ANYBODY, GPU, MIG_1G, MIG_2G, codes, container, dynamic, node, pod
 from tests.unit.decide.world import World
 
 MIG_1G20 = "nvidia.com/mig-1g.20gb"
-CARD = {names.GPU_MEMORY: "81559"}
+CARD = {well_known.GPU_MEMORY: "81559"}
 EVERYTHING = node(
     "n",
     gpus=1,
@@ -29,13 +29,13 @@ EVERYTHING = node(
 
 
 def wants(amount: str, **wishes: Any) -> Pod:
-    given = {names.WANTED_MEMORY: amount, **wishes.pop("annotations", {})}
+    given = {well_known.WANTED_MEMORY: amount, **wishes.pop("annotations", {})}
     return pod("w-", **{"uid": "", "annotations": given, **wishes})
 
 
 def given(admission: Admission) -> list[str]:
     """What the containers get."""
-    return [names.mig_profile(one.target) for one in admission.answer.rewrites]
+    return [well_known.mig_profile(one.target) for one in admission.answer.rewrites]
 
 
 @pytest.mark.contract("S3-B8")
@@ -63,15 +63,15 @@ def test_what_a_pod_gets_for_an_amount(amount: str, profile: str) -> None:
     admission = World(EVERYTHING).ask(wants(amount))
 
     assert given(admission) == [profile]
-    assert admission.answer.rewrites[0] == Rewrite(
-        container="app", source=NOTHING, target=names.mig_resource(profile)
+    assert admission.answer.rewrites[0] == ResourceRewrite(
+        container="app", source=NOTHING, target=well_known.mig_resource(profile)
     )
     assert admission.is_promised
 
 
 def test_only_a_card_that_is_large_enough_counts_and_the_pod_is_bound_to_such_nodes() -> None:
     nodes = [
-        node("small", gpus=8, labels={names.GPU_MEMORY: "23028"}),
+        node("small", gpus=8, labels={well_known.GPU_MEMORY: "23028"}),
         node("untold", gpus=8),
         node("large", gpus=8, labels=CARD),
     ]
@@ -107,7 +107,7 @@ def test_where_nobody_has_so_much_the_pod_waits_for_a_whole_gpu_of_that_size() -
 
 def test_a_profile_whose_quota_is_full_is_passed_over() -> None:
     world = World(EVERYTHING)
-    world.cluster.quotas.see(Quota(namespace="team", name="q", hard={MIG_1G20: 0}))
+    world.cluster.quotas.upsert(Quota(namespace="team", name="q", hard={MIG_1G20: 0}))
 
     assert given(world.ask(wants("16Gi"))) == ["1g.20gb.me"]
 
@@ -128,7 +128,7 @@ def test_the_annotation_says_which_container(amounts: str, expected: dict[str, s
     admission = World(EVERYTHING).ask(body)
 
     found = {one.container: one for one in admission.answer.rewrites}
-    assert {name: names.mig_profile(one.target) for name, one in found.items()} == expected
+    assert {name: well_known.mig_profile(one.target) for name, one in found.items()} == expected
     assert all(one.init is (name == "prep") for name, one in found.items())
 
 
@@ -173,7 +173,7 @@ def test_a_bad_amount_is_refused_with_one_line() -> None:
     [
         pytest.param({"gates": ["wait"]}, id="gated"),
         pytest.param({"owner": "DaemonSet/d"}, id="of-a-daemonset"),
-        pytest.param({"annotations": {names.PREFER: "preempt"}}, id="prefers-to-preempt"),
+        pytest.param({"annotations": {well_known.PREFER: "preempt"}}, id="prefers-to-preempt"),
     ],
 )
 def test_who_is_promised_nothing_still_gets_its_request(wishes: dict[str, Any]) -> None:
@@ -185,7 +185,7 @@ def test_who_is_promised_nothing_still_gets_its_request(wishes: dict[str, Any]) 
 
 def test_a_call_after_the_first_changes_nothing() -> None:
     """Though the pod has both by then: the wish, and what it got for it."""
-    record = {names.WANTED_MEMORY: "16Gi", names.MEMORY_GIVEN: "app=1g.20gb"}
+    record = {well_known.WANTED_MEMORY: "16Gi", well_known.MEMORY_GIVEN: "app=1g.20gb"}
     again = pod("w", mig={"1g.20gb": 1}, annotations=record)
 
     admission = World(EVERYTHING).ask(again)
@@ -203,28 +203,28 @@ def test_pods_of_other_schedulers_are_not_translated() -> None:
 def test_a_wish_that_was_not_translated_keeps_the_pod_from_running_without_a_gpu() -> None:
     world = World(EVERYTHING)
 
-    assert codes(world.cluster, wants("16Gi")) == {Code.NOT_MUTATED}
+    assert codes(world.cluster, wants("16Gi")) == {ReasonCode.NOT_MUTATED}
 
 
 def test_a_pod_that_waits_for_a_full_profile_is_rescued_to_one_that_is_free() -> None:
     """Its next admission begins with the wish again, not with what it got last time."""
     world = World(node("n", gpus=1, mig={"1g.20gb": 1}, labels=CARD))
     first = pod("first", mig={"1g.20gb": 1}, node="n")
-    world.cluster.see_pod(first)
-    record = {names.WANTED_MEMORY: "16Gi", names.MEMORY_GIVEN: "app=1g.20gb"}
+    world.cluster.upsert_pod(first)
+    record = {well_known.WANTED_MEMORY: "16Gi", well_known.MEMORY_GIVEN: "app=1g.20gb"}
     stuck = pod("w-1", mig={"1g.20gb": 1}, owner="Deployment/w", annotations=record)
-    world.cluster.see_pod(stuck)
+    world.cluster.upsert_pod(stuck)
 
     assert asked(stuck).gpu_requests == {}
     terms, _ = terms_of(world.cluster, asked(stuck), (), (), frozenset())
     wish = rescuable(world.cluster, world.promises, (), stuck, terms, ANYBODY)
 
     assert wish is not None
-    assert (wish.move, wish.wanted.gpu_requests) == (Move.RESCUE, {GPU: 1})
+    assert (wish.move, wish.wanted.gpu_requests) == (MigrationKind.RESCUE, {GPU: 1})
 
 
 def test_a_floor_counts_for_the_wish_as_well() -> None:
-    low = wants("5Gi", annotations={names.MEMORY_FLOOR: "16Gi"})
+    low = wants("5Gi", annotations={well_known.MEMORY_FLOOR: "16Gi"})
 
     assert given(World(EVERYTHING).ask(low)) == ["1g.20gb"]
     assert MIG_1G in EVERYTHING.allocatable
@@ -238,7 +238,7 @@ SIDECAR = container("gke-gcsfuse-sidecar", requests={"cpu": "250m"})
     [
         pytest.param(
             [container("x"), container("train")],
-            {names.DEFAULT_CONTAINER: "train"},
+            {well_known.DEFAULT_CONTAINER: "train"},
             "16Gi",
             "train",
             False,

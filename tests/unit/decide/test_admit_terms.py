@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from scheduler.decide.admit import Admission, Rules
-from scheduler.model import names
-from scheduler.model.admission import Rewrite
-from scheduler.model.ladder import parse_ladder
+from scheduler.decide.admission.admit import Admission, Rules
+from scheduler.model import well_known
+from scheduler.model.admission import ResourceRewrite
+from scheduler.model.mig.fallback_ladder import parse_ladder
 from scheduler.model.quota import Quota
 from tests.builders import GPU, MIG_1G, MIG_2G, container, namespace, node, pod
 from tests.unit.decide.world import RULES, World, wants_2g
@@ -21,7 +21,7 @@ ROOMS = node("m", mig={"1g.10gb": 9, "1g.20gb": 1})
 
 
 def laddered(text: str, **wishes: Any) -> Any:
-    given = {names.MIG_FALLBACK: text, **wishes.pop("annotations", {})}
+    given = {well_known.MIG_FALLBACK: text, **wishes.pop("annotations", {})}
     return wants_2g(annotations=given, **wishes)
 
 
@@ -105,7 +105,7 @@ def test_a_tier_that_the_last_node_with_it_took_along_is_passed_over() -> None:
     world = World(node("m", mig={"1g.20gb": 1}))
     assert world.ask(wants_2g()).result == "degraded"
 
-    world.cluster.lose_node("m")
+    world.cluster.delete_node("m")
 
     assert told(world.ask(wants_2g())) == {
         "2g.20gb": "full",
@@ -125,14 +125,14 @@ def test_a_tier_that_the_last_node_with_it_took_along_is_passed_over() -> None:
 )
 def test_a_tier_below_the_floor_is_never_taken(floor: str, granted: str) -> None:
     world = World(ROOMS)
-    asked = wants_2g(annotations={names.MEMORY_FLOOR: floor})
+    asked = wants_2g(annotations={well_known.MEMORY_FLOOR: floor})
     tiers = [world.admit(asked) for _ in range(2)]
 
     assert tiers == ["1g.20gb", "1g.10gb" if granted == "1g.10gb" else "waits"]
 
 
 def test_what_is_below_the_floor_is_told() -> None:
-    asked = wants_2g(annotations={names.MEMORY_FLOOR: "16Gi"})
+    asked = wants_2g(annotations={well_known.MEMORY_FLOOR: "16Gi"})
     admission = World(node("m", mig={"1g.10gb": 9})).ask(asked)
 
     assert told(admission)["1g.10gb"] == "floor"
@@ -144,15 +144,17 @@ def test_what_is_below_the_floor_is_told() -> None:
 @pytest.mark.parametrize(
     ("labels", "granted"),
     [
-        pytest.param({names.GPU_MEMORY: "81559"}, True, id="an-80GB-card"),
-        pytest.param({names.GPU_MEMORY: "46068"}, False, id="a-48GB-card"),
+        pytest.param({well_known.GPU_MEMORY: "81559"}, True, id="an-80GB-card"),
+        pytest.param({well_known.GPU_MEMORY: "46068"}, False, id="a-48GB-card"),
         pytest.param({}, False, id="nobody-knows"),
     ],
 )
 def test_a_whole_gpu_meets_the_floor_only_if_its_node_says_so(
     labels: dict[str, str], granted: bool
 ) -> None:
-    asked = laddered("7g.80gb->gpu", annotations={names.MEMORY_FLOOR: "80Gi"}, mig={"7g.80gb": 1})
+    asked = laddered(
+        "7g.80gb->gpu", annotations={well_known.MEMORY_FLOOR: "80Gi"}, mig={"7g.80gb": 1}
+    )
     admission = World(node("n", gpus=1, labels=labels)).ask(asked)
 
     assert (admission.granted is not None) is granted
@@ -173,7 +175,7 @@ def test_a_whole_gpu_meets_the_floor_only_if_its_node_says_so(
     ],
 )
 def test_a_floor_that_makes_no_sense_is_its_authors_to_mend(value: str, line: str) -> None:
-    admission = World(ROOMS).ask(wants_2g(annotations={names.MEMORY_FLOOR: value}))
+    admission = World(ROOMS).ask(wants_2g(annotations={well_known.MEMORY_FLOOR: value}))
 
     assert admission.result == "denied"
     assert str(admission.answer.denied).startswith(line)
@@ -184,7 +186,7 @@ def test_a_floor_that_makes_no_sense_is_its_authors_to_mend(value: str, line: st
 
 def test_a_lower_tier_whose_quota_is_full_is_passed_over() -> None:
     world = World(node("m", mig={"1g.20gb": 1, "1g.10gb": 1}))
-    world.cluster.quotas.see(quota({"nvidia.com/mig-1g.20gb": 3}, {"nvidia.com/mig-1g.20gb": 3}))
+    world.cluster.quotas.upsert(quota({"nvidia.com/mig-1g.20gb": 3}, {"nvidia.com/mig-1g.20gb": 3}))
 
     admission = world.ask(wants_2g())
 
@@ -198,7 +200,7 @@ def test_a_lower_tier_whose_quota_is_full_is_passed_over() -> None:
 
 def test_where_every_lower_quota_is_full_the_pod_waits_as_it_is() -> None:
     world = World(node("m", mig={"1g.10gb": 1}))
-    world.cluster.quotas.see(quota({MIG_1G: 0}))
+    world.cluster.quotas.upsert(quota({MIG_1G: 0}))
 
     admission = world.ask(wants_2g())
 
@@ -208,7 +210,7 @@ def test_where_every_lower_quota_is_full_the_pod_waits_as_it_is() -> None:
 def test_where_the_asked_tiers_own_quota_is_full_nothing_changes() -> None:
     """The API server refuses the pod, and that stands, whatever else is free."""
     world = World(node("m", mig={"2g.20gb": 5, "1g.10gb": 5}))
-    world.cluster.quotas.see(quota({MIG_2G: 2}, {MIG_2G: 2}))
+    world.cluster.quotas.upsert(quota({MIG_2G: 2}, {MIG_2G: 2}))
 
     admission = world.ask(wants_2g())
 
@@ -219,19 +221,19 @@ def test_where_the_asked_tiers_own_quota_is_full_nothing_changes() -> None:
 def test_promises_count_in_a_quota_until_their_pods_appear() -> None:
     """The API server's own count comes with the pods."""
     world = World(node("m", mig={"1g.10gb": 9}))
-    world.cluster.quotas.see(quota({MIG_1G: 2}))
+    world.cluster.quotas.upsert(quota({MIG_1G: 2}))
 
     assert [world.admit(wants_2g()) for _ in range(3)] == ["1g.10gb", "1g.10gb", "waits"]
 
     world.appear("1g.10gb", 1)
-    world.cluster.quotas.see(quota({MIG_1G: 3}, {MIG_1G: 1}))
+    world.cluster.quotas.upsert(quota({MIG_1G: 3}, {MIG_1G: 1}))
     assert [world.admit(wants_2g()) for _ in range(2)] == ["1g.10gb", "waits"]
 
 
 def test_a_quota_is_charged_what_was_granted() -> None:
     """Not what was asked: three ask for 2g under a quota of one 2g, and two of them step down."""
     world = World(node("m", mig={"2g.20gb": 1, "1g.10gb": 9}))
-    world.cluster.quotas.see(quota({MIG_2G: 2}, {}))
+    world.cluster.quotas.upsert(quota({MIG_2G: 2}, {}))
 
     assert [world.admit(wants_2g()) for _ in range(3)] == ["2g.20gb", "1g.10gb", "1g.10gb"]
 
@@ -246,7 +248,7 @@ UP = "1g.10gb->2g.20gb->3g.40gb"
 def test_upwards_the_next_larger_tier_is_tried_first() -> None:
     """Seed 003's direction: nothing of the asked size is free."""
     world = World(node("m", mig={"2g.20gb": 1, "3g.40gb": 1}))
-    asked = pod("x", uid="", mig={"1g.10gb": 1}, annotations={names.MIG_FALLBACK: UP})
+    asked = pod("x", uid="", mig={"1g.10gb": 1}, annotations={well_known.MIG_FALLBACK: UP})
 
     assert [world.admit(asked) for _ in range(3)] == ["2g.20gb", "3g.40gb", "waits"]
 
@@ -277,7 +279,7 @@ def test_a_member_of_a_group_steps_down_only_with_a_ladder_of_its_own(
     rules = Rules(ladders=RULES.ladders, scope="all")
     scope: Any = "any" if "scheduler" in wishes else "ours"
     rooms = (node("m", mig={"1g.10gb": 9}), namespace("team", ladder="2g.20gb->1g.10gb"))
-    ladder = {names.MIG_FALLBACK: "2g.20gb->1g.10gb", **wishes.get("annotations", {})}
+    ladder = {well_known.MIG_FALLBACK: "2g.20gb->1g.10gb", **wishes.get("annotations", {})}
 
     assert World(*rooms, rules=rules).admit(wants_2g(**wishes), scope) == "waits"
     with_ladder = wants_2g(**{**wishes, "annotations": ladder})
@@ -289,18 +291,18 @@ def test_a_group_has_one_tier() -> None:
     group = {"scheduling.x-k8s.io/pod-group": "g"}
     world = World(node("m", mig={"1g.10gb": 9}))
     assert world.admit(laddered("2g.20gb->1g.10gb", labels=group)) == "1g.10gb"
-    world.cluster.see_node(node("m", mig={"1g.10gb": 9, "2g.20gb": 9}))
+    world.cluster.upsert_node(node("m", mig={"1g.10gb": 9, "2g.20gb": 9}))
 
     assert world.admit(laddered("2g.20gb->1g.10gb", labels=group)) == "1g.10gb"
 
     record = {
-        names.RESERVATION: "r-1",
-        names.FALLBACK: "2g.20gb->1g.10gb",
-        names.ORIGINAL: f'{{"app":{{"limits":{{"{MIG_2G}":"1"}}}}}}',
+        well_known.RESERVATION: "r-1",
+        well_known.FALLBACK: "2g.20gb->1g.10gb",
+        well_known.ORIGINAL: f'{{"app":{{"limits":{{"{MIG_2G}":"1"}}}}}}',
     }
     seen = pod("web-1", mig={"1g.10gb": 1}, labels=group, annotations=record)
-    world.cluster.see_pod(seen)
-    world.promises.see(seen)
+    world.cluster.upsert_pod(seen)
+    world.promises.upsert_pod(seen)
     admission = world.ask(laddered("2g.20gb->1g.10gb", labels=group))
     assert told(admission) == {"2g.20gb": "group"}
     assert admission.tried[0].message == "not tried: the pod's group has 1g.10gb"
@@ -326,12 +328,14 @@ def test_each_container_of_a_pod_steps_down_by_itself_where_they_ask_for_differe
         uid="",
         init=[container("prep", requests={MIG_2G: 1})],
         containers=[container("big", requests={"nvidia.com/mig-3g.40gb": 1})],
-        annotations={names.MEMORY_FLOOR: "20Gi"},
+        annotations={well_known.MEMORY_FLOOR: "20Gi"},
     )
 
     admission = world.ask(asked)
 
     assert admission.answer.rewrites == (
-        Rewrite(container="prep", source=MIG_2G, target="nvidia.com/mig-1g.20gb", init=True),
+        ResourceRewrite(
+            container="prep", source=MIG_2G, target="nvidia.com/mig-1g.20gb", init=True
+        ),
     )
     assert GPU not in admission.granted.pod.requests if admission.granted else False

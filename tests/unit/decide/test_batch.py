@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from scheduler.decide.batch import as_a_whole
-from scheduler.decide.cycle import decide
-from scheduler.decide.decision import Carve, Placement
-from scheduler.model.device import Devices, Spot
+from scheduler.decide.decision import PendingPlacement, Placement
+from scheduler.decide.schedule_one import decide
+from scheduler.model.device import Devices, MigPlacement
 from scheduler.model.pod import Pod
-from scheduler.state.cluster import Assumption, Cluster
+from scheduler.state.cache.cluster import Assumption, Cluster
 from tests.builders import ANYBODY, cluster, dynamic, node, pod
 
 
@@ -36,7 +36,9 @@ def test_a_batch_that_only_fits_as_a_whole_is_placed_as_a_whole() -> None:
 
     placements = as_a_whole(cluster(dynamic()), pods, ANYBODY)
 
-    assert [str(one.devices.spots[0]) for one in placements or () if isinstance(one, Carve)] == [
+    assert [
+        str(one.devices.spots[0]) for one in placements or () if isinstance(one, PendingPlacement)
+    ] == [
         "2g.20gb@0/0",
         "2g.20gb@0/2",
         "3g.40gb@0/4",
@@ -47,7 +49,7 @@ def test_places_for_all_are_found_among_nodes_that_are_full() -> None:
     full = [f"full-{at}" for at in range(6)]
     state = cluster(*map(dynamic, full), dynamic("left"))
     for name in full:
-        spots = (Spot(0, 0, "7g.80gb"),)
+        spots = (MigPlacement(0, 0, "7g.80gb"),)
         state.assume(pod(f"on-{name}", mig={"7g.80gb": 1}), Assumption(name, Devices(spots=spots)))
 
     placements = as_a_whole(state, batch("2g.20gb", "2g.20gb", "3g.40gb"), ANYBODY)
@@ -89,4 +91,4 @@ def test_looking_for_places_for_all_changes_nothing() -> None:
     state = cluster(dynamic())
     as_a_whole(state, batch("2g.20gb", "2g.20gb", "3g.40gb"), ANYBODY)
 
-    assert state.nodes.books["n1"].pods == {}
+    assert state.nodes.node_info["n1"].pods == {}

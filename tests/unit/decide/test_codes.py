@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scheduler.decide.view import Profile
-from scheduler.model.reason import Code
+from scheduler.model.reason import ReasonCode
 from scheduler.state.snapshot import Avoided, Resting
 from tests.builders import (
     ANYBODY,
@@ -23,9 +23,9 @@ from tests.builders import (
 )
 
 PROFILES = {
-    Code.MAP_NOT_ALLOWED: Profile(),
-    Code.NOT_MUTATED: Profile(maps_allow="all", expects_webhook=True),
-    Code.TOO_COMPLEX: Profile(decision_steps_max=1),
+    ReasonCode.MAP_NOT_ALLOWED: Profile(),
+    ReasonCode.NOT_MUTATED: Profile(maps_allow="all", expects_webhook=True),
+    ReasonCode.TOO_COMPLEX: Profile(decision_steps_max=1),
 }
 FOUR = node(gpus=4, numbered=True)
 FAILED = node(gpus=3, annotations={"gpu-scheduler.io/unusable-devices": "1"})
@@ -42,86 +42,92 @@ LEAST = {
 WEB, SET = "Deployment/web@r1", "StatefulSet/w"
 HOLDER = pod("web-a", owner=WEB, map="0=n1:0", node="n1", index=0, devices="gpu:0")
 
-EXAMPLES: dict[Code, tuple[list[Any], Wishes]] = {
-    Code.NODE_UNSCHEDULABLE: ([node(cordoned=True)], {}),
-    Code.TAINT: ([node(taints=["a:NoSchedule"])], {}),
-    Code.AFFINITY: ([node()], {"selector": {"zone": "b"}}),
-    Code.PORTS: (
+EXAMPLES: dict[ReasonCode, tuple[list[Any], Wishes]] = {
+    ReasonCode.NODE_UNSCHEDULABLE: ([node(cordoned=True)], {}),
+    ReasonCode.TAINT: ([node(taints=["a:NoSchedule"])], {}),
+    ReasonCode.AFFINITY: ([node()], {"selector": {"zone": "b"}}),
+    ReasonCode.PORTS: (
         [node(), pod("a", node="n1", ports=[{"containerPort": 1, "hostPort": 80}])],
         {"ports": [{"containerPort": 1, "hostPort": 80}]},
     ),
-    Code.TOO_MANY_PODS: ([node(pods=1), pod("a", node="n1")], {}),
-    Code.INSUFFICIENT: ([FOUR], {"gpus": 5}),
-    Code.NO_ROOM_TOGETHER: ([dynamic()], {"mig": {"2g.20gb": 2, "3g.40gb": 1, "1g.20gb": 1}}),
-    Code.MIG_NOT_READY: (
+    ReasonCode.TOO_MANY_PODS: ([node(pods=1), pod("a", node="n1")], {}),
+    ReasonCode.INSUFFICIENT: ([FOUR], {"gpus": 5}),
+    ReasonCode.NO_ROOM_TOGETHER: ([dynamic()], {"mig": {"2g.20gb": 2, "3g.40gb": 1, "1g.20gb": 1}}),
+    ReasonCode.MIG_NOT_READY: (
         [node(gpus=4, labels={"nvidia.com/mig.config.state": "pending"})],
         {"gpus": 1},
     ),
-    Code.GPUS_ARE_SLICES: (
+    ReasonCode.GPUS_ARE_SLICES: (
         [node(gpus=7, labels={"nvidia.com/gpu.product": "NVIDIA-A30-MIG-1g.6gb"})],
         {"gpus": 2},
     ),
-    Code.GPU_MEMORY_TOO_SMALL: (
+    ReasonCode.GPU_MEMORY_TOO_SMALL: (
         [node(gpus=1, labels={MEMORY: "24564"})],
         {"gpus": 1, "spec": {"affinity": LEAST}},
     ),
-    Code.GPU_MEMORY_UNKNOWN: ([node(gpus=1)], {"gpus": 1, "spec": {"affinity": LEAST}}),
-    Code.GPU_RESTS: ([dynamic(), Resting(node_name="n1", gpus=(0,))], {"mig": {"2g.20gb": 1}}),
-    Code.NODE_COUNTS_DEVICES: ([node(gpus=4), pod("a", gpus=1, node="n1")], {"map": "0=n1:1"}),
-    Code.DEVICE_HELD: ([FOUR, HOLDER], {"map": "0=n1:0"}),
-    Code.DEVICE_FAILED: ([FAILED], {"map": "0=n1:1"}),
-    Code.DEVICE_NOT_FOUND: ([FOUR], {"map": "0=n1:4"}),
-    Code.DEVICES_UNKNOWN: ([FOUR, pod("a", gpus=1, node="n1")], {"gpus": 1}),
-    Code.NODE_AVOIDED: ([FOUR, Avoided(node_name="n1", scopes=("",))], {}),
-    Code.TOO_MANY_IN_ONE_CONTAINER: (
+    ReasonCode.GPU_MEMORY_UNKNOWN: ([node(gpus=1)], {"gpus": 1, "spec": {"affinity": LEAST}}),
+    ReasonCode.GPU_RESTS: (
+        [dynamic(), Resting(node_name="n1", gpus=(0,))],
+        {"mig": {"2g.20gb": 1}},
+    ),
+    ReasonCode.NODE_COUNTS_DEVICES: (
+        [node(gpus=4), pod("a", gpus=1, node="n1")],
+        {"map": "0=n1:1"},
+    ),
+    ReasonCode.DEVICE_HELD: ([FOUR, HOLDER], {"map": "0=n1:0"}),
+    ReasonCode.DEVICE_FAILED: ([FAILED], {"map": "0=n1:1"}),
+    ReasonCode.DEVICE_NOT_FOUND: ([FOUR], {"map": "0=n1:4"}),
+    ReasonCode.DEVICES_UNKNOWN: ([FOUR, pod("a", gpus=1, node="n1")], {"gpus": 1}),
+    ReasonCode.NODE_AVOIDED: ([FOUR, Avoided(node_name="n1", scopes=("",))], {}),
+    ReasonCode.TOO_MANY_IN_ONE_CONTAINER: (
         [FOUR, Avoided(node_name="n1", scopes=(f"{GPU}<=1",))],
         {"gpus": 2},
     ),
-    Code.NOT_IN_MAP: ([FOUR, node("n2")], {"map": "0=n1:4"}),
-    Code.MAP_INVALID: ([FOUR], {"map": "0=n1:x"}),
-    Code.MAP_NOT_ALLOWED: ([FOUR], {"map": "0=n1:0"}),
-    Code.TOO_COMPLEX: ([FOUR], {"selector": {"zone": "a"}}),
-    Code.MAP_NODE_UNKNOWN: ([FOUR], {"map": "0=n9:0"}),
-    Code.MAP_NODE_AMBIGUOUS: (
+    ReasonCode.NOT_IN_MAP: ([FOUR, node("n2")], {"map": "0=n1:4"}),
+    ReasonCode.MAP_INVALID: ([FOUR], {"map": "0=n1:x"}),
+    ReasonCode.MAP_NOT_ALLOWED: ([FOUR], {"map": "0=n1:0"}),
+    ReasonCode.TOO_COMPLEX: ([FOUR], {"selector": {"zone": "a"}}),
+    ReasonCode.MAP_NODE_UNKNOWN: ([FOUR], {"map": "0=n9:0"}),
+    ReasonCode.MAP_NODE_AMBIGUOUS: (
         [node("a", labels={"gpu-node": "x"}), node("b", labels={"gpu-node": "x"})],
         {"map": "0=x:0"},
     ),
-    Code.MAP_CHANGED: (
+    ReasonCode.MAP_CHANGED: (
         [FOUR],
         {
             "map": "0=n1:0",
             "containers": [container(env=[{"name": "CUDA_VISIBLE_DEVICES", "value": "3"}])],
         },
     ),
-    Code.INDEX_UNKNOWN: ([FOUR], {"map": "0=n1:0"}),
-    Code.INDEX_NOT_IN_MAP: ([FOUR], {"map": "1=n1:0"}),
-    Code.INDEX_HELD: (
+    ReasonCode.INDEX_UNKNOWN: ([FOUR], {"map": "0=n1:0"}),
+    ReasonCode.INDEX_NOT_IN_MAP: ([FOUR], {"map": "1=n1:0"}),
+    ReasonCode.INDEX_HELD: (
         [FOUR, pod("w-0", uid="old", owner=SET, map="0=n1:0", node="n1", index=0, deleting=True)],
         {"map": "0=n1:0", "owner": SET},
     ),
-    Code.NO_LINE_LEFT: ([FOUR, HOLDER], {"map": "0=n1:0", "owner": WEB}),
-    Code.INDEX_HELD_BY_OLDER_REVISION: (
+    ReasonCode.NO_LINE_LEFT: ([FOUR, HOLDER], {"map": "0=n1:0", "owner": WEB}),
+    ReasonCode.INDEX_HELD_BY_OLDER_REVISION: (
         [FOUR, HOLDER],
         {"map": "0=n1:0", "owner": "Deployment/web@r2"},
     ),
-    Code.SHARES_MISMATCH: ([FOUR], {"map": "0=n1:0", "gpus": 2}),
-    Code.NO_VALUE_FOR_ENV: ([FOUR], {"containers": [container(env=[downward()])]}),
-    Code.NOT_MUTATED: ([FOUR], {"map": "0=n1:0"}),
-    Code.UNREADABLE: ([FOUR], {"mig": {"1g.10gb": 2**63 - 1}}),
-    Code.NODE_UNREADABLE: ([node(gpus=257, numbered=True)], {"gpus": 1}),
-    Code.UNSUPPORTED: ([FOUR], {"spec": {"resourceClaims": [{"name": "x"}]}}),
-    Code.NO_NODES: ([], {"gpus": 1}),
+    ReasonCode.SHARES_MISMATCH: ([FOUR], {"map": "0=n1:0", "gpus": 2}),
+    ReasonCode.NO_VALUE_FOR_ENV: ([FOUR], {"containers": [container(env=[downward()])]}),
+    ReasonCode.NOT_MUTATED: ([FOUR], {"map": "0=n1:0"}),
+    ReasonCode.UNREADABLE: ([FOUR], {"mig": {"1g.10gb": 2**63 - 1}}),
+    ReasonCode.NODE_UNREADABLE: ([node(gpus=257, numbered=True)], {"gpus": 1}),
+    ReasonCode.UNSUPPORTED: ([FOUR], {"spec": {"resourceClaims": [{"name": "x"}]}}),
+    ReasonCode.NO_NODES: ([], {"gpus": 1}),
 }
 
 
 #: A failure of ours is no answer of a decision: the loop makes it (tests/unit/loop).
-DECIDED = [code for code in Code if code is not Code.INTERNAL]
+DECIDED = [code for code in ReasonCode if code is not ReasonCode.INTERNAL]
 
 
 @pytest.mark.parametrize("code", DECIDED, ids=lambda code: code.name)
-def test_every_code_has_a_world_that_shows_it(code: Code) -> None:
+def test_every_code_has_a_world_that_shows_it(code: ReasonCode) -> None:
     objects, wishes = EXAMPLES[code]
-    name = "solo" if code is Code.INDEX_UNKNOWN else "w-0"
+    name = "solo" if code is ReasonCode.INDEX_UNKNOWN else "w-0"
     profile = PROFILES.get(code, ANYBODY)
 
     assert code in codes(cluster(*objects), pod(name, **wishes), profile)

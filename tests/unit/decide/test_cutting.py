@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from scheduler.decide.cycle import decide
-from scheduler.decide.decision import Carve, Placement
-from scheduler.decide.ranking import rank
-from scheduler.decide.view import Overlay
-from scheduler.model.device import Spot, format_devices
-from scheduler.model.reason import Code, sentence
+from scheduler.decide.decision import PendingPlacement, Placement
+from scheduler.decide.schedule_one import decide
+from scheduler.decide.score_breakdown import rank
+from scheduler.decide.view import WhatIfView
+from scheduler.model.device import MigPlacement, format_devices
+from scheduler.model.reason import ReasonCode, sentence
 from tests.builders import ANYBODY, cluster, codes, cut, dynamic, node, placed, pod, refused, settle
 
 
@@ -55,8 +55,8 @@ def test_instances_that_do_not_fit_together_are_refused_with_the_reason() -> Non
     state = cluster(dynamic())
     newcomer = pod(mig={"3g.40gb": 1, "2g.20gb": 2, "1g.20gb": 1})
 
-    assert codes(state, newcomer) == {Code.NO_ROOM_TOGETHER}
-    assert codes(state, pod(mig={"2g.20gb": 4})) == {Code.INSUFFICIENT}
+    assert codes(state, newcomer) == {ReasonCode.NO_ROOM_TOGETHER}
+    assert codes(state, pod(mig={"2g.20gb": 4})) == {ReasonCode.INSUFFICIENT}
 
 
 def test_a_refusal_counts_the_room_that_is_left() -> None:
@@ -118,14 +118,14 @@ def test_only_what_does_not_exist_yet_has_to_be_cut() -> None:
 
     decision = decide(cluster(dynamic(), cut("n1", str(small))), both, ANYBODY)
 
-    assert isinstance(decision, Carve)
+    assert isinstance(decision, PendingPlacement)
     assert decision.fresh == (large,)
 
 
 READY = [
     pytest.param({"2g.20gb": 1}, Placement, id="and-the-kubelet-knows-it"),
-    pytest.param({"2g.20gb": 0}, Carve, id="but-the-kubelet-does-not-know-it-yet"),
-    pytest.param({}, Carve, id="but-it-is-not-advertised-at-all"),
+    pytest.param({"2g.20gb": 0}, PendingPlacement, id="but-the-kubelet-does-not-know-it-yet"),
+    pytest.param({}, PendingPlacement, id="but-it-is-not-advertised-at-all"),
 ]
 
 
@@ -140,16 +140,18 @@ def test_what_was_decided_is_held_at_once() -> None:
     state = cluster(dynamic())
     spots = [settle(state, pod(f"p-{n}", mig={"3g.40gb": 1})).devices.spots for n in range(2)]
 
-    assert spots == [(Spot(0, 4, "3g.40gb"),), (Spot(0, 0, "3g.40gb"),)]
-    assert codes(state, pod("p-9", mig={"1g.10gb": 1})) == {Code.INSUFFICIENT}
+    assert spots == [(MigPlacement(0, 4, "3g.40gb"),), (MigPlacement(0, 0, "3g.40gb"),)]
+    assert codes(state, pod("p-9", mig={"1g.10gb": 1})) == {ReasonCode.INSUFFICIENT}
 
 
 def test_a_pod_that_is_only_expected_holds_some_place_and_not_the_node() -> None:
     """Such as the replacement that a move waits for."""
-    overlay = Overlay(cluster(dynamic(gpus=1)))
+    overlay = WhatIfView(cluster(dynamic(gpus=1)))
     overlay.hold([pod("later", mig={"3g.40gb": 1}, nominated="n1")])
 
-    assert placed(overlay, pod(mig={"4g.40gb": 1})).devices.spots == (Spot(0, 0, "4g.40gb"),)
+    assert placed(overlay, pod(mig={"4g.40gb": 1})).devices.spots == (
+        MigPlacement(0, 0, "4g.40gb"),
+    )
 
 
 def test_a_mapped_pod_gets_its_instance_by_place_too() -> None:

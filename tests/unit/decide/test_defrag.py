@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from scheduler.decide.defrag import Plan, plan
-from scheduler.model.device import Spot, format_devices
+from scheduler.decide.migration.defrag import Plan, plan
+from scheduler.model.device import MigPlacement, format_devices
 from scheduler.model.pod import Pod
 from tests.builders import ANYBODY, cluster, dynamic, node, pod
 
@@ -136,12 +136,12 @@ def test_where_something_else_is_short_there_is_no_plan() -> None:
 
 def test_planning_changes_nothing() -> None:
     state = cluster(dynamic(), held("a", "2g.20gb@0/2"))
-    books = state.at("n1")
-    assert books is not None
-    before = books.gpus
+    node_info = state.at("n1")
+    assert node_info is not None
+    before = node_info.gpus
 
     assert plan(state, pod("new", mig={"4g.40gb": 1}), ANYBODY) is not None
 
-    assert books.gpus == before
+    assert node_info.gpus == before
     assert before is not None
-    assert Spot(0, 2, "2g.20gb") in books.pods["team-a"][1].spots
+    assert MigPlacement(0, 2, "2g.20gb") in node_info.pods["team-a"][1].spots

@@ -6,20 +6,20 @@ import msgspec
 import pytest
 
 from scheduler.decide.explain import Note, Outcome, Refusal, explain, meanings
-from scheduler.decide.ranking import Ranking, Standing, rank
+from scheduler.decide.score_breakdown import NodeScore, Ranking, rank
 from scheduler.decide.view import Profile
-from scheduler.model.advice import ADVICE, Part, parts
 from scheduler.model.node import Node
-from scheduler.model.reason import Code, sentence
+from scheduler.model.reason import ReasonCode, sentence
+from scheduler.model.remediation import ADVICE, Part, parts
 from tests.builders import ANYBODY, GPU, Wishes, cluster, node, placed, pod, refused
 from tests.unit.decide.test_codes import DECIDED, EXAMPLES, PROFILES
 
 
 @pytest.mark.parametrize("code", DECIDED, ids=lambda code: code.name)
-def test_every_code_is_told_from_its_words_and_comes_with_advice(code: Code) -> None:
+def test_every_code_is_told_from_its_words_and_comes_with_advice(code: ReasonCode) -> None:
     """Whoever can read only the condition still learns what to do."""
     objects, wishes = EXAMPLES[code]
-    name = "solo" if code is Code.INDEX_UNKNOWN else "w-0"
+    name = "solo" if code is ReasonCode.INDEX_UNKNOWN else "w-0"
     profile = PROFILES.get(code, ANYBODY)
     diagnosis = refused(cluster(*objects), pod(name, **wishes), profile).diagnosis
 
@@ -41,15 +41,15 @@ def test_every_code_is_told_from_its_words_and_comes_with_advice(code: Code) -> 
             "0/3 nodes are available: 1 Too many pods, 2 Insufficient cpu (need 2; best node has"
             " 1 free).",
             (
-                Part(1, "Too many pods", Code.TOO_MANY_PODS),
-                Part(2, "Insufficient cpu (need 2; best node has 1 free)", Code.INSUFFICIENT),
+                Part(1, "Too many pods", ReasonCode.TOO_MANY_PODS),
+                Part(2, "Insufficient cpu (need 2; best node has 1 free)", ReasonCode.INSUFFICIENT),
             ),
             id="two-of-ours",
         ),
         pytest.param(
             "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 No"
             " preemption victims found for incoming pod.",
-            (Part(2, "Insufficient cpu", Code.INSUFFICIENT),),
+            (Part(2, "Insufficient cpu", ReasonCode.INSUFFICIENT),),
             id="kube-scheduler-adds-its-preemption",
         ),
         pytest.param(
@@ -70,7 +70,7 @@ def test_every_code_is_told_from_its_words_and_comes_with_advice(code: Code) -> 
                     0,
                     "MapChanged: container a was created with CUDA_VISIBLE_DEVICES=0,1 and"
                     " gpu-scheduling-map now says 2; recreate the pod",
-                    Code.MAP_CHANGED,
+                    ReasonCode.MAP_CHANGED,
                 ),
             ),
             id="a-comma-inside-the-pods-own-reason",
@@ -158,7 +158,7 @@ def test_codes_are_explained_once_and_unknown_ones_are_passed_over() -> None:
     known = meanings(["TAINT", "TAINT", "OF_A_NEWER_VERSION"])
 
     assert list(known) == ["TAINT"]
-    assert known["TAINT"].helps == tuple(cause.value for cause in Code.TAINT.causes)
+    assert known["TAINT"].helps == tuple(cause.value for cause in ReasonCode.TAINT.causes)
 
 
 ZONES = [{"weight": 7, "preference": {"matchExpressions": [{"key": "z", "operator": "Exists"}]}}]
@@ -172,32 +172,32 @@ LIKES_Z = {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuring
             [node("a", gpus=2), node("b", gpus=4)],
             {"gpus": 1},
             Ranking(
-                Standing("a", 0, 1, 0, 32000), Standing("b", 0, 3, 0, 32000), "requested_left", 2
+                NodeScore("a", 0, 1, 0, 32000), NodeScore("b", 0, 3, 0, 32000), "requested_left", 2
             ),
             id="the-tighter-one",
         ),
         pytest.param(
             [node("a", gpus=2), node("b", gpus=4, labels={"z": "1"})],
             {"gpus": 1, "spec": LIKES_Z},
-            Ranking(Standing("b", -7, 3, 0, 32000), Standing("a", 0, 1, 0, 32000), "dislike", 7),
+            Ranking(NodeScore("b", -7, 3, 0, 32000), NodeScore("a", 0, 1, 0, 32000), "dislike", 7),
             id="the-liked-one-though-it-is-emptier",
         ),
         pytest.param(
             [node("a", gpus=2), node("b", gpus=2)],
             {"gpus": 1},
-            Ranking(Standing("a", 0, 1, 0, 32000), Standing("b", 0, 1, 0, 32000), "name"),
+            Ranking(NodeScore("a", 0, 1, 0, 32000), NodeScore("b", 0, 1, 0, 32000), "name"),
             id="equals-by-name",
         ),
         pytest.param(
             [node("a", gpus=2), node("b", gpus=0)],
             {"gpus": 1},
-            Ranking(Standing("a", 0, 1, 0, 32000)),
+            Ranking(NodeScore("a", 0, 1, 0, 32000)),
             id="nobody-else",
         ),
         pytest.param(
             [node("a", gpus=2), node("b", gpus=2, cpu="8")],
             {"gpus": 1},
-            Ranking(Standing("b", 0, 1, 0, 8000), Standing("a", 0, 1, 0, 32000),
+            Ranking(NodeScore("b", 0, 1, 0, 8000), NodeScore("a", 0, 1, 0, 32000),
                     "milli_cpu_left", 24000),
             id="by-cpu-where-the-rest-is-equal",
         ),

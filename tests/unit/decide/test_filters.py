@@ -17,21 +17,21 @@ from scheduler.decide.filters import (
     taints,
     unschedulable,
 )
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Code, Reason
-from scheduler.state.ledger import NodeBooks
+from scheduler.model.reason import Reason, ReasonCode
+from scheduler.state.node_info import NodeInfo
 from tests.builders import GPU, MIG_2G, cluster, container, downward, node, pod
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "fiterror.json").read_text())
 TEXTS = GOLDEN["texts"][0]
 
 
-def books(at: Node | None = None, *running: Pod) -> NodeBooks:
+def node_info(at: Node | None = None, *running: Pod) -> NodeInfo:
     """The books of one node with pods that run on it."""
     state = cluster(at or node(), *running)
-    return state.books[(at or node()).name]
+    return state.node_info[(at or node()).name]
 
 
 # --- cordon, taints ------------------------------------------------------------------
@@ -58,7 +58,7 @@ def test_a_cordoned_node_takes_only_pods_that_tolerate_it(
     at: Node, tolerations: list[Any], passes: bool
 ) -> None:
     """Semantics case 28."""
-    found = unschedulable.check(pod(tolerations=tolerations), books(at))
+    found = unschedulable.check(pod(tolerations=tolerations), node_info(at))
 
     assert found == (() if passes else (unschedulable.REASON,))
     assert unschedulable.REASON.text == TEXTS["nodeUnschedulable"]
@@ -86,11 +86,11 @@ def test_a_cordoned_node_takes_only_pods_that_tolerate_it(
     ],
 )
 def test_taints_keep_pods_away(marks: list[str], tolerations: list[Any], hit: str | None) -> None:
-    found = taints.check(pod(tolerations=tolerations), books(node(taints=marks)))
+    found = taints.check(pod(tolerations=tolerations), node_info(node(taints=marks)))
 
     expected = f"node(s) had untolerated taint {{{hit}}}"
     assert found == (
-        () if hit is None else (Reason(code=Code.TAINT, text=expected, resolvable=False),)
+        () if hit is None else (Reason(code=ReasonCode.TAINT, text=expected, resolvable=False),)
     )
 
 
@@ -144,7 +144,7 @@ def test_selector_and_required_affinity(
 ) -> None:
     labels = {"zone": "a", "level": "05", "kubernetes.io/hostname": "n1.internal.example"}
 
-    found = affinity.check(pod(selector=selector, spec=spec), books(node(labels=labels)))
+    found = affinity.check(pod(selector=selector, spec=spec), node_info(node(labels=labels)))
 
     assert found == (() if passes else (affinity.REASON,))
     assert affinity.REASON.text == TEXTS["nodeAffinity"]
@@ -171,14 +171,14 @@ def port(number: int, *, ip: str = "", protocol: str = "TCP") -> dict[str, Any]:
     ],
 )
 def test_host_ports(held: Any, wanted: Any, passes: bool) -> None:
-    at = books(None, pod("old", node="n1", ports=[held]))
+    at = node_info(None, pod("old", node="n1", ports=[held]))
 
     assert ports.check(pod(ports=[wanted]), at) == (() if passes else (ports.REASON,))
     assert ports.REASON.text == TEXTS["nodePorts"]
 
 
 def test_a_port_is_free_again_once_its_pod_is_gone() -> None:
-    at = books(None, pod("old", node="n1", ports=[port(80)]))
+    at = node_info(None, pod("old", node="n1", ports=[port(80)]))
     at.remove("team-old")
 
     assert ports.check(pod(ports=[port(80)]), at) == ()
@@ -202,7 +202,7 @@ def test_a_port_is_free_again_once_its_pod_is_gone() -> None:
     ],
 )
 def test_whose_ports_count(wishes: Any, conflicts: bool) -> None:
-    at = books(None, pod("old", node="n1", ports=[port(80)]))
+    at = node_info(None, pod("old", node="n1", ports=[port(80)]))
 
     assert bool(ports.check(pod(**wishes), at)) is conflicts
 
@@ -231,7 +231,7 @@ def test_resources_fit_as_kube_scheduler_says(row: dict[str, Any]) -> None:
         for number, requests in enumerate(row["running"])
     ]
     found = fit.check(
-        pod(requests=row["requests"]), books(golden_node(row["allocatable"]), *running)
+        pod(requests=row["requests"]), node_info(golden_node(row["allocatable"]), *running)
     )
 
     assert sorted(reason.text for reason in found) == row["reasons"]
@@ -240,11 +240,11 @@ def test_resources_fit_as_kube_scheduler_says(row: dict[str, Any]) -> None:
 
 
 def test_what_is_lacking_is_said_in_numbers() -> None:
-    at = books(node(mig={"2g.20gb": 3}), pod("a", mig={"2g.20gb": 2}, node="n1"))
+    at = node_info(node(mig={"2g.20gb": 3}), pod("a", mig={"2g.20gb": 2}, node="n1"))
 
     assert fit.check(pod(mig={"2g.20gb": 2}), at) == (
         Reason(
-            code=Code.INSUFFICIENT,
+            code=ReasonCode.INSUFFICIENT,
             text="Insufficient nvidia.com/mig-2g.20gb",
             resource=MIG_2G,
             need=2,
@@ -255,7 +255,7 @@ def test_what_is_lacking_is_said_in_numbers() -> None:
 
 def test_a_node_over_its_cpu_still_takes_what_needs_no_cpu() -> None:
     """Semantics case 26."""
-    at = books(node(cpu="1", gpus=1), pod("a", requests={"cpu": "2"}, node="n1"))
+    at = node_info(node(cpu="1", gpus=1), pod("a", requests={"cpu": "2"}, node="n1"))
 
     assert fit.check(pod(gpus=1), at) == ()
     assert [reason.text for reason in fit.check(pod(requests={"cpu": "1m"}), at)] == [
@@ -274,18 +274,22 @@ READER = container(gpus=1, env=[downward()])
 WHO_PICKS: list[Any] = [
     pytest.param(COUNTED, [], pod(gpus=1), None, id="counted-empty"),
     pytest.param(COUNTED, [UNKNOWN], pod(gpus=1), None, id="counted-needs-no-numbers"),
-    pytest.param(COUNTED, [MAPPED], pod(gpus=1), Code.NODE_COUNTS_DEVICES, id="mapped-past-it"),
+    pytest.param(
+        COUNTED, [MAPPED], pod(gpus=1), ReasonCode.NODE_COUNTS_DEVICES, id="mapped-past-it"
+    ),
     pytest.param(COUNTED, [MAPPED], pod(), None, id="no-gpu-no-question"),
     pytest.param(
         node(gpus=4, mig={"2g.20gb": 1}),
         [MAPPED],
         pod(mig={"2g.20gb": 1}),
-        Code.NODE_COUNTS_DEVICES,
+        ReasonCode.NODE_COUNTS_DEVICES,
         id="a-slice-may-be-on-the-mapped-card",
     ),
     pytest.param(NUMBERED, [MAPPED], pod(gpus=1), None, id="numbered-knows-the-mapped-one"),
-    pytest.param(NUMBERED, [UNKNOWN], pod(gpus=1), Code.DEVICES_UNKNOWN, id="unknown-number"),
-    pytest.param(NUMBERED, [FOREIGN], pod(gpus=1), Code.DEVICES_UNKNOWN, id="c11-foreign-holder"),
+    pytest.param(NUMBERED, [UNKNOWN], pod(gpus=1), ReasonCode.DEVICES_UNKNOWN, id="unknown-number"),
+    pytest.param(
+        NUMBERED, [FOREIGN], pod(gpus=1), ReasonCode.DEVICES_UNKNOWN, id="c11-foreign-holder"
+    ),
     pytest.param(NUMBERED, [UNKNOWN], pod(), None, id="unknown-number-of-no-interest"),
     pytest.param(
         node(gpus=4, mig={"2g.20gb": 1}, numbered=True),
@@ -298,11 +302,15 @@ WHO_PICKS: list[Any] = [
         node(gpus=4, mig={"2g.20gb": 1}, numbered=True),
         [MAPPED],
         pod(mig={"2g.20gb": 1}),
-        Code.NODE_COUNTS_DEVICES,
+        ReasonCode.NODE_COUNTS_DEVICES,
         id="nobody-knows-on-which-card-a-slice-is",
     ),
     pytest.param(
-        COUNTED, [], pod(containers=[READER]), Code.NO_VALUE_FOR_ENV, id="nothing-to-read-there"
+        COUNTED,
+        [],
+        pod(containers=[READER]),
+        ReasonCode.NO_VALUE_FOR_ENV,
+        id="nothing-to-read-there",
     ),
     pytest.param(NUMBERED, [], pod(containers=[READER]), None, id="a-number-to-read"),
 ]
@@ -310,9 +318,9 @@ WHO_PICKS: list[Any] = [
 
 @pytest.mark.parametrize(("at", "running", "newcomer", "code"), WHO_PICKS)
 def test_who_picks_the_device_and_is_it_known(
-    at: Node, running: list[Pod], newcomer: Pod, code: Code | None
+    at: Node, running: list[Pod], newcomer: Pod, code: ReasonCode | None
 ) -> None:
-    found = devices.check(newcomer, books(at, *running))
+    found = devices.check(newcomer, node_info(at, *running))
 
     assert [reason.code for reason in found] == ([] if code is None else [code])
 
@@ -322,10 +330,13 @@ def test_the_first_filter_that_says_no_is_heard_and_no_other() -> None:
     at = node(cordoned=True, taints=["a=b:NoSchedule"], gpus=0)
     all_wrong = pod(gpus=1, selector={"zone": "x"}, requests={"cpu": "999"})
 
-    assert first_rejection(all_wrong, books(at)) == (unschedulable.REASON,)
+    assert first_rejection(all_wrong, node_info(at)) == (unschedulable.REASON,)
     open_again = node(taints=["a=b:NoSchedule"], gpus=0)
-    assert [r.code for r in first_rejection(all_wrong, books(open_again))] == [Code.TAINT]
+    assert [r.code for r in first_rejection(all_wrong, node_info(open_again))] == [ReasonCode.TAINT]
     clean = node(gpus=0)
-    assert first_rejection(all_wrong, books(clean)) == (affinity.REASON,)
+    assert first_rejection(all_wrong, node_info(clean)) == (affinity.REASON,)
     at_last = node(gpus=0, labels={"zone": "x"})
-    assert {r.resource for r in first_rejection(all_wrong, books(at_last))} == {GPU, names.CPU}
+    assert {r.resource for r in first_rejection(all_wrong, node_info(at_last))} == {
+        GPU,
+        well_known.CPU,
+    }

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement
+from scheduler.decide.schedule_one import decide
 from scheduler.decide.view import Profile
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.model.device import Devices, format_devices, parse_devices
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Code, sentence
+from scheduler.model.reason import ReasonCode, sentence
 from tests.builders import ANYBODY, GPU, Wishes, cluster, codes, node, placed, pod, refused, settle
 from tests.discovered import INVALID, MIXED, RENAMED, SINGLE, SLICED, WHOLE
 
@@ -24,7 +24,7 @@ SHARED = "nvidia.com/gpu.shared"
 MIG = "nvidia.com/mig-1g.5gb"
 PRODUCT = {"nvidia.com/gpu.product": "NVIDIA-H200"}
 SEED = {"gpu-node-name": "node1", "gpu-type": "a100", "gpu-count": "8", "gpu-memory": "40gb"}
-NUMBERED = {names.NUMBERED: "numbered"}
+NUMBERED = {well_known.NUMBERED: "numbered"}
 
 SLICED_NODE = node(labels=SLICED, offers={GPU: "8"}, capacity={GPU: "8"})
 RENAMED_NODE = node(labels=RENAMED, offers={SHARED: "8"}, capacity={SHARED: "8"})
@@ -110,7 +110,7 @@ def test_a_map_is_held_to_the_physical_gpus_and_hears_how_many_there_are(
 ) -> None:
     state, mapped = cluster(at), pod("w-0", map=f"0=n1:{index}")
 
-    assert codes(state, mapped) == {Code.DEVICE_NOT_FOUND}
+    assert codes(state, mapped) == {ReasonCode.DEVICE_NOT_FOUND}
     text = sentence(refused(state, mapped).diagnosis)
     assert text == f"0/1 nodes are available: 1 node(s) {said}."
 
@@ -152,10 +152,10 @@ def test_cut_cards_are_known_one_by_one_where_the_annotation_says_them() -> None
         "    mig-devices: {1g.5gb: 7}\n  - devices: [1]\n    mig-enabled: false\n"
     )
     labels = {**MIXED, "nvidia.com/gpu.replicas": "1"}
-    at = node(gpus=1, mig={"1g.5gb": 7}, labels=labels, annotations={names.MIG_CONFIG: text})
+    at = node(gpus=1, mig={"1g.5gb": 7}, labels=labels, annotations={well_known.MIG_CONFIG: text})
     state = cluster(at)
 
-    assert codes(state, pod("w-0", map="0=n1:0")) == {Code.DEVICE_NOT_FOUND}
+    assert codes(state, pod("w-0", map="0=n1:0")) == {ReasonCode.DEVICE_NOT_FOUND}
     assert placed(state, pod("w-0", map="0=n1:1")).devices.numbers == (1,)
 
 
@@ -178,15 +178,15 @@ def test_shares_are_held_by_count_as_whole_gpus_are() -> None:
     for number in range(8):
         settle(state, pod(f"a{number}", requests={SHARED: 1}))
 
-    assert codes(state, pod("ninth", requests={SHARED: 1})) == {Code.INSUFFICIENT}
-    assert codes(state, pod("w-0", map="0=n1:0")) == {Code.NODE_COUNTS_DEVICES}
+    assert codes(state, pod("ninth", requests={SHARED: 1})) == {ReasonCode.INSUFFICIENT}
+    assert codes(state, pod("w-0", map="0=n1:0")) == {ReasonCode.NODE_COUNTS_DEVICES}
 
 
 def test_a_map_without_a_request_keeps_pods_with_shares_off() -> None:
     state = cluster(RENAMED_NODE)
     settle(state, pod("w-0", map="0=n1:0"))
 
-    assert codes(state, pod("a", requests={SHARED: 1})) == {Code.NODE_COUNTS_DEVICES}
+    assert codes(state, pod("a", requests={SHARED: 1})) == {ReasonCode.NODE_COUNTS_DEVICES}
 
 
 CLAIM = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}
@@ -212,12 +212,12 @@ def test_beside_pods_with_claims_a_map_waits_because_their_gpus_are_not_known(
 ) -> None:
     state, mapped = cluster(at, holder), pod("w-0", map="0=n1:0")
 
-    assert codes(state, mapped) == {Code.DEVICES_UNKNOWN}
+    assert codes(state, mapped) == {ReasonCode.DEVICES_UNKNOWN}
     assert sentence(refused(state, mapped).diagnosis) == (
         "0/1 nodes are available: 1 node(s) run pods with resource claims and which GPUs a DRA"
         " driver gave them is not known."
     )
-    state.lose_pod(holder.uid)
+    state.delete_pod(holder.uid)
     assert placed(state, mapped).devices.numbers == (0,)
 
 
@@ -264,7 +264,7 @@ def test_a_plain_request_hears_of_dra_where_no_plugin_offers_the_gpus(
     found = refused(cluster(*objects), pod(gpus=1))
 
     assert sentence(found.diagnosis) == f"0/1 nodes are available: 1 {said}."
-    assert found.diagnosis.codes() == {Code.INSUFFICIENT}
+    assert found.diagnosis.codes() == {ReasonCode.INSUFFICIENT}
     assert found.diagnosis.lacking() == {GPU}
 
 
@@ -290,7 +290,7 @@ def test_a_request_by_the_name_of_a_device_class_is_dras() -> None:
 def test_a_map_without_a_request_hears_when_its_containers_see_gpus(
     at: Node, wishes: Any, said: list[str]
 ) -> None:
-    told = pod("w-0", map="0=n1:0", annotations={names.CUDA_MODE: "none"}, **wishes)
+    told = pod("w-0", map="0=n1:0", annotations={well_known.CUDA_MODE: "none"}, **wishes)
     found = decide(cluster(at), told, ANYBODY)
 
     assert isinstance(found, Placement)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from scheduler.decide.view import Profile
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Cause, Code, sentence
-from scheduler.state.why import why
+from scheduler.model.reason import ReasonCode, RequeueCause, sentence
+from scheduler.state.queue.requeue_conditions import why
 from tests.builders import (
     cluster,
     codes,
@@ -45,7 +45,7 @@ UNUSABLE: list[Any] = [
         id="tainted",
     ),
     pytest.param(
-        [node("n0", gpus=3, annotations={names.UNUSABLE_DEVICES: "0"})],
+        [node("n0", gpus=3, annotations={well_known.UNUSABLE_DEVICES: "0"})],
         "line 0 on node n0: node(s) whose GPU 0 failed",
         id="its-gpu-failed",
     ),
@@ -88,8 +88,8 @@ def test_after_a_drain_the_replacement_and_a_further_replica_take_free_lines() -
     state = cluster(node("n0"), *OTHERS)
     first = settle(state, replica("a", text))
     settle(state, replica("b", text))
-    state.see_node(node("n0", cordoned=True))
-    state.lose_pod(first.pod.uid)
+    state.upsert_node(node("n0", cordoned=True))
+    state.delete_pod(first.pod.uid)
 
     assert [settle(state, replica(name, text)).index for name in "cd"] == [2, 3]
 
@@ -100,9 +100,13 @@ def test_a_node_that_comes_back_is_taken_by_the_pod_that_waits_for_its_line() ->
         settle(state, replica(name))
     late = replica("c")
 
-    assert codes(state, late) == {Code.NO_LINE_LEFT, Code.NODE_UNSCHEDULABLE}
-    assert why(refused(state, late).diagnosis).causes == {Cause.OWNER, Cause.NODE, Cause.POD}
-    state.see_node(node("n0"))
+    assert codes(state, late) == {ReasonCode.NO_LINE_LEFT, ReasonCode.NODE_UNSCHEDULABLE}
+    assert why(refused(state, late).diagnosis).causes == {
+        RequeueCause.OWNER,
+        RequeueCause.NODE,
+        RequeueCause.POD,
+    }
+    state.upsert_node(node("n0"))
     assert settle(state, late).index == 0
 
 
@@ -115,17 +119,17 @@ def test_a_container_with_a_literal_of_its_own_takes_the_line_that_says_the_same
 def test_a_pod_with_a_number_waits_for_its_own_line_only() -> None:
     state = cluster(node("n0", cordoned=True), *OTHERS)
     owner = "MPIJob.kubeflow.org/cifar"
-    worker = pod("w-0", owner=owner, labels={names.TRAINING_REPLICA: "0"}, map=THREE)
-    beyond = pod("w-3", owner=owner, labels={names.TRAINING_REPLICA: "3"}, map=THREE)
+    worker = pod("w-0", owner=owner, labels={well_known.TRAINING_REPLICA: "0"}, map=THREE)
+    beyond = pod("w-3", owner=owner, labels={well_known.TRAINING_REPLICA: "3"}, map=THREE)
 
-    assert codes(state, worker) == {Code.NODE_UNSCHEDULABLE, Code.NOT_IN_MAP}
+    assert codes(state, worker) == {ReasonCode.NODE_UNSCHEDULABLE, ReasonCode.NOT_IN_MAP}
     assert "gpu-scheduling-map has no line for index 3" in sentence(
         refused(state, beyond).diagnosis
     )
 
 
 def test_a_number_that_cannot_be_read_is_told_with_who_should_have_written_it() -> None:
-    odd = {names.TRAINING_REPLICA: "first"}
+    odd = {well_known.TRAINING_REPLICA: "first"}
     worker = pod("w-0", owner="MPIJob.kubeflow.org/cifar", labels=odd, map=THREE)
 
     assert "(what numbers the pods of a MPIJob.kubeflow.org is no number on this one)" in sentence(
@@ -161,7 +165,7 @@ def test_lines_beyond_the_work_budget_are_told_by_their_number() -> None:
 
     refusal = refused(cluster(*OTHERS), replica("a", text), tight)
 
-    assert refusal.diagnosis.codes() == {Code.TOO_COMPLEX}
+    assert refusal.diagnosis.codes() == {ReasonCode.TOO_COMPLEX}
     assert (
         "to try the 101 lines of gpu-scheduling-map that no sibling holds takes more than 50"
         in (sentence(refusal.diagnosis))
@@ -174,7 +178,7 @@ def test_lines_beyond_the_work_budget_are_told_by_their_number() -> None:
 RAY, TORCH = "RayCluster.ray.io/r", "PyTorchJob.kubeflow.org/t"
 ROLES: list[Any] = [
     pytest.param(RAY, {}, id="groups-whose-pods-have-no-number"),
-    pytest.param(TORCH, {names.TRAINING_REPLICA: "0"}, id="roles-that-count-from-0-each"),
+    pytest.param(TORCH, {well_known.TRAINING_REPLICA: "0"}, id="roles-that-count-from-0-each"),
 ]
 
 
@@ -211,15 +215,15 @@ def test_a_device_of_a_sibling_that_is_being_deleted_is_waited_for() -> None:
         index=0,
         deleting=True,
     )
-    state.see_pod(old)
+    state.upsert_pod(old)
     newer = pod("web-b", owner="Deployment/web@r2", map="0=n1:0\n1=gone:0")
 
-    assert why(refused(state, newer).diagnosis).causes >= {Cause.FREED, Cause.NODE}
+    assert why(refused(state, newer).diagnosis).causes >= {RequeueCause.FREED, RequeueCause.NODE}
     assert (
         "line 0 on node n1: node(s) where GPU 0 is held by pod web-a until it is gone;"
         in sentence(refused(state, newer).diagnosis)
     )
-    state.lose_pod(old.uid)
+    state.delete_pod(old.uid)
     assert settle(state, newer).index == 0
 
 
@@ -234,7 +238,7 @@ def test_another_owner_never_gets_a_device_because_its_map_has_another_text() ->
 @pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "Job"])
 def test_a_foreign_kind_of_the_same_name_is_another_owner(kind: str) -> None:
     """Its pods are numbered by no rule of Kubernetes, and share nothing with the real one's."""
-    labels = {names.JOB_INDEX: "1", names.STATEFULSET_INDEX: "1"}
+    labels = {well_known.JOB_INDEX: "1", well_known.STATEFULSET_INDEX: "1"}
     state = cluster(node("n1"))
     real = pod("w-1", owner=f"{kind}/w", labels=labels, map="0=n1:0\n1=n1:1")
     foreign = pod("x-1", owner=f"{kind}.x.example/w", labels=labels, map="0=n1:0\n1=n1:1")

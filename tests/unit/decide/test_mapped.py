@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from scheduler.decide.view import Profile
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Code, sentence
+from scheduler.model.reason import ReasonCode, sentence
 from tests.builders import (
     ANYBODY,
     as_bound,
@@ -52,7 +52,7 @@ def test_the_five_pods_of_the_seed_get_what_their_map_says(gpus: int | None) -> 
     for index in range(5):
         mapped = pod(f"check-{index}", owner=SET, map=SEED_MAP)
         placement = settle(state, mapped)
-        state.see_pod(as_bound(placement))
+        state.upsert_pod(as_bound(placement))
         given.append((placement.node_name, placement.cuda_visible_devices, placement.index))
 
     assert given == [
@@ -69,14 +69,14 @@ def test_one_busy_device_with_two_holders_is_free_when_both_are_gone() -> None:
     state = cluster(node("gpu-b", gpus=4, numbered=True))
     text = "3=gpu-b:3\n4=gpu-b:3"
     holders = [as_bound(settle(state, pod(f"c-{n}", owner=SET, map=text))) for n in (3, 4)]
-    books = state.books["gpu-b"]
+    node_info = state.node_info["gpu-b"]
 
-    assert books.free("nvidia.com/gpu") == 3
+    assert node_info.free("nvidia.com/gpu") == 3
     for one in holders:
-        assert books.free_numbers() == (0, 1, 2)
-        state.see_pod(one)
-        state.lose_pod(one.uid)
-    assert books.free_numbers() == (0, 1, 2, 3)
+        assert node_info.free_numbers() == (0, 1, 2)
+        state.upsert_pod(one)
+        state.delete_pod(one.uid)
+    assert node_info.free_numbers() == (0, 1, 2, 3)
 
 
 @pytest.mark.contract("S2-3")
@@ -94,70 +94,70 @@ REFUSALS: list[Any] = [
     pytest.param(
         [FOUR],
         {"map": "0=n1:0,0"},
-        Code.MAP_INVALID,
+        ReasonCode.MAP_INVALID,
         "0/1 nodes are available: gpu-scheduling-map line 1: device 0 is named twice: 0=n1:0,0.",
         id="bad-map",
     ),
     pytest.param(
         [FOUR],
         {"map": "1=n1:0"},
-        Code.INDEX_NOT_IN_MAP,
+        ReasonCode.INDEX_NOT_IN_MAP,
         "0/1 nodes are available: gpu-scheduling-map has no line for index 0.",
         id="no-line",
     ),
     pytest.param(
         [FOUR],
         {"map": "0=gpu-z:0"},
-        Code.MAP_NODE_UNKNOWN,
+        ReasonCode.MAP_NODE_UNKNOWN,
         "0/1 nodes are available: no node is named gpu-z or labelled gpu-node-name=gpu-z.",
         id="no-such-node",
     ),
     pytest.param(
         [*(node(name, labels={"gpu-node-name": "gpu-a"}) for name in ("n1", "n2"))],
         {"map": "0=gpu-a:0"},
-        Code.MAP_NODE_AMBIGUOUS,
+        ReasonCode.MAP_NODE_AMBIGUOUS,
         "0/2 nodes are available: gpu-a of gpu-scheduling-map fits 2 nodes: n1 and n2.",
         id="two-answers",
     ),
     pytest.param(
         [FOUR],
         {"map": "0=n1:4"},
-        Code.DEVICE_NOT_FOUND,
+        ReasonCode.DEVICE_NOT_FOUND,
         "0/1 nodes are available: 1 node(s) without GPU 4 (the node has 4).",
         id="no-such-device",
     ),
     pytest.param(
         [FOUR, pod("a", gpus=1, node="n1", devices="gpu:0")],
         {"map": "0=n1:0"},
-        Code.DEVICE_HELD,
+        ReasonCode.DEVICE_HELD,
         "0/1 nodes are available: 1 node(s) where GPU 0 is held by a pod that does not share it.",
         id="held-by-a-packed-pod",
     ),
     pytest.param(
         [node(), pod("x-0", **{**IN_N1, "owner": "StatefulSet/x"})],
         {"map": "0=n1:0"},
-        Code.DEVICE_HELD,
+        ReasonCode.DEVICE_HELD,
         "0/1 nodes are available: 1 node(s) where GPU 0 is held by a pod that does not share it.",
         id="held-by-another-workload",
     ),
     pytest.param(
         [node(), pod("w-9", namespace="other", **IN_N1)],
         {"map": "0=n1:0"},
-        Code.DEVICE_HELD,
+        ReasonCode.DEVICE_HELD,
         "0/1 nodes are available: 1 node(s) where GPU 0 is held by a pod that does not share it.",
         id="held-by-another-tenant-with-the-same-text",
     ),
     pytest.param(
         [FOUR, pod("a", gpus=1, node="n1")],
         {"map": "0=n1:3"},
-        Code.DEVICES_UNKNOWN,
+        ReasonCode.DEVICES_UNKNOWN,
         "0/1 nodes are available: 1 node(s) had GPUs held under unknown numbers.",
         id="unknown-number",
     ),
     pytest.param(
         [COUNTED, pod("a", gpus=1, node="n1", scheduler="default-scheduler")],
         {"map": "0=n1:3"},
-        Code.NODE_COUNTS_DEVICES,
+        ReasonCode.NODE_COUNTS_DEVICES,
         "0/1 nodes are available: 1 node(s) where the kubelet picks GPUs run pods that hold some;"
         " a mapped pod cannot mix.",
         id="the-kubelet-picked",
@@ -165,7 +165,7 @@ REFUSALS: list[Any] = [
     pytest.param(
         [node(gpus=4, mig={"1g.10gb": 7}), pod("a", mig={"1g.10gb": 1}, node="n1")],
         {"map": "0=n1:3"},
-        Code.NODE_COUNTS_DEVICES,
+        ReasonCode.NODE_COUNTS_DEVICES,
         "0/1 nodes are available: 1 node(s) where the kubelet picks GPUs run pods that hold some;"
         " a mapped pod cannot mix.",
         id="a-slice-of-a-card-that-we-cannot-tell",
@@ -176,7 +176,7 @@ REFUSALS: list[Any] = [
             pod("a", mig={"1g.10gb": 1}, node="n1", devices="1g.10gb x 1"),
         ],
         {"map": "0=n1:3"},
-        Code.NODE_COUNTS_DEVICES,
+        ReasonCode.NODE_COUNTS_DEVICES,
         "0/1 nodes are available: 1 node(s) where the kubelet picks GPUs run pods that hold some;"
         " a mapped pod cannot mix.",
         id="a-slice-of-a-numbered-node-has-no-number-either",
@@ -184,7 +184,7 @@ REFUSALS: list[Any] = [
     pytest.param(
         [FOUR],
         {"map": "0=n1:0,1", "gpus": 1},
-        Code.SHARES_MISMATCH,
+        ReasonCode.SHARES_MISMATCH,
         "0/1 nodes are available: the containers request 1 GPUs and line 0 of gpu-scheduling-map"
         " gives 2.",
         id="requests-and-map-disagree",
@@ -192,7 +192,7 @@ REFUSALS: list[Any] = [
     pytest.param(
         [FOUR],
         {"map": "0=n1:0", "containers": [container("app", env=[literal("1")])]},
-        Code.MAP_CHANGED,
+        ReasonCode.MAP_CHANGED,
         "0/1 nodes are available: MapChanged: container app was created with"
         " CUDA_VISIBLE_DEVICES=1 and gpu-scheduling-map now says 0; recreate the pod.",
         id="map-changed-since-admission",
@@ -200,7 +200,7 @@ REFUSALS: list[Any] = [
     pytest.param(
         [COUNTED],
         {"map": "0=n1:0", "containers": [container(gpus=1, env=[downward()])]},
-        Code.NO_VALUE_FOR_ENV,
+        ReasonCode.NO_VALUE_FOR_ENV,
         "0/1 nodes are available: 1 node(s) where the kubelet picks GPUs for a container that"
         " reads its devices.",
         id="nothing-to-read-on-a-counted-node",
@@ -209,9 +209,9 @@ REFUSALS: list[Any] = [
         [FOUR],
         {
             "map": "0=n1:0",
-            "containers": [container(env=[downward(f"{names.CUDA_VISIBLE_DEVICES}.1")])],
+            "containers": [container(env=[downward(f"{well_known.CUDA_VISIBLE_DEVICES}.1")])],
         },
-        Code.NO_VALUE_FOR_ENV,
+        ReasonCode.NO_VALUE_FOR_ENV,
         "0/1 nodes are available: a container reads its devices from the annotation"
         " gpu-scheduler.io/cuda-visible-devices.1, which would stay empty.",
         id="a-share-that-nobody-gets",
@@ -220,10 +220,10 @@ REFUSALS: list[Any] = [
         [FOUR],
         {
             "map": "0=n1:0",
-            "annotations": {names.CUDA_MODE: "none"},
+            "annotations": {well_known.CUDA_MODE: "none"},
             "containers": [container(env=[downward()])],
         },
-        Code.NO_VALUE_FOR_ENV,
+        ReasonCode.NO_VALUE_FOR_ENV,
         "0/1 nodes are available: a container reads its devices from the annotation"
         " gpu-scheduler.io/cuda-visible-devices, which would stay empty.",
         id="mode-none-gives-nothing-to-read",
@@ -231,7 +231,7 @@ REFUSALS: list[Any] = [
     pytest.param(
         [FOUR],
         {"map": "0=n1:0", "spec": {"resourceClaims": [{"name": "x"}]}},
-        Code.UNSUPPORTED,
+        ReasonCode.UNSUPPORTED,
         "0/1 nodes are available: unsupported: spec.resourceClaims"
         " (gpu-scheduler does not implement this yet).",
         id="unsupported-field",
@@ -242,7 +242,7 @@ REFUSALS: list[Any] = [
 @pytest.mark.contract("S2-9", "S2-B6")
 @pytest.mark.parametrize(("objects", "wishes", "code", "text"), REFUSALS)
 def test_why_a_mapped_pod_waits(
-    objects: list[Pod | Node], wishes: Any, code: Code, text: str
+    objects: list[Pod | Node], wishes: Any, code: ReasonCode, text: str
 ) -> None:
     state = cluster(*objects)
     newcomer = pod("w-0", **wishes)
@@ -258,26 +258,36 @@ def test_the_other_nodes_are_named_as_not_meant() -> None:
         "0/3 nodes are available: 1 node(s) without GPU 7 (the node has 1),"
         " 2 node(s) not named by gpu-scheduling-map."
     )
-    assert codes(state, pod("w-0", map="0=n1:7")) == {Code.DEVICE_NOT_FOUND, Code.NOT_IN_MAP}
+    assert codes(state, pod("w-0", map="0=n1:7")) == {
+        ReasonCode.DEVICE_NOT_FOUND,
+        ReasonCode.NOT_IN_MAP,
+    }
 
 
 # --- a map narrows, it never overrides ------------------------------------------------
 
 FILTERED: list[Any] = [
-    pytest.param(node(taints=["nvidia.com/gpu=x:NoSchedule"]), {}, Code.TAINT, id="taint"),
-    pytest.param(node(cordoned=True), {}, Code.NODE_UNSCHEDULABLE, id="c16-cordon"),
-    pytest.param(node(), {"selector": {"zone": "b"}}, Code.AFFINITY, id="selector"),
-    pytest.param(node(memory="1Gi"), {"requests": {"memory": "2Gi"}}, Code.INSUFFICIENT, id="fit"),
-    pytest.param(node(pods=0), {}, Code.TOO_MANY_PODS, id="pods"),
+    pytest.param(node(taints=["nvidia.com/gpu=x:NoSchedule"]), {}, ReasonCode.TAINT, id="taint"),
+    pytest.param(node(cordoned=True), {}, ReasonCode.NODE_UNSCHEDULABLE, id="c16-cordon"),
+    pytest.param(node(), {"selector": {"zone": "b"}}, ReasonCode.AFFINITY, id="selector"),
     pytest.param(
-        node(gpus=0, numbered=True), {"gpus": 1}, Code.INSUFFICIENT, id="requested-and-not-there"
+        node(memory="1Gi"), {"requests": {"memory": "2Gi"}}, ReasonCode.INSUFFICIENT, id="fit"
+    ),
+    pytest.param(node(pods=0), {}, ReasonCode.TOO_MANY_PODS, id="pods"),
+    pytest.param(
+        node(gpus=0, numbered=True),
+        {"gpus": 1},
+        ReasonCode.INSUFFICIENT,
+        id="requested-and-not-there",
     ),
 ]
 
 
 @pytest.mark.contract("S2-B6", "S2-B17")
 @pytest.mark.parametrize(("at", "wishes", "code"), FILTERED)
-def test_a_mapped_pod_passes_every_filter_of_its_node(at: Node, wishes: Any, code: Code) -> None:
+def test_a_mapped_pod_passes_every_filter_of_its_node(
+    at: Node, wishes: Any, code: ReasonCode
+) -> None:
     """Field case C35."""
     assert codes(cluster(at), pod("w-0", map="0=n1:0", **wishes)) == {code}
 
@@ -298,7 +308,7 @@ def test_who_may_map(profile: Profile, space: Namespace, allowed: bool) -> None:
     if allowed:
         assert placed(state, mapped, profile).node_name == "n1"
     else:
-        assert codes(state, mapped, profile) == {Code.MAP_NOT_ALLOWED}
+        assert codes(state, mapped, profile) == {ReasonCode.MAP_NOT_ALLOWED}
         assert "(label it gpu-scheduler.io/maps=allowed)" in message(state, mapped, profile)
 
 
@@ -316,7 +326,9 @@ def test_a_packed_sibling_shares_nothing() -> None:
     """Its template got a map only later; it holds its device for itself."""
     packed = pod("w-0", owner=SET, gpus=1, node="n1", devices="gpu:1")
 
-    assert codes(cluster(FOUR, packed), pod("w-1", owner=SET, map="1=n1:1")) == {Code.DEVICE_HELD}
+    assert codes(cluster(FOUR, packed), pod("w-1", owner=SET, map="1=n1:1")) == {
+        ReasonCode.DEVICE_HELD
+    }
 
 
 def test_a_map_edited_in_a_running_set_does_not_stop_its_rollout() -> None:
@@ -329,9 +341,9 @@ def test_a_map_edited_in_a_running_set_does_not_stop_its_rollout() -> None:
         pod("w-1", owner=SET, map=old, node="n1", devices="gpu:1", index=1),
     )
     assert settle(state, pod("w-2", owner=SET, map=new)).devices.numbers == (2,)
-    state.lose_pod("team-w-1")
+    state.delete_pod("team-w-1")
     assert settle(state, pod("w-1", uid="new-1", owner=SET, map=new)).devices.numbers == (0,)
-    state.lose_pod("team-w-0")
+    state.delete_pod("team-w-0")
     assert settle(state, pod("w-0", uid="new-0", owner=SET, map=new)).devices.numbers == (1,)
 
 
@@ -340,7 +352,7 @@ def test_bare_pods_with_one_text_share_and_with_two_texts_do_not() -> None:
     state = cluster(node(), pod("w-0", map=text, node="n1", devices="gpu:3", index=0))
 
     assert placed(state, pod("w-1", map=text)).devices.numbers == (3,)
-    assert codes(state, pod("w-1", map=text + "\n2=n1:2")) == {Code.DEVICE_HELD}
+    assert codes(state, pod("w-1", map=text + "\n2=n1:2")) == {ReasonCode.DEVICE_HELD}
 
 
 # --- things that change later ---------------------------------------------------------
@@ -357,8 +369,8 @@ def test_bare_pods_with_one_text_share_and_with_two_texts_do_not() -> None:
 def test_a_node_may_turn_up_later(later: Node) -> None:
     state, mapped = cluster(node("n1")), pod("w-0", map="0=late:0")
 
-    assert codes(state, mapped) == {Code.MAP_NODE_UNKNOWN}
-    state.see_node(later)
+    assert codes(state, mapped) == {ReasonCode.MAP_NODE_UNKNOWN}
+    state.upsert_node(later)
     assert placed(state, mapped).node_name == later.name
 
 
@@ -368,10 +380,10 @@ def test_cordon_delete_and_readd() -> None:
     state = cluster(node("gpu-a", gpus=4, numbered=True), held)
     mapped = pod("j-0", map="0=gpu-a:3")
 
-    assert codes(state, mapped) == {Code.DEVICE_HELD}
-    state.see_node(node("gpu-a", gpus=4, numbered=True, cordoned=True))
-    assert codes(state, mapped) == {Code.NODE_UNSCHEDULABLE}
-    state.lose_node("gpu-a")
-    assert codes(state, mapped) == {Code.MAP_NODE_UNKNOWN}
-    state.see_node(node("gpu-a", gpus=2, numbered=True, uid="new"))
-    assert codes(state, mapped) == {Code.DEVICE_NOT_FOUND}
+    assert codes(state, mapped) == {ReasonCode.DEVICE_HELD}
+    state.upsert_node(node("gpu-a", gpus=4, numbered=True, cordoned=True))
+    assert codes(state, mapped) == {ReasonCode.NODE_UNSCHEDULABLE}
+    state.delete_node("gpu-a")
+    assert codes(state, mapped) == {ReasonCode.MAP_NODE_UNKNOWN}
+    state.upsert_node(node("gpu-a", gpus=2, numbered=True, uid="new"))
+    assert codes(state, mapped) == {ReasonCode.DEVICE_NOT_FOUND}

@@ -6,57 +6,62 @@ from typing import Any
 
 import pytest
 
-from scheduler.model import names
-from scheduler.model.reason import Code, sentence
+from scheduler.model import well_known
+from scheduler.model.reason import ReasonCode, sentence
 from tests.builders import as_bound, cluster, codes, node, placed, pod, refused, settle
 
 MAP = "\n".join(f"{index}=n1:{index}" for index in range(4))
 WEB, SET, JOB = "Deployment/web@r1", "StatefulSet/w", "Job/train"
 
-LWS = {names.LWS_NAME: "lws", names.LWS_GROUP: "1", names.LWS_WORKER: "1"}
+LWS = {well_known.LWS_NAME: "lws", well_known.LWS_GROUP: "1", well_known.LWS_WORKER: "1"}
 JOB_SET = {
-    names.JOBSET_NAME: "t",
-    names.JOBSET_PART: "w",
-    names.JOBSET_JOB: "1",
-    names.JOBSET_JOBS: "2",
+    well_known.JOBSET_NAME: "t",
+    well_known.JOBSET_PART: "w",
+    well_known.JOBSET_JOB: "1",
+    well_known.JOBSET_JOBS: "2",
 }
 
 #: Field case C04: name, what else is known of the pod, the index it takes.
 INDEXES: list[Any] = [
     pytest.param("w-3", {"owner": SET}, 3, id="set-by-name"),
     pytest.param(
-        "w-3", {"owner": SET, "labels": {names.STATEFULSET_INDEX: "2"}}, 2, id="label-before-name"
+        "w-3",
+        {"owner": SET, "labels": {well_known.STATEFULSET_INDEX: "2"}},
+        2,
+        id="label-before-name",
     ),
     pytest.param("my-app-0", {}, 0, id="bare-pod"),
-    pytest.param("train-2-x9f4k", {"owner": JOB, "labels": {names.JOB_INDEX: "2"}}, 2, id="job"),
+    pytest.param(
+        "train-2-x9f4k", {"owner": JOB, "labels": {well_known.JOB_INDEX: "2"}}, 2, id="job"
+    ),
     pytest.param("train-x9f4k", {"owner": JOB}, 0, id="job-without-indexes-is-assigned"),
     pytest.param("web-7d9f8-22222", {"owner": WEB}, 0, id="digits-of-a-hash-are-no-index"),
     pytest.param(
         "cifar-worker-2",
-        {"owner": "MPIJob.kubeflow.org/cifar", "labels": {names.TRAINING_REPLICA: "2"}},
+        {"owner": "MPIJob.kubeflow.org/cifar", "labels": {well_known.TRAINING_REPLICA: "2"}},
         2,
         id="replica-of-a-training-job",
     ),
     pytest.param(
         "t-w-1-0-x",
-        {"owner": "Job/t-w-1", "labels": {**JOB_SET, names.JOB_INDEX: "1"}},
+        {"owner": "Job/t-w-1", "labels": {**JOB_SET, well_known.JOB_INDEX: "1"}},
         3,
         id="second-job-of-two-counts-from-line-2",
     ),
     pytest.param(
         "lws-1-1",
-        {"owner": "StatefulSet/lws-1", "labels": LWS, "annotations": {names.LWS_SIZE: "2"}},
+        {"owner": "StatefulSet/lws-1", "labels": LWS, "annotations": {well_known.LWS_SIZE: "2"}},
         3,
         id="worker-of-the-second-group-of-two",
     ),
     pytest.param(
         "ray-w-x",
-        {"owner": "RayCluster.ray.io/ray", "labels": {names.RAY_REPLICA: "2"}},
+        {"owner": "RayCluster.ray.io/ray", "labels": {well_known.RAY_REPLICA: "2"}},
         2,
         id="replica-of-a-ray-worker-group",
     ),
     pytest.param("pi-exec-2", {"owner": "Pod/pi-driver"}, 2, id="spark-executor"),
-    pytest.param("w", {"labels": {names.KUEUE_POD: "2"}}, 2, id="pod-of-a-kueue-group"),
+    pytest.param("w", {"labels": {well_known.KUEUE_POD: "2"}}, 2, id="pod-of-a-kueue-group"),
 ]
 
 
@@ -83,7 +88,7 @@ def test_where_the_index_comes_from(name: str, wishes: Any, index: int) -> None:
 def test_a_bare_pod_without_a_number_has_no_index(name: str) -> None:
     state, mapped = cluster(node()), pod(name, map=MAP)
 
-    assert codes(state, mapped) == {Code.INDEX_UNKNOWN}
+    assert codes(state, mapped) == {ReasonCode.INDEX_UNKNOWN}
     assert sentence(refused(state, mapped).diagnosis) == (
         "0/1 nodes are available: the pod's index for gpu-scheduling-map is unknown"
         " (a bare pod's name must end in -<number>)."
@@ -99,7 +104,7 @@ def test_interchangeable_pods_take_the_lowest_free_index_at_bind(owner: str) -> 
     )
     assert (first, second, third) == (0, 1, 2)
 
-    state.lose_pod("team-web-b")
+    state.delete_pod("team-web-b")
     assert settle(state, pod("web-d", owner=owner, map=MAP)).index == 1
     assert settle(state, pod("web-e", owner=owner, map=MAP)).index == 3
 
@@ -114,7 +119,7 @@ def test_indexes_survive_a_restart_through_the_annotation() -> None:
 
 def test_a_replacement_waits_until_the_previous_holder_of_its_index_is_gone() -> None:
     """An indexed Job replaces a pod while the old one still spends its grace period."""
-    labels = {names.JOB_INDEX: "1"}
+    labels = {well_known.JOB_INDEX: "1"}
     old = pod(
         "train-1-a",
         owner=JOB,
@@ -128,11 +133,11 @@ def test_a_replacement_waits_until_the_previous_holder_of_its_index_is_gone() ->
     state = cluster(node(), old)
     new = pod("train-1-b", owner=JOB, labels=labels, map=MAP)
 
-    assert codes(state, new) == {Code.INDEX_HELD}
+    assert codes(state, new) == {ReasonCode.INDEX_HELD}
     assert "index 1 is held by pod train-1-a until it is gone" in sentence(
         refused(state, new).diagnosis
     )
-    state.lose_pod(old.uid)
+    state.delete_pod(old.uid)
     assert settle(state, new).index == 1
 
 
@@ -142,7 +147,7 @@ def test_more_replicas_than_lines_wait_for_a_sibling() -> None:
         settle(state, pod(f"web-{name}", owner=WEB, map="0=n1:0\n1=n1:1"))
     late = pod("web-c", owner=WEB, map="0=n1:0\n1=n1:1")
 
-    assert codes(state, late) == {Code.NO_LINE_LEFT}
+    assert codes(state, late) == {ReasonCode.NO_LINE_LEFT}
     assert sentence(refused(state, late).diagnosis) == (
         "0/1 nodes are available: all 2 indexes of gpu-scheduling-map are held by its siblings."
     )
@@ -153,7 +158,7 @@ def test_a_surging_rollout_is_told_what_to_change() -> None:
     settle(state, pod("web-a", owner="Deployment/web@r1", map="0=n1:0"))
     newer = pod("web-b", owner="Deployment/web@r2", map="0=n1:0")
 
-    assert codes(state, newer) == {Code.INDEX_HELD_BY_OLDER_REVISION}
+    assert codes(state, newer) == {ReasonCode.INDEX_HELD_BY_OLDER_REVISION}
     assert sentence(refused(state, newer).diagnosis) == (
         "0/1 nodes are available: IndexHeldByOlderRevision: all 1 indexes of gpu-scheduling-map"
         " are held and an older revision holds some; use maxSurge: 0."
@@ -173,4 +178,4 @@ def test_a_pod_without_a_line_does_not_disturb_its_siblings() -> None:
     for number in range(4):
         settle(state, pod(f"w-{number}", owner=SET, map=MAP))
 
-    assert codes(state, pod("w-4", owner=SET, map=MAP)) == {Code.INDEX_NOT_IN_MAP}
+    assert codes(state, pod("w-4", owner=SET, map=MAP)) == {ReasonCode.INDEX_NOT_IN_MAP}

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from scheduler.model.advice import parts
-from scheduler.model.condition import reason_for
+from scheduler.model.condition_reason import reason_for
 from scheduler.model.reason import NEVER, sentence
+from scheduler.model.remediation import parts
 from tests.builders import ANYBODY, GPU, cluster, dynamic, node, pod, refused
 
 A100 = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu.count": "1"}
@@ -109,12 +109,12 @@ def test_a_node_that_goes_takes_its_size_along() -> None:
     world = cluster(EIGHT, TWO)
     assert refused(world, pod(gpus=3)).diagnosis.never is None
 
-    world.lose_node("big")
+    world.delete_node("big")
 
     assert "largest node here has 2" in sentence(refused(world, pod(gpus=3)).diagnosis)
-    world.see_node(node("small", gpus=4))
+    world.upsert_node(node("small", gpus=4))
     assert world.nodes.offers.most(GPU) == 4
-    world.lose_node("small")
+    world.delete_node("small")
     assert world.nodes.offers.most(GPU) == 0
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from scheduler.decide.cycle import decide
+from scheduler.decide.admission.fallback_candidates import FallbackPolicy, options
+from scheduler.decide.admission.tier_selection import TierGranted, choose_tier
 from scheduler.decide.decision import Placement
-from scheduler.decide.fallback import Granted, choose_tier
-from scheduler.decide.options import Terms, options
+from scheduler.decide.schedule_one import decide
 from scheduler.decide.view import Profile
+from scheduler.model.crd.migration import holder
 from scheduler.model.device import Devices
-from scheduler.model.ladder import parse_ladder
+from scheduler.model.mig.fallback_ladder import parse_ladder
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
-from scheduler.model.ticket import holder
-from scheduler.state.cluster import Assumption, Cluster
+from scheduler.state.cache.cluster import Assumption, Cluster
 from tests.builders import pod as built
 from tests.builders import restoring
 
@@ -26,7 +26,7 @@ BIG, SMALL = "nvidia.com/mig-2g.20gb", "nvidia.com/mig-1g.10gb"
 def world(**devices: int) -> Cluster:
     cluster = Cluster()
     allocatable = {"cpu": 8000, "pods": 10, **devices}
-    cluster.see_node(Node(name="n1", allocatable=allocatable))
+    cluster.upsert_node(Node(name="n1", allocatable=allocatable))
     return cluster
 
 
@@ -54,7 +54,7 @@ def test_only_a_stronger_pod_takes_what_a_preemptor_waits_for(
     priority: int, is_placed: bool
 ) -> None:
     cluster = world(**{GPU: 1})
-    cluster.see_pod(pod("preemptor", priority=5, nominated="n1"))
+    cluster.upsert_pod(pod("preemptor", priority=5, nominated="n1"))
 
     decision = decide(cluster, pod("ours", priority=priority), Profile())
 
@@ -69,9 +69,9 @@ def test_a_nomination_ends_when_the_pod_is_bound_cleared_or_gone() -> None:
         msgspec.structs.replace(waiting, nominated_node=""),
         msgspec.structs.replace(waiting, phase="Failed"),
     ):
-        cluster.see_pod(waiting)
+        cluster.upsert_pod(waiting)
         assert list(cluster.nominated) == ["preemptor"]
-        cluster.see_pod(end)
+        cluster.upsert_pod(end)
 
         assert cluster.nominated == {}
 
@@ -81,7 +81,7 @@ def test_a_nominated_pod_is_not_in_its_own_way() -> None:
     mine = msgspec.structs.replace(
         pod("mine", priority=5, nominated="n1"), scheduler_name="gpu-scheduler"
     )
-    cluster.see_pod(mine)
+    cluster.upsert_pod(mine)
 
     assert isinstance(decide(cluster, mine, Profile()), Placement)
 
@@ -91,19 +91,19 @@ def test_a_nominated_pod_is_not_in_its_own_way() -> None:
 
 def test_a_newcomer_degrades_beside_a_preemptor_that_waits_for_the_higher_tier() -> None:
     cluster = world(**{BIG: 1, SMALL: 1})
-    cluster.see_pod(pod("preemptor", BIG, priority=5, nominated="n1"))
-    new, terms = pod("new", BIG), Terms(ladders=[parse_ladder("2g.20gb->1g.10gb")])
+    cluster.upsert_pod(pod("preemptor", BIG, priority=5, nominated="n1"))
+    new, terms = pod("new", BIG), FallbackPolicy(ladders=[parse_ladder("2g.20gb->1g.10gb")])
 
     found = choose_tier(cluster, new, options(cluster, new, terms, []), [], [], Profile())
 
-    assert isinstance(found, Granted)
+    assert isinstance(found, TierGranted)
     assert found.option.changes == ((BIG, SMALL),)
 
 
 def test_a_preemptor_whose_binding_failed_waits_for_its_room_as_before() -> None:
     cluster = world(**{GPU: 1})
     preemptor = pod("p", priority=5, nominated="n1")
-    cluster.see_pod(preemptor)
+    cluster.upsert_pod(preemptor)
     cluster.assume(preemptor, Assumption("n1", Devices()))
 
     cluster.forget("p")
@@ -122,7 +122,7 @@ def test_room_that_a_move_holds_counts_once_beside_the_pod_that_it_is_held_for()
         nominated="n1",
         annotations={"gpu-scheduler.io/move": ticket.id},
     )
-    cluster.see_pod(moved)
+    cluster.upsert_pod(moved)
 
     assert set(cluster.nominated) == {ticket.id, moved.uid}
     assert isinstance(decide(cluster, pod("ours"), Profile()), Placement)

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from scheduler.decide.scores import leftover, preference
-from scheduler.decide.view import Overlay, Profile
-from scheduler.model import names
+from scheduler.decide.view import Profile, WhatIfView
+from scheduler.model import well_known
 from scheduler.model.device import Devices
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Code, sentence
+from scheduler.model.reason import ReasonCode, sentence
 from tests.builders import (
     Wishes,
     as_bound,
@@ -109,7 +109,7 @@ def test_the_lowest_free_indexes_of_a_numbered_node_are_given() -> None:
 
     assert placement.devices == Devices(numbers=(0, 2))
     assert placement.cuda_visible_devices == "0,2"
-    state.see_pod(as_bound(placement))
+    state.upsert_pod(as_bound(placement))
     assert settle(state, pod("c", gpus=1)).devices.numbers == (3,)
 
 
@@ -133,7 +133,9 @@ def test_containers_are_told_their_share() -> None:
 def test_a_pod_that_is_given_nothing_must_not_read_what_it_is_given() -> None:
     state = cluster(node(gpus=4, numbered=True), node("c", gpus=4))
 
-    assert codes(state, pod(containers=[container(env=[downward()])])) == {Code.NO_VALUE_FOR_ENV}
+    assert codes(state, pod(containers=[container(env=[downward()])])) == {
+        ReasonCode.NO_VALUE_FOR_ENV
+    }
     reader = pod(containers=[container(gpus=1, env=[downward()])])
     assert placed(state, reader).node_name == "n1"
 
@@ -152,7 +154,7 @@ def test_a_foreign_pod_that_came_first_is_respected() -> None:
     other = pod("other", gpus=1, node="gpu-b", scheduler="default-scheduler")
     state = cluster(node("gpu-b", gpus=1), other)
 
-    assert codes(state, pod(gpus=1)) == {Code.INSUFFICIENT}
+    assert codes(state, pod(gpus=1)) == {ReasonCode.INSUFFICIENT}
 
 
 def test_cordon_delete_and_readd() -> None:
@@ -161,16 +163,16 @@ def test_cordon_delete_and_readd() -> None:
     state = cluster(node("gpu-a", gpus=4, numbered=True), held)
     packed = pod("l", gpus=1)
 
-    state.see_node(node("gpu-a", gpus=4, numbered=True, cordoned=True))
-    assert codes(state, packed) == {Code.NODE_UNSCHEDULABLE}
-    state.see_node(node("gpu-a", gpus=4, numbered=True, taints=["not-ready:NoExecute"]))
-    assert codes(state, packed) == {Code.TAINT}
-    state.lose_node("gpu-a")
-    assert codes(state, packed) == {Code.NO_NODES}
-    state.see_node(node("gpu-a", gpus=2, numbered=True, uid="new"))
+    state.upsert_node(node("gpu-a", gpus=4, numbered=True, cordoned=True))
+    assert codes(state, packed) == {ReasonCode.NODE_UNSCHEDULABLE}
+    state.upsert_node(node("gpu-a", gpus=4, numbered=True, taints=["not-ready:NoExecute"]))
+    assert codes(state, packed) == {ReasonCode.TAINT}
+    state.delete_node("gpu-a")
+    assert codes(state, packed) == {ReasonCode.NO_NODES}
+    state.upsert_node(node("gpu-a", gpus=2, numbered=True, uid="new"))
     assert settle(state, packed).devices.numbers == (0,)
-    assert codes(state, pod("m", gpus=1)) == {Code.INSUFFICIENT}
-    state.lose_pod(held.uid)
+    assert codes(state, pod("m", gpus=1)) == {ReasonCode.INSUFFICIENT}
+    state.delete_pod(held.uid)
     assert settle(state, pod("m", gpus=1)).devices.numbers == (1,)
 
 
@@ -213,7 +215,7 @@ def test_every_resource_is_counted_by_its_exact_name_and_nvidias_are_written_on_
         placement = placed(state, asking)
         assert (placement.devices, placement.cuda_visible_devices) == (Devices((), given), None)
     else:
-        assert codes(state, asking) == {Code.INSUFFICIENT}
+        assert codes(state, asking) == {ReasonCode.INSUFFICIENT}
 
 
 def ordinary() -> list[Node | Pod]:
@@ -337,9 +339,9 @@ def test_every_node_is_explained() -> None:
     ],
 )
 def test_leftovers(asking: Pod, left: tuple[int, ...]) -> None:
-    books = cluster(node(gpus=4, mig={"1g.10gb": 7})).books["n1"]
+    node_info = cluster(node(gpus=4, mig={"1g.10gb": 7})).node_info["n1"]
 
-    assert leftover.measure(asking, books) == left
+    assert leftover.measure(asking, node_info) == left
 
 
 @pytest.mark.contract("S4-9")
@@ -365,7 +367,7 @@ def test_soft_preferences(at: Node, wishes: Wishes, dislike: int) -> None:
 
 def test_what_is_tried_out_on_top_leaves_the_cluster_alone() -> None:
     state = cluster(node("a", gpus=2, numbered=True), node("b", gpus=4, numbered=True))
-    tried = Overlay(state)
+    tried = WhatIfView(state)
     for number in range(2):
         one = pod(f"p{number}", gpus=1)
         placement = placed(tried, one)
@@ -375,5 +377,5 @@ def test_what_is_tried_out_on_top_leaves_the_cluster_alone() -> None:
 
     assert placed(tried, pod("q", gpus=1)).node_name == "b"
     assert placed(state, pod("q", gpus=1)).node_name == "a"
-    assert state.books["a"].free(names.GPU) == 2
+    assert state.node_info["a"].free(well_known.GPU) == 2
     assert tried.at("no-such-node") is None

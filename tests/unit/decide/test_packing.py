@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.decide.packing import PODS_MAX, Best, best
-from scheduler.model import mig
-from scheduler.state.cutting import BLOCKED, Gpus
+from scheduler.decide.mig.packing_bound import PODS_MAX, Best, best
+from scheduler.model.mig import layout
+from scheduler.state.mig.dynamic_gpus import BLOCKED, DynamicGpus
 
-BOARD = mig.BOARDS["A100-80"]
+BOARD = layout.BOARDS["A100-80"]
 
 
-def pool(*layouts: mig.Layout) -> Gpus:
-    return Gpus(BOARD, layouts, tuple(frozenset() for _ in layouts))
+def pool(*layouts: layout.Layout) -> DynamicGpus:
+    return DynamicGpus(BOARD, layouts, tuple(frozenset() for _ in layouts))
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def pool(*layouts: mig.Layout) -> Gpus:
         pytest.param(pool(*[()] * 40), [("1g.10gb",)] * 90, 90, id="found-at-once-in-a-pool"),
     ],
 )
-def test_the_best_choice_fills(gpus: Gpus, pods: list[tuple[str, ...]], slices: int) -> None:
+def test_the_best_choice_fills(gpus: DynamicGpus, pods: list[tuple[str, ...]], slices: int) -> None:
     assert best(gpus, pods) == Best(slices)
 
 

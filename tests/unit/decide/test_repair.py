@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Placement
+from scheduler.decide.schedule_one import decide
 from scheduler.decide.view import Profile
-from scheduler.model import names
-from scheduler.model.reason import Code, sentence
+from scheduler.model import well_known
+from scheduler.model.reason import ReasonCode, sentence
 from tests.builders import (
     Wishes,
     cluster,
@@ -52,7 +52,7 @@ def test_a_pod_that_was_told_nothing_is_bound_only_where_no_webhook_is_expected(
     [
         pytest.param({**MAP, "containers": [container(env=TOLD)]}, id="a-literal"),
         pytest.param({**MAP, "containers": [container(env=[downward()])]}, id="an-annotation"),
-        pytest.param({**MAP, "annotations": {names.CUDA_MODE: "none"}}, id="mode-none"),
+        pytest.param({**MAP, "annotations": {well_known.CUDA_MODE: "none"}}, id="mode-none"),
         pytest.param({"gpus": 1}, id="no-map"),
         pytest.param({**MAP, "namespace": "kube-system"}, id="the-systems-namespace"),
         pytest.param({**MAP, "namespace": "gpu-system"}, id="our-own-namespace"),
@@ -61,7 +61,7 @@ def test_a_pod_that_was_told_nothing_is_bound_only_where_no_webhook_is_expected(
 )
 def test_who_is_bound_as_it_is(wishes: Wishes) -> None:
     """Told already, nothing to tell, or never seen by any webhook."""
-    world = cluster(NUMBERED, namespace("out", labels={names.WEBHOOK_OPT_OUT: "disabled"}))
+    world = cluster(NUMBERED, namespace("out", labels={well_known.WEBHOOK_OPT_OUT: "disabled"}))
 
     assert isinstance(decide(world, pod("w-0", **wishes), EXPECTS), Placement)
 
@@ -77,7 +77,7 @@ def test_another_no_comes_first() -> None:
     """Nobody is replaced who could not be placed anyway."""
     assert codes(
         cluster(node(gpus=4, numbered=True, cordoned=True)), pod("w-0", **MAP), EXPECTS
-    ) == {Code.NODE_UNSCHEDULABLE}
+    ) == {ReasonCode.NODE_UNSCHEDULABLE}
 
 
 OWNERS = [

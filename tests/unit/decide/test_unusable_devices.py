@@ -8,8 +8,8 @@ import pytest
 
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Code, sentence
-from scheduler.report.unreadnotes import UnreadNotes
+from scheduler.model.reason import ReasonCode, sentence
+from scheduler.report.events.unreadable_events import UnreadableEvents
 from scheduler.state import event as ev
 from tests.builders import cluster, codes, dynamic, node, placed, pod, refused
 
@@ -75,7 +75,7 @@ LISTS = [
 def test_nobody_gets_a_gpu_where_the_list_of_failed_ones_cannot_be_read(
     make: Make, newcomer: Pod, text: str
 ) -> None:
-    assert codes(cluster(make({UNUSABLE: text})), newcomer) == {Code.NODE_UNREADABLE}
+    assert codes(cluster(make({UNUSABLE: text})), newcomer) == {ReasonCode.NODE_UNREADABLE}
     placed(cluster(make({})), newcomer)
 
 
@@ -91,9 +91,9 @@ def test_the_owner_of_such_a_node_is_told_what_cannot_be_read(make: Make, text: 
         def note_node(self, node: Node, reason: str, text: str) -> None:
             said.append((reason, text))
 
-    notes = UnreadNotes(Listener(), lambda kind: None)
-    notes.hear(ev.NodeSeen(make({UNUSABLE: text})))
-    notes.tell()
+    notes = UnreadableEvents(Listener(), lambda kind: None)
+    notes.handle(ev.NodeUpdated(make({UNUSABLE: text})))
+    notes.report()
     [(reason, told)] = said
     assert reason == "NodeUnreadable"
     assert told.startswith(f"annotation {UNUSABLE}: ")

@@ -11,22 +11,22 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.decide import packed
-from scheduler.decide.cycle import decide
+from scheduler.decide import best_fit
+from scheduler.decide.admission.fallback_candidates import Candidate
+from scheduler.decide.admission.tier_selection import TierGranted, choose_tier
+from scheduler.decide.budget import Budget
 from scheduler.decide.decision import Placement, Rejection
 from scheduler.decide.explain import explain
-from scheduler.decide.fallback import Granted, choose_tier
-from scheduler.decide.options import Option
-from scheduler.decide.wake import still_refuses
-from scheduler.decide.work import Work
-from scheduler.model import names
+from scheduler.decide.requeue_check import still_refuses
+from scheduler.decide.schedule_one import decide
+from scheduler.model import well_known
 from scheduler.model.limits import DECISION_STEPS_MAX
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Code, sentence
-from scheduler.state.cluster import Cluster
-from scheduler.state.promise import Promises
-from scheduler.state.queue import Queue
-from scheduler.state.snapshot import State, restore, take
+from scheduler.model.reason import ReasonCode, sentence
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.queue.scheduling_queue import SchedulingQueue
+from scheduler.state.reservations import Reservations
+from scheduler.state.snapshot import ClusterSnapshot, restore, take
 from tests.builders import ANYBODY, cluster, codes, dynamic, node, pod
 from tests.unit.decide.world import World, wants_2g
 
@@ -70,7 +70,7 @@ def machines(count: int = NODES) -> Cluster:
 
 def spent(state: Cluster, one: Pod) -> int:
     """The steps of one decision."""
-    work = Work(DECISION_STEPS_MAX)
+    work = Budget(DECISION_STEPS_MAX)
     decide(state, one, ANYBODY, work)
     return work.spent
 
@@ -84,12 +84,12 @@ def test_another_tenants_decision_takes_the_same_steps_beside_forty_complex_pods
     before = state.index.rebuilt
     attackers = [complex_pod(number) for number in range(OFTEN)]
     for one in attackers:
-        state.see_pod(one)
+        state.upsert_pod(one)
         assert spent(state, one) <= DECISION_STEPS_MAX
 
     for view in (state, alone):
         for number in range(8):
-            view.see_pod(msgspec.structs.replace(bob, uid=f"b{number}"))
+            view.upsert_pod(msgspec.structs.replace(bob, uid=f"b{number}"))
     assert state.index.rebuilt - before == alone.index.rebuilt, "they build the index anew never"
     assert spent(state, bob) == spent(alone, bob) < 10
 
@@ -112,17 +112,17 @@ def test_a_change_of_a_node_is_compared_with_no_complex_pod() -> None:
 def test_an_admission_looks_for_no_room_for_complex_pods() -> None:
     """Sixty of them once took every admission's whole second."""
     state = cluster(*(node(f"n{n}", mig={"2g.20gb": 1}) for n in range(NODES)))
-    promises = Promises()
+    promises = Reservations()
     for number in range(60):
         one = complex_pod(number, 3000, gpus=0, mig={"2g.20gb": 1})
-        promises.make(f"r-{number}", one, "n0", 0.0, is_annotated=True)
-    work = Work(DECISION_STEPS_MAX)
+        promises.create(f"r-{number}", one, "n0", 0.0, is_annotated=True)
+    work = Budget(DECISION_STEPS_MAX)
 
     newcomer = wants_2g()
-    options = [Option(pod=newcomer)]
+    options = [Candidate(pod=newcomer)]
     found = choose_tier(state, newcomer, options, promises.holders(0), [], ANYBODY, work)
 
-    assert isinstance(found, Granted)
+    assert isinstance(found, TierGranted)
     assert work.spent < 1000
 
 
@@ -133,7 +133,7 @@ def test_a_pod_that_takes_too_many_steps_is_parked_with_the_count_and_what_to_do
     rejection = decide(machines(), scanned_pod(), ANYBODY)
 
     assert isinstance(rejection, Rejection)
-    assert rejection.diagnosis.codes() == {Code.TOO_COMPLEX}
+    assert rejection.diagnosis.codes() == {ReasonCode.TOO_COMPLEX}
     each = 1 + 4000 * 2 + 1
     assert sentence(rejection.diagnosis) == (
         f"0/104 nodes are available: TooComplex: to compare the pod's selectors, tolerations and"
@@ -147,14 +147,14 @@ def test_a_node_that_is_found_within_the_steps_is_taken_though_no_refusal_could_
     state = cluster(*(node(f"n{n}", gpus=1) for n in range(50)))
 
     assert isinstance(decide(state, pod(gpus=1), few), Placement)
-    assert codes(state, pod(gpus=2), few) == {Code.TOO_COMPLEX}
+    assert codes(state, pod(gpus=2), few) == {ReasonCode.TOO_COMPLEX}
 
 
 def test_a_mapped_pod_is_compared_with_one_node_and_counts_too() -> None:
     few = msgspec.structs.replace(ANYBODY, decision_steps_max=10)
     state = machines()
 
-    assert codes(state, pod("w-0", map="0=n1:0", **terms(5)), few) == {Code.TOO_COMPLEX}
+    assert codes(state, pod("w-0", map="0=n1:0", **terms(5)), few) == {ReasonCode.TOO_COMPLEX}
     assert isinstance(decide(state, pod("w-0", map="0=n1:0"), few), Placement)
 
 
@@ -165,17 +165,17 @@ def test_a_search_that_ends_early_finds_no_node_rather_than_a_worse_one() -> Non
     steps = 10 * (one.label_steps + one.node_steps)
 
     for limit in range(steps):
-        work = Work(limit)
-        assert packed.find(state, one, work, spread=False) is None
+        work = Budget(limit)
+        assert best_fit.find(state, one, work, spread=False) is None
         assert work.is_over
-    assert packed.find(state, one, Work(steps), spread=False) is not None
+    assert best_fit.find(state, one, Budget(steps), spread=False) is not None
 
 
 @pytest.mark.parametrize("strict", [False, True], ids=["waits", "ends-in-fail"])
 def test_an_admission_that_takes_too_many_steps_leaves_the_request_as_asked(strict: bool) -> None:
     """Also where the ladder would end in a refusal: nothing is known to be full."""
     world = World(*(node(f"n{n}", mig={"1g.10gb": 1}) for n in range(NODES)))
-    ladder = {names.MIG_FALLBACK: "2g.20gb->1g.10gb" + ("->fail" if strict else "")}
+    ladder = {well_known.MIG_FALLBACK: "2g.20gb->1g.10gb" + ("->fail" if strict else "")}
     asked = wants_2g(annotations=ladder, **node_terms(4000))
 
     answer = world.ask(asked).answer
@@ -198,7 +198,7 @@ ORDINARY = [
 @pytest.mark.parametrize("wishes", ORDINARY)
 def test_an_ordinary_refusal_is_explained_in_a_cluster_of_ten_thousand_nodes(wishes: Any) -> None:
     state = machines()
-    work = Work(DECISION_STEPS_MAX)
+    work = Budget(DECISION_STEPS_MAX)
 
     rejection = decide(state, pod("p", **wishes), ANYBODY, work)
 
@@ -230,7 +230,7 @@ def test_many_slices_in_one_pod_are_decided_within_the_steps(
     mig: dict[str, int], fits: bool
 ) -> None:
     state = cluster(*(dynamic(f"d{n}", gpus=8) for n in range(20)))
-    work = Work(DECISION_STEPS_MAX)
+    work = Budget(DECISION_STEPS_MAX)
 
     decision = decide(state, pod("p", mig=mig), ANYBODY, work)
 
@@ -251,14 +251,14 @@ def test_more_than_a_node_could_ever_hold_is_not_searched_for() -> None:
 def test_a_decision_past_its_steps_is_made_again_in_the_same_bytes(most: int) -> None:
     """From a snapshot, and after other decisions were made and are remembered."""
     profile = msgspec.structs.replace(ANYBODY, decision_steps_max=most)
-    state, queue = machines(), Queue()
+    state, queue = machines(), SchedulingQueue()
     pods = [scanned_pod(), complex_pod(1), scanned_pod(3), pod("p", gpus=8), pod("q", gpus=1)]
     for one in (*pods, *pods):
-        state.see_pod(one)
-        queue.offer(one, 1.0)
+        state.upsert_pod(one)
+        queue.add(one, 1.0)
         decide(state, one, ANYBODY)
-    written = msgspec.json.encode(take(state, queue, Promises(), 1, 2.0))
-    again = restore(msgspec.json.decode(written, type=State))
+    written = msgspec.json.encode(take(state, queue, Reservations(), 1, 2.0))
+    again = restore(msgspec.json.decode(written, type=ClusterSnapshot))
 
     for one in pods:
         first, second = (

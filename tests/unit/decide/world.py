@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from scheduler.decide.admit import Admission, Rules, admit, keep
-from scheduler.model import names
+from scheduler.decide.admission.admit import Admission, Rules, admit, keep
+from scheduler.model import well_known
 from scheduler.model.admission import Scope
-from scheduler.model.ladder import parse_ladder
+from scheduler.model.mig.fallback_ladder import parse_ladder
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Pod
-from scheduler.state.promise import Promises
+from scheduler.state.reservations import Reservations
 from tests.builders import MIG_1G, MIG_2G, cluster, node, pod
 
 LADDER = parse_ladder("2g.20gb->1g.20gb->1g.10gb")
@@ -40,7 +40,7 @@ class World:
 
     def __init__(self, *objects: Pod | Node | Namespace, rules: Rules = RULES) -> None:
         self.cluster = cluster(*objects)
-        self.promises = Promises()
+        self.promises = Reservations()
         self.waiting: Iterable[Pod] = ()
         self.rules = rules
         self.last_id = ""
@@ -60,18 +60,18 @@ class World:
         self.last_id = f"r-{self._asked}"
         keep(self.promises, admission, self.last_id, now)
         [resource] = admission.granted.pod.gpu_requests
-        return TIERS.get(resource, names.mig_profile(resource))
+        return TIERS.get(resource, well_known.mig_profile(resource))
 
     def appear(self, tier: str, number: int, **wishes: Any) -> Pod:
         """The pod of a promise turns up in the watch, still without a node."""
-        tag = {names.RESERVATION: f"r-{number}"}
+        tag = {well_known.RESERVATION: f"r-{number}"}
         shown = pod(f"web-{number}", mig={tier: 1}, annotations=tag, **wishes)
-        self.cluster.see_pod(shown)
-        self.promises.see(shown)
+        self.cluster.upsert_pod(shown)
+        self.promises.upsert_pod(shown)
         return shown
 
     def bind(self, shown: Pod, node_name: str) -> None:
         """The pod is bound, by us or by anybody."""
         bound = msgspec.structs.replace(shown, node_name=node_name)
-        self.cluster.see_pod(bound)
-        self.promises.see(bound)
+        self.cluster.upsert_pod(bound)
+        self.promises.upsert_pod(bound)

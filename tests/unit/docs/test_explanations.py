@@ -14,10 +14,10 @@ from gpuctl.snapshot import snapshot
 from gpuctl.why import why
 from scheduler import config
 from scheduler.decide.explain import Meaning, Note, Outcome, Refusal
-from scheduler.decide.ranking import Ranking, Standing
+from scheduler.decide.score_breakdown import NodeScore, Ranking
 from scheduler.model import limits
-from scheduler.report import capture, decisions, journal, journalfile
-from scheduler.report.wire import Admitted, Decided, Leader, PodAnswer, Tier, Waiting
+from scheduler.report.decisions import api, journal, journal_file, state_capture
+from scheduler.report.decisions.api_types import Admitted, Decided, Leader, PodAnswer, Tier, Waiting
 
 PAGE = (Path(__file__).parents[3] / "docs" / "explanations.md").read_text(encoding="utf-8")
 
@@ -34,7 +34,7 @@ PAGE = (Path(__file__).parents[3] / "docs" / "explanations.md").read_text(encodi
         PodAnswer,
         Ranking,
         Refusal,
-        Standing,
+        NodeScore,
         Tier,
         Waiting,
     ],
@@ -47,7 +47,7 @@ def test_every_field_is_named(shape: type[msgspec.Struct]) -> None:
 
 
 def test_every_path_is_named() -> None:
-    for path in decisions.PATHS.split():
+    for path in api.PATHS.split():
         assert f"GET {path}" in PAGE
 
 
@@ -69,13 +69,13 @@ def test_the_bounds_are_the_ones_in_the_code() -> None:
     bounds = (
         f"last {config.JournalSettings().entries} decisions",
         f"{journal.ROWS_MAX:,} nodes",
-        f"last {capture.DECISIONS_MAX} decisions",
+        f"last {state_capture.DECISIONS_MAX} decisions",
         f"at most {limits.DECISIONS_MAX})",
-        f"{decisions.LATEST_DEFAULT} by default, at most",
+        f"{api.LATEST_DEFAULT} by default, at most",
         f"`?limit=`, at most {limits.DECISIONS_OF_A_POD_MAX}",
-        f"{decisions.WAIT_DEFAULT_S:g} by default), and answers",
-        f"at most {journalfile.ROWS_MAX} refusals per line",
-        f"{journalfile.BYTES_MAX >> 20} MiB",
+        f"{api.WAIT_DEFAULT_S:g} by default), and answers",
+        f"at most {journal_file.ROWS_MAX} refusals per line",
+        f"{journal_file.BYTES_MAX >> 20} MiB",
         config.Config().decisions_address,
     )
 

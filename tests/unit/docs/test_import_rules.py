@@ -37,9 +37,9 @@ STRAYS = [
         id="bytes-in-know-effects-out",
     ),
     pytest.param(
-        "webhook/patch.py",
+        "webhook/mutate/json_patch.py",
         "import logging",
-        "webhook.patch -> logging",
+        "webhook.mutate.json_patch -> logging",
         id="what-the-mutation-uses-does-io",
     ),
     pytest.param(

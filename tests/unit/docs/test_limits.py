@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from scheduler.listen import limits
-from scheduler.listen.limits import MIB, Limits
+from scheduler.httpserver import limits
+from scheduler.httpserver.limits import MIB, Limits
 from tests.unit.docs.test_security import PAGE, section
 
 

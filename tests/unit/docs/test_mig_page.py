@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 
-from scheduler.model import mig
-from scheduler.model.miglayout import geometry
-from tools.boards import BEGIN, END, PAGE, SOURCES, render
+from scheduler.model.mig import layout
+from scheduler.model.mig.node_geometry import geometry
+from tools.mig_page import BEGIN, END, PAGE, SOURCES, render
 
 TEXT = PAGE.read_text(encoding="utf-8")
 
 
 def test_the_tables_are_what_the_generator_writes() -> None:
     written = TEXT.partition(BEGIN)[2].partition(END)[0]
-    assert written == render(), "stale: run python -m tools.boards"
+    assert written == render(), "stale: run python -m tools.mig_page"
 
 
 def test_every_board_says_where_its_numbers_come_from() -> None:
-    assert SOURCES.keys() == mig.BOARDS.keys()
+    assert SOURCES.keys() == layout.BOARDS.keys()
 
 
 def test_the_pages_example_is_one_that_the_product_reads() -> None:

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from gpuctl.__main__ import main
 from scheduler import config
-from scheduler.model import names
-from scheduler.model.shares import CudaMode
+from scheduler.model import well_known
+from scheduler.model.cuda_env import CudaMode
 from tools.reasons import PAGE, render
 
 ROOT = Path(__file__).parents[3]
@@ -69,20 +69,20 @@ def test_every_annotation_and_label_of_the_product_is_in_a_table_and_none_is_inv
     """The names module is the only place where they are spelled."""
     exist = {
         value
-        for name, value in vars(names).items()
+        for name, value in vars(well_known).items()
         if isinstance(value, str)
         and name.isupper()
-        and value.startswith(names.PREFIX)
-        and value != names.PREFIX
+        and value.startswith(well_known.PREFIX)
+        and value != well_known.PREFIX
     }
-    told = set(re.findall(rf"`({re.escape(names.PREFIX)}[a-z-]+)", README))
+    told = set(re.findall(rf"`({re.escape(well_known.PREFIX)}[a-z-]+)", README))
 
     assert exist - told == set()
     assert told - exist == set()
 
 
 def test_the_modes_of_the_environment_are_all_named() -> None:
-    row = next(line for line in README.splitlines() if names.CUDA_MODE in line)
+    row = next(line for line in README.splitlines() if well_known.CUDA_MODE in line)
 
     assert set(re.findall(r"`([a-z]+)`", row)) == {mode.value for mode in CudaMode} - {"uuid"}
 

@@ -14,7 +14,7 @@ FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = dict.fromkeys(
     ("scheduler", "webhook", "fakegpu", "gpucheck", "gpuctl", "tools", "tests"), 400
 )
-NAMES_REFUSED = {"utils", "common", "helpers", "manager", "handler", "info", "data"}
+NAMES_REFUSED = {"utils", "common", "helpers", "manager", "info", "data"}
 
 
 def sources(folder: str) -> Iterator[Path]:

@@ -6,16 +6,16 @@ from typing import Any
 
 import msgspec
 
+from fakegpu.api_types import MapFacts, NodeFacts
 from fakegpu.controller.plan import plan
-from fakegpu.controller.planned import Memory, Plan, Settings, View
+from fakegpu.controller.plan_types import Memory, Plan, Settings, View
 from fakegpu.node.hardware import hardware
-from fakegpu.node.poduse import Claimed, Need, PodUse
+from fakegpu.node.pod_devices import Claimed, Need, PodUse
 from fakegpu.topology.document import read_topology
-from fakegpu.topology.nodetopology import MigStrategy, NodeTopology, Sharing
+from fakegpu.topology.node_topology import MigStrategy, NodeTopology, Sharing
 from fakegpu.topology.pools import Topology
 from fakegpu.topology.sharing import PluginConfig, read_plugin_config
-from fakegpu.wire import MapFacts, NodeFacts
-from scheduler.model.cut import NodeCuts
+from scheduler.model.crd.mig_partition import NodePartitions
 
 GPU = "nvidia.com/gpu"
 H200 = "gpuProduct: NVIDIA-H200, gpuMemory: 71680"
@@ -90,7 +90,7 @@ def planned(
     plugin: PluginConfig | None = None,
     now: float = 0.0,
     wall: float = 0.0,
-    cuts: NodeCuts | None = None,
+    cuts: NodePartitions | None = None,
     draw: float = 0.5,
     settings: Settings | None = None,
     claimed: Claimed | None = None,

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from fakegpu.node.choice import Ask, Known, preferred, refusal
-from fakegpu.node.poduse import Need, PodUse
-from fakegpu.node.supply import units
-from fakegpu.topology.nodetopology import NodeTopology
-from scheduler.model.device import Devices, Spot
+from fakegpu.node.advertised_devices import units
+from fakegpu.node.pod_devices import Need, PodUse
+from fakegpu.node.preferred_allocation import Ask, Known, preferred, refusal
+from fakegpu.topology.node_topology import NodeTopology
+from scheduler.model.device import Devices, MigPlacement
 from tests.unit.fakegpu.nodes import GPU, H200, fake, slicing, use
 
 FOUR = f"{H200}, gpuCount: 4"
@@ -113,7 +113,7 @@ def test_containers_of_one_pod_get_their_shares_in_order() -> None:
 
 def test_an_instance_is_given_where_it_was_chosen() -> None:
     found = fake(f"{H200}, gpuCount: 1, mig: {{mig-devices: {{1g.10gb: 7}}}}")
-    pod = use("a", resource=MIG_1G, chosen=Devices(spots=(Spot(0, 5, "1g.10gb"),)))
+    pod = use("a", resource=MIG_1G, chosen=Devices(spots=(MigPlacement(0, 5, "1g.10gb"),)))
     assert given(found, [pod], known("a"), resource=MIG_1G) == [5]
 
 

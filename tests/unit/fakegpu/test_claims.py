@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from fakegpu import podwire
+from fakegpu import pod_decode
 from fakegpu.config import Config, ConfigError, parse
-from fakegpu.controller.planned import Settings
-from fakegpu.dra.gpuconfig import BadConfig, sharing_of
-from fakegpu.dra.wire import Configured, Opaque, Result, claim
+from fakegpu.controller.plan_types import Settings
+from fakegpu.dra.api_types import Configured, Opaque, Result, claim
+from fakegpu.dra.gpu_config import BadConfig, sharing_of
 from fakegpu.environment import with_environment
-from fakegpu.node.poduse import Allotted, ClaimRef
-from fakegpu.node.usage import assign
-from fakegpu.topology.nodetopology import Dra
+from fakegpu.node.device_assignment import assign
+from fakegpu.node.pod_devices import Allotted, ClaimRef
+from fakegpu.topology.node_topology import Dra
 from tests.unit.fakegpu.nodes import facts, fake, holders, planned, use
 
 Json = dict[str, Any]
@@ -67,7 +67,7 @@ def test_claims_are_found_in_the_status_and_then_in_the_spec(
     """``status.resourceClaimStatuses`` first, then ``spec.resourceClaims``."""
     body = pod({"resourceClaims": TEMPLATE, **spec}, status)
 
-    _, found = podwire.pod("runai-reservation")(json.dumps(body).encode())
+    _, found = pod_decode.pod("runai-reservation")(json.dumps(body).encode())
 
     assert (found.use.claims if found else ()) == expected
 
@@ -86,7 +86,7 @@ def test_an_extended_resource_that_dra_meets_is_a_claim_and_no_device_of_a_plugi
     }
     body = pod({"containers": [container("a", limits={"nvidia.com/gpu": "2"})]}, status)
 
-    _, found = podwire.pod("runai-reservation")(json.dumps(body).encode())
+    _, found = pod_decode.pod("runai-reservation")(json.dumps(body).encode())
 
     assert found is not None
     assert found.use.claims == (ClaimRef("a", "p-extended-resources-2", "container-0-request-0"),)

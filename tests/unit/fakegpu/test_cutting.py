@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from fakegpu.controller.planned import Plan, Settings
-from scheduler.model.cut import CutState, Instance, NodeCuts, Order
-from scheduler.model.device import Devices, Spot
-from scheduler.model.moment import rfc3339
+from fakegpu.controller.plan_types import Plan, Settings
+from scheduler.model.crd.mig_partition import (
+    MigInstance,
+    NodePartitions,
+    PartitionRequest,
+    PartitionState,
+)
+from scheduler.model.device import Devices, MigPlacement
+from scheduler.model.timestamps import rfc3339
 from tests.unit.fakegpu.nodes import H200, facts, planned, use
 
 POOL = f"{H200}, gpuCount: 2"
 SOON = rfc3339(1_000_060)
 PAST = rfc3339(999_999)
 WALL = 1_000_000.0
-TWO = Spot(0, 0, "2g.20gb")
+TWO = MigPlacement(0, 0, "2g.20gb")
 MIG_2G = "nvidia.com/mig-2g.20gb"
 
 
-def order(spot: Spot = TWO, deadline: str = SOON) -> Order:
-    return Order(spot, "uid-p", deadline)
+def order(spot: MigPlacement = TWO, deadline: str = SOON) -> PartitionRequest:
+    return PartitionRequest(spot, "uid-p", deadline)
 
 
-def asked(*orders: Order, told: tuple[Instance, ...] = (), **more: Any) -> Plan:
-    cuts = NodeCuts("n", orders=orders, instances=told)
+def asked(*orders: PartitionRequest, told: tuple[MigInstance, ...] = (), **more: Any) -> Plan:
+    cuts = NodePartitions("n", orders=orders, instances=told)
     return planned(POOL, cuts=cuts, wall=WALL, **more)
 
 
@@ -31,7 +36,7 @@ def states(plan: Plan) -> dict[str, str]:
     return {str(one.spot): one.state.value for one in plan.cut_answer or ()}
 
 
-def done(*orders: Order, before: Plan | None = None, **more: Any) -> Plan:
+def done(*orders: PartitionRequest, before: Plan | None = None, **more: Any) -> Plan:
     """The plan after the latency."""
     memory = before.memory if before else None
     first = asked(*orders, memory=memory, **more)
@@ -55,7 +60,7 @@ def test_an_order_is_pending_for_the_latency_then_ready_and_advertised() -> None
     ready = asked(order(), memory=first.memory, now=1.0)
 
     (answer,) = ready.cut_answer or ()
-    assert (answer.state, answer.deadline) == (CutState.READY, SOON)
+    assert (answer.state, answer.deadline) == (PartitionState.READY, SOON)
     assert answer.uuid.startswith("MIG-")
     assert answer.uuid in ready.config_map.decode()
     assert ready.amounts is not None
@@ -87,15 +92,15 @@ def test_what_must_exist_already_is_made_at_once() -> None:
 
 def test_an_impossible_order_fails_with_its_deadline_and_stays_answered() -> None:
     impossible = [
-        order(Spot(0, 1, "2g.20gb")),
-        order(Spot(5, 0, "1g.10gb")),
-        order(Spot(1, 0, "9g.90gb")),
+        order(MigPlacement(0, 1, "2g.20gb")),
+        order(MigPlacement(5, 0, "1g.10gb")),
+        order(MigPlacement(1, 0, "9g.90gb")),
     ]
 
     plan = asked(*impossible)
 
     answers = plan.cut_answer or ()
-    assert [one.state for one in answers] == [CutState.FAILED] * 3
+    assert [one.state for one in answers] == [PartitionState.FAILED] * 3
     assert {one.deadline for one in answers} == {SOON}
     assert "cannot begin at slice 1" in answers[0].message
     assert asked(*impossible, told=answers, memory=plan.memory).cut_answer is None
@@ -104,7 +109,7 @@ def test_an_impossible_order_fails_with_its_deadline_and_stays_answered() -> Non
 def test_nothing_is_cut_on_a_gpu_that_failed() -> None:
     broken = facts(annotations={"gpu-scheduler.io/fake-failures": "0:xid-79"})
 
-    plan = asked(order(), order(Spot(1, 0, "2g.20gb")), node=broken)
+    plan = asked(order(), order(MigPlacement(1, 0, "2g.20gb")), node=broken)
 
     assert states(plan) == {"2g.20gb@0/0": "Failed", "2g.20gb@1/0": "Pending"}
 
@@ -123,10 +128,10 @@ def test_a_failure_by_configuration_is_an_answer_to_that_request_only() -> None:
 
 def test_idle_instances_stay_until_somebody_needs_their_slices() -> None:
     idle = done(order())
-    beside = done(order(Spot(0, 4, "2g.20gb")), before=idle)
+    beside = done(order(MigPlacement(0, 4, "2g.20gb")), before=idle)
     assert states(beside) == {"2g.20gb@0/0": "Ready", "2g.20gb@0/4": "Ready"}
 
-    over = done(order(Spot(0, 0, "3g.40gb")), before=beside)
+    over = done(order(MigPlacement(0, 0, "3g.40gb")), before=beside)
 
     assert states(over) == {"3g.40gb@0/0": "Ready", "2g.20gb@0/4": "Ready"}
 
@@ -136,8 +141,8 @@ def test_what_is_in_use_or_must_stay_is_never_destroyed() -> None:
     holder = use("p", resource=MIG_2G, chosen=Devices(spots=(TWO,)))
     held = asked(memory=idle.memory, pods=(holder,), now=2.0)
 
-    used = asked(order(Spot(0, 0, "3g.40gb")), memory=held.memory, pods=(holder,), now=3.0)
-    kept = asked(order(), order(Spot(0, 0, "3g.40gb")), memory=idle.memory, now=3.0)
+    used = asked(order(MigPlacement(0, 0, "3g.40gb")), memory=held.memory, pods=(holder,), now=3.0)
+    kept = asked(order(), order(MigPlacement(0, 0, "3g.40gb")), memory=idle.memory, now=3.0)
 
     assert states(used) == {"2g.20gb@0/0": "Ready", "3g.40gb@0/0": "Failed"}
     assert "in use" in next(a.message for a in used.cut_answer or () if a.message)
@@ -145,8 +150,8 @@ def test_what_is_in_use_or_must_stay_is_never_destroyed() -> None:
 
 
 def test_a_pod_gets_the_instance_that_was_cut_for_it() -> None:
-    both = done(order(), order(Spot(1, 4, "2g.20gb")))
-    pod = use("p", resource=MIG_2G, chosen=Devices(spots=(Spot(1, 4, "2g.20gb"),)))
+    both = done(order(), order(MigPlacement(1, 4, "2g.20gb")))
+    pod = use("p", resource=MIG_2G, chosen=Devices(spots=(MigPlacement(1, 4, "2g.20gb"),)))
 
     plan = asked(memory=both.memory, pods=(pod,), now=2.0)
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from fakegpu.node.labels import labels
-from fakegpu.topology.nodetopology import MigStrategy
+from fakegpu.topology.node_topology import MigStrategy
 from tests.unit.fakegpu.nodes import GPU, fake, slicing
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "gfd"

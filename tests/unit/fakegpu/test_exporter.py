@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from fakegpu.exporter.metrics import Exported, host_name, render
-from fakegpu.node.poduse import Need, PodUse
-from fakegpu.node.reading import Reading, read_all
-from fakegpu.node.usage import assign
-from fakegpu.topology.nodetopology import Failure, NodeTopology, Utilization
+from fakegpu.node.device_assignment import assign
+from fakegpu.node.pod_devices import Need, PodUse
+from fakegpu.node.telemetry import Reading, read_all
+from fakegpu.topology.node_topology import Failure, NodeTopology, Utilization
 from tests.unit.fakegpu.nodes import GPU, H200, fake, slicing, use
 
 TWO = f"{H200}, gpuCount: 2"

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from fakegpu.node.advertised_devices import amounts, supply
 from fakegpu.node.faults import read as read_faults
 from fakegpu.node.labels import labels
-from fakegpu.node.supply import amounts, supply
 from fakegpu.topology.invalid import Invalid
-from fakegpu.topology.nodetopology import Failure, MigStrategy
+from fakegpu.topology.node_topology import Failure, MigStrategy
 from fakegpu.topology.sharing import chosen, read_plugin_config
 from tests.unit.fakegpu.nodes import GPU, H200, fake, slicing
 

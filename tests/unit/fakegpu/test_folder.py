@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from fakegpu.agent.folder import Folder
-from fakegpu.node.podfiles import pod_files
-from fakegpu.node.reading import read_all
-from fakegpu.node.usage import assign
-from fakegpu.topology.nodetopology import NodeTopology, Utilization
+from fakegpu.agent.host_dir import HostDir
+from fakegpu.node.device_assignment import assign
+from fakegpu.node.runai_proc_files import pod_files
+from fakegpu.node.telemetry import read_all
+from fakegpu.topology.node_topology import NodeTopology, Utilization
 from tests.unit.fakegpu.nodes import H200, fake, use
 
 FOUR = f"{H200}, gpuCount: 4"
 RESERVATIONS = "runai-reservation"
 
 
-def write(folder: Folder, found: NodeTopology) -> None:
+def write(folder: HostDir, found: NodeTopology) -> None:
     folder.write(read_all(found, lambda low, _high: low, lambda _: 0))
 
 
@@ -39,7 +39,7 @@ def shared(fraction: float) -> NodeTopology:
 def test_nvidia_smi_is_published_again_only_as_a_whole(tmp_path: Path) -> None:
     """A container that runs the old one keeps it; without a program nothing is published."""
     program = tmp_path / "program"
-    folder = Folder(tmp_path / "runai", tmp_path)
+    folder = HostDir(tmp_path / "runai", tmp_path)
     assert not folder.install(program)
     assert not folder.has_smi
     program.write_bytes(b"one")
@@ -58,7 +58,7 @@ def test_nvidia_smi_is_published_again_only_as_a_whole(tmp_path: Path) -> None:
 def test_who_reads_while_it_is_written_sees_a_whole_reading(tmp_path: Path) -> None:
     """All the time while another thread changes it two hundred times."""
     found = fake(f"{H200}, gpuCount: 1")
-    folder = Folder(tmp_path, tmp_path)
+    folder = HostDir(tmp_path, tmp_path)
     write(folder, found)
     place = tmp_path / "devices" / found.gpus[0].id / "reading.json"
 
@@ -80,8 +80,8 @@ def test_who_reads_while_it_is_written_sees_a_whole_reading(tmp_path: Path) -> N
 def test_a_device_that_is_gone_is_empty_and_its_folder_stays(tmp_path: Path) -> None:
     """It may be mounted somewhere, and the device may come back; also after a restart."""
     found = fake(FOUR)
-    folder = Folder(tmp_path, tmp_path)
-    write(Folder(tmp_path, tmp_path), found)
+    folder = HostDir(tmp_path, tmp_path)
+    write(HostDir(tmp_path, tmp_path), found)
     write(folder, fake(f"{H200}, gpuCount: 3"))
     last = tmp_path / "devices" / found.gpus[3].id / "reading.json"
     assert last.read_bytes() == b"{}"
@@ -91,7 +91,7 @@ def test_a_device_that_is_gone_is_empty_and_its_folder_stays(tmp_path: Path) -> 
 
 def test_an_instance_shows_itself_alone(tmp_path: Path) -> None:
     found = fake(f"{H200}, gpuCount: 1, mig: {{mig-devices: {{1g.10gb: 7}}}}")
-    write(Folder(tmp_path, tmp_path), found)
+    write(HostDir(tmp_path, tmp_path), found)
     one = found.gpus[0].instances[2]
     reading = json.loads((tmp_path / "devices" / one.id / "reading.json").read_bytes())
     assert [each["uuid"] for each in reading["instances"]] == [one.id]
@@ -101,7 +101,7 @@ def test_an_instance_shows_itself_alone(tmp_path: Path) -> None:
 @pytest.mark.contract("S1-49", "S1-B28")
 def test_pods_on_a_reserved_gpu_are_shown_as_files_and_go_with_it(tmp_path: Path) -> None:
     """``/runai/proc/pod/<uid>/metrics/gpu``, by index; bytes are MiB times 2**20."""
-    folder = Folder(tmp_path, tmp_path)
+    folder = HostDir(tmp_path, tmp_path)
     found = shared(0.5)
     assert found.gpus[0].status.allocated_by.namespace == RESERVATIONS
     folder.write_pods(pod_files(found, RESERVATIONS, lambda low, _high: low, lambda _: 0))

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from fakegpu.controller.planned import Plan, Settings
+from fakegpu.api_types import MapFacts
+from fakegpu.controller.plan_types import Plan, Settings
 from fakegpu.topology.invalid import Invalid
-from fakegpu.topology.migconfig import by_name, read
-from fakegpu.wire import MapFacts
-from scheduler.model import mig
+from fakegpu.topology.mig_config import by_name, read
+from scheduler.model.mig import layout as mig_layout
 from tests.unit.fakegpu.nodes import GPU, H200, facts, planned, use
 
 POOL = f"{H200}, gpuCount: 2"
-BOARD = mig.BOARDS["H200-70"]
+BOARD = mig_layout.BOARDS["H200-70"]
 THREE_TWOS = (("2g.20gb", 0), ("2g.20gb", 2), ("2g.20gb", 4), ("1g.10gb", 6))
 STATE = "nvidia.com/mig.config.state"
 

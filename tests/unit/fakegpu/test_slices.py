@@ -8,18 +8,18 @@ from typing import Any
 import msgspec
 import pytest
 
+from fakegpu.api_types import Listed, Seen
+from fakegpu.dra.api_types import ClaimFacts, SliceFacts, digest, resource_slice
 from fakegpu.dra.pool import Pool, changes
-from fakegpu.dra.records import Claims, Slices
-from fakegpu.dra.wire import ClaimFacts, SliceFacts, digest, resource_slice
+from fakegpu.dra.store import Claims, Slices
+from fakegpu.node.advertised_devices import units
 from fakegpu.node.hardware import hardware
 from fakegpu.node.labels import can_be_numbered
 from fakegpu.node.partitions import consumed, counter_set, counters, cut, cuttable_of, whole
-from fakegpu.node.poduse import Allotted
-from fakegpu.node.slices import DEVICES_MAX, SPECIAL_DEVICES_MAX, contents
-from fakegpu.node.supply import units
-from fakegpu.topology.nodetopology import Failure, NodeTopology, Sharing
-from fakegpu.wire import Listed, Seen
-from scheduler.model import mig
+from fakegpu.node.pod_devices import Allotted
+from fakegpu.node.resource_slices import DEVICES_MAX, SPECIAL_DEVICES_MAX, contents
+from fakegpu.topology.node_topology import Failure, NodeTopology, Sharing
+from scheduler.model.mig import layout as mig_layout
 from scheduler.model.quantity import value
 from tests.unit.fakegpu.nodes import fake, topology
 
@@ -155,8 +155,8 @@ def test_parts_exclude_each_other_by_counters_exactly_where_mig_says_so(kind: st
     positions = {one["name"]: _slot(node, one["name"]) for one in found}
 
     for one, other in combinations(found, 2):
-        layout = mig.layout_of((positions[one["name"]], positions[other["name"]]))
-        assert _fit(total, one, other) == mig.is_legal(offered.board, layout), layout
+        layout = mig_layout.layout_of((positions[one["name"]], positions[other["name"]]))
+        assert _fit(total, one, other) == mig_layout.is_legal(offered.board, layout), layout
     assert len(found) > 5
 
 
@@ -169,7 +169,7 @@ def test_counters_allow_every_full_layout(kind: str) -> None:
     total = counters(offered)
     profiles = offered.board.profiles
 
-    for layout in mig.layouts(offered.board):
+    for layout in mig_layout.layouts(offered.board):
         parts = [
             {"consumesCounters": [{"counters": consumed(offered, profiles[name], start)}]}
             for name, start in layout
@@ -194,7 +194,7 @@ def test_a_part_takes_its_memory_slices_its_multiprocessors_and_its_engines() ->
     }
 
 
-def _slot(node: NodeTopology, name: str) -> mig.Slot:
+def _slot(node: NodeTopology, name: str) -> mig_layout.Slot:
     (instance,) = cut("n", node, frozenset((name,))).gpus[0].instances
     return instance.profile, instance.position
 

@@ -16,8 +16,8 @@ import pytest
 
 from fakegpu.dra.pool import Pool, changes
 from fakegpu.node.hardware import hardware
-from fakegpu.node.slices import contents
-from fakegpu.topology.nodetopology import NodeTopology, Sharing
+from fakegpu.node.resource_slices import contents
+from fakegpu.topology.node_topology import NodeTopology, Sharing
 from tests.unit.fakegpu.nodes import topology
 
 Json = dict[str, Any]

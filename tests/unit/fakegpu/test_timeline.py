@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from fakegpu import podwire
+from fakegpu import pod_decode
 from fakegpu.node.timeline import as_of, parse
-from fakegpu.topology.nodetopology import Utilization
+from fakegpu.topology.node_topology import Utilization
 from tests.unit.fakegpu.nodes import GPU, use
 
 SCRIPT = "0 for 5m, 80-100 for 1h, 20 for 30s"
@@ -65,7 +65,7 @@ def test_a_script_is_an_annotation_and_runs_from_the_pods_start() -> None:
         "status": {"phase": "Running", "startTime": "1970-01-01T00:16:40Z"},
     }
 
-    _, found = podwire.pod("runai-reservation")(json.dumps(body).encode())
+    _, found = pod_decode.pod("runai-reservation")(json.dumps(body).encode())
 
     assert found is not None
     assert found.use.timeline == parse(SCRIPT)

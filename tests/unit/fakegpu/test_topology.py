@@ -7,10 +7,10 @@ import json
 import pytest
 import yaml
 
-from fakegpu.node.usage import assign
+from fakegpu.node.device_assignment import assign
 from fakegpu.server import encode_cluster
 from fakegpu.topology.ids import gpu_id, mig_id
-from fakegpu.topology.nodetopology import (
+from fakegpu.topology.node_topology import (
     TopologyError,
     decode_yaml,
     encode_json,

@@ -6,15 +6,15 @@ import json
 
 import pytest
 
-from fakegpu import podwire
+from fakegpu import pod_decode
+from fakegpu.api_types import Seen
 from fakegpu.controller.pods import Pods
-from fakegpu.node.load import parse_fraction, parse_utilization, utilization
-from fakegpu.node.poduse import Need, PodUse
-from fakegpu.node.usage import assign
-from fakegpu.podwire import PodFacts
-from fakegpu.topology.nodetopology import Failure, Utilization
-from fakegpu.wire import Seen
-from scheduler.model.device import Devices, Spot
+from fakegpu.node.device_assignment import assign
+from fakegpu.node.pod_devices import Need, PodUse
+from fakegpu.node.utilization import parse_fraction, parse_utilization, utilization
+from fakegpu.pod_decode import PodFacts
+from fakegpu.topology.node_topology import Failure, Utilization
+from scheduler.model.device import Devices, MigPlacement
 from tests.unit.fakegpu.nodes import GPU, H200, fake, holders, slicing, use
 
 FOUR = f"{H200}, gpuCount: 4"
@@ -66,7 +66,7 @@ def test_every_container_counts_and_instances_too() -> None:
 
 def test_an_instance_is_given_where_it_was_chosen() -> None:
     pool = f"{H200}, gpuCount: 1, mig: {{mig-devices: {{1g.10gb: 7}}}}"
-    chosen = Devices(spots=(Spot(0, 5, "1g.10gb"),))
+    chosen = Devices(spots=(MigPlacement(0, 5, "1g.10gb"),))
 
     found = assign(fake(pool), [use("p", resource=MIG_1G, chosen=chosen)])
 
@@ -210,7 +210,7 @@ def test_a_fraction_is_a_part_of_one(text: str, wanted: float) -> None:
 def read(spec: dict[str, object], **more: object) -> PodUse | None:
     meta = {"name": "p", "namespace": "team", "uid": "u", **more}
     body = {"metadata": meta, "spec": {"nodeName": "n", **spec}, "status": {"phase": "Running"}}
-    _, found = podwire.pod("runai-reservation")(json.dumps(body).encode())
+    _, found = pod_decode.pod("runai-reservation")(json.dumps(body).encode())
     return found.use if found else None
 
 

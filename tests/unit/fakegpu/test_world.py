@@ -7,12 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from fakegpu.api_types import Listed, MapFacts, NodeFacts, Seen
 from fakegpu.config import Config, ConfigError, parse
-from fakegpu.controller.inbox import OfMaps, OfNodes, OfPlugin, OfPods
-from fakegpu.controller.world import World
+from fakegpu.controller.cluster_cache import ClusterCache
+from fakegpu.controller.node_events import (
+    ConfigMapEvents,
+    NodeEvents,
+    PluginConfigEvents,
+    PodEvents,
+)
 from fakegpu.environment import load, with_environment
-from fakegpu.podwire import PodFacts
-from fakegpu.wire import Listed, MapFacts, NodeFacts, Seen
+from fakegpu.pod_decode import PodFacts
 from tests.unit.fakegpu.nodes import GPU, slicing, use
 
 POOL = "run.ai/simulated-gpu-node-pool"
@@ -27,16 +32,16 @@ def config_map(name: str, text: str, key: str = "topology.yml", **labels: str) -
     return MapFacts(name=name, labels=labels, data={key: text})
 
 
-def world(text: str = TWO) -> World:
+def world(text: str = TWO) -> ClusterCache:
     """A world with one node, everything looked at."""
-    found = World("topology")
-    found.fold(OfMaps(Seen("topology", config_map("topology", text))))
-    found.fold(OfNodes(Seen("a", node("a"))))
+    found = ClusterCache("topology")
+    found.fold(ConfigMapEvents(Seen("topology", config_map("topology", text))))
+    found.fold(NodeEvents(Seen("a", node("a"))))
     taken(found)
     return found
 
 
-def taken(found: World) -> set[str]:
+def taken(found: ClusterCache) -> set[str]:
     names = set(found.dirty)
     found.dirty.clear()
     return names
@@ -45,11 +50,11 @@ def taken(found: World) -> set[str]:
 def test_a_node_is_looked_at_when_it_changes_and_not_when_it_does_not() -> None:
     found = world()
 
-    found.fold(OfNodes(Seen("a", node("a"))))
+    found.fold(NodeEvents(Seen("a", node("a"))))
     assert taken(found) == set()
-    found.fold(OfNodes(Seen("a", node("a", "q"))))
+    found.fold(NodeEvents(Seen("a", node("a", "q"))))
     assert taken(found) == {"a"}
-    found.fold(OfNodes(Seen("a", None)))
+    found.fold(NodeEvents(Seen("a", None)))
     assert taken(found) == {"a"}
 
 
@@ -57,9 +62,9 @@ def test_a_node_is_looked_at_when_it_changes_and_not_when_it_does_not() -> None:
 def test_an_edit_of_the_pools_looks_at_every_node_and_one_without_news_at_none() -> None:
     found = world()
 
-    found.fold(OfMaps(Seen("topology", config_map("topology", TWO, note="relabelled"))))
+    found.fold(ConfigMapEvents(Seen("topology", config_map("topology", TWO, note="relabelled"))))
     assert taken(found) == set()
-    found.fold(OfMaps(Seen("topology", config_map("topology", TWO.replace("2", "3")))))
+    found.fold(ConfigMapEvents(Seen("topology", config_map("topology", TWO.replace("2", "3")))))
 
     assert taken(found) == {"a"}
     pool = found.pool("p")
@@ -72,13 +77,13 @@ def test_what_cannot_be_read_any_more_stays_as_it_was_and_is_said_once() -> None
     found = world()
     broken = TWO.replace("type: t4", "typ: t4").replace("l4", "l40s")
 
-    found.fold(OfMaps(Seen("topology", config_map("topology", broken))))
+    found.fold(ConfigMapEvents(Seen("topology", config_map("topology", broken))))
     assert [problem.partition(":")[0] for problem in found.problems] == ["nodePools.p.gpus[0]"]
     pools = found.pool("p"), found.pool("q")
     assert [pool.gpus[0].product if pool else "" for pool in pools] == ["NVIDIA T4", "NVIDIA L40S"]
 
-    found.fold(OfMaps(Seen("topology", config_map("topology", "nodePools: ["))))
-    found.fold(OfMaps(Seen("topology", None)))
+    found.fold(ConfigMapEvents(Seen("topology", config_map("topology", "nodePools: ["))))
+    found.fold(ConfigMapEvents(Seen("topology", None)))
     assert found.pool("p") is not None
     assert len(found.problems) == 3
 
@@ -88,28 +93,30 @@ def test_what_a_list_does_not_name_any_more_is_gone() -> None:
     """Deletions that no watch told: the next list is the truth, for nodes, pods and maps."""
     found = world()
     pods = {f"u{n}": PodFacts("a", use(f"p{n}")) for n in range(2)}
-    found.fold(OfPods(Listed(pods)))
+    found.fold(PodEvents(Listed(pods)))
     assert len(found.pods_on("a")) == 2
 
-    found.fold(OfPods(Listed({"u1": pods["u1"]})))
+    found.fold(PodEvents(Listed({"u1": pods["u1"]})))
     assert [pod.name for pod in found.pods_on("a")] == ["p1"]
     assert taken(found) == {"a"}
-    found.fold(OfPods(Listed({"u1": PodFacts("b", use("p1"))})))
+    found.fold(PodEvents(Listed({"u1": PodFacts("b", use("p1"))})))
     assert (found.pods_on("a"), taken(found)) == ([], {"a", "b"})
-    found.fold(OfNodes(Listed({})))
+    found.fold(NodeEvents(Listed({})))
     assert taken(found) == {"a"}
-    found.fold(OfMaps(Listed({"topology-gone": config_map("topology-gone", "")})))
+    found.fold(ConfigMapEvents(Listed({"topology-gone": config_map("topology-gone", "")})))
     assert "gone" in taken(found)
 
 
 @pytest.mark.contract("S1-21", "S1-23")
 def test_profiles_are_config_maps_and_an_edit_of_one_is_an_edit_of_its_pools() -> None:
-    def profile(count: int) -> OfMaps:
+    def profile(count: int) -> ConfigMapEvents:
         text = (
             f"device_count: {count}\n"
             "device_defaults: {name: Mine, memory: {total_bytes: 1073741824}}\n"
         )
-        return OfMaps(Seen("gpu-profile-x", config_map("gpu-profile-x", text, "profile.yaml")))
+        return ConfigMapEvents(
+            Seen("gpu-profile-x", config_map("gpu-profile-x", text, "profile.yaml"))
+        )
 
     found = world("nodePools: {p: {gpu: {profile: x}}}")
     assert found.topology is not None
@@ -124,10 +131,12 @@ def test_profiles_are_config_maps_and_an_edit_of_one_is_an_edit_of_its_pools() -
 
 @pytest.mark.contract("S4-15")
 def test_the_plugins_files_are_read_again_and_a_bad_one_stays_as_it_was() -> None:
-    def file(text: str) -> OfPlugin:
-        return OfPlugin(Seen("device-plugin-config", config_map("x", text, "config.yaml")))
+    def file(text: str) -> PluginConfigEvents:
+        return PluginConfigEvents(
+            Seen("device-plugin-config", config_map("x", text, "config.yaml"))
+        )
 
-    def replicas(found: World) -> int:
+    def replicas(found: ClusterCache) -> int:
         config = found.plugin_config(node("a"))
         assert config is not None
         shared = config.sharing.of(GPU)
@@ -144,10 +153,10 @@ def test_the_plugins_files_are_read_again_and_a_bad_one_stays_as_it_was() -> Non
 
 @pytest.mark.contract("S1-2", "S1-12")
 def test_the_label_and_the_config_maps_name_are_configuration() -> None:
-    found = World("pools")
+    found = ClusterCache("pools")
     text = f"nodePoolLabelKey: mine\n{TWO}"
 
-    found.fold(OfMaps(Seen("pools", config_map("pools", text))))
+    found.fold(ConfigMapEvents(Seen("pools", config_map("pools", text))))
 
     assert found.pool_name(NodeFacts(name="n", labels={"mine": "q"})) == "q"
     assert found.map_name("n") == "pools-n"

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from fakegpu.controller.planned import Settings
+from fakegpu.controller.plan_types import Settings
 from fakegpu.node.zones import cpulist, document, members, processors, shares
 from fakegpu.topology.document import read_topology
-from fakegpu.topology.nodetopology import decode_yaml, encode_json, encode_yaml
+from fakegpu.topology.node_topology import decode_yaml, encode_json, encode_yaml
 from fakegpu.topology.numa import Numa
 from tests.unit.fakegpu.nodes import fake, planned, read_answer
 

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from scheduler.config import Config
-from scheduler.report.capture import Camera
-from scheduler.report.journal import Journal
+from scheduler.report.decisions.journal import Journal
+from scheduler.report.decisions.state_capture import StateCapture
 from tests.builders import cluster, dynamic, node, pod
 from tests.unit.gpuctl.cli import Said, gpuctl
 from tests.unit.gpuctl.test_replay import World
@@ -24,7 +24,7 @@ SMALL = "Deployment/small@1"
 def snapshot(tmp_path: Path, *things: Any, waiting: Any) -> Path:
     """A snapshot in a file."""
     world = World(cluster(*things), waiting)
-    camera = Camera(world, Journal(lambda: 2.0), Config(), "p", lambda: 2.0, lambda: NOON)
+    camera = StateCapture(world, Journal(lambda: 2.0), Config(), "p", lambda: 2.0, lambda: NOON)
     file = tmp_path / "s.json"
     file.write_bytes(msgspec.json.encode(camera.take()))
     return file

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gpuctl.demo.lines import NAMES, Line, Workloads, differences, expected, scenario_file
-from gpuctl.demo.seen import look
-from gpuctl.documents import Document, read
+from gpuctl.demo.expectations import NAMES, Line, Workloads, differences, expected, scenario_file
+from gpuctl.demo.observer import look
+from gpuctl.manifests import Document, read
 from gpuctl.simulation import simulate
 from scheduler.config import Config, Maps
 from tests.unit.gpuctl.cli import MIG_1G, MIG_2G, Json, node, pod, spec, workload

@@ -7,10 +7,10 @@ from datetime import timedelta
 import msgspec
 import pytest
 
+from gpuctl.doctor.api_types import ApiObjects, entry_of, is_gpu_plugin, is_held, node_of, quotas_of
 from gpuctl.doctor.certificate import judged
 from gpuctl.doctor.facts import Certificate, Quota, Taint, Unread
-from gpuctl.doctor.wire import Things, entry_of, is_gpu_plugin, is_held, node_of, quotas_of
-from scheduler.issue import make_certificates
+from scheduler.certificates.issuer import make_certificates
 from tests.unit.gpuctl.wellcluster import GPU, N1, NOW, TARGET, replaced
 
 
@@ -48,7 +48,7 @@ def test_objects_of_the_api_server_are_read_as_they_are() -> None:
             },
         ]
     }
-    node_thing, quota_thing = msgspec.convert(body, Things).items
+    node_thing, quota_thing = msgspec.convert(body, ApiObjects).items
 
     assert node_of(node_thing) == replaced(
         N1, offers={GPU: 3}, taints=(Taint(GPU, "NoSchedule", "x"),)

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from gpuctl.patience import Patience
+from gpuctl.progress import ProgressBar
 
 
 class Stream(io.StringIO):
@@ -29,7 +29,7 @@ class Stream(io.StringIO):
 def test_when_the_bar_is_shown(is_terminal: bool, elapsed_s: float, is_shown: bool) -> None:
     stream, now = Stream(is_terminal=is_terminal), [0.0]
 
-    with Patience(stream, clock=lambda: now[0]) as patience:
+    with ProgressBar(stream, clock=lambda: now[0]) as patience:
         now[0] = elapsed_s
         patience.read()
         patience.decided(40)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuctl.picture import SLICE_COLUMNS, svg
-from gpuctl.slots import Cell, Strip, Use, strips
+from gpuctl.gpu_diagram import SLICE_COLUMNS, svg
+from gpuctl.gpu_rows import Cell, GpuRow, Use, strips
 from tests.builders import cluster, cut, dynamic, node, pod
 from tests.unit.gpuctl.cli import ROOT, gpuctl
 
@@ -138,7 +138,7 @@ def test_the_svg_has_a_box_for_every_cell_and_its_whole_name(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", ["a<b", 'a"b', "a&b"])
 def test_nothing_in_a_name_breaks_the_svg(name: str) -> None:
-    strip = Strip(name, name, 1, False, (Cell(name, 0, 1, Use.HELD, name),))
+    strip = GpuRow(name, name, 1, False, (Cell(name, 0, 1, Use.HELD, name),))
 
     root = ET.fromstring(svg([strip]))  # noqa: S314 - our own
 

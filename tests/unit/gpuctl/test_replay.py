@@ -11,12 +11,12 @@ import msgspec
 import pytest
 
 from scheduler.config import Config, Maps
-from scheduler.report.capture import Camera
-from scheduler.report.journal import Journal
-from scheduler.state.cluster import Cluster
-from scheduler.state.promise import Promises
-from scheduler.state.queue import Queue
-from scheduler.state.snapshot import State, take
+from scheduler.report.decisions.journal import Journal
+from scheduler.report.decisions.state_capture import StateCapture
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.queue.scheduling_queue import SchedulingQueue
+from scheduler.state.reservations import Reservations
+from scheduler.state.snapshot import ClusterSnapshot, take
 from tests.builders import cluster, node, pod
 from tests.unit.gpuctl.cli import Said, gpuctl
 
@@ -28,14 +28,14 @@ class World:
     """A cluster with pods that wait."""
 
     def __init__(self, state: Cluster, *waiting: Any) -> None:
-        self.cluster, self.queue, self.generation = state, Queue(), 1
+        self.cluster, self.queue, self.generation = state, SchedulingQueue(), 1
         self.profile = CONFIG.profile()
         for one in waiting:
-            state.see_pod(one)
-            self.queue.offer(one, 1.0)
+            state.upsert_pod(one)
+            self.queue.add(one, 1.0)
 
-    def state(self) -> State:
-        return take(self.cluster, self.queue, Promises(), self.generation, 2.0)
+    def state(self) -> ClusterSnapshot:
+        return take(self.cluster, self.queue, Reservations(), self.generation, 2.0)
 
 
 def written(tmp_path: Path, clock: Any = lambda: 2.0) -> Path:
@@ -46,7 +46,7 @@ def written(tmp_path: Path, clock: Any = lambda: 2.0) -> Path:
         pod("fits", gpus=1),
         pod("m-0", map="0=a:9"),
     )
-    camera = Camera(world, Journal(clock), CONFIG, "gpu-scheduler 1", clock, lambda: NOON)
+    camera = StateCapture(world, Journal(clock), CONFIG, "gpu-scheduler 1", clock, lambda: NOON)
     file = tmp_path / "s.json"
     file.write_bytes(msgspec.json.encode(camera.take()))
     return file

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuctl.creation import Priorities
-from gpuctl.documents import Document
+from gpuctl.apiserver_defaults import Priorities
+from gpuctl.manifests import Document
 from tests.unit.gpuctl.cli import (
     GPU,
     MIG_1G,

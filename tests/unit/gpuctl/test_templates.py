@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpuctl.documents import Document, Mistake
-from gpuctl.templates import Planned, expand
+from gpuctl.manifests import Document, InputError
+from gpuctl.workload_expansion import Planned, expand
 from tests.unit.gpuctl.cli import Json, spec, workload
 
 RANDOM = "[bcdfghjklmnpqrstvwxz2456789]"
@@ -113,5 +113,5 @@ def test_the_template_reaches_every_pod(kind: str) -> None:
     ],
 )
 def test_a_workload_that_cannot_be_expanded_says_where(raw: Json, line: str) -> None:
-    with pytest.raises(Mistake, match=re.escape(f"f:document 1 (Deployment web): {line}")):
+    with pytest.raises(InputError, match=re.escape(f"f:document 1 (Deployment web): {line}")):
         expanded("Deployment", **raw)

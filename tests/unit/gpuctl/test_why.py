@@ -8,26 +8,33 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpuctl import reach, reasons
+from gpuctl import cluster_access, why_output
 from gpuctl.__main__ import plugin
-from gpuctl.reach import Access
-from gpuctl.why import Why
-from gpuctl.witness import (
+from gpuctl.cluster_access import Access
+from gpuctl.pod_facts import (
     ENDED,
     GATED,
     GOES,
     PLACED,
     WAITS,
     Given,
-    Happening,
+    PodEvent,
+    PodFacts,
     Reason,
-    Witness,
     age,
     witness_of,
 )
+from gpuctl.why import Why
 from scheduler.decide.explain import Meaning, Outcome, Refusal
-from scheduler.decide.ranking import Ranking, Standing
-from scheduler.report.wire import API_VERSION, Admitted, Decided, PodAnswer, Tier, Waiting
+from scheduler.decide.score_breakdown import NodeScore, Ranking
+from scheduler.report.decisions.api_types import (
+    API_VERSION,
+    Admitted,
+    Decided,
+    PodAnswer,
+    Tier,
+    Waiting,
+)
 from tests.builders import pod
 from tests.unit.gpuctl.cli import gpuctl
 
@@ -121,17 +128,17 @@ def test_ages_are_as_kubectl_says_them(moment: str, expected: str) -> None:
 # --- the text -----------------------------------------------------------------------------------
 
 
-def waiting_pod(**more: Any) -> Witness:
+def waiting_pod(**more: Any) -> PodFacts:
     made = witness_of(pod("a", status=refused()))
     return msgspec.structs.replace(made, **more)
 
 
 def shown(capsys: pytest.CaptureFixture[str], found: Why, *, wide: bool = False) -> str:
-    reasons.show_why(found, wide=wide)
+    why_output.show_why(found, wide=wide)
     return capsys.readouterr().out
 
 
-def told_by(witness: Witness | None, answer: PodAnswer | None = None, **more: Any) -> Why:
+def told_by(witness: PodFacts | None, answer: PodAnswer | None = None, **more: Any) -> Why:
     waits = answer is not None and answer.waiting is not None
     if witness is not None:
         waits = witness.standing in (WAITS, GATED)
@@ -180,7 +187,7 @@ def decided(outcome: Outcome, **more: Any) -> Decided:
 def test_the_pod_alone_says_the_sentence_its_parts_and_what_to_do(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    event = Happening(
+    event = PodEvent(
         time="2026-11-27T11:00:00Z", kind="Warning", reason="FailedScheduling", text=SENTENCE
     )
 
@@ -244,7 +251,7 @@ def test_a_placed_pod_says_what_it_got_and_who_came_second(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     ranking = Ranking(
-        Standing("n1", 0, 1, 0, 500), Standing("n2", 0, 3, 0, 500), "requested_left", 2
+        NodeScore("n1", 0, 1, 0, 500), NodeScore("n2", 0, 3, 0, 500), "requested_left", 2
     )
     outcome = Outcome(node="n1", devices="gpu x 1")
     answer = answered(decisions=(decided(outcome, ranking=ranking, end="bound"),))
@@ -284,7 +291,7 @@ def test_a_placed_pod_says_what_it_got_and_who_came_second(
     ],
 )
 def test_what_else_may_be_said(
-    capsys: pytest.CaptureFixture[str], witness: Witness, expected: str
+    capsys: pytest.CaptureFixture[str], witness: PodFacts, expected: str
 ) -> None:
     assert expected in shown(capsys, told_by(witness, remarks=witness.remarks))
 
@@ -294,7 +301,7 @@ def test_nothing_in_a_pods_words_reaches_the_terminal_as_a_command(
 ) -> None:
     """Who writes a pod's annotations and events must not move another person's cursor."""
     evil = "\x1b]0;owned\x07[red]x\u202e"
-    event = Happening(time="", kind="Warning", reason=evil, text=evil)
+    event = PodEvent(time="", kind="Warning", reason=evil, text=evil)
     given = Given(devices=evil, original=evil)
 
     text = shown(capsys, told_by(waiting_pod(message=evil, events=(event,), given=given)))
@@ -354,7 +361,7 @@ def test_a_kubeconfig_that_is_not_there_is_one_line() -> None:
 def test_the_command_to_forward_is_complete(
     access: Access, pod_name: str | None, expected: str
 ) -> None:
-    forward, again = reach.by_hand(access, pod_name, "gpuctl why a")
+    forward, again = cluster_access.by_hand(access, pod_name, "gpuctl why a")
 
     assert forward == expected
     assert again == "gpuctl why a --server http://127.0.0.1:8090"

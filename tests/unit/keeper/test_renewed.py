@@ -15,26 +15,31 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
+from scheduler.certificates.issuer import (
+    NotAnAuthority,
+    make_authority,
+    make_certificates,
+    read_authority,
+)
+from scheduler.certificates.rotator import CertSecret, renewed, write_files
 from scheduler.config import Certificates, ConfigError, parse
-from scheduler.issue import NotAnAuthority, make_authority, make_certificates, read_authority
-from scheduler.keeper import Kept, renewed, write_files
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 NAMES = ("gpu-scheduler-webhook", "gpu-scheduler-webhook.gpu-scheduler-system.svc")
 WANTED = Certificates(secret="s", directory="d", names=NAMES, authority="a", days=90)
 AUTHORITY = make_authority(3650, now=NOW)
 OTHER = make_authority(3650, now=NOW)
-FIRST, _ = renewed(Kept(), AUTHORITY, WANTED, NOW)
+FIRST, _ = renewed(CertSecret(), AUTHORITY, WANTED, NOW)
 
 
-def names_of(kept: Kept) -> set[str]:
+def names_of(kept: CertSecret) -> set[str]:
     """The names in a certificate."""
     found = x509.load_pem_x509_certificate(kept.certificate)
     extension = found.extensions.get_extension_for_class(x509.SubjectAlternativeName)
     return set(extension.value.get_values_for_type(x509.DNSName))
 
 
-def authorities(kept: Kept) -> int:
+def authorities(kept: CertSecret) -> int:
     """How many are trusted."""
     return len(x509.load_pem_x509_certificates(kept.ca))
 
@@ -74,14 +79,14 @@ def test_another_authority_signs_at_once_and_the_former_one_stays_trusted() -> N
 
 
 def test_a_former_authority_that_expired_is_trusted_no_more() -> None:
-    short, _ = renewed(Kept(), make_authority(1, now=NOW), WANTED, NOW)
+    short, _ = renewed(CertSecret(), make_authority(1, now=NOW), WANTED, NOW)
     fresh, _ = renewed(short, AUTHORITY, WANTED, NOW + timedelta(days=2))
     assert authorities(fresh) == 1
 
 
 def test_a_certificate_does_not_outlive_its_authority() -> None:
     short = make_authority(10, now=NOW)
-    kept, _ = renewed(Kept(), short, WANTED, NOW)
+    kept, _ = renewed(CertSecret(), short, WANTED, NOW)
     mine = x509.load_pem_x509_certificate(kept.certificate)
     assert mine.not_valid_after_utc == short.certificate.not_valid_after_utc
 
@@ -118,7 +123,9 @@ def test_what_is_no_authority_is_refused_with_the_reason(
     [
         pytest.param({"key": b""}, "its key is gone", id="no-key"),
         pytest.param({"certificate": b"nonsense"}, "there was no certificate", id="nonsense"),
-        pytest.param({"ca": renewed(Kept(), OTHER, WANTED, NOW)[0].ca}, "not of the auth", id="ca"),
+        pytest.param(
+            {"ca": renewed(CertSecret(), OTHER, WANTED, NOW)[0].ca}, "not of the auth", id="ca"
+        ),
         pytest.param({"token": b""}, "there was no token", id="no-token"),
     ],
 )
@@ -144,7 +151,7 @@ def test_names_without_an_authority_are_refused_with_what_is_missing() -> None:
 
 
 def test_without_names_only_the_token_is_kept() -> None:
-    fresh, reason = renewed(Kept(), None, Certificates(secret="s", directory="d"), NOW)
+    fresh, reason = renewed(CertSecret(), None, Certificates(secret="s", directory="d"), NOW)
     assert (fresh.certificate, fresh.key, fresh.ca) == (b"", b"", b"")
     assert fresh.token
     assert reason == "there was no token"

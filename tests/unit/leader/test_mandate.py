@@ -6,7 +6,7 @@ import asyncio
 
 from structlog.testing import capture_logs
 
-from scheduler.mandate import Mandate
+from scheduler.leadership.gate import LeaderGate
 
 
 class FakeTerm:
@@ -55,7 +55,7 @@ class World:
         self.term = FakeTerm(is_enabled=is_enabled)
         self.caches = [FakeCache(), FakeCache()]
         self.changes: asyncio.Queue[None] = asyncio.Queue()
-        self.mandate = Mandate(
+        self.mandate = LeaderGate(
             self.term, self.caches, lambda: self.changes.put_nowait(None), settle_s=0.0
         )
 

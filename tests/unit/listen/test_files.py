@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from scheduler.listen.files import raise_limit
+from scheduler.httpserver.file_limit import raise_limit
 
 HARD = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from structlog.testing import capture_logs
 
-from scheduler.listen.seldom import OneLine, Seldom
+from scheduler.httpserver.log_throttle import LogThrottle, ThrottledLogger
 
 
 def test_one_event_per_interval_passes_and_says_how_many_did_not() -> None:
     now = [0.0]
-    seldom = Seldom(10.0, lambda: now[0])
+    seldom = LogThrottle(10.0, lambda: now[0])
     passed = []
     for now[0] in (0.0, 1.0, 9.9, 10.0, 25.0):
         passed.append(seldom.passes())
@@ -19,7 +19,7 @@ def test_one_event_per_interval_passes_and_says_how_many_did_not() -> None:
 
 def test_a_problem_of_many_lines_is_one_short_line_without_a_traceback() -> None:
     """aiohttp quotes the client's own bytes, over several lines."""
-    logger = OneLine("health", Seldom())
+    logger = ThrottledLogger("health", LogThrottle())
     with capture_logs() as lines:
         for _ in range(3):
             logger.exception("Error handling request", exc_info=ValueError("400:\n " + "x\n" * 999))

@@ -15,7 +15,7 @@ from scheduler.decide.decision import Placement
 from scheduler.model.node import Node
 from scheduler.model.pod import Condition, Pod
 from scheduler.state import event as ev
-from scheduler.watch.past import AGE_MAX_S
+from scheduler.watch.past_rejections import AGE_MAX_S
 from tests.builders import as_bound
 from tests.unit.loop.stage import Stage, playing
 
@@ -77,14 +77,14 @@ class Site:
         self._replicas.append(stage)
         await self._stack.enter_async_context(playing(stage))
         past = tuple(
-            ev.PastRefusal(one.pod, one.pod.node_name, one.reason, one.message, self.now - one.at)
+            ev.PastRejection(one.pod, one.pod.node_name, one.reason, one.message, self.now - one.at)
             for one in self.failed
             if self.now - one.at < AGE_MAX_S
         )
         stage.see(
-            ev.NodesListed(tuple(self._nodes)),
-            ev.PodsListed(tuple(self.living())),
-            ev.PastTold(past),
+            ev.NodesReplaced(tuple(self._nodes)),
+            ev.PodsReplaced(tuple(self.living())),
+            ev.PastRejectionsRead(past),
         )
         stage.sync()
         await stage.quiet()
@@ -101,13 +101,13 @@ class Site:
         """A pod with a name that none has had."""
         made = make(f"p{next(self._numbers)}")
         self.waiting[made.uid] = made
-        await self._see(ev.PodSeen(made))
+        await self._see(ev.PodUpdated(made))
         return made
 
     async def end(self, uid: str) -> None:
         """A pod that ran is gone."""
         del self.running[uid]
-        await self._see(ev.PodVanished(uid))
+        await self._see(ev.PodDeleted(uid))
 
     async def step(self, seconds: float = 1.0) -> None:
         """Time passes, Bindings end, and kubelets say what they have to say."""
@@ -140,17 +140,17 @@ class Site:
         bound = msgspec.structs.replace(as_bound(placement), condition=Condition("True"))
         self.stage.binder.end(placement)
         self._bound.append((self.now + self._delay_s, bound))
-        await self._see(ev.PodSeen(bound))
+        await self._see(ev.PodUpdated(bound))
 
     async def _admit(self, bound: Pod) -> None:
         verdict = self.kubelet(bound, bound.node_name)
         if verdict is None:
             runs = msgspec.structs.replace(bound, phase="Running", is_admitted=True)
             self.running[bound.uid] = (runs, self.now)
-            await self._see(ev.PodSeen(runs))
+            await self._see(ev.PodUpdated(runs))
             return
         self.failed.append(Failed(self.now, bound, *verdict))
-        await self._see(ev.PodVanished(bound.uid))
+        await self._see(ev.PodDeleted(bound.uid))
         for one in self._replicas:
             assert bound.uid in {pod.uid for pod in one.looked_up}, "nobody asks why it vanished"
         await self._see(ev.PodRejected(bound.uid, *verdict))

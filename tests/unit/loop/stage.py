@@ -8,26 +8,26 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import cast
 
-from scheduler.avoidance import Avoidance
 from scheduler.bind.binder import Binder
-from scheduler.carving import Carving
-from scheduler.decide.cycle import decide
+from scheduler.controllers.mig_config import NodeGate
+from scheduler.controllers.mig_partition import PartitionController
+from scheduler.controllers.migration.controller import MigrationHooks, NoMigration
+from scheduler.controllers.node_avoidance import NodeAvoidance
+from scheduler.decide.budget import Budget
 from scheduler.decide.decision import Decision, Placement
+from scheduler.decide.schedule_one import decide
 from scheduler.decide.view import Profile
-from scheduler.decide.work import Work
 from scheduler.loop import Loop
-from scheduler.model.cut import Order
+from scheduler.model.crd.mig_partition import PartitionRequest
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
-from scheduler.moves import Companion, Still
-from scheduler.relabeling import Doors
-from scheduler.report.journal import Journal
+from scheduler.report.decisions.journal import Journal
+from scheduler.report.events.recorder import Recorder
 from scheduler.report.metrics import Metrics
-from scheduler.report.recorder import Recorder
 from scheduler.state import event as ev
-from scheduler.state.cluster import Cluster
-from scheduler.state.promise import Promises
-from scheduler.state.queue import Queue
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.queue.scheduling_queue import SchedulingQueue
+from scheduler.state.reservations import Reservations
 from scheduler.watch.client import Client
 from tests.builders import ANYBODY, as_bound
 
@@ -150,9 +150,12 @@ class Stage:
     def __init__(
         self,
         profile: Profile = ANYBODY,
-        carving: Callable[[Cluster, Queue, Avoidance], Carving] | None = None,
-        decider: Callable[[Cluster, Pod, Profile, Work], Decision] = decide,
-        moves: Callable[[Cluster, Queue, Promises], Companion] = lambda *_: Still(),
+        carving: Callable[[Cluster, SchedulingQueue, NodeAvoidance], PartitionController]
+        | None = None,
+        decider: Callable[[Cluster, Pod, Profile, Budget], Decision] = decide,
+        moves: Callable[[Cluster, SchedulingQueue, Reservations], MigrationHooks] = lambda *_: (
+            NoMigration()
+        ),
     ) -> None:
         self.clock = Clock()
         self.leader = Leader()
@@ -184,22 +187,22 @@ class Stage:
     def see(self, *events: ev.Event) -> None:
         """Events arrive."""
         for one in events:
-            self.loop.emit(one)
+            self.loop.enqueue(one)
 
     def sync(self) -> None:
         """Every cache is filled."""
         self.loop.is_synced = True
-        self.loop.nudge()
+        self.loop.wake()
 
     def pass_time(self, seconds: float) -> None:
         """Time passes."""
         self.clock.now += seconds
-        self.loop.nudge()
+        self.loop.wake()
 
     def confirm(self, placement: Placement) -> None:
         """The Binding went through, and the watch shows it."""
         self.binder.end(placement)
-        self.see(ev.PodSeen(as_bound(placement)))
+        self.see(ev.PodUpdated(as_bound(placement)))
 
     def sample(self, name: str, **labels: str) -> float:
         """The value of a metric."""
@@ -207,7 +210,7 @@ class Stage:
 
     async def quiet(self) -> None:
         """Everything that can happen now has happened."""
-        self.loop.nudge()
+        self.loop.wake()
         for _ in range(20):
             await asyncio.sleep(0)
 
@@ -228,8 +231,12 @@ class CutStage(Stage):
     """A loop with an operator that a test plays; ``asked`` is the newest word for each node."""
 
     def __init__(self) -> None:
-        self.asked: dict[str, tuple[Order, ...]] = {}
+        self.asked: dict[str, tuple[PartitionRequest, ...]] = {}
         super().__init__(carving=self._carving)
 
-    def _carving(self, cluster: Cluster, queue: Queue, doors: Doors) -> Carving:
-        return Carving(cluster, self.recorder, self.asked.__setitem__, lambda: 1_800_000_000.0)
+    def _carving(
+        self, cluster: Cluster, queue: SchedulingQueue, doors: NodeGate
+    ) -> PartitionController:
+        return PartitionController(
+            cluster, self.recorder, self.asked.__setitem__, lambda: 1_800_000_000.0
+        )

@@ -9,9 +9,9 @@ import pytest
 
 from scheduler.decide.decision import Placement
 from scheduler.model.pod import Condition, Pod
-from scheduler.model.reason import Cause
+from scheduler.model.reason import RequeueCause
 from scheduler.state import event as ev
-from scheduler.state.circuit import Timings
+from scheduler.state.breakers.circuit import Timings
 from tests.builders import as_bound, node, pod
 from tests.unit.loop.stage import Stage, playing
 
@@ -29,7 +29,7 @@ async def stage() -> AsyncIterator[Stage]:
 
 async def bound(stage: Stage, name: str, gpus: int = 1) -> Placement:
     """A pod wants GPUs and is bound."""
-    stage.see(ev.PodSeen(pod(name, gpus=gpus)))
+    stage.see(ev.PodUpdated(pod(name, gpus=gpus)))
     placement = await stage.binder.next()
     stage.confirm(placement)
     await stage.quiet()
@@ -39,7 +39,7 @@ async def bound(stage: Stage, name: str, gpus: int = 1) -> Placement:
 async def rejected(stage: Stage, placement: Placement) -> None:
     """Its kubelet refuses it: the watch shows it deleted, and the look-up says why."""
     uid = placement.pod.uid
-    stage.see(ev.PodVanished(uid))
+    stage.see(ev.PodDeleted(uid))
     await stage.quiet()
     assert stage.looked_up[-1].uid == uid
     stage.see(ev.PodRejected(uid, "OutOfnvidia.com/gpu", "no device"))
@@ -47,7 +47,7 @@ async def rejected(stage: Stage, placement: Placement) -> None:
 
 
 async def test_a_node_that_rejects_three_pods_rests_and_is_tried_again(stage: Stage) -> None:
-    stage.see(*(ev.NodeSeen(one) for one in TWO))
+    stage.see(*(ev.NodeUpdated(one) for one in TWO))
     for number in range(3):
         placement = await bound(stage, f"p{number}")
         assert placement.node_name == "n2", "the node with less cpu left fits best"
@@ -72,10 +72,10 @@ async def test_a_node_that_rejects_three_pods_rests_and_is_tried_again(stage: St
 async def test_who_finds_only_a_resting_node_is_told_and_woken_when_it_is_over(
     stage: Stage,
 ) -> None:
-    stage.see(ev.NodeSeen(TWO[0]))
+    stage.see(ev.NodeUpdated(TWO[0]))
     for number in range(3):
         await rejected(stage, await bound(stage, f"p{number}"))
-    stage.see(ev.PodSeen(pod("waits", gpus=1)))
+    stage.see(ev.PodUpdated(pod("waits", gpus=1)))
     await stage.quiet()
 
     assert ("waits", "Unschedulable", f"0/1 nodes are available: 1 {WORDS}.") in stage.recorder.said
@@ -84,22 +84,22 @@ async def test_who_finds_only_a_resting_node_is_told_and_woken_when_it_is_over(
 
 
 async def test_pods_that_ask_for_something_else_do_not_avoid_it(stage: Stage) -> None:
-    stage.see(ev.NodeSeen(TWO[0]))
+    stage.see(ev.NodeUpdated(TWO[0]))
     for number in range(3):
         await rejected(stage, await bound(stage, f"p{number}"))
-    stage.see(ev.PodSeen(pod("cpu", requests={"cpu": "1"})))
+    stage.see(ev.PodUpdated(pod("cpu", requests={"cpu": "1"})))
 
     assert (await stage.binder.next()).pod.name == "cpu"
 
 
 async def test_a_pod_that_ran_or_was_deleted_is_not_looked_up(stage: Stage) -> None:
-    stage.see(ev.NodeSeen(TWO[0]))
+    stage.see(ev.NodeUpdated(TWO[0]))
     ran, deleted = await bound(stage, "ran"), await bound(stage, "deleted")
     stage.see(
-        ev.PodSeen(msgspec.structs.replace(as_bound(ran), phase="Running")),
-        ev.PodVanished(ran.pod.uid),
-        ev.PodSeen(msgspec.structs.replace(as_bound(deleted), is_deleting=True)),
-        ev.PodVanished(deleted.pod.uid),
+        ev.PodUpdated(msgspec.structs.replace(as_bound(ran), phase="Running")),
+        ev.PodDeleted(ran.pod.uid),
+        ev.PodUpdated(msgspec.structs.replace(as_bound(deleted), is_deleting=True)),
+        ev.PodDeleted(deleted.pod.uid),
     )
     await stage.quiet()
 
@@ -107,44 +107,44 @@ async def test_a_pod_that_ran_or_was_deleted_is_not_looked_up(stage: Stage) -> N
 
 
 async def test_a_node_that_was_replaced_begins_afresh(stage: Stage) -> None:
-    stage.see(ev.NodeSeen(TWO[0]))
+    stage.see(ev.NodeUpdated(TWO[0]))
     for number in range(3):
         await rejected(stage, await bound(stage, f"p{number}"))
-    stage.see(ev.NodeVanished("n1"), ev.NodeSeen(TWO[0]))
+    stage.see(ev.NodeDeleted("n1"), ev.NodeUpdated(TWO[0]))
 
     assert (await bound(stage, "fresh")).node_name == "n1"
 
 
 async def test_a_node_that_is_held_stays_closed_through_the_breakers_pauses(stage: Stage) -> None:
-    stage.see(ev.NodeSeen(TWO[0]))
+    stage.see(ev.NodeUpdated(TWO[0]))
     for number in range(3):
         await rejected(stage, await bound(stage, f"p{number}"))
     doors = stage.loop._avoidance
     doors.hold("n1")
     stage.pass_time(PAUSE_FIRST_S)
     await stage.quiet()
-    stage.see(ev.PodSeen(pod("waits", gpus=1)), ev.PodSeen(pod("cpu", requests={"cpu": "1"})))
+    stage.see(ev.PodUpdated(pod("waits", gpus=1)), ev.PodUpdated(pod("cpu", requests={"cpu": "1"})))
     await stage.quiet()
     assert {name for name, _, text in stage.recorder.said if WORDS in text} == {"waits", "cpu"}
 
-    assert doors.release("n1") == [ev.Lifted(Cause.AVOIDED, node_name="n1")]
+    assert doors.release("n1") == [ev.ClusterEvent(RequeueCause.AVOIDED, node_name="n1")]
 
-    stage.see(ev.PodSeen(pod("later", requests={"cpu": "1"})))
+    stage.see(ev.PodUpdated(pod("later", requests={"cpu": "1"})))
     assert (await stage.binder.next()).pod.name == "later"
 
 
 async def test_a_release_leaves_what_the_breaker_says(stage: Stage) -> None:
-    stage.see(ev.NodeSeen(TWO[0]))
+    stage.see(ev.NodeUpdated(TWO[0]))
     for number in range(3):
         await rejected(stage, await bound(stage, f"p{number}"))
     doors = stage.loop._avoidance
-    before = stage.loop.cluster.books["n1"].avoided
+    before = stage.loop.cluster.node_info["n1"].avoided
     assert before
 
     doors.hold("n1")
     doors.release("n1")
 
-    assert stage.loop.cluster.books["n1"].avoided == before
+    assert stage.loop.cluster.node_info["n1"].avoided == before
 
 
 def named_by_its_author(name: str) -> Pod:
@@ -154,10 +154,10 @@ def named_by_its_author(name: str) -> Pod:
 
 async def test_a_pod_whose_author_named_the_node_is_not_looked_up(stage: Stage) -> None:
     """Its failure is its own: anybody could close nodes for others."""
-    stage.see(ev.NodeSeen(TWO[0]))
+    stage.see(ev.NodeUpdated(TWO[0]))
     for number in range(4):
         own = named_by_its_author(f"p{number}")
-        stage.see(ev.PodSeen(own), ev.PodVanished(own.uid))
+        stage.see(ev.PodUpdated(own), ev.PodDeleted(own.uid))
         stage.see(ev.PodRejected(own.uid, "OutOfnvidia.com/gpu", "no device"))
     await stage.quiet()
 
@@ -167,9 +167,9 @@ async def test_a_pod_whose_author_named_the_node_is_not_looked_up(stage: Stage) 
 
 async def test_a_pod_that_is_missing_from_a_list_is_looked_up(stage: Stage) -> None:
     """It vanished while the watch was broken."""
-    stage.see(ev.NodeSeen(TWO[0]))
+    stage.see(ev.NodeUpdated(TWO[0]))
     placement = await bound(stage, "missed")
-    stage.see(ev.PodsListed(()))
+    stage.see(ev.PodsReplaced(()))
     await stage.quiet()
 
     assert [one.uid for one in stage.looked_up] == [placement.pod.uid]
@@ -177,12 +177,12 @@ async def test_a_pod_that_is_missing_from_a_list_is_looked_up(stage: Stage) -> N
 
 async def test_a_standby_listens_and_says_nothing(stage: Stage) -> None:
     stage.leader.is_leading = False
-    stage.see(ev.NodeSeen(TWO[0]))
+    stage.see(ev.NodeUpdated(TWO[0]))
     for number in range(3):
         seen = pod(f"p{number}", gpus=1, node="n1", devices="gpu:0")
         condition = Condition("True")
-        stage.see(ev.PodSeen(msgspec.structs.replace(seen, condition=condition)))
-        stage.see(ev.PodVanished(seen.uid))
+        stage.see(ev.PodUpdated(msgspec.structs.replace(seen, condition=condition)))
+        stage.see(ev.PodDeleted(seen.uid))
         await stage.quiet()
         stage.see(ev.PodRejected(seen.uid, "OutOfnvidia.com/gpu", "no device"))
     await stage.quiet()
@@ -193,10 +193,10 @@ async def test_a_standby_listens_and_says_nothing(stage: Stage) -> None:
     assert [what for _, what, _ in stage.recorder.said if what == "NodeAvoided"] == []
 
 
-def heard(name: str, namespace: str = "team", age_s: float = 10.0) -> ev.Hearsay:
+def heard(name: str, namespace: str = "team", age_s: float = 10.0) -> ev.DeletedPodEvent:
     """A kubelet's event about a pod that is gone."""
     reason = "OutOfnvidia.com/gpu"
-    return ev.Hearsay(f"gone-{name}", namespace, name, "n1", reason, "no device", age_s)
+    return ev.DeletedPodEvent(f"gone-{name}", namespace, name, "n1", reason, "no device", age_s)
 
 
 RUMOURS = [
@@ -211,15 +211,15 @@ RUMOURS = [
 @pytest.mark.parametrize("is_there", [True, False], ids=["waits-already", "comes-later"])
 @pytest.mark.parametrize(("told", "is_avoided"), RUMOURS)
 async def test_events_count_for_the_successors_of_those_they_are_about(
-    stage: Stage, told: list[ev.Hearsay], is_avoided: bool, is_there: bool
+    stage: Stage, told: list[ev.DeletedPodEvent], is_avoided: bool, is_there: bool
 ) -> None:
     stage.leader.is_leading = False
-    successor = ev.PodSeen(pod("train-x7k2p", gpus=1))
-    news = [successor, ev.PastTold((), tuple(told))]
-    stage.see(ev.NodeSeen(TWO[0]), *(news if is_there else reversed(news)))
+    successor = ev.PodUpdated(pod("train-x7k2p", gpus=1))
+    news = [successor, ev.PastRejectionsRead((), tuple(told))]
+    stage.see(ev.NodeUpdated(TWO[0]), *(news if is_there else reversed(news)))
     await stage.quiet()
     stage.leader.is_leading = True
-    stage.see(ev.PodSeen(pod("else", gpus=1, requests={"cpu": "1"})))
+    stage.see(ev.PodUpdated(pod("else", gpus=1, requests={"cpu": "1"})))
     await stage.quiet()
 
     names = {placement.pod.name for placement in stage.binder.sent}

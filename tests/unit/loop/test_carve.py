@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from scheduler.decide.decision import Carve
-from scheduler.model.cut import CutState, Instance, NodeCuts
-from scheduler.model.device import Spot
+from scheduler.decide.decision import PendingPlacement
+from scheduler.model.crd.mig_partition import MigInstance, NodePartitions, PartitionState
+from scheduler.model.device import MigPlacement
 from scheduler.state import event as ev
 from tests.builders import dynamic, pod
 from tests.unit.loop.stage import CutStage, playing
 
-TWO = Spot(0, 4, "2g.20gb")
+TWO = MigPlacement(0, 4, "2g.20gb")
 
 
 async def test_it_is_bound_once_the_instance_is_ready_and_advertised() -> None:
     async with playing(CutStage()) as stage:
-        stage.see(ev.NodeSeen(dynamic()), ev.PodSeen(pod("a", mig={"2g.20gb": 1})))
+        stage.see(ev.NodeUpdated(dynamic()), ev.PodUpdated(pod("a", mig={"2g.20gb": 1})))
         stage.sync()
         assert (await stage.recorder.next())[1] == "CutRequested"
         assert stage.binder.sent == []
 
-        stage.see(ev.CutsSeen(NodeCuts("n1", instances=(Instance(TWO),))))
-        stage.see(ev.NodeSeen(dynamic(mig={"2g.20gb": 1})))
+        stage.see(ev.PartitionsUpdated(NodePartitions("n1", instances=(MigInstance(TWO),))))
+        stage.see(ev.NodeUpdated(dynamic(mig={"2g.20gb": 1})))
         placement = await stage.binder.next()
 
-        assert isinstance(placement, Carve)
+        assert isinstance(placement, PendingPlacement)
         assert placement.devices.spots == (TWO,)
         # What was said of the wait is not sent any more: it would come after the Binding.
         assert stage.recorder.forgotten == ["team-a"] * 2
@@ -34,13 +34,13 @@ async def test_it_is_bound_once_the_instance_is_ready_and_advertised() -> None:
 async def test_it_is_tried_again_elsewhere_when_it_cannot_be_cut() -> None:
     stage = CutStage()
     async with playing(stage):
-        stage.see(ev.NodeSeen(dynamic(gpus=2)), ev.PodSeen(pod("a", mig={"2g.20gb": 1})))
+        stage.see(ev.NodeUpdated(dynamic(gpus=2)), ev.PodUpdated(pod("a", mig={"2g.20gb": 1})))
         stage.sync()
         await stage.recorder.next()
         [order] = stage.asked["n1"]
 
-        no = Instance(TWO, CutState.FAILED, message="no", deadline=order.deadline)
-        stage.see(ev.CutsSeen(NodeCuts("n1", instances=(no,))))
+        no = MigInstance(TWO, PartitionState.FAILED, message="no", deadline=order.deadline)
+        stage.see(ev.PartitionsUpdated(NodePartitions("n1", instances=(no,))))
         said = [(await stage.recorder.next())[1:] for _ in range(2)]
         stage.pass_time(5)
         assert (await stage.recorder.next())[1] == "CutRequested"
@@ -50,20 +50,20 @@ async def test_it_is_tried_again_elsewhere_when_it_cannot_be_cut() -> None:
             ("CutFailed", text),
             ("SchedulerError", f"cutting MIG instances failed: {text}"),
         ]
-        assert [one.spot for one in stage.asked["n1"]] == [Spot(1, 4, "2g.20gb")]
+        assert [one.spot for one in stage.asked["n1"]] == [MigPlacement(1, 4, "2g.20gb")]
 
 
 async def test_who_leads_no_more_binds_nothing_that_was_asked_for() -> None:
     async with playing(CutStage()) as stage:
-        stage.see(ev.NodeSeen(dynamic()), ev.PodSeen(pod("a", mig={"2g.20gb": 1})))
+        stage.see(ev.NodeUpdated(dynamic()), ev.PodUpdated(pod("a", mig={"2g.20gb": 1})))
         stage.sync()
         await stage.recorder.next()
         stage.leader.is_leading = False
         stage.pass_time(2)
         await stage.quiet()
 
-        stage.see(ev.CutsSeen(NodeCuts("n1", instances=(Instance(TWO),))))
-        stage.see(ev.NodeSeen(dynamic(mig={"2g.20gb": 1})))
+        stage.see(ev.PartitionsUpdated(NodePartitions("n1", instances=(MigInstance(TWO),))))
+        stage.see(ev.NodeUpdated(dynamic(mig={"2g.20gb": 1})))
         await stage.quiet()
 
         assert stage.binder.sent == []
@@ -75,9 +75,9 @@ async def test_pods_that_wait_at_once_are_placed_as_a_whole_where_their_order_wo
 ):
     stage = CutStage()
     async with playing(stage):
-        stage.see(ev.NodeSeen(dynamic()))
+        stage.see(ev.NodeUpdated(dynamic()))
         for name, profile in (("a", "2g.20gb"), ("b", "2g.20gb"), ("c", "3g.40gb")):
-            stage.see(ev.PodSeen(pod(name, mig={profile: 1})))
+            stage.see(ev.PodUpdated(pod(name, mig={profile: 1})))
         stage.sync()
         said = [await stage.recorder.next() for _ in range(3)]
 

@@ -19,12 +19,12 @@ import pytest
 from scheduler.loop import Loop
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
-from scheduler.report.journal import Journal
+from scheduler.report.decisions.journal import Journal
+from scheduler.report.events.recorder import Recorder
 from scheduler.report.metrics import Metrics
-from scheduler.report.recorder import Recorder
 from scheduler.state import event as ev
-from scheduler.state.circuit import Timings
-from scheduler.state.index import VALUES_MAX
+from scheduler.state.breakers.circuit import Timings
+from scheduler.state.index.node_index import VALUES_MAX
 from scheduler.watch.client import Client
 from tests.builders import ANYBODY, as_bound, namespace, node, pod
 from tests.unit.loop.stage import Clock, FakeBinder, Leader
@@ -89,7 +89,7 @@ class World:
     async def quiet(self, seconds: float = 0.0) -> None:
         """Time passes, and everything that can happen then has happened."""
         self.clock.now += seconds
-        self.loop.nudge()
+        self.loop.wake()
         for _ in range(30):
             await asyncio.sleep(0)
 
@@ -101,7 +101,7 @@ class World:
             gpus = None if number % 2 else 2
             made = node(name, gpus=gpus, mig=mig, numbered=True, labels=labels, uid=name)
             self.nodes[name] = made
-            self.loop.emit(ev.NodeSeen(made))
+            self.loop.enqueue(ev.NodeUpdated(made))
 
     def pod_comes(self, round_: int, number: int) -> None:
         name = f"p{round_}-{number}"
@@ -118,9 +118,9 @@ class World:
         wishes = kinds[number % len(kinds)]
         made = pod(name, uid=name, namespace=f"ns-{round_}", priority=number % 2, **wishes)
         self.alive[name] = made
-        self.loop.emit(ev.PodSeen(made))
+        self.loop.enqueue(ev.PodUpdated(made))
         if number % 10 == 2:  # admitted through us
-            self.loop.promises.make(f"r-{name}", made, "", self.clock.now, is_annotated=False)
+            self.loop.promises.create(f"r-{name}", made, "", self.clock.now, is_annotated=False)
 
     def bindings_end(self) -> None:
         """Most go through, others fail in every way there is."""
@@ -130,24 +130,24 @@ class World:
             self.binder.end(placement, outcome, "as the test says")
             if outcome is ev.BindOutcome.BOUND:
                 bound = self.alive[placement.pod.uid] = as_bound(placement)
-                self.loop.emit(ev.PodSeen(bound))
+                self.loop.enqueue(ev.PodUpdated(bound))
                 if self.rng.random() < 0.5:
                     running = msgspec.structs.replace(bound, phase="Running")
-                    self.loop.emit(ev.PodSeen(running))
+                    self.loop.enqueue(ev.PodUpdated(running))
 
     def everybody_goes(self, round_: int) -> None:
         for uid in list(self.alive):
-            self.loop.emit(ev.PodVanished(uid))
+            self.loop.enqueue(ev.PodDeleted(uid))
             if self.rng.random() < 0.1:
-                self.loop.emit(ev.PodRejected(uid, "OutOfcpu"))
+                self.loop.enqueue(ev.PodRejected(uid, "OutOfcpu"))
         self.alive.clear()
         for name in list(self.nodes):
-            self.loop.emit(ev.NodeVanished(name))
+            self.loop.enqueue(ev.NodeDeleted(name))
         self.nodes.clear()
-        self.loop.emit(ev.NamespaceVanished(f"ns-{round_}"))
+        self.loop.enqueue(ev.NamespaceDeleted(f"ns-{round_}"))
 
     async def round(self, round_: int) -> None:
-        self.loop.emit(ev.NamespaceSeen(namespace(f"ns-{round_}", maps=True)))
+        self.loop.enqueue(ev.NamespaceUpdated(namespace(f"ns-{round_}", maps=True)))
         self.nodes_come(round_)
         for number in range(PODS):
             self.pod_comes(round_, number)

@@ -12,21 +12,21 @@ import pytest
 import structlog
 
 from scheduler.containment import Containment, identity, uncontained
-from scheduler.decide.cycle import decide
+from scheduler.controllers.migration.controller import NoMigration
+from scheduler.decide.budget import Budget
 from scheduler.decide.decision import Decision
+from scheduler.decide.schedule_one import decide
 from scheduler.decide.view import Profile
-from scheduler.decide.work import Work
 from scheduler.model.pod import Pod, Unread
-from scheduler.model.reason import Code
-from scheduler.moves import Still
+from scheduler.model.reason import ReasonCode
 from scheduler.state import event as ev
-from scheduler.state.broken import BrokenBooks
-from scheduler.state.cluster import Cluster
-from scheduler.watch import objects
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.invariant import InvariantViolation
+from scheduler.watch.decode import objects
 from tests.builders import GPU, dynamic, node, pod, pod_json
 from tests.unit.loop.stage import Stage, playing
 
-TWO_GPUS = ev.NodeSeen(node(gpus=2, numbered=True))
+TWO_GPUS = ev.NodeUpdated(node(gpus=2, numbered=True))
 ID = re.compile(r"internal error ([0-9a-f]{8}) ")
 
 
@@ -36,10 +36,10 @@ class Boom(Exception):
 
 def failing_at(
     *names: str, problem: Exception | None = None
-) -> Callable[[Cluster, Pod, Profile, Work], Decision]:
+) -> Callable[[Cluster, Pod, Profile, Budget], Decision]:
     """Decides as always, and fails at pods of these names."""
 
-    def decider(view: Cluster, newcomer: Pod, profile: Profile, work: Work) -> Decision:
+    def decider(view: Cluster, newcomer: Pod, profile: Profile, work: Budget) -> Decision:
         if newcomer.name in names:
             raise problem or Boom("no such thing")
         return decide(view, newcomer, profile, work)
@@ -66,14 +66,14 @@ async def test_a_pod_at_which_we_fail_waits_with_a_reason_and_the_others_go_on(
     stage = Stage(decider=failing_at("bad", problem=problem))
     async with playing(stage):
         stage.sync()
-        stage.see(TWO_GPUS, ev.PodSeen(pod("bad", gpus=1)), ev.PodSeen(pod("good", gpus=1)))
+        stage.see(TWO_GPUS, ev.PodUpdated(pod("bad", gpus=1)), ev.PodUpdated(pod("good", gpus=1)))
 
         assert (await stage.binder.next()).pod.name == "good"
         name, reason, text = await stage.recorder.next()
         assert (name, reason) == ("bad", "SchedulerError")
         assert ID.search(text)
         assert errors(stage, "decision") == 1
-        assert stage.sample("gpu_scheduler_rejections_total", code=Code.INTERNAL.name) == 1
+        assert stage.sample("gpu_scheduler_rejections_total", code=ReasonCode.INTERNAL.name) == 1
 
 
 async def test_the_condition_and_the_log_have_one_id_for_one_problem() -> None:
@@ -81,7 +81,7 @@ async def test_the_condition_and_the_log_have_one_id_for_one_problem() -> None:
     with structlog.testing.capture_logs() as lines:
         async with playing(stage):
             stage.sync()
-            stage.see(TWO_GPUS, ev.PodSeen(pod("bad", gpus=1)))
+            stage.see(TWO_GPUS, ev.PodUpdated(pod("bad", gpus=1)))
             await stage.recorder.next()
             stage.pass_time(2)
             await stage.recorder.next()
@@ -97,7 +97,7 @@ async def test_it_is_tried_again_after_a_pause_and_at_once_when_it_changes() -> 
     stage = Stage(decider=failing_at("bad"))
     async with playing(stage):
         stage.sync()
-        stage.see(TWO_GPUS, ev.PodSeen(pod("bad", gpus=1)))
+        stage.see(TWO_GPUS, ev.PodUpdated(pod("bad", gpus=1)))
         await stage.recorder.next()
         await stage.quiet()
         assert errors(stage, "decision") == 1
@@ -107,7 +107,7 @@ async def test_it_is_tried_again_after_a_pause_and_at_once_when_it_changes() -> 
         await stage.recorder.next()
         assert errors(stage, "decision") == 2
 
-        stage.see(ev.PodSeen(pod("bad", gpus=1, labels={"x": "y"})))
+        stage.see(ev.PodUpdated(pod("bad", gpus=1, labels={"x": "y"})))
         await stage.recorder.next()
         assert errors(stage, "decision") == 3
 
@@ -119,7 +119,7 @@ async def test_one_that_is_mended_is_placed() -> None:
     )
     async with playing(stage):
         stage.sync()
-        stage.see(TWO_GPUS, ev.PodSeen(pod("bad", gpus=1)))
+        stage.see(TWO_GPUS, ev.PodUpdated(pod("bad", gpus=1)))
         await stage.recorder.next()
         failing.clear()
         stage.pass_time(1)
@@ -138,20 +138,20 @@ async def test_pods_that_are_looked_at_together_are_looked_at_one_by_one_where_t
     async with playing(stage):
         stage.sync()
         stage.see(
-            ev.NodeSeen(dynamic(mig={"1g.10gb": 2})),
-            ev.PodSeen(pod("a", mig={"1g.10gb": 1})),
-            ev.PodSeen(pod("b", mig={"1g.10gb": 1})),
+            ev.NodeUpdated(dynamic(mig={"1g.10gb": 2})),
+            ev.PodUpdated(pod("a", mig={"1g.10gb": 1})),
+            ev.PodUpdated(pod("b", mig={"1g.10gb": 1})),
         )
         assert {(await stage.binder.next()).pod.name for _ in range(2)} == {"a", "b"}
         assert errors(stage, "decision") >= 1
 
 
 async def test_broken_books_end_the_process() -> None:
-    stage = Stage(decider=failing_at("bad", problem=BrokenBooks("node n1 has gone mad")))
+    stage = Stage(decider=failing_at("bad", problem=InvariantViolation("node n1 has gone mad")))
     stage.sync()
-    stage.see(TWO_GPUS, ev.PodSeen(pod("bad", gpus=1)))
+    stage.see(TWO_GPUS, ev.PodUpdated(pod("bad", gpus=1)))
 
-    with pytest.raises(BrokenBooks, match="gone mad"):
+    with pytest.raises(InvariantViolation, match="gone mad"):
         async with asyncio.timeout(10):
             await stage.loop.run()
 
@@ -159,10 +159,10 @@ async def test_broken_books_end_the_process() -> None:
 # --- events -----------------------------------------------------------------------------------
 
 
-class Deaf(Still):
+class Deaf(NoMigration):
     """Moves that fail at everything."""
 
-    def hear(self, event: ev.Event, acts: Callable[[], bool]) -> list[ev.Change]:
+    def handle(self, event: ev.Event, acts: Callable[[], bool]) -> list[ev.Change]:
         raise Boom
 
     def tick(self) -> list[ev.Change]:
@@ -173,7 +173,7 @@ async def test_moves_that_fail_keep_nobody_from_being_placed() -> None:
     stage = Stage(moves=lambda *_: Deaf())
     async with playing(stage):
         stage.sync()
-        stage.see(TWO_GPUS, ev.PodSeen(pod("a", gpus=1)))
+        stage.see(TWO_GPUS, ev.PodUpdated(pod("a", gpus=1)))
         assert (await stage.binder.next()).pod.name == "a"
         stage.pass_time(2)
         await stage.quiet()
@@ -183,15 +183,15 @@ async def test_moves_that_fail_keep_nobody_from_being_placed() -> None:
 
 def failing_fold(monkeypatch: pytest.MonkeyPatch, is_bad: Callable[[Pod], bool]) -> None:
     """The books fail at a pod until nothing of it is left that somebody wrote."""
-    see = Cluster.see_pod
+    see = Cluster.upsert_pod
 
-    def see_pod(self: Cluster, seen: Pod) -> list[ev.Change]:
+    def upsert_pod(self: Cluster, seen: Pod) -> list[ev.Change]:
         changes = see(self, seen)
         if is_bad(seen):
             raise Boom
         return changes
 
-    monkeypatch.setattr(Cluster, "see_pod", see_pod)
+    monkeypatch.setattr(Cluster, "upsert_pod", upsert_pod)
 
 
 @pytest.mark.parametrize("is_listed", [True, False], ids=["in-a-list", "alone"])
@@ -203,12 +203,16 @@ async def test_a_pod_that_the_books_fail_at_closes_its_node_and_no_other(
     stage = Stage()
     async with playing(stage):
         stage.sync()
-        stage.see(ev.NodesListed((node(gpus=2, numbered=True), node("n2", gpus=1, numbered=True))))
-        stage.see(*([ev.PodsListed((bad, waits))] if is_listed else map(ev.PodSeen, (bad, waits))))
+        stage.see(
+            ev.NodesReplaced((node(gpus=2, numbered=True), node("n2", gpus=1, numbered=True)))
+        )
+        stage.see(
+            *([ev.PodsReplaced((bad, waits))] if is_listed else map(ev.PodUpdated, (bad, waits)))
+        )
 
         assert (await stage.binder.next()).node_name == "n2"
         assert errors(stage, "event") == 1
-        assert stage.loop.cluster.books["n1"].unread == 1
+        assert stage.loop.cluster.node_info["n1"].unread == 1
 
 
 async def test_books_that_fail_at_a_bare_pod_are_broken_and_say_what_to_delete(
@@ -216,9 +220,9 @@ async def test_books_that_fail_at_a_bare_pod_are_broken_and_say_what_to_delete(
 ) -> None:
     failing_fold(monkeypatch, lambda one: one.name == "bad")
     stage = Stage()
-    stage.see(ev.PodSeen(pod("bad", uid="u1")))
+    stage.see(ev.PodUpdated(pod("bad", uid="u1")))
 
-    with pytest.raises(BrokenBooks, match=r"delete pod team/bad \(uid u1\)"):
+    with pytest.raises(InvariantViolation, match=r"delete pod team/bad \(uid u1\)"):
         async with asyncio.timeout(10):
             await stage.loop.run()
 
@@ -237,7 +241,7 @@ async def test_an_unreadable_pod_waits_with_the_sentence() -> None:
     stage = Stage()
     async with playing(stage):
         stage.sync()
-        stage.see(TWO_GPUS, ev.PodSeen(unreadable("odd")))
+        stage.see(TWO_GPUS, ev.PodUpdated(unreadable("odd")))
 
         name, reason, text = await stage.recorder.next()
         assert (name, reason) == ("odd", "UnreadablePod")
@@ -248,15 +252,15 @@ async def test_a_placed_pod_with_unreadable_requests_closes_its_node_until_it_ca
     stage = Stage()
     async with playing(stage):
         stage.sync()
-        stage.see(TWO_GPUS, ev.PodSeen(unreadable("odd", node="n1", scheduler="other")))
-        stage.see(ev.PodSeen(pod("a", gpus=1)), ev.PodSeen(pod("b", requests={"cpu": "1"})))
+        stage.see(TWO_GPUS, ev.PodUpdated(unreadable("odd", node="n1", scheduler="other")))
+        stage.see(ev.PodUpdated(pod("a", gpus=1)), ev.PodUpdated(pod("b", requests={"cpu": "1"})))
         for _ in range(2):
             *_, text = await stage.recorder.next()
             assert "1 node(s) run a pod whose requests cannot be read" in text
         assert stage.sample("gpu_scheduler_unreadable_objects_total", kind="pods") == 1
 
         stage.pass_time(1)
-        stage.see(ev.PodSeen(pod("odd", gpus=1, node="n1", scheduler="other")))
+        stage.see(ev.PodUpdated(pod("odd", gpus=1, node="n1", scheduler="other")))
         await stage.quiet()
         stage.pass_time(9)
         assert (await stage.binder.next()).node_name == "n1"
@@ -266,8 +270,8 @@ async def test_the_leader_says_on_the_object_what_cannot_be_read() -> None:
     stage = Stage()
     async with playing(stage):
         stage.sync()
-        stage.see(ev.NodeSeen(node(gpus=300, numbered=True)))
-        stage.see(ev.PodSeen(unreadable("odd", node="n1", scheduler="other")))
+        stage.see(ev.NodeUpdated(node(gpus=300, numbered=True)))
+        stage.see(ev.PodUpdated(unreadable("odd", node="n1", scheduler="other")))
         await stage.quiet()
         stage.pass_time(2)
         await stage.quiet()
@@ -318,7 +322,7 @@ def test_the_gpus_of_a_pod_at_which_placing_failed_are_free_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stage = Stage()
-    stage.see(TWO_GPUS, ev.PodSeen(pod("a", gpus=1)))
+    stage.see(TWO_GPUS, ev.PodUpdated(pod("a", gpus=1)))
 
     def fail(*_: Any) -> None:
         raise Boom
@@ -331,5 +335,5 @@ def test_the_gpus_of_a_pod_at_which_placing_failed_are_free_again(
             await stage.recorder.next()
 
     asyncio.run(play())
-    assert stage.loop.cluster.books["n1"].free(GPU) == 2
+    assert stage.loop.cluster.node_info["n1"].free(GPU) == 2
     assert stage.loop.cluster.assumed == {}

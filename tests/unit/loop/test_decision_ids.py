@@ -14,7 +14,7 @@ async def test_a_placement_is_one_id_in_journal_binding_events_and_log(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     async with playing(Stage()) as stage:
-        stage.see(ev.NodeSeen(node("a", gpus=4)), ev.PodSeen(pod("m-0", map="0=a:1", gpus=1)))
+        stage.see(ev.NodeUpdated(node("a", gpus=4)), ev.PodUpdated(pod("m-0", map="0=a:1", gpus=1)))
         stage.sync()
         stage.confirm(await stage.binder.next())
         for _ in range(2):
@@ -33,7 +33,7 @@ async def test_a_refusal_is_one_id_in_journal_event_and_log(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     async with playing(Stage()) as stage:
-        stage.see(ev.NodeSeen(node("a", gpus=4)), ev.PodSeen(pod("big", gpus=9)))
+        stage.see(ev.NodeUpdated(node("a", gpus=4)), ev.PodUpdated(pod("big", gpus=9)))
         stage.sync()
         await stage.recorder.next()
     said = capfd.readouterr()
@@ -46,9 +46,10 @@ async def test_a_refusal_is_one_id_in_journal_event_and_log(
 async def test_the_state_counts_what_was_folded_into_it() -> None:
     """So that two decisions of one generation were made on the same state."""
     async with playing(Stage()) as stage:
-        stage.see(ev.NodeSeen(node("a", gpus=4)))
+        stage.see(ev.NodeUpdated(node("a", gpus=4)))
         stage.see(
-            ev.PodSeen(pod("big", gpus=9, created=1)), ev.PodSeen(pod("one", gpus=1, created=2))
+            ev.PodUpdated(pod("big", gpus=9, created=1)),
+            ev.PodUpdated(pod("one", gpus=1, created=2)),
         )
         stage.sync()
         await stage.binder.next()

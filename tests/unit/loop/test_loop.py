@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.model.device import Devices
 from scheduler.state import event as ev
 from tests.builders import GPU, node, pod
 from tests.unit.loop.stage import Stage, playing
 
-ONE_GPU = ev.NodeSeen(node(gpus=1, numbered=True))
+ONE_GPU = ev.NodeUpdated(node(gpus=1, numbered=True))
 
 
 @pytest.fixture
@@ -24,10 +24,10 @@ async def stage() -> AsyncIterator[Stage]:
 
 @pytest.mark.contract("S2-8")
 async def test_a_waiting_pod_is_decided_bound_and_told(stage: Stage) -> None:
-    stage.see(ONE_GPU, ev.PodSeen(pod("a", gpus=1)))
+    stage.see(ONE_GPU, ev.PodUpdated(pod("a", gpus=1)))
     placement = await stage.binder.next()
     assert (placement.node_name, placement.devices) == ("n1", Devices(numbers=(0,)))
-    assert (stage.loop.cluster.books["n1"].free(GPU), len(stage.loop.queue)) == (0, 0)
+    assert (stage.loop.cluster.node_info["n1"].free(GPU), len(stage.loop.queue)) == (0, 0)
     assert stage.recorder.forgotten == [placement.pod.uid], "it is not unschedulable any more"
 
     stage.confirm(placement)
@@ -44,31 +44,31 @@ async def test_a_waiting_pod_is_decided_bound_and_told(stage: Stage) -> None:
 
 async def test_nothing_is_decided_before_every_cache_is_filled() -> None:
     async with playing(Stage()) as stage:
-        stage.see(ONE_GPU, ev.PodSeen(pod("a", gpus=1)))
+        stage.see(ONE_GPU, ev.PodUpdated(pod("a", gpus=1)))
         await stage.quiet()
-        assert (stage.binder.sent, stage.loop.may_answer()) == ([], False)
+        assert (stage.binder.sent, stage.loop.is_active_leader()) == ([], False)
 
         stage.sync()
         assert (await stage.binder.next()).pod.name == "a"
-        assert stage.loop.may_answer()
+        assert stage.loop.is_active_leader()
 
 
 @pytest.mark.contract("S2-B12")
 async def test_a_standby_knows_everything_and_decides_nothing(stage: Stage) -> None:
     stage.leader.is_leading = False
-    stage.see(ONE_GPU, ev.PodSeen(pod("a", gpus=1)))
+    stage.see(ONE_GPU, ev.PodUpdated(pod("a", gpus=1)))
     await stage.quiet()
-    assert (stage.binder.sent, stage.loop.may_answer()) == ([], False)
+    assert (stage.binder.sent, stage.loop.is_active_leader()) == ([], False)
     assert len(stage.loop.queue) == 1
 
     stage.leader.is_leading = True
-    stage.loop.nudge()
+    stage.loop.wake()
     assert (await stage.binder.next()).pod.name == "a"
 
 
 async def test_a_former_leader_with_pods_that_are_due_sleeps(stage: Stage) -> None:
     """Its queue is not worked off any more; it must not turn round and round over it."""
-    stage.see(ONE_GPU, ev.PodSeen(pod("a", gpus=1)))
+    stage.see(ONE_GPU, ev.PodUpdated(pod("a", gpus=1)))
     stage.binder.end(await stage.binder.next(), ev.BindOutcome.REFUSED, "no")
     await stage.recorder.next()
     stage.leader.is_leading = False
@@ -85,7 +85,7 @@ async def test_a_former_leader_with_pods_that_are_due_sleeps(stage: Stage) -> No
 async def test_a_refused_pod_is_told_why_and_tried_again_when_a_node_appears(
     stage: Stage,
 ) -> None:
-    stage.see(ev.PodSeen(pod("a", gpus=1)))
+    stage.see(ev.PodUpdated(pod("a", gpus=1)))
     assert await stage.recorder.next() == (
         "a",
         "Unschedulable",
@@ -102,7 +102,7 @@ async def test_a_refused_pod_is_told_why_and_tried_again_when_a_node_appears(
 
 async def test_more_capacity_while_a_pod_is_refused_is_not_missed(stage: Stage) -> None:
     """Semantics case 7: retried within its pause, not after five minutes."""
-    stage.see(ev.NodeSeen(node(gpus=0, numbered=True)), ev.PodSeen(pod("a", gpus=1)), ONE_GPU)
+    stage.see(ev.NodeUpdated(node(gpus=0, numbered=True)), ev.PodUpdated(pod("a", gpus=1)), ONE_GPU)
     await stage.quiet()
     stage.pass_time(1)
 
@@ -113,7 +113,7 @@ async def test_its_own_condition_coming_back_does_not_start_another_attempt(
     stage: Stage,
 ) -> None:
     """Semantics case 9."""
-    stage.see(ev.PodSeen(pod("a", gpus=1)))
+    stage.see(ev.PodUpdated(pod("a", gpus=1)))
     _, reason, message = await stage.recorder.next()
     condition = {
         "type": "PodScheduled",
@@ -121,7 +121,7 @@ async def test_its_own_condition_coming_back_does_not_start_another_attempt(
         "reason": reason,
         "message": message,
     }
-    stage.see(ev.PodSeen(pod("a", gpus=1, status={"conditions": [condition]})))
+    stage.see(ev.PodUpdated(pod("a", gpus=1, status={"conditions": [condition]})))
     stage.pass_time(60)
     await stage.quiet()
 
@@ -130,9 +130,9 @@ async def test_its_own_condition_coming_back_does_not_start_another_attempt(
 
 async def test_an_unrelated_change_wakes_nobody(stage: Stage) -> None:
     """Semantics case 6."""
-    stage.see(ONE_GPU, ev.PodSeen(pod("a", gpus=2)))
+    stage.see(ONE_GPU, ev.PodUpdated(pod("a", gpus=2)))
     await stage.recorder.next()
-    stage.see(ONE_GPU, ev.PodSeen(pod("other", scheduler="default-scheduler")))
+    stage.see(ONE_GPU, ev.PodUpdated(pod("other", scheduler="default-scheduler")))
     stage.pass_time(60)
     await stage.quiet()
 
@@ -141,7 +141,7 @@ async def test_an_unrelated_change_wakes_nobody(stage: Stage) -> None:
 
 async def test_nobody_is_forgotten_for_longer_than_five_minutes(stage: Stage) -> None:
     """Semantics case 11."""
-    stage.see(ONE_GPU, ev.PodSeen(pod("a", gpus=2)))
+    stage.see(ONE_GPU, ev.PodUpdated(pod("a", gpus=2)))
     await stage.recorder.next()
     stage.pass_time(301)
 
@@ -150,8 +150,8 @@ async def test_nobody_is_forgotten_for_longer_than_five_minutes(stage: Stage) ->
 
 async def test_a_pod_deleted_before_its_turn_is_never_bound(stage: Stage) -> None:
     """Semantics case 3."""
-    stage.see(ONE_GPU, ev.PodSeen(pod("a", gpus=1)), ev.PodVanished(pod("a").uid))
-    stage.see(ev.PodSeen(pod("b", gpus=1)))
+    stage.see(ONE_GPU, ev.PodUpdated(pod("a", gpus=1)), ev.PodDeleted(pod("a").uid))
+    stage.see(ev.PodUpdated(pod("b", gpus=1)))
 
     assert (await stage.binder.next()).pod.name == "b"
     assert [one.pod.name for one in stage.binder.sent] == ["b"]
@@ -159,11 +159,11 @@ async def test_a_pod_deleted_before_its_turn_is_never_bound(stage: Stage) -> Non
 
 async def test_gated_pods_are_left_in_peace_until_the_last_gate_falls(stage: Stage) -> None:
     """Semantics case 2, field case C29."""
-    stage.see(ONE_GPU, ev.PodSeen(pod("a", gpus=1, gates=["x.example/hold"])))
+    stage.see(ONE_GPU, ev.PodUpdated(pod("a", gpus=1, gates=["x.example/hold"])))
     await stage.quiet()
     assert (stage.binder.sent, stage.recorder.said) == ([], [])
 
-    stage.see(ev.PodSeen(pod("a", gpus=1)))
+    stage.see(ev.PodUpdated(pod("a", gpus=1)))
     assert (await stage.binder.next()).pod.name == "a"
 
 
@@ -172,7 +172,7 @@ async def test_the_stronger_and_then_the_older_pod_goes_first(stage: Stage) -> N
     stage.leader.is_leading = False
     stage.see(ONE_GPU)
     for name, priority, created in (("low", 1, 0), ("old", 5, 1), ("young", 5, 2)):
-        stage.see(ev.PodSeen(pod(name, gpus=1, priority=priority, created=created)))
+        stage.see(ev.PodUpdated(pod(name, gpus=1, priority=priority, created=created)))
     stage.leader.is_leading = True
 
     assert (await stage.binder.next()).pod.name == "old"
@@ -182,9 +182,9 @@ async def test_the_stronger_and_then_the_older_pod_goes_first(stage: Stage) -> N
 
 async def test_a_failed_binding_gives_the_device_to_others_and_comes_back(stage: Stage) -> None:
     """Semantics cases 12 and 27."""
-    stage.see(ONE_GPU, ev.PodSeen(pod("a", gpus=1)))
+    stage.see(ONE_GPU, ev.PodUpdated(pod("a", gpus=1)))
     first = await stage.binder.next()
-    stage.see(ev.PodSeen(pod("b", gpus=1, created=9)))
+    stage.see(ev.PodUpdated(pod("b", gpus=1, created=9)))
     assert (await stage.recorder.next())[:2] == ("b", "Unschedulable")
 
     stage.binder.end(first, ev.BindOutcome.REFUSED, "quota says no")
@@ -200,7 +200,7 @@ async def test_a_failed_binding_gives_the_device_to_others_and_comes_back(stage:
 async def test_a_binding_that_can_never_succeed_starves_nobody(stage: Stage) -> None:
     """Field case C29: an answer takes a moment, in which its pod holds the place."""
     doomed, fine = pod("doomed", gpus=1, priority=1000), pod("fine", gpus=1)
-    stage.see(ONE_GPU, ev.PodSeen(doomed), ev.PodSeen(fine))
+    stage.see(ONE_GPU, ev.PodUpdated(doomed), ev.PodUpdated(fine))
     placement = await stage.binder.next()
     assert placement.pod.name == "doomed"
     await stage.quiet()
@@ -216,23 +216,23 @@ async def test_a_binding_that_can_never_succeed_starves_nobody(stage: Stage) -> 
 
 async def test_what_was_not_sent_waits_without_a_word(stage: Stage) -> None:
     """We stopped leading between the decision and its Binding."""
-    stage.see(ONE_GPU, ev.PodSeen(pod("a", gpus=1)))
+    stage.see(ONE_GPU, ev.PodUpdated(pod("a", gpus=1)))
     placement = await stage.binder.next()
     stage.leader.is_leading = False
     stage.binder.end(placement, ev.BindOutcome.UNSENT)
     await stage.quiet()
 
     assert stage.recorder.said == []
-    assert stage.loop.cluster.books["n1"].free(GPU) == 1
+    assert stage.loop.cluster.node_info["n1"].free(GPU) == 1
     assert len(stage.loop.queue) == 1
 
 
 @pytest.mark.contract("S2-B1")
 async def test_many_successful_bindings_end_nothing(stage: Stage) -> None:
     """The seed's scheduler stopped after its fifth success."""
-    stage.see(ev.NodeSeen(node(gpus=16, numbered=True)))
+    stage.see(ev.NodeUpdated(node(gpus=16, numbered=True)))
     for number in range(12):
-        stage.see(ev.PodSeen(pod(f"p{number}", gpus=1)))
+        stage.see(ev.PodUpdated(pod(f"p{number}", gpus=1)))
         stage.confirm(await stage.binder.next())
 
     await stage.quiet()
@@ -241,21 +241,21 @@ async def test_many_successful_bindings_end_nothing(stage: Stage) -> None:
 
 
 async def test_the_watch_may_be_quicker_than_the_answer(stage: Stage) -> None:
-    stage.see(ONE_GPU, ev.PodSeen(pod("a", gpus=1)))
+    stage.see(ONE_GPU, ev.PodUpdated(pod("a", gpus=1)))
     placement = await stage.binder.next()
     bound = pod("a", gpus=1, node="n1", devices="gpu:0")
-    stage.see(ev.PodSeen(bound))
+    stage.see(ev.PodUpdated(bound))
     stage.binder.end(placement)
 
     assert await stage.recorder.next() == ("a", "Scheduled", "n1")
 
 
 async def test_a_pod_deleted_while_it_is_bound_leaves_nothing_behind(stage: Stage) -> None:
-    stage.see(ONE_GPU, ev.PodSeen(pod("a", gpus=1)))
+    stage.see(ONE_GPU, ev.PodUpdated(pod("a", gpus=1)))
     placement = await stage.binder.next()
-    stage.see(ev.PodVanished(placement.pod.uid))
+    stage.see(ev.PodDeleted(placement.pod.uid))
     stage.binder.end(placement, ev.BindOutcome.GONE)
-    stage.see(ev.PodSeen(pod("b", gpus=1)))
+    stage.see(ev.PodUpdated(pod("b", gpus=1)))
 
     assert (await stage.binder.next()).pod.name == "b"
     assert stage.recorder.said == []
@@ -264,13 +264,15 @@ async def test_a_pod_deleted_while_it_is_bound_leaves_nothing_behind(stage: Stag
 async def test_a_restart_counts_what_was_bound_before(stage: Stage) -> None:
     """Semantics case 17, design 5.19."""
     held = pod("a", gpus=1, node="n1", devices="gpu:0")
-    stage.see(ev.NodeSeen(node(gpus=2, numbered=True)), ev.PodsListed((held, pod("b", gpus=1))))
+    stage.see(
+        ev.NodeUpdated(node(gpus=2, numbered=True)), ev.PodsReplaced((held, pod("b", gpus=1)))
+    )
 
     assert (await stage.binder.next()).devices.numbers == (1,)
 
 
 async def test_notes_follow_the_success(stage: Stage) -> None:
-    stage.see(ev.NodeSeen(node()), ev.PodSeen(pod("w-0", map="0=n1:0")))
+    stage.see(ev.NodeUpdated(node()), ev.PodUpdated(pod("w-0", map="0=n1:0")))
     stage.confirm(await stage.binder.next())
 
     assert await stage.recorder.next() == ("w-0", "Scheduled", "n1")
@@ -280,12 +282,12 @@ async def test_notes_follow_the_success(stage: Stage) -> None:
 async def test_a_map_follows_an_alias_that_goes_to_another_node(stage: Stage) -> None:
     """Although the one that had it said no, and is the only node that the map meant then."""
     alias = {"gpu-node-name": "alias"}
-    stage.see(ev.NodeSeen(node("n1", gpus=0, labels=alias)))
-    stage.see(ev.PodSeen(pod("w-0", gpus=1, map="0=alias:0")))
+    stage.see(ev.NodeUpdated(node("n1", gpus=0, labels=alias)))
+    stage.see(ev.PodUpdated(pod("w-0", gpus=1, map="0=alias:0")))
     assert (await stage.recorder.next())[1] == "WaitingForMappedNode"
     stage.pass_time(10)
 
-    stage.see(ev.NodeSeen(node("n1", gpus=0)), ev.NodeSeen(node("n2", gpus=1, labels=alias)))
+    stage.see(ev.NodeUpdated(node("n1", gpus=0)), ev.NodeUpdated(node("n2", gpus=1, labels=alias)))
 
     assert (await stage.binder.next()).node_name == "n2"
 
@@ -293,17 +295,17 @@ async def test_a_map_follows_an_alias_that_goes_to_another_node(stage: Stage) ->
 # --- promises ------------------------------------------------------------------------
 
 
-def promised(stage: Stage) -> ev.PodSeen:
+def promised(stage: Stage) -> ev.PodUpdated:
     """A promise made at admission, and its pod as the watch shows it."""
     asked = pod("web-", mig={"2g.20gb": 1}, uid="")
-    stage.loop.promises.make("r-1", asked, "n1", stage.clock.now, is_annotated=True)
-    tag = {names.RESERVATION: "r-1"}
-    return ev.PodSeen(pod("web-x", mig={"2g.20gb": 1}, annotations=tag))
+    stage.loop.promises.create("r-1", asked, "n1", stage.clock.now, is_annotated=True)
+    tag = {well_known.RESERVATION: "r-1"}
+    return ev.PodUpdated(pod("web-x", mig={"2g.20gb": 1}, annotations=tag))
 
 
 async def test_a_promise_lasts_until_its_pod_is_bound(stage: Stage) -> None:
     seen = promised(stage)
-    stage.see(ev.NodeSeen(node(mig={"2g.20gb": 1})), seen)
+    stage.see(ev.NodeUpdated(node(mig={"2g.20gb": 1})), seen)
     first = await stage.binder.next()
     stage.binder.end(first, ev.BindOutcome.REFUSED, "not now")
     await stage.recorder.next()
@@ -328,8 +330,8 @@ async def test_a_promise_without_a_pod_is_given_back(stage: Stage) -> None:
 @pytest.mark.parametrize(
     "end",
     [
-        pytest.param(ev.PodVanished("team-web-x"), id="deleted"),
-        pytest.param(ev.PodsListed(()), id="missing-from-a-list"),
+        pytest.param(ev.PodDeleted("team-web-x"), id="deleted"),
+        pytest.param(ev.PodsReplaced(()), id="missing-from-a-list"),
     ],
 )
 async def test_a_promise_ends_with_its_pod(stage: Stage, end: ev.Event) -> None:
@@ -347,11 +349,11 @@ async def test_a_promise_ends_with_its_pod(stage: Stage, end: ev.Event) -> None:
 
 async def test_gauges_show_the_state_each_second(stage: Stage) -> None:
     stage.see(
-        ev.NodeSeen(node(gpus=1)),
-        ev.NodeSeen(node("n2")),
-        ev.PodSeen(pod("a", gpus=1, node="n1")),
-        ev.PodSeen(pod("b", gpus=1, node="n1", scheduler="default-scheduler")),
-        ev.PodSeen(pod("c", gpus=1)),
+        ev.NodeUpdated(node(gpus=1)),
+        ev.NodeUpdated(node("n2")),
+        ev.PodUpdated(pod("a", gpus=1, node="n1")),
+        ev.PodUpdated(pod("b", gpus=1, node="n1", scheduler="default-scheduler")),
+        ev.PodUpdated(pod("c", gpus=1)),
     )
     await stage.recorder.next()
     stage.pass_time(1)
@@ -364,4 +366,4 @@ async def test_gauges_show_the_state_each_second(stage: Stage) -> None:
 
 
 async def test_stopping_waits_for_what_was_sent(stage: Stage) -> None:
-    assert await stage.loop.settle(0.01)
+    assert await stage.loop.drain_bindings(0.01)

@@ -6,7 +6,7 @@ import asyncio
 
 from structlog.testing import capture_logs
 
-from scheduler.stages import Stages
+from scheduler.supervisor import TaskSupervisor
 
 
 async def for_ever() -> None:
@@ -18,7 +18,7 @@ async def breaks() -> None:
 
 
 async def test_a_signal_ends_it_without_failure() -> None:
-    stages, stop = Stages(), asyncio.Event()
+    stages, stop = TaskSupervisor(), asyncio.Event()
     stages.start("watch", for_ever())
     stop.set()
 
@@ -30,7 +30,7 @@ async def test_a_signal_ends_it_without_failure() -> None:
 
 
 async def test_a_stage_that_ends_by_itself_is_named_and_is_a_failure() -> None:
-    stages = Stages()
+    stages = TaskSupervisor()
     stages.start("watch", for_ever())
     stages.start("loop", breaks())
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from scheduler.decide.view import Profile
-from scheduler.model.cut import CutState, Instance, NodeCuts
-from scheduler.model.ticket import holder
+from scheduler.model.crd.mig_partition import MigInstance, NodePartitions, PartitionState
+from scheduler.model.crd.migration import holder
 from scheduler.state import event as ev
 from tests.autoscalers import wants_a_node
 from tests.builders import dynamic, node, pod, pod_json, restoring
@@ -35,8 +35,8 @@ def seen(name: str, reason: str, nominated: str, message: str = "") -> dict[str,
 async def refusal(stage: Stage, *objects: Any, wishes: Any, name: str = "a") -> tuple[str, bool]:
     """The reason that a pod gets beside these objects, and whether it is a wish for nodes."""
     for one in objects:
-        stage.see(ev.NodeSeen(one))
-    stage.see(ev.PodSeen(pod(name, **wishes)))
+        stage.see(ev.NodeUpdated(one))
+    stage.see(ev.PodUpdated(pod(name, **wishes)))
     stage.sync()
     _, reason, text = await stage.recorder.next()
     return reason, wants_a_node(seen(name, reason, stage.recorder.nominated[name], text))
@@ -77,14 +77,14 @@ async def test_it_buys_nothing_for_a_map(name: str, text: str, reason: str) -> N
 async def test_it_buys_nothing_while_instances_are_cut_for_a_pod() -> None:
     stage = CutStage()
     async with playing(stage):
-        stage.see(ev.NodeSeen(dynamic()), ev.PodSeen(pod("a", mig={"2g.20gb": 1})))
+        stage.see(ev.NodeUpdated(dynamic()), ev.PodUpdated(pod("a", mig={"2g.20gb": 1})))
         stage.sync()
         await stage.recorder.next()
         assert stage.recorder.nominated["a"] == "n1"
 
         [order] = stage.asked["n1"]
-        no = Instance(order.spot, CutState.FAILED, message="no", deadline=order.deadline)
-        stage.see(ev.CutsSeen(NodeCuts("n1", instances=(no,))))
+        no = MigInstance(order.spot, PartitionState.FAILED, message="no", deadline=order.deadline)
+        stage.see(ev.PartitionsUpdated(NodePartitions("n1", instances=(no,))))
         while (said := await stage.recorder.next())[1] != "SchedulerError":
             pass
 

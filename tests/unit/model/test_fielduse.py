@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from scheduler.model.fielduse import GONE, TABLE, Use, unclassified
-from scheduler.model.podfields import SpecFields, unsupported
+from scheduler.model.field_use import GONE, TABLE, Use, unclassified
+from scheduler.model.pod_fields import SpecFields, unsupported
 
 ROOT = Path(__file__).parents[3]
 SCHEMA: dict[str, dict[str, str]] = json.loads(
@@ -46,7 +46,7 @@ SOURCES = "\n".join(
     path.read_text(encoding="utf-8")
     for folder in ("scheduler", "webhook")
     for path in sorted((ROOT / folder).rglob("*.py"))
-    if path.name != "fielduse.py"
+    if path.name != "field_use.py"
 )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.model import gpumemory, names
-from scheduler.model.gpumemory import GpuMemoryError
+from scheduler.model import gpu_memory, well_known
+from scheduler.model.gpu_memory import GpuMemoryError
 from tests.builders import MIG_1G, MIG_2G
 
 GIB = 1 << 30
@@ -24,8 +24,8 @@ GIB = 1 << 30
     ],
 )
 def test_who_wants_how_much(text: str, wanted: dict[str, int]) -> None:
-    assert gpumemory.wanted_of({names.WANTED_MEMORY: text}, ["app", "prep"]) == wanted
-    assert gpumemory.wanted_of({}, ["app"]) == {}
+    assert gpu_memory.wanted_of({well_known.WANTED_MEMORY: text}, ["app", "prep"]) == wanted
+    assert gpu_memory.wanted_of({}, ["app"]) == {}
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_who_wants_how_much(text: str, wanted: dict[str, int]) -> None:
 )
 def test_a_wish_that_cannot_be_used_is_refused_with_one_line(text: str, problem: str) -> None:
     with pytest.raises(GpuMemoryError) as refused:
-        gpumemory.wanted_of({names.WANTED_MEMORY: text}, ["app", "prep"])
+        gpu_memory.wanted_of({well_known.WANTED_MEMORY: text}, ["app", "prep"])
 
     assert str(refused.value).startswith("gpu-scheduler.io/gpu-memory: ")
     assert problem in str(refused.value)
@@ -61,12 +61,12 @@ def test_a_wish_that_cannot_be_used_is_refused_with_one_line(text: str, problem:
     ],
 )
 def test_the_floor(text: str | None, floor: int) -> None:
-    assert gpumemory.floor_of({} if text is None else {names.MEMORY_FLOOR: text}) == floor
+    assert gpu_memory.floor_of({} if text is None else {well_known.MEMORY_FLOOR: text}) == floor
 
 
 def test_a_bad_floor_names_its_annotation() -> None:
     with pytest.raises(GpuMemoryError, match=r"^gpu-scheduler.io/memory-floor: 'x' is not"):
-        gpumemory.floor_of({names.MEMORY_FLOOR: "x"})
+        gpu_memory.floor_of({well_known.MEMORY_FLOOR: "x"})
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_bad_floor_names_its_annotation() -> None:
     ],
 )
 def test_a_profile_has_the_gigabytes_of_its_name(resource: str, amount: int, enough: bool) -> None:
-    assert gpumemory.has(resource, amount) is enough
+    assert gpu_memory.has(resource, amount) is enough
 
 
 @pytest.mark.parametrize(
@@ -96,5 +96,5 @@ def test_a_profile_has_the_gigabytes_of_its_name(resource: str, amount: int, eno
 )
 def test_a_card_counts_as_having_the_gigabytes_of_its_name(label_mib: int, gigabytes: int) -> None:
     """The figures are those of nvidia.com/gpu.memory on such nodes."""
-    assert gpumemory.least_mib(gigabytes * GIB) <= label_mib
-    assert gpumemory.least_mib((gigabytes * 11 // 10) * GIB) > label_mib
+    assert gpu_memory.least_mib(gigabytes * GIB) <= label_mib
+    assert gpu_memory.least_mib((gigabytes * 11 // 10) * GIB) > label_mib

@@ -6,36 +6,52 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.model import names
-from scheduler.model.injected import INJECTED, Meant, is_injected, meant
+from scheduler.model import well_known
+from scheduler.model.injected_containers import INJECTED, IntendedContainer, is_injected, meant
 
 PAGE = Path(__file__).parents[3] / "docs" / "tiers.md"
-TRAIN = {names.DEFAULT_CONTAINER: "train"}
+TRAIN = {well_known.DEFAULT_CONTAINER: "train"}
 
 
 @pytest.mark.parametrize(
     ("containers", "annotations", "found"),
     [
-        pytest.param(["train"], {}, Meant("train"), id="the-only-one"),
-        pytest.param(["fuse", "train"], TRAIN, Meant("train"), id="named"),
-        pytest.param(["istio-proxy", "train"], {}, Meant("train"), id="behind-an-injected-one"),
-        pytest.param(["jfs-mount-0", "jfs-mount-1", "train"], {}, Meant("train"), id="numbered"),
-        pytest.param(["train", "log"], {}, Meant("train", ("train", "log")), id="a-guess"),
+        pytest.param(["train"], {}, IntendedContainer("train"), id="the-only-one"),
+        pytest.param(["fuse", "train"], TRAIN, IntendedContainer("train"), id="named"),
         pytest.param(
-            ["daprd", "train", "log"], {}, Meant("train", ("train", "log")), id="a-guess-behind"
+            ["istio-proxy", "train"], {}, IntendedContainer("train"), id="behind-an-injected-one"
         ),
-        pytest.param(["istio-proxy"], {}, Meant("istio-proxy"), id="a-gateway-is-its-authors-own"),
+        pytest.param(
+            ["jfs-mount-0", "jfs-mount-1", "train"], {}, IntendedContainer("train"), id="numbered"
+        ),
+        pytest.param(
+            ["train", "log"], {}, IntendedContainer("train", ("train", "log")), id="a-guess"
+        ),
+        pytest.param(
+            ["daprd", "train", "log"],
+            {},
+            IntendedContainer("train", ("train", "log")),
+            id="a-guess-behind",
+        ),
+        pytest.param(
+            ["istio-proxy"], {}, IntendedContainer("istio-proxy"), id="a-gateway-is-its-authors-own"
+        ),
         pytest.param(
             ["a", "b"],
-            {names.DEFAULT_CONTAINER: "c"},
-            Meant("a", ("a", "b")),
+            {well_known.DEFAULT_CONTAINER: "c"},
+            IntendedContainer("a", ("a", "b")),
             id="named-and-absent",
         ),
-        pytest.param(["a"], {names.DEFAULT_CONTAINER: "prep"}, Meant("prep"), id="named-init"),
+        pytest.param(
+            ["a"],
+            {well_known.DEFAULT_CONTAINER: "prep"},
+            IntendedContainer("prep"),
+            id="named-init",
+        ),
     ],
 )
 def test_the_container_that_is_meant(
-    containers: list[str], annotations: dict[str, str], found: Meant
+    containers: list[str], annotations: dict[str, str], found: IntendedContainer
 ) -> None:
     assert meant(containers, annotations, ["prep"]) == found
 

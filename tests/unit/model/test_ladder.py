@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.model.ladder import OFF, Ladder, LadderError, Tier, parse_ladder
+from scheduler.model.mig.fallback_ladder import OFF, Ladder, LadderError, Tier, parse_ladder
 from tests.builders import GPU, MIG_1G, MIG_2G, MIG_3G
 
 MIG_1G20 = "nvidia.com/mig-1g.20gb"

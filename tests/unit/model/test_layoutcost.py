@@ -6,21 +6,22 @@ from itertools import combinations_with_replacement
 
 import pytest
 
-from scheduler.model import layoutcost, mig
-from scheduler.model.layoutcosts import TABLES
-from tools.layoutcost import PAGE, Chain, render
+from scheduler.model.mig import layout as mig_layout
+from scheduler.model.mig import layout_cost
+from scheduler.model.mig.layout_cost_table import TABLES
+from tools.layout_cost import PAGE, Chain, render
 
-A100 = mig.BOARDS["A100-80"]
+A100 = mig_layout.BOARDS["A100-80"]
 
 
 def test_the_data_is_what_the_generator_writes() -> None:
     assert PAGE.read_text(encoding="utf-8") == render()
 
 
-@pytest.mark.parametrize("slices", sorted(layoutcost.SHAPES))
+@pytest.mark.parametrize("slices", sorted(layout_cost.SHAPES))
 def test_the_table_solves_the_equation_it_is_meant_to_solve(slices: int) -> None:
     """One more sweep adds the same amount (the average cost) to every entry, but for rounding."""
-    chain = Chain(layoutcost.shape_of(slices))
+    chain = Chain(layout_cost.shape_of(slices))
     table = list(TABLES[slices])
     gains = [new - old for new, old in zip(chain.step(table), table, strict=True)]
     assert max(gains) - min(gains) < 2e-4
@@ -28,10 +29,10 @@ def test_the_table_solves_the_equation_it_is_meant_to_solve(slices: int) -> None
 
 
 def test_boards_of_one_shape_share_their_costs() -> None:
-    for board in mig.BOARDS.values():
-        shape = layoutcost.shape_of(board.memory_slices)
-        for mine, theirs in zip(mig.layouts(board), mig.layouts(shape), strict=True):
-            assert layoutcost.cost(board, mine) == layoutcost.cost(shape, theirs)
+    for board in mig_layout.BOARDS.values():
+        shape = layout_cost.shape_of(board.memory_slices)
+        for mine, theirs in zip(mig_layout.layouts(board), mig_layout.layouts(shape), strict=True):
+            assert layout_cost.cost(board, mine) == layout_cost.cost(shape, theirs)
 
 
 FIRST = [
@@ -46,28 +47,28 @@ FIRST = [
 
 @pytest.mark.parametrize(("profile", "start"), FIRST)
 def test_the_first_instance_goes_where_it_harms_least(profile: str, start: int) -> None:
-    best = layoutcost.best_start(A100, (), profile)
+    best = layout_cost.best_start(A100, (), profile)
     assert best is not None
     assert best[0] == start
 
 
 def test_of_two_gpus_the_one_that_is_broken_already_takes_the_small_instance() -> None:
-    broken = layoutcost.best_start(A100, (("2g.20gb", 2),), "1g.10gb")
-    empty = layoutcost.best_start(A100, (), "1g.10gb")
+    broken = layout_cost.best_start(A100, (("2g.20gb", 2),), "1g.10gb")
+    empty = layout_cost.best_start(A100, (), "1g.10gb")
     assert broken is not None
     assert empty is not None
     assert broken[1] < empty[1]
 
 
 def test_the_rise_is_the_difference_of_two_entries_and_the_least_of_all_starts() -> None:
-    for layout in list(mig.layouts(A100))[::5]:
+    for layout in list(mig_layout.layouts(A100))[::5]:
         for profile in A100.plain:
             rises = {
-                start: layoutcost.cost(A100, mig.with_slot(layout, profile.name, start))
-                - layoutcost.cost(A100, layout)
-                for start in mig.fits(A100, layout, profile.name)
+                start: layout_cost.cost(A100, mig_layout.with_slot(layout, profile.name, start))
+                - layout_cost.cost(A100, layout)
+                for start in mig_layout.fits(A100, layout, profile.name)
             }
-            best = layoutcost.best_start(A100, layout, profile.name)
+            best = layout_cost.best_start(A100, layout, profile.name)
             if not rises:
                 assert best is None
                 continue
@@ -77,8 +78,8 @@ def test_the_rise_is_the_difference_of_two_entries_and_the_least_of_all_starts()
 
 
 def test_an_instance_with_media_engines_costs_what_one_without_costs() -> None:
-    assert layoutcost.cost(A100, (("1g.10gb+me", 3),)) == layoutcost.cost(A100, (("1g.10gb", 3),))
-    assert layoutcost.best_start(A100, (("1g.10gb+me", 3),), "1g.10gb+me") is None
+    assert layout_cost.cost(A100, (("1g.10gb+me", 3),)) == layout_cost.cost(A100, (("1g.10gb", 3),))
+    assert layout_cost.best_start(A100, (("1g.10gb+me", 3),), "1g.10gb+me") is None
 
 
 @pytest.mark.parametrize(
@@ -88,31 +89,31 @@ def test_an_instance_with_media_engines_costs_what_one_without_costs() -> None:
         pytest.param((("3g.40gb", 0), ("2g.20gb", 2)), id="overlapping"),
     ],
 )
-def test_beside_a_layout_that_cannot_exist_nothing_is_placed(layout: mig.Layout) -> None:
-    assert layoutcost.best_start(A100, layout, "1g.10gb") is None
-    assert layoutcost.cost(A100, layout) == 0.0
+def test_beside_a_layout_that_cannot_exist_nothing_is_placed(layout: mig_layout.Layout) -> None:
+    assert layout_cost.best_start(A100, layout, "1g.10gb") is None
+    assert layout_cost.cost(A100, layout) == 0.0
 
 
 def test_a_set_of_instances_is_arranged_exactly_when_some_layout_holds_it() -> None:
     """Never refused for the order in which it is written, never cut illegally, and the cheapest."""
     cheapest: dict[tuple[str, ...], float] = {}
-    for layout in mig.layouts(A100):
+    for layout in mig_layout.layouts(A100):
         key = tuple(sorted(name for name, _ in layout))
-        cost = layoutcost.cost(A100, layout)
+        cost = layout_cost.cost(A100, layout)
         cheapest[key] = min(cost, cheapest.get(key, cost))
     plain = sorted(profile.name for profile in A100.plain)
     for count in range(4):
         for key in combinations_with_replacement(plain, count):
-            found = layoutcost.arrange(A100, key)
+            found = layout_cost.arrange(A100, key)
             assert (found is not None) == (key in cheapest), key
     for key, least in cheapest.items():
-        found = layoutcost.arrange(A100, key[::-1])
+        found = layout_cost.arrange(A100, key[::-1])
         assert found is not None
-        assert mig.is_legal(A100, found)
+        assert mig_layout.is_legal(A100, found)
         assert tuple(sorted(name for name, _ in found)) == key
-        assert layoutcost.cost(A100, found) == least
+        assert layout_cost.cost(A100, found) == least
 
 
 def test_a_three_never_takes_the_place_that_a_four_needs() -> None:
-    assert layoutcost.arrange(A100, ("3g.40gb", "4g.40gb")) == (("4g.40gb", 0), ("3g.40gb", 4))
-    assert layoutcost.arrange(A100, ("3g.40gb", "9g.99gb")) is None
+    assert layout_cost.arrange(A100, ("3g.40gb", "4g.40gb")) == (("4g.40gb", 0), ("3g.40gb", 4))
+    assert layout_cost.arrange(A100, ("3g.40gb", "9g.99gb")) is None

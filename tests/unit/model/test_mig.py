@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from scheduler.model import mig
+from scheduler.model.mig import layout as mig_layout
 
-A100 = mig.BOARDS["A100-80"]
-A30 = mig.BOARDS["A30-24"]
-SEED = mig.BOARDS["H200-70"]
+A100 = mig_layout.BOARDS["A100-80"]
+A30 = mig_layout.BOARDS["A30-24"]
+SEED = mig_layout.BOARDS["H200-70"]
 
 # The oracle's own table, written from NVIDIA's listings and not from the product's.
 Spec = dict[str, tuple[int, Sequence[int], int]]
@@ -65,42 +65,42 @@ CASES = [
 
 @pytest.mark.parametrize(("board", "spec", "states", "ends"), CASES)
 def test_the_layouts_are_those_of_an_exhaustive_search(
-    board: mig.Board, spec: Spec, states: int, ends: int
+    board: mig_layout.GpuModel, spec: Spec, states: int, ends: int
 ) -> None:
     expected = every_subset(spec)
     profiles = [board.profiles[name] for name in spec]
-    drawn = list(mig.layouts(board, profiles))
+    drawn = list(mig_layout.layouts(board, profiles))
     assert {frozenset(layout) for layout in drawn} == expected
     assert len(drawn) == len(expected) == states
     assert drawn[0] == ()
     assert len(maximal(expected)) == ends
-    assert all(mig.is_legal(board, layout) for layout in drawn)
-    assert all(layout == mig.layout_of(layout) for layout in drawn)
+    assert all(mig_layout.is_legal(board, layout) for layout in drawn)
+    assert all(layout == mig_layout.layout_of(layout) for layout in drawn)
 
 
 @pytest.mark.parametrize(("board", "spec"), [(A100, SEVENTHS), (A30, QUARTERS)])
 def test_what_still_fits_is_what_the_search_finds_for_every_layout(
-    board: mig.Board, spec: Spec
+    board: mig_layout.GpuModel, spec: Spec
 ) -> None:
     states = every_subset(spec)
     ends = maximal(states)
     for state in states:
-        layout = mig.layout_of(state)
+        layout = mig_layout.layout_of(state)
         for name, (_, starts, _) in spec.items():
             free = tuple(
                 s for s in starts if (name, s) not in state and state | {(name, s)} in states
             )
-            assert mig.fits(board, layout, name) == free
-        assert any(mig.capacity(board, layout).values()) == (state not in ends)
+            assert mig_layout.fits(board, layout, name) == free
+        assert any(mig_layout.capacity(board, layout).values()) == (state not in ends)
 
 
 @pytest.mark.parametrize(("board", "spec"), [(A100, SEVENTHS), (A30, QUARTERS)])
 def test_capacity_is_the_most_that_any_layout_above_this_one_has(
-    board: mig.Board, spec: Spec
+    board: mig_layout.GpuModel, spec: Spec
 ) -> None:
     states = every_subset(spec)
     for state in list(states)[:: 1 if len(states) < 100 else 7]:
-        more = mig.capacity(board, mig.layout_of(state))
+        more = mig_layout.capacity(board, mig_layout.layout_of(state))
         for name in spec:
             only = (s - state for s in states if s >= state)
             counts = (len(extra) for extra in only if all(n == name for n, _ in extra))
@@ -108,28 +108,29 @@ def test_capacity_is_the_most_that_any_layout_above_this_one_has(
 
 
 def test_compute_slices_never_forbid_what_memory_slices_allow() -> None:
-    for board in mig.BOARDS.values():
+    for board in mig_layout.BOARDS.values():
         used = [
-            sum(board.profiles[name].compute for name, _ in layout) for layout in mig.layouts(board)
+            sum(board.profiles[name].compute for name, _ in layout)
+            for layout in mig_layout.layouts(board)
         ]
         assert max(used) == board.compute_slices
 
 
 def test_the_media_engines_are_given_once_per_gpu() -> None:
     one = (("1g.10gb+me", 6),)
-    assert mig.fits(A100, one, "1g.10gb+me") == ()
-    assert mig.fits(A100, one, "1g.10gb") == (0, 1, 2, 3, 4, 5)
-    assert mig.capacity(A100, ())["1g.10gb+me"] == 1
-    assert mig.capacity(A100, one)["1g.10gb+me"] == 0
+    assert mig_layout.fits(A100, one, "1g.10gb+me") == ()
+    assert mig_layout.fits(A100, one, "1g.10gb") == (0, 1, 2, 3, 4, 5)
+    assert mig_layout.capacity(A100, ())["1g.10gb+me"] == 1
+    assert mig_layout.capacity(A100, one)["1g.10gb+me"] == 0
     both = (("1g.6gb+me", 0), ("2g.12gb+me", 2))
-    assert not mig.is_legal(A30, both)
+    assert not mig_layout.is_legal(A30, both)
     media = [A30.profiles["1g.6gb+me"], A30.profiles["2g.12gb+me"]]
-    assert len(list(mig.layouts(A30, media))) == 1 + 4 + 2
+    assert len(list(mig_layout.layouts(A30, media))) == 1 + 4 + 2
 
 
 @pytest.mark.contract("S0-4")
 def test_the_seeds_card_holds_as_many_of_each_profile_as_its_table_says() -> None:
-    most = mig.capacity(SEED, ())
+    most = mig_layout.capacity(SEED, ())
     wanted = {"1g.10gb": 7, "2g.20gb": 3, "3g.40gb": 2, "7g.70gb": 1}
     assert {name: most[name] for name in wanted} == wanted
     assert [SEED.profiles[name].compute for name in wanted] == [1, 2, 3, 7]
@@ -166,20 +167,20 @@ ILLEGAL = [
 @pytest.mark.contract("S0-5")
 @pytest.mark.parametrize("text", LEGAL)
 def test_a_card_may_be_cut_like_this(text: str) -> None:
-    assert mig.flaw(SEED, tuple(slots(text))) is None
+    assert mig_layout.flaw(SEED, tuple(slots(text))) is None
 
 
 @pytest.mark.contract("S0-5")
 @pytest.mark.parametrize(("text", "part"), ILLEGAL)
 def test_a_card_cannot_be_cut_like_this_and_the_line_says_why(text: str, part: str) -> None:
-    assert part in (mig.flaw(SEED, tuple(slots(text))) or "legal")
-    assert not mig.is_legal(SEED, tuple(slots(text)))
+    assert part in (mig_layout.flaw(SEED, tuple(slots(text))) or "legal")
+    assert not mig_layout.is_legal(SEED, tuple(slots(text)))
 
 
 @pytest.mark.contract("S3-B10")
 def test_beside_an_unknown_instance_nothing_is_promised() -> None:
     """An unknown name is not an error, and never free room."""
     odd = (("9g.99gb", 0),)
-    assert mig.fits(A100, odd, "1g.10gb") == ()
-    assert not any(mig.capacity(A100, odd).values())
-    assert mig.fits(A100, (), "9g.99gb") == ()
+    assert mig_layout.fits(A100, odd, "1g.10gb") == ()
+    assert not any(mig_layout.capacity(A100, odd).values())
+    assert mig_layout.fits(A100, (), "9g.99gb") == ()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.model import mig
-from scheduler.model.mig import Kind
+from scheduler.model.mig import layout
+from scheduler.model.mig.layout import ProfileShape
 
 CANONICAL = [
     pytest.param("1g.10gb", "1g.10gb", id="as-it-is"),
@@ -25,21 +25,21 @@ CANONICAL = [
 ]
 
 MEANING = [
-    pytest.param("A100-40", "1g.10gb", Kind.ONE_DOUBLE, id="two-slices-of-40"),
-    pytest.param("A100-80", "1g.10gb", Kind.ONE, id="one-slice-of-80"),
-    pytest.param("H100-94", "1g.24gb", Kind.ONE_DOUBLE, id="two-slices-of-94"),
-    pytest.param("GB200-186", "1g.24gb", Kind.ONE, id="early-name-of-one-slice"),
-    pytest.param("GB200-186", "7g.189gb", Kind.SEVEN, id="early-name-of-the-whole"),
-    pytest.param("RTX-PRO-6000", "1g.24gb", Kind.QUARTER, id="a-quarter"),
-    pytest.param("RTX-PRO-6000", "1g.24gb.gfx", Kind.QUARTER, id="graphics"),
-    pytest.param("RTX-PRO-6000", "1g.24gb-me", Kind.QUARTER, id="no-media"),
-    pytest.param("RTX-PRO-6000", "2g.48gb.me.all", Kind.TWO_QUARTERS_MEDIA, id="all-media"),
-    pytest.param("A100-80", "1g.10gb.me", Kind.ONE_MEDIA, id="media-with-a-dot"),
-    pytest.param("A30-24", "2g.12gb+me", Kind.TWO_QUARTERS_MEDIA, id="media-of-a-2g"),
-    pytest.param("A100-40", "1c.3g.20gb", Kind.THREE, id="compute-instance-in-its-3g"),
-    pytest.param("B300-269", "3g.133gb", Kind.THREE, id="rounded-otherwise"),
-    pytest.param("H200-70", "3g.30gb", Kind.THREE, id="the-seeds-other-name-of-3g"),
-    pytest.param("H200-70", "7g.70gb", Kind.SEVEN, id="the-seeds-whole-card"),
+    pytest.param("A100-40", "1g.10gb", ProfileShape.ONE_DOUBLE, id="two-slices-of-40"),
+    pytest.param("A100-80", "1g.10gb", ProfileShape.ONE, id="one-slice-of-80"),
+    pytest.param("H100-94", "1g.24gb", ProfileShape.ONE_DOUBLE, id="two-slices-of-94"),
+    pytest.param("GB200-186", "1g.24gb", ProfileShape.ONE, id="early-name-of-one-slice"),
+    pytest.param("GB200-186", "7g.189gb", ProfileShape.SEVEN, id="early-name-of-the-whole"),
+    pytest.param("RTX-PRO-6000", "1g.24gb", ProfileShape.QUARTER, id="a-quarter"),
+    pytest.param("RTX-PRO-6000", "1g.24gb.gfx", ProfileShape.QUARTER, id="graphics"),
+    pytest.param("RTX-PRO-6000", "1g.24gb-me", ProfileShape.QUARTER, id="no-media"),
+    pytest.param("RTX-PRO-6000", "2g.48gb.me.all", ProfileShape.TWO_QUARTERS_MEDIA, id="all-media"),
+    pytest.param("A100-80", "1g.10gb.me", ProfileShape.ONE_MEDIA, id="media-with-a-dot"),
+    pytest.param("A30-24", "2g.12gb+me", ProfileShape.TWO_QUARTERS_MEDIA, id="media-of-a-2g"),
+    pytest.param("A100-40", "1c.3g.20gb", ProfileShape.THREE, id="compute-instance-in-its-3g"),
+    pytest.param("B300-269", "3g.133gb", ProfileShape.THREE, id="rounded-otherwise"),
+    pytest.param("H200-70", "3g.30gb", ProfileShape.THREE, id="the-seeds-other-name-of-3g"),
+    pytest.param("H200-70", "7g.70gb", ProfileShape.SEVEN, id="the-seeds-whole-card"),
 ]
 
 UNKNOWN = [
@@ -89,26 +89,26 @@ PRODUCTS = [
 @pytest.mark.contract("S3-3", "S3-B10")
 @pytest.mark.parametrize(("text", "name"), CANONICAL)
 def test_every_spelling_of_a_profile_has_one_canonical_form(text: str, name: str) -> None:
-    assert mig.canonical(text) == name
-    assert mig.canonical(name) == name
+    assert layout.canonical(text) == name
+    assert layout.canonical(name) == name
 
 
 @pytest.mark.contract("S3-B10")
 @pytest.mark.parametrize(("board", "text", "kind"), MEANING)
-def test_the_board_says_what_a_name_means(board: str, text: str, kind: Kind) -> None:
-    profile = mig.profile_of(mig.BOARDS[board], text)
+def test_the_board_says_what_a_name_means(board: str, text: str, kind: ProfileShape) -> None:
+    profile = layout.profile_of(layout.BOARDS[board], text)
     assert profile is not None
     assert profile.kind is kind
 
 
 @pytest.mark.parametrize(("board", "text"), UNKNOWN)
 def test_a_name_the_board_does_not_have_is_nothing_and_no_error(board: str, text: str) -> None:
-    assert mig.profile_of(mig.BOARDS[board], text) is None
+    assert layout.profile_of(layout.BOARDS[board], text) is None
 
 
 @pytest.mark.parametrize(("product", "board"), PRODUCTS)
 def test_a_label_or_a_pci_id_names_the_board(product: str, board: str) -> None:
-    found = mig.board_of(product)
+    found = layout.board_of(product)
     assert found is not None
     assert found.name == board
 
@@ -118,18 +118,18 @@ def test_a_label_or_a_pci_id_names_the_board(product: str, board: str) -> None:
     ["Tesla-K80", "NVIDIA-L40S", "NVIDIA-A100-SXM-64GB", "NVIDIA-A300", "0xFFFF10DE", "", "H"],
 )
 def test_a_card_without_mig_or_unheard_of_has_no_board(product: str) -> None:
-    assert mig.board_of(product) is None
+    assert layout.board_of(product) is None
 
 
 @pytest.mark.contract("S0-2")
 def test_the_seeds_h200_is_told_from_the_real_one_by_its_memory_or_its_profiles() -> None:
-    by_memory = mig.board_of("NVIDIA-H200", memory_mib=71680)
-    by_names = mig.board_of("NVIDIA-H200", profiles=["2g.20gb", "1g.10gb"])
-    assert by_memory is by_names is mig.BOARDS["H200-70"]
+    by_memory = layout.board_of("NVIDIA-H200", memory_mib=71680)
+    by_names = layout.board_of("NVIDIA-H200", profiles=["2g.20gb", "1g.10gb"])
+    assert by_memory is by_names is layout.BOARDS["H200-70"]
     assert by_memory.whole.name == "7g.70gb"
-    assert mig.board_of("NVIDIA-H200", memory_mib=143771) is mig.BOARDS["H200-141"]
+    assert layout.board_of("NVIDIA-H200", memory_mib=143771) is layout.BOARDS["H200-141"]
     # What the node says it has cut is stronger than a label of its memory.
-    assert mig.board_of("NVIDIA-H200", 71680, ["1g.18gb"]) is mig.BOARDS["H200-141"]
+    assert layout.board_of("NVIDIA-H200", 71680, ["1g.18gb"]) is layout.BOARDS["H200-141"]
 
 
 def test_profile_ids_are_the_drivers() -> None:
@@ -142,30 +142,30 @@ def test_profile_ids_are_the_drivers() -> None:
         "4g.20gb": 5,
         "7g.40gb": 0,
     }
-    assert {n: p.kind.profile_id for n, p in mig.BOARDS["A100-40"].profiles.items()} == forty
+    assert {n: p.kind.profile_id for n, p in layout.BOARDS["A100-40"].profiles.items()} == forty
     eighty = ["1g.10gb", "1g.10gb+me", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb"]
-    assert {n: p.kind.profile_id for n, p in mig.BOARDS["A100-80"].profiles.items()} == dict(
+    assert {n: p.kind.profile_id for n, p in layout.BOARDS["A100-80"].profiles.items()} == dict(
         zip(eighty, forty.values(), strict=True)
     )
 
 
 def test_resources_are_written_as_device_plugins_write_them() -> None:
-    a100, rtx = mig.BOARDS["A100-80"], mig.BOARDS["RTX-PRO-6000"]
+    a100, rtx = layout.BOARDS["A100-80"], layout.BOARDS["RTX-PRO-6000"]
     assert a100.profiles["1g.10gb+me"].resource == "nvidia.com/mig-1g.10gb.me"
     assert rtx.profiles["1g.24gb+me.all"].resource == "nvidia.com/mig-1g.24gb.me.all"
     assert rtx.profiles["1g.24gb-me"].resource == "nvidia.com/mig-1g.24gb-me"
-    for board in mig.BOARDS.values():
+    for board in layout.BOARDS.values():
         for profile in board.profiles.values():
-            assert mig.profile_of(board, profile.resource) is profile
+            assert layout.profile_of(board, profile.resource) is profile
 
 
 def test_usable_memory_is_below_the_names_where_a_listing_showed_it() -> None:
-    known = [p for b in mig.BOARDS.values() for p in b.profiles.values() if p.memory_mib]
+    known = [p for b in layout.BOARDS.values() for p in b.profiles.values() if p.memory_mib]
     assert known
     for profile in known:
         assert 0.9 * profile.nominal_mib < (profile.memory_mib or 0) < profile.nominal_mib
 
 
 def test_a_compute_instance_says_how_many_slices_it_has() -> None:
-    assert mig.compute_instances("nvidia.com/mig-1c.3g.20gb") == 1
-    assert mig.compute_instances("3g.20gb") is None
+    assert layout.compute_instances("nvidia.com/mig-1c.3g.20gb") == 1
+    assert layout.compute_instances("3g.20gb") is None

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from scheduler.model import mig
-from scheduler.model.migconfig import MigConfigError, parse_config
-from scheduler.model.miglayout import Geometry, geometry, single_profile, sound
-from scheduler.model.pluginresources import with_no_whole_gpu
+from scheduler.model.mig import layout
+from scheduler.model.mig.config import MigConfigError, parse_config
+from scheduler.model.mig.node_geometry import NodeMigGeometry, geometry, single_profile, sound
+from scheduler.model.plugin_resources import with_no_whole_gpu
 
 SEED = {"nvidia.com/gpu.product": "NVIDIA-H200", "nvidia.com/gpu.memory": "71680"}
 A100 = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
@@ -27,7 +27,7 @@ def config(devices: str, instances: str, name: str = "selected", more: str = "")
 
 def said(
     text: str, labels: dict[str, str] = SEED, counts: dict[str, int] | None = None
-) -> Geometry:
+) -> NodeMigGeometry:
     offered = {f"nvidia.com/mig-{name}": count for name, count in (counts or {}).items()}
     return geometry(labels, {"run.ai/mig.config": text}, offered)
 
@@ -178,7 +178,7 @@ def test_an_entry_for_another_board_is_not_for_this_node() -> None:
     (gpu,) = found.gpus
     assert gpu.layout is not None
     assert sorted(gpu.names) == ["1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb"]
-    assert mig.is_legal(mig.BOARDS["A100-80"], gpu.layout)
+    assert layout.is_legal(layout.BOARDS["A100-80"], gpu.layout)
 
 
 def test_mig_that_is_on_with_nothing_cut_yet_is_no_whole_gpu() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.model import names
+from scheduler.model import well_known
 
 
 @pytest.mark.parametrize(
@@ -44,10 +44,10 @@ def test_a_name_of_nvidias_is_a_gpu_unless_it_says_what_else_it_is(
     resource: str, is_device: bool, profile: str | None
 ) -> None:
     """Field case C31; the names are those of public manifests."""
-    assert names.is_gpu_device(resource) is is_device
+    assert well_known.is_gpu_device(resource) is is_device
     if profile is not None:
-        assert names.mig_profile(resource) == profile
-        assert names.mig_resource(profile) == resource
+        assert well_known.mig_profile(resource) == profile
+        assert well_known.mig_resource(profile) == resource
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_a_name_of_nvidias_is_a_gpu_unless_it_says_what_else_it_is(
     ],
 )
 def test_what_only_a_binding_or_the_webhook_may_write(key: str, protected: bool) -> None:
-    assert names.is_protected(key) is protected
+    assert well_known.is_protected(key) is protected

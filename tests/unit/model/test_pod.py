@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.model.pod import Container, Pod, Role
-from scheduler.model.swap import with_resources
+from scheduler.model.pod_variants import with_resources
 from tests.builders import GPU, MIG_1G, MIG_2G, Wishes, container, pod, pod_json
 
 MAP = "0=gpu-a:0,1"
@@ -69,7 +69,7 @@ WAITING = [
 @pytest.mark.contract("S2-B2")
 @pytest.mark.parametrize(("wishes", "waits"), WAITING)
 def test_which_pods_are_ours_to_place(wishes: Wishes, waits: bool) -> None:
-    assert pod(**wishes).waits_for(names.SCHEDULER_NAME) is waits
+    assert pod(**wishes).waits_for(well_known.SCHEDULER_NAME) is waits
 
 
 def test_the_schedulers_name_is_not_written_into_the_code() -> None:

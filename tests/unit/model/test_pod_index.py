@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.model.limits import MAP_INDEX_MAX
-from scheduler.model.podindex import IndexRule, index_of
-from scheduler.model.podparts import Owner
+from scheduler.model.pod_index import IndexRule, index_of
+from scheduler.model.pod_parts import Owner
 
 ASSIGNED, UNKNOWN = IndexRule.ASSIGNED, IndexRule.UNKNOWN
-JOB = {names.JOB_INDEX: "2"}
-SET_LABEL = {names.STATEFULSET_INDEX: "4"}
+JOB = {well_known.JOB_INDEX: "2"}
+SET_LABEL = {well_known.STATEFULSET_INDEX: "4"}
 
 
 @pytest.mark.contract("S2-4", "S2-5", "S2-B9")
@@ -21,7 +21,7 @@ SET_LABEL = {names.STATEFULSET_INDEX: "4"}
         pytest.param("StatefulSet", "w-3", {}, 3, id="set"),
         pytest.param("StatefulSet", "w-5", {}, 5, id="set-with-start-ordinal"),
         pytest.param("StatefulSet", "w-3", SET_LABEL, 4, id="label-wins-over-name"),
-        pytest.param("StatefulSet", "w-3", {names.STATEFULSET_INDEX: "x"}, 3, id="odd-label"),
+        pytest.param("StatefulSet", "w-3", {well_known.STATEFULSET_INDEX: "x"}, 3, id="odd-label"),
         pytest.param("StatefulSet", "w", {}, IndexRule.UNKNOWN, id="set-without-ordinal"),
         pytest.param(None, "w-01", {}, IndexRule.UNKNOWN, id="bare-leading-zero"),
         pytest.param(None, "w-1", {}, 1, id="bare"),
@@ -41,7 +41,9 @@ SET_LABEL = {names.STATEFULSET_INDEX: "4"}
         pytest.param("Job", "", JOB, 2, id="indexed-job-before-it-has-a-name"),
         pytest.param("Job", "train-x9f4k", {}, IndexRule.ASSIGNED, id="job-without-index"),
         pytest.param("Job", "train-22222", {}, IndexRule.ASSIGNED, id="job-digits"),
-        pytest.param("Job", "t", {names.JOB_INDEX: "02"}, IndexRule.UNKNOWN, id="odd-job-label"),
+        pytest.param(
+            "Job", "t", {well_known.JOB_INDEX: "02"}, IndexRule.UNKNOWN, id="odd-job-label"
+        ),
         pytest.param("DaemonSet", "w-3", {}, IndexRule.ASSIGNED, id="daemon-set"),
         pytest.param(None, "my-app-0", {}, 0, id="seed-0"),
         pytest.param(None, "gpu-workload-1", {}, 1, id="seed-1"),
@@ -68,28 +70,44 @@ RAY, GROVE = "RayCluster.ray.io", "PodClique.grove.io"
 
 def of_job(job: str, jobs: str, within: str | None, **more: str) -> dict[str, str]:
     """Labels of a pod of a JobSet's Job: which of how many, and which pod of it."""
-    labels = {names.JOBSET_JOB: job, names.JOBSET_JOBS: jobs, names.JOBSET_GLOBAL_JOB: job}
-    return {**labels, **({} if within is None else {names.JOB_INDEX: within}), **more}
+    labels = {
+        well_known.JOBSET_JOB: job,
+        well_known.JOBSET_JOBS: jobs,
+        well_known.JOBSET_GLOBAL_JOB: job,
+    }
+    return {**labels, **({} if within is None else {well_known.JOB_INDEX: within}), **more}
 
 
 def of_group(group: str, worker: str) -> dict[str, str]:
-    return {names.LWS_GROUP: group, names.LWS_WORKER: worker, names.STATEFULSET_INDEX: worker}
+    return {
+        well_known.LWS_GROUP: group,
+        well_known.LWS_WORKER: worker,
+        well_known.STATEFULSET_INDEX: worker,
+    }
 
 
 def of_replica(replica: str, host: str) -> dict[str, str]:
-    return {names.RAY_REPLICA: replica, names.RAY_HOST: host}
+    return {well_known.RAY_REPLICA: replica, well_known.RAY_HOST: host}
 
 
 #: Owner, labels, lines of the map, index.
 NUMBERED = [
-    pytest.param(TRAINING, {names.TRAINING_REPLICA: "1"}, 2, 1, id="training-replica"),
-    pytest.param("PyTorchJob.kubeflow.org", {names.TRAINING_REPLICA: "0"}, 1, 0, id="pytorch"),
-    pytest.param(TRAINING, {names.TRAINING_REPLICA: "01"}, 2, UNKNOWN, id="training-leading-zero"),
-    pytest.param(TRAINING, {names.TRAINING_REPLICA: "9" * 400}, 2, UNKNOWN, id="training-huge"),
+    pytest.param(TRAINING, {well_known.TRAINING_REPLICA: "1"}, 2, 1, id="training-replica"),
+    pytest.param("PyTorchJob.kubeflow.org", {well_known.TRAINING_REPLICA: "0"}, 1, 0, id="pytorch"),
+    pytest.param(
+        TRAINING, {well_known.TRAINING_REPLICA: "01"}, 2, UNKNOWN, id="training-leading-zero"
+    ),
+    pytest.param(
+        TRAINING, {well_known.TRAINING_REPLICA: "9" * 400}, 2, UNKNOWN, id="training-huge"
+    ),
     pytest.param(TRAINING, {}, 2, ASSIGNED, id="training-without-a-number"),
-    pytest.param("MPIJob", {names.TRAINING_REPLICA: "1"}, 2, ASSIGNED, id="no-group-no-belief"),
-    pytest.param("MPIJob.x.example", {names.TRAINING_REPLICA: "1"}, 2, ASSIGNED, id="foreign"),
-    pytest.param("ReplicaSet", {names.TRAINING_REPLICA: "1"}, 2, ASSIGNED, id="label-on-a-replica"),
+    pytest.param(
+        "MPIJob", {well_known.TRAINING_REPLICA: "1"}, 2, ASSIGNED, id="no-group-no-belief"
+    ),
+    pytest.param("MPIJob.x.example", {well_known.TRAINING_REPLICA: "1"}, 2, ASSIGNED, id="foreign"),
+    pytest.param(
+        "ReplicaSet", {well_known.TRAINING_REPLICA: "1"}, 2, ASSIGNED, id="label-on-a-replica"
+    ),
     pytest.param("Job", of_job("2", "4", "0"), 4, 2, id="jobs-of-one-pod"),
     pytest.param("Job", of_job("0", "1", "3"), 4, 3, id="one-job-of-many-pods"),
     pytest.param("Job", of_job("1", "2", "1"), 8, 5, id="jobs-of-many-pods"),
@@ -98,7 +116,8 @@ NUMBERED = [
     pytest.param("Job", of_job("1", "2", None), 4, ASSIGNED, id="jobs-without-indexes-of-many"),
     pytest.param(
         "Job",
-        of_job("0", "4", "0") | {names.JOBSET_GLOBAL_JOB: "1", names.JOBSET_GLOBAL_JOBS: "5"},
+        of_job("0", "4", "0")
+        | {well_known.JOBSET_GLOBAL_JOB: "1", well_known.JOBSET_GLOBAL_JOBS: "5"},
         5,
         1,
         id="one-map-for-all-jobs-of-the-set",
@@ -107,10 +126,10 @@ NUMBERED = [
     pytest.param("Job", of_job("1", "2", "1"), 5, 3, id="a-spare-line-beside-shares"),
     pytest.param("Job", of_job("3", "4", "1"), 5, 6, id="more-pods-than-the-lines-allow"),
     pytest.param("Job", of_job("3", "4", "0"), 2, 3, id="fewer-lines-than-jobs"),
-    pytest.param("Job", {names.JOBSET_GLOBAL_JOB: "2"}, 4, 2, id="the-global-number-alone"),
+    pytest.param("Job", {well_known.JOBSET_GLOBAL_JOB: "2"}, 4, 2, id="the-global-number-alone"),
     pytest.param(
         "Job",
-        {names.JOBSET_GLOBAL_JOB: "2", names.JOB_INDEX: "1"},
+        {well_known.JOBSET_GLOBAL_JOB: "2", well_known.JOB_INDEX: "1"},
         4,
         ASSIGNED,
         id="two-numbers-without-a-count",
@@ -124,19 +143,27 @@ NUMBERED = [
     pytest.param("StatefulSet", of_group("1", "x"), 6, UNKNOWN, id="odd-worker"),
     pytest.param("StatefulSet", of_group(str(MAP_INDEX_MAX), "1"), 6, UNKNOWN, id="beyond"),
     pytest.param(
-        "StatefulSet.apps.kruise.io", {names.STATEFULSET_INDEX: "1"}, 2, ASSIGNED, id="foreign-set"
+        "StatefulSet.apps.kruise.io",
+        {well_known.STATEFULSET_INDEX: "1"},
+        2,
+        ASSIGNED,
+        id="foreign-set",
     ),
-    pytest.param(RAY, {names.RAY_REPLICA: "2"}, 3, 2, id="ray-replica-of-one-host"),
+    pytest.param(RAY, {well_known.RAY_REPLICA: "2"}, 3, 2, id="ray-replica-of-one-host"),
     pytest.param(RAY, of_replica("0", "1"), 4, 1, id="ray-host-of-the-first-replica"),
     pytest.param(RAY, of_replica("1", "1"), 4, ASSIGNED, id="ray-host-of-another-replica"),
-    pytest.param(RAY, {names.RAY_HOST: "1"}, 4, 1, id="ray-host-alone"),
+    pytest.param(RAY, {well_known.RAY_HOST: "1"}, 4, 1, id="ray-host-alone"),
     pytest.param(RAY, {}, 4, ASSIGNED, id="ray-of-an-earlier-version"),
-    pytest.param(GROVE, {names.GROVE_POD: "1"}, 4, 1, id="pod-of-a-clique"),
+    pytest.param(GROVE, {well_known.GROVE_POD: "1"}, 4, 1, id="pod-of-a-clique"),
     pytest.param(
-        GROVE, {names.GROVE_POD: "1", names.GROVE_REPLICA: "1"}, 4, ASSIGNED, id="clique-of-another"
+        GROVE,
+        {well_known.GROVE_POD: "1", well_known.GROVE_REPLICA: "1"},
+        4,
+        ASSIGNED,
+        id="clique-of-another",
     ),
-    pytest.param("", {names.KUEUE_POD: "1"}, 2, 1, id="pod-of-a-kueue-group"),
-    pytest.param("", {names.TRAINING_REPLICA: "1"}, 2, 7, id="bare-pod-with-a-forged-label"),
+    pytest.param("", {well_known.KUEUE_POD: "1"}, 2, 1, id="pod-of-a-kueue-group"),
+    pytest.param("", {well_known.TRAINING_REPLICA: "1"}, 2, 7, id="bare-pod-with-a-forged-label"),
     pytest.param("Pod", {}, 2, ASSIGNED, id="pod-of-a-driver-without-a-number"),
 ]
 
@@ -153,7 +180,7 @@ def test_the_number_that_a_controller_gives(
         name="w-7" if not word else "w-x",
         owner=owner,
         labels=labels,
-        annotations={names.LWS_SIZE: "3"},
+        annotations={well_known.LWS_SIZE: "3"},
         lines=lines,
     )
 

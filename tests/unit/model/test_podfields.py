@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.model.fielduse import TABLE, Use
-from scheduler.model.podfields import ContainerFields, SpecFields, VolumeFields, soft, unsupported
+from scheduler.model.field_use import TABLE, Use
+from scheduler.model.pod_fields import ContainerFields, SpecFields, VolumeFields, soft, unsupported
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.model import names
-from scheduler.model.shares import (
+from scheduler.model import well_known
+from scheduler.model.cuda_env import (
+    ContainerGpus,
     CudaMode,
-    Want,
     device_shares,
     devices_needed,
     share_key,
@@ -19,21 +19,29 @@ from scheduler.model.shares import (
     ("wants", "needed", "shares"),
     [
         pytest.param([], 0, (), id="nobody"),
-        pytest.param([Want(1), Want(2)], 3, ((3,), (1, 2)), id="in-order-of-declaration"),
         pytest.param(
-            [Want(2, ends_early=True), Want(3)], 3, ((3, 1), (3, 1, 2)), id="init-gives-back"
+            [ContainerGpus(1), ContainerGpus(2)], 3, ((3,), (1, 2)), id="in-order-of-declaration"
         ),
         pytest.param(
-            [Want(3, ends_early=True), Want(1)], 3, ((3, 1, 2), (3,)), id="init-needs-more"
+            [ContainerGpus(2, ends_early=True), ContainerGpus(3)],
+            3,
+            ((3, 1), (3, 1, 2)),
+            id="init-gives-back",
         ),
         pytest.param(
-            [Want(1), Want(2, ends_early=True), Want(1)],
+            [ContainerGpus(3, ends_early=True), ContainerGpus(1)],
+            3,
+            ((3, 1, 2), (3,)),
+            id="init-needs-more",
+        ),
+        pytest.param(
+            [ContainerGpus(1), ContainerGpus(2, ends_early=True), ContainerGpus(1)],
             3,
             ((3,), (1, 2), (1,)),
             id="a-sidecar-stays",
         ),
         pytest.param(
-            [Want(3, ends_early=True), Want(1), Want(2)],
+            [ContainerGpus(3, ends_early=True), ContainerGpus(1), ContainerGpus(2)],
             3,
             ((3, 1, 2), (3,), (1, 2)),
             id="init-before-the-sidecar",
@@ -41,7 +49,7 @@ from scheduler.model.shares import (
     ],
 )
 def test_devices_are_divided_in_order(
-    wants: list[Want], needed: int, shares: tuple[tuple[int, ...], ...]
+    wants: list[ContainerGpus], needed: int, shares: tuple[tuple[int, ...], ...]
 ) -> None:
     """Containers that run together never share; one that ended gives its devices back."""
     assert devices_needed(wants) == needed
@@ -52,7 +60,7 @@ def test_a_single_requesting_container_uses_the_plain_key() -> None:
     """Only where several containers request do their keys need a position."""
     assert share_key(0, 1) == "gpu-scheduler.io/cuda-visible-devices"
     assert share_key(1, 2) == "gpu-scheduler.io/cuda-visible-devices.1"
-    assert names.is_protected(share_key(1, 2))
+    assert well_known.is_protected(share_key(1, 2))
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,12 @@ import msgspec
 import pytest
 import yaml
 
-from scheduler.model import migrule, names
-from scheduler.model.moveend import End, Result
-from scheduler.model.ticket import holder, is_for, match_of
+from scheduler.model import well_known
+from scheduler.model.crd import migration_codec
+from scheduler.model.crd.migration import holder, is_for, match_of
+from scheduler.model.crd.migration_result import MigrationEnd, MigrationResult
 from scheduler.state import event as ev
-from scheduler.watch import rules
+from scheduler.watch.decode import migrations
 from tests.builders import pod, restoring
 
 CRD = Path(__file__).parents[3] / "cluster" / "crd-migrules.yaml"
@@ -26,28 +27,28 @@ TICKET = restoring(
     replicas=3,
     deadline=1795770000.0,
 )
-END = End(Result.EXPIRED, 1795770000.25, "not placed in time")
+END = MigrationEnd(MigrationResult.EXPIRED, 1795770000.25, "not placed in time")
 
 
 @pytest.mark.contract("S3-13")
 def test_what_is_written_is_what_is_read() -> None:
-    stored = msgspec.json.decode(migrule.encode(TICKET, "own"))
+    stored = msgspec.json.decode(migration_codec.encode(TICKET, "own"))
     stored["metadata"] |= {"uid": "u-t", "creationTimestamp": "2026-11-27T10:00:00Z"}
 
-    read = migrule.decode(msgspec.json.encode(stored))
+    read = migration_codec.decode(msgspec.json.encode(stored))
 
     assert read == msgspec.structs.replace(TICKET, uid="u-t", made_at=1795773600.0)
 
 
 def test_an_end_is_read_as_it_was_written_and_never_earlier() -> None:
     """An hour is counted from it, and the API has whole seconds."""
-    stored = msgspec.json.decode(migrule.encode(TICKET, "own"))
-    patch = msgspec.json.decode(migrule.encode_end(END))
+    stored = msgspec.json.decode(migration_codec.encode(TICKET, "own"))
+    patch = msgspec.json.decode(migration_codec.encode_end(END))
     stored["status"] = patch["status"]
 
-    read = migrule.decode(msgspec.json.encode(stored)).end
+    read = migration_codec.decode(msgspec.json.encode(stored)).end
 
-    assert read == End(Result.EXPIRED, 1795770001.0, "not placed in time")
+    assert read == MigrationEnd(MigrationResult.EXPIRED, 1795770001.0, "not placed in time")
 
 
 @pytest.mark.contract("S3-12", "S3-13")
@@ -56,33 +57,38 @@ def test_the_schema_knows_every_field_that_is_written_and_no_other() -> None:
     [version] = crd["spec"]["versions"]
     schema = version["schema"]["openAPIV3Schema"]["properties"]
     spec, status = schema["spec"], schema["status"]
-    written: dict[str, Any] = msgspec.json.decode(migrule.encode(TICKET, "own"))["spec"]
-    ended: dict[str, Any] = msgspec.json.decode(migrule.encode_end(END))["status"]
+    written: dict[str, Any] = msgspec.json.decode(migration_codec.encode(TICKET, "own"))["spec"]
+    ended: dict[str, Any] = msgspec.json.decode(migration_codec.encode_end(END))["status"]
 
-    assert crd["metadata"]["name"] == f"{migrule.PLURAL}.{migrule.GROUP}"
-    assert (version["name"], crd["spec"]["names"]["kind"]) == (migrule.VERSION, migrule.KIND)
+    assert crd["metadata"]["name"] == f"{migration_codec.PLURAL}.{migration_codec.GROUP}"
+    assert (version["name"], crd["spec"]["names"]["kind"]) == (
+        migration_codec.VERSION,
+        migration_codec.KIND,
+    )
     assert set(spec["properties"]) == set(written)
     assert set(spec["required"]) <= set(written)
     assert set(status["properties"]) == set(ended)
-    assert set(status["properties"]["result"]["enum"]) == {result.word for result in Result}
-    assert status["properties"]["message"]["maxLength"] == migrule.TEXT_MAX
+    assert set(status["properties"]["result"]["enum"]) == {
+        result.word for result in MigrationResult
+    }
+    assert status["properties"]["message"]["maxLength"] == migration_codec.TEXT_MAX
 
 
 def test_a_rule_that_cannot_be_read_is_no_ticket() -> None:
     foreign = msgspec.json.encode({"metadata": {"name": "by-hand"}, "spec": {"move": "Sideways"}})
-    good = msgspec.Raw(migrule.encode(TICKET, "own"))
+    good = msgspec.Raw(migration_codec.encode(TICKET, "own"))
     newer = msgspec.json.decode(good)
     newer["status"] = {"result": "Sideways", "ended": "2026-11-27T10:00:00Z"}
     later = msgspec.json.encode(newer)
 
     for content, name in ((foreign, "by-hand"), (later, TICKET.id)):
-        found = rules.ticket_event(content, is_gone=False)
-        assert isinstance(found, ev.TicketVanished)
+        found = migrations.ticket_event(content, is_gone=False)
+        assert isinstance(found, ev.MigrationDeleted)
         assert (found.ticket_id, found.unread is not None) == (name, True)
-    listed = rules.tickets_listed([msgspec.Raw(foreign), good])
-    assert isinstance(listed, ev.TicketsListed)
+    listed = migrations.tickets_listed([msgspec.Raw(foreign), good])
+    assert isinstance(listed, ev.MigrationsReplaced)
     assert (listed.tickets, [one.name for one in listed.unread]) == ((TICKET,), ["by-hand"])
-    assert rules.ticket_event(foreign, is_gone=True) == ev.TicketVanished("by-hand")
+    assert migrations.ticket_event(foreign, is_gone=True) == ev.MigrationDeleted("by-hand")
 
 
 @pytest.mark.parametrize(
@@ -98,7 +104,7 @@ def test_a_rule_that_cannot_be_read_is_no_ticket() -> None:
 def test_what_a_ticket_holds_is_for_pods_of_its_owner_whatever_they_claim(
     wishes: dict[str, Any], expected: bool
 ) -> None:
-    claims = {"owner": "Deployment/web@r1", "annotations": {names.MOVE: TICKET.id}, **wishes}
+    claims = {"owner": "Deployment/web@r1", "annotations": {well_known.MOVE: TICKET.id}, **wishes}
 
     assert is_for(holder(TICKET), pod("p", **claims)) is expected
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from scheduler.model.mig.tier_nodes import TierNodes, parse_where
 from scheduler.model.pod import Pod
 from scheduler.model.selector import Requirement, Term
-from scheduler.model.where import Where, parse_where
 from tests.builders import pod
 
-A100 = Where((("gpu-type", "a100"),))
-LARGE = Where(memory_mib=15000)
-BOTH = Where((("gpu-type", "a100"),), 15000)
+A100 = TierNodes((("gpu-type", "a100"),))
+LARGE = TierNodes(memory_mib=15000)
+BOTH = TierNodes((("gpu-type", "a100"),), 15000)
 MEMORY = Requirement("nvidia.com/gpu.memory", "Gt", ("14999",))
 
 
@@ -26,13 +26,13 @@ def required(*terms: Any) -> Pod:
 ZONE = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
 
 
-@pytest.mark.parametrize("where", [Where(), A100, LARGE, BOTH])
-def test_what_is_written_down_reads_back(where: Where) -> None:
+@pytest.mark.parametrize("where", [TierNodes(), A100, LARGE, BOTH])
+def test_what_is_written_down_reads_back(where: TierNodes) -> None:
     assert parse_where(where.text) == where
 
 
 def test_nonsense_says_nothing() -> None:
-    assert parse_where("nvidia.com/gpu.memory>=x,,a") == Where()
+    assert parse_where("nvidia.com/gpu.memory>=x,,a") == TierNodes()
 
 
 @pytest.mark.parametrize("where", [A100, LARGE, BOTH])
@@ -45,7 +45,7 @@ def test_nonsense_says_nothing() -> None:
         pytest.param(required(ZONE, ZONE), id="with-a-choice"),
     ],
 )
-def test_what_was_put_on_a_pod_comes_off_again(where: Where, bare: Pod) -> None:
+def test_what_was_put_on_a_pod_comes_off_again(where: TierNodes, bare: Pod) -> None:
     bound = where.on(bare)
 
     assert bound is not None
@@ -72,8 +72,8 @@ def test_a_pod_that_asks_for_other_nodes_has_no_such_tier() -> None:
 
 
 def test_two_tiers_of_one_pod_need_nodes_that_have_both() -> None:
-    assert A100.beside(Where((("zone", "a"),), 5)) == Where(
+    assert A100.beside(TierNodes((("zone", "a"),), 5)) == TierNodes(
         (("gpu-type", "a100"), ("zone", "a")), 5
     )
-    assert LARGE.beside(Where(memory_mib=20000)) == Where(memory_mib=20000)
-    assert A100.beside(Where((("gpu-type", "h100"),))) is None
+    assert LARGE.beside(TierNodes(memory_mib=20000)) == TierNodes(memory_mib=20000)
+    assert A100.beside(TierNodes((("gpu-type", "h100"),))) is None

@@ -6,14 +6,18 @@ from typing import Any
 
 import pytest
 
-from scheduler.model import names
-from scheduler.model.podparts import Owner, owner_of
+from scheduler.model import well_known
+from scheduler.model.pod_parts import Owner, owner_of
 from tests.builders import pod
 
-HASH = {names.POD_TEMPLATE_HASH: "5d9f"}
-JOB_SET = {names.JOBSET_NAME: "train", names.JOBSET_PART: "workers", names.JOBSET_JOB: "1"}
-LWS = {names.LWS_NAME: "lws", names.LWS_GROUP: "1"}
-GROVE = {names.GROVE_SET: "inf", names.GROVE_REPLICA: "1"}
+HASH = {well_known.POD_TEMPLATE_HASH: "5d9f"}
+JOB_SET = {
+    well_known.JOBSET_NAME: "train",
+    well_known.JOBSET_PART: "workers",
+    well_known.JOBSET_JOB: "1",
+}
+LWS = {well_known.LWS_NAME: "lws", well_known.LWS_GROUP: "1"}
+GROVE = {well_known.GROVE_SET: "inf", well_known.GROVE_REPLICA: "1"}
 
 
 @pytest.mark.parametrize(

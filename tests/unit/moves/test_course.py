@@ -2,44 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import pytest
 
-from scheduler.model import names
-from scheduler.model.errand import Ask, Close, Erase, Evict, Write
+from scheduler.model import well_known
+from scheduler.model.crd.migration_actions import (
+    CompleteMigration,
+    CreateMigration,
+    DeleteMigration,
+    EvictPod,
+    ReadOwner,
+)
 from scheduler.model.pod import Pod
 from scheduler.state import event as ev
 from tests.builders import node, pod, restoring
+from tests.degraded_workload import full, held
 from tests.movesworld import Workload, World
 
 MINUTE_S = 60.0
 HOUR_S = 3600.0
-
-
-def cut_node() -> Any:
-    """One big slice and three small ones."""
-    return node("cut", mig={"2g.20gb": 1, "1g.10gb": 3})
-
-
-def held(world: World, name: str = "holder", **wishes: Any) -> Pod:
-    """A bare pod that takes the big slice."""
-    made = world.create(pod(name, uid="", mig={"2g.20gb": 1}, **wishes))
-    world.decide_all()
-    assert made is not None
-    return made
-
-
-def full(workload: Workload, **more: Any) -> tuple[World, Pod]:
-    """A workload whose pods are all degraded, old enough to be moved, and who is in their way."""
-    world = World(cut_node(), **more)
-    holder = held(world)
-    world.add(workload)
-    assert set(world.tiers(workload.name)) == {"1g.10gb"}
-    world.pass_time(2 * MINUTE_S)
-    assert world.writes == []
-    return world, holder
 
 
 @pytest.mark.contract("S3-B2", "S3-B7")
@@ -50,9 +31,13 @@ def test_one_freed_slice_moves_one_pod_once() -> None:
     world.pass_time(5)
 
     assert world.tiers("web") == ["1g.10gb", "1g.10gb", "2g.20gb"]
-    assert [type(errand) for _, errand in world.writes] == [Write, Evict, Close]
+    assert [type(errand) for _, errand in world.writes] == [
+        CreateMigration,
+        EvictPod,
+        CompleteMigration,
+    ]
     world.pass_time(HOUR_S, 10)
-    assert [type(errand) for _, errand in world.writes[3:]] == [Erase]
+    assert [type(errand) for _, errand in world.writes[3:]] == [DeleteMigration]
     assert (world.stored, world.results) == ({}, [("Restore", "done")])
     assert [reason for _, reason, _ in world.notes] == ["Restoring", "Restored"]
     world.check()
@@ -61,19 +46,19 @@ def test_one_freed_slice_moves_one_pod_once() -> None:
 def test_the_pod_is_evicted_only_after_its_ticket_was_seen() -> None:
     world, holder = full(Workload("web"))
     world.remove(holder.uid)
-    while not any(isinstance(errand, Write) for errand in world.errands):
+    while not any(isinstance(errand, CreateMigration) for errand in world.errands):
         world.now += 1.0
         world.moves.tick()
-        if world.errands and isinstance(world.errands[0], Ask):
+        if world.errands and isinstance(world.errands[0], ReadOwner):
             world.run_one()
 
     for _ in range(5):
         world.now += 1.0
         world.moves.tick()
-        assert not any(isinstance(errand, Evict) for errand in world.errands)
+        assert not any(isinstance(errand, EvictPod) for errand in world.errands)
 
     world.run_one()  # the ticket is stored, and our watch shows it
-    assert any(isinstance(errand, Evict) for errand in world.errands)
+    assert any(isinstance(errand, EvictPod) for errand in world.errands)
 
 
 @pytest.mark.contract("S3-B12")
@@ -98,7 +83,7 @@ def test_a_crash_after_any_errand_is_repaired(after: int) -> None:
 
     assert world.tiers("web") == ["1g.10gb", "2g.20gb"]
     assert world.open == {}
-    assert len(world.sent(Evict)) <= 2
+    assert len(world.sent(EvictPod)) <= 2
     world.check()
 
 
@@ -149,7 +134,7 @@ def test_what_a_move_waits_for_is_taken_only_by_who_is_stronger(priority: int, g
     world.pass_time(5)
     assert len(world.open) == 1
 
-    off = {names.MIG_FALLBACK: "off"}
+    off = {well_known.MIG_FALLBACK: "off"}
     newcomer = held(world, "new", priority=priority, annotations=off)
 
     node_name = world.pods[newcomer.uid].node_name
@@ -163,7 +148,7 @@ def test_an_equal_that_waits_for_the_slice_does_not_cost_the_replacement_its_tie
     workload.is_closed = True
     world.remove(holder.uid)
     world.pass_time(5)
-    waiting = held(world, "early", annotations={names.MIG_FALLBACK: "off"})
+    waiting = held(world, "early", annotations={well_known.MIG_FALLBACK: "off"})
     assert world.pods[waiting.uid].node_name == ""
 
     workload.is_closed = False
@@ -215,7 +200,7 @@ def test_a_move_ends_without_effect_and_the_owner_says_why(meanwhile: str, text:
     workload.is_closed = True
     world.remove(holder.uid)
     world.pass_time(5)
-    assert len(world.sent(Evict)) == 1
+    assert len(world.sent(EvictPod)) == 1
 
     if meanwhile == "scaled":
         workload.replicas = 1
@@ -239,15 +224,15 @@ def test_a_budget_that_closes_at_the_last_moment_is_kept() -> None:
     workload = Workload("web", allowed=1)
     world, holder = full(workload)
     world.remove(holder.uid)
-    while not any(isinstance(errand, Evict) for errand in world.errands):
+    while not any(isinstance(errand, EvictPod) for errand in world.errands):
         world.now += 1.0
         world.moves.tick()
-        while world.errands and not isinstance(world.errands[0], Evict):
+        while world.errands and not isinstance(world.errands[0], EvictPod):
             world.run_one()
     workload.allowed = 0
     world.pass_time(10 * MINUTE_S)
 
-    assert len(world.sent(Evict)) == 1
+    assert len(world.sent(EvictPod)) == 1
     assert world.tiers("web") == ["1g.10gb", "1g.10gb"]
     assert ("Restore", "forbidden") in world.results
 
@@ -262,8 +247,8 @@ def test_moves_that_come_back_without_their_tier_grow_rare_and_stop_after_three(
         world.remove(holder.uid)
         workload.is_closed = True
         world.pass_time(10, 2)
-        if len(world.sent(Evict)) > len(began):
-            began.append(world.sent(Evict)[-1][0])
+        if len(world.sent(EvictPod)) > len(began):
+            began.append(world.sent(EvictPod)[-1][0])
         holder = held(world, "thief", priority=10)
         workload.is_closed = False
         world.pass_time(50, 10)
@@ -283,29 +268,33 @@ def failed_move(number: int) -> list[ev.Event]:
         mig={"1g.10gb": 1},
         owner="Deployment/web@r1",
         node="cut",
-        annotations={names.MOVE: name},
+        annotations={well_known.MOVE: name},
     )
     ticket = restoring(name, pod_name="web-1", pod_uid="gone", attempt=number)
     return [
-        ev.TicketSeen(ticket),
-        ev.PodSeen(taker),
-        ev.TicketVanished(name),
-        ev.PodVanished(taker.uid),
+        ev.MigrationUpdated(ticket),
+        ev.PodUpdated(taker),
+        ev.MigrationDeleted(name),
+        ev.PodDeleted(taker.uid),
     ]
 
 
 @pytest.mark.parametrize(
-    "news", [ev.TicketVanished("restore-1-x"), ev.TicketsListed(())], ids=["deleted", "relist"]
+    "news",
+    [ev.MigrationDeleted("restore-1-x"), ev.MigrationsReplaced(())],
+    ids=["deleted", "relist"],
 )
 def test_what_was_promised_for_a_move_that_is_over_waits_for_nobody(news: ev.Event) -> None:
     world, _ = full(Workload("web"))
-    world.deliver(ev.TicketSeen(restoring("restore-1-x", pod_uid="gone")))
-    admitted = pod("web-y", uid="", mig={"2g.20gb": 1}, annotations={names.MOVE: "restore-1-x"})
-    world.promises.make("r-1", admitted, "cut", world.now, is_annotated=True)
+    world.deliver(ev.MigrationUpdated(restoring("restore-1-x", pod_uid="gone")))
+    admitted = pod(
+        "web-y", uid="", mig={"2g.20gb": 1}, annotations={well_known.MOVE: "restore-1-x"}
+    )
+    world.promises.create("r-1", admitted, "cut", world.now, is_annotated=True)
 
     world.deliver(news)
 
-    assert list(world.promises.unmet()) == []
+    assert list(world.promises.pending()) == []
 
 
 def test_a_new_template_is_another_chance() -> None:
@@ -329,7 +318,7 @@ def test_a_new_template_is_another_chance() -> None:
 
 
 def test_a_tier_on_which_a_pod_crashed_is_not_given_to_its_siblings_again() -> None:
-    world, holder = full(Workload("web", 1, annotations={names.RESTORE: "auto"}))
+    world, holder = full(Workload("web", 1, annotations={well_known.RESTORE: "auto"}))
     [crashing] = world.of("web")
 
     world.show(_crashed(crashing))
@@ -345,12 +334,12 @@ def test_a_tier_on_which_a_pod_crashed_is_not_given_to_its_siblings_again() -> N
 
 def test_a_pod_that_ended_with_a_failure_is_looked_up_and_its_tier_is_not_given_again() -> None:
     """As a Job's, whose containers are not started again in place."""
-    world, _ = full(Workload("web", 1, annotations={names.RESTORE: "auto"}))
+    world, _ = full(Workload("web", 1, annotations={well_known.RESTORE: "auto"}))
     [failing] = world.of("web")
 
     world.remove(failing.uid)
     assert world.looked_up == [failing]
-    world.deliver(ev.PodSeen(msgspec.structs.replace(failing, phase="Failed", crashes=1)))
+    world.deliver(ev.PodUpdated(msgspec.structs.replace(failing, phase="Failed", crashes=1)))
     world.settle()
 
     [waiting] = world.of("web")
@@ -376,22 +365,3 @@ def test_who_vanishes_for_a_reason_that_is_known_or_matters_to_nobody_is_not_loo
 
 def _crashed(shown: Pod) -> Pod:
     return msgspec.structs.replace(shown, crashes=2)
-
-
-def test_in_mode_report_nothing_is_written_and_the_pod_says_so_once() -> None:
-    world, holder = full(Workload("web"), mode="report")
-
-    world.remove(holder.uid)
-    world.pass_time(10 * MINUTE_S)
-
-    assert world.writes == []
-    assert [reason for _, reason, _ in world.notes] == ["MovePossible"] * 2
-
-
-def test_in_mode_off_nothing_happens_but_open_moves_are_ended() -> None:
-    world, holder = full(Workload("web"), mode="off")
-
-    world.remove(holder.uid)
-    world.pass_time(10 * MINUTE_S)
-
-    assert (world.writes, world.notes) == ([], [])

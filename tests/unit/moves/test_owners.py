@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.bind.owners import facts, ignores_disruptions
-from scheduler.bind.ownerwire import Budget, Controller, FailurePolicy, PodNow
-from scheduler.model.errand import Ask
-from scheduler.model.obstacle import Facts
+from scheduler.bind.owner_reader import facts, ignores_disruptions
+from scheduler.bind.owner_types import Budget, Controller, FailurePolicy, PodNow
+from scheduler.model.crd.migration_actions import ReadOwner
+from scheduler.model.crd.migration_blockers import OwnerFacts
 from scheduler.model.pod import Owner
 
 Json = dict[str, Any]
@@ -58,8 +58,8 @@ READY = {
 }
 
 
-def asked(owner: Owner = SET, **more: Any) -> Ask:
-    return Ask(
+def asked(owner: Owner = SET, **more: Any) -> ReadOwner:
+    return ReadOwner(
         **{
             "namespace": "team",
             "pod_name": "p",
@@ -77,8 +77,8 @@ def read(
     above: Json | None = None,
     pod: Json = READY,
     budgets: tuple[Json, ...] = (),
-    ask: Ask | None = None,
-) -> Facts:
+    ask: ReadOwner | None = None,
+) -> OwnerFacts:
     return facts(
         ask or asked(),
         msgspec.convert(owner, Controller) if owner is not None else None,
@@ -89,7 +89,7 @@ def read(
 
 
 def test_a_deployment_at_rest() -> None:
-    assert read(replica_set(), deployment()) == Facts(
+    assert read(replica_set(), deployment()) == OwnerFacts(
         told=Owner("Deployment", "web", "u-d"), grace_s=12, version="99", replicas=3
     )
 

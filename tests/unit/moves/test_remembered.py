@@ -7,14 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.endings import KEPT_MAX, Endings
-from scheduler.model import names
-from scheduler.model.errand import Close, Erase, Errand
-from scheduler.model.moment import epoch
-from scheduler.model.moveend import End, Result
+from scheduler.controllers.migration.finished import KEPT_MAX, FinishedMigrations
+from scheduler.model import well_known
+from scheduler.model.crd.migration_actions import CompleteMigration, DeleteMigration, Errand
+from scheduler.model.crd.migration_result import MigrationEnd, MigrationResult
 from scheduler.model.pod import Pod
+from scheduler.model.timestamps import epoch
 from scheduler.state import event as ev
-from scheduler.state.history import HOUR_S, History, Timings
+from scheduler.state.migration.history import HOUR_S, MigrationHistory, Timings
 from tests.builders import node, pod, restoring
 from tests.movesworld import START_S, Workload, World
 
@@ -37,11 +37,11 @@ def after_one_move(per_hour: int = 1) -> tuple[World, Pod]:
     assert second is not None
     world.remove(first.uid)
     world.pass_time(5)
-    [moved] = [one for one in world.of("web") if names.MOVE in one.annotations]
+    [moved] = [one for one in world.of("web") if well_known.MOVE in one.annotations]
     world.remove(moved.uid)
     world.settle()
-    assert not any(names.MOVE in one.annotations for one in world.of("web"))
-    assert [type(errand) for _, errand in world.writes][2:] == [Close]
+    assert not any(well_known.MOVE in one.annotations for one in world.of("web"))
+    assert [type(errand) for _, errand in world.writes][2:] == [CompleteMigration]
     return world, second
 
 
@@ -70,31 +70,31 @@ def test_a_ticket_is_deleted_an_hour_after_its_end_and_asked_about_no_more() -> 
     world.pass_time(12 * MINUTE_S, 10)
 
     assert world.stored == {}
-    assert len(world.sent(Erase)) == 1
+    assert len(world.sent(DeleteMigration)) == 1
 
 
 def test_failures_in_a_row_are_remembered_with_the_tickets_of_the_last_hour() -> None:
     """Also where no pod carries a ticket's name, since no replacement was ever admitted."""
-    history = History(Timings())
+    history = MigrationHistory(Timings())
     for attempt in (1, 2):
         ticket = restoring(f"restore-{attempt}-x", attempt=attempt)
-        history.remember(ticket, End(Result.EXPIRED, 60.0 * attempt))
+        history.remember(ticket, MigrationEnd(MigrationResult.EXPIRED, 60.0 * attempt))
 
     assert history.attempt("team/Deployment/web", "r1") == 3
-    history.remember(restoring("restore-3-x", attempt=3), End(Result.DONE, 180.0))
+    history.remember(restoring("restore-3-x", attempt=3), MigrationEnd(MigrationResult.DONE, 180.0))
     assert history.attempt("team/Deployment/web", "r1") == 1
 
 
 def test_a_pod_whose_ticket_is_known_adds_nothing_to_it() -> None:
     """One move is counted once, and its ticket knows better than the pod how it ended."""
-    history = History(Timings(moves_per_hour=2, cooldown_s=0.0))
+    history = MigrationHistory(Timings(moves_per_hour=2, cooldown_s=0.0))
     now = START_S + 10.0
-    history.remember(restoring("restore-1-x"), End(Result.DONE, START_S))
+    history.remember(restoring("restore-1-x"), MigrationEnd(MigrationResult.DONE, START_S))
     taker = pod(
         "web-1",
         owner="Deployment/web@r1",
         mig={"1g.10gb": 1},
-        annotations={names.MOVE: "restore-1-x", names.FALLBACK: "2g.20gb->1g.10gb"},
+        annotations={well_known.MOVE: "restore-1-x", well_known.FALLBACK: "2g.20gb->1g.10gb"},
     )
 
     history.recall(taker)
@@ -105,31 +105,31 @@ def test_a_pod_whose_ticket_is_known_adds_nothing_to_it() -> None:
 
 def test_an_end_is_said_again_until_the_watch_shows_it() -> None:
     sent: list[Errand] = []
-    endings = Endings(History(Timings()), sent.append)
-    ticket, end = restoring("restore-1-x"), End(Result.DONE, 100.0)
+    endings = FinishedMigrations(MigrationHistory(Timings()), sent.append)
+    ticket, end = restoring("restore-1-x"), MigrationEnd(MigrationResult.DONE, 100.0)
 
-    endings.say(ticket, end)
+    endings.record(ticket, end)
     endings.repeat(ticket, 105.0)
     endings.repeat(ticket, 110.0)
-    endings.see(msgspec.structs.replace(ticket, end=end))
+    endings.upsert(msgspec.structs.replace(ticket, end=end))
 
-    assert sent == [Close(ticket, end)] * 2
-    assert endings.said(ticket.id) is None
+    assert sent == [CompleteMigration(ticket, end)] * 2
+    assert endings.recorded(ticket.id) is None
 
 
 def test_of_too_many_ended_tickets_the_oldest_are_deleted_early() -> None:
     sent: list[Errand] = []
-    endings = Endings(History(Timings()), sent.append)
+    endings = FinishedMigrations(MigrationHistory(Timings()), sent.append)
     for number in range(KEPT_MAX + 3):
-        end = End(Result.DONE, float(number))
-        endings.see(restoring(f"restore-1-{number:08x}", end=end))
+        end = MigrationEnd(MigrationResult.DONE, float(number))
+        endings.upsert(restoring(f"restore-1-{number:08x}", end=end))
 
     endings.tick(float(KEPT_MAX))
     endings.tick(float(KEPT_MAX + 1))
 
-    erased = [errand.ticket.id for errand in sent if isinstance(errand, Erase)]
+    erased = [errand.ticket.id for errand in sent if isinstance(errand, DeleteMigration)]
     assert erased == [f"restore-1-{number:08x}" for number in range(3)]
-    endings.keep_only([])
+    endings.replace([])
     endings.tick(10 * HOUR_S)
     assert len(sent) == 3
 
@@ -140,11 +140,13 @@ def test_what_was_ended_by_another_replica_holds_nothing_here() -> None:
     world.leads = False
     world.remove(holder.uid)
     ticket = restoring("restore-1-y", pod_uid="gone", requests={"nvidia.com/mig-2g.20gb": 1})
-    world.deliver(ev.TicketSeen(ticket))
+    world.deliver(ev.MigrationUpdated(ticket))
     assert ticket.id in world.cluster.nominated
 
     world.deliver(
-        ev.TicketSeen(msgspec.structs.replace(ticket, end=End(Result.EXPIRED, world.now)))
+        ev.MigrationUpdated(
+            msgspec.structs.replace(ticket, end=MigrationEnd(MigrationResult.EXPIRED, world.now))
+        )
     )
 
     assert world.cluster.nominated == {}
@@ -164,8 +166,8 @@ def test_what_was_ended_by_another_replica_holds_nothing_here() -> None:
 def test_only_a_ticket_that_we_could_have_written_is_recalled(
     name: str, wishes: Any, recalled: bool
 ) -> None:
-    history = History(Timings())
-    taker = pod("web-1", owner="Deployment/web@r1", annotations={names.MOVE: name}, **wishes)
+    history = MigrationHistory(Timings())
+    taker = pod("web-1", owner="Deployment/web@r1", annotations={well_known.MOVE: name}, **wishes)
 
     history.recall(taker)
 

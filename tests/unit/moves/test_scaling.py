@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.model.errand import Evict
+from scheduler.model.crd.migration_actions import EvictPod
 from tests.builders import node, pod
 from tests.movesworld import Workload, World
 
@@ -33,6 +33,6 @@ def test_an_owner_that_is_scaled_up_gets_a_freed_slice_once(at_s: float, moves: 
     world.pass_time(600)
 
     assert world.tiers("web") == [*["1g.10gb"] * 3, "2g.20gb"]
-    assert len(world.sent(Evict)) == moves
+    assert len(world.sent(EvictPod)) == moves
     assert world.open == {}
     world.check()

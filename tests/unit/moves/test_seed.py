@@ -8,15 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.decide.admit import Rules
-from scheduler.model import names
-from scheduler.model.errand import Evict
-from scheduler.model.ladder import parse_ladder
+from scheduler.decide.admission.admit import Rules
+from scheduler.model import well_known
+from scheduler.model.crd.migration_actions import EvictPod
+from scheduler.model.mig.fallback_ladder import parse_ladder
 from scheduler.model.node import Node
-from scheduler.model.original import as_asked
+from scheduler.model.original_request import as_asked
 from scheduler.model.pod import Pod
 from scheduler.model.quota import Quota
-from scheduler.model.reason import Code
+from scheduler.model.reason import ReasonCode
 from scheduler.state import event as ev
 from tests.builders import cluster, codes, container, node, placed, pod
 from tests.movesworld import Workload, World
@@ -42,7 +42,7 @@ def bare(world: World, tier: str, **wishes: Any) -> Pod:
 
 
 def small(name: str = "small", **more: Any) -> Workload:
-    return Workload(name, 1, tier="1g.5gb", annotations={names.RESTORE: "auto"}, **more)
+    return Workload(name, 1, tier="1g.5gb", annotations={well_known.RESTORE: "auto"}, **more)
 
 
 @pytest.mark.contract("S3-23", "S3-16", "S3-B1")
@@ -59,7 +59,7 @@ def test_a_pending_small_request_gets_the_next_larger_type_of_its_node() -> None
 
     assert world.tiers("small") == ["2g.10gb"]
     [moved] = world.of("small")
-    assert (moved.node_name, moved.annotations[names.FALLBACK]) == ("node1", "1g.5gb->2g.10gb")
+    assert (moved.node_name, moved.annotations[well_known.FALLBACK]) == ("node1", "1g.5gb->2g.10gb")
 
 
 @pytest.mark.contract("S3-1", "S3-23", "S3-20")
@@ -108,8 +108,8 @@ def test_every_container_counts_and_one_without_mig_is_no_obstacle() -> None:
         ],
         init=[container("setup", requests=small_one)],
         annotations={
-            names.FALLBACK: "2g.20gb->1g.10gb",
-            names.ORIGINAL: msgspec.json.encode(record).decode(),
+            well_known.FALLBACK: "2g.20gb->1g.10gb",
+            well_known.ORIGINAL: msgspec.json.encode(record).decode(),
         },
     )
 
@@ -126,7 +126,7 @@ def test_the_containers_of_a_pod_are_never_split_over_nodes() -> None:
     both = pod(containers=[container("a", requests=one_each), container("b", requests=one_each)])
     apart = [node(name, mig={"2g.20gb": 1}) for name in ("n1", "n2")]
 
-    assert codes(cluster(*apart), both) == {Code.INSUFFICIENT}
+    assert codes(cluster(*apart), both) == {ReasonCode.INSUFFICIENT}
     assert placed(cluster(*apart, node("n3", mig={"2g.20gb": 2})), both).node_name == "n3"
 
 
@@ -152,7 +152,7 @@ def test_the_pod_of_higher_priority_is_taken_back_first_and_among_equals_the_old
     "text", ["", "{", "[]", '{"app": 1}', '{"app": {"limits": {"nvidia.com/gpu": "x"}}}', "{}"]
 )
 def test_a_record_that_cannot_be_read_moves_nobody(text: str) -> None:
-    marked = {names.FALLBACK: "2g.20gb->1g.10gb", names.ORIGINAL: text}
+    marked = {well_known.FALLBACK: "2g.20gb->1g.10gb", well_known.ORIGINAL: text}
 
     assert as_asked(pod(mig={"1g.10gb": 1}, annotations=marked)) is None
 
@@ -166,7 +166,7 @@ def test_a_running_pod_whose_node_is_gone_is_no_obstacle() -> None:
     lost = bare(world, "3g.20gb")
 
     world.nodes.pop("node1")
-    world.deliver(ev.NodeVanished("node1"))
+    world.deliver(ev.NodeDeleted("node1"))
     world.remove(holders[0].uid)
     world.pass_time(5)
 
@@ -206,7 +206,7 @@ def test_nobody_is_moved_for_a_place_where_he_cannot_go(looks: Mapping[str, Any]
 
     grown = node("new", mig={"2g.20gb": 2}, **mine)
     world.nodes["new"] = grown
-    world.deliver(ev.NodeSeen(grown))
+    world.deliver(ev.NodeUpdated(grown))
     world.pass_time(5 * MINUTE_S)
 
     assert world.writes == []
@@ -221,15 +221,15 @@ def test_capacity_is_noticed_however_it_came(how: str) -> None:
     world.pass_time(2 * MINUTE_S)
 
     if how == "completion":  # it leaves the watch's selector, which is told as a deletion
-        world.deliver(ev.PodVanished(holder.uid))
+        world.deliver(ev.PodDeleted(holder.uid))
     if how == "completion-seen":
-        world.deliver(ev.PodSeen(msgspec.structs.replace(holder, phase="Succeeded")))
+        world.deliver(ev.PodUpdated(msgspec.structs.replace(holder, phase="Succeeded")))
     if how == "new-node":
         world.nodes["b"] = node("b", mig={"2g.20gb": 1})
-        world.deliver(ev.NodeSeen(world.nodes["b"]))
+        world.deliver(ev.NodeUpdated(world.nodes["b"]))
     if how == "new-geometry":
         world.nodes["a"] = node("a", mig={"2g.20gb": 2, "1g.10gb": 3})
-        world.deliver(ev.NodeSeen(world.nodes["a"]))
+        world.deliver(ev.NodeUpdated(world.nodes["a"]))
     world.pass_time(5)
 
     assert world.tiers("web") == ["1g.10gb", "2g.20gb"]
@@ -249,8 +249,8 @@ def test_a_look_asks_nothing_and_chooses_the_same_whatever_the_order() -> None:
         world.restart()
         world.remove(holder.uid)
         world.pass_time(5)
-        [(_, errand)] = world.sent(Evict)
-        assert isinstance(errand, Evict)
+        [(_, errand)] = world.sent(EvictPod)
+        assert isinstance(errand, EvictPod)
         return [errand.ticket.pod_uid]
 
     assert moved(["one", "two"]) == moved(["two", "one"])
@@ -334,7 +334,7 @@ def test_nobody_is_moved_past_a_quota_that_would_not_let_the_replacement_in(
     holder = bare(world, "2g.20gb", namespace="other")
     world.add(Workload("web", 2))
     world.pass_time(2 * MINUTE_S)
-    world.cluster.quotas.see(
+    world.cluster.quotas.upsert(
         Quota(namespace="team", name="big", hard={"nvidia.com/mig-2g.20gb": hard})
     )
 

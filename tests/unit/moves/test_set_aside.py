@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from scheduler.containment import Containment
-from scheduler.decide import restore
-from scheduler.model import names
+from scheduler.decide.migration import restore
+from scheduler.model import well_known
 from scheduler.model.pod import Pod
 from tests.builders import node, pod
 from tests.movesworld import Workload, World
@@ -61,7 +61,7 @@ def test_a_pod_whose_ticket_cannot_be_recalled_hides_no_other(
             raise ValueError("ours")
         recalled.append(one.name)
 
-    monkeypatch.setattr("scheduler.state.history.History.recall", recall)
+    monkeypatch.setattr("scheduler.state.migration.history.MigrationHistory.recall", recall)
     for name in ("bad", "good"):
         made = pod(name, uid=name, node="cut", mig={"1g.10gb": 1})
         world.pods[name] = made
@@ -83,7 +83,11 @@ def test_a_pod_whose_ticket_cannot_be_recalled_hides_no_other(
 def test_only_what_our_own_pods_say_of_a_ticket_is_recalled(
     scheduler: str, move: str, is_learned: bool
 ) -> None:
-    said = {names.MOVE: move, names.ORIGINAL: "{}", names.FALLBACK: "2g.20gb->1g.10gb"}
+    said = {
+        well_known.MOVE: move,
+        well_known.ORIGINAL: "{}",
+        well_known.FALLBACK: "2g.20gb->1g.10gb",
+    }
     one = pod("web-x", owner="Deployment/web@r1", node="cut", scheduler=scheduler, annotations=said)
     world = World(node("cut", mig={"1g.10gb": 4}))
     world.pods[one.uid] = one

@@ -8,9 +8,9 @@ import pytest
 
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
-from scheduler.report.devicenotes import SETTLE_S, DeviceNotes
+from scheduler.report.events.device_events import SETTLE_S, DeviceEvents
 from scheduler.state import event as ev
-from scheduler.state.cluster import Cluster
+from scheduler.state.cache.cluster import Cluster
 from scheduler.state.fold import fold
 from tests.builders import node
 from tests.unit.state.test_allocation import IDS, has
@@ -23,7 +23,7 @@ class World:
 
     def __init__(self, *events: ev.Event) -> None:
         self.cluster = Cluster(maps_allow="all")
-        self.notes = DeviceNotes(self, self.cluster.at)
+        self.notes = DeviceEvents(self, self.cluster.at)
         self.said: list[tuple[str, str, str]] = []
         self.now = 0.0
         self.see(*events)
@@ -47,8 +47,8 @@ class World:
         return list(self.said)
 
 
-def n1(*, numbered: bool = True, **more: Any) -> ev.NodeSeen:
-    return ev.NodeSeen(node("n1", gpus=4, numbered=numbered, **more))
+def n1(*, numbered: bool = True, **more: Any) -> ev.NodeUpdated:
+    return ev.NodeUpdated(node("n1", gpus=4, numbered=numbered, **more))
 
 
 def ill(*ids: str, **more: Any) -> Pod:
@@ -64,62 +64,62 @@ TOLD = (
 
 
 def test_a_pod_on_a_failed_gpu_is_told_once() -> None:
-    world = World(n1(), ev.PodSeen(has("p", "0", "GPU-b")))
+    world = World(n1(), ev.PodUpdated(has("p", "0", "GPU-b")))
     assert world.tells() == []
 
-    world.see(ev.PodSeen(ill("GPU-b")))
+    world.see(ev.PodUpdated(ill("GPU-b")))
     assert world.tells() == [("p", "GpuFailed", TOLD)]
     # The pod changes in other things, and everything is listed again.
-    world.see(ev.PodSeen(ill("GPU-b", labels={"a": "b"})), ev.PodsListed((ill("GPU-b"),)))
+    world.see(ev.PodUpdated(ill("GPU-b", labels={"a": "b"})), ev.PodsReplaced((ill("GPU-b"),)))
     assert world.tells(1000) == []
 
 
 def test_a_gpu_that_recovers_and_fails_again_is_news() -> None:
-    world = World(n1(), ev.PodSeen(ill("GPU-b")))
+    world = World(n1(), ev.PodUpdated(ill("GPU-b")))
     assert len(world.tells()) == 1
-    world.see(ev.PodSeen(has("p", "0", "GPU-b")))
+    world.see(ev.PodUpdated(has("p", "0", "GPU-b")))
     assert world.tells() == []
-    world.see(ev.PodSeen(ill("GPU-b")))
+    world.see(ev.PodUpdated(ill("GPU-b")))
     assert len(world.tells()) == 1
 
 
 def test_the_index_is_told_where_it_is_published_and_the_owner_gets_a_command() -> None:
     table = n1(numbered=False, annotations={IDS: "GPU-a,GPU-b"})
     sick = ill("GPU-b", owner="Deployment/web@r1")
-    [(_, _, text)] = World(table, ev.PodSeen(sick)).tells()
+    [(_, _, text)] = World(table, ev.PodUpdated(sick)).tells()
     assert text.startswith("GPU 1 (GPU-b) of node n1 is reported as unhealthy")
     assert "kubectl -n team delete pod p;" in text
 
 
 def test_many_failed_gpus_are_one_event_of_a_bounded_length() -> None:
-    [(_, _, text)] = World(n1(), ev.PodSeen(ill(*(f"GPU-{n:036}" for n in range(9))))).tells()
+    [(_, _, text)] = World(n1(), ev.PodUpdated(ill(*(f"GPU-{n:036}" for n in range(9))))).tells()
     assert " and 6 more of node n1" in text
     assert len(text) < 512
-    [(_, _, text)] = World(n1(), ev.PodSeen(ill("G" * 512))).tells()
+    [(_, _, text)] = World(n1(), ev.PodUpdated(ill("G" * 512))).tells()
     assert len(text) < 512
 
 
 def test_a_pod_that_ends_or_is_gone_is_not_told() -> None:
-    assert World(n1(), ev.PodSeen(ill("GPU-b", deleting=True))).tells() == []
-    gone = ev.PodVanished(ill("GPU-b").uid)
-    assert World(n1(), ev.PodSeen(ill("GPU-b")), gone).tells() == []
-    assert World(n1(), ev.PodSeen(ill("GPU-b")), ev.PodsListed(())).tells() == []
+    assert World(n1(), ev.PodUpdated(ill("GPU-b", deleting=True))).tells() == []
+    gone = ev.PodDeleted(ill("GPU-b").uid)
+    assert World(n1(), ev.PodUpdated(ill("GPU-b")), gone).tells() == []
+    assert World(n1(), ev.PodUpdated(ill("GPU-b")), ev.PodsReplaced(())).tells() == []
 
 
 def test_a_pod_of_another_scheduler_is_told_too_and_unknown_health_is_no_failure() -> None:
-    assert len(World(n1(), ev.PodSeen(ill("GPU-b", scheduler="other"))).tells()) == 1
+    assert len(World(n1(), ev.PodUpdated(ill("GPU-b", scheduler="other"))).tells()) == 1
     unknown = has("p", "0", "GPU-b", health="Unknown")
-    assert World(n1(), ev.PodSeen(unknown)).tells() == []
+    assert World(n1(), ev.PodUpdated(unknown)).tells() == []
 
 
 def test_only_the_leader_tells_and_nothing_is_lost_until_then() -> None:
     wrong = (
-        ev.PodSeen(has("a", "0", "A")),
-        ev.PodVanished("team-a"),
-        ev.PodSeen(has("b", "0", "B")),
+        ev.PodUpdated(has("a", "0", "A")),
+        ev.PodDeleted("team-a"),
+        ev.PodUpdated(has("b", "0", "B")),
     )
     sick = has("p", "3", "GPU-b", health="Unhealthy")
-    world = World(n1(), ev.PodSeen(sick), wrong[0])
+    world = World(n1(), ev.PodUpdated(sick), wrong[0])
     assert world.tells(leads=False) == []
     world.see(*wrong[1:])
     assert world.tells(leads=False) == []
@@ -139,23 +139,23 @@ WRONG = (
 
 def one_after_the_other(world: World) -> list[tuple[str, str, str]]:
     """Pod a has GPU A as number 0, is gone, and pod b has it as number 1."""
-    world.see(ev.PodSeen(has("a", "0", "A")))
+    world.see(ev.PodUpdated(has("a", "0", "A")))
     assert world.tells() == []
-    world.see(ev.PodVanished("team-a"), ev.PodSeen(has("b", "1", "A")))
+    world.see(ev.PodDeleted("team-a"), ev.PodUpdated(has("b", "1", "A")))
     return world.tells()
 
 
 def test_a_label_that_is_wrong_is_told_once_to_the_owner_of_the_node() -> None:
     world = World(n1())
     assert one_after_the_other(world) == [("n1", "DevicesLabelWrong", WRONG)]
-    world.see(ev.PodVanished("team-b"), ev.PodSeen(has("c", "2", "A")), n1(labels={"zone": "a"}))
+    world.see(ev.PodDeleted("team-b"), ev.PodUpdated(has("c", "2", "A")), n1(labels={"zone": "a"}))
     assert world.tells(1000) == []
 
 
 def test_a_label_that_was_taken_off_and_set_again_is_looked_at_again() -> None:
     world = World(n1())
     assert len(one_after_the_other(world)) == 1
-    world.see(ev.PodVanished("team-b"), n1(numbered=False), n1())
+    world.see(ev.PodDeleted("team-b"), n1(numbered=False), n1())
     assert len(one_after_the_other(world)) == 1
 
 
@@ -168,11 +168,11 @@ def test_a_label_that_was_taken_off_and_set_again_is_looked_at_again() -> None:
     ],
 )
 def test_what_pods_had_before_says_nothing_about_numbers_that_mean_something_else(
-    between: ev.NodeSeen,
+    between: ev.NodeUpdated,
 ) -> None:
-    world = World(n1(), ev.PodSeen(has("a", "0", "A")))
+    world = World(n1(), ev.PodUpdated(has("a", "0", "A")))
     assert world.tells() == []
-    world.see(ev.PodVanished("team-a"), between, ev.PodSeen(has("b", "1", "A")))
+    world.see(ev.PodDeleted("team-a"), between, ev.PodUpdated(has("b", "1", "A")))
     assert world.tells() == []
 
 
@@ -183,7 +183,7 @@ def test_a_node_without_the_label_is_not_doubted() -> None:
 
 def test_one_gpu_in_two_pods_is_told_when_it_stays_so() -> None:
     """A pod that ended a moment ago may show it still."""
-    both = [ev.PodSeen(has(name, "0", "A", scheduler="x")) for name in "ab"]
+    both = [ev.PodUpdated(has(name, "0", "A", scheduler="x")) for name in "ab"]
     world = World(n1(numbered=False), *both)
     assert world.tells() == []
     assert world.tells(SETTLE_S - 2) == []
@@ -197,40 +197,42 @@ def test_one_gpu_in_two_pods_is_told_when_it_stays_so() -> None:
     ]
     assert world.tells(1000) == []
 
-    world.see(ev.PodVanished("team-b"))
-    world.see(ev.PodSeen(has("a", "0", "A", scheduler="x", labels={"a": "b"})))
+    world.see(ev.PodDeleted("team-b"))
+    world.see(ev.PodUpdated(has("a", "0", "A", scheduler="x", labels={"a": "b"})))
     assert world.tells() == []
 
 
 def test_one_gpu_in_two_other_pods_is_told_again() -> None:
-    both = [ev.PodSeen(has(name, "0", "A", scheduler="x")) for name in "ab"]
+    both = [ev.PodUpdated(has(name, "0", "A", scheduler="x")) for name in "ab"]
     world = World(n1(numbered=False), *both)
     assert world.tells() == []
     assert len(world.tells(SETTLE_S)) == 1
-    world.see(ev.PodVanished("team-b"))
+    world.see(ev.PodDeleted("team-b"))
     assert world.tells() == []
-    world.see(ev.PodSeen(has("c", "0", "A", scheduler="x")))
+    world.see(ev.PodUpdated(has("c", "0", "A", scheduler="x")))
     assert world.tells() == []
     assert [reason for _, reason, _ in world.tells(SETTLE_S)] == ["GpuHeldTwice"]
 
 
 def test_a_node_that_is_missing_from_a_list_starts_again_when_it_comes_back() -> None:
-    world = World(n1(), ev.PodSeen(has("a", "0", "A")))
+    world = World(n1(), ev.PodUpdated(has("a", "0", "A")))
     assert world.tells() == []
-    world.see(ev.PodVanished("team-a"), ev.NodesListed(()), n1(), ev.PodSeen(has("b", "1", "A")))
+    world.see(
+        ev.PodDeleted("team-a"), ev.NodesReplaced(()), n1(), ev.PodUpdated(has("b", "1", "A"))
+    )
     assert world.tells() == []
 
 
 def test_two_pods_that_have_one_gpu_for_a_moment_are_no_news() -> None:
-    both = [ev.PodSeen(has(name, "0", "A", scheduler="x")) for name in "ab"]
+    both = [ev.PodUpdated(has(name, "0", "A", scheduler="x")) for name in "ab"]
     world = World(n1(numbered=False), *both)
     assert world.tells() == []
-    world.see(ev.PodVanished("team-b"))
+    world.see(ev.PodDeleted("team-b"))
     assert world.tells(2 * SETTLE_S) == []
 
 
 def test_a_node_that_is_gone_is_not_told_of() -> None:
-    both = [ev.PodSeen(has(name, "0", "A", scheduler="x")) for name in "ab"]
-    world = World(n1(), *both, ev.NodeVanished("n1"))
+    both = [ev.PodUpdated(has(name, "0", "A", scheduler="x")) for name in "ab"]
+    world = World(n1(), *both, ev.NodeDeleted("n1"))
     assert world.tells() == []
     assert world.tells(2 * SETTLE_S) == []

@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from scheduler.decide.admit import Admission
-from scheduler.decide.cycle import decide
+from scheduler.decide.admission.admit import Admission
 from scheduler.decide.decision import Decision, Placement, Rejection
-from scheduler.model.admission import Answer
+from scheduler.decide.schedule_one import decide
+from scheduler.model.admission import AdmissionDecision
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Diagnosis
-from scheduler.report import journal as journal_module
-from scheduler.report.awaited import WAITING_MAX, TooManyWait
-from scheduler.report.journal import Journal, Record
-from scheduler.state.cluster import Cluster
-from scheduler.state.promise import Promises
-from scheduler.state.queue import Entry, Queue
-from scheduler.state.snapshot import State, take
+from scheduler.report.decisions import journal as journal_module
+from scheduler.report.decisions.journal import Journal, Record
+from scheduler.report.decisions.waiters import WAITING_MAX, TooManyWait
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.queue.scheduling_queue import QueuedPodInfo, SchedulingQueue
+from scheduler.state.reservations import Reservations
+from scheduler.state.snapshot import ClusterSnapshot, take
 from tests.builders import ANYBODY, cluster, node, pod
 from tests.unit.decide.world import World as Admissions
 from tests.unit.decide.world import seed_nodes, wants_2g
@@ -31,14 +31,14 @@ class World:
 
     def __init__(self, state: Cluster) -> None:
         self.cluster = state
-        self.queue = Queue()
+        self.queue = SchedulingQueue()
         self.profile = ANYBODY
         self.generation = 5
         self.taken = 0
 
-    def state(self) -> State:
+    def state(self) -> ClusterSnapshot:
         self.taken += 1
-        return take(self.cluster, self.queue, Promises(), self.generation, 1000.0)
+        return take(self.cluster, self.queue, Reservations(), self.generation, 1000.0)
 
 
 class Desk:
@@ -54,7 +54,7 @@ class Desk:
         return self.keep(one, decision, attempts)
 
     def keep(self, one: Pod, decision: Decision, attempts: int = 0) -> Record:
-        entry = Entry(one, 990.0, 1, attempts)
+        entry = QueuedPodInfo(one, 990.0, 1, attempts)
         return self.journal.record(entry, decision, self.world, self.clock.now)
 
 
@@ -274,7 +274,7 @@ class TestAdmissions:
             ("second", pod("web-", uid="", owner=owner), "r-2"),
             ("third", pod("web-", uid="", owner=owner), "r-3"),
         ):
-            self.kept(desk, one, Admission(answer=Answer(), result=name), tag)
+            self.kept(desk, one, Admission(answer=AdmissionDecision(), result=name), tag)
         name = shown.pop("name", "a" if not shown else "web-xyz")
 
         found = desk.journal.admission_of(pod(name, **shown))

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from scheduler import config
-from scheduler.report.journal import Journal
-from scheduler.report.journalfile import BYTES_MAX, JournalFile
-from scheduler.report.retell import Retelling
+from scheduler.report.decisions.journal import Journal
+from scheduler.report.decisions.journal_file import BYTES_MAX, JournalFile
+from scheduler.report.decisions.renderer import DecisionRenderer
 from tests.builders import pod
 from tests.unit.report.test_journal import Desk
 
@@ -27,7 +27,7 @@ class Writing:
         self.path = path
         self.desk = Desk(entries=entries)
         self.desk.journal = Journal(self.desk.clock, "run", entries)
-        retelling = Retelling(self.desk.clock, lambda: NOON)
+        retelling = DecisionRenderer(self.desk.clock, lambda: NOON)
         self.file = JournalFile(self.desk.journal, retelling, path, bytes_max)
 
     def decide(self, *names: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scheduler.model.node import Node
-from scheduler.report.nodenotes import NodeNotes
+from scheduler.report.events.node_events import NodeEvents
 from scheduler.state import event as ev
 from tests.builders import node
 
@@ -33,12 +33,12 @@ def cut_into(count: int, name: str = "n1", cpu: str = "8") -> Node:
 def told(*events: ev.Event | None) -> list[tuple[str, str, str]]:
     """What was said after these events; None is the leader's turn to tell."""
     listener = Listener()
-    notes = NodeNotes(listener)
+    notes = NodeEvents(listener)
     for event in events:
         if event is None:
-            notes.tell()
+            notes.report()
         else:
-            notes.hear(event)
+            notes.handle(event)
     return listener.said
 
 
@@ -47,24 +47,24 @@ def line(text: str, name: str = "n1") -> tuple[str, str, str]:
 
 
 def test_a_flaw_is_told_once_however_often_the_node_is_seen() -> None:
-    again = ev.NodeSeen(cut_into(4, cpu="9"))
-    assert told(ev.NodeSeen(cut_into(4)), None, again, None) == [line(FOUR)]
+    again = ev.NodeUpdated(cut_into(4, cpu="9"))
+    assert told(ev.NodeUpdated(cut_into(4)), None, again, None) == [line(FOUR)]
 
 
 def test_nothing_is_told_before_somebody_leads_and_nothing_is_lost_until_then() -> None:
-    listed = ev.NodesListed((cut_into(4), cut_into(3, "n2"), cut_into(5, "n3")))
+    listed = ev.NodesReplaced((cut_into(4), cut_into(3, "n2"), cut_into(5, "n3")))
     assert told(listed) == []
     assert told(listed, None) == [line(FOUR), line(FIVE, "n3")]
 
 
 def test_another_flaw_is_news_and_so_is_the_same_one_after_it_was_mended() -> None:
-    flawed, mended = ev.NodeSeen(cut_into(4)), ev.NodeSeen(cut_into(3))
-    assert told(flawed, None, ev.NodeSeen(cut_into(5)), None) == [line(FOUR), line(FIVE)]
+    flawed, mended = ev.NodeUpdated(cut_into(4)), ev.NodeUpdated(cut_into(3))
+    assert told(flawed, None, ev.NodeUpdated(cut_into(5)), None) == [line(FOUR), line(FIVE)]
     assert told(flawed, None, mended, None, flawed, None) == [line(FOUR), line(FOUR)]
     assert told(flawed, mended, None) == []
 
 
 def test_a_node_that_is_gone_is_not_told_of_and_comes_back_as_a_new_one() -> None:
-    flawed, gone = ev.NodeSeen(cut_into(4)), ev.NodeVanished("n1")
+    flawed, gone = ev.NodeUpdated(cut_into(4)), ev.NodeDeleted("n1")
     assert told(flawed, gone, None) == []
     assert told(flawed, None, gone, flawed, None) == [line(FOUR), line(FOUR)]

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from scheduler.report.recorder import cut, event_name, micro_time, second_time
+from scheduler.report.events.recorder import cut, event_name, micro_time, second_time
 
 MOMENT = datetime(2026, 11, 27, 10, 0, 5, 42, tzinfo=UTC)
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.model.quota import Quota
+from scheduler.report.admission_metrics import tell_tiers
 from scheduler.report.metrics import Metrics
-from scheduler.report.tiers import tell_tiers
 from tests.builders import MIG_2G, node
 from tests.unit.decide.world import World, wants_2g
 
@@ -18,7 +18,7 @@ def counted(asked: Any, *objects: Any, quota: Quota | None = None) -> dict[tuple
     """(tier, result) -> how often, after one admission."""
     world, metrics = World(*objects), Metrics("gpu-scheduler")
     if quota is not None:
-        world.cluster.quotas.see(quota)
+        world.cluster.quotas.upsert(quota)
     tell_tiers(metrics.tier_tries, world.ask(asked))
     return {
         (sample.labels["tier"], sample.labels["result"]): sample.value
@@ -38,7 +38,7 @@ def test_each_tier_counts_with_what_became_of_it() -> None:
 
 
 def test_a_tier_that_was_passed_over_for_the_pods_floor_counts_as_that() -> None:
-    asked = wants_2g(annotations={names.MEMORY_FLOOR: "16Gi"})
+    asked = wants_2g(annotations={well_known.MEMORY_FLOOR: "16Gi"})
 
     assert counted(asked, node("n", mig={"1g.10gb": 1}))[("1g.10gb", "floor")] == 1
 
@@ -54,6 +54,6 @@ def test_a_pod_above_its_own_quota_counts_as_that() -> None:
 @pytest.mark.parametrize("tier", ["9g.999gb", "1g.10gb[gpu-type=a100]"])
 def test_texts_of_users_make_no_labels(tier: str) -> None:
     """Anybody may write a ladder, and a metric must not grow with that."""
-    asked = wants_2g(annotations={names.MIG_FALLBACK: f"2g.20gb->{tier}"})
+    asked = wants_2g(annotations={well_known.MIG_FALLBACK: f"2g.20gb->{tier}"})
 
     assert {one for one, _ in counted(asked)} <= {"2g.20gb", "1g.10gb", "other"}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from scheduler.model.pod import Pod
-from scheduler.state.breaker import Breaker, Trip
-from scheduler.state.circuit import Timings
-from scheduler.state.refusal import covers
+from scheduler.state.breakers.circuit import Timings
+from scheduler.state.breakers.kubelet_rejection import covers
+from scheduler.state.breakers.node_circuit_breaker import NodeCircuitBreaker, TripEvent
 from tests.builders import pod
 
 NOW = 1000.0
@@ -22,27 +22,31 @@ ONE_IS_THE_MOST = (
 
 
 def bounce(
-    breaker: Breaker, reason: str = OUT_OF_GPU, now: float = NOW, message: str = "", one: Pod = ONE
-) -> Trip | None:
+    breaker: NodeCircuitBreaker,
+    reason: str = OUT_OF_GPU,
+    now: float = NOW,
+    message: str = "",
+    one: Pod = ONE,
+) -> TripEvent | None:
     """One pod is sent to n1 and refused there."""
-    breaker.sent(one, "n1", now)
-    return breaker.rejected(one.uid, reason, message, now)
+    breaker.record_binding(one, "n1", now)
+    return breaker.record_rejection(one.uid, reason, message, now)
 
 
-def run(breaker: Breaker, one: Pod, now: float = NOW) -> None:
+def run(breaker: NodeCircuitBreaker, one: Pod, now: float = NOW) -> None:
     """One pod is sent to n1 and admitted there."""
-    breaker.sent(one, "n1", now)
-    breaker.admitted(one.uid, now)
+    breaker.record_binding(one, "n1", now)
+    breaker.record_admission(one.uid, now)
 
 
-def tripped(reason: str = OUT_OF_GPU, message: str = "", one: Pod = ONE) -> Breaker:
-    breaker = Breaker()
+def tripped(reason: str = OUT_OF_GPU, message: str = "", one: Pod = ONE) -> NodeCircuitBreaker:
+    breaker = NodeCircuitBreaker()
     for _ in range(2):
         assert bounce(breaker, reason, message=message, one=one) is None
     assert bounce(breaker, reason, message=message, one=one) is not None
     return breaker
 
 
-def closed_to(breaker: Breaker, one: Pod, now: float = NOW) -> bool:
+def closed_to(breaker: NodeCircuitBreaker, one: Pod, now: float = NOW) -> bool:
     """Whether a pod avoids n1."""
     return any(covers(scope, one) for scope in breaker.avoided("n1", now))

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Cause, Code
-from scheduler.state.allocation import KNOWN_MAX, Numbering, failed_gpus, held_twice
-from scheduler.state.event import Lifted
+from scheduler.model.reason import ReasonCode, RequeueCause
+from scheduler.state.event import ClusterEvent
+from scheduler.state.reported_devices import KNOWN_MAX, Numbering, failed_gpus, held_twice
 from tests.builders import cluster, codes, container, node, placed, pod
 
 GPU = "nvidia.com/gpu"
@@ -58,9 +58,9 @@ def seen(pods: list[Pod], annotations: dict[str, str]) -> str:
     """What these pods come to, each gone before the next one is there."""
     numbering, told = Numbering(), ""
     for one in pods:
-        books = cluster(node(gpus=4, numbered=True, annotations=annotations), one).at("n1")
-        assert books is not None
-        told = told or numbering.see(books)
+        node_info = cluster(node(gpus=4, numbered=True, annotations=annotations), one).at("n1")
+        assert node_info is not None
+        told = told or numbering.see(node_info)
     return told
 
 
@@ -86,9 +86,9 @@ def test_siblings_that_share_a_number_by_their_maps_are_no_contradiction() -> No
     """Each of their requests gets a device of its own from the plugin."""
     web: dict[str, Any] = {"owner": "Deployment/web@r1", "map": "0=n1:0\n1=n1:0"}
     both = [has("web-a", "0", "A", **web), has("web-b", "0", "B", **web)]
-    books = cluster(node(gpus=4, numbered=True), *both).at("n1")
-    assert books is not None
-    assert Numbering().see(books) == ""
+    node_info = cluster(node(gpus=4, numbered=True), *both).at("n1")
+    assert node_info is not None
+    assert Numbering().see(node_info) == ""
 
 
 def test_only_so_many_pods_of_the_past_are_remembered() -> None:
@@ -132,16 +132,16 @@ def test_a_map_onto_a_gpu_that_is_known_as_failed_is_refused() -> None:
     ill = has("web-a", "1", "B", health="Unhealthy", index=0, **web)
     sibling = pod("web-b", gpus=1, **web)
     state = cluster(table, ill)
-    books = state.at("n1")
-    assert books is not None
+    node_info = state.at("n1")
+    assert node_info is not None
 
-    assert failed_gpus(books) == {1}
-    assert codes(state, sibling) == {Code.NO_LINE_LEFT, Code.DEVICE_FAILED}
+    assert failed_gpus(node_info) == {1}
+    assert codes(state, sibling) == {ReasonCode.NO_LINE_LEFT, ReasonCode.DEVICE_FAILED}
     # It recovers, and whoever waits for that is tried again.
     well = has("web-a", "1", "B", index=0, **web)
-    assert state.see_pod(well) == [Lifted(Cause.DEVICES, node_name="n1")]
+    assert state.upsert_pod(well) == [ClusterEvent(RequeueCause.DEVICES, node_name="n1")]
     placed(state, sibling)
-    assert state.see_pod(ill) == []
+    assert state.upsert_pod(ill) == []
 
 
 @pytest.mark.parametrize(
@@ -160,9 +160,9 @@ def test_a_share_of_a_failed_gpu_tells_which_gpu_failed() -> None:
     state = cluster(
         node(gpus=4, annotations={IDS: "A,B"}), has("a", "0", "B::2", health="Unhealthy")
     )
-    books = state.at("n1")
-    assert books is not None
-    assert failed_gpus(books) == {1}
+    node_info = state.at("n1")
+    assert node_info is not None
+    assert failed_gpus(node_info) == {1}
 
 
 def test_counts_stay_what_is_offered_less_what_is_requested() -> None:

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import pytest
 
 from scheduler.model.pod import Pod
-from scheduler.state.breaker import Breaker
-from scheduler.state.circuit import REFUSALS_MAX
+from scheduler.state.breakers.circuit import REFUSALS_MAX
+from scheduler.state.breakers.node_circuit_breaker import NodeCircuitBreaker
 from tests.builders import GPU, container, pod
 from tests.unit.state.bouncing import (
     NOW,
@@ -26,7 +26,7 @@ SINGLE = pod("single", gpus=1)
 
 
 def test_what_a_plugin_refuses_by_size_is_avoided_by_size_at_once() -> None:
-    breaker = Breaker()
+    breaker = NodeCircuitBreaker()
 
     trip = bounce(breaker, UNEXPECTED, message=ONE_IS_THE_MOST, one=PAIR)
 
@@ -41,14 +41,14 @@ def test_so_it_is_in_the_words_of_older_plugins() -> None:
         "Allocate failed due to rpc error: code = Unknown desc = request for 'nvidia.com/gpu: 2'"
         " too large: maximum request size for shared resources is 1, which is unexpected"
     )
-    breaker = Breaker()
+    breaker = NodeCircuitBreaker()
     bounce(breaker, UNEXPECTED, message=message, one=PAIR)
 
     assert (closed_to(breaker, PAIR), closed_to(breaker, SINGLE)) == (True, False)
 
 
 def test_a_container_counts_by_itself_where_a_plugin_refuses_by_size() -> None:
-    breaker = Breaker()
+    breaker = NodeCircuitBreaker()
     bounce(breaker, UNEXPECTED, message=ONE_IS_THE_MOST, one=PAIR)
     two = [container("one", gpus=1), container("two", gpus=1)]
 
@@ -56,7 +56,7 @@ def test_a_container_counts_by_itself_where_a_plugin_refuses_by_size() -> None:
 
 
 def test_a_deployment_that_is_refused_by_size_is_refused_four_times_in_ten_minutes() -> None:
-    breaker, refused = Breaker(), 0
+    breaker, refused = NodeCircuitBreaker(), 0
     for second in range(int(TIMINGS.window_s)):
         breaker.tick(NOW + second)
         if not closed_to(breaker, PAIR, NOW + second):
@@ -71,9 +71,9 @@ def test_refusals_of_large_requests_leave_the_node_to_smaller_ones_one_at_a_time
     breaker = tripped(UNEXPECTED, f"Allocate failed due to something about {GPU}", PAIR)
     assert breaker.avoided("n1", NOW) == {f"{GPU}>=2"}
 
-    breaker.sent(SINGLE, "n1", NOW)
+    breaker.record_binding(SINGLE, "n1", NOW)
     assert closed_to(breaker, pod("next", gpus=1))
-    breaker.admitted(SINGLE.uid, NOW)
+    breaker.record_admission(SINGLE.uid, NOW)
     assert not closed_to(breaker, pod("next", gpus=1))
 
 
@@ -84,9 +84,9 @@ def test_when_a_smaller_request_is_refused_too_it_is_the_node() -> None:
     assert breaker.avoided("n1", NOW + 1) == {GPU}
 
 
-def others(*, admitted: Iterable[Pod], refused: Iterable[Pod]) -> Breaker:
+def others(*, admitted: Iterable[Pod], refused: Iterable[Pod]) -> NodeCircuitBreaker:
     """Pods that were admitted after the first refusal, and three refusals."""
-    breaker = Breaker()
+    breaker = NodeCircuitBreaker()
     for number, one in enumerate(refused):
         bounce(breaker, one=one)
         if not number:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.state.breaker import Breaker, Trip
-from scheduler.state.circuit import REFUSALS_MAX
-from scheduler.state.event import PastRefusal
-from scheduler.state.refusal import WHOLE_NODE
-from scheduler.state.underway import SILENCE_MAX_S, VERDICT_MAX_S
+from scheduler.state.breakers.circuit import REFUSALS_MAX
+from scheduler.state.breakers.kubelet_rejection import WHOLE_NODE
+from scheduler.state.breakers.node_circuit_breaker import NodeCircuitBreaker, TripEvent
+from scheduler.state.breakers.recent_bindings import SILENCE_MAX_S, VERDICT_MAX_S
+from scheduler.state.event import PastRejection
 from tests.builders import GPU, MIG_2G, pod
 from tests.unit.state.bouncing import (
     NOW,
@@ -24,18 +24,18 @@ from tests.unit.state.bouncing import (
 
 
 def test_the_third_rejection_within_ten_minutes_opens_it() -> None:
-    breaker = Breaker()
+    breaker = NodeCircuitBreaker()
     assert [bounce(breaker, now=NOW + at) for at in (0, 290)] == [None, None]
     assert breaker.avoided("n1", NOW + 290) == frozenset()
 
     trip = bounce(breaker, now=NOW + 580)
 
-    assert trip == Trip("n1", f"pods with {GPU}", TIMINGS.pause_first_s, frozenset((GPU,)))
+    assert trip == TripEvent("n1", f"pods with {GPU}", TIMINGS.pause_first_s, frozenset((GPU,)))
     assert (breaker.avoided("n1", NOW + 580), len(breaker)) == (frozenset((GPU,)), 1)
 
 
 def test_rejections_far_apart_open_nothing() -> None:
-    breaker = Breaker()
+    breaker = NodeCircuitBreaker()
     for at in range(10):
         assert bounce(breaker, now=NOW + at * (TIMINGS.window_s / 2 + 1)) is None
 
@@ -105,7 +105,7 @@ OWN_FAULT = [
 @pytest.mark.parametrize("reason", OWN_FAULT)
 def test_what_a_pod_brings_upon_itself_counts_for_nothing(reason: str) -> None:
     """Or anybody could close nodes for others."""
-    breaker = Breaker()
+    breaker = NodeCircuitBreaker()
     for _ in range(10):
         assert bounce(breaker, reason) is None
     assert breaker.avoided("n1", NOW) == frozenset()
@@ -128,9 +128,9 @@ def test_then_one_pod_tries_and_the_others_wait_for_its_end() -> None:
     breaker.tick(later)
     assert not closed_to(breaker, ONE, later)
 
-    breaker.sent(ONE, "n1", later)
+    breaker.record_binding(ONE, "n1", later)
     assert closed_to(breaker, pod("b", gpus=1), later)
-    breaker.admitted(ONE.uid, later)
+    breaker.record_admission(ONE.uid, later)
     assert not closed_to(breaker, pod("b", gpus=1), later)
 
 
@@ -161,14 +161,14 @@ def test_one_more_rejection_opens_it_again_for_twice_as_long_up_to_half_an_hour(
 
 
 def test_no_more_pods_are_under_way_than_may_still_be_rejected() -> None:
-    breaker = Breaker()
+    breaker = NodeCircuitBreaker()
     bounce(breaker)
     for number in range(REFUSALS_MAX - 1):
         assert not closed_to(breaker, ONE)
-        breaker.sent(pod(f"p{number}", gpus=1), "n1", NOW)
+        breaker.record_binding(pod(f"p{number}", gpus=1), "n1", NOW)
 
     assert closed_to(breaker, ONE)
-    breaker.admitted("team-p0", NOW)
+    breaker.record_admission("team-p0", NOW)
     assert not closed_to(breaker, ONE)
 
 
@@ -184,7 +184,7 @@ def test_rejections_that_were_under_way_count_too() -> None:
 
 
 def test_a_good_gpu_beside_a_bad_one_does_not_make_it_forgotten() -> None:
-    breaker = Breaker()
+    breaker = NodeCircuitBreaker()
     for at in range(3):
         run(breaker, pod(f"good{at}", gpus=1, requests={"cpu": "1"}), NOW + at)
         trip = bounce(breaker, now=NOW + at)
@@ -215,11 +215,11 @@ def test_a_pod_that_is_admitted_without_the_resource_proves_nothing_about_it() -
 
 def test_a_pod_that_is_admitted_during_the_pause_does_not_end_it() -> None:
     """It was bound before; the pause is short, and ends by itself."""
-    breaker = Breaker()
-    breaker.sent(pod("early", gpus=1, requests={"cpu": "1"}), "n1", NOW)
+    breaker = NodeCircuitBreaker()
+    breaker.record_binding(pod("early", gpus=1, requests={"cpu": "1"}), "n1", NOW)
     for _ in range(3):
         bounce(breaker)
-    breaker.admitted("team-early", NOW)
+    breaker.record_admission("team-early", NOW)
 
     assert breaker.avoided("n1", NOW) == {GPU}
 
@@ -238,18 +238,18 @@ def test_each_resource_of_a_node_has_a_circuit_of_its_own() -> None:
 
 
 def test_a_pod_that_nobody_sent_was_rejected_by_nobody() -> None:
-    assert Breaker().rejected("nobody", OUT_OF_GPU, "", NOW) is None
+    assert NodeCircuitBreaker().record_rejection("nobody", OUT_OF_GPU, "", NOW) is None
 
 
 def test_a_pod_that_vanished_holds_its_place_until_it_is_clear_why() -> None:
-    breaker = Breaker()
+    breaker = NodeCircuitBreaker()
     for _ in range(3):
         bounce(breaker)
     breaker.tick(NOW + 2 * TIMINGS.window_s)
     later = NOW + 2 * TIMINGS.window_s
-    breaker.sent(ONE, "n1", later)
-    assert breaker.under_way.vanish(ONE.uid, later)
-    assert not breaker.under_way.vanish(ONE.uid, later), "it is looked up once"
+    breaker.record_binding(ONE, "n1", later)
+    assert breaker.under_way.mark_deleted(ONE.uid, later)
+    assert not breaker.under_way.mark_deleted(ONE.uid, later), "it is looked up once"
     assert closed_to(breaker, ONE, later)
 
     breaker.tick(later + VERDICT_MAX_S)
@@ -258,25 +258,25 @@ def test_a_pod_that_vanished_holds_its_place_until_it_is_clear_why() -> None:
 
 def test_an_event_counts_for_pods_of_that_kind_only() -> None:
     """Whoever may write events could close nodes for others."""
-    breaker = Breaker()
+    breaker = NodeCircuitBreaker()
     for _ in range(4):
-        breaker.sent(ONE, "n1", NOW)
-        breaker.rejected(ONE.uid, OUT_OF_GPU, "", NOW, is_hearsay=True)
+        breaker.record_binding(ONE, "n1", NOW)
+        breaker.record_rejection(ONE.uid, OUT_OF_GPU, "", NOW, is_hearsay=True)
 
     assert breaker.avoided("n1", NOW) == {ONE.kind_id}
 
 
 def test_what_is_sure_and_what_is_hearsay_add_up() -> None:
-    breaker = Breaker()
+    breaker = NodeCircuitBreaker()
     for is_hearsay in (False, True, False):
-        breaker.sent(ONE, "n1", NOW)
-        breaker.rejected(ONE.uid, OUT_OF_GPU, "", NOW, is_hearsay=is_hearsay)
+        breaker.record_binding(ONE, "n1", NOW)
+        breaker.record_rejection(ONE.uid, OUT_OF_GPU, "", NOW, is_hearsay=is_hearsay)
 
     assert breaker.avoided("n1", NOW) == {ONE.kind_id}
 
 
-def past(*ages: float) -> list[PastRefusal]:
-    return [PastRefusal(ONE, "n1", OUT_OF_GPU, "", age) for age in ages]
+def past(*ages: float) -> list[PastRejection]:
+    return [PastRejection(ONE, "n1", OUT_OF_GPU, "", age) for age in ages]
 
 
 RECALLED = [
@@ -292,8 +292,8 @@ RECALLED = [
 def test_what_was_before_is_gone_through_in_its_order(
     ages: tuple[float, ...], later: float, is_closed: bool
 ) -> None:
-    breaker = Breaker()
-    breaker.recall(past(*ages), NOW)
+    breaker = NodeCircuitBreaker()
+    breaker.restore(past(*ages), NOW)
     breaker.tick(NOW + later)
 
     assert closed_to(breaker, ONE, NOW + later) == is_closed
@@ -301,19 +301,19 @@ def test_what_was_before_is_gone_through_in_its_order(
 
 def test_a_node_that_was_deleted_begins_afresh() -> None:
     breaker = tripped()
-    breaker.gone("n1")
+    breaker.forget_node("n1")
 
     assert breaker.avoided("n1", NOW) == frozenset()
     assert bounce(breaker) is None
 
 
 def test_nothing_is_remembered_for_ever() -> None:
-    breaker = Breaker()
+    breaker = NodeCircuitBreaker()
     for number in range(50):
         one = pod(f"p{number}", gpus=1)
-        breaker.sent(one, f"n{number}", NOW)
-        breaker.sent(pod(f"q{number}"), f"n{number}", NOW)
-        breaker.rejected(one.uid, OUT_OF_GPU, "", NOW)
+        breaker.record_binding(one, f"n{number}", NOW)
+        breaker.record_binding(pod(f"q{number}"), f"n{number}", NOW)
+        breaker.record_rejection(one.uid, OUT_OF_GPU, "", NOW)
     for _ in range(3):
         bounce(breaker)
     breaker.tick(NOW + TIMINGS.window_s)

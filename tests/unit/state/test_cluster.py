@@ -6,23 +6,23 @@ import pytest
 
 from scheduler.model.device import Devices
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Cause
+from scheduler.model.reason import RequeueCause
 from scheduler.state import event as ev
-from scheduler.state.broken import BrokenBooks
-from scheduler.state.cluster import Assumption, Cluster
+from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.fold import fold
+from scheduler.state.invariant import InvariantViolation
 from tests.builders import GPU, Wishes, cluster, node, pod
 
 GPU_0 = Devices(numbers=(0,))
 NEEDY = pod("a", gpus=1)
 FREED = [
-    ev.Lifted(Cause.FREED, node_name="n1", what=frozenset((GPU, "pods"))),
-    ev.Lifted(Cause.DEVICES, node_name="n1"),
+    ev.ClusterEvent(RequeueCause.FREED, node_name="n1", what=frozenset((GPU, "pods"))),
+    ev.ClusterEvent(RequeueCause.DEVICES, node_name="n1"),
 ]
 
 
 def free(state: Cluster, name: str = "n1") -> int:
-    return state.books[name].free(GPU)
+    return state.node_info[name].free(GPU)
 
 
 def assumed(*, numbered: bool = True) -> Cluster:
@@ -36,7 +36,7 @@ def assumed(*, numbered: bool = True) -> Cluster:
 
 
 def test_a_new_pod_of_ours_waits() -> None:
-    assert cluster().see_pod(NEEDY) == [ev.Waiting(NEEDY)]
+    assert cluster().upsert_pod(NEEDY) == [ev.PodPending(NEEDY)]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_new_pod_of_ours_waits() -> None:
     ],
 )
 def test_a_pod_that_may_not_be_placed_needs_no_decision(changed: Pod) -> None:
-    assert cluster(NEEDY).see_pod(changed) == [ev.Settled(NEEDY.uid)]
+    assert cluster(NEEDY).upsert_pod(changed) == [ev.PodDone(NEEDY.uid)]
 
 
 def test_the_last_gate_removed_makes_a_pod_wait() -> None:
@@ -57,44 +57,44 @@ def test_the_last_gate_removed_makes_a_pod_wait() -> None:
     )
     state = cluster(two)
 
-    assert state.see_pod(one) == [ev.Settled(one.uid)]
-    assert state.see_pod(pod("a")) == [ev.Waiting(pod("a"))]
+    assert state.upsert_pod(one) == [ev.PodDone(one.uid)]
+    assert state.upsert_pod(pod("a")) == [ev.PodPending(pod("a"))]
 
 
 def test_our_own_condition_coming_back_is_no_news() -> None:
     """Semantics case 9."""
     conditions = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
 
-    assert cluster(NEEDY).see_pod(pod("a", gpus=1, status={"conditions": conditions})) == []
+    assert cluster(NEEDY).upsert_pod(pod("a", gpus=1, status={"conditions": conditions})) == []
 
 
 def test_changed_wishes_are_news() -> None:
     """Semantics case 10."""
     changed = pod("a", gpus=1, labels={"app": "x"})
 
-    assert cluster(NEEDY).see_pod(changed) == [ev.Waiting(changed)]
+    assert cluster(NEEDY).upsert_pod(changed) == [ev.PodPending(changed)]
 
 
 def test_another_schedulers_pending_pod_is_none_of_our_business() -> None:
-    assert cluster().see_pod(pod("a", gpus=1, scheduler="default-scheduler")) == []
+    assert cluster().upsert_pod(pod("a", gpus=1, scheduler="default-scheduler")) == []
 
 
 def test_an_assumed_pod_holds_like_a_bound_one() -> None:
     """Semantics case 27."""
     state = assumed()
 
-    assert (free(state), state.books["n1"].free_numbers()) == (1, (1,))
+    assert (free(state), state.node_info["n1"].free_numbers()) == (1, (1,))
 
 
 def test_assuming_twice_is_a_bug() -> None:
-    with pytest.raises(BrokenBooks, match="team/a is placed twice"):
+    with pytest.raises(InvariantViolation, match="team/a is placed twice"):
         assumed().assume(NEEDY, Assumption("n1", GPU_0))
 
 
 def test_an_update_of_an_assumed_pod_neither_confirms_nor_repeats_it() -> None:
     state = assumed()
 
-    assert state.see_pod(pod("a", gpus=1, labels={"app": "x"})) == []
+    assert state.upsert_pod(pod("a", gpus=1, labels={"app": "x"})) == []
     assert (free(state), NEEDY.uid in state.assumed) == (1, True)
 
 
@@ -102,31 +102,31 @@ def test_the_watch_confirms_what_we_assumed() -> None:
     state = assumed()
     bound = pod("a", gpus=1, node="n1", devices="gpu:0")
 
-    assert state.see_pod(bound) == [ev.Settled(bound.uid)]
-    assert (state.assumed, free(state), state.books["n1"].free_numbers()) == ({}, 1, (1,))
+    assert state.upsert_pod(bound) == [ev.PodDone(bound.uid)]
+    assert (state.assumed, free(state), state.node_info["n1"].free_numbers()) == ({}, 1, (1,))
 
 
 def test_the_watch_is_right_when_somebody_bound_it_elsewhere() -> None:
     state = assumed()
-    state.see_node(node("n2", gpus=1))
+    state.upsert_node(node("n2", gpus=1))
 
-    assert state.see_pod(pod("a", gpus=1, node="n2")) == [ev.Settled(NEEDY.uid), *FREED]
+    assert state.upsert_pod(pod("a", gpus=1, node="n2")) == [ev.PodDone(NEEDY.uid), *FREED]
     assert (state.assumed, free(state), free(state, "n2")) == ({}, 2, 0)
 
 
 def test_a_forgotten_assumption_gives_everything_back() -> None:
     state = assumed()
 
-    assert state.forget(NEEDY.uid) == [*FREED, ev.Lifted(Cause.OWNER, NEEDY.workload)]
+    assert state.forget(NEEDY.uid) == [*FREED, ev.ClusterEvent(RequeueCause.OWNER, NEEDY.workload)]
     assert (state.assumed, free(state)) == ({}, 2)
     assert state.forget(NEEDY.uid) == []
 
 
 GONE_PODS = [
-    pytest.param(ev.PodVanished("team-a"), id="deleted"),
-    pytest.param(ev.PodSeen(pod("a", gpus=1, node="n1", phase="Succeeded")), id="succeeded"),
-    pytest.param(ev.PodSeen(pod("a", gpus=1, node="n1", phase="Failed")), id="failed"),
-    pytest.param(ev.PodsListed(()), id="missing-from-a-list"),
+    pytest.param(ev.PodDeleted("team-a"), id="deleted"),
+    pytest.param(ev.PodUpdated(pod("a", gpus=1, node="n1", phase="Succeeded")), id="succeeded"),
+    pytest.param(ev.PodUpdated(pod("a", gpus=1, node="n1", phase="Failed")), id="failed"),
+    pytest.param(ev.PodsReplaced(()), id="missing-from-a-list"),
 ]
 
 
@@ -138,14 +138,18 @@ def test_a_pod_that_is_over_gives_its_devices_back(event: ev.Event) -> None:
 
     changes = fold(state, event)
 
-    assert changes == [ev.Settled(bound.uid), *FREED, ev.Lifted(Cause.OWNER, bound.workload)]
+    assert changes == [
+        ev.PodDone(bound.uid),
+        *FREED,
+        ev.ClusterEvent(RequeueCause.OWNER, bound.workload),
+    ]
     assert (free(state), state.pods) == (2, {})
 
 
 def test_a_pod_with_a_grace_period_holds_until_it_is_gone() -> None:
     """Semantics case 24."""
     state = cluster(node(gpus=1), pod("a", gpus=1, node="n1"))
-    state.see_pod(pod("a", gpus=1, node="n1", deleting=True))
+    state.upsert_pod(pod("a", gpus=1, node="n1", deleting=True))
 
     assert free(state) == 0
 
@@ -155,30 +159,30 @@ def test_a_foreign_pod_counts_from_the_moment_it_is_bound() -> None:
     state = cluster(node(gpus=1), pod("a", gpus=1, scheduler="default-scheduler"))
 
     assert free(state) == 1
-    state.see_pod(pod("a", gpus=1, scheduler="default-scheduler", node="n1"))
+    state.upsert_pod(pod("a", gpus=1, scheduler="default-scheduler", node="n1"))
     assert free(state) == 0
 
 
 def test_an_unknown_pods_end_is_no_change() -> None:
-    assert cluster().lose_pod("nobody") == []
+    assert cluster().delete_pod("nobody") == []
 
 
 def test_a_devices_annotation_that_appears_late_is_heard() -> None:
     state = cluster(node(gpus=2, numbered=True), pod("a", gpus=1, node="n1"))
 
-    assert state.books["n1"].tally.unknown == 1
-    changes = state.see_pod(pod("a", gpus=1, node="n1", devices="gpu:1"))
-    assert changes[-1:] == [ev.Lifted(Cause.DEVICES, node_name="n1")]
-    assert state.books["n1"].free_numbers() == (0,)
+    assert state.node_info["n1"].usage.unknown == 1
+    changes = state.upsert_pod(pod("a", gpus=1, node="n1", devices="gpu:1"))
+    assert changes[-1:] == [ev.ClusterEvent(RequeueCause.DEVICES, node_name="n1")]
+    assert state.node_info["n1"].free_numbers() == (0,)
 
 
 def test_a_pod_that_was_resized_frees_what_it_gave_up() -> None:
     state = cluster(node(cpu="4"), pod("a", node="n1", requests={"cpu": "3"}))
 
-    changes = state.see_pod(pod("a", node="n1", requests={"cpu": "1"}))
+    changes = state.upsert_pod(pod("a", node="n1", requests={"cpu": "1"}))
 
-    assert ev.Lifted(Cause.FREED, node_name="n1", what=frozenset(("cpu",))) in changes
-    assert state.books["n1"].free("cpu") == 3000
+    assert ev.ClusterEvent(RequeueCause.FREED, node_name="n1", what=frozenset(("cpu",))) in changes
+    assert state.node_info["n1"].free("cpu") == 3000
 
 
 # --- the end of a Binding ------------------------------------------------------------
@@ -186,10 +190,10 @@ def test_a_pod_that_was_resized_frees_what_it_gave_up() -> None:
 ENDS = [
     pytest.param(ev.BindOutcome.BOUND, 1, [], id="bound-waits-for-the-watch"),
     pytest.param(ev.BindOutcome.TAKEN, 2, [], id="taken-by-somebody"),
-    pytest.param(ev.BindOutcome.REFUSED, 2, [ev.Retry(NEEDY, "no")], id="refused"),
-    pytest.param(ev.BindOutcome.UNREACHABLE, 2, [ev.Retry(NEEDY, "no")], id="unreachable"),
-    pytest.param(ev.BindOutcome.UNSENT, 2, [ev.Waiting(NEEDY)], id="never-sent"),
-    pytest.param(ev.BindOutcome.GONE, 2, [ev.Settled(NEEDY.uid)], id="gone"),
+    pytest.param(ev.BindOutcome.REFUSED, 2, [ev.BindFailed(NEEDY, "no")], id="refused"),
+    pytest.param(ev.BindOutcome.UNREACHABLE, 2, [ev.BindFailed(NEEDY, "no")], id="unreachable"),
+    pytest.param(ev.BindOutcome.UNSENT, 2, [ev.PodPending(NEEDY)], id="never-sent"),
+    pytest.param(ev.BindOutcome.GONE, 2, [ev.PodDone(NEEDY.uid)], id="gone"),
 ]
 
 
@@ -200,24 +204,24 @@ def test_how_a_binding_ends(outcome: ev.BindOutcome, left: int, changes: list[ev
     found = fold(state, ev.BindEnded(NEEDY.uid, outcome, "no"))
 
     assert free(state) == left
-    assert [change for change in found if not isinstance(change, ev.Lifted)] == changes
+    assert [change for change in found if not isinstance(change, ev.ClusterEvent)] == changes
     assert (NEEDY.uid in state.pods) is (outcome is not ev.BindOutcome.GONE)
 
 
 def test_a_failed_binding_of_a_pod_that_is_being_deleted_is_not_tried_again() -> None:
     state = assumed()
-    state.see_pod(pod("a", gpus=1, deleting=True))
+    state.upsert_pod(pod("a", gpus=1, deleting=True))
 
     found = fold(state, ev.BindEnded(NEEDY.uid, ev.BindOutcome.REFUSED, "is being deleted"))
 
-    assert [c for c in found if not isinstance(c, ev.Lifted)] == [ev.Settled(NEEDY.uid)]
+    assert [c for c in found if not isinstance(c, ev.ClusterEvent)] == [ev.PodDone(NEEDY.uid)]
     assert free(state) == 2
 
 
 @pytest.mark.parametrize("outcome", ev.BindOutcome)
 def test_an_end_that_comes_after_the_watch_changes_nothing(outcome: ev.BindOutcome) -> None:
     state = assumed()
-    state.see_pod(pod("a", gpus=1, node="n1", devices="gpu:0"))
+    state.upsert_pod(pod("a", gpus=1, node="n1", devices="gpu:0"))
 
     assert fold(state, ev.BindEnded(NEEDY.uid, outcome)) == []
     assert free(state) == 1
@@ -226,20 +230,20 @@ def test_an_end_that_comes_after_the_watch_changes_nothing(outcome: ev.BindOutco
 def test_a_pod_released_while_it_is_assumed_is_kept_as_it_is_now() -> None:
     owned, released = pod("a", owner="StatefulSet/w"), pod("a")
     state = cluster(node(), owned)
-    state.see_pod(released)
+    state.upsert_pod(released)
     state.assume(owned, Assumption("n1", Devices()))
 
     assert state.pods[owned.uid] == released
-    assert state.lose_pod(owned.uid)[-1] == ev.Lifted(Cause.OWNER, released.workload)
+    assert state.delete_pod(owned.uid)[-1] == ev.ClusterEvent(RequeueCause.OWNER, released.workload)
 
 
 def test_a_released_pod_shares_with_its_former_siblings_no_more() -> None:
     wishes: Wishes = {"map": "0=n1:0", "node": "n1", "devices": "gpu:0"}
     owned: Wishes = {**wishes, "owner": "StatefulSet/w"}
     state = cluster(node(), pod("a", **owned))
-    state.see_pod(pod("a", **wishes))
+    state.upsert_pod(pod("a", **wishes))
 
-    [holding] = state.books["n1"].tally.holders[0]
+    [holding] = state.node_info["n1"].usage.holders[0]
     assert holding.sharing == pod("a", **wishes).sharing
 
 
@@ -247,8 +251,8 @@ def test_a_placed_pod_that_only_changes_its_status_is_kept_as_it_is_now() -> Non
     state = cluster(node(gpus=1), pod("a", gpus=1, node="n1"))
     running = pod("a", gpus=1, node="n1", phase="Running")
 
-    assert state.see_pod(running) == []
-    assert state.books["n1"].pods[running.uid][0] == running
+    assert state.upsert_pod(running) == []
+    assert state.node_info["n1"].pods[running.uid][0] == running
 
 
 # --- nodes ---------------------------------------------------------------------------
@@ -259,49 +263,49 @@ def test_a_deleted_node_is_no_candidate_but_its_pods_are_remembered() -> None:
     held = pod("k", gpus=1, node="gpu-a", devices="gpu:3")
     state = cluster(node("gpu-a", gpus=4, numbered=True, uid="old"), held)
 
-    assert state.lose_node("gpu-a") == [ev.Lifted(Cause.NODE, node_name="gpu-a")]
+    assert state.delete_node("gpu-a") == [ev.ClusterEvent(RequeueCause.NODE, node_name="gpu-a")]
     assert (list(state.candidates()), len(state.nodes)) == ([], 0)
-    assert state.lose_node("gpu-a") == []
+    assert state.delete_node("gpu-a") == []
 
-    state.see_node(node("gpu-a", gpus=2, numbered=True, uid="new"))
-    books = state.books["gpu-a"]
-    assert (books.free(GPU), books.free_numbers()) == (1, (0, 1))
+    state.upsert_node(node("gpu-a", gpus=2, numbered=True, uid="new"))
+    node_info = state.node_info["gpu-a"]
+    assert (node_info.free(GPU), node_info.free_numbers()) == (1, (0, 1))
 
-    state.lose_pod(held.uid)
-    assert books.free(GPU) == 2
+    state.delete_pod(held.uid)
+    assert node_info.free(GPU) == 2
 
 
 def test_a_node_replaced_without_a_delete_event_ends_in_the_same_state() -> None:
     """Field case C16, last sentence."""
     held = pod("k", gpus=1, node="gpu-a", devices="gpu:3")
     state = cluster(node("gpu-a", gpus=4, numbered=True, uid="old"), held)
-    state.see_node(node("gpu-a", gpus=2, numbered=True, uid="new"))
+    state.upsert_node(node("gpu-a", gpus=2, numbered=True, uid="new"))
 
-    assert (state.books["gpu-a"].free(GPU), len(state.nodes)) == (1, 1)
+    assert (state.node_info["gpu-a"].free(GPU), len(state.nodes)) == (1, 1)
 
 
 def test_the_books_of_a_deleted_node_go_with_its_last_pod() -> None:
     state = cluster(node(gpus=1), pod("a", node="n1"))
-    state.lose_node("n1")
-    state.lose_pod("team-a")
+    state.delete_node("n1")
+    state.delete_pod("team-a")
 
-    assert state.books == {}
+    assert state.node_info == {}
 
 
 def test_a_pod_may_be_seen_before_its_node() -> None:
     state = cluster(pod("a", gpus=1, node="n1"))
 
     assert list(state.candidates()) == []
-    state.see_node(node(gpus=2))
+    state.upsert_node(node(gpus=2))
     assert free(state) == 1
 
 
 def test_a_list_of_nodes_takes_the_missing_ones_out() -> None:
     state = cluster(node("n1"), node("n2"))
 
-    lifted = [ev.Lifted(Cause.NODE, node_name="n1")]
-    assert fold(state, ev.NodesListed((node("n2"),))) == lifted
-    assert [books.node for books in state.candidates()] == [node("n2")]
+    lifted = [ev.ClusterEvent(RequeueCause.NODE, node_name="n1")]
+    assert fold(state, ev.NodesReplaced((node("n2"),))) == lifted
+    assert [node_info.node for node_info in state.candidates()] == [node("n2")]
 
 
 NAMED = [
@@ -330,11 +334,11 @@ def test_a_maps_node_is_found_by_name_or_label(token: str, found: set[str]) -> N
 
 def test_an_alias_follows_its_label_and_goes_with_its_node() -> None:
     state = cluster(node("gpu-a", labels={"gpu-node-name": "node1"}))
-    state.see_node(node("gpu-a", labels={"gpu-node-name": "node2"}))
+    state.upsert_node(node("gpu-a", labels={"gpu-node-name": "node2"}))
     assert not state.resolve("node1")
     assert state.resolve("node2") == {"gpu-a"}
 
-    state.lose_node("gpu-a")
+    state.delete_node("gpu-a")
     assert state.resolve("node2") == set()
     assert state.resolve("gpu-a") == set()
 
@@ -343,7 +347,7 @@ def test_a_node_that_comes_with_another_nodes_alias_is_news_at_that_node_too() -
     """A pod whose map meant the labelled node sleeps there."""
     state = cluster(node("g2", labels={"gpu-node-name": "g1"}))
 
-    assert fold(state, ev.NodeSeen(node("g1"))) == [
-        ev.Lifted(Cause.NODE, node_name="g1"),
-        ev.Lifted(Cause.NODE, node_name="g2"),
+    assert fold(state, ev.NodeUpdated(node("g1"))) == [
+        ev.ClusterEvent(RequeueCause.NODE, node_name="g1"),
+        ev.ClusterEvent(RequeueCause.NODE, node_name="g2"),
     ]

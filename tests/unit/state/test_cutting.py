@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
-from scheduler.model.cut import CutState, Instance, NodeCuts
-from scheduler.model.device import Spot
+from scheduler.model.crd.mig_partition import MigInstance, NodePartitions, PartitionState
+from scheduler.model.device import MigPlacement
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Cause
+from scheduler.model.reason import RequeueCause
 from scheduler.state import event as ev
-from scheduler.state.cutting import BLOCKED, Gpus
-from scheduler.state.ledger import NodeBooks
+from scheduler.state.mig.dynamic_gpus import BLOCKED, DynamicGpus
+from scheduler.state.node_info import NodeInfo
 from tests.builders import cluster, cut, dynamic, node, pod
 
 
-def gpus_of(*objects: Any) -> Gpus:
-    books = cluster(*objects).at("n1")
-    assert isinstance(books, NodeBooks)
-    assert books.gpus is not None
-    return books.gpus
+def gpus_of(*objects: Any) -> DynamicGpus:
+    node_info = cluster(*objects).at("n1")
+    assert isinstance(node_info, NodeInfo)
+    assert node_info.gpus is not None
+    return node_info.gpus
 
 
 def held(name: str, devices: str | None, **wishes: Any) -> Any:
@@ -104,21 +104,21 @@ def test_a_pod_that_was_mapped_past_the_plugin_takes_its_gpus() -> None:
 
 def test_a_gpu_that_rests_is_left_alone() -> None:
     state = cluster(dynamic(gpus=2))
-    state.nodes.rest("n1", frozenset({0}))
-    books = state.at("n1")
+    state.nodes.pause_gpus("n1", frozenset({0}))
+    node_info = state.at("n1")
 
-    assert books is not None
-    assert books.gpus is not None
-    assert books.gpus.held == (BLOCKED, ())
+    assert node_info is not None
+    assert node_info.gpus is not None
+    assert node_info.gpus.held == (BLOCKED, ())
 
 
 def test_only_ready_instances_exist() -> None:
-    cuts = NodeCuts(
+    cuts = NodePartitions(
         "n1",
         instances=(
-            Instance(Spot(0, 4, "2g.20gb"), CutState.PENDING),
-            Instance(Spot(0, 0, "2g.20gb"), CutState.FAILED),
-            Instance(Spot(7, 0, "2g.20gb")),
+            MigInstance(MigPlacement(0, 4, "2g.20gb"), PartitionState.PENDING),
+            MigInstance(MigPlacement(0, 0, "2g.20gb"), PartitionState.FAILED),
+            MigInstance(MigPlacement(7, 0, "2g.20gb")),
         ),
     )
 
@@ -151,10 +151,10 @@ NOT_DYNAMIC = [
 
 @pytest.mark.parametrize("one", NOT_DYNAMIC)
 def test_other_nodes_are_not_cut_to_order(one: Any) -> None:
-    books = cluster(one).at("n1")
+    node_info = cluster(one).at("n1")
 
-    assert books is not None
-    assert books.gpus is None
+    assert node_info is not None
+    assert node_info.gpus is None
 
 
 def test_what_an_operator_said_is_kept_for_a_node_that_comes_later() -> None:
@@ -173,6 +173,6 @@ def test_what_ends_on_gpus_that_are_cut_to_order_could_help_anybody(holder: Pod)
     """Whatever it was held as before the node was cut to order."""
     state = cluster(dynamic("n1"), holder)
 
-    changes = state.lose_pod(holder.uid)
+    changes = state.delete_pod(holder.uid)
 
-    assert ev.Lifted(Cause.FREED, node_name="n1", what=frozenset()) in changes
+    assert ev.ClusterEvent(RequeueCause.FREED, node_name="n1", what=frozenset()) in changes

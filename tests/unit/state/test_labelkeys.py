@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from scheduler.model.pod import Pod
-from scheduler.state.cluster import Cluster
-from scheduler.state.labelkeys import KEYS_MAX, KEYS_PER_POD_MAX, PATIENCE
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.index.label_keys import KEYS_MAX, KEYS_PER_POD_MAX, PATIENCE
 from tests.builders import node, pod
 
 
@@ -19,7 +19,7 @@ def labelled(*keys: str, count: int = 3) -> Cluster:
     """Nodes that have these labels."""
     state = Cluster()
     for number in range(count):
-        state.see_node(node(f"n{number}", labels=dict.fromkeys(keys, "x")))
+        state.upsert_node(node(f"n{number}", labels=dict.fromkeys(keys, "x")))
     return state
 
 
@@ -27,7 +27,7 @@ def see(state: Cluster, *pods: Pod) -> int:
     """How often the index was built anew for these pods."""
     before = state.index.rebuilt
     for one in pods:
-        state.see_pod(one)
+        state.upsert_pod(one)
     return state.index.rebuilt - before
 
 
@@ -74,7 +74,7 @@ def test_the_index_holds_so_many_labels_and_drops_only_what_no_pod_names() -> No
     assert set(state.index.keys) == set(keys[:KEYS_MAX])
 
     for one in pods[: 2 * PATIENCE]:
-        state.lose_pod(one.uid)
+        state.delete_pod(one.uid)
     see(state, *(names(f"late{n}", keys[-1 - n]) for n in range(PATIENCE)))
 
     held = set(state.index.keys)
@@ -89,8 +89,8 @@ def test_a_churn_of_pods_and_labels_builds_the_index_at_most_once_for_eight_pods
     before, count = state.index.rebuilt, 4 * len(keys)
     for number in range(count):
         one = names(f"p{number}", keys[number % len(keys)])
-        state.see_pod(one)
-        state.lose_pod(one.uid)
+        state.upsert_pod(one)
+        state.delete_pod(one.uid)
 
     assert state.index.rebuilt - before <= count // PATIENCE
 
@@ -98,7 +98,7 @@ def test_a_churn_of_pods_and_labels_builds_the_index_at_most_once_for_eight_pods
 def test_a_label_that_waits_for_its_first_node_is_taken_with_it() -> None:
     state = Cluster()
     see(state, names("a", "zone"))
-    state.see_node(node("n1", labels={"zone": "x"}))
+    state.upsert_node(node("n1", labels={"zone": "x"}))
 
     assert state.index.covers(["zone"])
     assert state.index.keys == ("zone",)
@@ -109,7 +109,7 @@ def test_classes_stay_few_whatever_labels_are_taken_at_once() -> None:
     state = Cluster()
     for number in range(1200):
         bits: dict[str, Any] = {f"bit-{at}": str(number >> at & 1) for at in range(11)}
-        state.see_node(node(f"n{number}", labels=bits))
+        state.upsert_node(node(f"n{number}", labels=bits))
 
     assert see(state, *(names(f"p{n}", *bits) for n in range(PATIENCE))) == 2
     assert len(state.index.classes) <= 512

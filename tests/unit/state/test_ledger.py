@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.model.device import Devices
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
-from scheduler.state.holding import holding_of
-from scheduler.state.ledger import NodeBooks, over_committed
+from scheduler.state.node_info import NodeInfo, over_committed
+from scheduler.state.pod_allocation import holding_of
 from tests.builders import GPU, MIG_1G, MIG_2G, Wishes, container, node, pod
 
 OTHER = "default-scheduler"
 MAP = "0=n1:0,1"
 
 
-def books(at: Node, *pods: Pod) -> NodeBooks:
+def node_info(at: Node, *pods: Pod) -> NodeInfo:
     """The books of a node on which these pods run, as read back from the API."""
-    entered = NodeBooks(at)
+    entered = NodeInfo(at)
     for one in pods:
-        entered.add(one, holding_of(one, None, names.SCHEDULER_NAME, may_map=True))
+        entered.add(one, holding_of(one, None, well_known.SCHEDULER_NAME, may_map=True))
     return entered
 
 
@@ -59,36 +59,39 @@ HOLDINGS = [
 @pytest.mark.contract("S2-B17")
 @pytest.mark.parametrize(("wishes", "numbers", "unknown"), HOLDINGS)
 def test_what_a_placed_pod_holds(wishes: Wishes, numbers: tuple[int, ...], unknown: int) -> None:
-    holding = holding_of(pod(**wishes), None, names.SCHEDULER_NAME, may_map=True)
+    holding = holding_of(pod(**wishes), None, well_known.SCHEDULER_NAME, may_map=True)
 
     assert (holding.numbers, holding.unknown) == (numbers, unknown)
 
 
 def test_our_own_choice_counts_before_the_api_confirms_it() -> None:
-    holding = holding_of(pod(gpus=1), Devices(numbers=(3,)), names.SCHEDULER_NAME, may_map=True)
+    holding = holding_of(
+        pod(gpus=1), Devices(numbers=(3,)), well_known.SCHEDULER_NAME, may_map=True
+    )
 
     assert (holding.numbers, holding.unknown) == ((3,), 0)
 
 
 def test_every_schedulers_pods_use_resources() -> None:
     """Semantics case 4: a foreign pod bound by hand counts."""
-    state = books(node(gpus=4), pod("a", gpus=1, scheduler=OTHER), pod("b", gpus=2))
+    state = node_info(node(gpus=4), pod("a", gpus=1, scheduler=OTHER), pod("b", gpus=2))
 
     assert state.free(GPU) == 1
 
 
 def test_free_goes_below_zero_when_a_node_shrinks_and_nothing_crashes() -> None:
     """Semantics case 26: the device plugin is gone while pods run."""
-    state = books(node(gpus=0), pod("a", gpus=2))
+    state = node_info(node(gpus=0), pod("a", gpus=2))
 
     assert state.free(GPU) == -2
     assert state.free_numbers() == ()
 
 
 def test_a_node_that_is_only_named_by_its_pods_has_nothing_free() -> None:
-    ghost = NodeBooks(None)
+    ghost = NodeInfo(None)
     ghost.add(
-        pod("a", gpus=1), holding_of(pod("a", gpus=1), None, names.SCHEDULER_NAME, may_map=True)
+        pod("a", gpus=1),
+        holding_of(pod("a", gpus=1), None, well_known.SCHEDULER_NAME, may_map=True),
     )
 
     assert ghost.free(GPU) == 0
@@ -128,7 +131,7 @@ FREE = [
 def test_what_is_free_on_a_numbered_node(
     pods: list[Pod], count: int, numbers: tuple[int, ...]
 ) -> None:
-    state = books(node(gpus=4, numbered=True), *pods)
+    state = node_info(node(gpus=4, numbered=True), *pods)
 
     assert state.free(GPU) == count
     assert state.free_numbers() == numbers
@@ -136,12 +139,12 @@ def test_what_is_free_on_a_numbered_node(
 
 def test_mapped_pods_do_not_reduce_the_plugins_count_on_a_counted_node() -> None:
     """There they are kept apart altogether, by the filter of devices."""
-    assert books(node(gpus=4), pod("a", map=MAP, devices="gpu:0,1")).free(GPU) == 4
+    assert node_info(node(gpus=4), pod("a", map=MAP, devices="gpu:0,1")).free(GPU) == 4
 
 
 def test_the_sums_say_who_came_past_the_plugin_and_who_through_it() -> None:
-    past = books(node(gpus=4), pod("a", map=MAP, devices="gpu:0")).tally
-    through = books(node(gpus=4), pod("a", mig={"2g.20gb": 1}, scheduler=OTHER)).tally
+    past = node_info(node(gpus=4), pod("a", map=MAP, devices="gpu:0")).usage
+    through = node_info(node(gpus=4), pod("a", mig={"2g.20gb": 1}, scheduler=OTHER)).usage
 
     assert (past.is_mapped_past_plugin, past.holds_plugin_devices) == (True, False)
     assert (through.is_mapped_past_plugin, through.holds_plugin_devices) == (False, True)
@@ -151,14 +154,14 @@ def test_a_map_taken_off_a_running_pod_does_not_give_its_devices_back() -> None:
     """The key belongs to the user, who may edit it at any time; the container keeps its GPUs."""
     stripped = pod("a", devices="gpu:0")
 
-    assert books(node(gpus=4), stripped).tally.is_mapped_past_plugin
+    assert node_info(node(gpus=4), stripped).usage.is_mapped_past_plugin
 
 
 def test_entering_a_pod_again_replaces_it_and_taking_it_out_leaves_nothing() -> None:
     port = [{"containerPort": 1, "hostPort": 8080}]
-    state = books(node(gpus=4, numbered=True), pod("a", gpus=1, devices="gpu:1", ports=port))
+    state = node_info(node(gpus=4, numbered=True), pod("a", gpus=1, devices="gpu:1", ports=port))
     changed = pod("a", gpus=1, devices="gpu:2", ports=port)
-    state.add(changed, holding_of(changed, None, names.SCHEDULER_NAME, may_map=True))
+    state.add(changed, holding_of(changed, None, well_known.SCHEDULER_NAME, may_map=True))
 
     assert (state.used, state.free_numbers()) == ({GPU: 1}, (0, 1, 3))
     assert state.remove("team-a") == changed
@@ -167,15 +170,16 @@ def test_entering_a_pod_again_replaces_it_and_taking_it_out_leaves_nothing() -> 
 
 
 def test_trying_something_out_on_a_copy_changes_nothing() -> None:
-    state = books(node(gpus=4, numbered=True), pod("a", gpus=1, devices="gpu:1"))
+    state = node_info(node(gpus=4, numbered=True), pod("a", gpus=1, devices="gpu:1"))
     twin = state.copy()
     twin.remove("team-a")
     twin.add(
-        pod("b", gpus=2), holding_of(pod("b", gpus=2), None, names.SCHEDULER_NAME, may_map=True)
+        pod("b", gpus=2),
+        holding_of(pod("b", gpus=2), None, well_known.SCHEDULER_NAME, may_map=True),
     )
 
     assert (state.free(GPU), state.free_numbers()) == (3, (0, 2, 3))
-    assert (twin.free(GPU), twin.tally.unknown) == (2, 2)
+    assert (twin.free(GPU), twin.usage.unknown) == (2, 2)
 
 
 SOUND = [
@@ -239,7 +243,7 @@ SOUND = [
 def test_over_commitment_is_named_with_its_excess(
     at: Node, pods: list[Pod], excess: dict[str, int]
 ) -> None:
-    assert over_committed(books(at, *pods)) == excess
+    assert over_committed(node_info(at, *pods)) == excess
 
 
 @pytest.mark.parametrize(
@@ -263,7 +267,7 @@ def test_which_nodes_are_numbered(at: Node, numbered: bool) -> None:
 def test_look_alike_resources_are_other_resources() -> None:
     """Field case C31: exact names, never suffixes."""
     offers = {"nvidia.com/vgpu": "80", "nvidia.com/mig-1g.10gb.me": "1", "amd.com/gpu": "2"}
-    state = books(
+    state = node_info(
         node(gpus=8, mig={"1g.10gb": 7}, offers=offers),
         pod("a", requests={"nvidia.com/vgpu": 3, "amd.com/gpu": 1}),
         pod("b", containers=[container(requests={"nvidia.com/mig-1g.10gb.me": 1})]),

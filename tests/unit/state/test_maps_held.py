@@ -11,22 +11,22 @@ from typing import Any
 
 import pytest
 
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.model.node import Namespace
-from scheduler.model.reason import Cause
+from scheduler.model.reason import RequeueCause
 from scheduler.state import event as ev
-from scheduler.state.cluster import Cluster
+from scheduler.state.cache.cluster import Cluster
 from scheduler.state.fold import fold
-from scheduler.state.ledger import Tally
-from scheduler.state.promise import Promises
-from scheduler.state.queue import Queue
+from scheduler.state.node_info import DeviceUsage
+from scheduler.state.queue.scheduling_queue import SchedulingQueue
+from scheduler.state.reservations import Reservations
 from scheduler.state.snapshot import restore, take
 from tests.builders import codes, namespace, node, placed, pod
 
 MAP = "0=g1:0"
 MAY = namespace(maps=True)
 MAY_NOT = namespace()
-PLACED_BY_US = {names.DECISION: "d-1", names.EPOCH: "1"}
+PLACED_BY_US = {well_known.DECISION: "d-1", well_known.EPOCH: "1"}
 
 
 def labelled(*objects: Any) -> Cluster:
@@ -40,15 +40,15 @@ def see(state: Cluster, objects: Iterable[Any]) -> None:
     for one in objects:
         match one:
             case Namespace():
-                state.see_namespace(one)
+                state.upsert_namespace(one)
             case _ if hasattr(one, "allocatable"):
-                state.see_node(one)
+                state.upsert_node(one)
             case _:
-                state.see_pod(one)
+                state.upsert_pod(one)
 
 
-def tally(state: Cluster) -> Tally:
-    return state.books["g1"].tally
+def tally(state: Cluster) -> DeviceUsage:
+    return state.node_info["g1"].usage
 
 
 #: (pod, numbers, unknown) where the namespace may not map.
@@ -103,41 +103,41 @@ def test_pods_are_counted_again_when_their_namespace_may_map_from_now_on() -> No
     state = labelled(node("g1", gpus=4), pod("a-0", map=MAP, node="g1"))
     assert tally(state).unknown == 0
 
-    fold(state, ev.NamespaceSeen(MAY))
+    fold(state, ev.NamespaceUpdated(MAY))
     assert tally(state).unknown == 1
 
-    fold(state, ev.NamespacesListed((MAY_NOT,)))
+    fold(state, ev.NamespacesReplaced((MAY_NOT,)))
     assert tally(state).unknown == 0
 
 
 @pytest.mark.parametrize(
     "event",
     [
-        pytest.param(ev.NamespaceSeen(MAY_NOT), id="label-taken-off"),
-        pytest.param(ev.NamespaceVanished("team"), id="gone"),
-        pytest.param(ev.NamespacesListed(()), id="not-listed"),
+        pytest.param(ev.NamespaceUpdated(MAY_NOT), id="label-taken-off"),
+        pytest.param(ev.NamespaceDeleted("team"), id="gone"),
+        pytest.param(ev.NamespacesReplaced(()), id="not-listed"),
     ],
 )
 def test_what_is_held_no_more_wakes_whoever_waits_for_it(event: ev.Event) -> None:
     state = labelled(node("g1", gpus=4), MAY, pod("a-0", map=MAP, node="g1"))
 
     changes = fold(state, event)
-    assert ev.Lifted(Cause.FREED, node_name="g1") in changes
-    assert ev.Lifted(Cause.DEVICES, node_name="g1") in changes
+    assert ev.ClusterEvent(RequeueCause.FREED, node_name="g1") in changes
+    assert ev.ClusterEvent(RequeueCause.DEVICES, node_name="g1") in changes
 
 
 def test_what_our_binding_wrote_is_held_whatever_the_namespace_says_later() -> None:
     state = labelled(node("g1", gpus=4), MAY, pod("a-0", map=MAP, node="g1", devices="gpu:0"))
-    changes = fold(state, ev.NamespaceSeen(MAY_NOT))
+    changes = fold(state, ev.NamespaceUpdated(MAY_NOT))
 
     assert set(tally(state).holders) == {0}
-    assert changes == [ev.Lifted(Cause.NAMESPACE, "team")]
+    assert changes == [ev.ClusterEvent(RequeueCause.NAMESPACE, "team")]
 
 
 def test_a_snapshot_counts_maps_as_the_state_it_was_taken_of() -> None:
     for allow in ("all", "labelled"):
         state = Cluster(maps_allow=allow)
         see(state, (node("g1", gpus=4), MAY_NOT, pod("a-0", map=MAP, node="g1")))
-        again = restore(take(state, Queue(), Promises(), 1, 1.0))
+        again = restore(take(state, SchedulingQueue(), Reservations(), 1, 1.0))
 
         assert tally(again).unknown == tally(state).unknown == (1 if allow == "all" else 0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from scheduler.model.node import Node
-from scheduler.model.reason import Cause
+from scheduler.model.reason import RequeueCause
 from scheduler.state import event as ev
-from scheduler.state.labelkeys import KEYS_PER_POD_MAX
+from scheduler.state.index.label_keys import KEYS_PER_POD_MAX
 from tests.builders import cluster, node, pod
 
 BETTER = [
@@ -39,8 +39,8 @@ def test_a_node_that_changes_wakes_only_for_what_could_help(after: Node, helps: 
     """Real nodes carry timestamps: a label that no pod ever named must not wake anybody."""
     state = cluster(pod("a", selector={"zone": "b"}), node(gpus=2, numbered=True))
 
-    lifted = [ev.Lifted(Cause.NODE, node_name="n1")]
-    assert state.see_node(after) == (lifted if helps else [])
+    lifted = [ev.ClusterEvent(RequeueCause.NODE, node_name="n1")]
+    assert state.upsert_node(after) == (lifted if helps else [])
 
 
 def test_a_label_that_the_index_does_not_hold_still_counts() -> None:
@@ -49,20 +49,24 @@ def test_a_label_that_the_index_does_not_hold_still_counts() -> None:
     state = cluster(pod("a", selector=wishes), node(labels={"zone": "a"}))
 
     assert "zone" not in state.index.keys
-    assert state.see_node(node(labels={"zone": "b"})) == [ev.Lifted(Cause.NODE, node_name="n1")]
+    assert state.upsert_node(node(labels={"zone": "b"})) == [
+        ev.ClusterEvent(RequeueCause.NODE, node_name="n1")
+    ]
 
 
 def test_a_label_that_no_living_pod_names_is_no_news_any_more() -> None:
     waits = pod("a", selector={"zone": "b"})
     state = cluster(waits, node(labels={"zone": "a"}))
-    state.lose_pod(waits.uid)
+    state.delete_pod(waits.uid)
 
-    assert state.see_node(node(labels={"zone": "c"})) == []
+    assert state.upsert_node(node(labels={"zone": "c"})) == []
 
 
 def test_a_gated_pod_may_name_other_labels_until_it_waits() -> None:
     """Scheduling gates let an author, or a queue, narrow the selector."""
     state = cluster(pod("a", gates=["queue"]), node(labels={"zone": "a"}))
-    state.see_pod(pod("a", gates=["queue"], selector={"zone": "b"}))
+    state.upsert_pod(pod("a", gates=["queue"], selector={"zone": "b"}))
 
-    assert state.see_node(node(labels={"zone": "b"})) == [ev.Lifted(Cause.NODE, node_name="n1")]
+    assert state.upsert_node(node(labels={"zone": "b"})) == [
+        ev.ClusterEvent(RequeueCause.NODE, node_name="n1")
+    ]

@@ -5,28 +5,28 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from scheduler.model import names
+from scheduler.model import well_known
+from scheduler.model.crd.migration import holder
 from scheduler.model.device import Devices
 from scheduler.model.pod import Pod
-from scheduler.model.ticket import holder
 from scheduler.state import event as ev
-from scheduler.state.cluster import Assumption, Cluster
+from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.event import BindOutcome
 from scheduler.state.fold import fold
 from tests.builders import node, pod, restoring
 
 TICKET = restoring("restore-1-x", requests={"nvidia.com/mig-2g.20gb": 1})
 TAKER = pod(
-    "web-y", mig={"2g.20gb": 1}, owner="Deployment/web@r1", annotations={names.MOVE: TICKET.id}
+    "web-y", mig={"2g.20gb": 1}, owner="Deployment/web@r1", annotations={well_known.MOVE: TICKET.id}
 )
 
 
 def assumed() -> Cluster:
     """A replacement that is on its way to the node where room was held for it."""
     cluster = Cluster()
-    cluster.see_node(node("cut", mig={"2g.20gb": 1}))
+    cluster.upsert_node(node("cut", mig={"2g.20gb": 1}))
     cluster.nominations.hold(holder(TICKET))
-    cluster.see_pod(TAKER)
+    cluster.upsert_pod(TAKER)
     assert list(cluster.nominated) == [TICKET.id]
     cluster.assume(TAKER, Assumption("cut", Devices()))
     assert cluster.nominated == {}
@@ -66,7 +66,7 @@ def test_a_bound_replacement_leaves_no_hold_behind() -> None:
     cluster = assumed()
     bound: Pod = msgspec.structs.replace(TAKER, node_name="cut")
 
-    cluster.see_pod(bound)
+    cluster.upsert_pod(bound)
     cluster.forget(TAKER.uid)
 
     assert cluster.nominated == {}
@@ -75,12 +75,12 @@ def test_a_bound_replacement_leaves_no_hold_behind() -> None:
 @pytest.mark.parametrize("claim", [TICKET.id, "preemptor"], ids=["a-ticket", "a-pod"])
 def test_what_is_held_for_others_is_held_on_when_a_pod_claims_it(claim: str) -> None:
     cluster = Cluster()
-    cluster.see_node(node("cut", mig={"2g.20gb": 2}))
+    cluster.upsert_node(node("cut", mig={"2g.20gb": 2}))
     cluster.nominations.hold(holder(TICKET))
-    cluster.see_pod(pod("a", uid="preemptor", nominated="cut"))
+    cluster.upsert_pod(pod("a", uid="preemptor", nominated="cut"))
     before = dict(cluster.nominated)
-    forger = pod("f", owner="Deployment/evil@r1", annotations={names.MOVE: claim})
-    cluster.see_pod(forger)
+    forger = pod("f", owner="Deployment/evil@r1", annotations={well_known.MOVE: claim})
+    cluster.upsert_pod(forger)
 
     cluster.assume(forger, Assumption("cut", Devices()))
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.model.limits import RESERVED_MAX, RESERVED_PER_NAMESPACE_MAX
 from scheduler.model.node import Namespace
 from scheduler.model.pod import Pod
-from scheduler.state.promise import SILENT_MAX_S, Promise, Promises
-from scheduler.state.reach import Reach
+from scheduler.state.reservations import SILENT_MAX_S, Reservation, Reservations
+from scheduler.state.webhook_scope import WebhookScope
 from tests.builders import namespace, pod
 
 NOW = 1000.0
@@ -32,32 +32,32 @@ def created(name: str = "web-x", **wishes: Any) -> Pod:
 
 
 def tagged(name: str = "web-x", tag: str = "r-1", **wishes: Any) -> Pod:
-    return created(name, annotations={names.RESERVATION: tag}, **wishes)
+    return created(name, annotations={well_known.RESERVATION: tag}, **wishes)
 
 
-def promised(*pods: Pod, is_annotated: bool = True, at: float = NOW) -> Promises:
-    promises = Promises()
+def promised(*pods: Pod, is_annotated: bool = True, at: float = NOW) -> Reservations:
+    promises = Reservations()
     for number, one in enumerate(pods, start=1):
-        promises.make(f"r-{number}", one, "n1", at, is_annotated=is_annotated)
+        promises.create(f"r-{number}", one, "n1", at, is_annotated=is_annotated)
     return promises
 
 
-def met(promises: Promises) -> list[str]:
+def met(promises: Reservations) -> list[str]:
     """Ids of the promises that met their pod, in order."""
-    return sorted(one.id for one in promises.holders(-(2**31)) if one.is_met)
+    return sorted(one.id for one in promises.holders(-(2**31)) if one.is_matched)
 
 
-def only(promises: Promises) -> Promise:
+def only(promises: Reservations) -> Reservation:
     [promise] = promises.holders(-(2**31))
     return promise
 
 
 def test_a_promise_meets_its_pod_by_the_annotation() -> None:
     promises = promised(reviewed(), reviewed())
-    promises.see(tagged(tag="r-2"))
+    promises.upsert_pod(tagged(tag="r-2"))
 
     assert met(promises) == ["r-2"]
-    assert [one.id for one in promises.unmet()] == ["r-1"]
+    assert [one.id for one in promises.pending()] == ["r-1"]
 
 
 @pytest.mark.parametrize(
@@ -75,40 +75,40 @@ def test_a_pod_that_we_did_not_patch_is_met_by_what_it_is(
     review: Pod, appears: Pod, is_met: bool
 ) -> None:
     promises = promised(review, is_annotated=False)
-    promises.see(appears)
+    promises.upsert_pod(appears)
 
     assert bool(met(promises)) is is_met
 
 
 def test_unpatched_pods_of_one_owner_are_met_oldest_promise_first() -> None:
     promises = promised(reviewed(), reviewed(), is_annotated=False)
-    promises.see(created("web-b"))
+    promises.upsert_pod(created("web-b"))
 
     assert met(promises) == ["r-1"]
-    promises.see(created("web-b"))
+    promises.upsert_pod(created("web-b"))
     assert met(promises) == ["r-1"]
-    promises.see(created("web-a"))
+    promises.upsert_pod(created("web-a"))
     assert met(promises) == ["r-1", "r-2"]
 
 
 def test_a_promise_that_was_written_on_the_pod_is_not_met_by_a_look_alike() -> None:
     promises = promised(reviewed(), is_annotated=True)
-    promises.see(created())
+    promises.upsert_pod(created())
 
     assert met(promises) == []
 
 
 def test_a_tag_meets_one_pod_only() -> None:
     promises = promised(reviewed())
-    promises.see(tagged("web-x"))
-    promises.see(tagged("web-y"))
+    promises.upsert_pod(tagged("web-x"))
+    promises.upsert_pod(tagged("web-y"))
 
     assert only(promises).pod.name == "web-x"
 
 
 def test_a_tag_of_another_namespace_meets_nobody() -> None:
     promises = promised(reviewed())
-    promises.see(tagged(namespace="other"))
+    promises.upsert_pod(tagged(namespace="other"))
 
     assert met(promises) == []
 
@@ -123,15 +123,15 @@ OVER = [
 @pytest.mark.parametrize("after", OVER)
 def test_a_promise_is_over_once_its_pod_needs_it_no_more(after: Pod) -> None:
     promises = promised(reviewed())
-    promises.see(tagged())
-    promises.see(after)
+    promises.upsert_pod(tagged())
+    promises.upsert_pod(after)
 
     assert len(promises) == 0
 
 
 def test_a_promise_is_over_when_its_pod_is_deleted() -> None:
     promises = promised(reviewed())
-    promises.see(tagged())
+    promises.upsert_pod(tagged())
     promises.end(tagged().uid)
     promises.end("nobody")
 
@@ -140,16 +140,16 @@ def test_a_promise_is_over_when_its_pod_is_deleted() -> None:
 
 def test_a_relist_ends_the_promises_of_pods_that_are_gone_and_no_others() -> None:
     promises = promised(reviewed(), reviewed(), reviewed())
-    promises.see(tagged("web-x", "r-1"))
-    promises.see(tagged("web-y", "r-2"))
-    promises.keep_only([tagged("web-y").uid])
+    promises.upsert_pod(tagged("web-x", "r-1"))
+    promises.upsert_pod(tagged("web-y", "r-2"))
+    promises.replace([tagged("web-y").uid])
 
-    assert (met(promises), [one.id for one in promises.unmet()]) == (["r-2"], ["r-3"])
+    assert (met(promises), [one.id for one in promises.pending()]) == (["r-2"], ["r-3"])
 
 
 def test_an_unmet_promise_lives_ten_seconds_and_a_met_one_as_long_as_it_takes() -> None:
     promises = promised(reviewed(), reviewed())
-    promises.see(tagged(tag="r-1"))
+    promises.upsert_pod(tagged(tag="r-1"))
 
     assert promises.expire(NOW + 9.9) == 0
     assert promises.expire(NOW + 10) == 1
@@ -160,17 +160,17 @@ def test_an_unmet_promise_lives_ten_seconds_and_a_met_one_as_long_as_it_takes() 
 @pytest.mark.contract("S0-B3")
 def test_after_a_restart_the_promises_of_pending_pods_are_read_back() -> None:
     """A crash promises nothing twice."""
-    promises = Promises()
-    promises.see(tagged("web-x", FORMER, priority=5))
-    promises.see(tagged("web-y", "r-" + 16 * "8", node="n1"))
+    promises = Reservations()
+    promises.upsert_pod(tagged("web-x", FORMER, priority=5))
+    promises.upsert_pod(tagged("web-y", "r-" + 16 * "8", node="n1"))
 
     assert [(one.id, one.pod.name) for one in promises.holders(5)] == [(FORMER, "web-x")]
 
 
 SAID = {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "X"}]}}
 GATES = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
-ENABLED = namespace(labels={names.FALLBACK_NAMESPACE: "enabled"})
-OPTED_OUT = namespace(labels={names.WEBHOOK_OPT_OUT: "disabled"})
+ENABLED = namespace(labels={well_known.FALLBACK_NAMESPACE: "enabled"})
+OPTED_OUT = namespace(labels={well_known.WEBHOOK_OPT_OUT: "disabled"})
 OTHER = {"scheduler": "other", **SAID}
 
 #: (id, pod, namespace, fallback.scope): what a pod says of itself where this process knows nothing.
@@ -198,8 +198,8 @@ BELIEVED = [
 ]
 
 
-def after_restart(space: Namespace, scope: str) -> Promises:
-    return Promises(Reach(scope=scope), lambda name: space)
+def after_restart(space: Namespace, scope: str) -> Reservations:
+    return Reservations(WebhookScope(scope=scope), lambda name: space)
 
 
 @pytest.mark.parametrize(("tag", "wishes", "space", "scope"), FORGED)
@@ -207,7 +207,7 @@ def test_a_reservation_that_we_could_not_have_written_promises_nothing(
     tag: str, wishes: Any, space: Namespace, scope: str
 ) -> None:
     promises = after_restart(space, scope)
-    promises.see(tagged("squat", tag, **wishes))
+    promises.upsert_pod(tagged("squat", tag, **wishes))
 
     assert len(promises) == 0
 
@@ -217,47 +217,47 @@ def test_a_reservation_that_we_may_have_written_is_read_back(
     wishes: Any, space: Namespace, scope: str
 ) -> None:
     promises = after_restart(space, scope)
-    promises.see(tagged("web-x", FORMER, **wishes))
+    promises.upsert_pod(tagged("web-x", FORMER, **wishes))
 
     assert len(promises) == 1
 
 
 def test_no_more_is_read_back_than_could_have_been_promised() -> None:
     """Whoever creates pods while the webhook is away can write the annotation of any shape."""
-    promises = Promises()
+    promises = Reservations()
     for number in range(400):
         space = f"ns-{number // 100}"
-        promises.see(tagged(f"p-{number}", f"r-{number:016x}", namespace=space))
+        promises.upsert_pod(tagged(f"p-{number}", f"r-{number:016x}", namespace=space))
     assert len(promises) == 4 * RESERVED_PER_NAMESPACE_MAX
 
-    promises.see(tagged("p", FORMER, namespace="one-more"))
+    promises.upsert_pod(tagged("p", FORMER, namespace="one-more"))
     assert len(promises) == RESERVED_MAX
 
     promises.end(tagged("p-0", namespace="ns-0").uid)
-    promises.see(tagged("p", FORMER, namespace="one-more"))
+    promises.upsert_pod(tagged("p", FORMER, namespace="one-more"))
     assert len(promises) == RESERVED_MAX
 
 
 def test_a_promise_ends_when_the_pods_own_scheduler_says_nothing_for_a_minute() -> None:
     """Perhaps there is no scheduler of that name."""
     promises = promised(reviewed(scheduler="other"), reviewed())
-    promises.see(tagged("squat", "r-1", scheduler="other"))
-    promises.see(tagged("web-x", "r-2"))
+    promises.upsert_pod(tagged("squat", "r-1", scheduler="other"))
+    promises.upsert_pod(tagged("web-x", "r-2"))
 
     assert promises.expire(NOW) == 0
     assert promises.expire(NOW + SILENT_MAX_S - 0.1) == 0
     assert promises.expire(NOW + SILENT_MAX_S) == 1
     assert met(promises) == ["r-2"], "our own scheduler needs no limit: it is this process"
 
-    promises.see(tagged("squat", "r-1", scheduler="other"))
+    promises.upsert_pod(tagged("squat", "r-1", scheduler="other"))
     assert met(promises) == ["r-2"]
 
 
 def test_a_promise_lasts_while_another_scheduler_says_that_the_pod_waits() -> None:
     promises = promised(reviewed(scheduler="other"))
-    promises.see(tagged("web-x", "r-1", scheduler="other"))
+    promises.upsert_pod(tagged("web-x", "r-1", scheduler="other"))
     promises.expire(NOW)
-    promises.see(tagged("web-x", "r-1", **OTHER))
+    promises.upsert_pod(tagged("web-x", "r-1", **OTHER))
 
     assert promises.expire(NOW + 999) == 0
     assert met(promises) == ["r-1"]
@@ -265,17 +265,17 @@ def test_a_promise_lasts_while_another_scheduler_says_that_the_pod_waits() -> No
 
 def test_the_promise_holds_for_the_pod_as_it_is_now() -> None:
     promises = promised(reviewed())
-    promises.see(tagged())
+    promises.upsert_pod(tagged())
     changed = tagged(labels={"app": "x"})
-    promises.see(changed)
+    promises.upsert_pod(changed)
 
     assert only(promises).pod == changed
 
 
 def test_who_has_to_be_respected_strongest_and_oldest_first() -> None:
-    promises = Promises()
+    promises = Reservations()
     for number, priority, at in ((1, 0, NOW), (2, 9, NOW), (3, 5, NOW), (4, 9, NOW - 1)):
-        promises.make(f"r-{number}", reviewed(priority=priority), "n1", at, is_annotated=True)
+        promises.create(f"r-{number}", reviewed(priority=priority), "n1", at, is_annotated=True)
 
     assert [one.id for one in promises.holders(5)] == ["r-4", "r-2", "r-3"]
     assert len(promises.holders(0)) == 4
@@ -285,9 +285,9 @@ def test_an_owner_that_tries_again_gives_its_oldest_unmet_promise_back() -> None
     """A full quota makes a controller create the same pod over and over."""
     promises = promised(reviewed())
     for number in range(2, 6):
-        promises.make(f"r-{number}", reviewed(), "n1", NOW + 2 * number, is_annotated=True)
+        promises.create(f"r-{number}", reviewed(), "n1", NOW + 2 * number, is_annotated=True)
 
-    assert [one.id for one in promises.unmet()] == ["r-5"]
+    assert [one.id for one in promises.pending()] == ["r-5"]
 
 
 def test_what_is_given_back_is_respected_no_more_when_the_retry_is_decided() -> None:
@@ -302,9 +302,9 @@ def test_what_is_given_back_is_respected_no_more_when_the_retry_is_decided() -> 
 def test_where_pods_take_long_to_appear_a_sibling_is_no_retry() -> None:
     """An API server under load: the pod of the first promise appears after the third question."""
     promises = promised(reviewed(), reviewed())
-    promises.see(tagged("web-a", "r-1"), NOW + 0.9)
-    promises.make("r-3", reviewed(), "n1", NOW + 1.5, is_annotated=True)
-    promises.see(tagged("web-b", "r-2"), NOW + 1.6)
+    promises.upsert_pod(tagged("web-a", "r-1"), NOW + 0.9)
+    promises.create("r-3", reviewed(), "n1", NOW + 1.5, is_annotated=True)
+    promises.upsert_pod(tagged("web-b", "r-2"), NOW + 1.6)
 
     assert met(promises) == ["r-1", "r-2"]
     assert len(promises) == 3
@@ -312,8 +312,8 @@ def test_where_pods_take_long_to_appear_a_sibling_is_no_retry() -> None:
 
 def test_patience_with_a_slow_api_server_wears_off() -> None:
     promises = promised(reviewed())
-    promises.see(tagged("web-a", "r-1"), NOW + 2)
-    promises.make("r-2", reviewed(), "n1", NOW + 60, is_annotated=True)
+    promises.upsert_pod(tagged("web-a", "r-1"), NOW + 2)
+    promises.create("r-2", reviewed(), "n1", NOW + 60, is_annotated=True)
 
     assert promises.retried(reviewed(), NOW + 61) is None
     assert promises.retried(reviewed(), NOW + 61.1) is not None
@@ -331,20 +331,20 @@ def test_others_give_nothing_back(newcomer: Pod, at: float) -> None:
     promises = promised(reviewed())
     assert promises.retried(newcomer, at) is None
 
-    promises.make("r-2", newcomer, "n1", at, is_annotated=True)
+    promises.create("r-2", newcomer, "n1", at, is_annotated=True)
     assert len(promises) == 2
 
 
 def test_a_met_promise_is_not_given_back() -> None:
     promises = promised(reviewed())
-    promises.see(tagged())
+    promises.upsert_pod(tagged())
 
     assert promises.retried(reviewed(), NOW + 5) is None
 
 
 @pytest.mark.parametrize("each", [1, 4], ids=["one-device-a-pod", "four-devices-a-pod"])
 def test_devices_of_unmet_promises_are_limited_per_namespace_and_in_all(each: int) -> None:
-    promises = Promises()
+    promises = Reservations()
 
     def asks(namespace: str, count: int = each) -> Pod:
         return reviewed(namespace=namespace, owner="", mig={"1g.10gb": count})
@@ -352,7 +352,7 @@ def test_devices_of_unmet_promises_are_limited_per_namespace_and_in_all(each: in
     def fill(namespace: str, count: int) -> None:
         for number in range(count // each):
             name = f"{namespace}-{number}"
-            promises.make(name, asks(namespace), "n1", NOW, is_annotated=True)
+            promises.create(name, asks(namespace), "n1", NOW, is_annotated=True)
 
     fill("a", RESERVED_PER_NAMESPACE_MAX - each)
     assert promises.has_room(asks("a"))
@@ -385,6 +385,6 @@ def test_a_second_call_of_one_admission_is_recognised(
 
 def test_a_promise_whose_pod_is_there_is_no_second_call() -> None:
     promises = promised(reviewed())
-    promises.see(tagged())
+    promises.upsert_pod(tagged())
 
     assert promises.known("team", "r-1") is None

@@ -7,31 +7,36 @@ import itertools
 import pytest
 
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Cause
-from scheduler.state.event import Lifted
-from scheduler.state.queue import Entry, Queue, Why, pause
+from scheduler.model.reason import RequeueCause
+from scheduler.state.event import ClusterEvent
+from scheduler.state.queue.scheduling_queue import (
+    QueuedPodInfo,
+    RequeueCondition,
+    SchedulingQueue,
+    pause,
+)
 from tests.builders import GPU, MIG_2G, pod
 
 NOW = 1000.0
-NODE = frozenset((Cause.NODE,))
-FREED = frozenset((Cause.FREED,))
+NODE = frozenset((RequeueCause.NODE,))
+FREED = frozenset((RequeueCause.FREED,))
 
 
-def queue(*pods: Pod) -> Queue:
-    waiting = Queue()
+def queue(*pods: Pod) -> SchedulingQueue:
+    waiting = SchedulingQueue()
     for one in pods:
-        waiting.offer(one, NOW)
+        waiting.add(one, NOW)
     return waiting
 
 
-def take(waiting: Queue, now: float = NOW) -> Entry:
+def take(waiting: SchedulingQueue, now: float = NOW) -> QueuedPodInfo:
     """The next pod, which must be there."""
     entry = waiting.pop(now)
     assert entry is not None
     return entry
 
 
-def order(waiting: Queue, now: float = NOW) -> list[str]:
+def order(waiting: SchedulingQueue, now: float = NOW) -> list[str]:
     """Everybody who is due, in order."""
     names = []
     while (entry := waiting.pop(now)) is not None:
@@ -39,20 +44,20 @@ def order(waiting: Queue, now: float = NOW) -> list[str]:
     return names
 
 
-def lacking_one(waiting: Queue) -> list[list[str]]:
+def lacking_one(waiting: SchedulingQueue) -> list[list[str]]:
     """Who lacks exactly one resource, by group."""
     return [[one.name for one in group] for group in waiting.lacking_one()]
 
 
 def refuse(
-    waiting: Queue,
+    waiting: SchedulingQueue,
     now: float = NOW,
-    causes: frozenset[Cause] = NODE,
+    causes: frozenset[RequeueCause] = NODE,
     lacking: frozenset[str] = frozenset(),
-) -> Entry:
+) -> QueuedPodInfo:
     """Pop one pod and park it."""
     entry = take(waiting, now)
-    waiting.park(entry, Why(causes, lacking), now)
+    waiting.add_unschedulable(entry, RequeueCondition(causes, lacking), now)
     return entry
 
 
@@ -89,7 +94,7 @@ def test_a_refused_pod_is_tried_again_after_its_pause_once_its_cause_is_lifted()
     refuse(waiting)
 
     assert order(waiting, NOW + 60) == []
-    assert waiting.lift(Lifted(Cause.NODE), NOW) == 1
+    assert waiting.requeue_on(ClusterEvent(RequeueCause.NODE), NOW) == 1
     assert order(waiting, NOW + 0.9) == []
     assert order(waiting, NOW + 1.0) == ["a"]
 
@@ -99,7 +104,7 @@ def test_the_pause_grows_with_each_refusal_and_counts_from_the_refusal() -> None
     waiting, now = queue(pod("a")), NOW
     for seconds in (1, 2, 4, 8, 10, 10):
         refuse(waiting, now)
-        waiting.lift(Lifted(Cause.NODE), NOW)
+        waiting.requeue_on(ClusterEvent(RequeueCause.NODE), NOW)
         assert order(waiting, now + seconds - 0.1) == []
         now += seconds
         assert waiting.next_due() == now
@@ -108,33 +113,49 @@ def test_the_pause_grows_with_each_refusal_and_counts_from_the_refusal() -> None
 @pytest.mark.parametrize(
     ("change", "woken"),
     [
-        pytest.param(Lifted(Cause.NODE), ["node"], id="cause"),
-        pytest.param(Lifted(Cause.FREED), ["freed"], id="another-cause"),
-        pytest.param(Lifted(Cause.DEVICES), [], id="case-6-nobodys-cause"),
-        pytest.param(Lifted(Cause.OWNER, pod("x", owner="Job/j").workload), ["owner"], id="owner"),
-        pytest.param(Lifted(Cause.OWNER, "team/Job/other/uid"), [], id="another-owner"),
-        pytest.param(Lifted(Cause.NAMESPACE, "team"), ["namespace"], id="namespace"),
-        pytest.param(Lifted(Cause.NAMESPACE, "other"), [], id="another-namespace"),
+        pytest.param(ClusterEvent(RequeueCause.NODE), ["node"], id="cause"),
+        pytest.param(ClusterEvent(RequeueCause.FREED), ["freed"], id="another-cause"),
+        pytest.param(ClusterEvent(RequeueCause.DEVICES), [], id="case-6-nobodys-cause"),
+        pytest.param(
+            ClusterEvent(RequeueCause.OWNER, pod("x", owner="Job/j").workload),
+            ["owner"],
+            id="owner",
+        ),
+        pytest.param(
+            ClusterEvent(RequeueCause.OWNER, "team/Job/other/uid"), [], id="another-owner"
+        ),
+        pytest.param(ClusterEvent(RequeueCause.NAMESPACE, "team"), ["namespace"], id="namespace"),
+        pytest.param(ClusterEvent(RequeueCause.NAMESPACE, "other"), [], id="another-namespace"),
     ],
 )
-def test_only_pods_that_a_change_could_help_are_woken(change: Lifted, woken: list[str]) -> None:
+def test_only_pods_that_a_change_could_help_are_woken(
+    change: ClusterEvent, woken: list[str]
+) -> None:
     waiting = queue(
         *(pod(name, requests={"cpu": str(at)}) for at, name in enumerate(("node", "freed"))),
         pod("owner", requests={"cpu": "3"}, owner="Job/j"),
         pod("namespace", requests={"cpu": "4"}, created=9),
     )
-    for cause in (Cause.NODE, Cause.FREED, Cause.OWNER, Cause.NAMESPACE):
+    for cause in (
+        RequeueCause.NODE,
+        RequeueCause.FREED,
+        RequeueCause.OWNER,
+        RequeueCause.NAMESPACE,
+    ):
         refuse(waiting, causes=frozenset((cause,)))
 
-    assert waiting.lift(change, NOW) == len(woken)
+    assert waiting.requeue_on(change, NOW) == len(woken)
     assert order(waiting, NOW + 60) == woken
 
 
 def test_a_pod_with_two_causes_is_woken_once() -> None:
     waiting = queue(pod("a"))
-    refuse(waiting, causes=frozenset((Cause.NODE, Cause.FREED)))
+    refuse(waiting, causes=frozenset((RequeueCause.NODE, RequeueCause.FREED)))
 
-    assert [waiting.lift(Lifted(cause), NOW) for cause in (Cause.NODE, Cause.FREED)] == [1, 0]
+    assert [
+        waiting.requeue_on(ClusterEvent(cause), NOW)
+        for cause in (RequeueCause.NODE, RequeueCause.FREED)
+    ] == [1, 0]
     assert order(waiting, NOW + 60) == ["a"]
 
 
@@ -143,16 +164,16 @@ def test_nobody_sleeps_longer_than_five_minutes() -> None:
     waiting = queue(pod("a"))
     refuse(waiting)
 
-    assert (waiting.flush(NOW + 299), order(waiting, NOW + 299)) == (0, [])
-    assert (waiting.flush(NOW + 300), order(waiting, NOW + 300)) == (1, ["a"])
+    assert (waiting.flush_unschedulable(NOW + 299), order(waiting, NOW + 299)) == (0, [])
+    assert (waiting.flush_unschedulable(NOW + 300), order(waiting, NOW + 300)) == (1, ["a"])
 
 
 def test_the_five_minutes_count_from_any_moment_even_zero() -> None:
-    waiting = Queue()
-    waiting.offer(pod("a"), 0.0)
+    waiting = SchedulingQueue()
+    waiting.add(pod("a"), 0.0)
     refuse(waiting, 0.0)
 
-    assert waiting.flush(300.0) == 1
+    assert waiting.flush_unschedulable(300.0) == 1
 
 
 def test_a_pod_offered_again_is_tried_at_once() -> None:
@@ -160,11 +181,11 @@ def test_a_pod_offered_again_is_tried_at_once() -> None:
     waiting = queue(pod("a"))
     refuse(waiting, lacking=frozenset((MIG_2G,)))
     changed = pod("a", labels={"app": "x"})
-    waiting.offer(changed, NOW)
+    waiting.add(changed, NOW)
 
     assert lacking_one(waiting) == []
     assert take(waiting).pod == changed
-    assert waiting.lift(Lifted(Cause.NODE), NOW) == 0
+    assert waiting.requeue_on(ClusterEvent(RequeueCause.NODE), NOW) == 0
 
 
 def test_a_pod_offered_twice_is_decided_once() -> None:
@@ -176,22 +197,22 @@ def test_a_pod_offered_twice_is_decided_once() -> None:
 
 
 def test_a_settled_pod_is_gone_from_wherever_it_was() -> None:
-    for prepare in (lambda _: None, refuse, lambda waiting: waiting.flush(NOW + 300)):
+    for prepare in (lambda _: None, refuse, lambda waiting: waiting.flush_unschedulable(NOW + 300)):
         waiting = queue(pod("a"))
         prepare(waiting)
-        waiting.settle("team-a", NOW)
+        waiting.delete("team-a", NOW)
 
         assert ("team-a" in waiting, len(waiting)) == (False, 0)
-        assert waiting.lift(Lifted(Cause.NODE), NOW) == 0
+        assert waiting.requeue_on(ClusterEvent(RequeueCause.NODE), NOW) == 0
         assert order(waiting, NOW + 600) == []
-    waiting.settle("nobody", NOW)
+    waiting.delete("nobody", NOW)
 
 
 def test_a_pod_settled_and_offered_again_starts_afresh() -> None:
     waiting = queue(pod("a"))
     refuse(waiting)
-    waiting.settle("team-a", NOW)
-    waiting.offer(pod("a"), NOW + 5)
+    waiting.delete("team-a", NOW)
+    waiting.add(pod("a"), NOW + 5)
     entry = take(waiting, NOW + 5)
 
     assert (entry.attempts, entry.since) == (0, NOW + 5)
@@ -202,8 +223,8 @@ def test_a_failed_binding_pauses_by_itself() -> None:
     waiting = queue(pod("a"))
     entry = take(waiting)
     entry.attempts, entry.refusals = 5, 2
-    waiting.settle(entry.pod.uid, NOW)
-    waiting.postpone(entry.pod, entry, NOW + 7)
+    waiting.delete(entry.pod.uid, NOW)
+    waiting.requeue_failed_bind(entry.pod, entry, NOW + 7)
 
     assert order(waiting, NOW + 10.9) == []
     again = take(waiting, NOW + 11)
@@ -217,8 +238,8 @@ def test_a_pod_that_can_never_be_bound_is_tried_seven_times_in_two_minutes() -> 
         entry = waiting.pop(now)
         if entry is not None:
             tries.append(now - NOW)
-            waiting.settle(entry.pod.uid, NOW)
-            waiting.postpone(entry.pod, entry, now)
+            waiting.delete(entry.pod.uid, NOW)
+            waiting.requeue_failed_bind(entry.pod, entry, now)
         now += 1
 
     assert [moment for moment in tries if moment <= 120] == [0, 1, 3, 7, 15, 31, 63]
@@ -228,10 +249,10 @@ def test_a_pod_that_can_never_be_bound_is_tried_seven_times_in_two_minutes() -> 
 def test_a_stale_pause_does_not_cut_a_new_one_short() -> None:
     waiting = queue(pod("a"))
     refuse(waiting)  # pause until NOW + 1
-    waiting.lift(Lifted(Cause.NODE), NOW)
-    waiting.offer(pod("a", labels={"app": "x"}), NOW)
+    waiting.requeue_on(ClusterEvent(RequeueCause.NODE), NOW)
+    waiting.add(pod("a", labels={"app": "x"}), NOW)
     refuse(waiting)  # pause until NOW + 2
-    waiting.lift(Lifted(Cause.NODE), NOW)
+    waiting.requeue_on(ClusterEvent(RequeueCause.NODE), NOW)
 
     assert order(waiting, NOW + 1.5) == []
     assert order(waiting, NOW + 2) == ["a"]
@@ -241,8 +262,8 @@ def test_sizes_are_those_of_kube_schedulers_metric() -> None:
     waiting = queue(pod("a"), pod("b"), pod("c"))
     refuse(waiting)
     entry = take(waiting)
-    waiting.settle(entry.pod.uid, NOW)
-    waiting.postpone(entry.pod, entry, NOW)
+    waiting.delete(entry.pod.uid, NOW)
+    waiting.requeue_failed_bind(entry.pod, entry, NOW)
 
     assert waiting.sizes() == {"active": 1, "backoff": 1, "unschedulable": 1}
 
@@ -252,7 +273,7 @@ def test_nobody_is_due_when_nobody_pauses() -> None:
     assert waiting.next_due() is None
     refuse(waiting)
     assert waiting.next_due() is None
-    waiting.lift(Lifted(Cause.NODE), NOW)
+    waiting.requeue_on(ClusterEvent(RequeueCause.NODE), NOW)
     assert waiting.next_due() == NOW + 1
 
 
@@ -260,7 +281,7 @@ TIER = frozenset((MIG_2G,))
 
 
 def test_who_waits_for_exactly_one_resource_in_groups_by_age() -> None:
-    waiting = Queue()
+    waiting = SchedulingQueue()
     for one, lacking in (
         (pod("young", created=9), TIER),
         (pod("old", created=1), TIER),
@@ -268,7 +289,7 @@ def test_who_waits_for_exactly_one_resource_in_groups_by_age() -> None:
         (pod("two", gpus=1), frozenset((MIG_2G, GPU))),
         (pod("other-reason", requests={"cpu": "1"}), frozenset[str]()),
     ):
-        waiting.offer(one, NOW)
+        waiting.add(one, NOW)
         refuse(waiting, lacking=lacking)
 
     assert lacking_one(waiting) == [["old", "young"], ["strong"]]
@@ -278,8 +299,8 @@ def test_a_pod_that_was_just_woken_still_waits_for_its_resource() -> None:
     """A slice was freed and wakes it; until its pause is over, a newcomer must not be given it."""
     waiting = queue(pod("a"))
     refuse(waiting, causes=FREED, lacking=TIER)
-    waiting.lift(Lifted(Cause.FREED), NOW)
+    waiting.requeue_on(ClusterEvent(RequeueCause.FREED), NOW)
 
     assert lacking_one(waiting) == [["a"]]
-    waiting.settle("team-a", NOW)
+    waiting.delete("team-a", NOW)
     assert lacking_one(waiting) == []

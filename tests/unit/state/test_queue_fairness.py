@@ -5,31 +5,36 @@ from __future__ import annotations
 import pytest
 
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Cause
-from scheduler.state.event import Lifted
-from scheduler.state.queue import PARKED_MAX_S, PAUSE_MAX_S, Queue, Why
+from scheduler.model.reason import RequeueCause
+from scheduler.state.event import ClusterEvent
+from scheduler.state.queue.scheduling_queue import (
+    PARKED_MAX_S,
+    PAUSE_MAX_S,
+    RequeueCondition,
+    SchedulingQueue,
+)
 from tests.builders import GPU, MIG_2G, pod
 
 NOW = 1000.0
-CAUSES = frozenset((Cause.FREED, Cause.NODE))
-TIER = Why(CAUSES, frozenset((MIG_2G,)), frozenset((MIG_2G,)))
-FREED = Lifted(Cause.FREED, node_name="n1", what=frozenset((MIG_2G,)))
+CAUSES = frozenset((RequeueCause.FREED, RequeueCause.NODE))
+TIER = RequeueCondition(CAUSES, frozenset((MIG_2G,)), frozenset((MIG_2G,)))
+FREED = ClusterEvent(RequeueCause.FREED, node_name="n1", what=frozenset((MIG_2G,)))
 
 
-def names(waiting: Queue, now: float = NOW) -> list[str]:
+def names(waiting: SchedulingQueue, now: float = NOW) -> list[str]:
     """Everybody who is due; they are placed."""
     found = []
     while (entry := waiting.pop(now)) is not None:
-        waiting.settle(entry.pod.uid, now)
+        waiting.delete(entry.pod.uid, now)
         found.append(entry.pod.name)
     return found
 
 
-def refuse_all(waiting: Queue, reason: Why = TIER, now: float = NOW) -> int:
+def refuse_all(waiting: SchedulingQueue, reason: RequeueCondition = TIER, now: float = NOW) -> int:
     """Everybody who is due is refused; how many that were."""
     count = 0
     while (entry := waiting.pop(now)) is not None:
-        waiting.park(entry, reason, now)
+        waiting.add_unschedulable(entry, reason, now)
         count += 1
     return count
 
@@ -39,10 +44,10 @@ def crowd(count: int, **wishes: object) -> list[Pod]:
     return [pod(f"c{at}", created=at, mig={"2g.20gb": 1}, **wishes) for at in range(count)]  # type: ignore[arg-type]
 
 
-def parked(*pods: Pod, reason: Why = TIER) -> Queue:
-    waiting = Queue()
+def parked(*pods: Pod, reason: RequeueCondition = TIER) -> SchedulingQueue:
+    waiting = SchedulingQueue()
     for one in pods:
-        waiting.offer(one, NOW)
+        waiting.add(one, NOW)
     refuse_all(waiting, reason)
     return waiting
 
@@ -52,43 +57,43 @@ def parked(*pods: Pod, reason: Why = TIER) -> Queue:
 
 def test_namespaces_take_turns_and_age_decides_inside() -> None:
     """One tenant's ten thousand pods do not delay another's only one."""
-    waiting = Queue()
+    waiting = SchedulingQueue()
     for at in range(4):
-        waiting.offer(pod(f"a{at}", namespace="a", created=at), NOW)
-    waiting.offer(pod("b0", namespace="b", created=50), NOW)
-    waiting.offer(pod("c1", namespace="c", created=9), NOW)
-    waiting.offer(pod("c0", namespace="c", created=8), NOW)
+        waiting.add(pod(f"a{at}", namespace="a", created=at), NOW)
+    waiting.add(pod("b0", namespace="b", created=50), NOW)
+    waiting.add(pod("c1", namespace="c", created=9), NOW)
+    waiting.add(pod("c0", namespace="c", created=8), NOW)
 
     assert names(waiting) == ["a0", "b0", "c0", "a1", "c1", "a2", "a3"]
 
 
 def test_priority_comes_before_turns() -> None:
-    waiting = Queue()
+    waiting = SchedulingQueue()
     for name, priority in (("low", 0), ("high-1", 9), ("high-2", 9)):
-        waiting.offer(pod(name, namespace="a", priority=priority), NOW)
-    waiting.offer(pod("other", namespace="b", priority=0), NOW)
+        waiting.add(pod(name, namespace="a", priority=priority), NOW)
+    waiting.add(pod("other", namespace="b", priority=0), NOW)
 
     assert names(waiting) == ["high-1", "high-2", "low", "other"]
 
 
 def test_a_namespace_that_comes_back_takes_its_turn_after_the_others() -> None:
-    waiting = Queue()
+    waiting = SchedulingQueue()
     for namespace in "abc":
-        waiting.offer(pod(f"{namespace}0", namespace=namespace), NOW)
+        waiting.add(pod(f"{namespace}0", namespace=namespace), NOW)
     entry = waiting.pop(NOW)
     assert entry is not None
-    waiting.settle(entry.pod.uid, NOW)
-    waiting.offer(pod("a1", namespace="a"), NOW)
+    waiting.delete(entry.pod.uid, NOW)
+    waiting.add(pod("a1", namespace="a"), NOW)
 
     assert names(waiting) == ["b0", "c0", "a1"]
 
 
 def test_who_leaves_takes_nobodys_turn() -> None:
-    waiting = Queue()
+    waiting = SchedulingQueue()
     for name, namespace in (("a0", "a"), ("b0", "b"), ("a1", "a")):
-        waiting.offer(pod(name, namespace=namespace), NOW)
-    waiting.settle("a-a0", NOW)
-    waiting.settle("b-b0", NOW)
+        waiting.add(pod(name, namespace=namespace), NOW)
+    waiting.delete("a-a0", NOW)
+    waiting.delete("b-b0", NOW)
 
     assert names(waiting) == ["a1"]
     assert len(waiting) == 0
@@ -99,20 +104,20 @@ def test_who_leaves_takes_nobodys_turn() -> None:
 
 def test_one_is_tried_for_all_who_were_refused_for_the_same() -> None:
     waiting = parked(*crowd(1000))
-    assert waiting.lift(FREED, NOW + 10) == 1
+    assert waiting.requeue_on(FREED, NOW + 10) == 1
     assert refuse_all(waiting, now=NOW + 10) == 1
     assert waiting.sizes() == {"active": 0, "backoff": 0, "unschedulable": 1000}
 
 
 def test_the_next_one_is_tried_when_one_was_placed_until_one_is_refused() -> None:
     waiting = parked(*crowd(5))
-    waiting.lift(FREED, NOW + 10)
+    waiting.requeue_on(FREED, NOW + 10)
     placed = []
     for _ in range(2):
         entry = waiting.pop(NOW + 10)
         assert entry is not None
         placed.append(entry.pod.name)
-        waiting.settle(entry.pod.uid, NOW + 10)
+        waiting.delete(entry.pod.uid, NOW + 10)
 
     assert placed == ["c0", "c1"]
     assert refuse_all(waiting, now=NOW + 10) == 1
@@ -122,39 +127,41 @@ def test_the_next_one_is_tried_when_one_was_placed_until_one_is_refused() -> Non
 @pytest.mark.parametrize("how", ["deleted", "changed"])
 def test_a_leader_that_goes_without_a_no_hands_over(how: str) -> None:
     waiting = parked(*crowd(2))
-    waiting.lift(FREED, NOW)  # its pause is not over, so it cannot be decided yet
+    waiting.requeue_on(FREED, NOW)  # its pause is not over, so it cannot be decided yet
     if how == "deleted":
-        waiting.settle("team-c0", NOW)
+        waiting.delete("team-c0", NOW)
         assert names(waiting, NOW + 1) == ["c1"]
     else:
-        waiting.offer(pod("c0", mig={"2g.20gb": 1}, labels={"a": "b"}), NOW)
+        waiting.add(pod("c0", mig={"2g.20gb": 1}, labels={"a": "b"}), NOW)
         assert names(waiting, NOW + 1) == ["c0", "c1"]
 
 
 def test_an_answer_that_was_only_about_the_leader_wakes_the_next_one() -> None:
     waiting = parked(*crowd(2))
-    waiting.lift(FREED, NOW + 10)
+    waiting.requeue_on(FREED, NOW + 10)
     entry = waiting.pop(NOW + 10)
     assert entry is not None
-    waiting.park(entry, Why(frozenset((Cause.POD,)), is_alone=True), NOW + 10)
+    waiting.add_unschedulable(
+        entry, RequeueCondition(frozenset((RequeueCause.POD,)), is_alone=True), NOW + 10
+    )
 
     assert names(waiting, NOW + 10) == ["c1"]
 
 
 def test_the_oldest_whose_pause_is_over_is_tried() -> None:
     waiting = parked(*crowd(3))
-    waiting.lift(FREED, NOW + 5)
+    waiting.requeue_on(FREED, NOW + 5)
     assert refuse_all(waiting, now=NOW + 5) == 1  # c0 pauses for two seconds now
-    waiting.lift(FREED, NOW + 5.5)
+    waiting.requeue_on(FREED, NOW + 5.5)
     assert refuse_all(waiting, now=NOW + 5.5) == 1  # c1 was tried
-    waiting.lift(FREED, NOW + 60)
+    waiting.requeue_on(FREED, NOW + 60)
 
     assert names(waiting, NOW + 60) == ["c0", "c1", "c2"]
 
 
 def test_who_is_ready_first_is_tried_when_everybody_pauses() -> None:
     waiting = parked(*crowd(2))
-    waiting.lift(FREED, NOW + 0.5)
+    waiting.requeue_on(FREED, NOW + 0.5)
 
     assert names(waiting, NOW + 0.9) == []
     assert names(waiting, NOW + 1) == ["c0", "c1"]
@@ -170,30 +177,32 @@ def test_pods_of_another_kind_namespace_or_priority_are_tried_for_themselves() -
         pod("nominated", mig={"2g.20gb": 1}, nominated="n1"),
     )
 
-    assert waiting.lift(FREED, NOW + 10) == 6
+    assert waiting.requeue_on(FREED, NOW + 10) == 6
 
 
 def test_the_newest_answer_is_everybodys() -> None:
     """The kind lacks something else by now: what the older ones lacked helps nobody."""
     waiting = parked(*crowd(2))
-    waiting.offer(pod("late", created=9, mig={"2g.20gb": 1}), NOW + 5)
-    gpu = Why(CAUSES, frozenset((GPU,)), frozenset((GPU,)))
+    waiting.add(pod("late", created=9, mig={"2g.20gb": 1}), NOW + 5)
+    gpu = RequeueCondition(CAUSES, frozenset((GPU,)), frozenset((GPU,)))
     assert refuse_all(waiting, gpu, NOW + 5) == 1
 
-    assert waiting.lift(FREED, NOW + 10) == 0
+    assert waiting.requeue_on(FREED, NOW + 10) == 0
     assert [[one.name for one in group] for group in waiting.lacking_one()] == [
         ["c0", "c1", "late"]
     ]
-    assert waiting.lift(Lifted(Cause.FREED, what=frozenset((GPU,))), NOW + 10) == 1
+    assert (
+        waiting.requeue_on(ClusterEvent(RequeueCause.FREED, what=frozenset((GPU,))), NOW + 10) == 1
+    )
 
 
 def test_the_five_minutes_count_from_the_last_answer_to_any_of_them() -> None:
     waiting = parked(*crowd(3))
-    waiting.lift(FREED, NOW + 100)
+    waiting.requeue_on(FREED, NOW + 100)
     refuse_all(waiting, now=NOW + 100)
 
-    assert waiting.flush(NOW + PARKED_MAX_S) == 0
-    assert waiting.flush(NOW + 100 + PARKED_MAX_S) == 1
+    assert waiting.flush_unschedulable(NOW + PARKED_MAX_S) == 0
+    assert waiting.flush_unschedulable(NOW + 100 + PARKED_MAX_S) == 1
 
 
 # --- who is asked before he is woken ---------------------------------------------------------
@@ -203,37 +212,42 @@ def test_a_change_that_does_not_help_wakes_nobody() -> None:
     waiting = parked(*crowd(2))
     asked: list[tuple[str, str]] = []
 
-    def still_refuses(one: Pod, node_name: str) -> Why | None:
+    def still_refuses(one: Pod, node_name: str) -> RequeueCondition | None:
         asked.append((one.name, node_name))
         return None if node_name == "n2" else TIER
 
-    assert waiting.lift(FREED, NOW, still_refuses) == 0
-    other = Lifted(Cause.FREED, node_name="n2", what=frozenset((MIG_2G,)))
-    assert waiting.lift(other, NOW, still_refuses) == 1
+    assert waiting.requeue_on(FREED, NOW, still_refuses) == 0
+    other = ClusterEvent(RequeueCause.FREED, node_name="n2", what=frozenset((MIG_2G,)))
+    assert waiting.requeue_on(other, NOW, still_refuses) == 1
     assert [node_name for _, node_name in asked] == ["n1", "n2"]
 
 
 def test_a_node_that_refuses_for_a_new_reason_is_listened_to_for_that_reason() -> None:
     """Its taint went, and now it lacks a slice: the slice must not become free unheard."""
-    waiting = parked(*crowd(2), reason=Why(frozenset((Cause.NODE, Cause.POD))))
-    assert waiting.lift(FREED, NOW) == 0
-    assert waiting.lift(Lifted(Cause.NODE, node_name="n1"), NOW, lambda *_: TIER) == 0
+    waiting = parked(
+        *crowd(2), reason=RequeueCondition(frozenset((RequeueCause.NODE, RequeueCause.POD)))
+    )
+    assert waiting.requeue_on(FREED, NOW) == 0
+    assert (
+        waiting.requeue_on(ClusterEvent(RequeueCause.NODE, node_name="n1"), NOW, lambda *_: TIER)
+        == 0
+    )
 
-    assert waiting.lift(FREED, NOW) == 1
+    assert waiting.requeue_on(FREED, NOW) == 1
 
 
 def test_a_pod_with_a_map_hears_of_its_own_node_only() -> None:
-    reason = Why(CAUSES, node_name="n7")
+    reason = RequeueCondition(CAUSES, node_name="n7")
     waiting = parked(pod("mapped", map="0=n7:0"), reason=reason)
 
-    assert waiting.lift(Lifted(Cause.FREED, node_name="n1"), NOW) == 0
-    assert waiting.lift(Lifted(Cause.FREED, node_name="n7"), NOW) == 1
+    assert waiting.requeue_on(ClusterEvent(RequeueCause.FREED, node_name="n1"), NOW) == 0
+    assert waiting.requeue_on(ClusterEvent(RequeueCause.FREED, node_name="n7"), NOW) == 1
 
 
 # --- nothing stays behind --------------------------------------------------------------------
 
 
-def containers(waiting: Queue) -> dict[str, int]:
+def containers(waiting: SchedulingQueue) -> dict[str, int]:
     """The size of everything inside."""
     found = {}
     for name, value in vars(waiting).items():
@@ -245,16 +259,16 @@ def containers(waiting: Queue) -> dict[str, int]:
 @pytest.mark.parametrize("refused", [False, True], ids=["never-decided", "refused"])
 def test_a_queue_whose_pods_are_gone_is_empty(refused: bool) -> None:
     """A standby never pops, and must not remember the pods that somebody else placed."""
-    waiting = Queue()
+    waiting = SchedulingQueue()
     for round_ in range(3):
         pods = [*crowd(50), *crowd(50, namespace="other", priority=3)]
         for one in pods:
-            waiting.offer(one, NOW + round_)
+            waiting.add(one, NOW + round_)
         if refused:
             refuse_all(waiting, now=NOW + round_)
-            waiting.lift(FREED, NOW + round_)
+            waiting.requeue_on(FREED, NOW + round_)
         for one in pods:
-            waiting.settle(one.uid, NOW + round_)
+            waiting.delete(one.uid, NOW + round_)
     waiting.pop(NOW + 10 * PAUSE_MAX_S)
 
     assert {name: size for name, size in containers(waiting).items() if size} == {}

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 import pytest
 
 from scheduler.model.pod import Pod
-from scheduler.state.repair import (
+from scheduler.state.breakers.recreate_budget import (
     AT_ONCE_MAX,
     OWNERS_MAX,
     TRIES_MAX,
-    Pulse,
-    Repairs,
+    RecreateBudget,
+    WebhookLiveness,
 )
 from tests.builders import pod
 
@@ -25,8 +25,8 @@ class Days:
 
     def __init__(self, *, asked: bool = True) -> None:
         self.now = NOW
-        self.pulse = Pulse()
-        self.repairs = Repairs(self.pulse)
+        self.pulse = WebhookLiveness()
+        self.repairs = RecreateBudget(self.pulse)
         self.asked = asked
 
     def pass_time(self, seconds: float, *, serving: bool = True) -> None:

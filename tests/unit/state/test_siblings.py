@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.model.device import Devices
-from scheduler.model.reason import Cause
-from scheduler.state.cluster import Assumption
-from scheduler.state.event import Lifted
+from scheduler.model.reason import RequeueCause
+from scheduler.state.cache.cluster import Assumption
+from scheduler.state.event import ClusterEvent
 from tests.builders import cluster, pod
 
 GPU_0 = Devices((0,))
 MAP = "0=n1:0\n1=n1:1"
 
 
-@pytest.mark.parametrize("said", [{}, {names.MAP: "0=n1:2"}], ids=["no-map", "another-map"])
+@pytest.mark.parametrize("said", [{}, {well_known.MAP: "0=n1:2"}], ids=["no-map", "another-map"])
 def test_pods_with_another_map_text_hold_no_index_of_this_one(said: dict[str, str]) -> None:
     """Another role of the workload, or the template before or after an edit."""
     other = pod("a", owner="Deployment/web", node="n1", index=0, annotations=said)
@@ -28,9 +28,9 @@ def test_a_running_pod_whose_map_is_edited_frees_its_index_for_its_siblings() ->
     before = pod("a", owner="Deployment/web", node="n1", index=0, map=MAP)
     state = cluster(before)
 
-    changes = state.see_pod(pod("a", owner="Deployment/web", node="n1", index=0, map="0=n1:3"))
+    changes = state.upsert_pod(pod("a", owner="Deployment/web", node="n1", index=0, map="0=n1:3"))
 
-    assert Lifted(Cause.OWNER, before.workload) in changes
+    assert ClusterEvent(RequeueCause.OWNER, before.workload) in changes
     assert state.indexes_held(before) == {}
 
 
@@ -43,7 +43,7 @@ def test_indexes_are_held_by_placed_and_assumed_pods_of_the_workload() -> None:
     state.assume(chosen, Assumption("n1", GPU_0, 2))
 
     assert state.indexes_held(bound) == {0: bound, 2: chosen}
-    state.lose_pod(bound.uid)
+    state.delete_pod(bound.uid)
     state.forget(chosen.uid)
     assert state.indexes_held(bound) == {}
 
@@ -61,8 +61,8 @@ def test_a_pod_released_by_its_owner_is_no_sibling_any_more() -> None:
     owned = pod("a", owner="Deployment/web", node="n1", index=0, map=MAP)
     released = pod("a", node="n1", index=0, map=MAP)
     state = cluster(owned)
-    state.see_pod(released)
+    state.upsert_pod(released)
 
     assert state.indexes_held(owned) == {}
-    state.lose_pod(released.uid)
+    state.delete_pod(released.uid)
     assert state.indexes_held(owned) == {}

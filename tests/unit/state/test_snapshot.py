@@ -7,27 +7,29 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.model.reason import Cause
-from scheduler.state.promise import Promises
-from scheduler.state.queue import Queue
-from scheduler.state.snapshot import State, restore, take
-from scheduler.state.why import Why
+from scheduler.model.reason import RequeueCause
+from scheduler.state.queue.requeue_conditions import RequeueCondition
+from scheduler.state.queue.scheduling_queue import SchedulingQueue
+from scheduler.state.reservations import Reservations
+from scheduler.state.snapshot import ClusterSnapshot, restore, take
 from tests.builders import cluster, container, namespace, node, pod, refused, settle
 
 
-def snapshot(state: Any, queue: Queue | None = None, promises: Promises | None = None) -> State:
-    return take(state, queue or Queue(), promises or Promises(), 3, 100.0)
+def snapshot(
+    state: Any, queue: SchedulingQueue | None = None, promises: Reservations | None = None
+) -> ClusterSnapshot:
+    return take(state, queue or SchedulingQueue(), promises or Reservations(), 3, 100.0)
 
 
 def test_an_unconfirmed_pod_holds_what_it_was_given_whatever_became_of_it_since() -> None:
     """Its author took the GPUs off its request after it was placed; they are still held."""
     state = cluster(node(gpus=2))
     settle(state, pod("a", gpus=2))
-    state.see_pod(pod("a", gpus=0))
+    state.upsert_pod(pod("a", gpus=0))
 
     again = restore(snapshot(state))
 
-    assert again.books["n1"].free("nvidia.com/gpu") == 0
+    assert again.node_info["n1"].free("nvidia.com/gpu") == 0
     assert refused(again, pod("b", gpus=1)) == refused(state, pod("b", gpus=1))
 
 
@@ -40,17 +42,17 @@ def test_an_unconfirmed_pod_holds_what_it_was_given_whatever_became_of_it_since(
     ],
 )
 def test_a_waiting_pod_says_where_it_waits_and_for_what(step: str, place: str) -> None:
-    queue = Queue()
-    queue.offer(pod("a", gpus=1), 90.0)
+    queue = SchedulingQueue()
+    queue.add(pod("a", gpus=1), 90.0)
     entry = queue.pop(90.0)
     assert entry is not None
     if step == "offered":
-        queue.offer(pod("a", gpus=1), 90.0)
+        queue.add(pod("a", gpus=1), 90.0)
     else:
-        causes = frozenset((Cause.NODE, Cause.FREED))
-        queue.park(entry, Why(causes, frozenset(("gpu",))), 95.0)
+        causes = frozenset((RequeueCause.NODE, RequeueCause.FREED))
+        queue.add_unschedulable(entry, RequeueCondition(causes, frozenset(("gpu",))), 95.0)
     if step == "woken":
-        queue.flush(1000.0)
+        queue.flush_unschedulable(1000.0)
 
     [waiting] = snapshot(cluster(), queue).queue
 
@@ -60,8 +62,8 @@ def test_a_waiting_pod_says_where_it_waits_and_for_what(step: str, place: str) -
 
 
 def test_a_promise_is_told_whatever_the_priority_of_its_pod() -> None:
-    promises = Promises()
-    promises.make("r-1", pod("a", mig={"2g.20gb": 1}, priority=-5), "n1", 99.0, is_annotated=True)
+    promises = Reservations()
+    promises.create("r-1", pod("a", mig={"2g.20gb": 1}, priority=-5), "n1", 99.0, is_annotated=True)
 
     [promised] = snapshot(cluster(), promises=promises).promises
 
@@ -75,8 +77,8 @@ def test_it_holds_no_environment_and_no_annotation_but_ours() -> None:
     told = {"kubectl.kubernetes.io/last-applied-configuration": "hunter2"}
     one = pod("a", containers=[container(env=[secret])], annotations=told)
     space = msgspec.structs.replace(namespace(), annotations={})
-    queue = Queue()
-    queue.offer(one, 1.0)
+    queue = SchedulingQueue()
+    queue.add(one, 1.0)
 
     written = msgspec.json.encode(snapshot(cluster(space, node(), one), queue))
 

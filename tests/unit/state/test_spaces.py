@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.model.reason import Cause
+from scheduler.model.reason import RequeueCause
 from scheduler.state import event as ev
 from scheduler.state.fold import fold
 from tests.builders import cluster, namespace
@@ -12,16 +12,16 @@ def test_a_namespace_is_news_for_itself_when_it_changes() -> None:
     state = cluster()
     allowed = namespace("team", maps=True)
 
-    assert state.see_namespace(allowed) == [ev.Lifted(Cause.NAMESPACE, "team")]
-    assert state.see_namespace(allowed) == []
+    assert state.upsert_namespace(allowed) == [ev.ClusterEvent(RequeueCause.NAMESPACE, "team")]
+    assert state.upsert_namespace(allowed) == []
     assert state.namespace("team") == allowed
     assert state.namespace("unknown").labels == {}
 
 
 def test_a_namespace_that_is_gone_is_forgotten() -> None:
     state = cluster(namespace("one", maps=True), namespace("two", maps=True))
-    fold(state, ev.NamespaceVanished("one"))
+    fold(state, ev.NamespaceDeleted("one"))
     assert state.namespace("one").labels == {}
 
-    fold(state, ev.NamespacesListed((namespace("three"),)))
+    fold(state, ev.NamespacesReplaced((namespace("three"),)))
     assert list(state.namespaces) == ["three"]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.model.pod import Pod
-from scheduler.state.tickets import Stage, Tickets
+from scheduler.state.migration.tickets import MigrationPhase, OpenMigrations
 from tests.builders import pod, restoring
 
 TICKET = restoring("restore-1-00000001")
 
 
 def claims(name: str, owner: str) -> Pod:
-    return pod(name, owner=owner, annotations={names.MOVE: TICKET.id})
+    return pod(name, owner=owner, annotations={well_known.MOVE: TICKET.id})
 
 
 FORGED = [
@@ -25,28 +25,28 @@ FORGED = [
 
 @pytest.mark.parametrize("owner", FORGED)
 def test_a_forged_claim_keeps_nobody_from_the_ticket(owner: str) -> None:
-    tickets = Tickets()
-    tickets.see(TICKET)
+    tickets = OpenMigrations()
+    tickets.upsert(TICKET)
     replacement = claims("web-y", "Deployment/web@r1")
 
-    tickets.see_pod(claims("forger", owner))
-    assert tickets.stage(TICKET, {}) is Stage.AWAITED
+    tickets.upsert_pod(claims("forger", owner))
+    assert tickets.stage(TICKET, {}) is MigrationPhase.AWAITED
 
-    tickets.see_pod(replacement)
+    tickets.upsert_pod(replacement)
     assert tickets.taker(TICKET) == replacement
 
 
 def test_of_two_that_may_take_it_the_first_one_does_until_it_is_gone() -> None:
-    tickets = Tickets()
-    tickets.see(TICKET)
+    tickets = OpenMigrations()
+    tickets.upsert(TICKET)
     first, second = (claims(f"web-{n}", "Deployment/web@r1") for n in (1, 2))
     for one in (first, second, first):
-        tickets.see_pod(one)
+        tickets.upsert_pod(one)
     assert tickets.taker(TICKET) == first
 
-    tickets.lose_pod(second.uid)
+    tickets.delete_pod(second.uid)
     assert tickets.taker(TICKET) == first
 
-    tickets.lose_pod(first.uid)
-    tickets.see_pod(second)
+    tickets.delete_pod(first.uid)
+    tickets.upsert_pod(second)
     assert tickets.taker(TICKET) == second

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.state.trust import counted_priority
+from scheduler.state.reservation_limits import counted_priority
 from tests.builders import pod
 
 USERS_MOST = 1_000_000_000

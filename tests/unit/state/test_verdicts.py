@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.decide.cycle import decide
 from scheduler.decide.decision import Rejection
+from scheduler.decide.schedule_one import decide
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Code, Diagnosis, Reason
-from scheduler.state.cluster import Cluster
-from scheduler.state.ledger import NodeBooks
-from scheduler.state.verdicts import ANSWERS_MAX, CHANGES_MAX, KINDS_MIN, Verdicts
+from scheduler.model.reason import Diagnosis, Reason, ReasonCode
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.index.filter_cache import (
+    ANSWERS_MAX,
+    CHANGES_MAX,
+    KINDS_MIN,
+    FilterResultCache,
+)
+from scheduler.state.node_info import NodeInfo
 from tests.builders import ANYBODY, cluster, node, pod
 
-NO = (Reason(code=Code.TAINT, text="no"),)
+NO = (Reason(code=ReasonCode.TAINT, text="no"),)
 
 
 def diagnosis(state: Cluster, newcomer: Pod) -> Diagnosis:
@@ -28,14 +33,14 @@ class Asked:
     def __init__(self) -> None:
         self.names: list[str] = []
 
-    def __call__(self, books: NodeBooks) -> tuple[Reason, ...]:
-        assert books.node is not None
-        self.names.append(books.node.name)
+    def __call__(self, node_info: NodeInfo) -> tuple[Reason, ...]:
+        assert node_info.node is not None
+        self.names.append(node_info.node.name)
         return NO
 
 
-def some_books(count: int) -> dict[str, NodeBooks]:
-    return {f"n{at}": NodeBooks(node(f"n{at}")) for at in range(count)}
+def some_books(count: int) -> dict[str, NodeInfo]:
+    return {f"n{at}": NodeInfo(node(f"n{at}")) for at in range(count)}
 
 
 def test_equal_pods_share_one_diagnosis_while_nothing_changes() -> None:
@@ -47,8 +52,8 @@ def test_equal_pods_share_one_diagnosis_while_nothing_changes() -> None:
 
 
 def test_only_what_changed_is_asked_again() -> None:
-    books, asked = some_books(5), Asked()
-    known = Verdicts(books)
+    node_info, asked = some_books(5), Asked()
+    known = FilterResultCache(node_info)
     known.of("kind", asked)
     known.touch("n3")
     known.touch("n1")
@@ -61,7 +66,7 @@ def test_only_what_changed_is_asked_again() -> None:
 def test_a_diagnosis_that_was_given_out_never_changes() -> None:
     state = cluster(node("n1", gpus=1), node("n2", gpus=1))
     before = diagnosis(state, pod("a", gpus=2))
-    state.see_node(node("n2", gpus=0))
+    state.upsert_node(node("n2", gpus=0))
     after = diagnosis(state, pod("a", gpus=2))
 
     assert "(need 2; best node has 1 free)." in before.summary.message
@@ -72,7 +77,7 @@ def test_a_diagnosis_that_was_given_out_never_changes() -> None:
 def test_a_node_that_says_yes_ends_the_no() -> None:
     state = cluster(node("n1", gpus=1))
     diagnosis(state, pod("a", gpus=2))
-    state.see_node(node("n1", gpus=2))
+    state.upsert_node(node("n1", gpus=2))
 
     assert not isinstance(decide(state, pod("a", gpus=2), ANYBODY), Rejection)
 
@@ -81,16 +86,16 @@ def test_nodes_are_told_in_the_order_in_which_they_came() -> None:
     """Also one that went and came again while its pods were still known."""
     state = cluster(node("n1"), node("n2"), pod("resident", node="n1"))
     diagnosis(state, pod("a", gpus=2))
-    state.lose_node("n1")
-    state.see_node(node("n3"))
-    state.see_node(node("n1"))
+    state.delete_node("n1")
+    state.upsert_node(node("n3"))
+    state.upsert_node(node("n1"))
 
     assert list(diagnosis(state, pod("a", gpus=2)).nodes) == ["n2", "n3", "n1"]
     assert list(diagnosis(state, pod("a", gpus=3)).nodes) == ["n2", "n3", "n1"]
 
 
 def test_changes_that_nobody_waits_for_are_not_kept() -> None:
-    known = Verdicts(some_books(2))
+    known = FilterResultCache(some_books(2))
     for _ in range(10):
         known.touch("n1")
 
@@ -100,8 +105,8 @@ def test_changes_that_nobody_waits_for_are_not_kept() -> None:
 
 @pytest.mark.parametrize("touches", [CHANGES_MAX, CHANGES_MAX + 1, 3 * CHANGES_MAX])
 def test_a_kind_that_was_forgotten_by_the_changes_is_asked_afresh(touches: int) -> None:
-    books, asked = some_books(3), Asked()
-    known = Verdicts(books)
+    node_info, asked = some_books(3), Asked()
+    known = FilterResultCache(node_info)
     known.of("kind", asked)
     for _ in range(touches):
         known.touch("n1")
@@ -114,9 +119,9 @@ def test_a_kind_that_was_forgotten_by_the_changes_is_asked_afresh(touches: int) 
 
 def test_the_kinds_that_were_asked_for_last_are_kept() -> None:
     """What is remembered does not grow with the number of kinds, nor with the cluster."""
-    books, asked = some_books(2), Asked()
-    books |= {f"gone{at}": NodeBooks(None) for at in range(ANSWERS_MAX // 10)}
-    known = Verdicts(books)
+    node_info, asked = some_books(2), Asked()
+    node_info |= {f"gone{at}": NodeInfo(None) for at in range(ANSWERS_MAX // 10)}
+    known = FilterResultCache(node_info)
     known.of("first", asked)
     for number in range(3 * KINDS_MIN):
         known.of(number, asked)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.model.reason import Cause, Code, Diagnosis, Reason
-from scheduler.state.event import Lifted
-from scheduler.state.why import ANYTHING, Listeners, Why, why
+from scheduler.model.reason import Diagnosis, Reason, ReasonCode, RequeueCause
+from scheduler.state.event import ClusterEvent
+from scheduler.state.queue.requeue_conditions import ANYTHING, RequeueCondition, RequeueIndex, why
 from tests.builders import GPU, MIG_2G
 
-CPU = Reason(code=Code.INSUFFICIENT, text="Insufficient cpu", resource="cpu", need=2)
-TIER = Reason(code=Code.INSUFFICIENT, text="Insufficient tier", resource=MIG_2G, need=1)
-PORTS = Reason(code=Code.PORTS, text="ports")
-FULL = Reason(code=Code.TOO_MANY_PODS, text="full")
-TAINT = Reason(code=Code.TAINT, text="taint")
-NUMBERS = Reason(code=Code.DEVICES_UNKNOWN, text="unknown")
+CPU = Reason(code=ReasonCode.INSUFFICIENT, text="Insufficient cpu", resource="cpu", need=2)
+TIER = Reason(code=ReasonCode.INSUFFICIENT, text="Insufficient tier", resource=MIG_2G, need=1)
+PORTS = Reason(code=ReasonCode.PORTS, text="ports")
+FULL = Reason(code=ReasonCode.TOO_MANY_PODS, text="full")
+TAINT = Reason(code=ReasonCode.TAINT, text="taint")
+NUMBERS = Reason(code=ReasonCode.DEVICES_UNKNOWN, text="unknown")
 
 FREES = [
     pytest.param([(TIER,)], {MIG_2G}, id="one-resource"),
@@ -34,39 +34,51 @@ def test_what_must_become_free(rows: list[tuple[Reason, ...]], frees: set[str]) 
 
 
 def test_a_general_reason_is_this_pods_own() -> None:
-    general = why(Diagnosis(total=1, general=Reason(code=Code.INDEX_HELD, text="x")))
+    general = why(Diagnosis(total=1, general=Reason(code=ReasonCode.INDEX_HELD, text="x")))
 
-    assert (general.is_alone, general.causes) == (True, frozenset((Cause.OWNER,)))
+    assert (general.is_alone, general.causes) == (True, frozenset((RequeueCause.OWNER,)))
 
 
 def test_a_no_without_a_reason_waits_for_nodes_and_for_the_pod_itself() -> None:
-    assert why(Diagnosis(total=0)).causes == {Cause.NODE, Cause.POD}
+    assert why(Diagnosis(total=0)).causes == {RequeueCause.NODE, RequeueCause.POD}
 
 
 HEARD = [
-    pytest.param(Lifted(Cause.FREED, what=frozenset(("cpu",))), [], id="cpu-is-not-the-tier"),
-    pytest.param(Lifted(Cause.FREED, what=frozenset((MIG_2G,))), ["tier"], id="the-tier"),
-    pytest.param(Lifted(Cause.FREED, what=frozenset((GPU, MIG_2G))), ["tier"], id="among-others"),
-    pytest.param(Lifted(Cause.FREED), ["tier"], id="whatever-it-was"),
-    pytest.param(Lifted(Cause.NODE, node_name="n1"), ["tier", "label"], id="a-node"),
-    pytest.param(Lifted(Cause.OWNER, "x"), [], id="nobodys-cause"),
+    pytest.param(
+        ClusterEvent(RequeueCause.FREED, what=frozenset(("cpu",))), [], id="cpu-is-not-the-tier"
+    ),
+    pytest.param(
+        ClusterEvent(RequeueCause.FREED, what=frozenset((MIG_2G,))), ["tier"], id="the-tier"
+    ),
+    pytest.param(
+        ClusterEvent(RequeueCause.FREED, what=frozenset((GPU, MIG_2G))), ["tier"], id="among-others"
+    ),
+    pytest.param(ClusterEvent(RequeueCause.FREED), ["tier"], id="whatever-it-was"),
+    pytest.param(ClusterEvent(RequeueCause.NODE, node_name="n1"), ["tier", "label"], id="a-node"),
+    pytest.param(ClusterEvent(RequeueCause.OWNER, "x"), [], id="nobodys-cause"),
 ]
 
 
 @pytest.mark.parametrize(("change", "heard"), HEARD)
-def test_who_hears_of_a_change(change: Lifted, heard: list[str]) -> None:
+def test_who_hears_of_a_change(change: ClusterEvent, heard: list[str]) -> None:
     """A freed cpu does not wake who lacks a MIG slice."""
-    listeners = Listeners()
-    tier = Why(frozenset((Cause.FREED, Cause.NODE)), frees=frozenset((MIG_2G,)))
+    listeners = RequeueIndex()
+    tier = RequeueCondition(
+        frozenset((RequeueCause.FREED, RequeueCause.NODE)), frees=frozenset((MIG_2G,))
+    )
     listeners.add(("tier", 0, "team"), tier)
-    listeners.add(("label", 0, "team"), Why(frozenset((Cause.NODE, Cause.POD))))
+    listeners.add(
+        ("label", 0, "team"), RequeueCondition(frozenset((RequeueCause.NODE, RequeueCause.POD)))
+    )
 
     assert [key[0] for key in listeners.of(change)] == heard
 
 
 def test_who_leaves_is_not_remembered() -> None:
-    listeners = Listeners()
-    reason = Why(frozenset((Cause.FREED, Cause.NODE)), frees=frozenset((MIG_2G, GPU)))
+    listeners = RequeueIndex()
+    reason = RequeueCondition(
+        frozenset((RequeueCause.FREED, RequeueCause.NODE)), frees=frozenset((MIG_2G, GPU))
+    )
     for number in range(3):
         listeners.add((number, 0, "team"), reason)
     for number in range(3):

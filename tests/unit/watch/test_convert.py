@@ -8,22 +8,27 @@ import msgspec
 import pytest
 
 from scheduler.decide.filters.ports import EVERY_ADDRESS
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.model.pod import Condition, HostPort, Owner
 from scheduler.model.selector import Taint
 from scheduler.state import event as ev
-from scheduler.watch import convert, objects
-from scheduler.watch.sources import PODS, every
+from scheduler.watch.decode import objects, pods
+from scheduler.watch.informers import PODS, every
 from tests.builders import container, downward, literal, node, pod, pod_json
 
 
 def read(document: dict[str, Any]) -> Any:
-    return convert.to_pod(convert.POD.decode(msgspec.json.encode(document)))
+    return pods.to_pod(pods.POD.decode(msgspec.json.encode(document)))
 
 
 def test_only_annotations_that_mean_something_are_kept() -> None:
     """Others can be large, and change often."""
-    kept = {names.MAP: "0=a:0", names.DEVICES: "gpu:0", names.FALLBACK: "x", names.ORIGINAL: "y"}
+    kept = {
+        well_known.MAP: "0=a:0",
+        well_known.DEVICES: "gpu:0",
+        well_known.FALLBACK: "x",
+        well_known.ORIGINAL: "y",
+    }
     found = pod(annotations={**kept, "example.com/large": "x" * 10_000})
 
     assert found.annotations == kept
@@ -62,10 +67,10 @@ def test_null_is_the_same_as_missing_in_a_spec(part: str) -> None:
 
 
 def test_a_pod_under_review_has_the_reviews_namespace_and_the_beginning_of_its_name() -> None:
-    wire = convert.POD.decode(
+    wire = pods.POD.decode(
         b'{"metadata":{"generateName":"web-"},"spec":{"containers":[{"name":"c"}]}}'
     )
-    found = convert.to_pod(wire, "team")
+    found = pods.to_pod(wire, "team")
 
     assert (found.namespace, found.name) == ("team", "web-")
 
@@ -88,19 +93,24 @@ def test_the_controlling_owner_counts_and_no_other() -> None:
     [
         pytest.param([], None, None, id="nothing"),
         pytest.param([literal("0,1")], "0,1", None, id="literal"),
-        pytest.param([{"name": names.CUDA_ENV}], "", None, id="an-empty-value-hides-all"),
+        pytest.param([{"name": well_known.CUDA_ENV}], "", None, id="an-empty-value-hides-all"),
         pytest.param([literal("0"), literal("1")], "1", None, id="the-last-of-two-counts"),
-        pytest.param([downward()], None, names.CUDA_VISIBLE_DEVICES, id="annotation"),
+        pytest.param([downward()], None, well_known.CUDA_VISIBLE_DEVICES, id="annotation"),
         pytest.param(
-            [downward(names.CUDA_VISIBLE_DEVICES + ".1")],
+            [downward(well_known.CUDA_VISIBLE_DEVICES + ".1")],
             None,
-            names.CUDA_VISIBLE_DEVICES + ".1",
+            well_known.CUDA_VISIBLE_DEVICES + ".1",
             id="share",
         ),
         pytest.param([downward("example.com/mine")], None, None, id="somebody-elses-annotation"),
         pytest.param([downward(), literal("3")], "3", None, id="literal-after-annotation"),
         pytest.param(
-            [{"name": names.CUDA_ENV, "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}],
+            [
+                {
+                    "name": well_known.CUDA_ENV,
+                    "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}},
+                }
+            ],
             None,
             None,
             id="secret",
@@ -151,7 +161,7 @@ def test_a_node_is_read_with_what_it_can_give_away() -> None:
             "allocatable": {"nvidia.com/gpu": "7", "cpu": "3920m", "memory": "1Ki"},
         },
     }
-    found = convert.to_node(convert.NODE.decode(msgspec.json.encode(wire)))
+    found = pods.to_node(pods.NODE.decode(msgspec.json.encode(wire)))
 
     assert found.allocatable == {"nvidia.com/gpu": 7, "cpu": 3920, "memory": 1024}
     assert (found.unschedulable, found.taints) == (True, (Taint("k", "", "NoSchedule"),))
@@ -164,7 +174,7 @@ def test_a_node_whose_plugin_knows_no_whole_gpu_is_not_one_where_nobody_hands_th
         "metadata": {"name": "n", "labels": {"nvidia.com/gpu.replicas": "0"}},
         "status": {"allocatable": {"cpu": "4"}},
     }
-    found = convert.to_node(convert.NODE.decode(msgspec.json.encode(wire)))
+    found = pods.to_node(pods.NODE.decode(msgspec.json.encode(wire)))
 
     assert (found.is_numbered, found.gpu_count) == (False, 0)
 
@@ -173,20 +183,20 @@ def test_watch_lines_become_events() -> None:
     raw = msgspec.json.encode(pod_json("a"))
     bare = b'{"metadata":{"name":"n"}}'
 
-    assert objects.pod_event(raw, False) == ev.PodSeen(pod("a"))
-    assert objects.pod_event(raw, True) == ev.PodVanished("team-a")
-    assert objects.node_event(bare, True) == ev.NodeVanished("n")
-    assert isinstance(objects.node_event(bare, False), ev.NodeSeen)
-    assert isinstance(objects.namespace_event(bare, False), ev.NamespaceSeen)
-    assert objects.namespace_event(bare, True) == ev.NamespaceVanished("n")
+    assert objects.pod_event(raw, False) == ev.PodUpdated(pod("a"))
+    assert objects.pod_event(raw, True) == ev.PodDeleted("team-a")
+    assert objects.node_event(bare, True) == ev.NodeDeleted("n")
+    assert isinstance(objects.node_event(bare, False), ev.NodeUpdated)
+    assert isinstance(objects.namespace_event(bare, False), ev.NamespaceUpdated)
+    assert objects.namespace_event(bare, True) == ev.NamespaceDeleted("n")
 
 
 def test_lists_become_one_event() -> None:
     raw = [msgspec.Raw(msgspec.json.encode(pod_json(name))) for name in "ab"]
 
-    assert objects.pods_listed(raw) == ev.PodsListed((pod("a"), pod("b")))
-    assert objects.nodes_listed([]) == ev.NodesListed(())
-    assert objects.namespaces_listed([]) == ev.NamespacesListed(())
+    assert objects.pods_listed(raw) == ev.PodsReplaced((pod("a"), pod("b")))
+    assert objects.nodes_listed([]) == ev.NodesReplaced(())
+    assert objects.namespaces_listed([]) == ev.NamespacesReplaced(())
 
 
 def test_every_schedulers_pods_are_watched_until_they_end() -> None:

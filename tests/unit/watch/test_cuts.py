@@ -7,31 +7,39 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.model import migcut
-from scheduler.model.cut import CutState, Instance, NodeCuts, Order
-from scheduler.model.device import Spot
+from scheduler.model.crd import mig_partition_codec
+from scheduler.model.crd.mig_partition import (
+    MigInstance,
+    NodePartitions,
+    PartitionRequest,
+    PartitionState,
+)
+from scheduler.model.device import MigPlacement
 from scheduler.state import event as ev
-from scheduler.watch.cuts import cuts_event, cuts_listed
+from scheduler.watch.decode.mig_partitions import cuts_event, cuts_listed
 
 spots = st.builds(
-    Spot, st.integers(0, 63), st.integers(0, 7), st.sampled_from(("1g.10gb", "2g.20gb+me"))
+    MigPlacement, st.integers(0, 63), st.integers(0, 7), st.sampled_from(("1g.10gb", "2g.20gb+me"))
 )
-orders = st.lists(st.builds(Order, spots, st.text(max_size=9), st.text(max_size=9)), max_size=4)
+orders = st.lists(
+    st.builds(PartitionRequest, spots, st.text(max_size=9), st.text(max_size=9)), max_size=4
+)
 instances = st.lists(
-    st.builds(Instance, spots, st.sampled_from(CutState), *[st.text(max_size=9)] * 3), max_size=4
+    st.builds(MigInstance, spots, st.sampled_from(PartitionState), *[st.text(max_size=9)] * 3),
+    max_size=4,
 )
 
 
 @given(orders, instances, st.none() | st.integers(0, 9))
 def test_what_is_written_is_what_is_read(
-    asked: list[Order], there: list[Instance], epoch: int | None
+    asked: list[PartitionRequest], there: list[MigInstance], epoch: int | None
 ) -> None:
-    body = msgspec.json.decode(migcut.encode("n1", asked, epoch, "own"))
-    body |= msgspec.json.decode(migcut.encode_status(there))
+    body = msgspec.json.decode(mig_partition_codec.encode("n1", asked, epoch, "own"))
+    body |= msgspec.json.decode(mig_partition_codec.encode_status(there))
 
     found = cuts_event(msgspec.json.encode(body), is_gone=False)
 
-    assert found == ev.CutsSeen(NodeCuts("n1", tuple(asked), tuple(there), epoch))
+    assert found == ev.PartitionsUpdated(NodePartitions("n1", tuple(asked), tuple(there), epoch))
 
 
 UNREADABLE = [
@@ -53,11 +61,11 @@ UNREADABLE = [
 def test_one_that_cannot_be_read_says_nothing(content: bytes) -> None:
     seen = cuts_event(content, is_gone=False)
 
-    assert isinstance(seen, ev.CutsSeen)
+    assert isinstance(seen, ev.PartitionsUpdated)
     assert seen.cuts.unread
-    assert msgspec.structs.replace(seen.cuts, unread="") == NodeCuts("n1")
-    assert cuts_listed([msgspec.Raw(content)]) == ev.CutsListed((seen.cuts,))
+    assert msgspec.structs.replace(seen.cuts, unread="") == NodePartitions("n1")
+    assert cuts_listed([msgspec.Raw(content)]) == ev.PartitionsReplaced((seen.cuts,))
 
 
 def test_one_that_is_gone_is_named() -> None:
-    assert cuts_event(b'{"metadata":{"name":"n1"}}', is_gone=True) == ev.CutsVanished("n1")
+    assert cuts_event(b'{"metadata":{"name":"n1"}}', is_gone=True) == ev.PartitionsDeleted("n1")

@@ -9,8 +9,8 @@ import msgspec
 from scheduler.model.quota import Quota
 from scheduler.model.selector import Requirement
 from scheduler.state import event as ev
-from scheduler.state.quotas import Quotas
-from scheduler.watch.quotas import quota_event, quotas_listed
+from scheduler.state.cache.quotas import Quotas
+from scheduler.watch.decode.quotas import quota_event, quotas_listed
 from tests.builders import GPU, MIG_1G
 
 
@@ -49,19 +49,19 @@ OTHERS = body("pods", {"pods": "10", "requests.cpu": "1"}, {})
 
 
 def test_a_quota_is_read_with_its_limits_of_gpus_and_its_scopes() -> None:
-    assert quota_event(GPUS, is_gone=False) == ev.QuotaSeen(KEPT)
+    assert quota_event(GPUS, is_gone=False) == ev.QuotaUpdated(KEPT)
 
 
 def test_quotas_of_other_things_are_dropped() -> None:
     items = [msgspec.Raw(GPUS), msgspec.Raw(OTHERS)]
 
-    assert quotas_listed(items) == ev.QuotasListed((KEPT,))
+    assert quotas_listed(items) == ev.QuotasReplaced((KEPT,))
 
 
 def test_a_quota_that_is_gone_or_limits_no_gpus_any_more_is_kept_no_longer() -> None:
     for last in (quota_event(GPUS, is_gone=True), quota_event(OTHERS, is_gone=False)):
         quotas = Quotas()
-        quotas.see(KEPT)
-        assert isinstance(last, ev.QuotaSeen)
-        quotas.see(msgspec.structs.replace(last.quota, name="gpus"))
+        quotas.upsert(KEPT)
+        assert isinstance(last, ev.QuotaUpdated)
+        quotas.upsert(msgspec.structs.replace(last.quota, name="gpus"))
         assert quotas.known == {}

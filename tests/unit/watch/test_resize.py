@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.watch.convert import POD, to_pod
+from scheduler.watch.decode.pods import POD, to_pod
 
 CPU_1 = {"cpu": "1", "memory": "1Gi"}
 

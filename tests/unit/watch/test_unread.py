@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.model import names
+from scheduler.model import well_known
 from scheduler.state import event as ev
-from scheduler.watch import objects, quotas, rules
-from scheduler.watch.salvage import NoObject
+from scheduler.watch.decode import migrations, objects, quotas
+from scheduler.watch.decode.unreadable import NotAnObject
 from tests.builders import ANYBODY, cluster, codes, node, pod, pod_json, refused
 
 JSON = msgspec.json.encode
@@ -25,7 +25,7 @@ def with_requests(**wishes: Any) -> bytes:
 def test_a_pod_with_unreadable_requests_keeps_all_else() -> None:
     found = objects.read_pod(
         with_requests(
-            node="n1", labels={"a": "b"}, owner="Job/j", annotations={names.MAP: "0=n1:0"}
+            node="n1", labels={"a": "b"}, owner="Job/j", annotations={well_known.MAP: "0=n1:0"}
         )
     )
 
@@ -53,10 +53,10 @@ def test_a_status_that_cannot_be_read_makes_unknown_what_a_placed_pod_holds() ->
 def test_an_annotation_that_is_no_text_reads_as_an_empty_one() -> None:
     """Requests are known all the same; who holds devices by it holds unknown ones."""
     body = pod_json("odd", gpus=1, annotations={"gpu-scheduler.io/decision": "d-1"})
-    body["metadata"]["annotations"] |= {names.DEVICES: ["gpu:0"]}
+    body["metadata"]["annotations"] |= {well_known.DEVICES: ["gpu:0"]}
 
     found = objects.read_pod(JSON(body))
-    assert found.annotations == {names.DEVICES: "", names.DECISION: "d-1"}
+    assert found.annotations == {well_known.DEVICES: "", well_known.DECISION: "d-1"}
     assert found.requests == {"nvidia.com/gpu": 1}
     assert (found.unread.requests, bool(found.unread.rest)) == ("", True)
 
@@ -113,9 +113,9 @@ def test_a_quota_that_cannot_be_read_limits_nothing_and_says_so() -> None:
     )
 
     seen = quotas.quota_event(raw, False)
-    assert isinstance(seen, ev.QuotaSeen)
+    assert isinstance(seen, ev.QuotaUpdated)
     assert (seen.quota.hard, bool(seen.quota.unread)) == ({}, True)
-    assert quotas.quotas_listed([msgspec.Raw(raw)]) == ev.QuotasListed((seen.quota,))
+    assert quotas.quotas_listed([msgspec.Raw(raw)]) == ev.QuotasReplaced((seen.quota,))
 
 
 @pytest.mark.parametrize("read", [objects.read_pod, objects.read_node, objects.read_namespace])
@@ -124,20 +124,20 @@ def test_a_quota_that_cannot_be_read_limits_nothing_and_says_so() -> None:
     [b"{}", b"7", b"[]", b'{"metadata":{}}', b'{"metadata":{"name":""}}', b"<html>", b"\xff"],
 )
 def test_what_has_no_name_is_no_object(read: Any, content: bytes) -> None:
-    with pytest.raises(NoObject):
+    with pytest.raises(NotAnObject):
         read(content)
 
 
 def test_a_pod_has_an_uid() -> None:
-    with pytest.raises(NoObject):
+    with pytest.raises(NotAnObject):
         objects.read_pod(b'{"metadata":{"name":"a"},"spec":{}}')
-    with pytest.raises(NoObject):
+    with pytest.raises(NotAnObject):
         objects.pod_event(b'{"metadata":{"name":"a"}}', True)
 
 
 def test_a_ticket_that_cannot_be_read_is_named() -> None:
-    found = rules.ticket_event(b'{"metadata":{"name":"t"},"spec":7}', is_gone=False)
+    found = migrations.ticket_event(b'{"metadata":{"name":"t"},"spec":7}', is_gone=False)
 
-    assert isinstance(found, ev.TicketVanished)
+    assert isinstance(found, ev.MigrationDeleted)
     assert found.unread is not None
     assert (found.unread.kind, found.unread.name) == ("migrules", "t")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from scheduler.model import names
-from scheduler.model.admission import Answer, NodeKind, Rewrite, Scope
+from scheduler.model import well_known
+from scheduler.model.admission import AdmissionDecision, NodeAssignment, ResourceRewrite, Scope
 from tests.builders import API_GROUPS
-from webhook.mutate import Case, Config, Outcome, Request
-from webhook.patch import apply
+from webhook.mutate.json_patch import apply
+from webhook.mutate.pod_mutation import Config, Outcome, PodMutation, Request
 
 Json = dict[str, Any]
 CONFIG = Config(scheduler_name="gpu-scheduler")
@@ -46,7 +46,7 @@ def pod(
     metadata: Json = {"name": name} if name else {"generateName": "w-6bd69b846c-"}
     given = dict(annotations or {})
     if map_text is not None:
-        given[names.MAP] = map_text
+        given[well_known.MAP] = map_text
     if given:
         metadata["annotations"] = given
     if labels:
@@ -70,31 +70,34 @@ def pod(
 
 def gpus(count: int) -> Json:
     """Limits of some whole GPUs."""
-    return {names.GPU: str(count)}
+    return {well_known.GPU: str(count)}
 
 
-def answer(*, kinds: dict[str, str] | None = None, **fields: Any) -> Answer:
+def answer(*, kinds: dict[str, str] | None = None, **fields: Any) -> AdmissionDecision:
     """The scheduler's answer; kinds maps a node token to numbered, counted or unknown."""
-    nodes = {token: NodeKind(token, kind) for token, kind in (kinds or {}).items()}  # type: ignore[arg-type]
+    nodes = {token: NodeAssignment(token, kind) for token, kind in (kinds or {}).items()}  # type: ignore[arg-type]
     listed: Json = {key: tuple(v) if isinstance(v, list) else v for key, v in fields.items()}
-    return Answer(node_kinds=nodes, **listed)
+    return AdmissionDecision(node_kinds=nodes, **listed)
 
 
 def rewrite(
     source: str = MIG_2G, target: str = MIG_1G, container: str = "app", init: bool = False
-) -> Rewrite:
+) -> ResourceRewrite:
     """One container's move to another tier."""
-    return Rewrite(container=container, source=source, target=target, init=init)
+    return ResourceRewrite(container=container, source=source, target=target, init=init)
 
 
 def run(
-    body: Json, said: Answer | None = None, scope: Scope = "ours", namespace: str = "default"
+    body: Json,
+    said: AdmissionDecision | None = None,
+    scope: Scope = "ours",
+    namespace: str = "default",
 ) -> Outcome:
     """Review a pod with the usual configuration."""
-    return Case(body, Request(namespace=namespace, scope=scope), CONFIG).outcome(said)
+    return PodMutation(body, Request(namespace=namespace, scope=scope), CONFIG).outcome(said)
 
 
-def patched(body: Json, said: Answer | None = None, scope: Scope = "ours") -> Json:
+def patched(body: Json, said: AdmissionDecision | None = None, scope: Scope = "ours") -> Json:
     """The pod after a review that allowed it."""
     outcome = run(body, said, scope)
     assert outcome.denial is None, outcome.denial
@@ -110,11 +113,11 @@ def environment(body: Json) -> dict[str, Any]:
 
 def _variable(item: Json) -> str | None:
     for entry in item.get("env") or ():
-        if entry["name"] == names.CUDA_ENV:
+        if entry["name"] == well_known.CUDA_ENV:
             if "value" in entry:
                 return str(entry["value"])
             path = str(entry["valueFrom"]["fieldRef"]["fieldPath"])
-            prefix = f"metadata.annotations['{names.PREFIX}"
+            prefix = f"metadata.annotations['{well_known.PREFIX}"
             assert path.startswith(prefix), path
             return "@" + path[len(prefix) : -2]
     return None

@@ -13,13 +13,13 @@ import msgspec
 from aiohttp import web
 
 from scheduler.model import admission
-from scheduler.model.admission import Answer
+from scheduler.model.admission import AdmissionDecision
 
 Json = dict[str, Any]
 Reply = Callable[[Json], Awaitable[web.StreamResponse]]
 
 
-def says(answer: Answer) -> Reply:
+def says(answer: AdmissionDecision) -> Reply:
     """Always this answer."""
 
     async def reply(_question: Json) -> web.Response:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from scheduler.listen.limits import REVIEWS
-from scheduler.model.admission import Answer
+from scheduler.httpserver.limits import REVIEWS
+from scheduler.model.admission import AdmissionDecision
 from tests.unit.webhook.pods import MIG_1G, MIG_2G, container, pod, rewrite
 from tests.unit.webhook.reviews import body
 from tests.unit.webhook.scheduler import SchedulerEnd, says
@@ -89,7 +89,7 @@ async def test_clients_that_say_nothing_hold_up_nobody(folder: Path) -> None:
 
 async def test_reviews_at_once_do_not_wait_for_each_other(folder: Path) -> None:
     """A hundred pods while the scheduler takes its time for each."""
-    answer = says(Answer(rewrites=(rewrite(),)))
+    answer = says(AdmissionDecision(rewrites=(rewrite(),)))
     together = asyncio.Event()
 
     async def after_all_asked(question: dict[str, Any]) -> Any:
@@ -108,7 +108,7 @@ async def test_reviews_at_once_do_not_wait_for_each_other(folder: Path) -> None:
 async def test_the_fallback_path_serves_pods_of_other_schedulers(folder: Path) -> None:
     """Each path asks in its own scope; dry runs say so."""
     foreign = pod(container(limits={MIG_2G: "1"}), schedulerName="default-scheduler")
-    reply = says(Answer(rewrites=(rewrite(),), reservation="r-1"))
+    reply = says(AdmissionDecision(rewrites=(rewrite(),), reservation="r-1"))
     async with SchedulerEnd(folder / "s", reply) as end, serving(folder) as (_, session):
         ours = await post(session, body(object=MIG_POD, dryRun=True))
         other = await post(session, body(object=foreign), "/mutate/fallback")

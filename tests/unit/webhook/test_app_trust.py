@@ -12,8 +12,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from scheduler.issue import CertificateBundle, make_certificates
-from scheduler.model.admission import Answer
+from scheduler.certificates.issuer import CertificateBundle, make_certificates
+from scheduler.model.admission import AdmissionDecision
 from tests.unit.webhook.pods import rewrite
 from tests.unit.webhook.reviews import body
 from tests.unit.webhook.scheduler import SchedulerEnd, says
@@ -121,7 +121,7 @@ def other_client() -> CertificateBundle:
 async def test_at_the_end_open_reviews_are_finished_first(folder: Path) -> None:
     """Not ready from the first moment, still answering until the last."""
     asked, may_answer = asyncio.Event(), asyncio.Event()
-    reply = says(Answer(rewrites=(rewrite(),)))
+    reply = says(AdmissionDecision(rewrites=(rewrite(),)))
 
     async def slow(question: dict[str, Any]) -> Any:
         asked.set()

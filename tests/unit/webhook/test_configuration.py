@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from scheduler.model import names
-from webhook.configuration import webhook_configuration
-from webhook.reviewer import PATHS
+from scheduler.model import well_known
+from webhook.handler import PATHS
+from webhook.webhook_configuration import webhook_configuration
 
 ROOT = Path(__file__).parents[3]
 CA = b"-----BEGIN CERTIFICATE-----\n"
@@ -75,7 +75,7 @@ def test_no_entry_can_hold_up_the_system_or_ourselves(scope: str) -> None:
 
 def test_scope_ours_degrades_others_only_where_the_namespace_asks() -> None:
     """Scope all is for seed 000's promise: pods of any scheduler."""
-    label = {"key": names.FALLBACK_NAMESPACE, "operator": "In", "values": ["enabled"]}
+    label = {"key": well_known.FALLBACK_NAMESPACE, "operator": "In", "values": ["enabled"]}
     ours, everybody = (
         made(scope=scope)["webhooks"][1]["namespaceSelector"]["matchExpressions"]
         for scope in ("ours", "all")
@@ -118,10 +118,10 @@ def test_the_policy_guards_exactly_the_protected_keys() -> None:
     def keys(name: str) -> list[str]:
         return re.findall(r"'([^']+)'", variables[name])
 
-    assert keys("bindingKeys") == list(names.BINDING_KEYS)
-    assert keys("admissionKeys") == list(names.ADMISSION_KEYS)
-    assert f"key.startsWith('{names.CUDA_VISIBLE_DEVICES}.')" in variables["set"]
-    assert f"key.startsWith('{names.CUDA_VISIBLE_DEVICES}.')" in variables["removed"]
+    assert keys("bindingKeys") == list(well_known.BINDING_KEYS)
+    assert keys("admissionKeys") == list(well_known.ADMISSION_KEYS)
+    assert f"key.startsWith('{well_known.CUDA_VISIBLE_DEVICES}.')" in variables["set"]
+    assert f"key.startsWith('{well_known.CUDA_VISIBLE_DEVICES}.')" in variables["removed"]
 
 
 def test_no_policy_walks_through_annotations_that_are_very_many() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from scheduler.model import names
-from scheduler.model.admission import Answer, NodeKind
+from scheduler.model import well_known
+from scheduler.model.admission import AdmissionDecision, NodeAssignment
 from tests.unit.webhook.pods import (
     CONFIG,
     answer,
@@ -16,7 +16,7 @@ from tests.unit.webhook.pods import (
     pod,
     run,
 )
-from webhook.mutate import Case, Denial, Request
+from webhook.mutate.pod_mutation import Denial, PodMutation, Request
 
 MAP = "0=gpu-a:0,1"
 
@@ -44,7 +44,7 @@ def test_a_bad_map_is_denied_with_its_line(map_text: str, message: str) -> None:
     assert (outcome.denial.code, outcome.patch) == (400, ())
     assert outcome.denial.message.startswith(message)
     assert outcome.log[-1] == f"Denied pod default/w-0: {outcome.denial.message}"
-    assert not Case(body, Request(namespace="default"), CONFIG).needs_answer
+    assert not PodMutation(body, Request(namespace="default"), CONFIG).needs_answer
 
 
 @pytest.mark.parametrize(
@@ -68,12 +68,12 @@ def test_a_bad_map_is_denied_with_its_line(map_text: str, message: str) -> None:
             id="one-line-can-never-fit-a-replica",
         ),
         pytest.param(
-            pod(map_text=MAP, annotations={names.CUDA_MODE: "uuid"}),
+            pod(map_text=MAP, annotations={well_known.CUDA_MODE: "uuid"}),
             "gpu-scheduler.io/cuda-mode: uuid is not implemented yet, use auto, index or local",
             id="uuid",
         ),
         pytest.param(
-            pod(annotations={names.CUDA_MODE: "Auto\n"}),
+            pod(annotations={well_known.CUDA_MODE: "Auto\n"}),
             r'gpu-scheduler.io/cuda-mode: "Auto\n" is not a mode, '
             "use one of auto, index, local, none",
             id="unknown-mode",
@@ -89,7 +89,7 @@ def test_a_bad_map_is_denied_with_its_line(map_text: str, message: str) -> None:
 def test_what_can_never_work_is_denied_in_one_line(body: Any, message: str) -> None:
     """And before the scheduler reserves anything for it."""
     assert run(body, answer()).denial == Denial(400, message)
-    assert not Case(body, Request(namespace="default"), CONFIG).needs_answer
+    assert not PodMutation(body, Request(namespace="default"), CONFIG).needs_answer
 
 
 def test_annotations_that_leave_room_are_accepted() -> None:
@@ -110,7 +110,7 @@ def test_a_known_index_need_not_fit_the_other_lines() -> None:
 @pytest.mark.parametrize("mode", ["auto", "none", "local", "index"])
 def test_requests_are_compared_in_every_mode(mode: str) -> None:
     """The mode decides about the variable; the scheduler honours the map all the same."""
-    body = pod(container(limits=gpus(1)), map_text=MAP, annotations={names.CUDA_MODE: mode})
+    body = pod(container(limits=gpus(1)), map_text=MAP, annotations={well_known.CUDA_MODE: mode})
 
     assert run(body).denial is not None
 
@@ -121,16 +121,22 @@ def test_requests_are_compared_in_every_mode(mode: str) -> None:
         pytest.param("gpu-a", answer(), False, id="the-lines-node"),
         pytest.param("gpu-b", answer(), True, id="another-node"),
         pytest.param(
-            "real", Answer(node_kinds={"gpu-a": NodeKind("real", "counted")}), False, id="alias"
+            "real",
+            AdmissionDecision(node_kinds={"gpu-a": NodeAssignment("real", "counted")}),
+            False,
+            id="alias",
         ),
         pytest.param(
-            "gpu-b", Answer(node_kinds={"gpu-a": NodeKind("real", "counted")}), True, id="not-alias"
+            "gpu-b",
+            AdmissionDecision(node_kinds={"gpu-a": NodeAssignment("real", "counted")}),
+            True,
+            id="not-alias",
         ),
         pytest.param("gpu-b", None, False, id="nobody-knows"),
     ],
 )
 def test_a_pod_on_another_node_than_its_line_says_is_denied(
-    node_name: str, said: Answer | None, denied: bool
+    node_name: str, said: AdmissionDecision | None, denied: bool
 ) -> None:
     """Its devices would be those of the wrong node."""
     outcome = run(pod(map_text=MAP, nodeName=node_name), said)
@@ -165,8 +171,8 @@ def test_a_long_map_is_denied_with_its_last_line() -> None:
 @pytest.mark.parametrize("count", ["1025", "2000000000", str(2**63 - 1), "9" * 5_000])
 def test_a_pod_that_requests_more_gpus_than_are_read_is_denied(count: str) -> None:
     """In mode local an entry of the variable would have a number for each of them."""
-    asks = container(resources={"limits": {names.GPU: count}})
-    body = pod(asks, name="bomb-7", map_text=MAP, annotations={names.CUDA_MODE: "local"})
+    asks = container(resources={"limits": {well_known.GPU: count}})
+    body = pod(asks, name="bomb-7", map_text=MAP, annotations={well_known.CUDA_MODE: "local"})
 
     denial = run(body).denial
     assert denial is not None
@@ -184,7 +190,7 @@ def test_a_pod_whose_environment_would_not_be_stored_is_denied() -> None:
 
 @pytest.mark.parametrize("record", ["[" * 10_000, "9" * 5_000, "{" + " " * 70_000 + "}"])
 def test_a_record_that_cannot_be_read_is_none(record: str) -> None:
-    said = {names.ORIGINAL: record, names.FALLBACK: "2g.20gb->1g.10gb"}
+    said = {well_known.ORIGINAL: record, well_known.FALLBACK: "2g.20gb->1g.10gb"}
     body = pod(container(resources={"limits": {"nvidia.com/mig-2g.20gb": "1"}}), annotations=said)
 
     assert run(body, None).denial is None

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from scheduler.model import names
-from scheduler.model.admission import Answer
+from scheduler.model import well_known
+from scheduler.model.admission import AdmissionDecision
 from tests.unit.webhook.pods import (
     answer,
     container,
@@ -17,7 +17,7 @@ from tests.unit.webhook.pods import (
     pod,
     run,
 )
-from webhook.mutate import Case, Config, Request
+from webhook.mutate.pod_mutation import Config, PodMutation, Request
 
 SEED_MAP = "0=node1:0,1\n1=node2:2\n2=node3:0,1,2\n3=node4:3\n4=node4:3"
 KEY = "@cuda-visible-devices"
@@ -55,7 +55,7 @@ def test_a_new_entry_goes_first_so_that_others_can_refer_to_it() -> None:
     result = patched(pod(container(env=env), map_text=SEED_MAP))
 
     assert result["spec"]["containers"][0]["env"] == [
-        {"name": names.CUDA_ENV, "value": "0,1"},
+        {"name": well_known.CUDA_ENV, "value": "0,1"},
         *env,
     ]
 
@@ -82,14 +82,14 @@ def test_an_existing_entry_is_replaced_in_its_place_with_a_warning(
     """All duplicates change, because the last one counts; neighbours stay where they are."""
     env = [{"name": "A", "value": "1"}]
     for entry in own:
-        env += [{"name": names.CUDA_ENV, **entry}, {"name": "B", "value": "$(A)"}]
+        env += [{"name": well_known.CUDA_ENV, **entry}, {"name": "B", "value": "$(A)"}]
     body = pod(container(env=env), map_text=SEED_MAP)
 
     result = patched(body)["spec"]["containers"][0]["env"]
     (warning,) = run(body).warnings
 
-    ours = {"name": names.CUDA_ENV, "value": "0,1"}
-    assert result == [ours if entry["name"] == names.CUDA_ENV else entry for entry in env]
+    ours = {"name": well_known.CUDA_ENV, "value": "0,1"}
+    assert result == [ours if entry["name"] == well_known.CUDA_ENV else entry for entry in env]
     assert warning.startswith(f'container "app": CUDA_VISIBLE_DEVICES ({said}')
     assert warning.isprintable()
     assert len(warning) < 256
@@ -97,7 +97,7 @@ def test_an_existing_entry_is_replaced_in_its_place_with_a_warning(
 
 def test_an_entry_that_is_already_right_is_left_alone_in_silence() -> None:
     """A second call changes nothing and warns of nothing."""
-    body = pod(container(env=[{"name": names.CUDA_ENV, "value": "0,1"}]), map_text=SEED_MAP)
+    body = pod(container(env=[{"name": well_known.CUDA_ENV, "value": "0,1"}]), map_text=SEED_MAP)
 
     outcome = run(body)
 
@@ -127,7 +127,7 @@ def test_a_missing_list_of_variables_is_made(env: Any) -> None:
         ),
         pytest.param(pod(name="", owner="Job", map_text=SEED_MAP), KEY, id="job-without-index"),
         pytest.param(
-            pod(name="", owner="Job", labels={names.JOB_INDEX: "2"}, map_text=SEED_MAP),
+            pod(name="", owner="Job", labels={well_known.JOB_INDEX: "2"}, map_text=SEED_MAP),
             "0,1,2",
             id="indexed-job-by-its-label",
         ),
@@ -163,7 +163,7 @@ def test_a_pod_that_is_already_on_a_node_never_waits_for_an_annotation() -> None
 
 def test_a_pod_without_a_map_keeps_its_own_value() -> None:
     """No assignment, no interference."""
-    body = pod(container(env=[{"name": names.CUDA_ENV, "value": "7"}], limits=gpus(1)))
+    body = pod(container(env=[{"name": well_known.CUDA_ENV, "value": "7"}], limits=gpus(1)))
 
     assert run(body, answer()).patch == ()
 
@@ -175,7 +175,7 @@ def test_the_schedulers_name_is_configuration() -> None:
 
     def reviewed(name: str) -> bool:
         config = Config(scheduler_name=name)
-        return bool(Case(body, Request(namespace="default"), config).outcome(None).patch)
+        return bool(PodMutation(body, Request(namespace="default"), config).outcome(None).patch)
 
     assert reviewed("gpus-of-team-a")
     assert not reviewed("gpu-scheduler")
@@ -222,7 +222,7 @@ def test_the_log_lines(body: Any, lines: list[str]) -> None:
     ],
 )
 def test_a_map_without_the_right_to_map_is_not_told_to_a_pod_that_has_a_node(
-    said: Answer | None, spec: Any, told: bool
+    said: AdmissionDecision | None, spec: Any, told: bool
 ) -> None:
     outcome = run(pod(name="w-1", map_text="1=node1:2", **spec), said)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from scheduler.model import names
-from scheduler.model.admission import Answer
+from scheduler.model import well_known
+from scheduler.model.admission import AdmissionDecision
 from tests.unit.webhook.pods import (
     MIG_1G,
     MIG_2G,
@@ -47,7 +47,7 @@ def test_a_degraded_request_changes_in_limits_and_requests_with_a_record() -> No
 
 @pytest.mark.contract("S0-20", "S0-B4")
 @pytest.mark.parametrize("said", [None, answer()], ids=["scheduler-silent", "tier-is-free"])
-def test_without_a_decision_nothing_is_modified(said: Answer | None) -> None:
+def test_without_a_decision_nothing_is_modified(said: AdmissionDecision | None) -> None:
     """A scheduler that cannot be asked never degrades anybody."""
     outcome = run(pod(container(limits=ONE)), said)
 
@@ -93,7 +93,7 @@ def test_without_a_decision_nothing_is_modified(said: Answer | None) -> None:
 )
 @pytest.mark.parametrize(("scope", "scheduler"), [("ours", "gpu-scheduler"), ("any", "default")])
 def test_the_four_log_lines(
-    body: Any, said: Answer, lines: list[str], scope: Any, scheduler: str
+    body: Any, said: AdmissionDecision, lines: list[str], scope: Any, scheduler: str
 ) -> None:
     """Byte for byte, in order, with the namespace of the request."""
     body["spec"]["schedulerName"] = scheduler
@@ -137,8 +137,8 @@ def test_several_containers_and_init_containers_degrade_together() -> None:
     assert result["spec"]["initContainers"][0]["resources"]["requests"] == {MIG_1G: "1"}
     given = result["metadata"]["annotations"]
     assert given["team"] == "x"
-    assert given[names.FALLBACK] == "3g.40gb->1g.10gb"
-    assert json.loads(given[names.ORIGINAL]).keys() == {"a", "b", "prep"}
+    assert given[well_known.FALLBACK] == "3g.40gb->1g.10gb"
+    assert json.loads(given[well_known.ORIGINAL]).keys() == {"a", "b", "prep"}
     assert [line for line in run(body, said).log if "falling back" in line] == [
         "2g.20gb not available, falling back to 1g.10gb for pod default/w-0",
         "3g.40gb not available, falling back to 1g.10gb for pod default/w-0",
@@ -166,9 +166,9 @@ def test_two_tiers_that_become_one_are_added() -> None:
 @pytest.mark.contract("S0-25")
 def test_a_whole_gpu_is_called_gpu_in_the_record() -> None:
     """The seed's grammar for the last rung."""
-    result = patched(pod(container(limits=ONE)), answer(rewrites=[rewrite(MIG_2G, names.GPU)]))
+    result = patched(pod(container(limits=ONE)), answer(rewrites=[rewrite(MIG_2G, well_known.GPU)]))
 
-    assert result["metadata"]["annotations"][names.FALLBACK] == "2g.20gb->gpu"
+    assert result["metadata"]["annotations"][well_known.FALLBACK] == "2g.20gb->gpu"
 
 
 @pytest.mark.parametrize(
@@ -239,6 +239,6 @@ def test_requests_that_are_not_filled_in_yet_end_up_equal_to_limits(
         pytest.param(answer(rewrites=[rewrite(MIG_3G)]), id="resource-not-asked"),
     ],
 )
-def test_a_rewrite_of_something_else_changes_nothing(said: Answer) -> None:
+def test_a_rewrite_of_something_else_changes_nothing(said: AdmissionDecision) -> None:
     """An answer about an older object cannot damage this one."""
     assert run(pod(container(limits=ONE)), said).patch == ()

@@ -15,16 +15,21 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from scheduler.model import admission
-from scheduler.model.admission import Answer, NodeKind, Question, Rewrite
+from scheduler.model.admission import (
+    AdmissionDecision,
+    AdmissionQuery,
+    NodeAssignment,
+    ResourceRewrite,
+)
 from tests.unit.webhook.scheduler import SchedulerEnd, says
-from webhook.link import Link
+from webhook.scheduler_client import SchedulerClient
 
-QUESTION = Question(
+QUESTION = AdmissionQuery(
     uid="u", dry_run=True, namespace="n", scope="ours", pod=msgspec.Raw(b'{"future":[1.5]}')
 )
 
 
-async def ask(link: Link) -> Answer | None:
+async def ask(link: SchedulerClient) -> AdmissionDecision | None:
     """One question."""
     return await link.ask(QUESTION)
 
@@ -55,7 +60,7 @@ async def test_the_question_and_the_answer_are_the_agreed_json(socket: Path) -> 
             }
         )
 
-    link = Link(socket)
+    link = SchedulerClient(socket)
     async with SchedulerEnd(socket, reply) as end:
         answer = await ask(link)
     await link.close()
@@ -63,24 +68,24 @@ async def test_the_question_and_the_answer_are_the_agreed_json(socket: Path) -> 
     assert end.questions == [
         {"uid": "u", "dryRun": True, "namespace": "n", "scope": "ours", "pod": {"future": [1.5]}}
     ]
-    assert answer == Answer(
-        rewrites=(Rewrite(container="c", source="nvidia.com/a", target="nvidia.com/b"),),
+    assert answer == AdmissionDecision(
+        rewrites=(ResourceRewrite(container="c", source="nvidia.com/a", target="nvidia.com/b"),),
         reservation="r-1",
         annotate=False,
         known_reservation=True,
-        node_kinds={"node1": NodeKind("real", "numbered")},
+        node_kinds={"node1": NodeAssignment("real", "numbered")},
         warnings=("w",),
     )
 
 
 def test_an_answer_travels_both_ways() -> None:
     """The scheduler encodes the very type that the webhook decodes."""
-    answer = Answer(
-        rewrites=(Rewrite(container="c", source="a", target="b", init=True),),
-        node_kinds={"x": NodeKind(None, "counted")},
+    answer = AdmissionDecision(
+        rewrites=(ResourceRewrite(container="c", source="a", target="b", init=True),),
+        node_kinds={"x": NodeAssignment(None, "counted")},
     )
 
-    assert msgspec.json.decode(msgspec.json.encode(answer), type=Answer) == answer
+    assert msgspec.json.decode(msgspec.json.encode(answer), type=AdmissionDecision) == answer
 
 
 async def never(_question: Any) -> web.Response:
@@ -118,7 +123,7 @@ async def endless(_question: Any) -> web.Response:
 )
 async def test_a_scheduler_in_trouble_is_no_answer(reply: Any, problem: str, socket: Path) -> None:
     """The pod is admitted without a fallback, and the log says why."""
-    link = Link(socket, budget_s=0.05 if reply is never else 5.0)
+    link = SchedulerClient(socket, budget_s=0.05 if reply is never else 5.0)
     async with SchedulerEnd(socket, reply):
         with capture_logs() as lines:
             answer = await ask(link)
@@ -132,9 +137,9 @@ async def test_a_scheduler_in_trouble_is_no_answer(reply: Any, problem: str, soc
 
 async def test_an_answer_in_many_pieces_is_read_to_its_end(socket: Path) -> None:
     """A map of ten thousand lines has as many node kinds."""
-    kinds = {f"node-{number}": NodeKind(f"worker-{number}") for number in range(10_000)}
-    link = Link(socket)
-    async with SchedulerEnd(socket, says(Answer(node_kinds=kinds))):
+    kinds = {f"node-{number}": NodeAssignment(f"worker-{number}") for number in range(10_000)}
+    link = SchedulerClient(socket)
+    async with SchedulerEnd(socket, says(AdmissionDecision(node_kinds=kinds))):
         answer = await ask(link)
     await link.close()
 
@@ -149,7 +154,7 @@ async def test_it_says_that_it_serves_and_minds_no_deaf_scheduler(socket: Path) 
         heard.append(request.path)
         return web.Response(status=204)
 
-    link = Link(socket)
+    link = SchedulerClient(socket)
     await link.say_alive()
     app = web.Application()
     app.router.add_get(admission.ALIVE_PATH, hear)
@@ -166,7 +171,7 @@ async def test_it_says_that_it_serves_and_minds_no_deaf_scheduler(socket: Path) 
 async def test_no_socket_at_all_is_no_answer_and_one_warning_a_minute(socket: Path) -> None:
     """While the scheduler is away every pod comes through here."""
     now = [100.0]
-    link = Link(socket, now=lambda: now[0])
+    link = SchedulerClient(socket, now=lambda: now[0])
     counts = []
     for step_s in (0.0, 1.0, 58.0, 2.0, 30.0):
         now[0] += step_s
@@ -180,15 +185,15 @@ async def test_no_socket_at_all_is_no_answer_and_one_warning_a_minute(socket: Pa
 
 async def test_a_restarted_scheduler_is_found_again(socket: Path) -> None:
     """No connection is kept that a restart would break."""
-    link = Link(socket)
+    link = SchedulerClient(socket)
     answers = []
     for _ in range(2):
-        async with SchedulerEnd(socket, says(Answer(reservation="r"))):
+        async with SchedulerEnd(socket, says(AdmissionDecision(reservation="r"))):
             answers.append(await ask(link))
         answers.append(await ask(link))
     await link.close()
 
-    assert answers == [Answer(reservation="r"), None] * 2
+    assert answers == [AdmissionDecision(reservation="r"), None] * 2
 
 
 YES = b'HTTP/1.1 200 OK\r\nContent-Length: 19\r\n\r\n{"reservation":"r"}'
@@ -228,12 +233,12 @@ async def test_one_connection_serves_many_questions(socket: Path) -> None:
             await read_question(reader)
             writer.write(YES)
 
-    link = Link(socket)
+    link = SchedulerClient(socket)
     async with other_end(socket, always) as connections:
         answers = [await ask(link) for _ in range(5)]
         await link.close()
 
-    assert answers == [Answer(reservation="r")] * 5
+    assert answers == [AdmissionDecision(reservation="r")] * 5
     assert connections == ["connection 1"]
 
 
@@ -246,12 +251,12 @@ async def test_a_question_is_asked_again_where_a_kept_connection_ends(socket: Pa
         writer.write(YES)
         asked.append(await read_question(reader))  # and is gone
 
-    link = Link(socket)
+    link = SchedulerClient(socket)
     async with other_end(socket, once) as connections:
         answers = [await ask(link) for _ in range(2)]
         await link.close()
 
-    assert answers == [Answer(reservation="r")] * 2
+    assert answers == [AdmissionDecision(reservation="r")] * 2
     assert (len(connections), len(asked)) == (2, 3)
 
 
@@ -265,7 +270,7 @@ async def test_what_is_no_answer_of_http_is_none(socket: Path, sent: bytes) -> N
         await read_question(reader)
         writer.write(sent)
 
-    link = Link(socket)
+    link = SchedulerClient(socket)
     async with other_end(socket, confused):
         with capture_logs() as lines:
             assert await ask(link) is None
@@ -283,9 +288,9 @@ async def test_an_answer_after_the_deadline_is_not_taken_for_the_next_one(socket
         await late.wait()
         writer.write(YES.replace(b'"r"', b'"o"') if is_first else YES)
 
-    link = Link(socket, budget_s=0.2)
+    link = SchedulerClient(socket, budget_s=0.2)
     async with other_end(socket, talk):
         assert await ask(link) is None
         late.set()
-        assert await ask(link) == Answer(reservation="r")
+        assert await ask(link) == AdmissionDecision(reservation="r")
         await link.close()

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from scheduler.model import names
-from scheduler.model.admission import Answer, Scope
+from scheduler.model import well_known
+from scheduler.model.admission import AdmissionDecision, Scope
 from tests.unit.webhook.pods import (
     CONFIG,
     MIG_2G,
@@ -20,8 +20,8 @@ from tests.unit.webhook.pods import (
     rewrite,
     run,
 )
-from webhook.mutate import Case, Outcome, Request
-from webhook.patch import apply
+from webhook.mutate.json_patch import apply
+from webhook.mutate.pod_mutation import Outcome, PodMutation, Request
 
 MAP = "0=gpu-a:0,1"
 SCOPES: tuple[Scope, ...] = ("ours", "any")
@@ -70,7 +70,10 @@ def test_each_path_leaves_the_others_pods_alone() -> None:
         pytest.param(pod(map_text=MAP, labels={"a": None}), id="null-label"),
         pytest.param(
             {
-                "metadata": {"name": "w-0", "annotations": {names.MAP: MAP, "n": 1, "z": None}},
+                "metadata": {
+                    "name": "w-0",
+                    "annotations": {well_known.MAP: MAP, "n": 1, "z": None},
+                },
                 "spec": {
                     "schedulerName": "gpu-scheduler",
                     "containers": [None, {"name": None, "env": [None, {}], "resources": None}],
@@ -79,7 +82,10 @@ def test_each_path_leaves_the_others_pods_alone() -> None:
             id="odd-everywhere",
         ),
         pytest.param(
-            pod(container(limits={names.GPU: None}), container("b", limits={names.GPU: []})),
+            pod(
+                container(limits={well_known.GPU: None}),
+                container("b", limits={well_known.GPU: []}),
+            ),
             id="odd-quantities",
         ),
     ],
@@ -92,21 +98,21 @@ def test_odd_shapes_never_crash_it(body: Any) -> None:
     apply(body, outcome.patch)
 
 
-FORGED = dict.fromkeys((*names.BINDING_KEYS, *names.ADMISSION_KEYS), "x") | {
-    names.CUDA_VISIBLE_DEVICES + ".3": "7"
+FORGED = dict.fromkeys((*well_known.BINDING_KEYS, *well_known.ADMISSION_KEYS), "x") | {
+    well_known.CUDA_VISIBLE_DEVICES + ".3": "7"
 }
 
 
 @pytest.mark.parametrize("said", [None, answer()], ids=["no-answer", "answer"])
-def test_protected_annotations_of_the_user_are_stripped(said: Answer | None) -> None:
+def test_protected_annotations_of_the_user_are_stripped(said: AdmissionDecision | None) -> None:
     """Each with a warning; everything else on the pod stays."""
-    body = pod(annotations={"team": "a", names.PREFER: "preempt", **FORGED})
+    body = pod(annotations={"team": "a", well_known.PREFER: "preempt", **FORGED})
 
     outcome = run(body, said)
 
     assert patched(body, said)["metadata"]["annotations"] == {
         "team": "a",
-        names.PREFER: "preempt",
+        well_known.PREFER: "preempt",
     }
     assert sorted(outcome.warnings) == sorted(
         f"annotation {key} is removed: only gpu-scheduler.io sets it" for key in FORGED
@@ -121,7 +127,7 @@ def test_a_foreign_pod_loses_only_a_forged_reservation() -> None:
 
     left = patched(body, answer(), "any")["metadata"]["annotations"]
 
-    assert left.keys() == FORGED.keys() - set(names.ADMISSION_KEYS)
+    assert left.keys() == FORGED.keys() - set(well_known.ADMISSION_KEYS)
 
 
 @pytest.mark.parametrize(
@@ -139,15 +145,15 @@ def test_a_foreign_pod_loses_only_a_forged_reservation() -> None:
     ],
 )
 def test_the_reservation_on_the_pod_is_the_schedulers(
-    before: str | None, said: Answer | None, after: str | None
+    before: str | None, said: AdmissionDecision | None, after: str | None
 ) -> None:
     """A user cannot claim another admission's slice."""
-    own = {names.RESERVATION: before} if before else None
+    own = {well_known.RESERVATION: before} if before else None
     body = pod(container(limits={MIG_2G: "1"}), annotations=own)
 
     result = patched(body, said)
 
-    assert result["metadata"].get("annotations", {}).get(names.RESERVATION) == after
+    assert result["metadata"].get("annotations", {}).get(well_known.RESERVATION) == after
     # A copy of the same answer finds its own reservation and takes it for nobody's forgery.
     assert run(result, said).warnings == ()
 
@@ -164,15 +170,15 @@ def test_the_reservation_on_the_pod_is_the_schedulers(
     ],
 )
 def test_the_ticket_on_the_pod_is_the_schedulers(
-    before: str | None, said: Answer | None, after: str | None
+    before: str | None, said: AdmissionDecision | None, after: str | None
 ) -> None:
     """A user cannot claim what a move holds for somebody else."""
-    own = {names.MOVE: before} if before else None
+    own = {well_known.MOVE: before} if before else None
     body = pod(container(limits={MIG_2G: "1"}), annotations=own)
 
     result = patched(body, said)
 
-    assert result["metadata"].get("annotations", {}).get(names.MOVE) == after
+    assert result["metadata"].get("annotations", {}).get(well_known.MOVE) == after
     assert run(result, said).warnings == ()
 
 
@@ -206,7 +212,7 @@ def test_unknown_fields_of_the_pod_survive() -> None:
         pytest.param(pod(map_text=MAP), "ours", True, id="map"),
         pytest.param(pod(container(limits=gpus(1))), "ours", False, id="whole-gpu"),
         pytest.param(
-            pod(container(limits=gpus(1)), annotations={names.RESERVATION: "r-1"}),
+            pod(container(limits=gpus(1)), annotations={well_known.RESERVATION: "r-1"}),
             "ours",
             True,
             id="perhaps-forged",
@@ -226,7 +232,7 @@ def test_the_scheduler_is_asked_only_where_its_answer_matters(
     body: Any, scope: Any, asks: bool
 ) -> None:
     """A question may reserve a slice, so none is asked in vain."""
-    assert Case(body, Request(namespace="default", scope=scope), CONFIG).needs_answer is asks
+    assert PodMutation(body, Request(namespace="default", scope=scope), CONFIG).needs_answer is asks
 
 
 def test_names_cannot_write_into_the_log() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from webhook.patch import PatchError, apply, difference
+from webhook.mutate.json_patch import PatchError, apply, difference
 
 
 @pytest.mark.parametrize(

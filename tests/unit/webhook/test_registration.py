@@ -1,4 +1,4 @@
-"""``python -m webhook.registration``: what would not work is not registered."""
+"""``python -m webhook.register_cli``: what would not work is not registered."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.issue import make_certificates
+from scheduler.certificates.issuer import make_certificates
 from tools.controlplane.ports import LOOPBACK, free_ports
-from webhook.registration import main
+from webhook.register_cli import main
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_a_webhook_that_does_not_answer_is_not_registered(
 
     said = capsys.readouterr()
     assert (status, said.out) == (1, "")
-    assert said.err.startswith(f"webhook.registration: {url} with {authority}: ")
+    assert said.err.startswith(f"webhook.register_cli: {url} with {authority}: ")
     assert "Connection refused" in said.err
     assert said.err.count("\n") == 1
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.unit.webhook.pods import pod
 from tests.unit.webhook.reviews import POD, body
-from webhook.outcome import Denial, Outcome
-from webhook.review import Malformed, decode, encode, new_pod
+from webhook.admission_review import Malformed, decode, encode, new_pod
+from webhook.mutate.pod_draft import Denial, Outcome
 
 
 @pytest.mark.contract("S2-13", "S0-B8")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from scheduler.model import names
-from scheduler.model.admission import NOTHING, Answer
+from scheduler.model import well_known
+from scheduler.model.admission import NOTHING, AdmissionDecision
 from tests.unit.webhook.pods import (
     MIG_1G,
     MIG_2G,
@@ -29,7 +29,7 @@ def resources(body: dict[str, Any], position: int = 0) -> Any:
     return body["spec"]["containers"][position]["resources"]
 
 
-def second_call(rewrites: Any = ()) -> Answer:
+def second_call(rewrites: Any = ()) -> AdmissionDecision:
     """What the scheduler says when it knows the pod's reservation as its own."""
     return answer(known_reservation=True, rewrites=rewrites, reservation="r-1")
 
@@ -65,7 +65,7 @@ def test_each_container_loses_its_own_source_only() -> None:
     for side in ("limits", "requests"):
         resources(again, 1)[side][MIG_3G] = "1"
 
-    assert once["metadata"]["annotations"][names.FALLBACK] == "2g.20gb->1g.10gb"
+    assert once["metadata"]["annotations"][well_known.FALLBACK] == "2g.20gb->1g.10gb"
     assert patched(again, second_call(moves)) == once
 
 
@@ -76,7 +76,7 @@ def test_a_scheduler_that_falls_silent_in_between_does_no_harm() -> None:
     result = patched(put_back(once), None)
 
     assert resources(result) == resources(once)
-    assert names.RESERVATION not in result["metadata"]["annotations"]
+    assert well_known.RESERVATION not in result["metadata"]["annotations"]
 
 
 @pytest.mark.parametrize("rewrites", [(), [rewrite()]], ids=["bare", "with-the-rewrites"])
@@ -104,18 +104,23 @@ def test_a_copied_record_does_not_take_a_request_away() -> None:
     result = patched(copied, answer())
 
     assert resources(result)["limits"] == {MIG_2G: "1", MIG_1G: "1"}
-    assert names.RESERVATION not in result["metadata"]["annotations"]
+    assert well_known.RESERVATION not in result["metadata"]["annotations"]
 
 
 @pytest.mark.parametrize(
     "annotations",
     [
-        pytest.param({names.FALLBACK: "2g.20gb->1g.10gb"}, id="no-original"),
+        pytest.param({well_known.FALLBACK: "2g.20gb->1g.10gb"}, id="no-original"),
         pytest.param(
-            {names.FALLBACK: "2g.20gb->1g.10gb", names.ORIGINAL: "{"}, id="broken-original"
+            {well_known.FALLBACK: "2g.20gb->1g.10gb", well_known.ORIGINAL: "{"},
+            id="broken-original",
         ),
-        pytest.param({names.FALLBACK: "2g.20gb->1g.10gb", names.ORIGINAL: "[1]"}, id="odd"),
-        pytest.param({names.FALLBACK: "nonsense", names.ORIGINAL: '{"app":{}}'}, id="no-arrow"),
+        pytest.param(
+            {well_known.FALLBACK: "2g.20gb->1g.10gb", well_known.ORIGINAL: "[1]"}, id="odd"
+        ),
+        pytest.param(
+            {well_known.FALLBACK: "nonsense", well_known.ORIGINAL: '{"app":{}}'}, id="no-arrow"
+        ),
     ],
 )
 def test_an_unreadable_record_is_no_record(annotations: Any) -> None:
@@ -138,7 +143,7 @@ def test_a_second_call_leaves_a_pod_that_lost_its_target() -> None:
 def test_a_sidecar_that_is_put_first_between_the_calls_gets_nothing() -> None:
     """The first call gave the only container its device; the second one changes nothing."""
     first = [rewrite(source=NOTHING, target=MIG_2G, container="train")]
-    body = pod(container("train"), annotations={names.WANTED_MEMORY: "16Gi"})
+    body = pod(container("train"), annotations={well_known.WANTED_MEMORY: "16Gi"})
     once = patched(body, answer(rewrites=first, reservation="r-1"))
     spec = {**once["spec"], "containers": [container("sidecar"), *once["spec"]["containers"]]}
     between = {**once, "spec": spec}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from scheduler.model import names
-from scheduler.model.admission import Answer, NodeKind
+from scheduler.model import well_known
+from scheduler.model.admission import AdmissionDecision, NodeAssignment
 from tests.unit.webhook.pods import (
     MIG_1G,
     answer,
@@ -51,7 +51,7 @@ def duo(**more: Any) -> dict[str, Any]:
     ],
 )
 def test_requesting_containers_share_the_devices_only_on_numbered_nodes(
-    said: Answer | None, values: dict[str, str]
+    said: AdmissionDecision | None, values: dict[str, str]
 ) -> None:
     """Elsewhere a container numbers its GPUs from 0, and a host's number would hide them."""
     assert environment(patched(duo(), said)) == NOTHING | values
@@ -67,7 +67,7 @@ def test_requesting_containers_share_the_devices_only_on_numbered_nodes(
     ],
 )
 def test_a_variable_that_might_have_been_set_is_explained(
-    said: Answer | None, warned: bool
+    said: AdmissionDecision | None, warned: bool
 ) -> None:
     """Nothing on a counted node is normal; nothing for want of knowledge is not."""
     assert [w.startswith("CUDA_VISIBLE_DEVICES is not set") for w in run(duo(), said).warnings] == [
@@ -130,7 +130,7 @@ def test_the_users_mode_decides_the_numbering(
 ) -> None:
     """auto is right by itself; the others are for images that know better."""
     body = pod(
-        container(limits=limits), map_text="0=gpu-a:3,1", annotations={names.CUDA_MODE: mode}
+        container(limits=limits), map_text="0=gpu-a:3,1", annotations={well_known.CUDA_MODE: mode}
     )
 
     assert environment(patched(body, answer(kinds={"gpu-a": kind}))) == {"app": value}
@@ -139,7 +139,7 @@ def test_the_users_mode_decides_the_numbering(
 def test_local_numbers_need_no_index() -> None:
     """A share from 0 depends on the request alone."""
     body = duo(
-        name="", owner="ReplicaSet", map_text=TWO_NODES, annotations={names.CUDA_MODE: "local"}
+        name="", owner="ReplicaSet", map_text=TWO_NODES, annotations={well_known.CUDA_MODE: "local"}
     )
 
     assert environment(patched(body)) == NOTHING | {"serve": "0", "train": "0,1"}
@@ -159,7 +159,9 @@ def test_local_numbers_need_no_index() -> None:
 def test_devices_that_others_hand_out_get_no_variable(resources: Any, mode: str) -> None:
     """The kubelet picks MIG instances, CDI shows claimed devices."""
     device = container("dev") | {"resources": resources}
-    body = pod(device, container("log"), map_text=SEED_MAP, annotations={names.CUDA_MODE: mode})
+    body = pod(
+        device, container("log"), map_text=SEED_MAP, annotations={well_known.CUDA_MODE: mode}
+    )
 
     assert environment(patched(body, answer(kinds={"node1": "numbered"}))) == {
         "dev": None,
@@ -191,7 +193,7 @@ def test_an_init_container_that_ends_gives_its_devices_to_the_next() -> None:
 
 def test_a_zero_request_is_no_request() -> None:
     """It holds nothing, so the pod counts as one that sees all GPUs."""
-    body = pod(container(limits={names.GPU: "0"}), map_text=SEED_MAP)
+    body = pod(container(limits={well_known.GPU: "0"}), map_text=SEED_MAP)
 
     assert environment(patched(body)) == {"app": "0,1"}
 
@@ -199,7 +201,9 @@ def test_a_zero_request_is_no_request() -> None:
 def test_a_map_and_a_fallback_in_one_pod_both_happen() -> None:
     """A pod may name its node and still take the smaller slice there."""
     body = pod(container(limits={"nvidia.com/mig-2g.20gb": "1"}), map_text="0=node1:0")
-    said = Answer(rewrites=(rewrite(),), node_kinds={"node1": NodeKind("real", "counted")})
+    said = AdmissionDecision(
+        rewrites=(rewrite(),), node_kinds={"node1": NodeAssignment("real", "counted")}
+    )
 
     result = patched(body, said)
 
@@ -219,8 +223,8 @@ def test_a_map_and_a_fallback_in_one_pod_both_happen() -> None:
 def test_host_numbers_where_a_container_counts_from_0_are_warned_of(
     mode: str, kind: str, is_warned: bool
 ) -> None:
-    body = duo(annotations={names.CUDA_MODE: mode})
+    body = duo(annotations={well_known.CUDA_MODE: mode})
     warnings = run(body, answer(kinds={"gpu-a": kind})).warnings
     assert [
-        text.startswith(f"{names.CUDA_MODE}: index gives host numbers") for text in warnings
+        text.startswith(f"{well_known.CUDA_MODE}: index gives host numbers") for text in warnings
     ] == [True] * is_warned

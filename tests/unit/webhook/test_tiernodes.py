@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.model import names
-from scheduler.model.admission import NOTHING, Answer, Rewrite
-from scheduler.model.original import as_asked, unplaced
+from scheduler.model import well_known
+from scheduler.model.admission import NOTHING, AdmissionDecision, ResourceRewrite
+from scheduler.model.mig.tier_nodes import TierNodes
+from scheduler.model.original_request import as_asked, unplaced
 from scheduler.model.pod import Pod
-from scheduler.model.where import Where
-from scheduler.watch.convert import POD, to_pod
+from scheduler.watch.decode.pods import POD, to_pod
 from tests.unit.webhook.pods import (
     CONFIG,
     MIG_1G,
@@ -26,16 +26,16 @@ from tests.unit.webhook.pods import (
     rewrite,
     run,
 )
-from webhook.mutate import Case, Request
+from webhook.mutate.pod_mutation import PodMutation, Request
 
-A100 = Where((("gpu-type", "a100"),))
-LARGE = Where(memory_mib=15000)
+A100 = TierNodes((("gpu-type", "a100"),))
+LARGE = TierNodes(memory_mib=15000)
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 MEMORY = {"key": "nvidia.com/gpu.memory", "operator": "Gt", "values": ["14999"]}
 ZONE = {"key": "zone", "operator": "In", "values": ["a"]}
 
 
-def degraded(where: Where, **spec: Any) -> Json:
+def degraded(where: TierNodes, **spec: Any) -> Json:
     """A pod that asked for 2g and was given 1g on some nodes."""
     said = answer(rewrites=[rewrite()], reservation="r-1", where=where)
     return patched(pod(container(limits={MIG_2G: "1"}), **spec), said)
@@ -55,7 +55,7 @@ def test_labels_become_the_pods_node_selector_beside_its_own() -> None:
     body = degraded(A100, nodeSelector={"zone": "a"})
 
     assert body["spec"]["nodeSelector"] == {"zone": "a", "gpu-type": "a100"}
-    assert body["metadata"]["annotations"][names.TIER_NODES] == "gpu-type=a100"
+    assert body["metadata"]["annotations"][well_known.TIER_NODES] == "gpu-type=a100"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_memory_becomes_required_node_affinity(before: Json | None, after: Json)
     body = degraded(LARGE, **spec)
 
     assert body["spec"]["affinity"] == after
-    assert body["metadata"]["annotations"][names.TIER_NODES] == "nvidia.com/gpu.memory>=15000"
+    assert body["metadata"]["annotations"][well_known.TIER_NODES] == "nvidia.com/gpu.memory>=15000"
 
 
 def test_what_the_pod_asked_for_itself_is_not_recorded_as_ours() -> None:
@@ -102,11 +102,11 @@ def test_what_the_pod_asked_for_itself_is_not_recorded_as_ours() -> None:
     body = degraded(A100, nodeSelector={"gpu-type": "a100"})
 
     assert body["spec"]["nodeSelector"] == {"gpu-type": "a100"}
-    assert names.TIER_NODES not in body["metadata"]["annotations"]
+    assert well_known.TIER_NODES not in body["metadata"]["annotations"]
 
 
-@pytest.mark.parametrize("where", [A100, LARGE, Where(A100.labels, 15000)])
-def test_what_the_webhook_wrote_is_what_was_decided_and_comes_off_again(where: Where) -> None:
+@pytest.mark.parametrize("where", [A100, LARGE, TierNodes(A100.labels, 15000)])
+def test_what_the_webhook_wrote_is_what_was_decided_and_comes_off_again(where: TierNodes) -> None:
     """The scheduler's picture of the pod and the real one must not part."""
     bare = pod(container(limits={MIG_2G: "1"}), nodeSelector={"zone": "a"})
     asked: Pod = converted(bare)
@@ -122,17 +122,17 @@ def test_what_the_webhook_wrote_is_what_was_decided_and_comes_off_again(where: W
     assert again is not None
     assert (again.node_selector, again.required_terms) == ({"zone": "a"}, None)
     assert again.gpu_requests == {MIG_2G: 1}
-    assert names.TIER_NODES not in again.annotations
+    assert well_known.TIER_NODES not in again.annotations
 
 
 def wish(*containers: Json, amount: str = "16Gi", **more: Any) -> Json:
     """A pod that only says how much GPU memory it wants."""
-    return pod(*containers, annotations={names.WANTED_MEMORY: amount}, **more)
+    return pod(*containers, annotations={well_known.WANTED_MEMORY: amount}, **more)
 
 
-def gives(target: str, where: Where = Where(), **fields: Any) -> Answer:  # noqa: B008 - frozen
+def gives(target: str, where: TierNodes = TierNodes(), **fields: Any) -> AdmissionDecision:  # noqa: B008 - frozen
     """The scheduler's answer to a wish."""
-    added = Rewrite(container="app", source=NOTHING, target=target)
+    added = ResourceRewrite(container="app", source=NOTHING, target=target)
     return answer(rewrites=[added], where=where, **fields)
 
 
@@ -142,15 +142,15 @@ def test_a_wish_for_memory_becomes_one_device_of_its_container() -> None:
     resources = body["spec"]["containers"][0]["resources"]
     assert resources["limits"] == resources["requests"] == {"cpu": "1", MIG_1G: "1"}
     given = body["metadata"]["annotations"]
-    assert given[names.MEMORY_GIVEN] == "app=1g.10gb"
-    assert given[names.RESERVATION] == "r-1"
-    assert names.FALLBACK not in given  # nothing was taken from it
+    assert given[well_known.MEMORY_GIVEN] == "app=1g.10gb"
+    assert given[well_known.RESERVATION] == "r-1"
+    assert well_known.FALLBACK not in given  # nothing was taken from it
 
 
 def test_a_whole_gpu_is_bound_to_nodes_with_large_ones() -> None:
-    body = patched(wish(), gives(names.GPU, LARGE))
+    body = patched(wish(), gives(well_known.GPU, LARGE))
 
-    assert body["spec"]["containers"][0]["resources"]["limits"] == {names.GPU: "1"}
+    assert body["spec"]["containers"][0]["resources"]["limits"] == {well_known.GPU: "1"}
     assert (
         MEMORY
         in body["spec"]["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"][0][
@@ -175,8 +175,8 @@ def test_a_wish_is_fulfilled_once() -> None:
 def test_the_scheduler_is_asked_about_a_wish_and_not_about_a_pod_without() -> None:
     request = Request(namespace="n", scope="ours")
 
-    assert Case(wish(), request, CONFIG).needs_answer
-    assert not Case(pod(), request, CONFIG).needs_answer
+    assert PodMutation(wish(), request, CONFIG).needs_answer
+    assert not PodMutation(pod(), request, CONFIG).needs_answer
 
 
 def test_without_an_answer_a_wish_stays_one() -> None:

@@ -20,11 +20,11 @@ from typing import Any, Final
 
 from tools.controlplane import process
 from tools.controlplane.client import ApiError, wait_until
+from tools.controlplane.components import is_healthy
+from tools.controlplane.control_plane import ControlPlane
 from tools.controlplane.errors import ControlPlaneError, ProcessDied
-from tools.controlplane.fleet import is_healthy
 from tools.controlplane.gitops import parts
 from tools.controlplane.gitops.parts import Part, Place
-from tools.controlplane.plane import ControlPlane
 from tools.controlplane.ports import LOOPBACK
 
 USER: Final = "argocd"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tools.controlplane.binaries import ensure
-from tools.controlplane.goprogram import ensure_go_program
+from tools.controlplane.go_program import ensure_go_program
 from tools.controlplane.ports import LOOPBACK, free_ports
 from tools.controlplane.sources import ensure_source_folder
 from tools.controlplane.versions import program

@@ -25,13 +25,13 @@ from tools.controlplane import process
 from tools.controlplane.binaries import ensure
 from tools.controlplane.client import wait_until
 from tools.controlplane.commands import NODE_AUTHORIZATION
+from tools.controlplane.control_plane import ControlPlane
 from tools.controlplane.errors import ControlPlaneError
-from tools.controlplane.fakenodes import NODES, is_ready
-from tools.controlplane.goprogram import ensure_go_program
-from tools.controlplane.plane import ControlPlane
+from tools.controlplane.fake_nodes import NODES, is_ready
+from tools.controlplane.go_program import ensure_go_program
 from tools.controlplane.ports import free_ports
 from tools.controlplane.realnode import cgroups, services, settings
-from tools.controlplane.realnode.inhabitants import Inhabitants
+from tools.controlplane.realnode.sandbox_processes import SandboxProcesses
 from tools.controlplane.realnode.settings import Places
 from tools.controlplane.realnode.snapshotter import best_snapshotter
 from tools.controlplane.versions import NODE_PROGRAMS, PROGRAMS
@@ -70,7 +70,7 @@ class RealNode:
         self.name = name
         self.places = Places(directory.absolute())
         self._programs: dict[str, Path] = {}
-        self._here = Inhabitants(self.places)
+        self._here = SandboxProcesses(self.places)
         self._services: services.Services | None = None
 
     @classmethod

@@ -10,12 +10,12 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
+from tools.controlplane.components import is_healthy
+from tools.controlplane.control_plane import ControlPlane
 from tools.controlplane.errors import ControlPlaneError
-from tools.controlplane.fleet import is_healthy
-from tools.controlplane.plane import ControlPlane
 from tools.controlplane.ports import LOOPBACK, free_ports
 from tools.controlplane.realnode import firewall, settings
-from tools.controlplane.realnode.inhabitants import Inhabitants
+from tools.controlplane.realnode.sandbox_processes import SandboxProcesses
 
 NAME: Final = "kube-proxy"
 USER: Final = "system:kube-proxy"
@@ -27,7 +27,9 @@ TOOLS: Final = ("iptables", "conntrack")
 class Services:
     """One node's kube-proxy."""
 
-    def __init__(self, plane: ControlPlane, here: Inhabitants, program: Path, config: Path) -> None:
+    def __init__(
+        self, plane: ControlPlane, here: SandboxProcesses, program: Path, config: Path
+    ) -> None:
         self._plane = plane
         self._here = here
         self._words = [str(program), f"--config={config}"]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tools.controlplane.commands import START_ORDER, command, health_url
+from tools.controlplane.control_plane import DEFAULT_COMPONENTS, wanted_programs
 from tools.controlplane.errors import ControlPlaneError
 from tools.controlplane.layout import Layout, Options, Ports, read_state, write_state
-from tools.controlplane.plane import DEFAULT_COMPONENTS, wanted_programs
 
 LAYOUT = Layout(Path("/here"), Ports(1, 2, 3, 4, 5, 6))
 ADDRESS = re.compile(r"\b\d+\.\d+\.\d+\.\d+\b(?!/)")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tools.controlplane.fakenodes import FakeNode, is_ready
+from tools.controlplane.fake_nodes import FakeNode, is_ready
 
 READY = {"type": "Ready", "status": "True"}
 NOT_READY = {"type": "Ready", "status": "False"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tools.controlplane.fakenodes import is_ready
+from tools.controlplane.fake_nodes import is_ready
 
 
 def node(status: str, *taints: str) -> dict[str, Any]:

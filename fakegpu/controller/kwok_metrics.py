@@ -1,0 +1,63 @@
+"""The metrics of all KWOK nodes, by one exporter, as nobody runs an agent on them.
+
+``/metrics`` beside the topology server, told by the leader alone: every GPU is there once, however
+many replicas are scraped. Nothing is computed while nobody asks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable
+
+from aiohttp import web
+
+from fakegpu.exporter.metrics import Exported, render
+from fakegpu.exporter.prometheus_query import PrometheusQuery, asked_pods
+from fakegpu.exporter.server import TEXT
+from fakegpu.node.telemetry import read_all
+from fakegpu.topology.node_topology import NodeTopology
+
+#: KWOK nodes by their names.
+Topologies = Callable[[], Iterable[tuple[str, NodeTopology]]]
+
+
+class KwokExporter:
+    """Readings of a moment; they are drawn anew at the first scrape after the interval."""
+
+    def __init__(
+        self,
+        topologies: Topologies,
+        asking: PrometheusQuery,
+        clock: Callable[[], float],
+        rng: random.Random,
+        interval_s: float,
+    ) -> None:
+        self._topologies = topologies
+        self._asking = asking
+        self._clock = clock
+        self._rng = rng
+        self._interval_s = interval_s
+        self._drawn_at = float("-inf")
+        self._seed = 0.0
+
+    async def answer(self, _: web.Request) -> web.Response:
+        """One scrape."""
+        topologies = tuple(self._topologies())
+        if self._clock() >= self._drawn_at + self._interval_s:
+            self._drawn_at, self._seed = self._clock(), self._rng.random()
+            await self._asking.ask({uid for _, one in topologies for uid in asked_pods(one)})
+        # Thousands of GPUs take a second, in which the lease has to be renewed all the same.
+        text = await asyncio.to_thread(self._text, topologies)
+        return web.Response(body=text.encode(), headers={"Content-Type": TEXT})
+
+    def _text(self, topologies: Iterable[tuple[str, NodeTopology]]) -> str:
+        """What a node shows follows from the interval's draw and from who is on it now."""
+        gpus = [
+            Exported(node, reading)
+            for node, topology in topologies
+            for reading in read_all(
+                topology, random.Random(f"{self._seed}/{node}").randint, self._asking.of
+            )
+        ]
+        return render(gpus)

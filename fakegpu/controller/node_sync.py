@@ -1,0 +1,66 @@
+"""What the controller keeps of one node between two looks, and writing what is news."""
+
+from __future__ import annotations
+
+import msgspec
+
+from fakegpu.api_types import NodeFacts
+from fakegpu.controller import documents
+from fakegpu.controller.apply import Writer
+from fakegpu.controller.cluster_cache import ClusterCache
+from fakegpu.controller.plan_types import Memory, Plan
+from fakegpu.node.advertised_devices import Amounts
+
+#: Labels, annotations and resources of a node, as far as they are ours.
+Face = tuple[dict[str, str], dict[str, str], Amounts | None]
+
+
+class Written(msgspec.Struct):
+    """What was written of one node, and the versions that this made."""
+
+    config_map: bytes = b""
+    face: Face | None = None
+    zones: bytes | None = None
+    map_version: int = 0
+    node_version: int = 0
+
+
+class NodeSyncState(msgspec.Struct):
+    """What is kept of one node: its memory, what was written, what was said."""
+
+    memory: Memory = Memory()
+    written: Written | None = None
+    said: frozenset[tuple[str, str, str]] = frozenset()
+    failures: int = 0
+    first_seen: float | None = None
+    #: Until when it waits for a pod's script to go on (monotonic seconds).
+    wakes_at: float = 0.0
+
+
+async def write_news(
+    writer: Writer, world: ClusterCache, node: NodeFacts, made: Plan, desk: NodeSyncState
+) -> None:
+    """First what devices there are, then the node that brings the agent and shows them.
+
+    What was written is written again only if something newer than that shows otherwise.
+    """
+    before, desk.written = desk.written or Written(), None
+    now = msgspec.structs.replace(before)
+    record = world.map_of(node.name)
+    name = world.map_name(node.name)
+    is_news = record.version >= before.map_version if record else name in world.lost
+    if made.config_map != before.config_map or (
+        is_news and not documents.is_recorded(made, record)
+    ):
+        world.lost.discard(name)
+        now.map_version = await writer.config_map(name, made.config_map)
+        now.config_map = made.config_map
+    face = (made.labels, made.annotations, made.amounts)
+    is_fresh = node.version >= before.node_version
+    if face != before.face or (is_fresh and not documents.is_shown(made, node)):
+        now.node_version = await writer.node(node, *face)
+        now.face = face
+    if made.zones is not None and made.zones != before.zones:
+        await writer.zones(node.name, made.zones)
+        now.zones = made.zones
+    desk.written = now

@@ -1,0 +1,164 @@
+"""Who holds which device of a node, and what the metrics shall show of it.
+
+In this order: what the node's agent saw the kubelet hand out; what the scheduler chose and wrote on
+the pod; what was held before; and else the first free device, in the order of pods' creation. So a
+pod keeps its device for its life, whatever is asked again, and nothing is lost by asking late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from fakegpu.node.advertised_devices import Device, mig_resource, physical, supply
+from fakegpu.node.device_names import ids_by_name
+from fakegpu.node.device_status import written
+from fakegpu.node.pod_devices import Claimed, Need, PodUse
+from fakegpu.topology.node_topology import (
+    AllocatedBy,
+    NodeTopology,
+)
+from scheduler.model.well_known import GPU
+
+#: (namespace, pod, container) -> ids as they were handed out.
+Assigned = Mapping[tuple[str, str, str], Sequence[str]]
+NOTHING: Final[Assigned] = MappingProxyType({})
+UNCLAIMED: Final[Claimed] = MappingProxyType({})
+
+
+class _DevicePool:
+    """Devices on their way to their holders."""
+
+    def __init__(self, topology: NodeTopology) -> None:
+        # Who held a GPU that fell off the bus shall still be told of it.
+        there = supply(topology, with_lost=True)
+        self.free: dict[str, list[Device]] = {k: list(v) for k, v in there.items()}
+        #: By the physical device: who holds it, how often.
+        self.held: dict[str, list[tuple[PodUse, AllocatedBy]]] = {}
+
+    def take(self, need: Need, pod: PodUse, wanted: Iterable[str], *, exact: bool) -> int:
+        """Hand out devices with these ids (of which a shared one has several); how many."""
+        taken = 0
+        for device_id in wanted:
+            if taken == need.count:
+                break
+            for device in self.free.get(need.resource, ()):
+                name = device.id if exact else physical(device.id)
+                if name == device_id:
+                    self._give(need, pod, device)
+                    taken += 1
+                    break
+        return taken
+
+    def take_first(self, need: Need, pod: PodUse, count: int) -> None:
+        """Hand out the first free healthy devices; fewer where there are no more."""
+        healthy = [device for device in self.free.get(need.resource, ()) if device.is_healthy]
+        for device in healthy[:count]:
+            self._give(need, pod, device)
+
+    def hold(self, pod: PodUse, container: str, device: str) -> None:
+        """A claim holds a device, whoever else does; nobody is given it besides."""
+        for resource, devices in self.free.items():
+            self.free[resource] = [one for one in devices if physical(one.id) != device]
+        holder = AllocatedBy(namespace=pod.namespace, pod=pod.name, container=container)
+        self.held.setdefault(device, []).append((pod, holder))
+
+    def given(self, pod: PodUse, need: Need) -> list[str]:
+        """What the container got so far, by physical device."""
+        return [
+            device
+            for device, holders in self.held.items()
+            for other, holder in holders
+            if other.uid == pod.uid and holder.container == need.container
+        ]
+
+    def _give(self, need: Need, pod: PodUse, device: Device) -> None:
+        self.free[need.resource].remove(device)
+        holder = AllocatedBy(namespace=pod.namespace, pod=pod.name, container=need.container)
+        self.held.setdefault(physical(device.id), []).append((pod, holder))
+
+
+def assign(
+    topology: NodeTopology,
+    pods: Iterable[PodUse],
+    *,
+    before: NodeTopology | None = None,
+    assigned: Assigned = NOTHING,
+    claimed: Claimed = UNCLAIMED,
+) -> NodeTopology:
+    """The topology with its holders and their usage."""
+    desk = _DevicePool(topology)
+    in_order = sorted(pods, key=lambda pod: (pod.created, pod.uid))
+    if claimed:
+        ids = ids_by_name(topology)
+        for pod in in_order:
+            for container, device in pod.held(claimed):
+                if device.lower() in ids:
+                    desk.hold(pod, container, ids[device.lower()])
+    former = _former(before)
+    # Each wish of all pods before the next weaker one, or the first pod would take what the
+    # kubelet has given to another.
+    left = {(pod.uid, need): need.count for pod in in_order for need in pod.needs}
+    for pod, need in _needs(in_order):
+        seen = assigned.get((pod.namespace, pod.name, need.container), ())
+        left[pod.uid, need] -= desk.take(need, pod, seen, exact=True)
+    for pod in in_order:
+        numbers = chosen_ids(topology, pod)
+        for need in pod.needs:
+            wanted = numbers.get(need.resource, [])
+            taken = desk.take(_less(need, left[pod.uid, need]), pod, wanted, exact=False)
+            left[pod.uid, need] -= taken
+            del wanted[:taken]
+    for pod, need in _needs(in_order):
+        had = former.get((pod.namespace, pod.name, need.container), ())
+        held = _without(had, desk.given(pod, need))
+        left[pod.uid, need] -= desk.take(_less(need, left[pod.uid, need]), pod, held, exact=False)
+    for pod, need in _needs(in_order):
+        desk.take_first(need, pod, left[pod.uid, need])
+    return written(topology, desk.held, [pod for pod in in_order if pod.shares])
+
+
+def _needs(pods: Sequence[PodUse]) -> Iterator[tuple[PodUse, Need]]:
+    return ((pod, need) for pod in pods for need in pod.needs)
+
+
+def _without(ids: Iterable[str], less: list[str]) -> list[str]:
+    """A shared device may be held several times, so each one counts."""
+    rest = []
+    for one in ids:
+        if one in less:
+            less.remove(one)
+        else:
+            rest.append(one)
+    return rest
+
+
+def _less(need: Need, count: int) -> Need:
+    return need if need.count == count else msgspec.structs.replace(need, count=count)
+
+
+def _former(before: NodeTopology | None) -> dict[tuple[str, str, str], list[str]]:
+    found: dict[tuple[str, str, str], list[str]] = {}
+    for gpu in before.gpus if before else ():
+        for device_id, status in ((gpu.id, gpu.status), *((d.id, d.status) for d in gpu.instances)):
+            for holder in status.held_by:
+                key = (holder.namespace, holder.pod, holder.container)
+                found.setdefault(key, []).append(device_id)
+    return found
+
+
+def chosen_ids(topology: NodeTopology, pod: PodUse) -> dict[str, list[str]]:
+    """What the scheduler chose by number or place: ids by resource, in its order."""
+    found: dict[str, list[str]] = {}
+    for number in pod.chosen.numbers:
+        if number < len(topology.gpus):
+            found.setdefault(GPU, []).append(topology.gpus[number].id)
+    for spot in pod.chosen.spots:
+        gpu = topology.gpus[spot.gpu] if spot.gpu < len(topology.gpus) else None
+        for device in gpu.instances if gpu else ():
+            if (device.profile, device.position) == (spot.profile, spot.start):
+                found.setdefault(mig_resource(spot.profile), []).append(device.id)
+    return found

@@ -1,0 +1,123 @@
+"""The mig-manager's protocol: a configuration is wanted, and a label says how far it is.
+
+    (nothing wanted)                                          no label
+    wanted, cannot be: unreadable, illegal, in use     ->     failed
+    wanted, not carried out yet    -> pending, latency ->     success | failed
+
+What was carried out is remembered by the configuration's fingerprint, so that a restart neither
+repeats nor forgets it. A refusal because pods hold what would go away is not remembered: it is
+looked at again whenever pods come and go.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final, Literal
+
+import msgspec
+
+from fakegpu.node.device_status import holders_of
+from fakegpu.topology import mig_config
+from fakegpu.topology.invalid import Invalid
+from fakegpu.topology.mig_config import Layouts
+from fakegpu.topology.node_topology import NodeTopology
+from fakegpu.topology.pools import Pool
+
+State = Literal["", "pending", "success", "failed"]
+_WORDS: Final[dict[str, State]] = {"success": "success", "failed": "failed"}
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """A configuration as it was asked for; ``problem`` where it cannot be."""
+
+    fingerprint: str
+    layouts: Layouts = ()
+    problem: str = ""
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """How the last one ended."""
+
+    fingerprint: str = ""
+    state: State = ""
+
+    def __str__(self) -> str:
+        return f"{self.fingerprint} {self.state}"
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """What is cut now and what the label says; ``note`` is news for the node's events.
+
+    ``ready_at`` is set while it is pending.
+    """
+
+    layouts: Layouts
+    state: State = ""
+    applied: Applied = Applied()
+    ready_at: float | None = None
+    note: str = ""
+
+
+def parse_applied(text: str) -> Applied:
+    """What was remembered, or nothing."""
+    fingerprint, _, word = text.partition(" ")
+    return Applied(fingerprint, _WORDS[word]) if word in _WORDS else Applied()
+
+
+def wanted(annotation: str, label: str, pool: Pool) -> Wanted | None:
+    """What the node's annotation asks for, else its label; None where neither does."""
+    if not annotation.strip() and not label:
+        return None
+    text = f"{label}\n{annotation}\n{pool.gpus}"
+    fingerprint = hashlib.sha256(text.encode()).hexdigest()[:16]
+    try:
+        if annotation.strip():
+            layouts = mig_config.read(annotation, pool.boards, label)
+        else:
+            layouts = mig_config.by_name(label, pool.boards)
+    except Invalid as problem:
+        return Wanted(fingerprint, problem=str(problem))
+    return Wanted(fingerprint, layouts)
+
+
+def step(
+    want: Wanted,
+    now_cut: Layouts,
+    applied: Applied,
+    in_use: NodeTopology | None,
+    *,
+    ready_at: float | None,
+    now: float,
+    latency_s: float,
+    fails: bool,
+) -> Step:
+    """Where it stands at this moment; ``ready_at`` is what the last step said of the same want."""
+    if want.problem:
+        return Step(layouts=now_cut, state="failed", note=f"refused: {want.problem}")
+    if applied.fingerprint == want.fingerprint:
+        layouts = want.layouts if applied.state == "success" else now_cut
+        return Step(layouts=layouts, state=applied.state, applied=applied)
+    if busy := _busy(now_cut, want.layouts, in_use):
+        return Step(layouts=now_cut, state="failed", note=f"refused: {busy}")
+    if ready_at is None:
+        ready_at = now + latency_s
+    if now < ready_at:
+        return Step(layouts=now_cut, state="pending", ready_at=ready_at)
+    if fails:
+        failed = Applied(want.fingerprint, "failed")
+        return Step(layouts=now_cut, state="failed", applied=failed, note="failed, as configured")
+    done = Applied(want.fingerprint, "success")
+    return Step(layouts=want.layouts, state="success", applied=done)
+
+
+def _busy(now_cut: Layouts, then: Layouts, topology: NodeTopology | None) -> str:
+    """Who holds a GPU that would be cut anew; an empty text where nobody does."""
+    for index, gpu in enumerate(topology.gpus if topology else ()):
+        before = now_cut[index] if index < len(now_cut) else None
+        after = then[index] if index < len(then) else None
+        holders = holders_of(gpu)
+        if before != after and holders:
+            names = sorted({f"{holder.namespace}/{holder.pod}" for holder in holders})
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            return f"GPU {index} is in use by {names[0]}{more}"
+    return ""

@@ -1,0 +1,31 @@
+"""What pods on reserved GPUs find as files, as Run:ai's agents read it of a node. Pure.
+
+    proc/pod/<uid>/metrics/gpu/<index>/utilization.sm     per cent
+    proc/pod/<uid>/metrics/gpu/<index>/memory.allocated   bytes
+
+A GPU is reserved by a pod of the reservations' namespace, and used by pods that do not hold it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fakegpu.node.telemetry import Asked, Draw, busy
+from fakegpu.topology.node_topology import NodeTopology
+
+MIB: Final = 2**20
+
+
+def pod_files(
+    topology: NodeTopology, reservations: str, draw: Draw, asked: Asked
+) -> dict[str, bytes]:
+    """Content by path, below the folder of the node's agent."""
+    found: dict[str, bytes] = {}
+    for index, gpu in enumerate(topology.gpus):
+        if gpu.status.allocated_by.namespace == reservations:
+            for uid, usage in gpu.status.pod_gpu_usage_status.items():
+                folder = f"proc/pod/{uid}/metrics/gpu/{index}"
+                shown = min(100, busy(uid, usage, draw, asked))
+                found[f"{folder}/utilization.sm"] = f"{shown}\n".encode()
+                found[f"{folder}/memory.allocated"] = f"{usage.fb_used * MIB}\n".encode()
+    return found

@@ -1,0 +1,78 @@
+"""Which claims a pod uses, container by container."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from fakegpu.node.pod_devices import ClaimRef
+
+
+class InContainer(msgspec.Struct, frozen=True):
+    """A container's word for a claim of its pod."""
+
+    name: str
+    request: str = ""
+
+
+class InPod(msgspec.Struct, frozen=True, rename="camel"):
+    """A claim of a pod: one that is there, or one made for it, whose name its status tells."""
+
+    name: str
+    resource_claim_name: str | None = None
+
+
+class Extended(msgspec.Struct, frozen=True, rename="camel"):
+    """Which container an extended resource's request in a claim is for."""
+
+    container_name: str
+    resource_name: str
+    request_name: str
+
+
+class ExtendedStatus(msgspec.Struct, frozen=True, rename="camel"):
+    """The claim that was made for a pod's extended resources."""
+
+    resource_claim_name: str = ""
+    request_mappings: tuple[Extended, ...] | None = None
+
+
+#: The containers of a pod, by name, with the claims that they use.
+Users = Sequence[tuple[str, Sequence[InContainer]]]
+
+
+def refs(
+    containers: Users,
+    specified: Sequence[InPod],
+    made: Sequence[InPod],
+    extended: ExtendedStatus | None,
+) -> tuple[ClaimRef, ...]:
+    """Every use of a claim that has a name already; what its status says goes first."""
+    return (*_named(containers, specified, made), *_extended(extended))
+
+
+def resources(extended: ExtendedStatus | None) -> frozenset[tuple[str, str]]:
+    """Containers with the resources that they get by a claim, and so by no device plugin."""
+    found = (extended.request_mappings if extended else None) or ()
+    return frozenset((one.container_name, one.resource_name) for one in found)
+
+
+def _named(
+    containers: Users, specified: Sequence[InPod], made: Sequence[InPod]
+) -> Iterator[ClaimRef]:
+    for claim in {one.name: one for one in (*specified, *made)}.values():
+        if not claim.resource_claim_name:
+            continue
+        uses = [
+            (c, use.request) for c, used in containers for use in used if use.name == claim.name
+        ]
+        # Nobody says that it uses it: then it is shown at the first one.
+        for container, request in uses or [(containers[0][0], "")]:
+            yield ClaimRef(container, claim.resource_claim_name, request)
+
+
+def _extended(status: ExtendedStatus | None) -> Iterator[ClaimRef]:
+    if status is not None:
+        for one in status.request_mappings or ():
+            yield ClaimRef(one.container_name, status.resource_claim_name, one.request_name)

@@ -1,0 +1,116 @@
+"""The MIG configuration of a node: its document -> a layout for each GPU, or why not.
+
+The document, in all its shapes, is read by ``scheduler.model.mig.config``, and what fits is known
+by ``scheduler.model.mig.node_geometry``: the scheduler and the fake hardware must never read it
+differently. Here is what only the hardware has to say: which GPUs there are. GPUs that no entry
+names are whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from fakegpu.topology.invalid import Invalid
+from scheduler.model.mig import layout as mig_layout
+from scheduler.model.mig.config import (
+    SELECTED,
+    MigConfigEntry,
+    MigConfigError,
+    MigDeviceSpec,
+    parse_config,
+)
+from scheduler.model.mig.node_geometry import is_for, layout_for
+
+#: For each GPU its layout, or None while it is not in MIG mode.
+Layouts = tuple[mig_layout.Layout | None, ...]
+Boards = Sequence[mig_layout.GpuModel | None]
+
+NO_MIG: Final = "its product has no MIG"
+#: ``all-balanced``, by the compute slices of the board.
+BALANCED: Final = {7: (3, 2, 1, 1), 4: (2, 1, 1), 2: (1, 1)}
+
+
+def read(text: str, boards: Boards, name: str = "") -> Layouts:
+    """The layouts of a node with these boards; Invalid says what cannot be.
+
+    ``name`` is one of the document's configurations; where it has none of that name, its own
+    choice holds.
+    """
+    try:
+        entries = parse_config(text, name) if name else parse_config(text)
+    except MigConfigError as problem:
+        if name:
+            return read(text, boards)
+        raise Invalid("", str(problem)) from problem
+    found: list[mig_layout.Layout | None] = [None] * len(boards)
+    named: set[int] = set()
+    for entry in entries:
+        for gpu in _indexes(entry, len(boards)):
+            if not is_for(entry, boards[gpu]):
+                continue
+            if gpu in named:
+                raise Invalid(entry.where, f"GPU {gpu} is named by an earlier entry too")
+            named.add(gpu)
+            if entry.is_enabled:
+                found[gpu] = _cut(boards[gpu], entry.cuts, f"{entry.where}: GPU {gpu}")
+    return tuple(found)
+
+
+def from_document(document: object, boards: Boards, path: str) -> Layouts:
+    """The same, from a part of another document; there an entry may stand without a name."""
+    if not (isinstance(document, dict) and "mig-configs" in document):
+        entries = document if isinstance(document, list) else [document]
+        entries = [{"devices": "all", **one} if isinstance(one, dict) else one for one in entries]
+        document = {"mig-configs": {SELECTED: entries}}
+    try:
+        return read(msgspec.yaml.encode(document).decode(), boards)
+    except Invalid as problem:
+        raise Invalid(path, str(problem)) from problem
+
+
+def by_name(name: str, boards: Boards) -> Layouts:
+    """The configurations that every mig-manager knows: ``all-disabled``, ``all-1g.10gb`` ..."""
+    word = name.removeprefix("all-")
+    if word == "disabled":
+        return (None,) * len(boards)
+    return tuple(_named(name, word, board, gpu) for gpu, board in enumerate(boards))
+
+
+def _named(name: str, word: str, board: mig_layout.GpuModel | None, gpu: int) -> mig_layout.Layout:
+    if board is None:
+        raise Invalid(name, f"GPU {gpu}: {NO_MIG}")
+    if word == "enabled":
+        return ()
+    if word == "balanced":
+        wanted = [
+            next(profile.name for profile in board.plain if profile.compute == slices)
+            for slices in BALANCED[board.compute_slices]
+        ]
+    else:
+        profile = mig_layout.profile_of(board, word) if name.startswith("all-") else None
+        if profile is None:
+            raise Invalid(name, f"no such configuration for {board.name}")
+        wanted = [profile.name] * mig_layout.capacity(board, ())[profile.name]
+    return _cut(board, tuple(map(MigDeviceSpec, wanted)), name)
+
+
+def _indexes(entry: MigConfigEntry, count: int) -> Sequence[int]:
+    if entry.devices is None:
+        return range(count)
+    for gpu in entry.devices:
+        if gpu >= count:
+            raise Invalid(entry.where, f"there is no GPU {gpu}, the node has {count}")
+    return entry.devices
+
+
+def _cut(
+    board: mig_layout.GpuModel | None, cuts: tuple[MigDeviceSpec, ...], where: str
+) -> mig_layout.Layout:
+    if board is None:
+        raise Invalid(where, NO_MIG)
+    layout, flaw = layout_for(board, cuts)
+    if layout is None:
+        raise Invalid(where, flaw or "cannot be cut like that")
+    return layout

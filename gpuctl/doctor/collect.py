@@ -1,0 +1,190 @@
+"""Asks the API server for every fact, each by itself: what may not be read is said of that one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+import msgspec
+
+from gpuctl.cluster_access import Access
+from gpuctl.doctor import api_types
+from gpuctl.doctor.api_types import ApiObject
+from gpuctl.doctor.collect_policies import guards, refuses_forgery
+from gpuctl.doctor.collect_webhook import mutation, registration
+from gpuctl.doctor.facts import (
+    Clocks,
+    Dra,
+    Facts,
+    Leader,
+    Misnumbered,
+    Plugin,
+    Quota,
+    Right,
+    Slice,
+    Unread,
+)
+from gpuctl.doctor.numbers import PROMISE, AllTold, Items, misnumbered
+from gpuctl.doctor.reader import Reader, known, or_none
+from gpuctl.doctor.rights import rights, rights_of_moves
+from scheduler.model import well_known
+from scheduler.model.integer_text import whole
+from scheduler.model.lease import Lease
+from scheduler.report.events.device_events import LABEL_WRONG
+from scheduler.watch.client import Client
+
+_LEASES: Final = "/apis/coordination.k8s.io/v1"
+_DRA: Final = "/apis/resource.k8s.io/v1"
+VERSION_MAX: Final = 999
+_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What is looked at; the names are the chart's by default."""
+
+    access: Access
+    scheduler: str
+    account: str
+    webhook: str
+    namespace: str
+
+
+class Collector:
+    """One client, and the question."""
+
+    def __init__(self, client: Client, question: Question) -> None:
+        self._reader = Reader(client)
+        self._asked = question
+        self._home = question.access.lease_namespace
+
+    async def facts(self) -> Facts:
+        """Everything, at once; Unreachable only if the API server does not answer at all."""
+        clocks = await known(self._clocks())
+        now = datetime.now(UTC) if isinstance(clocks, Unread) else clocks.server
+        fields: dict[str, Awaitable[Any]] = {
+            "version": self._version(),
+            "leader": self._leader(),
+            "kinds": self._kinds(),
+            "policies": guards(self._reader),
+            "refuses_forgery": refuses_forgery(self._reader, self._asked.namespace),
+            "nodes": self._nodes(),
+            "plugins": self._plugins(),
+            "dra": self._dra(),
+            "webhook": registration(self._reader, self._asked.webhook),
+            "mutation": mutation(self._reader, self._asked.namespace, self._asked.scheduler),
+            "missing_rights": self._missing(rights(self._home, self._asked.access.lease_name)),
+            "missing_for_moves": self._missing(rights_of_moves(self._home)),
+            "schedulers": self._schedulers(now),
+            "strangers": self._strangers(),
+            "quotas": self._quotas(),
+            "misnumbered": self._misnumbered(),
+        }
+        found = await asyncio.gather(*map(known, fields.values()))
+        asked = self._asked
+        return Facts(
+            now=now,
+            scheduler=asked.scheduler,
+            account=f"{self._home}/{asked.account}",
+            namespace=self._home,
+            clocks=clocks,
+            **dict(zip(fields, found, strict=True)),
+        )
+
+    async def _clocks(self) -> Clocks:
+        date = await self._reader.client.date()
+        return Clocks(here=datetime.now(UTC), server=parsedate_to_datetime(date))
+
+    async def _version(self) -> tuple[int, int]:
+        found = await self._reader.get("/version", dict[str, Any])
+        minor = "".join(one for one in found["minor"] if one in "0123456789")
+        return whole(found["major"], VERSION_MAX) or 0, whole(minor, VERSION_MAX) or 0
+
+    async def _leader(self) -> Leader | None:
+        path = f"{_LEASES}/namespaces/{self._home}/leases/{self._asked.access.lease_name}"
+        lease = await or_none(self._reader.get(path, Lease))
+        return api_types.leader_of(lease) if lease else None
+
+    async def _schedulers(self, now: datetime) -> tuple[str, ...]:
+        name = self._asked.access.lease_name
+        leases = await self._reader.things(
+            f"{_LEASES}/leases", fieldSelector=f"metadata.name={name}"
+        )
+        return tuple(one.metadata.namespace for one in leases if api_types.is_held(one.spec, now))
+
+    async def _kinds(self) -> tuple[str, ...]:
+        found = await or_none(self._reader.get("/apis/gpu-scheduler.io/v1alpha1", dict[str, Any]))
+        return tuple(each["name"] for each in (found or {}).get("resources", ()))
+
+    async def _nodes(self) -> tuple[Any, ...]:
+        return tuple(map(api_types.node_of, await self._reader.things("/api/v1/nodes")))
+
+    async def _plugins(self) -> tuple[Plugin, ...]:
+        found = []
+        for one in await self._reader.things("/apis/apps/v1/daemonsets"):
+            containers = one.spec["template"]["spec"]["containers"]
+            if api_types.is_gpu_plugin(one.metadata.name, [each["image"] for each in containers]):
+                found.append(await self._plugin(one))
+        return tuple(found)
+
+    async def _plugin(self, one: ApiObject) -> Plugin:
+        labels = one.spec["selector"].get("matchLabels") or {}
+        space = one.metadata.namespace
+        pods = await self._reader.things(
+            f"/api/v1/namespaces/{space}/pods",
+            labelSelector=",".join(f"{key}={value}" for key, value in labels.items()),
+        )
+        nodes = {str(pod.spec.get("nodeName", "")) for pod in pods}
+        return Plugin(f"{space}/{one.metadata.name}", tuple(sorted(nodes)))
+
+    async def _dra(self) -> Dra:
+        slices = await or_none(self._reader.things(f"{_DRA}/resourceslices"))
+        if slices is None:
+            return Dra(False)
+        return Dra(
+            True,
+            tuple(Slice(one.spec["driver"], one.spec.get("nodeName", "")) for one in slices),
+            await self._reader.names(f"{_DRA}/deviceclasses"),
+        )
+
+    async def _missing(self, asked: list[Right]) -> tuple[Right, ...]:
+        allowed = await asyncio.gather(*map(self._may, asked))
+        return tuple(right for right, may in zip(asked, allowed, strict=True) if not may)
+
+    async def _may(self, right: Right) -> bool:
+        wanted = {field: text for field, text in msgspec.structs.asdict(right).items() if text}
+        user = f"system:serviceaccount:{self._home}:{self._asked.account}"
+        groups = ["system:serviceaccounts", f"system:serviceaccounts:{self._home}"]
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {"user": user, "groups": groups, "resourceAttributes": wanted},
+        }
+        content = await self._reader.post(_REVIEWS, body)
+        return bool(msgspec.json.decode(content)["status"]["allowed"])
+
+    async def _strangers(self) -> tuple[str, ...]:
+        chosen = f"spec.schedulerName={self._asked.scheduler}"
+        pods = await self._reader.things("/api/v1/pods", fieldSelector=chosen)
+        return tuple(
+            f"{pod.metadata.namespace}/{pod.metadata.name}"
+            for pod in pods
+            if pod.spec.get("nodeName") and well_known.DECISION not in pod.metadata.annotations
+        )
+
+    async def _misnumbered(self) -> tuple[Misnumbered, ...]:
+        nodes = await self._reader.get("/api/v1/nodes", Items, labelSelector=PROMISE)
+        if not nodes.items:
+            return ()
+        chosen = f"spec.schedulerName={self._asked.scheduler}"
+        pods = await self._reader.get("/api/v1/pods", Items, fieldSelector=chosen)
+        told = await self._reader.get(
+            "/api/v1/events", AllTold, fieldSelector=f"reason={LABEL_WRONG}"
+        )
+        return misnumbered(nodes, pods, told.items, self._asked.scheduler)
+
+    async def _quotas(self) -> tuple[Quota, ...]:
+        found = await self._reader.things("/api/v1/resourcequotas")
+        return tuple(line for one in found for line in api_types.quotas_of(one))

@@ -1,0 +1,75 @@
+"""Asks about the webhook: its registration, its certificate, and what a creation comes to."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from gpuctl.doctor import api_types, certificate
+from gpuctl.doctor.api_types import ApiObject
+from gpuctl.doctor.facts import Certificate, Mutation, Unread, Webhook
+from gpuctl.doctor.reader import ADMISSION, Reader, known, or_none
+from scheduler.model import well_known
+from scheduler.watch.client import ApiError
+
+FORBIDDEN: Final = 403
+HTTPS: Final = 443
+
+
+async def registration(reader: Reader, name: str) -> Webhook | None:
+    """The MutatingWebhookConfiguration of this name, and what stands behind it."""
+    path = f"{ADMISSION}/mutatingwebhookconfigurations/{name}"
+    found = await or_none(reader.get(path, ApiObject))
+    if found is None:
+        return None
+    first = found.webhooks[0]["clientConfig"]
+    service = first.get("service")
+    return Webhook(
+        entries=tuple(map(api_types.entry_of, found.webhooks)),
+        ready=await known(_ready(reader, service)) if service else 0,
+        certificate=await known(_certificate(reader, first)),
+    )
+
+
+async def _ready(reader: Reader, service: dict[str, str]) -> int:
+    path = f"/apis/discovery.k8s.io/v1/namespaces/{service['namespace']}/endpointslices"
+    label = f"kubernetes.io/service-name={service['name']}"
+    return api_types.ready_of(await reader.things(path, labelSelector=label))
+
+
+async def _certificate(reader: Reader, client: dict[str, Any]) -> Certificate | Unread:
+    bundle = api_types.decoded(client.get("caBundle", ""))
+    if service := client.get("service"):
+        path = f"/api/v1/namespaces/{service['namespace']}/secrets/{service['name']}-tls"
+        pem: bytes | Unread = api_types.decoded((await reader.get(path, ApiObject)).data["tls.crt"])
+    else:
+        where = urlsplit(client["url"])
+        pem = await certificate.fetched(where.hostname or "", where.port or HTTPS)
+    return pem if isinstance(pem, Unread) else certificate.judged(pem, bundle)
+
+
+async def mutation(reader: Reader, namespace: str, scheduler: str) -> Mutation:
+    """What becomes of a pod with a map; a dry run, so that nothing is created."""
+    probe = {
+        "metadata": {"name": "gpuctl-doctor-0", "annotations": {well_known.MAP: "0=nowhere:0"}},
+        "spec": {
+            "schedulerName": scheduler,
+            "containers": [{"name": "probe", "image": "probe"}],
+        },
+    }
+    began = time.monotonic()
+    try:
+        content = await reader.post(f"/api/v1/namespaces/{namespace}/pods", probe, dryRun="All")
+    except ApiError as error:
+        if error.status == FORBIDDEN and "cannot create resource" in error.message:
+            raise
+        return Mutation(False, time.monotonic() - began, error=error.message)
+    took_s = time.monotonic() - began
+    spec = msgspec.json.decode(content, type=ApiObject).spec
+    env = {each["name"] for each in spec["containers"][0].get("env", ())}
+    # A toleration looks like the taint that it is for.
+    given = tuple(str(api_types.taint_of(one)) for one in spec.get("tolerations", ()))
+    return Mutation(well_known.CUDA_ENV in env, took_s, given)

@@ -1,0 +1,63 @@
+"""Reads objects for the doctor: what cannot be read becomes ``Unread``, never an exception."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from gpuctl.doctor.api_types import ApiObject, ApiObjects
+from gpuctl.doctor.facts import Known, Unread
+from scheduler.watch.client import ApiError, Client, Unreachable
+
+T = TypeVar("T")
+NOT_FOUND: Final = 404
+ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
+
+
+class Reader:
+    """The API server, as somebody's kubeconfig reaches it."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    async def get(self, path: str, kind: type[T], **params: str) -> T:
+        """One object, or a list of a known shape."""
+        content = await self.client.request("GET", path, params=params)
+        return msgspec.json.decode(content, type=kind)
+
+    async def things(self, path: str, **params: str) -> list[ApiObject]:
+        """A list."""
+        content = await self.client.request("GET", path, params=params)
+        return msgspec.json.decode(content, type=ApiObjects).items
+
+    async def names(self, path: str) -> tuple[str, ...]:
+        """The names in a list."""
+        return tuple(thing.metadata.name for thing in await self.things(path))
+
+    async def post(self, path: str, body: Any, **params: str) -> bytes:
+        """A question that is asked by creating something; nothing stays."""
+        return await self.client.request("POST", path, msgspec.json.encode(body), params=params)
+
+
+async def known(fact: Awaitable[T | Unread]) -> Known[T]:
+    """The fact, or why it could not be read."""
+    try:
+        return await fact
+    except ApiError as error:
+        return Unread(error.message or f"the API server says {error.status}")
+    except Unreachable as error:
+        return Unread(str(error))
+    except (msgspec.MsgspecError, LookupError, ValueError, TypeError) as error:
+        return Unread(f"the answer was not understood: {error!r}")
+
+
+async def or_none(answer: Awaitable[T]) -> T | None:
+    """The answer, or None for what is not there."""
+    try:
+        return await answer
+    except ApiError as error:
+        if error.status != NOT_FOUND:
+            raise
+        return None

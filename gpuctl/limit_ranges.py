@@ -1,0 +1,121 @@
+"""LimitRanges as the API server applies them: defaults before admission, bounds after it.
+
+LimitRanger runs before the webhook, and again where the webhook changed the pod: a default that a
+smaller tier replaced comes back, and the webhook is called a second time to take it away.
+
+Not played: ``maxLimitRequestRatio``, which GPUs cannot break, and bounds of a whole pod on
+anything but GPUs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from gpuctl.decode import to_limits
+from gpuctl.manifests import Document, Raw, object_of
+from scheduler.model import resources, well_known
+from scheduler.model.pod import Pod
+from scheduler.watch.decode.api_types import Amounts
+
+_FIELDS: Final = ("initContainers", "containers")
+#: The side of a container's resources, and the words for one, in the order of the checks.
+_SAYS: Final = {"requests": "request", "limits": "limit"}
+
+
+class Limit(msgspec.Struct, frozen=True):
+    """One entry of a LimitRange; the defaults are for containers only."""
+
+    type: str
+    least: Amounts
+    most: Amounts
+    default: Amounts
+    default_request: Amounts
+
+
+class LimitRanges:
+    """Those of the input, by namespace."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, list[Limit]] = {}
+
+    def add(self, namespace: str, document: Document) -> None:
+        """One more LimitRange, with the defaults that the API server derives."""
+        for one in to_limits(document):
+            least, most = one.min or {}, one.max or {}
+            default = {**most, **(one.default or {})}
+            request = {**least, **default, **(one.default_request or {})}
+            limit = Limit(one.type, least, most, default, request)
+            self._known.setdefault(namespace, []).append(limit)
+
+    def filled(self, raw: Raw, namespace: str) -> Raw:
+        """The pod with the defaults that its containers do not have."""
+        for limit in self._known.get(namespace, ()):
+            if limit.type == "Container":
+                spec = raw["spec"]
+                changed = {
+                    field: [_filled(container, limit) for container in spec[field]]
+                    for field in _FIELDS
+                    if isinstance(spec.get(field), list)
+                }
+                raw = {**raw, "spec": {**spec, **changed}}
+        return raw
+
+    def refusal(self, raw: Raw, pod: Pod) -> str | None:
+        """The API server's words where a bound is broken; else None."""
+        found = [
+            text
+            for limit in self._known.get(pod.namespace, ())
+            for held in _holders(limit.type, raw, pod)
+            for text in _broken(limit, held)
+        ]
+        return f"[{', '.join(found)}]" if len(found) > 1 else next(iter(found), None)
+
+
+def _filled(container: Any, limit: Limit) -> Any:
+    if not isinstance(container, dict):
+        return container  # whoever reads the pod says what is wrong with it
+    held = object_of(container.get("resources"))
+    sides: dict[str, Mapping[str, Any]] = {
+        "limits": {**limit.default, **object_of(held.get("limits"))},
+        "requests": {**limit.default_request, **object_of(held.get("requests"))},
+    }
+    given = {side: own for side, own in sides.items() if own}
+    return {**container, "resources": {**held, **given}}
+
+
+def _holders(kind: str, raw: Raw, pod: Pod) -> Iterator[Raw]:
+    """What a bound is compared with: every container, or the pod's GPUs in all."""
+    if kind == "Pod":
+        gpus: Raw = dict(pod.gpu_requests)
+        yield dict.fromkeys(_SAYS, gpus)
+    elif kind == "Container":
+        for field in reversed(_FIELDS):
+            for container in raw["spec"].get(field) or ():
+                yield object_of(object_of(container).get("resources"))
+
+
+def _broken(limit: Limit, held: Raw) -> Iterator[str]:
+    for word, bounds, order in (
+        ("minimum", limit.least, ("requests", "limits")),
+        ("maximum", limit.most, ("limits", "requests")),
+    ):
+        for resource, bound in sorted(bounds.items()):
+            if limit.type == "Pod" and not well_known.is_gpu_device(resource):
+                continue
+            head = f"{word} {resource} usage per {limit.type} is {bound}"
+            found = [(side, object_of(held.get(side)).get(resource)) for side in order]
+            if found[0][1] is None:
+                yield f"{head}.  No {_SAYS[order[0]]} is specified"
+                continue
+            for side, own in found:
+                if own is not None and _is_beyond(resource, word, own, bound):
+                    yield f"{head}, but {_SAYS[side]} is {own}"
+                    break
+
+
+def _is_beyond(resource: str, word: str, own: Any, bound: Any) -> bool:
+    amount, edge = resources.amount(resource, own), resources.amount(resource, bound)
+    return amount < edge if word == "minimum" else amount > edge

@@ -1,0 +1,209 @@
+"""Between replicas: a standby passes its webhook's questions on to the leader.
+
+Only the leader reserves (design 5.13), and the API server asks whichever replica it likes. The
+leader's address comes from its Lease, its certificate must be of the Service's name, and a token
+that only our pods have is asked for, because anybody in the cluster can connect.
+
+Must never: pass a question on a second time (who does not lead says 421), keep a pod waiting
+longer than its budget, or answer without the token.
+
+Certificate, authority and token are files that change while we run; each is read again when it
+did. What cannot be read is as good as no leader: the pod is admitted as it came.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ssl
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+import msgspec
+import structlog
+
+from scheduler import config
+from scheduler.httpserver.connection_metrics import ConnectionMetrics
+from scheduler.httpserver.limits import REPLICAS
+from scheduler.httpserver.messages import TEXT, Head, Reply
+from scheduler.httpserver.post_request import ask
+from scheduler.httpserver.server import Server
+from scheduler.httpserver.sockets import listen
+from scheduler.model.admission import PATH
+
+BUDGET_S: Final = 0.3
+BODY_MAX: Final = REPLICAS.body
+CONNECTIONS_MAX: Final = 64
+RELOAD_S: Final = 10.0
+WARN_AFTER_S: Final = 60.0
+NOT_LEADING: Final = 421
+UNANSWERED: Final = 503
+
+log = structlog.get_logger("forward")
+
+
+class LeaderProxySettings(msgspec.Struct, frozen=True, kw_only=True):
+    """``host`` and ``port`` are where we are reached, and where we listen."""
+
+    host: str
+    port: int
+    certificate: Path
+    key: Path
+    authority: Path
+    server_name: str
+    token: Path
+
+    @property
+    def address(self) -> str:
+        """``host:port``, as it stands on the Lease."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
+
+
+def settings_from(section: config.Forward, pod_ip: str) -> LeaderProxySettings | None:
+    """The configuration's section; None when it is off, ConfigError when its files are no good."""
+    if not section.address:
+        return None
+    host, _, port = section.address.rpartition(":")
+    settings = LeaderProxySettings(
+        host=host.strip("[]") or pod_ip,
+        port=int(port),
+        certificate=Path(section.cert_dir) / "tls.crt",
+        key=Path(section.cert_dir) / "tls.key",
+        authority=Path(section.ca_file),
+        server_name=section.server_name,
+        token=Path(section.token_file),
+    )
+    if not settings.host:
+        raise config.ConfigError("$.forward.address: it has no host, and POD_IP is not set")
+    try:
+        _server_context(settings)
+        _client_context(settings.authority.read_bytes())
+        _token(settings)
+    except (OSError, ValueError) as error:
+        raise config.ConfigError(f"$.forward: {error}") from error
+    return settings
+
+
+async def serve(
+    settings: LeaderProxySettings,
+    answer: Callable[[bytes], Awaitable[Reply]],
+    tally: ConnectionMetrics,
+) -> None:
+    """Answer other replicas until cancelled; ``answer`` must not pass questions on."""
+
+    def gate(head: Head) -> Reply | int:
+        if (head.method, head.path) != ("POST", PATH):
+            return Reply(404, b"there is nothing here", TEXT)
+        if not _is_known(settings, head.headers.get("Authorization", "")):
+            return Reply(401, b"a replica's token is required", TEXT)
+        return BODY_MAX
+
+    context = _server_context(settings)
+    server = Server(lambda request: answer(request.body), REPLICAS, tally, gate)
+    listener = listen(settings.address)
+    async with server.serving(listener, context, BUDGET_S):
+        await _follow(settings, context)
+
+
+async def _follow(settings: LeaderProxySettings, context: ssl.SSLContext) -> None:
+    """Serve a renewed certificate; a broken pair leaves the old one in use."""
+    seen = settings.certificate.read_bytes()
+    while True:
+        await asyncio.sleep(RELOAD_S)
+        try:
+            found = settings.certificate.read_bytes()
+            if found != seen:
+                context.load_cert_chain(settings.certificate, settings.key)
+                seen = found
+        except (OSError, ssl.SSLError) as error:
+            log.warning("the new certificate cannot be used", problem=str(error))
+
+
+class LeaderProxy:
+    """Asks the leader. ``leader`` is its address, empty while there is none."""
+
+    def __init__(
+        self, settings: LeaderProxySettings, leader: Callable[[], str], clock: Callable[[], float]
+    ) -> None:
+        self._settings = settings
+        self._leader = leader
+        self._clock = clock
+        self._authority = b""
+        self._session: aiohttp.ClientSession | None = None
+        self._silent_until = float("-inf")
+
+    async def ask(self, body: bytes) -> Reply:
+        """The leader's answer; 421 without a leader, 503 without an answer in time."""
+        address = self._leader()
+        if not address:
+            return Reply(NOT_LEADING, b"no scheduler leads")
+        try:
+            async with asyncio.timeout(BUDGET_S):
+                return await self._exchange(address, body)
+        except TimeoutError:
+            problem = f"no answer within {BUDGET_S:g} s"
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            problem = str(error) or type(error).__name__
+        self._warn(address, problem)
+        return Reply(UNANSWERED, f"the leader at {address}: {problem}".encode())
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def _exchange(self, address: str, body: bytes) -> Reply:
+        session = await self._fresh_session()
+        headers = {"Authorization": f"Bearer {_token(self._settings)}"}
+        url = f"https://{address}{PATH}"
+        return await ask(session, url, body, headers, server_name=self._settings.server_name)
+
+    async def _fresh_session(self) -> aiohttp.ClientSession:
+        """The session, made anew when the authority's file changed."""
+        authority = self._settings.authority.read_bytes()
+        if self._session is None or authority != self._authority:
+            context = _client_context(authority)
+            connector = aiohttp.TCPConnector(ssl=context, limit=CONNECTIONS_MAX)
+            former, self._session = self._session, aiohttp.ClientSession(connector=connector)
+            self._authority = authority
+            if former is not None:
+                await former.close()
+        return self._session
+
+    def _warn(self, address: str, problem: str) -> None:
+        """At most once a minute: while the leader is away every question ends up here."""
+        if self._clock() >= self._silent_until:
+            self._silent_until = self._clock() + WARN_AFTER_S
+            log.warning("the leader does not answer", address=address, problem=problem)
+
+
+def _server_context(settings: LeaderProxySettings) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(settings.certificate, settings.key)
+    return context
+
+
+def _client_context(authority: bytes) -> ssl.SSLContext:
+    """Trusts this authority and no other: an empty file is no reason to trust the public ones."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.load_verify_locations(cadata=authority.decode("ascii"))
+    return context
+
+
+def _token(settings: LeaderProxySettings) -> str:
+    token = settings.token.read_text(encoding="ascii").strip()
+    if not token:
+        raise ValueError(f"{settings.token} holds no token")
+    return token
+
+
+def _is_known(settings: LeaderProxySettings, sent: str) -> bool:
+    try:
+        expected = f"Bearer {_token(settings)}"
+    except (OSError, ValueError) as error:
+        log.warning("the token cannot be read", problem=str(error))
+        return False
+    return hmac.compare_digest(sent.encode("utf-8", "surrogateescape"), expected.encode())

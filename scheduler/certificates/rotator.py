@@ -1,0 +1,241 @@
+"""Keeps the pod's serving certificate and the replicas' token, without cert-manager or a person.
+
+    Secret of the authority (made once, by who installs the chart) ── only read ──┐
+    Secret of the pod <── leaf, renewed at 2/3 of its life <── any replica <──────┘
+       │ ca.crt tls.crt tls.key token
+       └──> files in memory, for the webhook and the leader's door beside us
+
+The API server trusts the authority by the registration's caBundle, which the chart renders together
+with the authority. So no right on the registration is needed, and none is given.
+
+Every look starts from what is there, so a crash anywhere is repaired by the next one. Two replicas
+that renew at once are told apart by the Secret's resourceVersion; the loser takes the winner's.
+The authority of the former certificate stays in ca.crt as long as it is valid, so replicas go on
+speaking with each other while they change over.
+
+Must never: log a key, write the authority, or touch another Secret than the configured two.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import os
+import secrets
+from collections.abc import AsyncIterator, Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import structlog
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from scheduler.certificates.issuer import Authority, NotAnAuthority, issue, read_authority
+from scheduler.config import Certificates
+from scheduler.watch.client import MERGE_PATCH, ApiError, Client, Unreachable
+
+#: An authority that was replaced is taken over within this time; until then reviews fail.
+LOOK_S: Final = 15.0
+RETRY_S: Final = 2.0
+FAILED_S: Final = 10.0
+CONFLICT: Final = 409
+AUTHORITIES_MAX: Final = 2
+PARTS: Final = {"ca.crt": "ca", "tls.crt": "certificate", "tls.key": "key", "token": "token"}
+AUTHORITY_PARTS: Final = ("ca.crt", "ca.key")
+
+log = structlog.get_logger("keeper")
+
+
+class CertSecret(msgspec.Struct, frozen=True):
+    """A Secret's content; an empty part is one that is missing."""
+
+    ca: bytes = b""
+    certificate: bytes = b""
+    key: bytes = b""
+    token: bytes = b""
+
+
+def renewed(
+    kept: CertSecret, authority: Authority | None, wanted: Certificates, now: datetime
+) -> tuple[CertSecret, str]:
+    """What should be kept from now on, and why it differs; without a reason all is well.
+
+    Without an authority only the token is kept.
+    """
+    reasons = []
+    if not kept.token:
+        kept = msgspec.structs.replace(kept, token=secrets.token_urlsafe(32).encode())
+        reasons.append("there was no token")
+    fault = _fault(kept, authority, wanted, now) if authority else ""
+    if authority and fault:
+        made = issue(authority, wanted.names, [], wanted.days, now=now)
+        former = [one for one in _trusted(kept.ca, now) if one != made.ca_pem]
+        ca = b"".join([made.ca_pem, *former][:AUTHORITIES_MAX])
+        kept = CertSecret(ca=ca, certificate=made.cert_pem, key=made.key_pem, token=kept.token)
+        reasons.append(fault)
+    return kept, ", ".join(reasons)
+
+
+def _fault(kept: CertSecret, authority: Authority, wanted: Certificates, now: datetime) -> str:
+    """Why a new certificate is due, or nothing."""
+    try:
+        mine = x509.load_pem_x509_certificate(kept.certificate)
+        told = x509.load_pem_x509_certificates(kept.ca)[0]
+        found = mine.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, IndexError, x509.ExtensionNotFound):
+        return "there was no certificate"
+    if told != authority.certificate or not _is_issued_by(mine, authority):
+        return "it is not of the authority"
+    if set(found.get_values_for_type(x509.DNSName)) != set(wanted.names):
+        return "it is of other names"
+    if not kept.key:
+        return "its key is gone"
+    begin, end = mine.not_valid_before_utc, mine.not_valid_after_utc
+    due = begin + (end - begin) * 2 / 3
+    return f"two thirds of its life were over at {due.isoformat()}" if now >= due else ""
+
+
+def _is_issued_by(mine: x509.Certificate, authority: Authority) -> bool:
+    try:
+        mine.verify_directly_issued_by(authority.certificate)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
+
+
+def _trusted(bundle: bytes, now: datetime) -> list[bytes]:
+    """The authorities of a bundle that are still valid."""
+    try:
+        found = x509.load_pem_x509_certificates(bundle)
+    except ValueError:
+        return []
+    return [one.public_bytes(Encoding.PEM) for one in found if one.not_valid_after_utc > now]
+
+
+class CertRotator:
+    """One look at a time: authority, Secret, files."""
+
+    def __init__(
+        self, client: Client, wanted: Certificates, namespace: str, now: Callable[[], datetime]
+    ) -> None:
+        self._client = client
+        self._wanted = wanted
+        folder = f"/api/v1/namespaces/{namespace}/secrets"
+        self._path = f"{folder}/{wanted.secret}"
+        self._authority_path = f"{folder}/{wanted.authority}"
+        self._now = now
+
+    async def ensure(self) -> None:
+        """Make everything as it should be; ApiError, Unreachable or NotAnAuthority if it failed."""
+        secret = msgspec.json.decode(await self._client.request("GET", self._path))
+        kept = _read(secret)
+        authority = await self._authority() if self._wanted.names else None
+        fresh, reason = renewed(kept, authority, self._wanted, self._now())
+        if reason:
+            kept = await self._store(fresh, secret["metadata"]["resourceVersion"], reason)
+        write_files(Path(self._wanted.directory), kept)
+
+    async def _authority(self) -> Authority:
+        secret = msgspec.json.decode(await self._client.request("GET", self._authority_path))
+        data = secret.get("data") or {}
+        try:
+            found = read_authority(*(base64.b64decode(data[name]) for name in AUTHORITY_PARTS))
+        except (LookupError, ValueError) as error:
+            raise NotAnAuthority(f"Secret {self._wanted.authority}: {error}") from error
+        end = found.certificate.not_valid_after_utc
+        if end <= self._now():
+            raise NotAnAuthority(f"Secret {self._wanted.authority}: it expired at {end}")
+        return found
+
+    async def run(self) -> None:
+        """Look again and again, until cancelled; a failure is retried sooner."""
+        pause_s = LOOK_S
+        while True:
+            await asyncio.sleep(pause_s)
+            pause_s = LOOK_S if await self.try_once() else FAILED_S
+
+    async def until_there(self) -> None:
+        """The first look: without files the pod cannot start, so it is tried until it works."""
+        directory = Path(self._wanted.directory)
+        needed = PARTS if self._wanted.names else ("token",)
+        while True:
+            is_done = await self.try_once()
+            if is_done or all((directory / name).exists() for name in needed):
+                return
+            await asyncio.sleep(RETRY_S)
+
+    async def try_once(self) -> bool:
+        """One look; a failure is a log line."""
+        try:
+            await self.ensure()
+        except (ApiError, Unreachable, NotAnAuthority) as error:
+            log.warning("the certificate could not be looked after", problem=str(error))
+            return False
+        return True
+
+    async def _store(self, fresh: CertSecret, version: str, reason: str) -> CertSecret:
+        """Write the Secret; if somebody was faster, what they wrote."""
+        data = {name: _base64(getattr(fresh, part)) for name, part in PARTS.items()}
+        body = {"metadata": {"resourceVersion": version}, "data": data}
+        content = msgspec.json.encode(body)
+        try:
+            await self._client.request("PATCH", self._path, content, content_type=MERGE_PATCH)
+        except ApiError as error:
+            if error.status != CONFLICT:
+                raise
+            return _read(msgspec.json.decode(await self._client.request("GET", self._path)))
+        log.info("the pod's Secret was renewed", secret=self._wanted.secret, reason=reason)
+        return fresh
+
+
+@contextlib.asynccontextmanager
+async def keeping(
+    wanted: Certificates, namespace: str, kubeconfig: str | None, now: Callable[[], datetime]
+) -> AsyncIterator[None]:
+    """Everything is there when the block begins, and looked after for as long as it lasts."""
+    client = await Client.connect(kubeconfig, "gpu-scheduler/certificates/rotator")
+    keeper = CertRotator(client, wanted, namespace, now)
+    try:
+        await keeper.until_there()
+        task = asyncio.create_task(keeper.run(), name="keeper")
+        task.add_done_callback(_say_why)
+        try:
+            yield
+        finally:
+            task.cancel()
+    finally:
+        await client.close()
+
+
+def _say_why(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        log.error("the keeper ended", exc_info=task.exception())
+
+
+def write_files(directory: Path, kept: CertSecret) -> None:
+    """Lay the parts as files, each as a whole; those that did not change are left alone."""
+    directory.mkdir(mode=0o750, parents=True, exist_ok=True)
+    for name, part in PARTS.items():
+        content: bytes = getattr(kept, part)
+        path = directory / name
+        if not content or (path.exists() and path.read_bytes() == content):
+            continue
+        draft = directory / f".{name}"
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        draft.replace(path)
+
+
+def _read(secret: Any) -> CertSecret:
+    data = secret.get("data") or {}
+    parts = {part: base64.b64decode(data.get(name) or "") for name, part in PARTS.items()}
+    return CertSecret(**parts)
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode("ascii")

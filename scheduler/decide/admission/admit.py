@@ -1,0 +1,258 @@
+"""What a pod under review gets: the answer to the webhook's question. Pure.
+
+The shells (the socket server, the simulator) keep the promise that an answer makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from scheduler.decide.admission.fallback_candidates import Candidate, FallbackPolicy, options
+from scheduler.decide.admission.fallback_policy import TermsError, terms_of
+from scheduler.decide.admission.tier_selection import (
+    NoTier,
+    TierAttempt,
+    TierGranted,
+    choose_tier,
+    is_changeable,
+    is_degradable,
+)
+from scheduler.decide.view import Profile
+from scheduler.model import well_known
+from scheduler.model.admission import (
+    NOTHING,
+    AdmissionDecision,
+    NodeAssignment,
+    ResourceRewrite,
+    Scope,
+)
+from scheduler.model.gpu_map import MapError, parse
+from scheduler.model.mig.fallback_ladder import Ladder
+from scheduler.model.original_request import memory_given
+from scheduler.model.pod import Pod, Role
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.reservation_limits import counted_priority
+from scheduler.state.reservations import Reservation, Reservations
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """The configuration's part in an admission; ``scope`` is the configured one."""
+
+    profile: Profile = Profile()
+    scope: str = "ours"
+    ladders: tuple[Ladder, ...] = ()
+
+
+class Admission(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer, the tier that is free, the word for the metric, and the tiers it is not.
+
+    ``is_promised``: the tier is kept for the pod. Without that it is only written into it, and
+    whoever comes first has it.
+    """
+
+    answer: AdmissionDecision
+    granted: TierGranted | None = None
+    is_promised: bool = False
+    result: str = "untouched"
+    tried: tuple[TierAttempt, ...] = ()
+
+
+def admit(
+    cluster: Cluster,
+    promises: Reservations,
+    waiting: Iterable[Iterable[Pod]],
+    pod: Pod,
+    scope: Scope,
+    rules: Rules,
+    *,
+    now: float = 0.0,
+    move: str | None = None,
+    shunned: frozenset[str] = frozenset(),
+) -> Admission:
+    """Answer one question; ``waiting`` are refused pods that lack one resource, by what they ask.
+
+    ``now`` is the promises' clock; ``move`` the ticket that the pod takes, ``shunned`` are tiers
+    on which pods like it crashed.
+    """
+    pod, kinds = _counted(pod), node_kinds(cluster, pod)
+    known = promises.known(pod.namespace, pod.annotations.get(well_known.RESERVATION, ""))
+    if known is not None:
+        return _again(known, kinds)
+    if not _is_concerned(cluster, pod, scope, rules):
+        may_map = cluster.namespace(pod.namespace).may_map(rules.profile.maps_allow)
+        return Admission(answer=AdmissionDecision(node_kinds=kinds, may_map=may_map))
+    retried = promises.retried(pod, now)
+    unmet = [one for one in promises.pending() if one is not retried]
+    try:
+        terms, warnings = terms_of(cluster, pod, rules.ladders, unmet, shunned)
+    except TermsError as error:
+        return Admission(answer=AdmissionDecision(denied=str(error)), result="denied")
+    ours = pod.scheduler_name == rules.profile.scheduler_name
+    asked, admitted = _moved(pod, move, ours=ours), [one.pod for one in unmet]
+    if problem := cluster.quotas.refusal(asked, admitted):  # the API server says it better
+        return _over_quota(asked, problem, kinds)
+    tries, held = options(cluster, asked, terms, admitted), promises.others(pod, now)
+    found = choose_tier(cluster, asked, tries, held, waiting, rules.profile)
+    answer = AdmissionDecision(warnings=warnings, move=move)
+    if isinstance(found, TierGranted):
+        return _granted(pod, found, answer, ours=ours)
+    return _refused(pod, found, terms, answer)
+
+
+def _counted(pod: Pod) -> Pod:
+    """The pod with the priority with which it counts; the API server's own is what it says."""
+    priority = counted_priority(pod)
+    return pod if priority == pod.priority else msgspec.structs.replace(pod, priority=priority)
+
+
+def _granted(pod: Pod, found: TierGranted, answer: AdmissionDecision, *, ours: bool) -> Admission:
+    option = found.option
+    return Admission(
+        answer=msgspec.structs.replace(
+            answer,
+            rewrites=_rewrites(pod, option),
+            where=option.where,
+            annotate=ours or bool(option.changes),
+        ),
+        granted=found,
+        is_promised=is_changeable(pod),
+        result="degraded" if option.changes else "kept",
+        tried=found.tried,
+    )
+
+
+def _over_quota(pod: Pod, problem: str, kinds: dict[str, NodeAssignment]) -> Admission:
+    tiers = tuple(sorted(map(well_known.mig_profile, pod.gpu_requests)))
+    tried = (TierAttempt(tiers, "quota", text=f"not tried: {problem}"),)
+    # Whoever is replaced may count to this moment: if the API server lets it in, it has its ticket.
+    answer = AdmissionDecision(node_kinds=kinds, move=pod.annotations.get(well_known.MOVE))
+    return Admission(answer=answer, result="quota", tried=tried)
+
+
+def _is_concerned(cluster: Cluster, pod: Pod, scope: Scope, rules: Rules) -> bool:
+    """Whether anything of the pod may be changed or promised."""
+    ours = pod.scheduler_name == rules.profile.scheduler_name
+    # A pod of ours that we cannot place anyway is neither degraded nor promised anything.
+    if pod.problem or (ours and pod.unsupported) or not _in_scope(cluster, pod, scope, rules):
+        return False
+    if well_known.WANTED_MEMORY in pod.annotations and ours:
+        return not memory_given(pod)  # an earlier call for this admission did it already
+    return is_degradable(pod)
+
+
+def _again(known: Reservation, kinds: dict[str, NodeAssignment]) -> Admission:
+    """The second call for one admission gets the first one's answer."""
+    answer = AdmissionDecision(
+        rewrites=known.rewrites,
+        reservation=known.id,
+        known_reservation=True,
+        move=known.pod.annotations.get(well_known.MOVE),
+        node_kinds=kinds,
+    )
+    return Admission(answer=answer)
+
+
+def keep(
+    promises: Reservations, admission: Admission, promise_id: str, now: float
+) -> AdmissionDecision:
+    """Make the promise that goes with an admission; the answer then carries its id."""
+    granted, answer = admission.granted, admission.answer
+    assert granted is not None, "nothing is free, so nothing can be promised"
+    promises.create(
+        promise_id,
+        granted.pod,
+        granted.placement.node_name,
+        now,
+        is_annotated=answer.annotate,
+        rewrites=tuple(answer.rewrites),
+    )
+    return msgspec.structs.replace(answer, reservation=promise_id)
+
+
+def echo(
+    promises: Reservations, admission: Admission, promise_id: str, now: float
+) -> AdmissionDecision:
+    """The answer to a dry run: nothing is promised, and a rewrite is known again as ours.
+
+    The API server calls twice for a dry run too, and the second rewrite would sum up the first.
+    """
+    granted, answer = admission.granted, admission.answer
+    if granted is None or not answer.rewrites:
+        return answer
+    promises.dry_run(promise_id, granted.pod, now, tuple(answer.rewrites))
+    return msgspec.structs.replace(answer, reservation=promise_id)
+
+
+def node_kinds(cluster: Cluster, pod: Pod) -> dict[str, NodeAssignment]:
+    """For each node that the pod's map names: its real name and who numbers its GPUs."""
+    if pod.map_text is None:
+        return {}
+    try:
+        entries = parse(pod.map_text).entries.values()
+    except MapError:
+        return {}
+    return {token: _kind(cluster, token) for token in {entry.node for entry in entries}}
+
+
+def _kind(cluster: Cluster, token: str) -> NodeAssignment:
+    found = cluster.resolve(token)
+    if len(found) != 1:
+        return NodeAssignment()
+    node = cluster.node_info[next(iter(found))].node
+    assert node is not None
+    return NodeAssignment(node.name, "numbered" if node.is_numbered else "counted")
+
+
+def _in_scope(cluster: Cluster, pod: Pod, scope: Scope, rules: Rules) -> bool:
+    if pod.scheduler_name == rules.profile.scheduler_name:
+        return scope == "ours"
+    enabled = (
+        cluster.namespace(pod.namespace).labels.get(well_known.FALLBACK_NAMESPACE) == "enabled"
+    )
+    return scope == "any" and (rules.scope == "all" or enabled)
+
+
+def _moved(pod: Pod, move: str | None, *, ours: bool) -> Pod:
+    """The pod with the ticket that it was really given, whatever it says itself.
+
+    Another scheduler may well implement what we do not; only the devices matter here.
+    """
+    annotations = {key: value for key, value in pod.annotations.items() if key != well_known.MOVE}
+    if move is not None:
+        annotations[well_known.MOVE] = move
+    unsupported = pod.unsupported if ours else ()
+    return msgspec.structs.replace(pod, annotations=annotations, unsupported=unsupported)
+
+
+def _refused(
+    pod: Pod, found: NoTier, terms: FallbackPolicy, answer: AdmissionDecision
+) -> Admission:
+    if found.is_unknown:
+        text = f"no other tier was looked for: {found.tried[-1].message}"
+        answer = msgspec.structs.replace(answer, warnings=(*answer.warnings, text))
+    elif terms.is_strict(pod):
+        denied = f"none of {', '.join(found.tiers)} is free and the ladder ends in fail"
+        return Admission(
+            answer=AdmissionDecision(denied=denied), result="denied", tried=found.tried
+        )
+    if terms.memory and found.option is not None:  # without a request it would wait for nothing
+        rewrites, where = _rewrites(pod, found.option), found.option.where
+        answer = msgspec.structs.replace(answer, rewrites=rewrites, where=where)
+    return Admission(answer=answer, result="waits", tried=found.tried)
+
+
+def _rewrites(pod: Pod, option: Candidate) -> tuple[ResourceRewrite, ...]:
+    added = dict(option.added)
+    return tuple(
+        ResourceRewrite(
+            container=container.name,
+            source=old,
+            target=new,
+            init=container.role is not Role.APP,
+        )
+        for container in pod.containers
+        for old, new in (*option.changes, (NOTHING, added.get(container.name, "")))
+        if new and (container.devices.get(old, 0) > 0 or old == NOTHING)
+    )

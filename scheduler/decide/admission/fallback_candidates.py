@@ -1,0 +1,204 @@
+"""What a pod may be given instead of what it asks for, in the order in which it is tried.
+
+    a MIG request      itself, then the tiers below it on its ladder (several requests: together)
+    a wish for memory  every profile that has so much, smallest memory first, then least compute,
+                       and a whole GPU last
+
+What is not tried is told as well, with the reason: a tier that no node has, below the pod's
+floor, above a quota, or not that of the pod's group.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from scheduler.decide.admission.pod_group_tier import MEMORY
+from scheduler.model import gpu_memory, well_known
+from scheduler.model.mig.fallback_ladder import Ladder, Tier
+from scheduler.model.mig.profile import compute_instances, size_key
+from scheduler.model.mig.tier_nodes import ANYWHERE, TierNodes
+from scheduler.model.pod import Pod
+from scheduler.model.pod_variants import with_added, with_resources
+from scheduler.state.cache.cluster import Cluster
+
+COMBINATIONS_MAX: Final = 64
+_SCANNED_MAX: Final = 4096
+
+#: What a request becomes, or why it does not become that.
+Changes = tuple[tuple[str, str], ...]
+
+
+class FallbackPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """How a pod's author, its namespace and the configuration want its tier to be chosen.
+
+    ``floor`` and ``memory`` (by container) are bytes; ``shunned`` are resources on which pods like
+    it crashed, ``settled`` what its group has, by what they asked for ("": for memory).
+    """
+
+    ladders: Sequence[Ladder] = ()
+    floor: int = 0
+    memory: dict[str, int] = {}
+    shunned: frozenset[str] = frozenset()
+    settled: dict[str, frozenset[str]] = {}
+
+    def ladder(self, resource: str) -> Ladder | None:
+        """The first ladder that has something to say about a resource."""
+        speaking = (one for one in self.ladders if one.mentions(resource))
+        return next((one for one in speaking if one.below(resource) or one.is_strict), None)
+
+    def is_strict(self, pod: Pod) -> bool:
+        """Whether the pod is rather refused than left waiting."""
+        found = (self.ladder(resource) for resource in pod.gpu_requests)
+        return any(ladder is not None and ladder.is_strict for ladder in found)
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """The pod as it would be: ``changes`` as (from, to), ``added`` as (container, resource)."""
+
+    pod: Pod
+    changes: Changes = ()
+    added: Changes = ()
+    where: TierNodes = ANYWHERE
+
+    @property
+    def tiers(self) -> tuple[str, ...]:
+        """What it would have, for people."""
+        labels = self.where.labels
+        found = {new: Tier(new, labels).text for _, new in self.changes}
+        asked = sorted(self.pod.gpu_requests)
+        return tuple(found.get(resource, well_known.mig_profile(resource)) for resource in asked)
+
+
+class SkippedTier(msgspec.Struct, frozen=True, kw_only=True):
+    """Something that is not tried: ``result`` is the word for the metric, ``text`` for people.
+
+    ``option`` is what it would have been, where the pod must have something to wait for.
+    """
+
+    tiers: tuple[str, ...]
+    result: str
+    text: str
+    option: Candidate | None = None
+
+
+Step = tuple[str, Tier] | SkippedTier
+
+
+def options(
+    cluster: Cluster, pod: Pod, terms: FallbackPolicy, admitted: Iterable[Pod]
+) -> Iterator[Candidate | SkippedTier]:
+    """All that may be tried for a pod; ``admitted`` are pods that no quota may show yet."""
+    choices = _memory_choices(cluster, terms) or _ladder_choices(cluster, pod, terms)
+    others = tuple(admitted)
+    told: set[SkippedTier] = set()
+    count = 0
+    for steps in itertools.islice(itertools.product(*choices), _SCANNED_MAX):
+        passed = [step for step in steps if isinstance(step, SkippedTier)]
+        for one in passed:
+            if one not in told:
+                told.add(one)
+                yield one
+        if passed:
+            continue
+        count += 1
+        if count > COMBINATIONS_MAX:
+            return
+        chosen = tuple(step for step in steps if not isinstance(step, SkippedTier))
+        yield _combined(cluster, pod, terms, chosen, others)
+
+
+def _ladder_choices(cluster: Cluster, pod: Pod, terms: FallbackPolicy) -> list[list[Step]]:
+    asked = (resource for resource in pod.gpu_requests if well_known.is_mig(resource))
+    return [_rungs(cluster, resource, terms) for resource in asked]
+
+
+def _rungs(cluster: Cluster, resource: str, terms: FallbackPolicy) -> list[Step]:
+    ladder = terms.ladder(resource)
+    tiers = (Tier(resource), *(ladder.below(resource) if ladder else ()))
+    return [_judged(cluster, resource, tier, terms) for tier in tiers]
+
+
+def _judged(cluster: Cluster, asked: str, tier: Tier, terms: FallbackPolicy) -> Step:
+    """Whether a tier may be tried at all."""
+    resource = tier.resource
+    settled = terms.settled.get(asked)
+    if settled is not None and resource not in settled:
+        having = " or ".join(well_known.mig_profile(one) for one in sorted(settled))
+        return _passed(tier, "group", f"the pod's group has {having}")
+    if resource == asked:
+        return asked, tier
+    if resource in terms.shunned:
+        return _passed(tier, "crashed", "pods like this one crashed on it")
+    if not cluster.nodes.offers.has(resource):
+        return _passed(tier, "absent", "no node offers it")
+    if terms.floor and well_known.is_mig(resource) and not gpu_memory.has(resource, terms.floor):
+        return _passed(tier, "floor", f"it is below the pod's {well_known.MEMORY_FLOOR}")
+    return asked, tier
+
+
+def _passed(tier: Tier, result: str, text: str) -> SkippedTier:
+    return SkippedTier(tiers=(tier.text,), result=result, text=f"not tried: {text}")
+
+
+def _memory_choices(cluster: Cluster, terms: FallbackPolicy) -> list[list[Step]]:
+    return [
+        [(container, tier) for tier in _with_memory(cluster, max(amount, terms.floor), terms)]
+        for container, amount in terms.memory.items()
+    ]
+
+
+def _with_memory(cluster: Cluster, amount: int, terms: FallbackPolicy) -> Iterator[Tier]:
+    """A compute instance shares its memory with others, so it never has any for itself."""
+    has_it = [
+        resource
+        for resource in cluster.nodes.offers.resources()
+        if gpu_memory.has(resource, amount) and compute_instances(resource) is None
+    ]
+    every = (*sorted(has_it, key=size_key), well_known.GPU)
+    settled = terms.settled.get(MEMORY, frozenset())
+    return map(Tier, [resource for resource in every if resource in settled] or every)
+
+
+def _combined(
+    cluster: Cluster,
+    pod: Pod,
+    terms: FallbackPolicy,
+    chosen: tuple[tuple[str, Tier], ...],
+    admitted: tuple[Pod, ...],
+) -> Candidate | SkippedTier:
+    where: TierNodes | None = ANYWHERE
+    for asked, tier in chosen:
+        wanted = TierNodes(tier.labels, _least_mib(asked, tier, terms))
+        where = where.beside(wanted) if where is not None else None
+    swapped = _swapped(pod, terms, chosen)
+    bound = None if where is None else where.on(swapped.pod)
+    if where is None or bound is None:
+        text = "not tried: the pod's nodeSelector asks for other nodes"
+        return SkippedTier(tiers=tuple(t.text for _, t in chosen), result="labels", text=text)
+    option = msgspec.structs.replace(swapped, pod=bound, where=where)
+    problem = cluster.quotas.refusal(option.pod, admitted) if option.pod is not pod else None
+    if problem is not None:
+        text = f"not tried: {problem}"
+        return SkippedTier(tiers=option.tiers, result="quota", text=text, option=option)
+    return option
+
+
+def _least_mib(asked: str, tier: Tier, terms: FallbackPolicy) -> int:
+    """How much a whole GPU must have: nothing but its node's label tells."""
+    if tier.resource != well_known.GPU or tier.resource == asked:
+        return 0
+    amount = max(terms.memory.get(asked, 0), terms.floor)
+    return gpu_memory.least_mib(amount) if amount else 0
+
+
+def _swapped(pod: Pod, terms: FallbackPolicy, chosen: tuple[tuple[str, Tier], ...]) -> Candidate:
+    if terms.memory:
+        added = tuple((container, tier.resource) for container, tier in chosen)
+        return Candidate(pod=with_added(pod, dict(added)), added=added)
+    changes = tuple((old, tier.resource) for old, tier in chosen if old != tier.resource)
+    swapped = with_resources(pod, dict(changes)) if changes else pod
+    return Candidate(pod=swapped, changes=changes)

@@ -1,0 +1,124 @@
+"""How a pod's tier is to be chosen: its own words, else its namespace's, else the configured ones.
+
+A pod whose author wrote something that cannot be read is refused with one line; a namespace that
+says such a thing is told in a warning, and its pods keep what they ask for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from scheduler.decide.admission.fallback_candidates import FallbackPolicy
+from scheduler.decide.admission.pod_group_tier import settled
+from scheduler.model import gpu_memory, well_known
+from scheduler.model.gpu_memory import GpuMemoryError
+from scheduler.model.injected_containers import IntendedContainer, meant
+from scheduler.model.mig.fallback_ladder import Ladder, LadderError, parse_ladder
+from scheduler.model.pod import Pod, Role
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.reservations import Reservation
+
+#: What a warning shows of names, and how many of them.
+_NAME_SHOWN_MAX: Final = 63
+_NAMES_SHOWN_MAX: Final = 4
+
+
+class TermsError(ValueError):
+    """What a pod says of its tier makes no sense; one line for its author."""
+
+
+def terms_of(
+    cluster: Cluster,
+    pod: Pod,
+    configured: Sequence[Ladder],
+    promises: Iterable[Reservation],
+    shunned: frozenset[str],
+) -> tuple[FallbackPolicy, tuple[str, ...]]:
+    """The terms of a pod as its author made it, and warnings; TermsError if it must be refused."""
+    try:
+        ladders, warnings = _ladders(cluster, pod, configured)
+        floor = gpu_memory.floor_of(pod.annotations)
+        memory, guess = _memory(pod)
+    except LadderError as error:
+        raise TermsError(f"{well_known.MIG_FALLBACK}: {error}") from error
+    except GpuMemoryError as error:
+        raise TermsError(str(error)) from error
+    _check_floor(pod, floor)
+    terms = FallbackPolicy(
+        ladders=ladders,
+        floor=floor,
+        memory=memory,
+        shunned=shunned,
+        settled=settled(cluster, pod, promises),
+    )
+    return terms, warnings + guess
+
+
+def _ladders(
+    cluster: Cluster, pod: Pod, configured: Sequence[Ladder]
+) -> tuple[Sequence[Ladder], tuple[str, ...]]:
+    text = pod.annotations.get(well_known.MIG_FALLBACK)
+    if text is not None:
+        return (parse_ladder(text),), ()
+    if pod.group:  # half of a gang on another tier helps nobody: its author has to want it
+        return (), ()
+    text = cluster.namespace(pod.namespace).annotations.get(well_known.MIG_FALLBACK)
+    if text is None:
+        return configured, ()
+    try:
+        return (parse_ladder(text),), ()
+    except LadderError as error:
+        return (), (f"namespace {pod.namespace}, {well_known.MIG_FALLBACK}: {error}",)
+
+
+def _memory(pod: Pod) -> tuple[dict[str, int], tuple[str, ...]]:
+    """How much each container wants, and a warning where it was guessed which one is meant."""
+    regular = [one.name for one in pod.containers if one.role is Role.APP]
+    others = [one.name for one in pod.containers if one.role is not Role.APP]
+    found = meant(regular, pod.annotations, others)
+    rest = [name for name in regular + others if name != found.container]
+    wanted = gpu_memory.wanted_of(pod.annotations, [found.container, *rest])
+    if not wanted:
+        return {}, ()
+    problem = _against_memory(pod)
+    if problem is not None:
+        raise TermsError(f"{well_known.WANTED_MEMORY}: {problem}")
+    is_guessed = found.guessed_from and not gpu_memory.names_all(pod.annotations)
+    return wanted, (_guess(pod, found),) if is_guessed else ()
+
+
+def _guess(pod: Pod, found: IntendedContainer) -> str:
+    shown = [name[:_NAME_SHOWN_MAX] for name in found.guessed_from[:_NAMES_SHOWN_MAX]]
+    more = len(found.guessed_from) - len(shown)
+    among = ", ".join([*shown, f"{more} more"] if more else shown)
+    amount = pod.annotations[well_known.WANTED_MEMORY].strip()[:_NAME_SHOWN_MAX]
+    return (
+        f"{well_known.WANTED_MEMORY}: no container is named, so {shown[0]} gets the GPU as the"
+        f" first of {among}; write {shown[0]}={amount}, or set {well_known.DEFAULT_CONTAINER}"
+    )
+
+
+def _against_memory(pod: Pod) -> str | None:
+    requested = sorted({device for one in pod.containers for device in one.devices})
+    if requested:
+        return f"the pod also requests {' and '.join(requested)}; keep one of the two"
+    if pod.map_text is not None:
+        return f"the pod also has a {well_known.MAP}, which names its GPUs; keep one of the two"
+    if pod.node_name:
+        return (
+            f"the pod has a node already ({pod.node_name}), so nobody can choose for it; request"
+            " what that node offers"
+        )
+    return None
+
+
+def _check_floor(pod: Pod, floor: int) -> None:
+    for resource in pod.gpu_requests:
+        if well_known.is_mig(resource) and not gpu_memory.has(resource, floor):
+            text = pod.annotations[well_known.MEMORY_FLOOR].strip()
+            raise TermsError(
+                f"{well_known.MEMORY_FLOOR}: {text} is more than the"
+                f" {well_known.mig_profile(resource)} that the pod asks for; ask for more, or"
+                " lower the floor"
+            )

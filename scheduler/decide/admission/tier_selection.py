@@ -1,0 +1,232 @@
+"""Which tier a new pod gets at admission (design 5.8 to 5.11).
+
+*Free* is not a subtraction: the newcomer is decided like any pod, on the cluster with these
+holders placed on top: promised pods, and pods that wait for exactly one tier, each only if
+its priority is at least the newcomer's. What holds nothing today cannot degrade anybody.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from scheduler.decide import best_fit
+from scheduler.decide.admission.fallback_candidates import Candidate, SkippedTier
+from scheduler.decide.budget import Budget, is_light
+from scheduler.decide.decision import Placement
+from scheduler.decide.filters import first_rejection
+from scheduler.decide.schedule_one import decide, place
+from scheduler.decide.view import Profile, WhatIfView, stronger
+from scheduler.model import well_known
+from scheduler.model.crd.migration import is_for
+from scheduler.model.original_request import memory_given
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Diagnosis, ReasonCode, sentence
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.reservations import Reservation
+
+
+class TierAttempt(msgspec.Struct, frozen=True):
+    """What the newcomer did not get, and why: ``result`` is the word for the metric.
+
+    ``diagnosis`` where it was tried and did not fit, ``text`` where it was not tried.
+    """
+
+    tiers: tuple[str, ...]
+    result: str = "full"
+    diagnosis: Diagnosis | None = None
+    text: str = ""
+
+    @property
+    def message(self) -> str:
+        """The reason as a sentence."""
+        return self.text if self.diagnosis is None else sentence(self.diagnosis)
+
+
+class TierGranted(msgspec.Struct, frozen=True):
+    """A tier for the newcomer: ``option`` says how its pod is rewritten."""
+
+    option: Candidate
+    placement: Placement
+    tried: tuple[TierAttempt, ...] = ()
+
+    @property
+    def pod(self) -> Pod:
+        """The pod as rewritten."""
+        return self.option.pod
+
+
+class NoTier(msgspec.Struct, frozen=True):
+    """Nothing is free; ``option`` is the first of what could be waited for.
+
+    ``is_unknown``: to find out would have taken too many steps, so nothing follows from it.
+    """
+
+    tried: tuple[TierAttempt, ...]
+    option: Candidate | None = None
+    is_unknown: bool = False
+
+    @property
+    def tiers(self) -> tuple[str, ...]:
+        """Every tier that was looked at, once, in order."""
+        return tuple(dict.fromkeys(tier for one in self.tried for tier in one.tiers))
+
+
+def is_changeable(pod: Pod) -> bool:
+    """Whether a tier may be promised to the pod at all (design 5.10)."""
+    owner = pod.owner.word if pod.owner else ""
+    return (
+        pod.map_text is None
+        and not pod.gates
+        and not pod.node_name
+        and owner not in ("DaemonSet", "Node")
+        and pod.annotations.get(well_known.PREFER) != "preempt"
+    )
+
+
+def is_degradable(pod: Pod) -> bool:
+    """Whether the pod takes part in fallback: it asks for MIG, or got its tier for its memory."""
+    mig = any(well_known.is_mig(resource) for resource in pod.gpu_requests)
+    return (mig or bool(memory_given(pod))) and is_changeable(pod)
+
+
+def choose_tier(
+    cluster: Cluster,
+    pod: Pod,
+    options: Iterable[Candidate | SkippedTier],
+    promises: Iterable[Reservation],
+    waiting: Iterable[Iterable[Pod]],
+    profile: Profile,
+    work: Budget | None = None,
+) -> TierGranted | NoTier:
+    """The first option with which the pod fits beside all stronger holders.
+
+    ``waiting`` are refused pods that lack exactly one resource, in groups that ask for the same.
+    """
+    work = work or Budget(profile.decision_steps_max)
+    held = _ReservedCapacity(WhatIfView(cluster), profile, work)
+    held.overlay.hold(stronger(cluster.nominated, pod))
+    own = [one for one in cluster.nominated.values() if is_for(one, pod)]
+    held.overlay.hold(own)
+    promised: set[str] = set()
+    for promise in promises:
+        promised.add(promise.pod.uid)
+        if is_light(promise.pod) and not _holds_already(cluster, promise.pod):
+            held.keep(promise)
+    held.place_groups(
+        (
+            one
+            for one in group
+            if one.uid not in promised and one.priority >= pod.priority and is_light(one)
+        )
+        for group in waiting
+    )
+    for one in own:  # nobody who waits may have it, and now it is free for the newcomer
+        held.overlay.lift(one)
+    return _first_fit(cluster, held.overlay, options, profile, work)
+
+
+def _first_fit(
+    cluster: Cluster,
+    view: WhatIfView,
+    options: Iterable[Candidate | SkippedTier],
+    profile: Profile,
+    work: Budget,
+) -> TierGranted | NoTier:
+    tried: list[TierAttempt] = []
+    waitable: list[Candidate] = []
+    barred: list[Candidate] = []
+    for option in options:
+        if isinstance(option, SkippedTier):
+            tried.append(TierAttempt(option.tiers, option.result, text=option.text))
+            barred += [option.option] if option.option is not None else []
+            continue
+        cluster.track_label_keys(option.pod)  # a tier may name labels that no pod has named before
+        decision = decide(view, option.pod, profile, work)
+        if isinstance(decision, Placement):
+            return TierGranted(option, decision, tuple(tried))
+        tried.append(TierAttempt(option.tiers, diagnosis=decision.diagnosis))
+        waitable.append(option)
+        if ReasonCode.TOO_COMPLEX in decision.diagnosis.codes():
+            return NoTier(tuple(tried), waitable[0], is_unknown=True)
+    return NoTier(tuple(tried), next(iter(waitable + barred), None))
+
+
+def _holds_already(cluster: Cluster, pod: Pod) -> bool:
+    """Whether what a promise is for is on the books, or held by the move that the pod is for."""
+    if pod.uid in cluster.assumed or pod.uid in cluster.nominated:
+        return True
+    move = cluster.nominated.get(pod.annotations.get(well_known.MOVE, ""))
+    return move is not None and is_for(move, pod) and move.gpu_requests == pod.gpu_requests
+
+
+class _ReservedCapacity:
+    """The cluster with all stronger holders placed on top, as far as they can be placed now.
+
+    It only fills, so once one pod finds no place, its equals need not be tried.
+    """
+
+    def __init__(self, overlay: WhatIfView, profile: Profile, work: Budget) -> None:
+        self.overlay = overlay
+        self._profile = profile
+        self._work = work
+        self._hopeless: set[object] = set()
+
+    def keep(self, promise: Reservation) -> None:
+        """Place a promised pod where it was seen to fit, or wherever it fits now."""
+        self._work.spend(promise.pod.label_steps + promise.pod.node_steps)
+        node_info = self.overlay.at(promise.node_name)
+        if node_info is not None and not first_rejection(promise.pod, node_info):
+            devices = best_fit.devices(promise.pod, node_info)
+            self.overlay.place(promise.pod, promise.node_name, devices)
+            return
+        promise.node_name = self.place(promise.pod) or promise.node_name
+
+    def place(self, pod: Pod) -> str | None:
+        """Place a pod wherever it fits; the node's name, or None."""
+        kind = _kind(pod)
+        if kind in self._hopeless:
+            return None
+        placement = place(self.overlay, _schedulable(pod), self._profile, self._work)
+        if placement is None:
+            self._hopeless.add(kind)
+            return None
+        self.overlay.place(pod, placement.node_name, placement.devices)
+        return placement.node_name
+
+    def place_groups(self, groups: Iterable[Iterator[Pod]]) -> None:
+        """Place pods, strongest and oldest first; the first one without a place ends its group."""
+        heads: list[tuple[int, str, int, Pod, Iterator[Pod]]] = []
+        for number, group in enumerate(groups):
+            _push(heads, number, group)
+        while heads:
+            *_, number, pod, group = heapq.heappop(heads)
+            if self.place(pod) is not None:
+                _push(heads, number, group)
+
+
+def _push(
+    heads: list[tuple[int, str, int, Pod, Iterator[Pod]]], number: int, group: Iterator[Pod]
+) -> None:
+    pod = next(group, None)
+    if pod is not None:
+        heapq.heappush(heads, (-pod.priority, pod.created, number, pod, group))
+
+
+def _schedulable(pod: Pod) -> Pod:
+    # Another scheduler may well implement what we do not; only the devices matter here.
+    return msgspec.structs.replace(pod, unsupported=()) if pod.unsupported else pod
+
+
+def _kind(pod: Pod) -> object:
+    return (
+        pod.priority,
+        tuple(sorted(pod.requests.items())),
+        tuple(sorted(pod.node_selector.items())),
+        pod.required_terms,
+        pod.tolerations,
+        pod.host_ports,
+        pod.uid if pod.map_text is not None else "",
+    )

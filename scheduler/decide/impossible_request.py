@@ -1,0 +1,49 @@
+"""Requests that no kind of node seen here can meet, however empty it is.
+
+A wait is no use then, so the sentence says it with numbers. It speaks of the nodes that are here:
+an autoscaler may know a larger one, but no model will have a MIG profile that it does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from scheduler.model import well_known
+from scheduler.model.node import Node
+from scheduler.model.pod import Pod
+from scheduler.model.quantity import format_value
+from scheduler.model.reason import Never
+from scheduler.state.cache.advertised_resources import AdvertisedResources
+
+#: So many models are named, and so many resources.
+SHOWN_MAX: Final = 3
+
+
+def impossible_in_cluster(pod: Pod, offers: AdvertisedResources) -> Never | None:
+    """Why no node here would do if it were empty, or None where one would as far as is known.
+
+    A resource that no node has is passed over: it may be that its device plugin has yet to start.
+    """
+    missing = next((one for one in pod.gpu_requests if offers.lacks_profile(one)), None)
+    if missing is not None:
+        models = offers.models()
+        shown = f" ({', '.join(models[:SHOWN_MAX])})" if models else ""
+        where = f"GPU model here{shown}" if models else "known GPU model"
+        return Never(f"no {where} has the MIG profile {well_known.mig_profile(missing)[:40]}", True)
+    return _too_much(pod, offers.most, "the largest node here")
+
+
+def impossible_on_node(pod: Pod, node: Node) -> Never | None:
+    """The same for the only node that a pod may go to."""
+    return _too_much(pod, lambda resource: node.when_empty.get(resource, 0), f"node {node.name}")
+
+
+def _too_much(pod: Pod, most_of: Callable[[str], int], who: str) -> Never | None:
+    found = [
+        f"asks for {format_value(resource, need)} {resource} and {who} has"
+        f" {format_value(resource, most)}"
+        for resource, need in pod.requests.items()
+        if 0 < (most := most_of(resource)) < need
+    ]
+    return Never(" and ".join(found[:SHOWN_MAX])) if found else None

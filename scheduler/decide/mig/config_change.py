@@ -1,0 +1,83 @@
+"""A node whose GPUs could be cut anew by mig-manager, for a pod that finds no instance anywhere.
+
+mig-manager cuts every GPU of a node at once, as the label ``nvidia.com/mig.config`` says, and a
+client on one of them makes it fail. So only a node of which every GPU is idle comes into question,
+and only one that offers its GPUs whole: what somebody has cut is left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from scheduler.decide.filters import CLASS_FILTERS, avoided, first_rejection
+from scheduler.decide.mig import instance_search
+from scheduler.model import well_known
+from scheduler.model.mig import layout
+from scheduler.model.node import Node
+from scheduler.model.pod import Pod
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.node_info import NodeInfo
+
+
+class Relabel(msgspec.Struct, frozen=True):
+    """Cut all GPUs of a node into instances of one profile."""
+
+    node_name: str
+    config: str
+
+
+def idle_nodes(cluster: Cluster, resting: frozenset[str] = frozenset()) -> list[NodeInfo]:
+    """Nodes that mig-manager may cut anew, for whomever; ``resting`` are left."""
+    return [
+        node_info
+        for node_info in cluster.candidates()
+        if node_info.node is not None
+        and node_info.node.name not in resting
+        and _is_managed(node_info.node)
+        and is_idle(node_info)
+    ]
+
+
+def candidate(idle: Sequence[NodeInfo], pod: Pod) -> Relabel | None:
+    """The one with the fewest GPUs that would do for a pod, by name among equals."""
+    profiles = instance_search.wanted(pod)
+    if not profiles or len(pod.gpu_requests) != 1 or pod.map_text is not None:
+        return None
+    able = [
+        node_info.node
+        for node_info in idle
+        if node_info.node is not None
+        and _room(node_info.node, profiles[0]) >= len(profiles)
+        and not first_rejection(pod, node_info, (*CLASS_FILTERS, avoided.check))
+    ]
+    if not able:
+        return None
+    node = min(able, key=lambda one: (one.gpu_count or 0, one.name))
+    return Relabel(node.name, "all-" + profiles[0].replace("+", "."))
+
+
+def pods_on(node: Node, pod: Pod) -> int:
+    """How many pods like this one a node will have room for once it is cut for one."""
+    profiles = instance_search.wanted(pod)
+    return _room(node, profiles[0]) // len(profiles) if profiles else 0
+
+
+def is_idle(node_info: NodeInfo) -> bool:
+    """Whether no pod, of any scheduler, holds a GPU of the node or a part of one."""
+    tally = node_info.usage
+    holds = tally.holders or tally.unknown or tally.holds_plugin_devices
+    return not holds and not tally.is_mapped_past_plugin
+
+
+def _is_managed(node: Node) -> bool:
+    is_managed = node.labels.get(well_known.MIG_MANAGER) == "true"
+    return is_managed and not (node.cuttable is not None or node.single_profile or node.mig_hold)
+
+
+def _room(node: Node, profile: str) -> int:
+    """How many instances the node would have."""
+    board = layout.BOARDS.get(node.geometry.board)
+    known = layout.profile_of(board, profile) if board is not None else None
+    return (node.gpu_count or 0) * known.max_count if known is not None else 0

@@ -1,0 +1,110 @@
+"""How well a choice of pods could have filled GPUs that are cut to order.
+
+Pods are taken in the order of the queue, a strong one never after a weaker one, so some waits may
+be the price of the order and not of the slices. What the order cost is told in slices: what the
+best choice of the same pods would have filled. Nothing is decided by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import accumulate, chain
+from typing import Final
+
+import msgspec
+
+from scheduler.decide.mig import instance_search
+from scheduler.model.mig import layout as mig_layout
+from scheduler.state.mig.dynamic_gpus import DynamicGpus
+
+#: States that the search may look at, and pods that it may choose from.
+STATES_MAX: Final = 2_000
+PODS_MAX: Final = 100
+
+
+class Best(msgspec.Struct, frozen=True):
+    """The most memory slices that any choice fills; an upper bound where it is not exact."""
+
+    slices: int
+    is_exact: bool = True
+
+
+def best(gpus: DynamicGpus, pods: Sequence[tuple[str, ...]]) -> Best:
+    """What the best choice of pods fills; each has all instances that it asks for, or none."""
+    # Large ones first: they decide what is left, and the bound is met soon.
+    order = sorted(pods, key=lambda asked: (-_size(gpus.board, asked), asked))
+    search = _Search(
+        gpus.board, [instance_search.rigid_first(gpus.board, asked) for asked in order]
+    )
+    if len(order) > PODS_MAX:
+        return Best(search.bound(gpus.signature, 0), is_exact=False)
+    found = search.most(gpus.signature, 0)
+    if search.is_over:
+        return Best(search.bound(gpus.signature, 0), is_exact=False)
+    return Best(found)
+
+
+class _Search:
+    """Every choice in every place, no state twice; ``is_over`` where that was too many."""
+
+    def __init__(self, board: mig_layout.GpuModel, pods: Sequence[tuple[str, ...]]) -> None:
+        self._board = board
+        self._pods = pods
+        self._sizes = [_size(board, asked) for asked in pods]
+        self._asked = [*accumulate(reversed(self._sizes), initial=0)][::-1]
+        self._profiles = [frozenset(chain(*pods[at:])) for at in range(len(pods) + 1)]
+        self._known: dict[object, int] = {}
+        self.is_over = False
+
+    def bound(self, layouts: tuple[mig_layout.Layout, ...], at: int) -> int:
+        """No choice of the pods from ``at`` on fills more: than they ask, or than each GPU can."""
+        profiles = self._profiles[at]
+        return min(self._asked[at], sum(_room(self._board, one, profiles) for one in layouts))
+
+    def most(self, layouts: tuple[mig_layout.Layout, ...], at: int) -> int:
+        """The most slices that the pods from ``at`` on can fill beside these layouts."""
+        bound = self.bound(layouts, at)
+        if not bound or self.is_over:
+            return 0
+        state = (instance_search.room(self._board, layouts), at)
+        if state not in self._known:
+            self.is_over = len(self._known) >= STATES_MAX
+            self._known[state] = 0
+            found = 0
+            for rest in self._ways(layouts, self._pods[at]):
+                found = max(found, self._sizes[at] + self.most(rest, at + 1))
+                if found == bound:
+                    break
+            else:
+                found = max(found, self.most(layouts, at + 1))
+            self._known[state] = found
+        return self._known[state]
+
+    def _ways(
+        self, layouts: tuple[mig_layout.Layout, ...], asked: Sequence[str]
+    ) -> Iterator[tuple[mig_layout.Layout, ...]]:
+        if not asked:
+            yield layouts
+            return
+        for step in instance_search.moves(self._board, layouts, asked[0]):
+            yield from self._ways(instance_search.after(layouts, step), asked[1:])
+
+
+@lru_cache(maxsize=65536)
+def _room(board: mig_layout.GpuModel, layout: mig_layout.Layout, profiles: frozenset[str]) -> int:
+    """The most slices that instances of these profiles fill beside a layout, if there are many."""
+    return max(
+        (
+            _size(board, [profile])
+            + _room(board, mig_layout.with_slot(layout, profile, start), profiles)
+            for profile in profiles
+            for start in mig_layout.fits(board, layout, profile)
+        ),
+        default=0,
+    )
+
+
+def _size(board: mig_layout.GpuModel, asked: Sequence[str]) -> int:
+    known = (mig_layout.profile_of(board, profile) for profile in asked)
+    return sum(profile.size for profile in known if profile is not None)

@@ -1,0 +1,65 @@
+"""What a node's operator has answered to a placement that waits for its MIG instances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from scheduler.decide.decision import PendingPlacement
+from scheduler.model import well_known
+from scheduler.model.crd.mig_partition import MigInstance, PartitionState
+from scheduler.model.device import MigPlacement
+from scheduler.model.pod import Pod
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.mig.dynamic_gpus import canonical
+
+
+def refusal(cluster: Cluster, carve: PendingPlacement, until: str) -> MigInstance | None:
+    """The operator's no to this very request, which ``until`` tells from earlier ones."""
+    mine = {_key(spot) for spot in carve.devices.spots}
+    for there in _instances(cluster, carve.node_name):
+        is_no = there.state is PartitionState.FAILED and there.deadline == until
+        if is_no and _key(there.spot) in mine:
+            return there
+    return None
+
+
+def is_ready(cluster: Cluster, carve: PendingPlacement, others: Iterable[Pod]) -> bool:
+    """Whether everything is there and the kubelet knows of it; ``others`` wait there as well."""
+    node_info = cluster.at(carve.node_name)
+    if node_info is None or node_info.node is None:
+        return False
+    ready = {
+        _key(there.spot)
+        for there in _instances(cluster, carve.node_name)
+        if there.state is PartitionState.READY
+    }
+    if not all(_key(spot) in ready for spot in carve.devices.spots):
+        return False
+    waiting = list(others)
+    for resource in filter(well_known.is_mig, carve.pod.gpu_requests):
+        asked = sum(pod.requests.get(resource, 0) for pod in waiting)
+        held = node_info.used.get(resource, 0) - asked  # the pod itself included
+        if node_info.node.allocatable.get(resource, 0) < held:
+            return False
+    return True
+
+
+def lateness(cluster: Cluster, carve: PendingPlacement) -> str:
+    """What is still missing, in words."""
+    answers = {_key(there.spot): there for there in _instances(cluster, carve.node_name)}
+    for spot in carve.devices.spots:
+        there = answers.get(_key(spot))
+        if there is None:
+            return f"no answer about {spot}"
+        if there.state is not PartitionState.READY:
+            return f"{spot} was not ready"
+    return "it was cut but not advertised"
+
+
+def _instances(cluster: Cluster, node_name: str) -> tuple[MigInstance, ...]:
+    known = cluster.nodes.cuts.known.get(node_name)
+    return known.instances if known is not None else ()
+
+
+def _key(spot: MigPlacement) -> tuple[int, int, str]:
+    return spot.gpu, spot.start, canonical(spot.profile)

@@ -1,0 +1,236 @@
+"""The cheapest moves after which a pod's MIG instance fits: a plan, and what it would cost.
+
+Fewest pods first, because each of them is restarted; then the fewest memory slices that they
+hold; then the first GPU in the order of names. Whoever must leave the window is placed again by the
+product's own decision, the largest first, with the window taken. The first window for which
+that works is the plan::
+
+    GPU 3:  |   |2g     |   |   |   |1g |        3g.40gb waits. Slices 0 to 3 are held by one
+    GPU 7:  |4g             |       |1g |   |    pod, the 2g: it goes to GPU 7, slice 4
+
+Must never: be carried out by itself. It is a proposal; every move is an eviction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from scheduler.decide.filters import first_rejection
+from scheduler.decide.mig import instance_search
+from scheduler.decide.schedule_one import place
+from scheduler.decide.view import Profile, WhatIfView
+from scheduler.model.device import Devices, MigPlacement
+from scheduler.model.mig import layout as mig_layout
+from scheduler.model.pod import Pod
+from scheduler.model.timestamps import epoch
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.mig.dynamic_gpus import BLOCKED
+from scheduler.state.node_info import NodeInfo
+
+#: Windows that one plan may try; those left have more pods in them or larger ones.
+WINDOWS_MAX: Final = 4096
+
+
+class Relocation(msgspec.Struct, frozen=True, kw_only=True):
+    """One pod that is restarted elsewhere; ``gpu_minutes`` is the work since it was created, at
+    the share of a GPU that it holds: all of it is lost where the pod keeps no checkpoint."""
+
+    pod: Pod
+    source: MigPlacement
+    node_name: str
+    devices: Devices
+    gpu_minutes: float = 0.0
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """The moves, in order, and what the pod gets afterwards."""
+
+    pod: Pod
+    node_name: str
+    spot: MigPlacement
+    moves: tuple[Relocation, ...]
+
+    @property
+    def restarts(self) -> int:
+        """Pods that are restarted."""
+        return len(self.moves)
+
+    @property
+    def gpu_minutes(self) -> float:
+        """GPU-minutes of work that are lost at most."""
+        return sum(move.gpu_minutes for move in self.moves)
+
+
+class _Window(msgspec.Struct, frozen=True, gc=False):
+    """Slices of a GPU in which the instance would fit, who is there, and who of them could not
+    go anywhere else on the same GPU."""
+
+    start: int
+    slices: int
+    inside: mig_layout.Layout
+    outbound: tuple[str, ...]
+
+
+_Candidate = tuple[int, int, int, str, int, _Window]
+
+
+def plan(
+    cluster: Cluster,
+    pod: Pod,
+    profile: Profile,
+    *,
+    moves_max: int = 1,
+    may_move: Callable[[Pod], bool] = lambda pod: True,
+    now: float = 0.0,
+) -> Plan | None:
+    """The cheapest plan with at most ``moves_max`` restarts for a pod with one MIG instance.
+
+    None where there is none, or where the pod asks for several instances; a plan without moves
+    where it fits already. ``now`` is seconds since 1970.
+    """
+    wanted = instance_search.wanted(pod)
+    if len(wanted) != 1:
+        return None
+    attempt = _Attempt(cluster, pod, profile, wanted[0], may_move, now)
+    for *_, node_name, gpu, window in _candidates(cluster, wanted[0], moves_max):
+        moves = attempt.moves(node_name, gpu, window)
+        if moves is not None:
+            spot = MigPlacement(gpu, window.start, wanted[0])
+            return Plan(pod=pod, node_name=node_name, spot=spot, moves=moves)
+    return None
+
+
+def _candidates(cluster: Cluster, wanted: str, moves_max: int) -> list[_Candidate]:
+    """Every window with few enough pods in it, the cheapest first."""
+    found: list[_Candidate] = []
+    free = size = 0
+    dynamic = [(b.node.name, b.gpus) for b in cluster.candidates() if b.node and b.gpus]
+    for name, gpus in sorted(dynamic, key=lambda one: one[0]):
+        free, size = free + gpus.free_slices, max(size, _size(gpus.board, wanted))
+        for gpu, layout in enumerate(gpus.held):
+            found += (
+                (len(window.inside), window.slices, len(found), name, gpu, window)
+                for window in _windows(gpus.board, layout, wanted)
+                if len(window.inside) <= moves_max
+            )
+    if free < size:
+        return []
+    return sorted(found, key=lambda one: one[:3])[:WINDOWS_MAX]
+
+
+@lru_cache(maxsize=65536)
+def _windows(
+    board: mig_layout.GpuModel, layout: mig_layout.Layout, wanted: str
+) -> tuple[_Window, ...]:
+    known = mig_layout.profile_of(board, wanted)
+    if known is None or layout == BLOCKED:
+        return ()
+    found: list[_Window] = []
+    for start in known.starts:
+        window = known.kind.mask(start)
+        inside = tuple(slot for slot in layout if mig_layout.occupancy(board, (slot,)) & window)
+        rest = tuple(slot for slot in layout if slot not in inside)
+        beside = mig_layout.with_slot(rest, wanted, start)
+        outbound = tuple(name for name, _ in inside if not mig_layout.fits(board, beside, name))
+        slices = mig_layout.occupancy(board, inside).bit_count()
+        if mig_layout.is_legal(board, beside):
+            found.append(_Window(start, slices, inside, outbound))
+    return tuple(found)
+
+
+class _Attempt:
+    """Tries windows for one pod; remembers which profiles have no room anywhere else."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        pod: Pod,
+        profile: Profile,
+        wanted: str,
+        may_move: Callable[[Pod], bool],
+        now: float,
+    ) -> None:
+        self._cluster = cluster
+        self._pod = pod
+        self._profile = profile
+        self._wanted = wanted
+        self._may_move = may_move
+        self._now = now
+        self._has_room: dict[str, bool] = {}
+
+    def moves(self, node_name: str, gpu: int, window: _Window) -> tuple[Relocation, ...] | None:
+        """Where those in the window go, or None where one of them cannot."""
+        if not all(self._goes_elsewhere(profile) for profile in window.outbound):
+            return None
+        node_info = self._cluster.at(node_name)
+        assert node_info is not None
+        leaving = list(_holders(node_info, gpu, window))
+        is_known = len(leaving) == len(window.inside)
+        if not is_known or not all(self._may_move(holder) for holder, _ in leaving):
+            return None
+        overlay = WhatIfView(self._cluster)
+        tried = overlay.changed[node_name] = node_info.copy()
+        for holder, _ in leaving:
+            tried.remove(holder.uid)
+        if first_rejection(self._pod, tried):
+            return None
+        spot = MigPlacement(gpu, window.start, self._wanted)
+        overlay.place(self._pod, node_name, Devices(spots=(spot,)))
+        assert tried.gpus is not None, "a window of a node that cuts nothing"
+        return self._placed_again(overlay, tried.gpus.board, leaving)
+
+    def _goes_elsewhere(self, profile: str) -> bool:
+        known = self._has_room.get(profile)
+        if known is None:
+            known = self._has_room[profile] = bool(self._cluster.index.cuts.ranked(profile))
+        return known
+
+    def _placed_again(
+        self,
+        overlay: WhatIfView,
+        board: mig_layout.GpuModel,
+        leaving: list[tuple[Pod, MigPlacement]],
+    ) -> tuple[Relocation, ...] | None:
+        moves: list[Relocation] = []
+        for pod, spot in sorted(leaving, key=lambda one: (-_size(board, one[1].profile), one[1])):
+            found = place(overlay, pod, self._profile)
+            if found is None:
+                return None
+            overlay.place(pod, found.node_name, found.devices)
+            lost = _gpu_minutes(board, pod, spot, self._now)
+            moves.append(
+                Relocation(
+                    pod=pod,
+                    source=spot,
+                    node_name=found.node_name,
+                    devices=found.devices,
+                    gpu_minutes=lost,
+                )
+            )
+        return tuple(moves)
+
+
+def _holders(node_info: NodeInfo, gpu: int, window: _Window) -> Iterator[tuple[Pod, MigPlacement]]:
+    """The pods in the window. One that holds more than one instance is not moved for one."""
+    slots = set(window.inside)
+    for pod, holding in node_info.pods.values():
+        mine = [s for s in holding.spots if s.gpu == gpu and (s.profile, s.start) in slots]
+        if mine and len(holding.spots) == 1:
+            yield pod, mine[0]
+
+
+def _size(board: mig_layout.GpuModel, name: str) -> int:
+    profile = mig_layout.profile_of(board, name)
+    return profile.size if profile else 0
+
+
+def _gpu_minutes(board: mig_layout.GpuModel, pod: Pod, spot: MigPlacement, now: float) -> float:
+    profile = mig_layout.profile_of(board, spot.profile)
+    since = epoch(pod.created)
+    if profile is None or since is None:
+        return 0.0
+    return max(0.0, now - since) / 60 * profile.compute / board.compute_slices

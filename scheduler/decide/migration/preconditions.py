@@ -1,0 +1,140 @@
+"""Whether a pod may be moved at all (design 5.17): every condition is one reason with a text.
+
+Some can be told from the pod alone; the rest needs the owner as the API server has it now, which
+is asked for only when everything else speaks for a move.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from scheduler.model import well_known
+from scheduler.model.crd.migration import Migration, MigrationKind
+from scheduler.model.crd.migration_blockers import GRACE_MAX_S, BlockedBy, Blocker, OwnerFacts
+from scheduler.model.pod import Pod
+from scheduler.model.timestamps import epoch
+from scheduler.state.migration.history import Timings
+
+#: Controllers that make a pod again when it is gone, as the same workload.
+KINDS: Final = frozenset(("ReplicaSet", "StatefulSet", "Job"))
+KUEUE: Final = "kueue.x-k8s.io/"
+
+
+def hindrance(pod: Pod, move: MigrationKind, now: float, timings: Timings) -> BlockedBy | None:
+    """What the pod itself says against its move."""
+    return _of_owner(pod) or _of_state(pod) or _of_age(pod, move, now, timings)
+
+
+def _of_owner(pod: Pod) -> BlockedBy | None:
+    wish = pod.annotations.get(well_known.RESTORE)
+    if wish == "never":
+        return BlockedBy(Blocker.OPTED_OUT, f"annotation {well_known.RESTORE} says never")
+    if pod.owner is None:
+        return BlockedBy(Blocker.BARE, "the pod has no controller, so nobody would create it again")
+    if pod.owner.word not in KINDS:
+        return BlockedBy(
+            Blocker.CONTROLLER, f"its controller is a {pod.owner.word}, which is left alone"
+        )
+    if pod.owner.kind == "Job" and wish != "auto":
+        return BlockedBy(
+            Blocker.JOB_NOT_ASKED,
+            f"pods of Jobs are moved only with the annotation {well_known.RESTORE}: auto",
+        )
+    if any(key.startswith(KUEUE) for key in (*pod.labels, *pod.annotations)):
+        return BlockedBy(Blocker.QUEUED_ELSEWHERE, "Kueue decides when the pod runs")
+    return None
+
+
+def _of_state(pod: Pod) -> BlockedBy | None:
+    if pod.gates:
+        return BlockedBy(Blocker.GATED, f"the pod waits for {pod.gates[0]}")
+    if pod.is_deleting or pod.is_terminal:
+        return BlockedBy(Blocker.LEAVING, "the pod ends already")
+    return None
+
+
+def _of_age(pod: Pod, move: MigrationKind, now: float, timings: Timings) -> BlockedBy | None:
+    """A pod that was placed is as old as its placement, one that waits as its creation."""
+    is_restore = move is MigrationKind.RESTORE
+    placed = pod.condition.since if is_restore and pod.condition.status == "True" else ""
+    since = epoch(placed) or epoch(pod.created)
+    enough_s = timings.min_age_s if is_restore else timings.rescue_after_s
+    if since is None or now - since < enough_s:
+        return BlockedBy(Blocker.TOO_YOUNG, f"less than {enough_s:g} s have passed")
+    return None
+
+
+def verdict(pod: Pod, move: MigrationKind, facts: OwnerFacts) -> BlockedBy | None:
+    """What the owner, as it is now, says against the move."""
+    return (
+        gone_wrong(facts)
+        or _of_lifecycle(pod, facts)
+        or (_of_service(pod, facts) if move is MigrationKind.RESTORE else None)
+    )
+
+
+def gone_wrong(facts: OwnerFacts) -> BlockedBy | None:
+    """Why the owner would not make the pod again as it was: also asked while it is awaited."""
+    who = f"{facts.told.kind} {facts.told.name}"
+    if facts.is_owner_gone:
+        return BlockedBy(Blocker.OWNER_GONE, f"{who} is gone")
+    if facts.is_outdated:
+        return BlockedBy(Blocker.OUTDATED, f"the template of {who} changed")
+    if facts.is_over_count:
+        return BlockedBy(Blocker.SCALED_DOWN, f"{who} was scaled down to {facts.replicas}")
+    return None
+
+
+def not_made_again(ticket: Migration, facts: OwnerFacts) -> BlockedBy | None:
+    """Why the pod of an open ticket will not come back: of fewer replicas, any may be missing."""
+    if ticket.index is None and facts.replicas < ticket.replicas:
+        facts = msgspec.structs.replace(facts, is_over_count=True)
+    return gone_wrong(facts)
+
+
+def _of_lifecycle(pod: Pod, facts: OwnerFacts) -> BlockedBy | None:
+    who = f"{facts.told.kind} {facts.told.name}"
+    if facts.is_suspended:
+        return BlockedBy(Blocker.SUSPENDED, f"{who} is suspended")
+    if facts.manager:
+        return BlockedBy(Blocker.QUEUED_ELSEWHERE, f"{who} is managed by {facts.manager}")
+    if facts.is_rolling_out:
+        return BlockedBy(Blocker.ROLLOUT, f"the rollout of {who} is not finished")
+    if facts.grace_s > GRACE_MAX_S:
+        return BlockedBy(
+            Blocker.GRACE,
+            f"its termination grace of {facts.grace_s:g} s is above {GRACE_MAX_S:g} s",
+        )
+    if not facts.ignores_disruptions:
+        return BlockedBy(
+            Blocker.JOB_WOULD_COUNT,
+            f"{who} would count it as a failure: it needs a podFailurePolicy whose first rule for"
+            " DisruptionTarget is Ignore",
+        )
+    return None
+
+
+def _of_service(pod: Pod, facts: OwnerFacts) -> BlockedBy | None:
+    """A pod that runs serves somebody; one that waits does not."""
+    who = f"{facts.told.kind} {facts.told.name}"
+    assert pod.owner is not None, "only owned pods come this far"
+    if facts.has_budget and facts.disruptions_allowed < 1:
+        return BlockedBy(
+            Blocker.BUDGET_OF_DISRUPTIONS, "its PodDisruptionBudget allows no disruption now"
+        )
+    if pod.owner.kind == "Job":  # its pods serve nobody, and its author asked for it
+        return None
+    if facts.others_down:
+        return BlockedBy(
+            Blocker.SIBLINGS_DOWN, f"{facts.others_down} other pods of {who} are not ready"
+        )
+    is_asked = pod.annotations.get(well_known.RESTORE) == "auto"
+    if facts.replicas <= 1 and not facts.has_budget and not is_asked:
+        return BlockedBy(
+            Blocker.ONE_REPLICA,
+            f"it is the only replica of {who}; annotation {well_known.RESTORE}: auto on the pods"
+            " allows the interruption",
+        )
+    return None

@@ -1,0 +1,62 @@
+"""Whether a pod that stays pending would be given another tier if it came now.
+
+Its tier was chosen when it was admitted, and cannot be changed since. What was free then may be
+taken, and what was taken may be free: if the admission of today would choose another tier than the
+pod has, a replacement of it would run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from scheduler.decide.admission.fallback_candidates import FallbackPolicy, options
+from scheduler.decide.admission.tier_selection import TierGranted, choose_tier, is_degradable
+from scheduler.decide.migration.restore import MigrationCandidate, Waiting, let_in
+from scheduler.decide.view import Profile
+from scheduler.model.crd.migration import MigrationKind
+from scheduler.model.original_request import as_asked, unplaced
+from scheduler.model.pod import Pod
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.reservations import Reservations
+
+
+def rescuable(
+    cluster: Cluster,
+    promises: Reservations,
+    waiting: Waiting,
+    pod: Pod,
+    terms: FallbackPolicy,
+    profile: Profile,
+) -> MigrationCandidate | None:
+    """The rescue of a pending pod that could be done now; ``terms`` are those of ``asked(pod)``."""
+    if not is_degradable(pod):
+        return None
+    wanted = asked(pod)
+    held = [one for one in promises.holders(pod.priority) if one.pod.uid != pod.uid]
+    others = ((one for one in group if one.uid != pod.uid) for group in waiting)
+    admitted = let_in(promises, pod)
+    if cluster.quotas.refusal(wanted, admitted) is not None:
+        return None  # nobody would let the replacement in
+    tries = options(cluster, wanted, terms, admitted)
+    found = choose_tier(cluster, wanted, tries, held, others, profile)
+    if not isinstance(found, TierGranted) or _is_same(found.pod, pod):
+        return None
+    return MigrationCandidate(MigrationKind.RESCUE, pod, found.pod, found.placement.node_name)
+
+
+def asked(pod: Pod) -> Pod:
+    """The pod as its owner would make it again, and as its next admission would see it."""
+    return as_asked(pod) or unplaced(pod)
+
+
+def _is_same(wanted: Pod, pod: Pod) -> bool:
+    return wanted.gpu_requests == pod.gpu_requests and wanted.node_selector == pod.node_selector
+
+
+def candidates(groups: Waiting, each: int) -> Iterable[Pod]:
+    """Pods that wait, some of each group that waits for the same."""
+    for group in groups:
+        for count, pod in enumerate(group, 1):
+            yield pod
+            if count >= each:
+                break

@@ -1,0 +1,121 @@
+"""Whether a degraded pod could have the tier that it asked for, beside everybody stronger.
+
+The same question as at admission, asked with the same holders, and about the asked tier alone: what
+a newcomer of its priority would not be given, a restored pod is not given either. So a pod is never
+stopped for a slice that its replacement would not get.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from scheduler.decide.admission.fallback_candidates import Candidate
+from scheduler.decide.admission.tier_selection import TierGranted, choose_tier
+from scheduler.decide.view import Profile
+from scheduler.model import well_known
+from scheduler.model.crd.migration import Migration, MigrationKind, match_of, name_of, profiles
+from scheduler.model.crd.migration_blockers import OwnerFacts
+from scheduler.model.original_request import as_asked
+from scheduler.model.pod import Pod
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.reservations import Reservations
+
+Waiting = Iterable[Iterable[Pod]]
+#: For how long after its pod's grace a replacement is waited for.
+HELD_S: Final = 60.0
+#: Annotations on which it depends what a pod would get if it came again.
+_SAID: Final = (
+    *(well_known.ORIGINAL, well_known.TIER_NODES, well_known.MEMORY_GIVEN),
+    *(well_known.MIG_FALLBACK, well_known.MEMORY_FLOOR, well_known.WANTED_MEMORY),
+)
+
+
+class MigrationCandidate(msgspec.Struct, frozen=True):
+    """A move that would help now: ``wanted`` is the pod as its replacement would be."""
+
+    move: MigrationKind
+    pod: Pod
+    wanted: Pod
+    node_name: str
+
+    @property
+    def change(self) -> str:
+        """``1g.10gb->2g.20gb``, for people."""
+        return f"{profiles(self.pod.gpu_requests)}->{profiles(self.wanted.gpu_requests)}"
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What has to stay the same for the wish to be the same."""
+        return self.move, self.pod.uid, tuple(sorted(self.wanted.gpu_requests.items()))
+
+
+def restorable(
+    cluster: Cluster, promises: Reservations, waiting: Waiting, pod: Pod, profile: Profile
+) -> MigrationCandidate | None:
+    """The restore of a degraded pod that could be done now."""
+    wanted = as_asked(pod)
+    if wanted is None or wanted.gpu_requests == pod.gpu_requests:
+        return None
+    if cluster.quotas.refusal(wanted, let_in(promises, pod)) is not None:
+        return None  # nobody would let the replacement in
+    held = promises.holders(pod.priority)
+    found = choose_tier(cluster, wanted, [Candidate(pod=wanted)], held, waiting, profile)
+    if not isinstance(found, TierGranted):
+        return None
+    return MigrationCandidate(MigrationKind.RESTORE, pod, wanted, found.placement.node_name)
+
+
+def let_in(promises: Reservations, pod: Pod) -> list[Pod]:
+    """What quotas do not show: pods that were let in just now, and that this one will be gone."""
+    less = {resource: -amount for resource, amount in pod.requests.items()}
+    gone = msgspec.structs.replace(pod, requests=less)
+    return [*(one.pod for one in promises.pending()), gone]
+
+
+def ticket_of(
+    wish: MigrationCandidate, facts: OwnerFacts, attempt: int, digest: str, now: float
+) -> Migration:
+    """The ticket with which a safe move begins."""
+    pod, match = wish.pod, match_of(wish.pod)
+    assert pod.owner is not None, "only owned pods are moved"
+    assert match is not None, "what is owned can be matched"
+    return Migration(
+        id=name_of(wish.move, attempt, digest),
+        move=wish.move,
+        namespace=pod.namespace,
+        owner=pod.owner,
+        told=facts.told,
+        workload=pod.workload,
+        revision=match.revision,
+        index=match.index,
+        pod_name=pod.name,
+        pod_uid=pod.uid,
+        source=dict(pod.gpu_requests),
+        target=dict(wish.wanted.gpu_requests),
+        node_name=wish.node_name,
+        requests=dict(wish.wanted.requests),
+        priority=pod.priority,
+        attempt=attempt,
+        replicas=facts.replicas,
+        made_at=now,
+        deadline=now + facts.grace_s + HELD_S,
+    )
+
+
+def candidates(pods: Iterable[Pod], scheduler_name: str) -> list[Pod]:
+    """Degraded pods that run, the strongest and longest degraded first."""
+    running = (
+        pod
+        for pod in pods
+        if pod.node_name and not pod.is_deleting and pod.scheduler_name == scheduler_name
+    )
+    return sorted(running, key=lambda pod: (-pod.priority, pod.created, pod.uid))
+
+
+def kind_of(pod: Pod) -> object:
+    """Of two pods of one kind, the second gets no better answer than the first."""
+    said = tuple(map(pod.annotations.get, _SAID))
+    return (pod.priority, pod.kind, pod.namespace, pod.group, pod.map_text is None, *said)

@@ -1,0 +1,91 @@
+"""Why this node and not the next one: the winner of a packed placement and its runner-up.
+
+A decision needs only the best node, and stops there. This asks the same question once more
+with the winner out of the way, so it costs about as much as the decision itself; the journal
+asks only as often as it can afford.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from scheduler.decide import best_fit
+from scheduler.decide.budget import Budget
+from scheduler.decide.decision import Placement
+from scheduler.decide.mig.instance_plan import effort
+from scheduler.decide.scores import leftover, preference
+from scheduler.decide.view import Profile, WhatIfView, beside_nominated
+from scheduler.model.pod import Pod
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.node_info import NodeInfo
+
+PARTS: Final = (
+    *("dislike", "cut", "rise", "fresh"),
+    *("requested_left", "others_left", "milli_cpu_left"),
+)
+
+
+class NodeScore(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One node's score, in the order in which scores are compared (``decide/scores``).
+
+    ``dislike`` is the pod's soft preferences; the next three are about instances that are cut to
+    order: whether the node's are, what that costs later, and how many do not exist yet. The others
+    are what would be left on the node: devices of the requested kinds (memory slices where they
+    are cut to order), other devices, and milli cpu.
+    """
+
+    node: str
+    dislike: int
+    requested_left: int
+    others_left: int
+    milli_cpu_left: int
+    cut: int = 0
+    rise: float = 0.0
+    fresh: int = 0
+
+
+class Ranking(msgspec.Struct, frozen=True, rename="camel"):
+    """The two best nodes; there is no runner-up where nothing else fitted.
+
+    ``decided_by`` is the first part in which they differ, and ``margin`` by how much.
+    """
+
+    winner: NodeScore
+    runner_up: NodeScore | None = None
+    decided_by: str = ""
+    margin: float = 0
+
+
+def rank(cluster: Cluster, placement: Placement, profile: Profile) -> Ranking | None:
+    """The ranking behind a placement, on the state it was made on; None for a mapped pod."""
+    pod = placement.pod
+    view = beside_nominated(cluster, pod)
+    won = view.at(placement.node_name)
+    if pod.map_text is not None or won is None or won.node is None:
+        return None
+    without = view if isinstance(view, WhatIfView) else WhatIfView(cluster)
+    # A node that offers nothing, not even room for a pod, takes nobody.
+    without.changed[placement.node_name] = NodeInfo(
+        msgspec.structs.replace(won.node, allocatable={})
+    )
+    work = Budget(profile.decision_steps_max)
+    second = best_fit.find(without, pod, work, spread=profile.placement == "spread")
+    winner = _standing(pod, won)
+    if second is None:
+        return Ranking(winner)
+    runner_up = _standing(pod, second)
+    for part in PARTS:
+        margin = getattr(runner_up, part) - getattr(winner, part)
+        if margin:
+            return Ranking(winner, runner_up, part, margin)
+    return Ranking(winner, runner_up, "name")
+
+
+def _standing(pod: Pod, node_info: NodeInfo) -> NodeScore:
+    assert node_info.node is not None
+    left = leftover.measure(pod, node_info)
+    return NodeScore(
+        node_info.node.name, preference.dislike(pod, node_info.node), *left, *effort(pod, node_info)
+    )

@@ -1,0 +1,70 @@
+"""Metrics of one listener's connections; every label is from a closed list."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+Port = Literal["webhook", "socket", "replicas", "health", "decisions"]
+#: Why an open connection was ended: too many connections in all, too many of its address, no file
+#: descriptors left, or too slow with the handshake, a head, a body or reading an answer.
+Dropped = Literal["crowded", "address", "files", "handshake", "head", "body", "unread"]
+#: Why a new connection was not accepted: every other one was being answered, or the same of its
+#: address, or no file descriptors left.
+Refused = Literal["crowded", "address", "files"]
+
+_OPEN: Final = ("connections", "Open connections by port.")
+_DROPPED: Final = (
+    "connections_dropped",
+    "Connections that were ended by a limit: crowded, address, files, handshake, head, body, or"
+    " unread (docs/security.md).",
+)
+_REFUSED: Final = (
+    "connections_refused",
+    "Connections that were not accepted: crowded, address or files.",
+)
+
+
+class Connections:
+    """The metrics of all listeners of one process."""
+
+    def __init__(self, registry: CollectorRegistry, prefix: str) -> None:
+        """``prefix`` ends in an underscore."""
+        self.open = Gauge(prefix + _OPEN[0], _OPEN[1], ["port"], registry=registry)
+        self.dropped = Counter(
+            prefix + _DROPPED[0], _DROPPED[1], ["port", "reason"], registry=registry
+        )
+        self.refused = Counter(
+            prefix + _REFUSED[0], _REFUSED[1], ["port", "reason"], registry=registry
+        )
+
+    def of(self, port: Port) -> ConnectionMetrics:
+        """The part of one listener."""
+        return ConnectionMetrics(self, port)
+
+
+class ConnectionMetrics:
+    """What one listener counts."""
+
+    def __init__(self, metrics: Connections, port: Port) -> None:
+        self.port = port
+        self._metrics = metrics
+        self._open = metrics.open.labels(port)
+
+    def open(self, count: int) -> None:
+        """So many connections are open."""
+        self._open.set(count)
+
+    def dropped(self, reason: Dropped) -> None:
+        """An open connection was ended."""
+        self._metrics.dropped.labels(self.port, reason).inc()
+
+    def refused(self, reason: Refused) -> None:
+        """A new connection was closed at once."""
+        self._metrics.refused.labels(self.port, reason).inc()
+
+
+def uncounted(port: Port) -> ConnectionMetrics:
+    """For a listener whose metrics nobody scrapes."""
+    return Connections(CollectorRegistry(), "gpu_scheduler_").of(port)

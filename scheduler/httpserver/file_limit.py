@@ -1,0 +1,28 @@
+"""File descriptors: containers often start with a soft limit of 1,024, which clients exhaust."""
+
+from __future__ import annotations
+
+import resource
+
+import structlog
+
+from scheduler.httpserver.limits import FILES_WANTED
+
+log = structlog.get_logger("files")
+
+
+def raise_limit(wanted: int = FILES_WANTED) -> int:
+    """Raise the soft limit of open files as far as the hard limit and ``wanted`` allow.
+
+    The soft limit that holds afterwards.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft == resource.RLIM_INFINITY or soft >= most:
+        return soft
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    except (OSError, ValueError) as error:
+        log.warning("the limit of open files stays as it is", soft=soft, problem=str(error))
+        return soft
+    return most

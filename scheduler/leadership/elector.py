@@ -1,0 +1,231 @@
+"""Leader election on a Lease: one process decides, the others stand by, warm and ready.
+
+The rules are client-go's (``tools/leaderelection``): a lease counts as expired only after
+it was seen unchanged for its whole duration on *our* monotonic clock; two clocks are never
+compared. What to do next is a pure function of what was seen; the loop below only does it.
+The lease's ``leaseTransitions`` is the epoch that every Binding carries. Terms only grow: the
+first one of a lease that is new or empty is a time, not zero (decision 0022).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import msgspec
+import structlog
+
+from scheduler.model.lease import Lease, LeaseSpec, Step, next_step, with_address
+from scheduler.report.events.recorder import micro_time
+from scheduler.watch.client import ApiError, Client, Unreachable
+
+
+class Timings(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Seconds; duration > renew deadline > retry period."""
+
+    lease_duration_s: float = 15.0
+    renew_deadline_s: float = 10.0
+    retry_period_s: float = 2.0
+
+
+#: Nothing is sent so shortly before the deadline that it might arrive after it (design 5.20).
+MARGIN_S = 3.0
+#: With short timings the margin is this part of the renew deadline.
+MARGIN_PART = 0.3
+
+#: A lease without a term begins with the seconds since then; 32 bits hold them until 2088.
+FIRST_TERM = datetime(2020, 1, 1, tzinfo=UTC)
+
+log = structlog.get_logger("leader")
+
+
+class LeaderElector:
+    """Takes part in the election; ``leads()`` is asked before every decision and Binding.
+
+    Losing the lease steps down inside the process: caches stay, and the lease is sought
+    again. Stopping is two steps: ``retire()`` ends our leading at once while the lease is still
+    kept, ``release()`` gives it to others once everything that was sent has ended.
+    With ``enabled=False`` the process leads until it retires and no Lease is touched.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        name: str,
+        namespace: str,
+        identity: str,
+        timings: Timings,
+        clock: Callable[[], float],
+        wall: Callable[[], datetime],
+        rng: random.Random,
+        on_change: Callable[[bool], None],
+        enabled: bool = True,
+        address: str = "",
+    ) -> None:
+        self._client = client
+        self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+        self._name = name
+        self._meta = msgspec.Raw(msgspec.json.encode({"name": name, "namespace": namespace}))
+        self._me = identity
+        self._timings = timings
+        self._clock = clock
+        self._wall = wall
+        self._rng = rng
+        self._on_change = on_change
+        self.is_enabled = enabled
+        self._address = address
+        self._seen: tuple[LeaseSpec, float] | None = None
+        self._renewed_at: float | None = None
+        self._holds = False
+        self._is_retired = False
+        self._follows = ""
+        self._taken_at = 0.0
+        self._news = asyncio.Event()
+        self.epoch: int | None = None
+        #: Where another process, which leads, answers questions; empty: there is none.
+        self.leader_address = ""
+
+    def leads(self) -> bool:
+        """Whether this process may decide and send now; false once the deadline is near."""
+        if self._is_retired or not self.is_enabled:
+            return not self._is_retired
+        if not self._holds or self._renewed_at is None:
+            return False
+        deadline_s = self._timings.renew_deadline_s
+        margin_s = min(MARGIN_S, MARGIN_PART * deadline_s)
+        return self._clock() - self._renewed_at < deadline_s - margin_s
+
+    def stop_leading(self) -> None:
+        """Lead no more; the lease stays ours until it is released."""
+        self._is_retired = True
+        self._on_change(False)
+
+    async def run(self) -> None:
+        """Seek and keep the lease for ever; ends by cancellation, and then keeps it."""
+        self._on_change(self.leads())
+        if not self.is_enabled:
+            log.info("leading without an election")
+            await asyncio.Event().wait()
+        while True:
+            await self._round()
+            self._on_change(self.leads())
+            self._tell()
+            pause = self._timings.retry_period_s
+            await asyncio.sleep(pause if self._holds else pause * (1 + self._rng.random()))
+
+    async def next_term(self, epoch: int | None) -> float:
+        """Wait for a term of ours other than this one; when it was taken (monotonic seconds)."""
+        while not (self._holds and self.epoch is not None and self.epoch != epoch):
+            await self.round_ended()
+        return self._taken_at
+
+    async def round_ended(self) -> None:
+        """Wait for the end of the present look at the lease, whatever comes of it."""
+        await self._news.wait()
+
+    def _tell(self) -> None:
+        # Whoever waits is woken; whoever waits from now on waits for the next round.
+        self._news.set()
+        self._news = asyncio.Event()
+
+    async def _round(self) -> None:
+        started = self._clock()
+        try:
+            lease = await self._read()
+            step = next_step(
+                lease, self._me, self._unchanged_s(lease), self._timings.lease_duration_s
+            )
+            self.leader_address = lease.address if lease and step is Step.WAIT else ""
+            if step is Step.WAIT:
+                self._holds = False
+                self._stand_by(lease)
+                return
+            await self._write(lease, step)
+        except ApiError as error:
+            # 409: somebody else was quicker. Anything else: the deadline decides.
+            self._holds = self._holds and error.status != 409
+        except Unreachable:
+            pass
+        else:
+            # The promise counts from before the request, not from its answer.
+            self._holds = True
+            self._follows = ""
+            self._renewed_at = started
+
+    def _stand_by(self, lease: Lease | None) -> None:
+        holder = (lease.spec.holder_identity if lease else None) or ""
+        if holder != self._follows:
+            self._follows = holder
+            log.info("another replica leads", holder=holder)
+
+    async def _read(self) -> Lease | None:
+        try:
+            content = await self._request("GET", f"{self._path}/{self._name}")
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+        return msgspec.json.decode(content, type=Lease)
+
+    def _unchanged_s(self, lease: Lease | None) -> float:
+        if lease is None:
+            return 0.0
+        now = self._clock()
+        if self._seen is None or self._seen[0] != lease.spec:
+            self._seen = (lease.spec, now)
+        return now - self._seen[1]
+
+    async def _write(self, lease: Lease | None, step: Step) -> None:
+        now = micro_time(self._wall())
+        old = lease.spec if lease else LeaseSpec()
+        # A lease that somebody deleted goes on with a new term: terms never come twice.
+        known = old if lease or self._seen is None else self._seen[0]
+        transitions = known.lease_transitions or self._first_term()
+        if known.lease_transitions and (step is Step.ACQUIRE or known is not old):
+            transitions += 1
+        spec = LeaseSpec(
+            holder_identity=self._me,
+            lease_duration_seconds=max(1, round(self._timings.lease_duration_s)),
+            acquire_time=old.acquire_time if step is Step.RENEW else now,
+            renew_time=now,
+            lease_transitions=transitions,
+        )
+        metadata = with_address(lease.metadata if lease else self._meta, self._address)
+        body = msgspec.json.encode(Lease(metadata, spec))
+        if step is Step.CREATE:
+            await self._request("POST", self._path, body)
+        else:
+            await self._request("PUT", f"{self._path}/{self._name}", body)
+        if transitions != self.epoch or step is Step.CREATE:
+            self._taken_at = self._clock()
+        self.epoch = transitions
+
+    def _first_term(self) -> int:
+        return max(1, int((self._wall() - FIRST_TERM).total_seconds()))
+
+    async def release(self) -> None:
+        """Give the lease back, if it is ours, so that the next one need not wait for its end."""
+        if not self._holds:
+            return
+        self._holds = False
+        try:
+            lease = await self._read()
+            if lease is None or lease.spec.holder_identity != self._me:
+                return
+            spec = msgspec.structs.replace(
+                lease.spec,
+                holder_identity="",
+                lease_duration_seconds=1,
+                renew_time=micro_time(self._wall()),
+            )
+            body = msgspec.json.encode(Lease(with_address(lease.metadata, ""), spec))
+            await self._request("PUT", f"{self._path}/{self._name}", body)
+        except (ApiError, Unreachable):
+            return  # it expires by itself
+
+    async def _request(self, method: str, path: str, body: bytes | None = None) -> bytes:
+        timeout_s = self._timings.renew_deadline_s / 2
+        return await self._client.request(method, path, body, timeout_s=timeout_s)

@@ -1,0 +1,55 @@
+"""MIG instances that are cut to order: what exists on a node, and what we asked for.
+
+The API's object for it is ``migcuts.gpu-scheduler.io`` (``model/crd/mig_partition_codec``), one for
+each node: we write which instances must exist, the node's operator answers which ones do
+(docs/mig-dynamic.md)."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from scheduler.model.device import MigPlacement
+
+
+class PartitionState(enum.Enum):
+    """How far an instance is."""
+
+    PENDING = "Pending"
+    READY = "Ready"
+    FAILED = "Failed"
+
+
+class MigInstance(msgspec.Struct, frozen=True, gc=False):
+    """An instance as the operator tells of it; ``deadline`` is that of the request that it answers.
+
+    A failed one does not exist: it is the answer to a request.
+    """
+
+    spot: MigPlacement
+    state: PartitionState = PartitionState.READY
+    uuid: str = ""
+    message: str = ""
+    deadline: str = ""
+
+
+class PartitionRequest(msgspec.Struct, frozen=True, gc=False):
+    """An instance that must exist: for which pod, and until when an answer is waited for.
+
+    Without a ``deadline`` it is held already, and nothing is waited for.
+    """
+
+    spot: MigPlacement
+    pod_uid: str
+    deadline: str = ""
+
+
+class NodePartitions(msgspec.Struct, frozen=True):
+    """One node's object: what we asked for, what there is; ``unread`` says why it tells neither."""
+
+    node_name: str
+    orders: tuple[PartitionRequest, ...] = ()
+    instances: tuple[MigInstance, ...] = ()
+    epoch: int | None = None
+    unread: str = ""

@@ -1,0 +1,156 @@
+"""A move's ticket: which pod is replaced, by whom, and what waits for its replacement.
+
+A move replaces a pod so that its next admission gets another tier (design 5.16)::
+
+    Restore   a degraded pod, when the tier that it asked for is free
+    Rescue    a pod that stays pending, when another tier of its ladder is free
+
+The ticket is an object of the API (``migrules.gpu-scheduler.io``): everything that has to survive
+a crash stands in it. It holds no template and no requests of the replacement's own, so whatever
+its owner changed meanwhile is what the replacement gets.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from scheduler.model import well_known
+from scheduler.model.crd.migration_result import MigrationEnd
+from scheduler.model.pod import Owner, Pod
+
+#: At most ``limits.ATTEMPT_MAX`` and ``limits.TICKET_LENGTH_MAX``.
+_NAME: Final = re.compile(r"(?:restore|rescue)-([1-9][0-9]{0,5})-[0-9a-z]{1,40}")
+
+
+class MigrationKind(enum.Enum):
+    """What a move is for."""
+
+    RESTORE = "Restore"
+    RESCUE = "Rescue"
+
+
+class WorkloadMatch(msgspec.Struct, frozen=True, cache_hash=True):
+    """Pods of one match are interchangeable: a ticket for one is good for any of them."""
+
+    namespace: str
+    owner_uid: str
+    revision: str
+    index: int | None
+
+
+class Migration(msgspec.Struct, frozen=True, kw_only=True):
+    """One move. Times are seconds since 1970.
+
+    ``owner`` controls the pod and ``told`` is who hears of the end (the Deployment above a
+    ReplicaSet); ``workload`` is ``Pod.workload``. ``source`` and ``target`` are resources with
+    counts as the pod has and as it will have them; ``requests`` is all that its replacement
+    needs on ``node_name``. ``attempt`` counts moves of this workload that came to nothing before.
+    A ticket with an ``end`` is over: it is kept so that a restart forgets no move.
+    """
+
+    id: str
+    move: MigrationKind
+    namespace: str
+    owner: Owner
+    told: Owner
+    workload: str
+    revision: str
+    index: int | None = None
+    pod_name: str
+    pod_uid: str
+    source: dict[str, int]
+    target: dict[str, int]
+    node_name: str
+    requests: dict[str, int]
+    priority: int = 0
+    attempt: int = 1
+    replicas: int = 1
+    made_at: float = 0.0
+    deadline: float = 0.0
+    uid: str = ""
+    end: MigrationEnd | None = None
+
+    @property
+    def match(self) -> WorkloadMatch:
+        """Which pods may take it."""
+        return WorkloadMatch(self.namespace, self.owner.uid, self.revision, self.index)
+
+    @property
+    def change(self) -> str:
+        """``1g.10gb->2g.20gb``, for people."""
+        return f"{profiles(self.source)}->{profiles(self.target)}"
+
+
+def match_of(pod: Pod) -> WorkloadMatch | None:
+    """What a ticket must say to be good for this pod; None without a controller."""
+    if pod.owner is None:
+        return None
+    index = pod.index()
+    known = index if isinstance(index, int) else None
+    return WorkloadMatch(pod.namespace, pod.owner.uid, pod.revision, known)
+
+
+def holder(ticket: Migration) -> Pod:
+    """A pod that stands for the replacement until there is one: it holds what that needs."""
+    return Pod(
+        uid=ticket.id,
+        name=ticket.id,
+        namespace=ticket.namespace,
+        owner=ticket.owner,
+        nominated_node=ticket.node_name,
+        priority=ticket.priority,
+        requests=dict(ticket.requests),
+    )
+
+
+def is_for(held: Pod, pod: Pod) -> bool:
+    """Whether this holder stands for the pod. The annotation alone is not believed."""
+    return (
+        pod.annotations.get(well_known.MOVE) == held.uid
+        and pod.namespace == held.namespace
+        and pod.owner is not None
+        and pod.owner == held.owner
+    )
+
+
+def profiles(devices: Mapping[str, int]) -> str:
+    """``2g.20gb``, ``2 x 1g.10gb`` or several of them, in a fixed order.
+
+    >>> profiles({"nvidia.com/mig-2g.20gb": 1}), profiles({"nvidia.com/mig-1g.10gb": 2})
+    ('2g.20gb', '2 x 1g.10gb')
+    """
+    return " and ".join(
+        well_known.mig_profile(resource)
+        if count == 1
+        else f"{count} x {well_known.mig_profile(resource)}"
+        for resource, count in sorted(devices.items())
+    )
+
+
+def name_of(move: MigrationKind, attempt: int, digest: str) -> str:
+    """The ticket's name: it also stands on the pod, and so tells how many tries there were."""
+    return f"{move.value.lower()}-{attempt}-{digest}"
+
+
+def attempt_of(name: str) -> int:
+    """The number in a ticket's name; 1 for a text that is no name of a ticket.
+
+    >>> attempt_of("restore-3-5f2a"), attempt_of("x")
+    (3, 1)
+    """
+    found = _NAME.fullmatch(name)
+    return int(found[1]) if found else 1
+
+
+def is_name(text: str) -> bool:
+    """Whether a text has the form of a ticket's name: what a pod says of its own ticket is foreign.
+
+    >>> is_name("rescue-1-0a3f"), is_name("rescue-1")
+    (True, False)
+    """
+    return _NAME.fullmatch(text) is not None

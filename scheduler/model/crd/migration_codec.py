@@ -1,0 +1,163 @@
+"""A ticket as an object of the API, ``migrules.gpu-scheduler.io``: written and read here alone.
+
+The schema is ``cluster/crd-migrules.yaml``. A rule that cannot be read as a ticket (somebody wrote
+it by hand, or a newer version did) raises ``msgspec.ValidationError``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import msgspec
+
+from scheduler.model.crd.migration import Migration, MigrationKind
+from scheduler.model.crd.migration_result import BY_WORD, MigrationEnd
+from scheduler.model.pod import Owner
+from scheduler.model.timestamps import epoch, rfc3339
+
+GROUP: Final = "gpu-scheduler.io"
+VERSION: Final = "v1alpha1"
+KIND: Final = "MigRule"
+PLURAL: Final = "migrules"
+#: So much of what people were told of a move's end stands in its ticket.
+TEXT_MAX: Final = 500
+
+
+class _Meta(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    uid: str = ""
+    creation_timestamp: str | None = None
+
+
+class _PodRef(msgspec.Struct, frozen=True):
+    namespace: str
+    name: str
+    uid: str
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel", kw_only=True, omit_defaults=True):
+    move: MigrationKind
+    pod: _PodRef
+    owner: Owner
+    workload: Owner
+    workload_key: str
+    revision: str = ""
+    index: int | None = None
+    change: str
+    source: dict[str, int] = msgspec.field(name="from")
+    target: dict[str, int] = msgspec.field(name="to")
+    node: str
+    requests: dict[str, int]
+    priority: int = 0
+    attempt: int
+    replicas: int
+    deadline: str
+
+
+class _Status(msgspec.Struct, frozen=True):
+    result: str = ""
+    ended: str = ""
+    message: str = ""
+
+
+class _Rule(msgspec.Struct, frozen=True):
+    metadata: _Meta
+    spec: _Spec
+    status: _Status = _Status()
+
+
+class Named(msgspec.Struct, frozen=True):
+    """Any object, as far as it has a name."""
+
+    metadata: _Meta
+
+
+_RULE: Final = msgspec.json.Decoder(_Rule)
+_NAMED: Final = msgspec.json.Decoder(Named)
+
+
+def path(namespace: str, name: str = "") -> str:
+    """Where the rules of a namespace are, or one of them."""
+    base = f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/{PLURAL}"
+    return f"{base}/{name}" if name else base
+
+
+def encode(ticket: Migration, namespace: str) -> bytes:
+    """The object to create in our own namespace."""
+    spec = _Spec(
+        move=ticket.move,
+        pod=_PodRef(ticket.namespace, ticket.pod_name, ticket.pod_uid),
+        owner=ticket.owner,
+        workload=ticket.told,
+        workload_key=ticket.workload,
+        revision=ticket.revision,
+        index=ticket.index,
+        change=ticket.change,
+        source=ticket.source,
+        target=ticket.target,
+        node=ticket.node_name,
+        requests=ticket.requests,
+        priority=ticket.priority,
+        attempt=ticket.attempt,
+        replicas=ticket.replicas,
+        deadline=rfc3339(ticket.deadline),
+    )
+    body: dict[str, Any] = {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": KIND,
+        "metadata": {"name": ticket.id, "namespace": namespace},
+        "spec": spec,
+    }
+    return msgspec.json.encode(body)
+
+
+def encode_end(end: MigrationEnd) -> bytes:
+    """The merge patch of ``status`` by which a ticket is over; no other one has its name.
+
+    The time is rounded up: a move counts for an hour, and not for less.
+    """
+    status = _Status(end.result.word, rfc3339(math.ceil(end.at)), end.text[:TEXT_MAX])
+    return msgspec.json.encode({"status": status})
+
+
+def decode(content: bytes) -> Migration:
+    """An object as the watch delivers it."""
+    rule = _RULE.decode(content)
+    meta, spec = rule.metadata, rule.spec
+    return Migration(
+        id=meta.name,
+        uid=meta.uid,
+        made_at=epoch(meta.creation_timestamp or "") or 0.0,
+        move=spec.move,
+        namespace=spec.pod.namespace,
+        pod_name=spec.pod.name,
+        pod_uid=spec.pod.uid,
+        owner=spec.owner,
+        told=spec.workload,
+        workload=spec.workload_key,
+        revision=spec.revision,
+        index=spec.index,
+        source=spec.source,
+        target=spec.target,
+        node_name=spec.node,
+        requests=spec.requests,
+        priority=spec.priority,
+        attempt=spec.attempt,
+        replicas=spec.replicas,
+        deadline=epoch(spec.deadline) or 0.0,
+        end=_end(rule.status),
+    )
+
+
+def _end(status: _Status) -> MigrationEnd | None:
+    if not status.result:
+        return None
+    if status.result not in BY_WORD:
+        raise msgspec.ValidationError(f"status.result: {status.result!r} is unknown")
+    return MigrationEnd(BY_WORD[status.result], epoch(status.ended) or 0.0, status.message)
+
+
+def name_in(content: bytes) -> str:
+    """The name of an object of which nothing else has to be readable."""
+    return _NAMED.decode(content).metadata.name

@@ -1,0 +1,204 @@
+"""How this scheduler treats every field of a pod spec: the table behind the promise of no surprise.
+
+Each property of ``PodSpec``, and of every object inside that matters to placement, is one of:
+
+* used         we read it (an object: its properties have rows of their own)
+* irrelevant   it does not change the choice of a node in kube-scheduler either
+* soft         a preference: the pod is placed, the preference is not weighed, the pod is told
+* unsupported  there are values that we reject with a reason, see ``scheduler/model/pod_fields.py``
+* unread       no code reads it, because what it is about does not exist here
+
+The names come from the OpenAPI document of the API server (``tests/golden/podspec_fields.json``);
+a property without a row fails a test. "Irrelevant" and "unsupported" were decided by reading what
+the plugins under ``pkg/scheduler/framework/plugins`` of Kubernetes 1.37.2 look at.
+
+Must never: be consulted for a decision; it documents, the code in podfields decides.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+
+class Use(enum.Enum):
+    """What becomes of a field."""
+
+    USED = "used"
+    IRRELEVANT = "irrelevant"
+    SOFT = "soft"
+    UNSUPPORTED = "unsupported"
+    UNREAD = "unread"
+
+
+def _rows(
+    *,
+    used: str = "",
+    irrelevant: str = "",
+    soft: str = "",
+    unsupported: str = "",
+    unread: str = "",
+) -> dict[str, Use]:
+    """One row per name; a name in two lists is a mistake."""
+    lists = (
+        (Use.USED, used),
+        (Use.IRRELEVANT, irrelevant),
+        (Use.SOFT, soft),
+        (Use.UNSUPPORTED, unsupported),
+        (Use.UNREAD, unread),
+    )
+    pairs = [(name, use) for use, names in lists for name in names.split()]
+    rows = dict(pairs)
+    assert len(rows) == len(pairs), f"a field is classified twice: {pairs}"
+    return rows
+
+
+_POD_SPEC: Final = _rows(
+    used="""
+        affinity containers ephemeralContainers hostNetwork initContainers nodeName nodeSelector
+        overhead priority resources schedulerName schedulingGates
+        terminationGracePeriodSeconds tolerations topologySpreadConstraints volumes
+    """,
+    # priorityClassName and runtimeClassName were resolved by admission (priority, overhead,
+    # nodeSelector, tolerations); os is looked at by the kubelet only; evictionResponders says who
+    # answers an eviction, not where the pod goes.
+    irrelevant="""
+        activeDeadlineSeconds automountServiceAccountToken dnsConfig dnsPolicy enableServiceLinks
+        evictionResponders hostAliases hostIPC hostPID hostname hostnameOverride imagePullSecrets
+        os priorityClassName readinessGates restartPolicy runtimeClassName securityContext
+        serviceAccount serviceAccountName setHostnameAsFQDN shareProcessNamespace subdomain
+    """,
+    # hostUsers: only false together with hostNetwork (NodeDeclaredFeatures). resourceClaims:
+    # DynamicResources. schedulingGroup (1.36) and workloadRef (1.35): GangScheduling.
+    unsupported="hostUsers resourceClaims schedulingGroup workloadRef",
+    # There is no preemption: every pod waits as one with the policy Never. Every pod has the field,
+    # by the API server's defaulting, so a word about it in each refusal would say nothing.
+    unread="preemptionPolicy",
+)
+
+_CONTAINER: Final = _rows(
+    # env: a literal CUDA_VISIBLE_DEVICES is a promise; restartPolicy makes a sidecar.
+    used="env name ports resources restartPolicy restartPolicyRules volumeMounts",
+    # image is only scored (ImageLocality), and not by the pod's wish.
+    irrelevant="""
+        args command envFrom image imagePullPolicy lifecycle livenessProbe readinessProbe
+        resizePolicy securityContext startupProbe stdin stdinOnce terminationMessagePath
+        terminationMessagePolicy tty volumeDevices workingDir
+    """,
+)
+
+# The API server allows neither ports, resources nor restart rules here.
+_EPHEMERAL_CONTAINER: Final = _rows(
+    used="volumeMounts",
+    irrelevant="""
+        args command env envFrom image imagePullPolicy lifecycle livenessProbe name ports
+        readinessProbe resizePolicy resources restartPolicy restartPolicyRules securityContext
+        startupProbe stdin stdinOnce targetContainerName terminationMessagePath
+        terminationMessagePolicy tty volumeDevices workingDir
+    """,
+)
+
+_VOLUME: Final = _rows(
+    # No filter looks at these. csi is the inline kind, which NodeVolumeLimits does not count;
+    # fc, flexVolume and the other old drivers are neither restricted nor migrated. An image
+    # volume is only scored (ImageLocality).
+    irrelevant="""
+        cephfs configMap csi downwardAPI emptyDir fc flexVolume flocker gitRepo glusterfs hostPath
+        image name nfs photonPersistentDisk projected quobyte scaleIO secret storageos
+    """,
+    # VolumeBinding, VolumeZone, NodeVolumeLimits, VolumeRestrictions: persistentVolumeClaim.
+    # The same, by the claim that is made for the pod: ephemeral.
+    # VolumeRestrictions (one writer per disk): awsElasticBlockStore, gcePersistentDisk, iscsi, rbd.
+    # NodeVolumeLimits (counted through CSI migration, IsInlineMigratable): awsElasticBlockStore,
+    # azureDisk, azureFile, cinder, gcePersistentDisk, portworxVolume, vsphereVolume.
+    unsupported="""
+        awsElasticBlockStore azureDisk azureFile cinder ephemeral gcePersistentDisk iscsi
+        persistentVolumeClaim portworxVolume rbd vsphereVolume
+    """,
+)
+
+_POD_AFFINITY: Final = _rows(
+    soft="preferredDuringSchedulingIgnoredDuringExecution",
+    unsupported="requiredDuringSchedulingIgnoredDuringExecution",
+)
+
+#: Object name as in the API's schema, property, use.
+TABLE: Final = MappingProxyType(
+    {
+        "PodSpec": _POD_SPEC,
+        "Affinity": _rows(used="nodeAffinity podAffinity podAntiAffinity"),
+        "Container": _CONTAINER,
+        # With hostNetwork a containerPort is a host port, by the API server's defaulting.
+        "ContainerPort": _rows(used="containerPort hostIP hostPort protocol", irrelevant="name"),
+        # action: RestartAllContainers needs a feature of the node (NodeDeclaredFeatures).
+        "ContainerRestartRule": _rows(irrelevant="exitCodes", unsupported="action"),
+        "EnvVar": _rows(used="name value valueFrom"),
+        "EnvVarSource": _rows(
+            used="fieldRef",
+            irrelevant="configMapKeyRef fileKeyRef resourceFieldRef secretKeyRef",
+        ),
+        "EphemeralContainer": _EPHEMERAL_CONTAINER,
+        "NodeAffinity": _rows(
+            used="""
+                preferredDuringSchedulingIgnoredDuringExecution
+                requiredDuringSchedulingIgnoredDuringExecution
+            """
+        ),
+        "NodeSelector": _rows(used="nodeSelectorTerms"),
+        "NodeSelectorRequirement": _rows(used="key operator values"),
+        "NodeSelectorTerm": _rows(used="matchExpressions matchFields"),
+        "ObjectFieldSelector": _rows(used="fieldPath", irrelevant="apiVersion"),
+        "PodAffinity": _POD_AFFINITY,
+        "PodAntiAffinity": _POD_AFFINITY,
+        "PodSchedulingGate": _rows(used="name"),
+        "PreferredSchedulingTerm": _rows(used="preference weight"),
+        # claims only tells the kubelet which container gets what of spec.resourceClaims.
+        "ResourceRequirements": _rows(used="limits requests", irrelevant="claims"),
+        # operator: Lt and Gt, behind a feature gate that is off in every release so far.
+        "Toleration": _rows(
+            used="effect key value", irrelevant="tolerationSeconds", unsupported="operator"
+        ),
+        # whenUnsatisfiable: everything but ScheduleAnyway, which makes the whole constraint soft.
+        "TopologySpreadConstraint": _rows(
+            soft="""
+                labelSelector matchLabelKeys maxSkew minDomains nodeAffinityPolicy
+                nodeTaintsPolicy topologyKey
+            """,
+            unsupported="whenUnsatisfiable",
+        ),
+        "Volume": _VOLUME,
+        # bindMountOptions needs a feature of the node (NodeDeclaredFeatures).
+        "VolumeMount": _rows(
+            irrelevant="""
+                mountPath mountPropagation name readOnly recursiveReadOnly subPath subPathExpr
+            """,
+            unsupported="bindMountOptions",
+        ),
+    }
+)
+
+#: Rows for fields that newer API servers have no more.
+GONE: Final = frozenset({("PodSpec", "workloadRef")})
+
+
+def unclassified(schema: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Properties of a server's schema without a row, as ``Object.property``.
+
+    ``schema`` maps objects to properties, and those to the object they refer to or to "", as
+    ``tools/golden/podspec_fields.py`` makes it. Only what we use is looked into; a field of
+    another kind is judged as a whole.
+    """
+    missing: list[str] = []
+    waiting, seen = ["PodSpec"], {"PodSpec"}
+    while waiting:
+        name = waiting.pop()
+        rows = TABLE.get(name, {})
+        for prop, inner in schema[name].items():
+            if prop not in rows:
+                missing.append(f"{name}.{prop}")
+            elif rows[prop] is Use.USED and inner and inner not in seen:
+                seen.add(inner)
+                waiting.append(inner)
+    return sorted(missing)

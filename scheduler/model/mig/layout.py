@@ -1,0 +1,156 @@
+"""What is cut on one GPU, and what can still be cut: all of MIG's geometry.
+
+A **slot** is a profile's name and the memory slice where its instance begins; a **layout** is
+the slots of one GPU, in the order of their starts. Legal are layouts whose slots begin where
+their kinds may, do not overlap, and use the media engines once. (On no board does the count of
+compute slices forbid anything beyond that; the tests count it for all layouts.)
+
+The taken slices as bits, and whether the media engines are taken, say all about what still
+fits: everything here is a look-up by those two, filled as they occur. A slot that the board
+does not know takes the whole board, because nobody can say what is left beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, lru_cache
+from types import MappingProxyType
+
+from scheduler.model.mig.gpu_models import BOARDS, board_of
+from scheduler.model.mig.profile import (
+    GpuModel,
+    Profile,
+    ProfileShape,
+    canonical,
+    compute_instances,
+    is_profile,
+    profile_of,
+)
+
+__all__ = [
+    "BOARDS",
+    "GpuModel",
+    "Layout",
+    "Profile",
+    "ProfileShape",
+    "Slot",
+    "board_of",
+    "canonical",
+    "capacity",
+    "compute_instances",
+    "fits",
+    "flaw",
+    "is_legal",
+    "is_profile",
+    "layout_of",
+    "layouts",
+    "occupancy",
+    "profile_of",
+    "with_slot",
+]
+
+#: (profile name, first memory slice)
+Slot = tuple[str, int]
+Layout = tuple[Slot, ...]
+
+
+def layout_of(slots: Iterable[Slot]) -> Layout:
+    """Slots in the one order of a layout: by start, then by name."""
+    return tuple(sorted(slots, key=lambda slot: (slot[1], slot[0])))
+
+
+def with_slot(layout: Layout, profile: str, start: int) -> Layout:
+    """The layout after one more instance is cut."""
+    return layout_of((*layout, (profile, start)))
+
+
+def occupancy(board: GpuModel, layout: Layout) -> int:
+    """The memory slices that are taken, bit 0 for slice 0."""
+    return _state(board, layout)[0]
+
+
+def fits(board: GpuModel, layout: Layout, profile: str) -> tuple[int, ...]:
+    """The starts at which one more instance of ``profile`` is legal and free."""
+    known = profile_of(board, profile)
+    if known is None:
+        return ()
+    taken, has_media = _state(board, layout)
+    return () if has_media and known.kind.is_media else _free_starts(known.kind, taken)
+
+
+def capacity(board: GpuModel, layout: Layout) -> Mapping[str, int]:
+    """For each profile of the board how many more instances of it alone could be cut."""
+    return _capacity(board, *_state(board, layout))
+
+
+def is_legal(board: GpuModel, layout: Layout) -> bool:
+    """Whether the layout can exist on the board."""
+    return flaw(board, layout) is None
+
+
+def flaw(board: GpuModel, layout: Layout) -> str | None:
+    """What is wrong with a layout, in one line; None where it is legal."""
+    taken, has_media = 0, False
+    for name, start in layout:
+        profile = profile_of(board, name)
+        if profile is None:
+            return f"{name} is no profile of {board.name}"
+        if start not in profile.starts:
+            starts = ", ".join(map(str, profile.starts))
+            return f"{name} cannot begin at slice {start} of {board.name}, only at {starts}"
+        if taken & profile.kind.mask(start):
+            return f"{name} at slice {start} overlaps another instance"
+        if has_media and profile.kind.is_media:
+            return f"{name} needs the media engines, and another instance has them"
+        taken |= profile.kind.mask(start)
+        has_media |= profile.kind.is_media
+    return None
+
+
+def layouts(board: GpuModel, profiles: Iterable[Profile] | None = None) -> Iterator[Layout]:
+    """Every legal layout of these profiles (else of the plain ones), the empty one first."""
+    chosen = tuple(board.plain if profiles is None else profiles)
+
+    def grow(layout: Layout, begin: int) -> Iterator[Layout]:
+        yield layout
+        for start in range(begin, board.memory_slices):
+            for profile in chosen:
+                if start in fits(board, layout, profile.name):
+                    yield from grow((*layout, (profile.name, start)), start + profile.size)
+
+    return grow((), 0)
+
+
+@lru_cache(maxsize=65536)
+def _state(board: GpuModel, layout: Layout) -> tuple[int, bool]:
+    taken, has_media = 0, False
+    for name, start in layout:
+        profile = profile_of(board, name)
+        if profile is None:
+            return (1 << board.memory_slices) - 1, True
+        taken |= profile.kind.mask(start)
+        has_media |= profile.kind.is_media
+    return taken, has_media
+
+
+@cache
+def _free_starts(kind: ProfileShape, taken: int) -> tuple[int, ...]:
+    return tuple(start for start in kind.starts if not taken & kind.mask(start))
+
+
+@cache
+def _most(kind: ProfileShape, taken: int) -> int:
+    """How many instances of one kind fit at most into the slices that are left."""
+    return max(
+        (1 + _most(kind, taken | kind.mask(start)) for start in _free_starts(kind, taken)),
+        default=0,
+    )
+
+
+@cache
+def _capacity(board: GpuModel, taken: int, has_media: bool) -> Mapping[str, int]:
+    counts: dict[str, int] = {}
+    for profile in board.profiles.values():
+        most = min(_most(profile.kind, taken), profile.max_count)
+        counts[profile.name] = 0 if has_media and profile.kind.is_media else most
+    return MappingProxyType(counts)

@@ -1,0 +1,114 @@
+"""What a layout costs a pool later, and so where the next instance does least harm.
+
+A GPU whose free slices no request can take is worse than one with fewer free slices in one
+piece. How much worse is in a fixed table (``layoutcosts``), one entry per layout, solved once
+offline for a uniform mix with arrivals and departures (``tools/layout_cost``). A placement is
+judged by the **rise**: the cost of the layout after it, less that of the layout before. Boards of
+equal shape share a table; nothing is learned while running, so the answer is the same everywhere.
+
+Example: the first 2g goes to slice 4, because there 4g, 3g and three more 1g still fit beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from typing import Final
+
+from scheduler.model.mig import layout as mig_layout
+from scheduler.model.mig.layout_cost_table import TABLES
+from scheduler.model.mig.profile import ProfileShape
+
+#: For each number of memory slices, the board whose layouts stand for all others of that shape.
+SHAPES: Final = {8: "A100-80", 4: "A30-24", 2: "RTX-PRO-5000"}
+#: An instance with media engines leaves the same room as one without.
+_PLAIN: Final = {
+    ProfileShape.ONE_MEDIA: ProfileShape.ONE,
+    ProfileShape.QUARTER_MEDIA: ProfileShape.QUARTER,
+    ProfileShape.TWO_QUARTERS_MEDIA: ProfileShape.TWO_QUARTERS,
+}
+
+
+def shape_of(slices: int) -> mig_layout.GpuModel:
+    """The board that stands for all boards with that many memory slices."""
+    return mig_layout.BOARDS[SHAPES[slices]]
+
+
+@lru_cache(maxsize=65536)
+def cost(board: mig_layout.GpuModel, layout: mig_layout.Layout) -> float:
+    """The layout's entry, relative to the empty GPU's 0; 0 for one that cannot exist."""
+    key = _key(board, layout)
+    return _table(board.memory_slices).get(key, 0.0) if key is not None else 0.0
+
+
+@lru_cache(maxsize=65536)
+def best_start(
+    board: mig_layout.GpuModel, layout: mig_layout.Layout, profile: str
+) -> tuple[int, float] | None:
+    """Where one more instance costs least, and how much; None where it does not fit.
+
+    Equal costs go to the higher start, as the driver itself chooses.
+    """
+    if not mig_layout.is_legal(board, layout):
+        return None
+    before = cost(board, layout)
+    rises = [
+        (round(cost(board, mig_layout.with_slot(layout, profile, start)) - before, 6), -start)
+        for start in mig_layout.fits(board, layout, profile)
+    ]
+    if not rises:
+        return None
+    rise, start = min(rises)
+    return -start, rise
+
+
+@cache
+def _table(slices: int) -> dict[tuple[tuple[int, ProfileShape], ...], float]:
+    board = shape_of(slices)
+    keys = (_key(board, layout) for layout in mig_layout.layouts(board))
+    entries = zip(keys, TABLES[slices], strict=True)
+    return {key: entry for key, entry in entries if key is not None}
+
+
+def _key(
+    board: mig_layout.GpuModel, layout: mig_layout.Layout
+) -> tuple[tuple[int, ProfileShape], ...] | None:
+    slots: list[tuple[int, ProfileShape]] = []
+    for name, start in layout:
+        profile = mig_layout.profile_of(board, name)
+        if profile is None:
+            return None
+        slots.append((start, _PLAIN.get(profile.kind, profile.kind)))
+    # Starts are unique in a layout that can exist, and kinds have no order.
+    return tuple(sorted(slots, key=lambda slot: slot[0]))
+
+
+@lru_cache(maxsize=4096)
+def arrange(board: mig_layout.GpuModel, profiles: tuple[str, ...]) -> mig_layout.Layout | None:
+    """The cheapest legal layout of these instances on one empty GPU; None where there is none.
+
+    Found by trying all, so that a set that fits in one order only is never refused.
+    """
+    known = [mig_layout.profile_of(board, name) for name in profiles]
+    if any(profile is None for profile in known):
+        return None
+    # Instances with the fewest places first: the search then ends early.
+    rigid = sorted(profiles, key=lambda name: (len(mig_layout.fits(board, (), name)), name))
+    found = set(_arranged(board, (), tuple(rigid), -1))
+    if not found:
+        return None
+    return min(found, key=lambda layout: (cost(board, layout), [-start for _, start in layout]))
+
+
+def _arranged(
+    board: mig_layout.GpuModel, layout: mig_layout.Layout, left: tuple[str, ...], after: int
+) -> Iterator[mig_layout.Layout]:
+    """Every layout with the rest cut as well; equal profiles only in rising order."""
+    if not left:
+        yield layout
+        return
+    name, rest = left[0], left[1:]
+    for start in mig_layout.fits(board, layout, name):
+        if start > after:
+            same = start if rest and rest[0] == name else -1
+            yield from _arranged(board, mig_layout.with_slot(layout, name, start), rest, same)

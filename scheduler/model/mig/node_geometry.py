@@ -1,0 +1,276 @@
+"""What is cut on each GPU of a node, from what the node says of itself.
+
+How many instances there are is what the device plugin advertises. Where they lie, and which GPUs
+are whole, stands in the annotation ``run.ai/mig.config`` of nodes that have one::
+
+    strategy mixed     nvidia.com/gpu counts whole GPUs, nvidia.com/mig-<profile> instances
+    strategy single    nvidia.com/gpu counts instances of the one profile that the product label
+                       ends in (NVIDIA-A100-SXM4-40GB-MIG-1g.5gb)
+
+A GPU that cannot be cut as the annotation says has a line in ``flaws``: its instances are counted,
+not positioned. Nothing here is an error, because a node's annotation must not stop a scheduler.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+import msgspec
+
+from scheduler.model import limits, plugin_resources, well_known
+from scheduler.model.integer_text import whole
+from scheduler.model.mig import layout as mig_layout
+from scheduler.model.mig import layout_cost
+from scheduler.model.mig.config import MigConfigEntry, MigConfigError, MigDeviceSpec, parse_config
+
+#: Values of the label ``nvidia.com/mig.config.state`` with which no pod may take a GPU.
+HOLDING: Final = frozenset(("pending", "rebooting", "failed"))
+UNSET: Final = "unset"
+_INFIX: Final = "-MIG-"
+
+
+class Gpu(msgspec.Struct, frozen=True):
+    """One GPU of which the annotation speaks.
+
+    ``layout`` is None where the instances cannot be positioned; ``names`` are all of them.
+    """
+
+    index: int
+    is_cut: bool
+    names: tuple[str, ...] = ()
+    layout: mig_layout.Layout | None = ()
+
+
+class NodeMigGeometry(msgspec.Struct, frozen=True):
+    """A node's GPUs; ``single`` is the profile that ``nvidia.com/gpu`` counts there, if any.
+
+    ``instances`` is what the node advertises, ``gpus`` what its annotation says, ``cards`` how many
+    GPUs there are, None where nobody says.
+    """
+
+    board: str = ""
+    single: str = ""
+    instances: tuple[tuple[str, int], ...] = ()
+    gpus: tuple[Gpu, ...] = ()
+    cards: int | None = None
+    flaws: tuple[str, ...] = ()
+
+    @property
+    def cut_count(self) -> int:
+        """How many GPUs are cut for certain: by the annotation, else by what they carry."""
+        if self.gpus:
+            return sum(gpu.is_cut for gpu in self.gpus)
+        board = mig_layout.BOARDS.get(self.board)
+        return 0 if board is None or self.single else least_cards(board, self.instances)
+
+    @property
+    def whole_max(self) -> int | None:
+        """The most GPUs that can be whole; None where nothing limits it."""
+        return None if self.cards is None or self.single else max(0, self.cards - self.cut_count)
+
+
+def geometry(
+    labels: Mapping[str, str], annotations: Mapping[str, str], allocatable: Mapping[str, int]
+) -> NodeMigGeometry:
+    """Everything that a node says of its MIG instances."""
+    allocatable = plugin_resources.unshared(allocatable)
+    product = labels.get(well_known.GPU_PRODUCT, "")
+    single = single_profile(labels)
+    advertised = {
+        mig_layout.canonical(resource): -(-count // replicas(labels, resource))
+        for resource, count in allocatable.items()
+        if well_known.is_mig(resource) and count > 0
+    }
+    if single:
+        advertised = {
+            single: allocatable.get(well_known.GPU, 0) // replicas(labels, well_known.GPU)
+        }
+    text = annotations.get(well_known.MIG_CONFIG, "")
+    entries, flaw = _entries(text)
+    said = [*advertised, *(cut.profile for entry in entries for cut in entry.cuts)]
+    board = mig_layout.board_of(product, memory_mib(labels), said)
+    instances = tuple(sorted((name, count) for name, count in advertised.items() if count > 0))
+    cards = _cards(labels, bool(single))
+    gpus, flaws = _gpus(board, entries, cards or _cards_by(entries, instances))
+    if not cards and any(entry.devices is None for entry in entries):
+        cards = len(gpus) or None
+    return NodeMigGeometry(
+        board=board.name if board is not None else "",
+        single=single,
+        instances=instances,
+        gpus=gpus,
+        cards=cards,
+        flaws=tuple(f"{well_known.MIG_CONFIG} {one}" for one in (*flaw, *flaws)),
+    )
+
+
+def sound(
+    labels: Mapping[str, str], annotations: Mapping[str, str], allocatable: dict[str, int]
+) -> dict[str, int]:
+    """The allocatable without whole GPUs that cannot exist, because they are cut.
+
+    A plugin that was started before its node was cut keeps on advertising them for a while.
+    """
+    offered = allocatable.get(well_known.GPU, 0)
+    if not offered or not (
+        well_known.MIG_CONFIG in annotations or any(map(well_known.is_mig, allocatable))
+    ):
+        return allocatable
+    most = geometry(labels, annotations, allocatable).whole_max
+    if most is None or offered <= most * replicas(labels, well_known.GPU):
+        return allocatable
+    return {**allocatable, well_known.GPU: most * replicas(labels, well_known.GPU)}
+
+
+def single_profile(labels: Mapping[str, str]) -> str:
+    """The profile of which ``nvidia.com/gpu`` counts instances here; empty where it counts GPUs."""
+    if mig_layout.is_profile(partition := labels.get(well_known.GKE_PARTITION, "")):
+        return mig_layout.canonical(partition)
+    _, infix, profile = labels.get(well_known.GPU_PRODUCT, "").partition(_INFIX)
+    if not infix or labels.get(well_known.MIG_STRATEGY, "single") != "single":
+        return ""
+    profile = profile.removesuffix("-SHARED")
+    return mig_layout.canonical(profile) if mig_layout.is_profile(profile) else ""
+
+
+def hold(labels: Mapping[str, str]) -> str:
+    """How far the cutting of a node's GPUs is, where pods that want GPUs must wait; else empty.
+
+    A node on which a mig-manager will work, and has not begun yet, offers GPUs that are about to
+    be cut: a cluster autoscaler's new node would give its first pod a whole one.
+    """
+    state = labels.get(well_known.MIG_STATE, "")
+    if state in HOLDING:
+        return state
+    is_to_begin = labels.get(well_known.MIG_WANTED) and labels.get(well_known.MIG_MANAGER) == "true"
+    return UNSET if is_to_begin and not state else ""
+
+
+def awaited(labels: Mapping[str, str]) -> str:
+    """The layout that a node wants while it is not known who will cut it; else empty.
+
+    A cloud sets ``nvidia.com/mig.config`` when it makes the node, and the GPU operator's label
+    about mig-manager follows only after feature discovery's ``mig.capable``. Until then the device
+    plugin offers GPUs that are about to be cut (gpu-operator issue 2670).
+    """
+    if well_known.MIG_STATE in labels or well_known.MIG_MANAGER in labels:
+        return ""
+    return (
+        ""
+        if labels.get(well_known.MIG_CAPABLE) == "false"
+        else labels.get(well_known.MIG_WANTED, "")
+    )
+
+
+def replicas(labels: Mapping[str, str], resource: str) -> int:
+    """How many times a time-sliced resource is advertised for each that there is."""
+    return max(1, whole(labels.get(resource + ".replicas", ""), limits.REPLICAS_MAX) or 0)
+
+
+def gpu_count(labels: Mapping[str, str]) -> int | None:
+    """How many GPUs can be cut by the label; None where it says nothing that can be."""
+    return whole(labels.get(well_known.GPU_COUNT, ""), limits.MIG_GPUS_MAX) or None
+
+
+def memory_mib(labels: Mapping[str, str]) -> int:
+    """The MiB of one GPU by the label; 0 where it says nothing that can be."""
+    return whole(labels.get(well_known.GPU_MEMORY, ""), limits.GPU_MEMORY_MIB_MAX) or 0
+
+
+def least_cards(board: mig_layout.GpuModel, instances: tuple[tuple[str, int], ...]) -> int:
+    """The fewest GPUs that can carry these instances."""
+    slices, fewest = 0, 0
+    for name, count in instances:
+        profile = mig_layout.profile_of(board, name)
+        if profile is not None and mig_layout.compute_instances(name) is None:
+            slices += profile.size * count
+            fewest = max(fewest, -(-count // profile.max_count))
+    return max(fewest, -(-slices // board.memory_slices))
+
+
+def _entries(text: str) -> tuple[tuple[MigConfigEntry, ...], tuple[str, ...]]:
+    if not text.strip():
+        return (), ()
+    try:
+        return parse_config(text), ()
+    except MigConfigError as problem:
+        return (), (str(problem),)
+
+
+def _cards(labels: Mapping[str, str], is_single: bool) -> int | None:
+    # With strategy single the label counts instances.
+    return None if is_single else gpu_count(labels)
+
+
+def _cards_by(entries: tuple[MigConfigEntry, ...], instances: tuple[tuple[str, int], ...]) -> int:
+    """How many GPUs "all" are, where no label says it: as many as carry what is advertised."""
+    fewest = 0
+    for entry in entries:
+        if entry.devices is None:
+            per_card = Counter(cut.profile for cut in entry.cuts)
+            for name, count in instances:
+                if per_card[name]:
+                    fewest = max(fewest, -(-count // per_card[name]))
+        else:
+            fewest = max(fewest, *(index + 1 for index in entry.devices))
+    return min(fewest, limits.MIG_GPUS_MAX)
+
+
+def _gpus(
+    board: mig_layout.GpuModel | None, entries: tuple[MigConfigEntry, ...], cards: int
+) -> tuple[tuple[Gpu, ...], tuple[str, ...]]:
+    found: dict[int, Gpu] = {}
+    flaws: list[str] = []
+    for entry in entries:
+        if not is_for(entry, board):
+            continue
+        layout, flaw = layout_for(board, entry.cuts)
+        if flaw:
+            flaws.append(f"{entry.where}: {flaw}")
+        cut_names = tuple(cut.profile for cut in entry.cuts)
+        for index in range(cards) if entry.devices is None else entry.devices:
+            found[index] = Gpu(index, entry.is_enabled, cut_names, layout)
+    return tuple(found[index] for index in sorted(found)), tuple(flaws)
+
+
+def is_for(entry: MigConfigEntry, board: mig_layout.GpuModel | None) -> bool:
+    """Whether an entry is for such a board; an id that nobody knows is no match."""
+    return not entry.boards or (
+        board is not None and any(mig_layout.board_of(pci) is board for pci in entry.boards)
+    )
+
+
+@lru_cache(maxsize=4096)
+def layout_for(
+    board: mig_layout.GpuModel | None, cuts: tuple[MigDeviceSpec, ...]
+) -> tuple[mig_layout.Layout | None, str | None]:
+    """Where the instances lie, or why that cannot be said."""
+    if not cuts:
+        return (), None
+    if board is None:
+        return None, f"the label {well_known.GPU_PRODUCT} names no board that can be cut"
+    misfit = next((text for cut in cuts if (text := _misfit(board, cut))), None)
+    if misfit is not None:
+        return None, misfit
+    placed = mig_layout.layout_of((cut.profile, cut.start) for cut in cuts if cut.start is not None)
+    if len(placed) not in (0, len(cuts)):
+        return None, "some instances have a position and some have none"
+    if placed:
+        flaw = mig_layout.flaw(board, placed)
+        return (None, flaw) if flaw else (placed, None)
+    layout = layout_cost.arrange(board, tuple(sorted(cut.profile for cut in cuts)))
+    counts = Counter(cut.profile for cut in cuts)
+    text = " and ".join(f"{count} x {name}" for name, count in counts.items())
+    return layout, None if layout is not None else f"{text} do not fit on one {board.name}"
+
+
+def _misfit(board: mig_layout.GpuModel, cut: MigDeviceSpec) -> str | None:
+    profile = mig_layout.profile_of(board, cut.profile)
+    if profile is None:
+        return f"{cut.profile} is no profile of {board.name}"
+    if cut.size is not None and cut.size != profile.size:
+        return f"{cut.profile} has {profile.size} memory slices and not {cut.size}"
+    return None

@@ -1,0 +1,107 @@
+"""A degraded pod as its author asked for it, read from the record that the webhook left on it.
+
+The record is an annotation that anybody may write. It only ever says what a pod may be replaced
+for, never what its replacement gets: that comes from the owner's template.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from scheduler.model import limits, resources, well_known
+from scheduler.model.mig.tier_nodes import parse_where
+from scheduler.model.pod import Container, Pod
+from scheduler.model.pod_variants import with_containers
+from scheduler.model.quantity import QuantityError
+
+_OURS: Final = (
+    well_known.FALLBACK,
+    well_known.ORIGINAL,
+    well_known.TIER_NODES,
+    well_known.MEMORY_GIVEN,
+)
+_SIDES: Final = ("limits", "requests")
+Sides = dict[str, dict[str, str | int | float]]
+#: A container's name -> its sides; no value in it can be nested.
+_SIDES_OF: Final = msgspec.json.Decoder(dict[str, Sides])
+
+
+def is_degraded(pod: Pod) -> bool:
+    """Whether the pod carries a record of another tier than it has."""
+    return well_known.ORIGINAL in pod.annotations and well_known.FALLBACK in pod.annotations
+
+
+def as_asked(pod: Pod) -> Pod | None:
+    """The pod as it came before its tier was changed, without a node; None without a record.
+
+    The record holds the devices of each container whose tier was changed.
+    """
+    if not is_degraded(pod):
+        return None
+    record = _record(pod.annotations[well_known.ORIGINAL])
+    if not record or record.keys().isdisjoint(c.name for c in pod.containers):
+        return None
+    containers = tuple(_asked(container, record) for container in pod.containers)
+    return with_containers(unplaced(pod), containers)
+
+
+def unplaced(pod: Pod) -> Pod:
+    """The pod as its owner would make it again: no node, and nothing that we wrote on it.
+
+    Its tier is left: ``as_asked`` takes that back as well.
+    """
+    given = memory_given(pod)
+    bare = parse_where(pod.annotations.get(well_known.TIER_NODES, "")).off(pod)
+    if given:
+        bare = with_containers(bare, tuple(_ungiven(one, given) for one in bare.containers))
+    kept = {
+        key: value
+        for key, value in pod.annotations.items()
+        if key not in _OURS and not well_known.is_protected(key)
+    }
+    return msgspec.structs.replace(bare, node_name="", nominated_node="", annotations=kept)
+
+
+def memory_given(pod: Pod) -> dict[str, str]:
+    """Container -> the one device that it got for the memory that it wants (see the webhook)."""
+    text = pod.annotations.get(well_known.MEMORY_GIVEN, "")
+    if len(text) > limits.MEMORY_LENGTH_MAX:
+        return {}
+    parts = (part.partition("=") for part in text.split(",") if "=" in part)
+    given = {name: well_known.mig_resource(profile) for name, _, profile in parts}
+    by_name = {one.name: one.devices for one in pod.containers}
+    return {name: device for name, device in given.items() if by_name.get(name) == {device: 1}}
+
+
+def _ungiven(container: Container, given: dict[str, str]) -> Container:
+    return msgspec.structs.replace(container, devices={}) if container.name in given else container
+
+
+def _asked(container: Container, record: dict[str, dict[str, int]]) -> Container:
+    devices = record.get(container.name)
+    return container if devices is None else msgspec.structs.replace(container, devices=devices)
+
+
+def _record(text: str) -> dict[str, dict[str, int]]:
+    """Container -> devices; empty where the text is no record."""
+    if len(text) > limits.RECORD_LENGTH_MAX:
+        return {}
+    try:
+        record = {name: _devices(one) for name, one in _SIDES_OF.decode(text).items()}
+    except (msgspec.MsgspecError, UnicodeError, QuantityError):
+        return {}
+    counts = (count for devices in record.values() for count in devices.values())
+    return record if all(count <= limits.POD_DEVICES_MAX for count in counts) else {}
+
+
+def _devices(sides: Sides) -> dict[str, int]:
+    merged = {
+        resource: amount for side in _SIDES for resource, amount in sides.get(side, {}).items()
+    }
+    return {
+        resource: count
+        for resource, count in resources.amounts(merged).items()
+        if well_known.is_gpu_device(resource) and count > 0
+    }

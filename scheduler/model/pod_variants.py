@@ -1,0 +1,60 @@
+"""A pod as it would be if it asked for other resources: another tier of MIG, 1:1.
+
+Only the model of a pod is made anew; the webhook rewrites the real one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from scheduler.model import resources, well_known
+from scheduler.model.pod import Container, Pod, Role
+
+
+def with_resources(pod: Pod, changes: Mapping[str, str]) -> Pod:
+    """The pod as it would be if every container asked for other resources, 1:1 and at once."""
+    return with_containers(pod, tuple(_swapped(one, changes) for one in pod.containers))
+
+
+def with_added(pod: Pod, added: Mapping[str, str]) -> Pod:
+    """The pod as it would be if these containers asked for one device more each."""
+    containers = tuple(
+        msgspec.structs.replace(
+            one, devices={**one.devices, added[one.name]: one.devices.get(added[one.name], 0) + 1}
+        )
+        if one.name in added
+        else one
+        for one in pod.containers
+    )
+    return with_containers(pod, containers)
+
+
+def with_containers(pod: Pod, containers: tuple[Container, ...]) -> Pod:
+    """The pod with these containers' devices instead of its own."""
+    requests = {
+        resource: value
+        for resource, value in pod.requests.items()
+        if not well_known.is_gpu_device(resource)
+    }
+    resources.add(requests, device_requests(containers))
+    return msgspec.structs.replace(pod, containers=containers, requests=requests)
+
+
+def device_requests(containers: tuple[Container, ...]) -> dict[str, int]:
+    """Effective requests for GPUs and MIG instances only."""
+    return resources.effective(
+        (c.devices for c in containers if c.role is Role.APP),
+        [(c.devices, c.role is Role.SIDECAR) for c in containers if c.role is not Role.APP],
+    )
+
+
+def _swapped(container: Container, changes: Mapping[str, str]) -> Container:
+    if changes.keys().isdisjoint(container.devices):
+        return container
+    devices: dict[str, int] = {}
+    for resource, count in container.devices.items():
+        target = changes.get(resource, resource)
+        devices[target] = devices.get(target, 0) + count
+    return msgspec.structs.replace(container, devices=devices)

@@ -1,0 +1,158 @@
+"""Every name that other programs see: annotations, labels, resources.
+
+The seed systems' names are kept byte for byte; ours carry one prefix,
+``gpu-scheduler.io/``. Nothing else in the product spells such a name.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scheduler.model.gpu_resource import VENDOR
+from scheduler.model.gpu_resource import is_gpu_device as is_gpu_device
+
+SCHEDULER_NAME: Final = "gpu-scheduler"
+PREFIX: Final = "gpu-scheduler.io/"
+
+# --- what users write -------------------------------------------------------------------
+MAP: Final = "gpu-scheduling-map"
+CUDA_MODE: Final = PREFIX + "cuda-mode"
+MIG_FALLBACK: Final = PREFIX + "mig-fallback"
+MEMORY_FLOOR: Final = PREFIX + "memory-floor"
+WANTED_MEMORY: Final = PREFIX + "gpu-memory"
+RESTORE: Final = PREFIX + "restore"
+PREFER: Final = PREFIX + "prefer"
+DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"  # kubectl's own
+
+# --- what the Binding writes (protected: nobody else may) ---------------------------------
+POD_INDEX: Final = PREFIX + "pod-index"
+DEVICES: Final = PREFIX + "devices"
+CUDA_VISIBLE_DEVICES: Final = PREFIX + "cuda-visible-devices"
+DECISION: Final = PREFIX + "decision"
+EPOCH: Final = PREFIX + "epoch"
+# --- what the webhook writes (protected) --------------------------------------------------
+RESERVATION: Final = PREFIX + "reservation"
+MOVE: Final = PREFIX + "move"
+# --- what the webhook leaves as a record (anybody may write it; it says what a pod may lose) ---
+TIER_NODES: Final = PREFIX + "tier-nodes"
+MEMORY_GIVEN: Final = PREFIX + "gpu-memory-given"
+
+# --- on the Lease -------------------------------------------------------------------------
+LEADER_ADDRESS: Final = PREFIX + "leader-address"
+
+#: Keys that only a Binding may write. A share for one container is ``<key>.<position>``.
+BINDING_KEYS: Final = (POD_INDEX, DEVICES, CUDA_VISIBLE_DEVICES, DECISION, EPOCH)
+#: Keys that only the webhook may write, at CREATE.
+ADMISSION_KEYS: Final = (RESERVATION, MOVE)
+
+# --- the seeds' annotations ---------------------------------------------------------------
+FALLBACK: Final = "gpu-webhook.k8s.io/fallback"
+ORIGINAL: Final = "adapter.gpu.turbonomic.ibm.com/original"
+MIG_CONFIG: Final = "run.ai/mig.config"  # on nodes: a document that says how GPUs are cut
+
+# --- labels -------------------------------------------------------------------------------
+NODE_ALIASES: Final = ("gpu-node-name", "gpu-node")  # in the order in which they are asked
+NUMBERED: Final = PREFIX + "devices"  # node label; value "numbered"
+#: Node annotation: indexes of GPUs that failed, such as ``1,3``.
+UNUSABLE_DEVICES: Final = PREFIX + "unusable-devices"
+#: Node annotation: the ids of its GPUs in the order of their indexes, such as ``GPU-a,GPU-b``.
+GPU_IDS: Final = PREFIX + "gpu-ids"
+MIG_DYNAMIC: Final = PREFIX + "mig-dynamic"  # node label; value "true"
+GPU_PRODUCT: Final = "nvidia.com/gpu.product"
+GPU_COUNT: Final = "nvidia.com/gpu.count"
+GPU_MEMORY: Final = "nvidia.com/gpu.memory"  # MiB of one GPU
+GPU_REPLICAS: Final = "nvidia.com/gpu.replicas"  # shares of one GPU; 0 where all are cut
+#: Labels that feature discovery always writes beside a device plugin's configuration.
+DISCOVERED: Final = (GPU_REPLICAS, "nvidia.com/gpu.sharing-strategy")
+DEPLOY_PLUGIN: Final = "nvidia.com/gpu.deploy.device-plugin"  # node label; the GPU operator's
+#: Node label of GKE: the MIG profile whose instances ``nvidia.com/gpu`` counts there.
+GKE_PARTITION: Final = "cloud.google.com/gke-gpu-partition-size"
+MIG_STRATEGY: Final = "nvidia.com/mig.strategy"  # node label; none, single or mixed
+MIG_STATE: Final = "nvidia.com/mig.config.state"  # node label; how far the cutting is
+MIG_WANTED: Final = "nvidia.com/mig.config"  # node label; the configuration to cut
+MIG_CAPABLE: Final = "nvidia.com/mig.capable"  # node label; "false" where no GPU can be cut
+MIG_MANAGER: Final = "nvidia.com/gpu.deploy.mig-manager"  # node label; "true" where one works
+#: Labels of nodes that filters read by themselves, for every pod.
+FILTER_LABELS: Final = (
+    *(*NODE_ALIASES, NUMBERED, MIG_DYNAMIC),
+    *(MIG_STATE, MIG_WANTED, MIG_MANAGER, GPU_PRODUCT, MIG_STRATEGY),
+    *(GPU_COUNT, *DISCOVERED, DEPLOY_PLUGIN),
+    *(GPU_MEMORY, GKE_PARTITION, MIG_CAPABLE),
+)
+#: What is kept of a node's annotations.
+NODE_ANNOTATIONS: Final = (MIG_CONFIG, UNUSABLE_DEVICES, GPU_IDS)
+MAPS_ALLOWED: Final = PREFIX + "maps"  # namespace label; value "allowed"
+FALLBACK_NAMESPACE: Final = PREFIX + "mig-fallback"  # namespace label; value "enabled"
+WEBHOOK_OPT_OUT: Final = "gpu-webhook"  # namespace label; value "disabled"
+JOB_INDEX: Final = "batch.kubernetes.io/job-completion-index"
+STATEFULSET_INDEX: Final = "apps.kubernetes.io/pod-index"
+POD_TEMPLATE_HASH: Final = "pod-template-hash"
+
+# --- by which other controllers number and name their pods (``model/pod_index``) ------------
+JOBSET_NAME: Final = "jobset.sigs.k8s.io/jobset-name"
+JOBSET_PART: Final = "jobset.sigs.k8s.io/replicatedjob-name"
+JOBSET_JOB: Final = "jobset.sigs.k8s.io/job-index"
+JOBSET_JOBS: Final = "jobset.sigs.k8s.io/replicatedjob-replicas"
+JOBSET_GLOBAL_JOB: Final = "jobset.sigs.k8s.io/job-global-index"
+JOBSET_GLOBAL_JOBS: Final = "jobset.sigs.k8s.io/global-replicas"
+LWS_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
+LWS_GROUP: Final = "leaderworkerset.sigs.k8s.io/group-index"
+LWS_WORKER: Final = "leaderworkerset.sigs.k8s.io/worker-index"
+LWS_SIZE: Final = "leaderworkerset.sigs.k8s.io/size"  # annotation
+TRAINING_REPLICA: Final = "training.kubeflow.org/replica-index"
+RAY_HOST: Final = "ray.io/replica-host-index"
+RAY_REPLICA: Final = "ray.io/worker-group-replica-index"
+GROVE_SET: Final = "app.kubernetes.io/part-of"
+GROVE_POD: Final = "grove.io/podclique-pod-index"
+GROVE_GROUP: Final = "grove.io/podcliquescalinggroup-replica-index"
+GROVE_REPLICA: Final = "grove.io/podcliqueset-replica-index"
+KUEUE_POD: Final = "kueue.x-k8s.io/pod-group-pod-index"
+
+#: What is kept of a pod's annotations, beside those with our prefix.
+POD_ANNOTATIONS: Final = (MAP, FALLBACK, ORIGINAL, LWS_SIZE, DEFAULT_CONTAINER)
+
+# --- resources ----------------------------------------------------------------------------
+GPU: Final = VENDOR + "gpu"
+MIG_PREFIX: Final = VENDOR + "mig-"
+#: Resources that a DRA driver serves, by the name of a DeviceClass (kube-scheduler allocates them).
+DRA_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
+REPLICAS: Final = ".replicas"  # behind a resource: the node label that says how often it is shared
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+PODS: Final = "pods"
+
+CUDA_ENV: Final = "CUDA_VISIBLE_DEVICES"
+
+
+def is_protected(key: str) -> bool:
+    """Whether an annotation key may be written only by a Binding or by the webhook."""
+    return (
+        key in BINDING_KEYS or key in ADMISSION_KEYS or key.startswith(CUDA_VISIBLE_DEVICES + ".")
+    )
+
+
+def is_read_by_filters(label: str) -> bool:
+    """Whether filters read a node's label by themselves, for every pod."""
+    return label in FILTER_LABELS or (label.startswith(VENDOR) and label.endswith(REPLICAS))
+
+
+def is_mig(resource: str) -> bool:
+    """Whether a resource name is a MIG profile, such as ``nvidia.com/mig-1g.10gb``."""
+    return resource.startswith(MIG_PREFIX)
+
+
+def mig_profile(resource: str) -> str:
+    """``nvidia.com/mig-2g.20gb`` -> ``2g.20gb``; other GPUs lose only the vendor.
+
+    >>> mig_profile("nvidia.com/mig-2g.20gb"), mig_profile("nvidia.com/gpu")
+    ('2g.20gb', 'gpu')
+    >>> mig_profile("nvidia.com/gpu.shared")
+    'gpu.shared'
+    """
+    return resource.removeprefix(MIG_PREFIX if is_mig(resource) else VENDOR)
+
+
+def mig_resource(profile: str) -> str:
+    """The inverse of :func:`mig_profile`."""
+    is_slice = profile.lstrip("0123456789").startswith(("c.", "g.")) and profile[0].isdigit()
+    return (MIG_PREFIX if is_slice else VENDOR) + profile

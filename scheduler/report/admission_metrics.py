@@ -1,0 +1,38 @@
+"""Which tiers admissions looked at, as a metric.
+
+A ladder is a text that anybody may write, so only profiles that some board has get a label of
+their own.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from prometheus_client import Counter
+
+from scheduler.decide.admission.admit import Admission
+from scheduler.model import well_known
+from scheduler.model.mig.layout import BOARDS
+
+_KNOWN: Final = frozenset(
+    well_known.mig_profile(profile.resource)
+    for board in BOARDS.values()
+    for profile in (*board.profiles.values(), *board.aliases.values())
+) | {well_known.mig_profile(well_known.GPU)}
+OTHER: Final = "other"
+
+
+def tell_tiers(counter: Counter, admission: Admission) -> None:
+    """Count what became of each tier."""
+    for one in admission.tried:
+        for tier in one.tiers:
+            counter.labels(label(tier), one.result).inc()
+    if admission.granted is not None:
+        for resource in admission.granted.pod.gpu_requests:
+            counter.labels(label(well_known.mig_profile(resource)), "granted").inc()
+
+
+def label(tier: str) -> str:
+    """A tier without its labels; ``other`` where no board has it."""
+    profile = tier.partition("[")[0]
+    return profile if profile in _KNOWN else OTHER

@@ -1,0 +1,193 @@
+"""The decisions API: why pods are where they are, and one instant of everything for replay.
+
+It listens on the loopback interface only and is reached through ``kubectl port-forward``, so the
+cluster's own rights guard it. A browser on this machine must not be talked into asking on behalf
+of a foreign page: other Host names (DNS rebinding) and foreign Origins are refused.
+
+Must never: change anything. Every answer is read from the journal or decided for nobody.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Iterable
+from itertools import islice
+from typing import Final
+
+import msgspec
+from aiohttp import web
+
+from scheduler.config import LOOPBACK
+from scheduler.decide.explain import Outcome, explain, meanings
+from scheduler.decide.schedule_one import decide
+from scheduler.model.gpu_map import shown
+from scheduler.model.integer_text import whole
+from scheduler.model.limits import DECISIONS_MAX, DECISIONS_OF_A_POD_MAX, SNAPSHOT_WAIT_S_MAX
+from scheduler.report.decisions.api_types import API_VERSION, Latest, Leader, PodAnswer
+from scheduler.report.decisions.journal import DecisionContext, Journal
+from scheduler.report.decisions.renderer import DecisionRenderer
+from scheduler.report.decisions.state_capture import StateCapture
+from scheduler.report.decisions.waiters import TooManyWait
+from scheduler.state.queue.scheduling_queue import QueuedPodInfo
+
+LATEST_DEFAULT: Final = 100
+#: Refusals of nodes told of each decision in a list of many.
+ROWS_IN_LIST_MAX: Final = 50
+WAIT_DEFAULT_S: Final = 60
+PATHS: Final = "/decisions /decisions/NAMESPACE/POD /snapshot /leader"
+
+_OWN_HOST: Final = re.compile(rf"(?:{'|'.join(map(re.escape, LOOPBACK))})(?::[0-9]{{1,5}})?")
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class DecisionsHandler:
+    """Answers about one process's decisions."""
+
+    def __init__(
+        self,
+        world: DecisionContext,
+        journal: Journal,
+        camera: StateCapture,
+        retelling: DecisionRenderer,
+        leader: Callable[[], Leader],
+    ) -> None:
+        self._world = world
+        self._journal = journal
+        self._camera = camera
+        self._retelling = retelling
+        self._leader = leader
+
+    def application(self) -> web.Application:
+        """The server's routes behind their guard."""
+        app = web.Application(middlewares=[guarded])
+        app.router.add_get("/decisions", self._latest)
+        app.router.add_get("/decisions/{namespace}/{pod}", self._about)
+        app.router.add_get("/snapshot", self._snapshot)
+        app.router.add_get("/leader", self._who)
+        return app
+
+    async def _latest(self, request: web.Request) -> web.Response:
+        limit = _number(request, "limit", LATEST_DEFAULT, DECISIONS_MAX)
+        records = islice(self._journal.newest(), limit)
+        return _json(
+            Latest(
+                api_version=API_VERSION,
+                leads=self._leader().leads,
+                kept=len(self._journal),
+                awaited=len(self._journal.awaited),
+                decisions=tuple(self._retelling.decided(r, ROWS_IN_LIST_MAX) for r in records),
+            )
+        )
+
+    async def _about(self, request: web.Request) -> web.Response:
+        namespace, name = request.match_info["namespace"], request.match_info["pod"]
+        most = DECISIONS_OF_A_POD_MAX
+        limit = _number(request, "limit", most, most)
+        found = self._journal.about(namespace, name)
+        entry = self._entry(namespace, name)
+        if not found and entry is None:
+            raise _refused(web.HTTPNotFound, self._nothing(f"{namespace}/{name}"))
+        decisions = tuple(self._retelling.decided(record) for record in found[:limit])
+        now = None if entry is None else self._decided_now(entry)
+        admission = self._journal.admission_of(entry.pod if entry is not None else found[0])
+        return _json(
+            PodAnswer(
+                api_version=API_VERSION,
+                namespace=namespace,
+                pod=name,
+                leads=self._leader().leads,
+                waiting=None if entry is None else self._retelling.waiting(entry),
+                now=now,
+                decisions=decisions,
+                admission=None if admission is None else self._retelling.admitted(admission),
+                codes=meanings(_codes([now, *(one.outcome for one in decisions)])),
+            )
+        )
+
+    async def _snapshot(self, request: web.Request) -> web.Response:
+        key = request.query.get("next")
+        if key is None:
+            return _json(self._camera.take())
+        wait_s = _number(request, "wait", WAIT_DEFAULT_S, SNAPSHOT_WAIT_S_MAX)
+        try:
+            caught = await self._journal.awaited.next(key, wait_s)
+        except TooManyWait:
+            text = "too many snapshots wait for a decision already"
+            raise _refused(web.HTTPTooManyRequests, text) from None
+        except TimeoutError:
+            text = f"no decision about {shown(key)} within {wait_s} s"
+            raise _refused(web.HTTPNotFound, text) from None
+        return _json(self._camera.of(caught))
+
+    async def _who(self, _: web.Request) -> web.Response:
+        return _json(self._leader())
+
+    def _entry(self, namespace: str, name: str) -> QueuedPodInfo | None:
+        """The waiting pod of that name; the younger one where an old one is still going."""
+        found = [
+            entry
+            for entry in self._world.queue.entries()
+            if entry.pod.name == name and entry.pod.namespace == namespace
+        ]
+        return found[-1] if found else None
+
+    def _decided_now(self, entry: QueuedPodInfo) -> Outcome | None:
+        try:
+            return explain(decide(self._world.cluster, entry.pod, self._world.profile))
+        except Exception:  # noqa: BLE001 - the loop fails at this pod too, and tells of it
+            return None
+
+    def _nothing(self, key: str) -> str:
+        kept = len(self._journal)
+        leads = "this process leads" if self._leader().leads else "this process does not lead"
+        return (
+            f"nothing is known about {key}: it does not wait here, and none of the {kept} decisions"
+            f" that are kept is about it ({leads})"
+        )
+
+
+@web.middleware
+async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Only this machine's own programs, and pages of this very server."""
+    host = request.headers.get("Host", "")
+    if not _OWN_HOST.fullmatch(host):
+        raise _refused(web.HTTPForbidden, "the Host is not localhost; use kubectl port-forward")
+    origin = request.headers.get("Origin")
+    if origin is not None and origin != f"http://{host}":
+        raise _refused(web.HTTPForbidden, "requests of foreign pages are refused")
+    if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+        raise _refused(web.HTTPForbidden, "requests of foreign pages are refused")
+    try:
+        response = await handler(request)
+    except web.HTTPNotFound as error:
+        if error.content_type == "application/json":
+            raise
+        raise _refused(web.HTTPNotFound, f"there is nothing at this path; try {PATHS}") from None
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
+    return response
+
+
+def _number(request: web.Request, name: str, default: int, most: int) -> int:
+    text = request.query.get(name)
+    if text is None:
+        return default
+    number = whole(text, most)
+    if not number:
+        raise _refused(web.HTTPBadRequest, f"{name}: expected a number from 1 to {most}")
+    return number
+
+
+def _codes(outcomes: Iterable[Outcome | None]) -> set[str]:
+    return {refusal.code for one in outcomes if one is not None for refusal in one.refusals}
+
+
+def _json(answer: msgspec.Struct) -> web.Response:
+    return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
+
+
+def _refused(kind: type[web.HTTPError], text: str) -> web.HTTPError:
+    """A refusal in the form of the API server's own, so that one client reads both."""
+    status = {"kind": "Status", "status": "Failure", "code": kind.status_code, "message": text}
+    return kind(text=msgspec.json.encode(status).decode(), content_type="application/json")

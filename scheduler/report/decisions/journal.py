@@ -1,0 +1,248 @@
+"""The journal: the last decisions with everything needed to explain them.
+
+It lies on the way of every decision, so it keeps values and renders nothing until somebody
+asks. It is bounded twice: by the number of entries, and by the number of nodes whose refusals
+they hold together, for in a large cluster one rejection is thousands of lines. What grew too old
+keeps its sentence.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Protocol
+
+import msgspec
+import structlog
+
+from scheduler.config import JournalSettings
+from scheduler.decide.admission.admit import Admission
+from scheduler.decide.decision import Decision, Placement
+from scheduler.decide.score_breakdown import Ranking, rank
+from scheduler.decide.view import Profile
+from scheduler.model import well_known
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Diagnosis, sentence
+from scheduler.report.decisions.waiters import DecisionWaiters
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.queue.scheduling_queue import QueuedPodInfo, SchedulingQueue
+from scheduler.state.snapshot import ClusterSnapshot
+
+ENTRIES_DEFAULT = JournalSettings().entries
+ADMISSIONS_MAX = 1024
+#: Refusals of nodes that all entries together may hold.
+ROWS_MAX = 50_000
+#: Looking for the runner-up may take one part in so many of this process's time.
+RANKING_SHARE = 100
+TEXT_MAX = 200
+
+log = structlog.get_logger("scheduler")
+_NOBODY = Pod(uid="", name="", namespace="")
+
+
+class Record(msgspec.Struct, kw_only=True, gc=False):
+    """One decision. ``placement`` has no pod in it; times are on the loop's clock."""
+
+    number: int
+    id: str
+    at: float
+    namespace: str
+    name: str
+    uid: str
+    workload: str
+    attempt: int
+    generation: int
+    reservation: str = ""
+    fallback: str = ""
+    placement: Placement | None = None
+    ranking: Ranking | None = None
+    message: str = ""
+    diagnosis: Diagnosis | None = None
+    rows: int = 0
+    end: str = ""
+    problem: str = ""
+
+
+class AdmissionRecord(msgspec.Struct, kw_only=True, gc=False):
+    """One admission of a pod that takes part in fallback; it may have had no name yet."""
+
+    at: float
+    namespace: str
+    name: str
+    workload: str
+    reservation: str
+    result: str
+    asked: tuple[str, ...]
+    granted: tuple[str, ...] = ()
+    tried: tuple[tuple[str, str], ...] = ()
+
+
+class DecisionContext(Protocol):
+    """What a decision was made on."""
+
+    @property
+    def cluster(self) -> Cluster:
+        """The state."""
+
+    @property
+    def profile(self) -> Profile:
+        """How decisions are made."""
+
+    @property
+    def queue(self) -> SchedulingQueue:
+        """Who waits."""
+
+    @property
+    def generation(self) -> int:
+        """How much was folded into it."""
+
+    def state(self) -> ClusterSnapshot:
+        """All of it as one value."""
+
+
+class Journal:
+    """The last decisions of one process; ``run`` makes their ids its own."""
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        run: str = "local",
+        entries: int = ENTRIES_DEFAULT,
+    ) -> None:
+        self._clock = clock
+        self._run = run
+        self._entries = entries
+        self._ring: deque[Record] = deque()
+        self._detailed: deque[Record] = deque()
+        self._admissions: deque[AdmissionRecord] = deque(maxlen=ADMISSIONS_MAX)
+        self.rows = 0
+        self._rank_at = 0.0
+        self.awaited = DecisionWaiters()
+        self.written = 0
+
+    def __len__(self) -> int:
+        return len(self._ring)
+
+    def record(
+        self, entry: QueuedPodInfo, decision: Decision, world: DecisionContext, now: float
+    ) -> Record:
+        """Keep a decision, before anything of it is entered into the state."""
+        pod = entry.pod
+        self.written += 1
+        record = Record(
+            number=self.written,
+            id=f"{self._run}-{self.written}",
+            at=now,
+            namespace=pod.namespace,
+            name=pod.name,
+            uid=pod.uid,
+            workload=pod.workload,
+            attempt=entry.attempts + 1,
+            generation=world.generation,
+            reservation=pod.annotations.get(well_known.RESERVATION, "")[:TEXT_MAX],
+            fallback=pod.annotations.get(well_known.FALLBACK, "")[:TEXT_MAX],
+        )
+        if isinstance(decision, Placement):
+            record.placement = msgspec.structs.replace(decision, pod=_NOBODY)
+            record.ranking = self._rank(world, decision)
+        else:
+            record.message = sentence(decision.diagnosis)
+            self._detail(record, decision.diagnosis)
+        if len(self._ring) >= self._entries and self._ring.popleft().diagnosis is not None:
+            self._drop_detail()
+        self._ring.append(record)
+        if self.awaited:
+            self.awaited.catch(pod, decision, record.id, world.state)
+        return record
+
+    def admitted(self, pod: Pod, admission: Admission, reservation: str, now: float) -> None:
+        """Keep what a pod got at admission, and why it got nothing better."""
+        granted = admission.granted
+        self._admissions.append(
+            AdmissionRecord(
+                at=now,
+                namespace=pod.namespace,
+                name=pod.name,
+                workload=pod.workload,
+                reservation=reservation,
+                result=admission.result,
+                asked=tuple(pod.gpu_requests),
+                granted=tuple(granted.pod.gpu_requests) if granted else (),
+                tried=tuple((" ".join(one.tiers), one.message) for one in admission.tried),
+            )
+        )
+
+    # --- reading -------------------------------------------------------------------------
+
+    def newest(self) -> Iterator[Record]:
+        """Every decision that is kept, newest first."""
+        return reversed(self._ring)
+
+    def after(self, number: int) -> list[Record]:
+        """Decisions with a higher number, oldest first."""
+        if not self._ring or self._ring[-1].number <= number:
+            return []
+        skip = max(0, number + 1 - self._ring[0].number)
+        return [self._ring[at] for at in range(skip, len(self._ring))]
+
+    def about(self, namespace: str, name: str) -> list[Record]:
+        """The decisions about one pod, newest first."""
+        return [r for r in self.newest() if r.name == name and r.namespace == namespace]
+
+    def admission_of(self, pod: Pod | Record) -> AdmissionRecord | None:
+        """How a pod was admitted: met by its reservation, its name, or its owner's last one."""
+        tag = (
+            pod.reservation
+            if isinstance(pod, Record)
+            else pod.annotations.get(well_known.RESERVATION)
+        )
+        same = [one for one in reversed(self._admissions) if one.namespace == pod.namespace]
+        for is_it in (
+            lambda one: tag and one.reservation == tag,
+            lambda one: one.name == pod.name,
+            lambda one: not tag and one.workload == pod.workload,
+        ):
+            found = next(filter(is_it, same), None)
+            if found is not None:
+                return found
+        return None
+
+    # --- bounds --------------------------------------------------------------------------
+
+    def _rank(self, world: DecisionContext, placement: Placement) -> Ranking | None:
+        started = self._clock()
+        if started < self._rank_at:
+            return None
+        try:
+            ranking = rank(world.cluster, placement, world.profile)
+        except Exception:
+            log.error("no runner-up was found", pod=placement.pod.key, exc_info=True)
+            ranking = None
+        ended = self._clock()
+        self._rank_at = ended + (ended - started) * (RANKING_SHARE - 1)
+        return ranking
+
+    def _detail(self, record: Record, diagnosis: Diagnosis) -> None:
+        record.diagnosis = diagnosis
+        last = self._detailed[-1].diagnosis if self._detailed else None
+        # One rejection can speak for many pods; it is kept once and counted once.
+        shared = last is not None and last.nodes is diagnosis.nodes
+        record.rows = 0 if shared else len(diagnosis.nodes)
+        self.rows += record.rows
+        self._detailed.append(record)
+        while self.rows > ROWS_MAX and len(self._detailed) > 1:
+            self._drop_detail()
+
+    def _drop_detail(self) -> None:
+        old = self._detailed.popleft()
+        heir = self._detailed[0] if self._detailed else None
+        assert old.diagnosis is not None, f"{old.id} has no detail to drop"
+        if (
+            heir is not None
+            and heir.diagnosis is not None
+            and heir.diagnosis.nodes is (old.diagnosis.nodes)
+        ):
+            heir.rows = old.rows
+        else:
+            self.rows -= old.rows
+        old.diagnosis, old.rows = None, 0

@@ -1,0 +1,85 @@
+"""The journal's records as they are told: rendered when somebody asks, never before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import msgspec
+
+from scheduler.decide.explain import Outcome, explain_placement, explain_rejection
+from scheduler.model import well_known
+from scheduler.model.reason import RequeueCause
+from scheduler.report.decisions.api_types import Admitted, Decided, Tier, Waiting
+from scheduler.report.decisions.journal import AdmissionRecord, Record
+from scheduler.report.events.recorder import micro_time
+from scheduler.state.queue.scheduling_queue import QueuedPodInfo
+
+
+class DecisionRenderer:
+    """Turns records into answers; ``clock`` is the loop's, ``wall`` is what people read."""
+
+    def __init__(self, clock: Callable[[], float], wall: Callable[[], datetime]) -> None:
+        self._clock = clock
+        self._wall = wall
+
+    def time(self, moment: float) -> str:
+        """A moment of the loop's clock, as people write it."""
+        ago = timedelta(seconds=max(0.0, self._clock() - moment))
+        return micro_time(self._wall() - ago)
+
+    def decided(self, record: Record, rows_max: int | None = None) -> Decided:
+        """One decision; at most ``rows_max`` refusals of nodes."""
+        outcome = _outcome(record)
+        dropped = record.placement is None and record.diagnosis is None
+        if rows_max is not None and len(outcome.refusals) > rows_max:
+            outcome = msgspec.structs.replace(outcome, refusals=outcome.refusals[:rows_max])
+            dropped = True
+        return Decided(
+            id=record.id,
+            time=self.time(record.at),
+            namespace=record.namespace,
+            pod=record.name,
+            uid=record.uid,
+            attempt=record.attempt,
+            generation=record.generation,
+            outcome=outcome,
+            ranking=record.ranking,
+            fallback=record.fallback,
+            end=record.end,
+            problem=record.problem,
+            detail_dropped=dropped,
+        )
+
+    def admitted(self, record: AdmissionRecord) -> Admitted:
+        """How a pod was admitted."""
+        return Admitted(
+            time=self.time(record.at),
+            result=record.result,
+            asked=_profiles(record.asked),
+            granted=_profiles(record.granted),
+            tried=tuple(Tier(tier=tier, message=message) for tier, message in record.tried),
+        )
+
+    def waiting(self, entry: QueuedPodInfo) -> Waiting:
+        """A pod's place in the queue."""
+        now = self._clock()
+        return Waiting(
+            place=entry.place,
+            attempts=entry.attempts,
+            waits_s=round(max(0.0, now - entry.since), 3),
+            next_try_s=round(max(0.0, entry.ready_at - now), 3) if entry.ready_at else None,
+            woken_by=tuple(cause.value for cause in RequeueCause if cause in entry.causes),
+        )
+
+
+def _outcome(record: Record) -> Outcome:
+    if record.placement is not None:
+        return explain_placement(record.placement)
+    if record.diagnosis is not None:
+        return explain_rejection(record.diagnosis, record.message)
+    return Outcome(message=record.message)
+
+
+def _profiles(resources: tuple[str, ...]) -> str:
+    return " ".join(well_known.mig_profile(resource) for resource in resources)

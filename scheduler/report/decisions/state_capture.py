@@ -1,0 +1,99 @@
+"""The snapshot: the whole state, and what was decided on it, as one document.
+
+State and decisions are taken in one go, without a pause in between, so that nothing can change
+from one to the other: whoever decides again on this state must come to the same bytes.
+
+Must never: change the state. Deciding does not; entering a decision would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from itertools import islice
+
+import msgspec
+
+from scheduler.config import Config
+from scheduler.decide.explain import Outcome, explain
+from scheduler.decide.schedule_one import decide
+from scheduler.model.pod import Pod
+from scheduler.report.decisions.api_types import API_VERSION, SNAPSHOT_VERSION, Pending, Snapshot
+from scheduler.report.decisions.journal import DecisionContext, Journal
+from scheduler.report.decisions.renderer import DecisionRenderer
+from scheduler.report.decisions.waiters import AwaitedDecision
+from scheduler.report.events.recorder import micro_time
+from scheduler.state.snapshot import ClusterSnapshot
+
+#: Nothing else is decided meanwhile, so this is how long a snapshot may hold the loop up.
+DECIDING_MAX_S = 0.25
+DECISIONS_MAX = 500
+#: Refusals told of each decision that is only history; those of pending pods are complete.
+ROWS_MAX = 100
+
+
+class StateCapture:
+    """Takes snapshots of one process."""
+
+    def __init__(
+        self,
+        world: DecisionContext,
+        journal: Journal,
+        config: Config,
+        program: str,
+        clock: Callable[[], float],
+        wall: Callable[[], datetime],
+    ) -> None:
+        self._world = world
+        self._journal = journal
+        self._configuration = msgspec.Raw(msgspec.json.encode(config))
+        self._program = program
+        self._clock = clock
+        self._wall = wall
+        self._retelling = DecisionRenderer(clock, wall)
+
+    def take(self) -> Snapshot:
+        """The state as it is now, with a decision about every waiting pod, if time allows."""
+        state = self._world.state()
+        deadline = self._clock() + DECIDING_MAX_S
+        pending: list[Pending] = []
+        for one in state.queue:
+            if pending and self._clock() > deadline:
+                break
+            outcome = explain(decide(self._world.cluster, one.pod, self._world.profile))
+            pending.append(_pending(one.pod, outcome))
+        left_out = len(state.queue) - len(pending)
+        return self._snapshot(state, tuple(pending), left_out=left_out)
+
+    def of(self, caught: AwaitedDecision) -> Snapshot:
+        """The state that a decision was made on, with that decision."""
+        pending = _pending(caught.pod, explain(caught.decision))
+        left_out = len(caught.state.queue) - 1
+        return self._snapshot(caught.state, (pending,), left_out=left_out, caught=caught.id)
+
+    def _snapshot(
+        self,
+        state: ClusterSnapshot,
+        pending: tuple[Pending, ...],
+        *,
+        left_out: int,
+        caught: str = "",
+    ) -> Snapshot:
+        records = islice(self._journal.newest(), DECISIONS_MAX)
+        return Snapshot(
+            api_version=API_VERSION,
+            version=SNAPSHOT_VERSION,
+            program=self._program,
+            time=micro_time(self._wall()),
+            profile=self._world.profile,
+            configuration=self._configuration,
+            state=state,
+            pending=pending,
+            left_out=left_out,
+            caught=caught,
+            decisions=tuple(self._retelling.decided(record, ROWS_MAX) for record in records),
+        )
+
+
+def _pending(pod: Pod, outcome: Outcome) -> Pending:
+    return Pending(namespace=pod.namespace, pod=pod.name, uid=pod.uid, outcome=outcome)

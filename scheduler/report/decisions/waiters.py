@@ -1,0 +1,75 @@
+"""Decisions that somebody waits for: the next one about a pod, and the state it was made on.
+
+This is how a past decision can be replayed exactly: the state is taken at that moment, and only
+when it was asked for. A decision that nobody waits for costs one look at an empty dict.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from scheduler.decide.decision import Decision
+from scheduler.model.pod import Pod
+from scheduler.state.snapshot import ClusterSnapshot
+
+WAITING_MAX = 8
+
+
+class AwaitedDecision(msgspec.Struct, frozen=True):
+    """A decision about ``pod``, and the state right before it was entered."""
+
+    state: ClusterSnapshot
+    pod: Pod
+    decision: Decision
+    id: str
+
+
+class TooManyWait(Exception):
+    """As many as may wait for a decision are waiting."""
+
+
+class DecisionWaiters:
+    """Who waits for the next decision about which pod (``namespace/name``)."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, list[asyncio.Future[AwaitedDecision]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._waiting.values()))
+
+    async def next(self, key: str, timeout_s: float) -> AwaitedDecision:
+        """The next decision about a pod; TimeoutError when there is none in time."""
+        if len(self) >= WAITING_MAX:
+            raise TooManyWait
+        future: asyncio.Future[AwaitedDecision] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(key, []).append(future)
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await future
+        finally:
+            self._leave(key, future)
+
+    def catch(
+        self, pod: Pod, decision: Decision, decision_id: str, state: Callable[[], ClusterSnapshot]
+    ) -> None:
+        """A decision was made; nothing of it has been entered into the state yet."""
+        waiting = self._waiting.pop(pod.key, None)
+        if waiting is None:
+            return
+        caught = AwaitedDecision(state(), pod, decision, decision_id)
+        for future in waiting:
+            if not future.done():
+                future.set_result(caught)
+
+    def _leave(self, key: str, future: asyncio.Future[AwaitedDecision]) -> None:
+        waiting = self._waiting.get(key, [])
+        if future in waiting:
+            waiting.remove(future)
+            if not waiting:
+                del self._waiting[key]

@@ -1,0 +1,168 @@
+"""The lane behind the Bindings on which events and conditions travel.
+
+Several workers, bounded, and never in the way: while Bindings are in flight it waits for them, but
+for no longer than ``HOLD_MAX_S``. An event that finds the lane full, or gets lost, is counted and
+gone. A condition is not: it is what stays on the pod, and nobody says it again by himself. Only its
+newest version waits, so that there are never more than there are pods, and what got lost on the
+way is sent again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from scheduler.model.pod import Condition
+from scheduler.watch.client import ApiError, Client, Unreachable
+
+EVENTS_MAX = 20_000
+WORKERS = 16
+HOLD_MAX_S = 10.0
+TRIES = 12
+RETRY_FIRST_S = 1.0
+RETRY_MAX_S = 15.0
+#: Statuses that say "not now" and nothing about what was sent.
+BUSY = (429, 500, 502, 503, 504)
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One request. A condition has the ``uid`` of its pod, and its content in ``condition``."""
+
+    method: str
+    path: str
+    body: bytes
+    content_type: str
+    since: float
+    uid: str = ""
+    condition: Condition | None = None
+    tries: int = 1
+
+    @property
+    def what(self) -> str:
+        """The word for the metric."""
+        return "condition" if self.uid else "event"
+
+
+class MessageSource(Protocol):
+    """Who puts conditions on the lane."""
+
+    def is_true(self, item: Item) -> bool:
+        """Whether a condition still holds, now that it could be sent."""
+
+    def unsaid(self, item: Item) -> None:
+        """A condition did not arrive and is given up."""
+
+
+class SendQueue:
+    """Sends for one speaker."""
+
+    def __init__(
+        self,
+        client: Client,
+        clock: Callable[[], float],
+        count: Callable[[str, str], None],
+        calm: asyncio.Event,
+        speaker: MessageSource,
+        retry_first_s: float = RETRY_FIRST_S,
+    ) -> None:
+        self._client = client
+        self._clock = clock
+        self._count = count
+        self._calm = calm
+        self._speaker = speaker
+        self._retry_first_s = retry_first_s
+        #: Events, and for conditions the uid whose newest one is in ``_newest``.
+        self._queue: asyncio.Queue[Item | str] = asyncio.Queue()
+        self._newest: dict[str, Item] = {}
+        self._events = 0
+
+    async def run(self) -> None:
+        """Send for ever; ends by cancellation."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(WORKERS):
+                group.create_task(self._work(), name=f"recorder {number}")
+
+    async def drain(self, timeout_s: float) -> bool:
+        """Wait until everything is sent, as long as the timeout allows; whether it is."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._queue.join()
+        except TimeoutError:
+            return False
+        return True
+
+    def enqueue(self, item: Item) -> None:
+        """Send an event, or the newest version of a condition."""
+        if item.uid:
+            if item.uid not in self._newest:
+                self._queue.put_nowait(item.uid)
+            self._newest[item.uid] = item
+        elif self._events >= EVENTS_MAX:
+            self._count(item.what, "dropped")
+        else:
+            self._events += 1
+            self._queue.put_nowait(item)
+
+    async def _work(self) -> None:
+        while True:
+            entry = await self._queue.get()
+            try:
+                await self._hold(self._newest[entry] if isinstance(entry, str) else entry)
+                if isinstance(entry, str):
+                    await self._send_condition(self._newest.pop(entry))
+                else:
+                    self._events -= 1
+                    self._count(entry.what, await self._send(entry))
+            finally:
+                self._queue.task_done()
+
+    async def _hold(self, item: Item) -> None:
+        """Let Bindings go first: they start pods, this only tells about them."""
+        left_s = item.since + HOLD_MAX_S - self._clock()
+        if not self._calm.is_set() and left_s > 0:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(left_s):
+                    await self._calm.wait()
+
+    async def _send_condition(self, item: Item) -> None:
+        if not self._speaker.is_true(item):
+            self._count(item.what, "stale")
+            return
+        result = await self._send(item)
+        self._count(item.what, result)
+        if result == "sent" or not self._speaker.is_true(item):
+            return
+        if result in ("busy", "unreachable") and item.tries < TRIES:
+            pause_s = min(RETRY_MAX_S, self._retry_first_s * 2 ** (item.tries - 1))
+            asyncio.get_running_loop().call_later(pause_s, self._again, item)
+        else:
+            self._speaker.unsaid(item)
+
+    def _again(self, item: Item) -> None:
+        if self._speaker.is_true(item) and item.uid not in self._newest:
+            self.enqueue(msgspec.structs.replace(item, tries=item.tries + 1))
+
+    async def _send(self, item: Item) -> str:
+        """Send one item; the word for the metric."""
+        try:
+            await self._client.request(
+                item.method, item.path, item.body, content_type=item.content_type
+            )
+        except ApiError as error:
+            if _is_gone(error):
+                return "gone"
+            return "busy" if error.status in BUSY else "refused"
+        except Unreachable:
+            return "unreachable"
+        return "sent"
+
+
+def _is_gone(error: ApiError) -> bool:
+    """Whether the pod or its namespace is gone, so that nobody is left to read it."""
+    return error.status in (404, 409) or (
+        error.status == 403 and "being terminated" in error.message
+    )

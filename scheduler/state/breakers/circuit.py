@@ -1,0 +1,194 @@
+"""One scope of one node: how often it refused pods, and who may go there now.
+
+A refusal is counted for ten minutes, whoever succeeded in between: a good GPU beside a bad one
+proves nothing about the bad one. While anything is counted, no more pods are under way than may
+still be refused, so that not even those that are refused together are too many.
+
+Who is spared is decided by evidence, and evidence is an admission that came after a refusal: of a
+smaller request, or of another workload's where all refusals are of one workload or of one kind.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Annotated
+
+import msgspec
+
+from scheduler.model.pod import Pod
+from scheduler.state.breakers.kubelet_rejection import AT_LEAST, RejectionScope, asked
+
+#: Failed pods in a window, at most; the window is opened by the first of them.
+REFUSALS_MAX = 4
+#: Refusals after which the circuit opens. Where the node says what it refuses, one is enough.
+TRIP_AFTER = 3
+ADMISSIONS_MAX = 16
+
+
+class Timings(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Seconds; a section of the configuration file.
+
+    A refusal counts for ``window_s``. A node that refuses pods is avoided for ``pause_first_s``,
+    then twice as long each time, up to ``pause_max_s``; ``calm_s`` after that all is forgotten.
+    """
+
+    window_s: Annotated[float, msgspec.Meta(ge=1.0)] = 600.0
+    pause_first_s: Annotated[float, msgspec.Meta(ge=1.0)] = 30.0
+    pause_max_s: Annotated[float, msgspec.Meta(ge=1.0)] = 1800.0
+    calm_s: Annotated[float, msgspec.Meta(ge=1.0)] = 3600.0
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """A pod that was refused, as far as it is remembered; ``at`` is monotonic seconds."""
+
+    at: float
+    kind_id: str
+    workload: str
+    amount: int
+
+
+class Admitted(msgspec.Struct, frozen=True):
+    """The last pod of its kind that was admitted."""
+
+    at: float
+    kind_id: str
+    workload: str
+    amount: int
+
+
+class Circuit:
+    """Closed, open until ``until``, or half open: one pod tries."""
+
+    def __init__(self, scope: str, is_stated: bool, timings: Timings) -> None:
+        self.scope = scope
+        self.trips = 0
+        self.until = 0.0
+        self.is_open = False
+        self._is_trying = False
+        self._timings = timings
+        self._trip_after = 1 if is_stated else TRIP_AFTER
+        self._refused: deque[Refused] = deque(maxlen=REFUSALS_MAX)
+        self._admitted: dict[str, Admitted] = {}
+
+    def counted(self, now: float) -> int:
+        """Number of refusals that count, ``REFUSALS_MAX`` at most."""
+        return sum(1 for one in self._refused if now - one.at < self._timings.window_s)
+
+    def last(self) -> float:
+        """When something happened here last."""
+        return max((self.until, *(one.at for one in self._refused)))
+
+    def of_kind(self, kind_id: str) -> list[Refused]:
+        """The refusals of one kind of pod."""
+        return [one for one in self._refused if one.kind_id == kind_id]
+
+    def refuse(self, one: Refused, now: float) -> float | None:
+        """Count a refusal; the pause where it opens the circuit."""
+        at = max(one.at, self._refused[-1].at) if self._refused else one.at
+        self._refused.append(msgspec.structs.replace(one, at=at))
+        if self.is_open:
+            self.until = max(self.until, self._room_at(now))
+            return None
+        if self.counted(now) < self._trip_after and not self.trips:
+            return None
+        timings = self._timings
+        pause_s = min(timings.pause_max_s, timings.pause_first_s * 2 ** min(self.trips, 10))
+        self.until = max(now + pause_s, self._room_at(now))
+        self.trips, self.is_open, self._is_trying = self.trips + 1, True, False
+        return self.until - now
+
+    def copy(self, refused: list[Refused]) -> None:
+        """Begin with what another circuit has counted."""
+        self._refused.extend(refused)
+
+    def admit(self, pod: Pod, now: float) -> None:
+        """A pod of the scope was admitted."""
+        self._admitted.pop(pod.kind_id, None)
+        self._admitted[pod.kind_id] = Admitted(
+            now, pod.kind_id, pod.workload, asked(pod, self.scope) or 1
+        )
+        if len(self._admitted) > ADMISSIONS_MAX:
+            del self._admitted[next(iter(self._admitted))]
+        if self.is_open or self._amount(pod) < self._least():
+            return
+        self._is_trying = False
+        if not self._blamed():  # else it says nothing about those that are refused
+            self.trips = max(0, self.trips - 1)
+
+    def pass_time(self, now: float) -> bool:
+        """Whether a pause is over with that."""
+        if not self.is_open or now < self.until:
+            return False
+        self.is_open, self._is_trying = False, True
+        return True
+
+    def is_forgotten(self, now: float) -> bool:
+        """Whether nothing of it matters any more."""
+        return not self.is_open and now - self.last() >= self._timings.calm_s
+
+    def closes(self, now: float) -> frozenset[str]:
+        """The scopes that an open circuit closes: as few as what was seen allows."""
+        if not self._is_of_resource:
+            return frozenset((self.scope,))
+        kinds = self._blamed()
+        if kinds:
+            return kinds
+        least = self._least()
+        if least > 1 and (self.counted(now) < REFUSALS_MAX or self._smaller(least)):
+            return frozenset((f"{self.scope}{AT_LEAST}{least}",))
+        return frozenset((self.scope,))
+
+    def is_full(self, under_way: int, now: float) -> bool:
+        """Whether no more pods may be on their way there, by those that are."""
+        room = REFUSALS_MAX - self.counted(now)
+        if self._spares_some(now):
+            room = max(1, room)
+        return under_way >= (min(1, room) if self._is_trying else room)
+
+    # --- evidence ----------------------------------------------------------------------------
+
+    @property
+    def _is_of_resource(self) -> bool:
+        return "/" in self.scope and not self.scope.startswith("kind/") and "=" not in self.scope
+
+    def _blamed(self) -> frozenset[str]:
+        """The kinds that are refused while others like them are admitted; empty for all."""
+        kinds = {one.kind_id for one in self._refused}
+        workloads = {one.workload for one in self._refused}
+        admitted, least = self._admitted_since(), self._least()
+        if len(kinds) > 1 and len(workloads) > 1:
+            return frozenset()
+        if any(one.kind_id in kinds for one in admitted):
+            return frozenset()
+        others = any(one.workload not in workloads and one.amount >= least for one in admitted)
+        return frozenset(kinds) if others else frozenset()
+
+    def _smaller(self, least: int) -> bool:
+        """Whether smaller requests were admitted since."""
+        return any(one.amount < least for one in self._admitted_since())
+
+    def _admitted_since(self) -> list[Admitted]:
+        """Those admitted after the first refusal that is remembered."""
+        first = self._refused[0].at if self._refused else 0.0
+        return [one for one in self._admitted.values() if one.at >= first]
+
+    def _least(self) -> int:
+        return min((one.amount for one in self._refused), default=0)
+
+    def _amount(self, pod: Pod) -> int:
+        return asked(pod, self.scope) if self._is_of_resource else self._least()
+
+    def _spares_some(self, now: float) -> bool:
+        return self._is_of_resource and self.closes(now) != {self.scope}
+
+    def _room_at(self, now: float) -> float:
+        """When another pod may be refused; where others are spared, one is left to them."""
+        most = REFUSALS_MAX - 1 if self._spares_some(now) else REFUSALS_MAX
+        if self.counted(now) < most:
+            return now
+        return self._refused[-most].at + self._timings.window_s
+
+
+def refused(pod: Pod, what: RejectionScope, at: float) -> Refused:
+    """A refusal as it is remembered."""
+    return Refused(at, pod.kind_id, pod.workload, what.amount)

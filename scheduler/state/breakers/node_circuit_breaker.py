@@ -1,0 +1,155 @@
+"""Nodes that reject our pods again and again are avoided for a while, with growing pauses.
+
+A kubelet may refuse a pod that was bound to it: a device is broken, its books differ from ours,
+devices cannot be aligned. The pod fails, its controller makes another one, the same node fits
+best again::
+
+    closed --3 rejections in 10 min--> open --pause over--> half open --a pod is admitted--> closed
+                                        ^---------------one rejection---'
+
+Pauses are 30 s, doubling up to 30 min, and never end while a fourth rejection within ten minutes
+has been counted. What is avoided is as narrow as the kubelet's reason and what else was seen there
+allow (``state/breakers/kubelet_rejection``, ``state/breakers/circuit``).
+
+Must never: count what a pod brought upon itself. Anybody could then close nodes for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from scheduler.model.pod import Pod
+from scheduler.state.breakers.circuit import Circuit, Timings, refused
+from scheduler.state.breakers.kubelet_rejection import RejectionScope, about, covers, described
+from scheduler.state.breakers.recent_bindings import RecentBinding, RecentBindings
+from scheduler.state.event import PastRejection
+
+
+class TripEvent(msgspec.Struct, frozen=True):
+    """A circuit was opened."""
+
+    node_name: str
+    what: str
+    pause_s: float
+    scopes: frozenset[str] = frozenset()
+
+
+class NodeCircuitBreaker:
+    """Who is on the way to a node, and which nodes are avoided by whom."""
+
+    def __init__(self, timings: Timings | None = None) -> None:
+        self.under_way = RecentBindings()
+        self._timings = timings or Timings()
+        self._circuits: dict[str, dict[str, Circuit]] = {}
+
+    def __len__(self) -> int:
+        """Number of nodes that rest for somebody."""
+        return sum(any(one.is_open for one in here.values()) for here in self._circuits.values())
+
+    def suspects(self) -> list[str]:
+        """The nodes that refused somebody, and are not forgotten."""
+        return list(self._circuits)
+
+    def avoided(self, node_name: str, now: float) -> frozenset[str]:
+        """The scopes for which a node is avoided."""
+        circuits = self._circuits.get(node_name)
+        if not circuits:
+            return frozenset()
+        on_their_way = self.under_way.to(node_name)
+        scopes: set[str] = set()
+        for scope, circuit in circuits.items():
+            if circuit.is_open:
+                scopes |= circuit.closes(now)
+            count = sum(covers(scope, pod) for pod in on_their_way)
+            if (count or circuit.counted(now)) and circuit.is_full(count, now):
+                scopes.add(scope)
+        return frozenset(scopes)
+
+    def record_binding(self, pod: Pod, node_name: str, now: float) -> None:
+        """A pod is on its way to a node."""
+        self.under_way.add(pod, node_name, now)
+
+    def record_admission(self, uid: str, now: float) -> None:
+        """A kubelet admitted a pod: evidence that its node is good for pods like it."""
+        one = self.under_way.remove(uid)
+        circuits = self._circuits.get(one.node_name) if one else None
+        if one is None or not circuits:
+            return
+        for scope, circuit in circuits.items():
+            if covers(scope, one.pod):
+                circuit.admit(one.pod, now)
+
+    def record_rejection(
+        self, uid: str, reason: str, message: str, now: float, *, is_hearsay: bool = False
+    ) -> TripEvent | None:
+        """A node refused a pod; the trip, if that was once too often.
+
+        Hearsay is what an event says: its namespace's users may write what they like.
+        """
+        one = self.under_way.remove(uid)
+        return self._refuse(one, reason, message, now, is_hearsay) if one else None
+
+    def restore(
+        self, past: Iterable[PastRejection], now: float, *, is_hearsay: bool = False
+    ) -> None:
+        """Go through what was before our time, as if we had been there."""
+        for one in sorted(past, key=lambda each: -each.age_s):
+            at = now - one.age_s
+            self._pass_time(at)
+            bound = RecentBinding(one.pod, one.node_name, at)
+            self._refuse(bound, one.reason, one.message, at, is_hearsay)
+        self._pass_time(now)
+
+    def forget_node(self, node_name: str) -> None:
+        """A node was deleted; one that comes again begins afresh."""
+        self._circuits.pop(node_name, None)
+
+    def tick(self, now: float) -> list[str]:
+        """Let time pass; the nodes with a pause that is over."""
+        self.under_way.pass_time(now)
+        return self._pass_time(now)
+
+    def _refuse(
+        self, one: RecentBinding, reason: str, message: str, now: float, is_hearsay: bool
+    ) -> TripEvent | None:
+        what = about(one.pod, reason, message)
+        if what is None:
+            return None
+        circuits = self._circuits.setdefault(one.node_name, {})
+        if is_hearsay:
+            what = self._narrowed(circuits, one.pod, what)
+        circuit = circuits.get(what.scope)
+        if circuit is None:
+            circuit = circuits[what.scope] = Circuit(what.scope, what.is_stated, self._timings)
+        pause_s = circuit.refuse(refused(one.pod, what, now), now)
+        kind = circuits.get(one.pod.kind_id)
+        if kind is not None and kind is not circuit:
+            kind.refuse(refused(one.pod, RejectionScope(one.pod.kind_id), now), now)
+        if pause_s is None:
+            return None
+        scopes = circuit.closes(now)
+        return TripEvent(one.node_name, described(scopes), pause_s, scopes)
+
+    def _narrowed(
+        self, circuits: dict[str, Circuit], pod: Pod, what: RejectionScope
+    ) -> RejectionScope:
+        """About no other pods than the kind of this one; what is sure about it counts there too."""
+        if pod.kind_id not in circuits:
+            kind = circuits[pod.kind_id] = Circuit(pod.kind_id, False, self._timings)
+            known = circuits.get(what.scope)
+            kind.copy(known.of_kind(pod.kind_id) if known else [])
+        return RejectionScope(pod.kind_id)
+
+    def _pass_time(self, now: float) -> list[str]:
+        over: dict[str, None] = {}
+        for node_name, circuits in list(self._circuits.items()):
+            for scope, circuit in list(circuits.items()):
+                if circuit.pass_time(now):
+                    over[node_name] = None
+                elif circuit.is_forgotten(now):
+                    del circuits[scope]
+            if not circuits:
+                del self._circuits[node_name]
+        return list(over)

@@ -1,0 +1,91 @@
+"""Which resources there are at all: what some node advertises, or cuts when it is asked.
+
+Full or not does not matter here. A tier that no node has is not even tried, and a request that the
+largest node cannot meet is told apart from one that waits for others to end.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from scheduler.model import well_known
+from scheduler.model.mig.gpu_models import BOARDS
+from scheduler.model.mig.profile import GpuModel, profile_of
+from scheduler.model.node import Node
+
+#: The label by which feature discovery says that a GPU cannot be cut.
+_CANNOT_BE_CUT = "false"
+
+
+class AdvertisedResources:
+    """Resources and boards, by how many nodes have them."""
+
+    def __init__(self) -> None:
+        self._resources: Counter[str] = Counter()
+        self._boards: Counter[GpuModel] = Counter()
+        #: Resource -> amount -> nodes of which that is what they have when they are empty.
+        self._amounts: dict[str, Counter[int]] = {}
+        self._most: dict[str, int] = {}
+        #: GPU models: the board's name, empty for one that is not known.
+        self._models: Counter[str] = Counter()
+
+    def change(self, before: Node | None, after: Node | None) -> None:
+        """A node came, changed or went."""
+        for node, step in ((before, -1), (after, 1)):
+            if node is None:
+                continue
+            for resource in node.devices:
+                self._count(self._resources, resource, step)
+            if node.cuttable is not None:
+                self._count(self._boards, node.cuttable.board, step)
+            for resource, amount in node.when_empty.items():
+                self._weigh(resource, amount, step)
+            if node.has_gpus and node.labels.get(well_known.MIG_CAPABLE) != _CANNOT_BE_CUT:
+                self._count(self._models, node.geometry.board, step)
+
+    def has(self, resource: str) -> bool:
+        """Whether some node has it, under this name or another one of the same profile."""
+        if resource in self._resources:
+            return True
+        is_mig = well_known.is_mig(resource)
+        return is_mig and any(profile_of(board, resource) for board in self._boards)
+
+    def resources(self) -> list[str]:
+        """All of them, by name."""
+        return sorted(self._resources)
+
+    def most(self, resource: str) -> int:
+        """What the node with the most of a resource has when it is empty and sound."""
+        amounts = self._amounts.get(resource)
+        if not amounts:
+            return 0
+        most = self._most.get(resource)
+        if most is None:
+            most = self._most[resource] = max(amounts)
+        return most
+
+    def lacks_profile(self, resource: str) -> bool:
+        """Whether no GPU model here has a MIG profile.
+
+        A model that is not known may have any; where there is no GPU, any known model may come.
+        """
+        if not well_known.is_mig(resource) or self.has(resource) or "" in self._models:
+            return False
+        return not any(profile_of(BOARDS[name], resource) for name in self._models or BOARDS)
+
+    def models(self) -> list[str]:
+        """The known GPU models that can be cut, by name."""
+        return sorted(name for name in self._models if name)
+
+    def _weigh(self, resource: str, amount: int, step: int) -> None:
+        self._most.pop(resource, None)
+        amounts = self._amounts.setdefault(resource, Counter())
+        self._count(amounts, amount, step)
+        if not amounts:
+            del self._amounts[resource]
+
+    def _count(self, counts: Counter[Any], key: Any, step: int) -> None:
+        counts[key] += step
+        if not counts[key]:
+            del counts[key]

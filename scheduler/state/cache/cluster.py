@@ -1,0 +1,265 @@
+"""The cluster as last seen: the one mutable picture that decisions are made on.
+
+It folds events, has one writer (the loop) and no lock. What a placement does to it::
+
+    pod waits --assume--> assumed --the watch shows our node--> bound
+                            |  \\--the watch shows another node--> bound there
+                            '--forget (Binding failed)--> pod waits again
+
+An assumed pod holds its node's resources like a bound one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from scheduler.model import well_known
+from scheduler.model.node import Namespace, Node
+from scheduler.model.pod import Pod
+from scheduler.model.reason import RequeueCause
+from scheduler.state.cache.map_indexes import Assumption, MapIndexes, space_of
+from scheduler.state.cache.namespaces import NamespaceStore
+from scheduler.state.cache.nodes import Nodes
+from scheduler.state.cache.nominator import Nominator
+from scheduler.state.cache.pod_groups import PodGroups
+from scheduler.state.cache.quotas import Quotas
+from scheduler.state.event import Change, ClusterEvent, PodDone, PodPending
+from scheduler.state.invariant import InvariantViolation
+from scheduler.state.node_info import NodeInfo
+from scheduler.state.pod_allocation import holds_alike
+from scheduler.state.reported_devices import recovered
+
+__all__ = ["Assumption", "Cluster"]
+
+
+class Cluster:
+    """Pods, nodes and namespaces, and the books of every node."""
+
+    def __init__(
+        self, scheduler_name: str = well_known.SCHEDULER_NAME, maps_allow: str = "labelled"
+    ) -> None:
+        self.scheduler_name = scheduler_name
+        self.spaces = NamespaceStore(maps_allow)
+        self.namespaces = self.spaces.known
+        self.namespace = self.spaces.of
+        self.nodes = Nodes(scheduler_name, self.spaces.may_map)
+        self.node_info = self.nodes.node_info
+        self.index = self.nodes.index
+        self.verdicts = self.nodes.verdicts
+        self.at = self.nodes.at
+        self.candidates = self.nodes.candidates
+        self.resolve = self.nodes.resolve
+        #: Nothing is tried out on the cluster itself (see ``decide/view.Overlay``).
+        self.changed: Mapping[str, NodeInfo] = {}
+        self.pods: dict[str, Pod] = {}
+        self.assumed: dict[str, Assumption] = {}
+        self.nominations = Nominator()
+        self.nominated = self.nominations.held
+        #: What admissions look at, and decisions never.
+        self.quotas = Quotas()
+        self.groups = PodGroups(self.pods)
+        self._siblings = MapIndexes(self.pods, self.assumed)
+        self.indexes_held = self._siblings.indexes_held
+
+    # --- reading ---------------------------------------------------------------------
+
+    def track_label_keys(self, pod: Pod) -> None:
+        """Let the index tell nodes apart by the labels that this pod asks for."""
+        self.index.track_label_keys(pod.label_keys, self.node_info)
+
+    # --- our own decisions -----------------------------------------------------------
+
+    def assume(self, pod: Pod, assumption: Assumption) -> None:
+        """Enter a placement before its Binding is sent; the next decision sees it."""
+        if pod.uid in self.assumed:
+            raise InvariantViolation(f"{pod.key} is placed twice")
+        self.nominations.place(pod)
+        self._siblings.join(self.pods.setdefault(pod.uid, pod))
+        self.assumed[pod.uid] = assumption
+        self.nodes.add_pod(pod, assumption.node_name, assumption.devices)
+
+    def forget(self, uid: str) -> list[Change]:
+        """Take an assumption back after a failed Binding."""
+        assumption = self.assumed.pop(uid, None)
+        if assumption is None:
+            return []
+        pod = self.pods[uid]
+        self.nominations.take_back(uid)
+        self.nominations.note(pod, is_assumed=False)
+        struck = self._remove_from_node(pod, assumption.node_name)
+        return [*struck, ClusterEvent(RequeueCause.OWNER, pod.workload)]
+
+    def avoid(self, node_name: str, scopes: frozenset[str]) -> list[Change]:
+        """For whom a node is avoided from now on."""
+        if not self.nodes.avoid(node_name, scopes):
+            return []
+        return [ClusterEvent(RequeueCause.AVOIDED, node_name=node_name)]
+
+    # --- pods ------------------------------------------------------------------------
+
+    def upsert_pod(self, pod: Pod) -> list[Change]:
+        """Fold a pod's newest state."""
+        if pod.is_terminal:
+            return self.delete_pod(pod.uid)
+        before = self.pods.get(pod.uid)
+        self.pods[pod.uid] = pod
+        self.groups.upsert(pod, before)
+        is_ours = pod.scheduler_name == self.scheduler_name
+        if is_ours and (before is None or before.constraints != pod.constraints):
+            self.index.labels.name(before.label_keys if before else (), pod.label_keys)
+            self.track_label_keys(pod)
+        self.nominations.note(pod, is_assumed=pod.uid in self.assumed)
+        has_left = before is not None and _place(before) != _place(pod)
+        left = self._leave(before) if before and has_left else []
+        self._siblings.join(pod)
+        return left + self._upsert_living(pod, before)
+
+    def _upsert_living(self, pod: Pod, before: Pod | None) -> list[Change]:
+        if pod.node_name:
+            return self._upsert_placed(pod, before)
+        if pod.scheduler_name != self.scheduler_name or pod.uid in self.assumed:
+            return []
+        if not pod.waits_for(self.scheduler_name):
+            return [PodDone(pod.uid)]
+        if before is not None and before.wishes() == pod.wishes():
+            return []
+        return [PodPending(pod)]
+
+    def _upsert_placed(self, pod: Pod, before: Pod | None) -> list[Change]:
+        assumption = self.assumed.pop(pod.uid, None)
+        at = assumption.node_name if assumption else before.node_name if before else ""
+        changes: list[Change] = [PodDone(pod.uid)]
+        if at and at != pod.node_name and before is not None:
+            changes += self._remove_from_node(before, at)
+        known = at == pod.node_name and assumption is None
+        if known and before is not None and holds_alike(before, pod):
+            self.node_info[at].renew(pod)
+            return (
+                [ClusterEvent(RequeueCause.DEVICES, node_name=at)] if recovered(before, pod) else []
+            )
+        self.nodes.add_pod(pod, pod.node_name, None)
+        if known and before is not None:
+            changes.append(ClusterEvent(RequeueCause.DEVICES, node_name=at))
+            changes += self._freed(at, before.requests, pod.requests)
+        return changes
+
+    def delete_pod(self, uid: str) -> list[Change]:
+        """Fold a pod's end: deleted, or Succeeded or Failed."""
+        self.nominations.delete_pod(uid)
+        pod = self.pods.pop(uid, None)
+        if pod is None:
+            return []
+        self.groups.delete(pod)
+        if pod.scheduler_name == self.scheduler_name:
+            self.index.labels.name(pod.label_keys, ())
+        changes: list[Change] = [PodDone(uid)]
+        assumption = self.assumed.pop(uid, None)
+        at = assumption.node_name if assumption else pod.node_name
+        if at:
+            changes += self._remove_from_node(pod, at)
+        return changes + self._leave(pod)
+
+    def _leave(self, pod: Pod) -> list[Change]:
+        """The pod is gone, its owner let go of it, or it has another map: its index is free."""
+        self._siblings.leave(pod)
+        return [ClusterEvent(RequeueCause.OWNER, pod.workload)]
+
+    def replace_pods(self, pods: Iterable[Pod]) -> list[Change]:
+        """Fold a whole list: what is missing from it is gone (a relist's synthetic deletes)."""
+        listed = {pod.uid: pod for pod in pods}
+        changes: list[Change] = []
+        for uid in [uid for uid in self.pods if uid not in listed]:
+            changes += self.delete_pod(uid)
+        for pod in listed.values():
+            changes += self.upsert_pod(pod)
+        return changes
+
+    def _remove_from_node(self, pod: Pod, node_name: str) -> list[Change]:
+        if not self.nodes.remove_pod(pod, node_name):
+            return []
+        freed = self._freed(node_name, {**pod.requests, well_known.PODS: 1}, {})
+        return [*freed, ClusterEvent(RequeueCause.DEVICES, node_name=node_name)]
+
+    def _freed(
+        self, node_name: str, before: Mapping[str, int], after: Mapping[str, int]
+    ) -> list[Change]:
+        """What a pod holds no more of on its node."""
+        what = frozenset(r for r, amount in before.items() if amount > after.get(r, 0))
+        return [self.freed(node_name, what)] if what else []
+
+    def freed(self, node_name: str, what: frozenset[str]) -> Change:
+        """Resources are held no more on a node: whom that could help.
+
+        Where GPUs are cut to order, slices of one profile are room for any other; so is a whole
+        GPU that another scheduler gave away before, and one that a map named without a request.
+        """
+        node_info = self.at(node_name)
+        is_cut = node_info is not None and node_info.gpus is not None
+        return ClusterEvent(
+            RequeueCause.FREED, node_name=node_name, what=frozenset() if is_cut else what
+        )
+
+    # --- nodes -----------------------------------------------------------------------
+
+    def upsert_node(self, node: Node) -> list[Change]:
+        """Fold a node's newest state; a heartbeat that changes nothing is no change."""
+        is_new = self.at(node.name) is None
+        if not self.nodes.upsert(node):
+            return []
+        # Maps that meant another node by this name mean the new one from now on.
+        meant = sorted(self.nodes.aliased(node.name) - {node.name}) if is_new else []
+        return [ClusterEvent(RequeueCause.NODE, node_name=name) for name in (node.name, *meant)]
+
+    def delete_node(self, name: str) -> list[Change]:
+        """Fold a node's deletion."""
+        return [ClusterEvent(RequeueCause.NODE, node_name=name)] if self.nodes.delete(name) else []
+
+    def pass_time(self, now: float) -> list[Change]:
+        """Let time pass to ``now`` (Unix time): new nodes are not waited for any longer."""
+        return [
+            ClusterEvent(RequeueCause.NODE, node_name=name) for name in self.nodes.pass_time(now)
+        ]
+
+    def replace_nodes(self, nodes: Iterable[Node]) -> list[Change]:
+        """Fold the whole list of nodes."""
+        listed = {node.name: node for node in nodes}
+        changes: list[Change] = []
+        for name in [name for name in self.node_info if name not in listed]:
+            changes += self.delete_node(name)
+        for node in listed.values():
+            changes += self.upsert_node(node)
+        return changes
+
+    # --- namespaces ------------------------------------------------------------------
+
+    def upsert_namespace(self, namespace: Namespace) -> list[Change]:
+        """Fold a namespace's newest state."""
+        return self.spaces.upsert(namespace) + self._recount_maps()
+
+    def delete_namespace(self, name: str) -> list[Change]:
+        """Fold a namespace's deletion."""
+        return self.spaces.delete(name) + self._recount_maps()
+
+    def replace_namespaces(self, namespaces: Iterable[Namespace]) -> list[Change]:
+        """Fold the whole list of namespaces."""
+        return self.spaces.replace(namespaces) + self._recount_maps()
+
+    def _recount_maps(self) -> list[Change]:
+        """Where maps became allowed or forbidden, count the placed pods' maps again."""
+        turned = self.spaces.turned()
+        if not turned:
+            return []
+        # What is only assumed was given by us, so it holds whatever its namespace may do.
+        placed = [
+            pod
+            for pod in self.pods.values()
+            if pod.namespace in turned and pod.map_text is not None and pod.node_name
+        ]
+        changed = {pod.node_name: None for pod in placed if self.nodes.recount(pod)}
+        freed = [self.freed(name, frozenset()) for name in changed]
+        return [*freed, *(ClusterEvent(RequeueCause.DEVICES, node_name=name) for name in changed)]
+
+
+def _place(pod: Pod) -> tuple[str, tuple[str, str] | None]:
+    """Among whose pods it counts, and within what its map index does."""
+    return pod.workload, space_of(pod)

@@ -1,0 +1,72 @@
+"""Pods of one workload and map, and the index that each of them holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from scheduler.model import well_known
+from scheduler.model.device import Devices
+from scheduler.model.integer_text import whole
+from scheduler.model.limits import MAP_INDEX_MAX
+from scheduler.model.pod import Pod
+
+
+class Assumption(msgspec.Struct, frozen=True, gc=False):
+    """Where we said a pod goes, before the API server confirmed it."""
+
+    node_name: str
+    devices: Devices
+    index: int | None = None
+
+
+class MapIndexes:
+    """Pods by workload and map text; ``pods`` and ``assumed`` are where the cluster keeps them.
+
+    Pods of one workload with other texts, such as the roles of one job or the two templates of a
+    rollout, count their indexes apart. A pod without a map holds no index.
+    """
+
+    def __init__(self, pods: Mapping[str, Pod], assumed: Mapping[str, Assumption]) -> None:
+        self._pods = pods
+        self._assumed = assumed
+        self._uids: dict[tuple[str, str], set[str]] = {}
+
+    def join(self, pod: Pod) -> None:
+        """A pod lives."""
+        if (space := space_of(pod)) is not None:
+            self._uids.setdefault(space, set()).add(pod.uid)
+
+    def leave(self, pod: Pod) -> None:
+        """A pod is gone, its owner let go of it, or it has another map by now."""
+        space = space_of(pod)
+        if space is None:
+            return
+        uids = self._uids[space]
+        uids.discard(pod.uid)
+        if not uids:
+            del self._uids[space]
+
+    def indexes_held(self, pod: Pod) -> Mapping[int, Pod]:
+        """Map index -> the live, placed pod that holds it, of this pod's workload and map text."""
+        held: dict[int, Pod] = {}
+        space = space_of(pod)
+        for uid in self._uids.get(space, ()) if space is not None else ():
+            other = self._pods[uid]
+            index = self._index_of(other)
+            # Siblings have no order: of two with one index the name decides who is spoken of.
+            if index is not None and (index not in held or other.name < held[index].name):
+                held[index] = other
+        return held
+
+    def _index_of(self, pod: Pod) -> int | None:
+        if assumption := self._assumed.get(pod.uid):
+            return assumption.index
+        text = pod.annotations.get(well_known.POD_INDEX, "") if pod.node_name else ""
+        return whole(text, MAP_INDEX_MAX)
+
+
+def space_of(pod: Pod) -> tuple[str, str] | None:
+    """Within what a pod's index is one pod's only; None for a pod without a map."""
+    return None if pod.map_text is None else (pod.workload, pod.map_text)

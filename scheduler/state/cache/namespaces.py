@@ -1,0 +1,58 @@
+"""Namespaces with their labels and annotations: who may use maps, which ladder holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from scheduler.model.node import Namespace
+from scheduler.model.reason import RequeueCause
+from scheduler.state.event import Change, ClusterEvent
+
+
+class NamespaceStore:
+    """All namespaces, by name; ``maps_allow`` is the configuration's ``maps.allow``."""
+
+    def __init__(self, maps_allow: str) -> None:
+        self.known: dict[str, Namespace] = {}
+        self.maps_allow = maps_allow
+        self._turned: set[str] = set()
+
+    def of(self, name: str) -> Namespace:
+        """A namespace; one that is not known yet has no labels."""
+        return self.known.get(name) or Namespace(name=name)
+
+    def may_map(self, name: str) -> bool:
+        """Whether pods of a namespace may use maps."""
+        return self.of(name).may_map(self.maps_allow)
+
+    def upsert(self, namespace: Namespace) -> list[Change]:
+        """Fold a namespace's newest state."""
+        if self.known.get(namespace.name) == namespace:
+            return []
+        self._note(namespace.name, namespace)
+        self.known[namespace.name] = namespace
+        return [ClusterEvent(RequeueCause.NAMESPACE, namespace.name)]
+
+    def delete(self, name: str) -> list[Change]:
+        """Fold a namespace's deletion."""
+        self._note(name, Namespace(name=name))
+        self.known.pop(name, None)
+        return []
+
+    def replace(self, namespaces: Iterable[Namespace]) -> list[Change]:
+        """Fold the whole list of namespaces."""
+        listed = {namespace.name: namespace for namespace in namespaces}
+        for name in [name for name in self.known if name not in listed]:
+            self.delete(name)
+        return [change for one in listed.values() for change in self.upsert(one)]
+
+    def turned(self) -> frozenset[str]:
+        """The namespaces that may use maps now and could not when this was last asked, or the
+        other way round."""
+        found = frozenset(self._turned)
+        self._turned.clear()
+        return found
+
+    def _note(self, name: str, after: Namespace) -> None:
+        if self.may_map(name) != after.may_map(self.maps_allow):
+            self._turned ^= {name}

@@ -1,0 +1,230 @@
+"""The nodes' side of the cluster state: their books, their aliases in maps, their index.
+
+A node that was deleted while pods still name it stays as books without a node: never a
+candidate, never forgotten, because its pods' deletion may come after its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from scheduler.model import well_known
+from scheduler.model.crd.mig_partition import NodePartitions
+from scheduler.model.device import Devices
+from scheduler.model.node import Node
+from scheduler.model.pod import Pod
+from scheduler.state.cache.advertised_resources import AdvertisedResources
+from scheduler.state.index.filter_cache import FilterResultCache
+from scheduler.state.index.node_index import NodeIndex
+from scheduler.state.mig.layout_wait import LayoutWait
+from scheduler.state.mig.partition_store import PartitionStore
+from scheduler.state.node_info import NodeInfo
+from scheduler.state.pod_allocation import PodAllocation, holding_of
+
+
+class Nodes:
+    """Books of every node, kept in step with the index that finds them.
+
+    ``may_map`` tells of a namespace by its name whether its pods may use maps.
+    """
+
+    def __init__(self, scheduler_name: str, may_map: Callable[[str], bool]) -> None:
+        self.node_info: dict[str, NodeInfo] = {}
+        self.index = NodeIndex()
+        self.verdicts = FilterResultCache(self.node_info)
+        #: Nodes whose books changed since somebody emptied this.
+        self.news: set[str] = set()
+        self._scheduler_name = scheduler_name
+        self._may_map = may_map
+        self._aliases: dict[str, set[str]] = {}
+        self.cuts = PartitionStore()
+        self.offers = AdvertisedResources()
+        self._settling = LayoutWait()
+        self._count = 0
+
+    def __len__(self) -> int:
+        """Number of nodes that exist."""
+        return self._count
+
+    def candidates(self) -> Iterator[NodeInfo]:
+        """The books of every node that exists."""
+        return (node_info for node_info in self.node_info.values() if node_info.node is not None)
+
+    def at(self, name: str) -> NodeInfo | None:
+        """The books of one node, or None when it does not exist."""
+        node_info = self.node_info.get(name)
+        return node_info if node_info is not None and node_info.node is not None else None
+
+    def resolve(self, token: str) -> frozenset[str]:
+        """The nodes that a map's node name fits: the node of that name, else by an alias label.
+
+        A label of another node never comes between a map and the node that it names: who runs
+        one node could label it with any other node's name.
+        """
+        if self.at(token) is not None:
+            return frozenset((token,))
+        return self.aliased(token)
+
+    def aliased(self, token: str) -> frozenset[str]:
+        """The nodes that have this name in an alias label."""
+        return frozenset(self._aliases.get(token, ()))
+
+    def upsert(self, node: Node) -> bool:
+        """Fold a node's newest state; whether that could help a pod that it refused before.
+
+        A heartbeat is no news, and a label that no pod ever named helps nobody.
+        """
+        node_info = self.node_info.get(node.name)
+        if node_info is None:
+            node_info = self.node_info[node.name] = NodeInfo(None)
+        if node_info.node == node:
+            return False
+        before = node_info.node
+        if before is not None:
+            self._unalias(before)
+        else:
+            self._count += 1
+            # In the order in which nodes came, whether or not pods were known of them before.
+            self.node_info[node.name] = self.node_info.pop(node.name)
+        self.offers.change(before, node)
+        node_info.is_settled = (
+            node_info.is_settled and before is not None and before.uid == node.uid
+        )
+        node_info.node = node
+        self._settling.see(node)
+        if node.cuttable is not None:
+            node_info.upsert_partitions(*self.cuts.of(node.name))
+        for alias in _aliases(node):
+            self._aliases.setdefault(alias, set()).add(node.name)
+        self.index.put(node_info)
+        self.index.shrink_classes(self.node_info)
+        self._touch(node.name, came=before is None)
+        return before is None or self._is_better(before, node)
+
+    def delete(self, name: str) -> bool:
+        """Fold a node's deletion; False when it was not there."""
+        node_info = self.at(name)
+        if node_info is None or node_info.node is None:
+            return False
+        self._unalias(node_info.node)
+        self.offers.change(node_info.node, None)
+        self.index.drop(name)
+        self._touch(name)
+        self._count -= 1
+        node_info.node = None
+        node_info.avoided, node_info.is_settled = frozenset(), False
+        self._settling.lose(name)
+        if not node_info.pods:
+            del self.node_info[name]
+        return True
+
+    def add_pod(self, pod: Pod, name: str, devices: Devices | None) -> None:
+        """Enter a placed pod; its node may not be known yet."""
+        node_info = self.node_info.get(name)
+        if node_info is None:
+            node_info = self.node_info[name] = NodeInfo(None)
+        node_info.add(pod, self.holding(pod, devices))
+        if node_info.node is not None:
+            self.index.put(node_info)
+            self._touch(name)
+
+    def holding(self, pod: Pod, devices: Devices | None) -> PodAllocation:
+        """What a pod holds where it is placed; ``devices`` is our own choice, if it is new."""
+        may_map = self._may_map(pod.namespace)
+        return holding_of(pod, devices, self._scheduler_name, may_map=may_map)
+
+    def recount(self, pod: Pod) -> bool:
+        """Enter a placed pod again if it holds something else by now; whether it does."""
+        known = self.node_info[pod.node_name].pods.get(pod.uid)
+        if known is None or known[1] == self.holding(pod, None):
+            return False
+        self.add_pod(pod, pod.node_name, None)
+        return True
+
+    def avoid(self, name: str, scopes: frozenset[str]) -> bool:
+        """For whom a node is avoided from now on; whether that could help somebody."""
+        node_info = self.at(name)
+        if node_info is None or node_info.avoided == scopes:
+            return False
+        helps = not node_info.avoided <= scopes
+        node_info.avoided = scopes
+        self._touch(name)
+        return helps
+
+    def pass_time(self, now: float) -> list[str]:
+        """The nodes that are not waited for any longer at ``now`` (Unix time)."""
+        return [name for name in self._settling.old(now) if self.settle(name)]
+
+    def settle(self, name: str) -> bool:
+        """Use a node as it is, although its MIG layout is still awaited; whether that is news."""
+        node_info = self.at(name)
+        if node_info is None or node_info.is_settled:
+            return False
+        node_info.is_settled = True
+        self._touch(name)
+        return True
+
+    def upsert_partitions(self, cuts: NodePartitions) -> bool:
+        """What a node's operator says; whether that is news."""
+        self.cuts.upsert(cuts)
+        return self._recut(cuts.node_name)
+
+    def pause_gpus(self, name: str, gpus: frozenset[int]) -> bool:
+        """Of which GPUs of a node nothing is cut from now on; whether that is news."""
+        self.cuts.rest(name, gpus)
+        return self._recut(name)
+
+    def _recut(self, name: str) -> bool:
+        node_info = self.at(name)
+        if node_info is None or not node_info.upsert_partitions(*self.cuts.of(name)):
+            return False
+        self.index.put(node_info)
+        self._touch(name)
+        return True
+
+    def remove_pod(self, pod: Pod, name: str) -> bool:
+        """Take a pod off its node; False when it was not there."""
+        node_info = self.node_info.get(name)
+        if node_info is None or node_info.remove(pod.uid) is None:
+            return False
+        if node_info.node is not None:
+            self.index.put(node_info)
+            self._touch(name)
+        elif not node_info.pods:
+            del self.node_info[name]
+        return True
+
+    def _touch(self, name: str, *, came: bool = False) -> None:
+        self.verdicts.touch(name, came=came)
+        self.news.add(name)
+
+    def _is_better(self, before: Node, after: Node) -> bool:
+        more = any(amount > before.allocatable.get(r, 0) for r, amount in after.allocatable.items())
+        return (
+            more
+            or (before.devices, before.cuttable) != (after.devices, after.cuttable)
+            or before.capacity != after.capacity
+            or (before.unschedulable, before.taints) != (after.unschedulable, after.taints)
+            or self._tells_apart(before.labels, after.labels)
+        )
+
+    def _tells_apart(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+        """Whether labels differ in what a pod may have asked for."""
+        if before == after:
+            return False
+        return any(
+            before.get(key) != after.get(key)
+            for key in (*before, *after)
+            if self.index.labels.is_named(key) or well_known.is_read_by_filters(key)
+        )
+
+    def _unalias(self, node: Node) -> None:
+        for alias in _aliases(node):
+            holders = self._aliases.get(alias, set())
+            holders.discard(node.name)
+            if not holders:
+                self._aliases.pop(alias, None)
+
+
+def _aliases(node: Node) -> set[str]:
+    return {node.labels[key] for key in well_known.NODE_ALIASES if key in node.labels}

@@ -1,0 +1,127 @@
+"""Nodes whose GPUs are cut to order, found by the room that they have.
+
+Every GPU with the same layout is as good as any other for one instance, so there is a shelf for
+each layout (on one board at most 723, however many GPUs there are), in which the nodes with such
+a GPU stand in best-fit order. The layouts that occur are kept in the order in which one more
+instance of a profile costs them least::
+
+    2g.20gb:  (rise -1.2, layout A)  (rise -0.4, layout B)  ...        layout B: n4 n7 n9 ...
+
+For several instances in one pod the whole node counts: nodes whose GPUs are held alike (their
+signature) stand on one shelf.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from scheduler.model.mig import layout as mig_layout
+from scheduler.model.mig.layout_cost import best_start
+from scheduler.state.index.capacity_bucket import CapacityBucket, Group, Slot
+from scheduler.state.mig.dynamic_gpus import BLOCKED, DynamicGpus
+
+
+class LayoutKey(msgspec.Struct, frozen=True, gc=False, order=True, cache_hash=True):
+    """GPUs of one board on which the same is held."""
+
+    board: str
+    layout: mig_layout.Layout
+
+
+class IdleKey(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
+    """The same, with an idle instance beside what is held."""
+
+    cut: LayoutKey
+    slot: mig_layout.Slot
+
+
+class NodeLayouts(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
+    """Nodes whose GPUs are held alike, whatever their numbers."""
+
+    board: str
+    layouts: tuple[mig_layout.Layout, ...]
+
+
+Key = LayoutKey | IdleKey | NodeLayouts
+Entry = tuple[Key, Group, Slot]
+
+
+class MigLayoutIndex:
+    """Nodes by layout, by layout with an idle instance, and by signature."""
+
+    __slots__ = ("_ranked", "_shelves", "signatures")
+
+    def __init__(self) -> None:
+        self._shelves: dict[Key, CapacityBucket] = {}
+        self._ranked: dict[str, list[tuple[float, LayoutKey]]] = {}
+        self.signatures: dict[NodeLayouts, None] = {}
+
+    def put(self, entry: Entry) -> None:
+        """Enter a node."""
+        key, group, slot = entry
+        shelf = self._shelves.get(key)
+        if shelf is None:
+            shelf = self._shelves[key] = CapacityBucket()
+            self._appear(key)
+        shelf.put(group, slot)
+
+    def take(self, entry: Entry) -> None:
+        """Take a node out; it must be there."""
+        key, group, slot = entry
+        shelf = self._shelves[key]
+        shelf.take(group, slot)
+        if shelf.is_empty:
+            del self._shelves[key]
+            self._vanish(key)
+
+    def shelf(self, key: Key) -> CapacityBucket | None:
+        """The nodes of one key."""
+        return self._shelves.get(key)
+
+    def ranked(self, profile: str) -> list[tuple[float, LayoutKey]]:
+        """The layouts that occur and have room for the profile, least rise first."""
+        found = self._ranked.get(profile)
+        if found is None:
+            cuts = [key for key in self._shelves if isinstance(key, LayoutKey)]
+            found = sorted(entry for cut in cuts for entry in _rises(profile, cut))
+            # Any text may be asked for; only real profiles are remembered.
+            if any(mig_layout.profile_of(mig_layout.BOARDS[cut.board], profile) for cut in cuts):
+                self._ranked[profile] = found
+        return found
+
+    def _appear(self, key: Key) -> None:
+        if isinstance(key, NodeLayouts):
+            self.signatures[key] = None
+        elif isinstance(key, LayoutKey):
+            for profile, ranked in self._ranked.items():
+                for entry in _rises(profile, key):
+                    insort(ranked, entry)
+
+    def _vanish(self, key: Key) -> None:
+        if isinstance(key, NodeLayouts):
+            del self.signatures[key]
+        elif isinstance(key, LayoutKey):
+            for profile, ranked in self._ranked.items():
+                for entry in _rises(profile, key):
+                    del ranked[bisect_left(ranked, entry)]
+
+
+def _rises(profile: str, cut: LayoutKey) -> Iterator[tuple[float, LayoutKey]]:
+    found = best_start(mig_layout.BOARDS[cut.board], cut.layout, profile)
+    if found is not None:
+        yield found[1], cut
+
+
+def entries(gpus: DynamicGpus, slot: Slot) -> Iterable[Entry]:
+    """Where a node stands."""
+    group = (gpus.free_slices, 0)
+    keys: dict[Key, None] = {NodeLayouts(gpus.board.name, gpus.signature): None}
+    for layout, idle in zip(gpus.held, gpus.idle, strict=True):
+        if layout != BLOCKED:
+            cut = LayoutKey(gpus.board.name, layout)
+            keys[cut] = None
+            keys.update((IdleKey(cut, one), None) for one in idle)
+    return ((key, group, slot) for key in keys)

@@ -1,0 +1,250 @@
+"""An index of the nodes, so that the cost of a decision does not grow with the cluster.
+
+Nodes that no pod in sight can tell apart form a *class*: equal cordon, taints and values of
+the label keys that some pod referred to (design 5.21; ``state/index/label_keys``). Real nodes carry
+timestamps and instance ids, so unreferenced labels must not count; allocatable does not count
+either, because free capacity is the order on the shelves. A key with very many values is *wide*:
+it would make a class per node, so it narrows the candidates through a value index instead.
+
+The index only finds candidates in order; every filter still has the last word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+import msgspec
+
+from scheduler.model import well_known
+from scheduler.model.node import Node
+from scheduler.model.selector import Taint
+from scheduler.state.index import mig_layout_index
+from scheduler.state.index.capacity_bucket import CapacityBucket, Group, Slot
+from scheduler.state.index.high_cardinality_keys import HighCardinalityKeys
+from scheduler.state.index.label_keys import LabelKeys
+from scheduler.state.index.mig_layout_index import MigLayoutIndex
+from scheduler.state.node_info import NodeInfo
+
+#: A key with more values than this is wide.
+VALUES_MAX = 64
+#: More classes than this are tidied up: a decision may have to look at each.
+CLASSES_MAX = 512
+REMEMBERED_MAX = 4096
+ANY = ""
+
+AllBooks = Mapping[str, NodeInfo]
+Trait = tuple[bool, tuple[Taint, ...], tuple[str | None, ...]]
+
+
+class NodeClass(msgspec.Struct, kw_only=True):
+    """Nodes alike in everything a pod can ask of labels and taints; ``sample`` is one of them."""
+
+    number: int
+    trait: Trait
+    sample: Node
+    size: int = 0
+    shelves: dict[str, CapacityBucket] = {}
+    cuts: MigLayoutIndex = msgspec.field(default_factory=MigLayoutIndex)
+
+
+class RankedClasses(msgspec.Struct, frozen=True):
+    """Classes that a pod likes equally well: ``dislike`` as ``scores/preference`` counts it."""
+
+    dislike: int
+    classes: tuple[NodeClass, ...]
+    numbers: frozenset[int]
+
+
+class _Place(msgspec.Struct):
+    """Where a node stands now: its class and its entry on each shelf."""
+
+    node: Node
+    kind: NodeClass
+    entries: tuple[tuple[str, Group, Slot], ...] = ()
+    cuts: tuple[mig_layout_index.Entry, ...] = ()
+
+
+class NodeIndex:
+    """Classes, shelves and value indexes of all existing nodes."""
+
+    def __init__(self) -> None:
+        self.keys: tuple[str, ...] = ()
+        self.wide = HighCardinalityKeys()
+        self.classes: dict[Trait, NodeClass] = {}
+        self.shelves: dict[str, CapacityBucket] = {}
+        self.cuts = MigLayoutIndex()
+        self.epoch = 0
+        self.labels = LabelKeys()
+        #: How often all nodes were entered anew.
+        self.rebuilt = 0
+        self._places: dict[str, _Place] = {}
+        self._numbers = 0
+        self._kinds: dict[object, tuple[RankedClasses, ...]] = {}
+        self._kinds_epoch = 0
+        self._narrow: frozenset[str] = frozenset()
+        self._known: dict[str, None] = {}
+
+    def class_of(self, name: str) -> int:
+        """The class number of a node."""
+        return self._places[name].kind.number
+
+    def put(self, node_info: NodeInfo) -> None:
+        """Enter a node, or enter it again after its books or its labels changed."""
+        node = node_info.node
+        assert node is not None
+        place = self._places.get(node.name)
+        if place is not None and place.node is not node:
+            self.drop(node.name)
+            place = None
+        if place is None:
+            self.labels.add_labels(node.labels)
+            place = self._enter(node)
+        self._shelve(place, node_info)
+
+    def _enter(self, node: Node) -> _Place:
+        place = self._places[node.name] = _Place(node, self._class(node))
+        place.kind.size += 1
+        self.wide.put(node)
+        return place
+
+    def drop(self, name: str) -> None:
+        """Take a node out; an unknown one is ignored."""
+        place = self._places.pop(name, None)
+        if place is None:
+            return
+        self._unshelve(place)
+        self.labels.remove_labels(place.node.labels)
+        self.wide.take(place.node)
+        place.kind.size -= 1
+        if place.kind.size == 0:
+            del self.classes[place.kind.trait]
+            self.epoch += 1
+
+    def track_label_keys(self, keys: Collection[str], node_info: AllBooks) -> None:
+        """A pod names these label keys: tell nodes apart by them as well, if that pays."""
+        self.labels.ask(keys, self._known)
+        self._grow(node_info)
+
+    def _grow(self, node_info: AllBooks) -> None:
+        """Have the keys that enough pods have asked for."""
+        keys = self.labels.due(self._known)
+        if not keys:
+            return
+        values: dict[str, set[str]] = {key: set() for key in keys}
+        for labels in (entry.node.labels for entry in node_info.values() if entry.node is not None):
+            for key in values.keys() & labels.keys():
+                values[key].add(labels[key])
+        wide = [key for key in keys if key in self.wide or len(values[key]) > VALUES_MAX]
+        self.rebuild([key for key in keys if key not in wide], wide, node_info)
+        self._widen(node_info)
+
+    def kinds(
+        self, wishes: object, sort: Callable[[Iterable[NodeClass]], tuple[RankedClasses, ...]]
+    ) -> tuple[RankedClasses, ...]:
+        """The classes that pods with these wishes may use; sorted once, until classes change."""
+        if self._kinds_epoch != self.epoch or len(self._kinds) >= REMEMBERED_MAX:
+            self._kinds.clear()
+            self._kinds_epoch = self.epoch
+        found = self._kinds.get(wishes)
+        if found is None:
+            found = self._kinds[wishes] = sort(self.classes.values())
+        return found
+
+    def shrink_classes(self, node_info: AllBooks) -> None:
+        """After a node came or changed: keep classes few, and have the keys that it brought."""
+        self._grow(node_info)
+        self._widen(node_info)
+
+    def _widen(self, node_info: AllBooks) -> None:
+        """When classes have become too many, let the keys with the most values be wide."""
+        if len(self.classes) <= CLASSES_MAX or not self.keys:
+            return
+        traits = [kind.trait for kind in self.classes.values()]
+        left = {at: len({trait[2][at] for trait in traits}) for at in range(len(self.keys))}
+        while left and len({_short(trait, left) for trait in traits}) > CLASSES_MAX:
+            del left[max(left, key=lambda at: left[at])]
+        wide = [key for at, key in enumerate(self.keys) if at not in left]
+        self.rebuild([self.keys[at] for at in left], [*self.wide, *wide], node_info)
+
+    def covers(self, keys: Iterable[str]) -> bool:
+        """Whether classes alone decide about these label keys: no node has any other of them."""
+        return self._narrow.issuperset(keys) or not any(
+            self.labels.is_there(key) for key in keys if key not in self._narrow
+        )
+
+    def with_value(self, key: str, value: str) -> set[str] | None:
+        """Names of the nodes with a label of a wide key; None when the key is not wide."""
+        return self.wide.with_value(key, value)
+
+    def rebuild(self, keys: Iterable[str], wide: Iterable[str], node_info: AllBooks) -> None:
+        """Enter every node anew, and tell them apart by exactly these keys."""
+        self.keys = tuple(keys)
+        self.wide = HighCardinalityKeys(wide)
+        self._narrow = frozenset(self.keys)
+        self._known = dict.fromkeys((*self.keys, *self.wide))
+        self.classes, self.shelves, self._places = {}, {}, {}
+        self.cuts = MigLayoutIndex()
+        self.epoch += 1
+        self.rebuilt += 1
+        for entry in node_info.values():
+            if entry.node is not None:
+                self._shelve(self._enter(entry.node), entry)
+
+    def _class(self, node: Node) -> NodeClass:
+        values = tuple(node.labels.get(key) for key in self.keys)
+        trait = (node.unschedulable, node.taints, values)
+        kind = self.classes.get(trait)
+        if kind is None:
+            self._numbers += 1
+            self.epoch += 1
+            kind = NodeClass(number=self._numbers, trait=trait, sample=node)
+            self.classes[trait] = kind
+        return kind
+
+    def _shelve(self, place: _Place, node_info: NodeInfo) -> None:
+        entries = tuple(_entries(place.node, node_info))
+        cuts = tuple(_cut_entries(place.node, node_info)) if node_info.is_dynamic else ()
+        if entries == place.entries and cuts == place.cuts:
+            return
+        self._unshelve(place)
+        place.entries, place.cuts = entries, cuts
+        for entry in cuts:
+            self.cuts.put(entry)
+            place.kind.cuts.put(entry)
+        for resource, group, slot in entries:
+            for shelves in (self.shelves, place.kind.shelves):
+                shelf = shelves.get(resource)
+                if shelf is None:
+                    shelf = shelves[resource] = CapacityBucket()
+                shelf.put(group, slot)
+
+    def _unshelve(self, place: _Place) -> None:
+        for resource, group, slot in place.entries:
+            self.shelves[resource].take(group, slot)
+            place.kind.shelves[resource].take(group, slot)
+        for entry in place.cuts:
+            self.cuts.take(entry)
+            place.kind.cuts.take(entry)
+        place.entries = place.cuts = ()
+
+
+def _short(trait: Trait, places: Iterable[int]) -> Trait:
+    """A trait by only some of the keys."""
+    return (trait[0], trait[1], tuple(trait[2][at] for at in places))
+
+
+def _entries(node: Node, node_info: NodeInfo) -> Iterator[tuple[str, Group, Slot]]:
+    every = node_info.left
+    free = {resource: every.get(resource, 0) for resource in node.devices}
+    total = sum(free.values())
+    slot = (every.get(well_known.CPU, 0), node.name)
+    yield ANY, (0, total), slot
+    if node_info.is_dynamic:
+        return  # found by the room on its GPUs
+    for resource, left in free.items():
+        yield resource, (left, total - left), slot
+
+
+def _cut_entries(node: Node, node_info: NodeInfo) -> Iterable[mig_layout_index.Entry]:
+    assert node_info.gpus is not None
+    return mig_layout_index.entries(node_info.gpus, (node_info.free(well_known.CPU), node.name))

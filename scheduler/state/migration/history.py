@@ -1,0 +1,154 @@
+"""What moves have done to each workload, so that none is moved again and again. Pure.
+
+It is folded from the watches on every replica. After a restart the tickets of the last hour tell
+it again. What is older the pods themselves still tell: the name of the ticket that a pod took holds
+the number of the attempt, and the record of its tier whether that came to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from scheduler.model import well_known
+from scheduler.model.crd.migration import Migration, attempt_of, is_name
+from scheduler.model.crd.migration_blockers import BlockedBy, Blocker
+from scheduler.model.crd.migration_result import MigrationEnd
+from scheduler.model.original_request import is_degraded
+from scheduler.model.pod import Pod
+from scheduler.model.timestamps import epoch
+
+HOUR_S: Final = 3600.0
+FAILURES_MAX: Final = 3
+WORKLOADS_MAX: Final = 10_000
+
+
+class Timings(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds and counts that keep moves rare; the configuration's ``restore`` section."""
+
+    steady_s: float = 1.0
+    min_age_s: float = 60.0
+    rescue_after_s: float = 60.0
+    cooldown_s: float = 60.0
+    moves_per_hour: int = 20
+
+
+class WorkloadHistory(msgspec.Struct):
+    """One workload: its moves, when the last one ended, how many failed in a row.
+
+    ``moves`` says by ticket when one ended or, while it is open, began.
+    """
+
+    moves: dict[str, float]
+    revision: str = ""
+    ended_at: float = 0.0
+    failures: int = 0
+
+
+class MigrationHistory:
+    """The moves of the last hour, and what must not be tried again."""
+
+    def __init__(self, timings: Timings, scheduler_name: str = well_known.SCHEDULER_NAME) -> None:
+        self._timings = timings
+        self._scheduler_name = scheduler_name
+        self._past: dict[str, WorkloadHistory] = {}
+        self._crashed: dict[tuple[str, str], frozenset[str]] = {}
+
+    # --- folding -----------------------------------------------------------------------------
+
+    def began(self, ticket: Migration, now: float) -> None:
+        """A ticket was written."""
+        past = self._of(ticket.workload, ticket.revision)
+        past.moves = {name: at for name, at in past.moves.items() if now - at < HOUR_S}
+        past.moves[ticket.id] = now
+
+    def ended(self, ticket: Migration, now: float, *, is_failure: bool | None) -> None:
+        """A ticket is over; ``is_failure`` is None where nobody was evicted for it."""
+        past = self._of(ticket.workload, ticket.revision)
+        past.ended_at = max(past.ended_at, now)
+        if ticket.id in past.moves:
+            past.moves[ticket.id] = now
+        # The ticket counts what failed before it, which we may not have seen.
+        before = max(past.failures, ticket.attempt - 1)
+        past.failures = before if is_failure is None else ticket.attempt if is_failure else 0
+
+    def remember(self, ticket: Migration, end: MigrationEnd) -> None:
+        """A ticket says how it ended, though we may not have seen it while it was open."""
+        past = self._of(ticket.workload, ticket.revision)
+        past.moves[ticket.id] = end.at
+        self.ended(ticket, end.at, is_failure=end.result.is_failure)
+
+    def recall(self, pod: Pod) -> None:
+        """Learn from a pod that took a ticket before we were there, if the ticket is gone.
+
+        Only our webhook, which sees only pods of our scheduler, writes such a name; on another pod,
+        or in another shape, it is its author's.
+        """
+        name = pod.annotations.get(well_known.MOVE, "")
+        at = epoch(pod.created)
+        is_ours = pod.scheduler_name == self._scheduler_name
+        if at is None or not is_ours or not is_name(name):
+            return
+        past = self._of(pod.workload, pod.revision)
+        if name in past.moves:
+            return
+        past.moves[name] = at
+        past.ended_at = max(past.ended_at, at)
+        if is_degraded(pod):
+            past.failures = max(past.failures, attempt_of(name))
+
+    def note_crashes(self, pod: Pod) -> None:
+        """A pod that crashes on another tier than it asked for is not brought there again."""
+        if not pod.crashes or not is_degraded(pod):
+            return
+        key = (pod.workload, pod.revision)
+        known = self._crashed.pop(key, frozenset())
+        if len(self._crashed) >= WORKLOADS_MAX:
+            del self._crashed[next(iter(self._crashed))]
+        self._crashed[key] = known | frozenset(r for r in pod.gpu_requests if well_known.is_mig(r))
+
+    def _of(self, workload: str, revision: str) -> WorkloadHistory:
+        past = self._past.pop(workload, None) or WorkloadHistory({}, revision)
+        if past.revision != revision:  # another template is another chance
+            past.revision, past.failures = revision, 0
+        if len(self._past) >= WORKLOADS_MAX:
+            del self._past[next(iter(self._past))]
+        self._past[workload] = past
+        return past
+
+    # --- asking ------------------------------------------------------------------------------
+
+    def attempt(self, workload: str, revision: str) -> int:
+        """The number of the next move of this workload, counted from its last success."""
+        past = self._past.get(workload)
+        return past.failures + 1 if past is not None and past.revision == revision else 1
+
+    def crashed_on(self, pod: Pod) -> frozenset[str]:
+        """Resources on which pods of this revision crashed when they were brought there."""
+        return self._crashed.get((pod.workload, pod.revision), frozenset())
+
+    def hindrance(self, pod: Pod, now: float) -> BlockedBy | None:
+        """Why this pod's workload is not moved yet, or not any more."""
+        past = self._past.get(pod.workload)
+        if past is None:
+            return None
+        timings = self._timings
+        failures = past.failures if past.revision == pod.revision else 0
+        if failures >= FAILURES_MAX:
+            return BlockedBy(
+                Blocker.LEFT_ALONE,
+                f"{failures} moves in a row came back without their tier; the workload is left"
+                " alone until its template changes",
+            )
+        cooldown_s = timings.cooldown_s * 2**failures
+        last = max(past.ended_at, *past.moves.values())
+        if now - last < cooldown_s:
+            return BlockedBy(Blocker.COOLDOWN, f"the last move was {now - last:.0f} s ago")
+        recent = sum(1 for at in past.moves.values() if now - at < HOUR_S)
+        if recent >= timings.moves_per_hour:
+            return BlockedBy(
+                Blocker.BUDGET,
+                f"{recent} moves within an hour; at most {timings.moves_per_hour} are allowed",
+            )
+        return None

@@ -1,0 +1,237 @@
+"""The books of one node: who holds what.
+
+Built from API objects only. A pod that is bound or assumed here holds its effective
+requests and, where devices have numbers, its devices::
+
+    numbered node   every GPU has an index; a holder whose numbers cannot be read takes
+                    units of unknown number, and nothing is handed out by number until
+                    they are known
+    dynamic node    MIG instances are cut to order: see ``state/mig/dynamic_gpus``
+    counted node    the kubelet picks; holders of the plugin's resource hold a count and no
+                    numbers, and pods mapped without a request cannot mix with them
+
+A device is never free because we failed to read who holds it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from scheduler.model import well_known
+from scheduler.model.crd.mig_partition import MigInstance
+from scheduler.model.node import Node
+from scheduler.model.pod import HostPort, Pod
+from scheduler.state.mig import dynamic_gpus
+from scheduler.state.pod_allocation import PodAllocation
+
+_NOBODY: frozenset[str] = frozenset()
+
+
+class DeviceUsage(msgspec.Struct, frozen=True):
+    """What the pods of one node add up to, device by device.
+
+    ``holders`` maps a GPU index to the holdings on it; ``unknown`` counts GPUs held under
+    unknown numbers; ``past_plugin`` counts GPUs held by pods that were mapped without a
+    request, which the device plugin's count does not know.
+    """
+
+    holders: dict[int, list[PodAllocation]]
+    unknown: int
+    past_plugin: int
+    is_mapped_past_plugin: bool
+    holds_plugin_devices: bool
+    holds_slices: bool
+
+
+class NodeInfo:
+    """The mutable books of one node; ``node`` is None while only its pods are known."""
+
+    __slots__ = (
+        *("_cuts", "_gpus", "_left", "_node", "_tally", "avoided"),
+        *("claims", "is_dynamic", "is_settled", "pods", "ports", "resting", "unread", "used"),
+    )
+
+    def __init__(self, node: Node | None) -> None:
+        self._node = node
+        #: Whether the node's GPUs are cut to order; most are not, and that is asked very often.
+        self.is_dynamic = node is not None and node.cuttable is not None
+        self._tally: DeviceUsage | None = None
+        self._left: dict[str, int] | None = None
+        self._gpus: dynamic_gpus.DynamicGpus | None = None
+        self._cuts: tuple[MigInstance, ...] = ()
+        self.pods: dict[str, tuple[Pod, PodAllocation]] = {}
+        self.used: dict[str, int] = {}
+        self.ports: dict[HostPort, int] = {}
+        #: How many pods are here whose requests cannot be read: what they take is not known.
+        self.unread = 0
+        #: How many pods here get devices by claims: which ones is not known.
+        self.claims = 0
+        #: For whom the node is avoided (``state/breakers/node_circuit_breaker``).
+        self.avoided = _NOBODY
+        #: Whether the node was waited for long enough (``state/mig/layout_wait``).
+        self.is_settled = False
+        #: GPUs of which nothing is cut for now, because that failed.
+        self.resting: frozenset[int] = frozenset()
+
+    @property
+    def node(self) -> Node | None:
+        """The node as last seen, or None."""
+        return self._node
+
+    @node.setter
+    def node(self, node: Node | None) -> None:
+        self._node = node
+        self.is_dynamic = node is not None and node.cuttable is not None
+        self._changed()
+
+    def _changed(self) -> None:
+        self._tally = self._left = self._gpus = None
+
+    def upsert_partitions(self, cuts: tuple[MigInstance, ...], resting: frozenset[int]) -> bool:
+        """What the node's operator says there is, and what rests; whether that is news."""
+        if (cuts, resting) == (self._cuts, self.resting):
+            return False
+        self._cuts, self.resting = cuts, resting
+        self._changed()
+        return True
+
+    @property
+    def cuts(self) -> tuple[MigInstance, ...]:
+        """What the node's operator says there is."""
+        return self._cuts
+
+    @property
+    def gpus(self) -> dynamic_gpus.DynamicGpus | None:
+        """The GPUs that are cut to order, counted again only after a change; else None."""
+        if self.is_dynamic and self._gpus is None:
+            assert self._node is not None
+            assert self._node.cuttable is not None
+            held, shut = self.pods.values(), self.resting | self._node.failed_gpus
+            self._gpus = dynamic_gpus.count(self._node.cuttable, held, self._cuts, shut)
+        return self._gpus
+
+    def copy(self) -> NodeInfo:
+        """An independent copy, for trying things out."""
+        twin = NodeInfo(self._node)
+        twin._tally = self._tally
+        twin._cuts, twin.resting = self._cuts, self.resting
+        twin.pods = dict(self.pods)
+        twin.used = dict(self.used)
+        twin.ports = dict(self.ports)
+        twin.avoided, twin.unread, twin.claims = self.avoided, self.unread, self.claims
+        twin.is_settled = self.is_settled
+        return twin
+
+    def add(self, pod: Pod, holding: PodAllocation) -> None:
+        """Enter a pod; entering the same uid again replaces the earlier entry."""
+        if pod.uid in self.pods:
+            self.remove(pod.uid)
+        self._changed()
+        self.pods[pod.uid] = (pod, holding)
+        self.unread += bool(pod.unread.requests)
+        self.claims += pod.has_claims
+        for resource, value in pod.requests.items():
+            self.used[resource] = self.used.get(resource, 0) + value
+        for port in pod.host_ports:
+            self.ports[port] = self.ports.get(port, 0) + 1
+
+    def renew(self, pod: Pod) -> None:
+        """Keep the newest state of a pod that holds what it held."""
+        self.pods[pod.uid] = (pod, self.pods[pod.uid][1])
+
+    def remove(self, uid: str) -> Pod | None:
+        """Strike a pod out; None when it was not here."""
+        entry = self.pods.pop(uid, None)
+        if entry is None:
+            return None
+        self._changed()
+        pod = entry[0]
+        self.unread -= bool(pod.unread.requests)
+        self.claims -= pod.has_claims
+        for resource, value in pod.requests.items():
+            self.used[resource] -= value
+        for port in pod.host_ports:
+            self.ports[port] -= 1
+            if self.ports[port] == 0:
+                del self.ports[port]
+        return pod
+
+    @property
+    def usage(self) -> DeviceUsage:
+        """The devices' sums, counted again only after a change."""
+        if self._tally is None:
+            self._tally = _count(self.pods.values())
+        return self._tally
+
+    @property
+    def left(self) -> dict[str, int]:
+        """What is left of every resource that the node offers or somebody holds.
+
+        May be negative when allocatable shrank. On a numbered node that advertises GPUs, devices
+        held by pods that were mapped without a request are taken off as well: the plugin's count
+        does not know them.
+        """
+        if self._left is None:
+            self._left = self._counted()
+        return self._left
+
+    def _counted(self) -> dict[str, int]:
+        node = self._node
+        if node is None:
+            return {}
+        left = dict(node.allocatable)
+        for resource, used in self.used.items():
+            left[resource] = left.get(resource, 0) - used
+        if self.is_dynamic and (gpus := self.gpus) is not None:
+            left.update(gpus.left)
+        if well_known.GPU in node.allocatable and node.is_numbered:
+            left[well_known.GPU] -= self.usage.past_plugin
+        return left
+
+    def free(self, resource: str) -> int:
+        """What is left of a resource; nothing of one that nobody offers."""
+        return self.left.get(resource, 0)
+
+    def free_numbers(self) -> tuple[int, ...]:
+        """Indexes that nobody holds, ascending; empty where the node has no known count."""
+        there = self._node.indexes if self._node else ()
+        return tuple(number for number in there if number not in self.usage.holders)
+
+
+def _count(entries: Iterable[tuple[Pod, PodAllocation]]) -> DeviceUsage:
+    holders: dict[int, list[PodAllocation]] = {}
+    by_request: set[int] = set()
+    past_request: set[int] = set()
+    unknown = past_unknown = 0
+    mapped_past = plugin = slices = False
+    for pod, holding in entries:
+        for number in holding.numbers:
+            holders.setdefault(number, []).append(holding)
+        (by_request if holding.has_request else past_request).update(holding.numbers)
+        unknown += holding.unknown
+        past_unknown += 0 if holding.has_request else holding.unknown
+        # Not by the map alone: its author may take it off a running pod.
+        holds = holding.is_mapped or holding.numbers or holding.unknown
+        mapped_past = mapped_past or (bool(holds) and not pod.gpu_requests)
+        plugin = plugin or bool(pod.gpu_requests)
+        slices = slices or any(well_known.is_mig(resource) for resource in pod.gpu_requests)
+    past_plugin = len(past_request - by_request) + past_unknown
+    return DeviceUsage(holders, unknown, past_plugin, mapped_past, plugin, slices)
+
+
+def over_committed(node_info: NodeInfo) -> dict[str, int]:
+    """Device resources of which more is held than offered, with the excess; {} when sound."""
+    offered = node_info.node.devices if node_info.node is not None else ()
+    excess = {
+        resource: -node_info.free(resource)
+        for resource in {*node_info.used, *offered}
+        if well_known.is_gpu_device(resource) and node_info.free(resource) < 0
+    }
+    for number, holdings in node_info.usage.holders.items():
+        if len({holding.sharing for holding in holdings}) > 1 or (
+            len(holdings) > 1 and not all(holding.is_mapped for holding in holdings)
+        ):
+            excess[f"gpu:{number}"] = len(holdings) - 1
+    return excess

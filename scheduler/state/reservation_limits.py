@@ -1,0 +1,69 @@
+"""What is taken on trust at admission, and how much of it.
+
+Any client that reaches the webhook can post a review, and any author can write an annotation. So
+a tier is promised only within limits, and what a request says of its own importance counts only
+where the API server could have said it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from scheduler.model import limits
+from scheduler.model.admission import is_reservation
+from scheduler.model.node import Namespace
+from scheduler.model.pod import Pod
+from scheduler.state.webhook_scope import SYSTEM_NAMESPACE, WebhookScope
+
+#: The two values above those that users can give a PriorityClass.
+SYSTEM_PRIORITIES: Final = (2_000_000_000, 2_000_001_000)
+PRIORITY_MIN: Final = -(2**31)
+#: The reason that the API server itself gives to a pod with scheduling gates.
+_GATED: Final = "SchedulingGated"
+
+
+class _Promised(Protocol):
+    @property
+    def pod(self) -> Pod: ...
+
+
+def devices(pod: Pod) -> int:
+    """How many MIG instances and whole GPUs a pod asks for."""
+    return sum(pod.gpu_requests.values())
+
+
+def have_room(pod: Pod, promises: Sequence[_Promised]) -> bool:
+    """Whether a pod's devices may be promised beside these promises."""
+    in_namespace = sum(devices(p.pod) for p in promises if p.pod.namespace == pod.namespace)
+    in_all = sum(devices(p.pod) for p in promises)
+    mine = devices(pod)
+    return (
+        mine + in_namespace <= limits.RESERVED_PER_NAMESPACE_MAX
+        and mine + in_all <= limits.RESERVED_MAX
+    )
+
+
+def counted_priority(pod: Pod) -> int:
+    """The priority with which a pod under review counts.
+
+    A value that no PriorityClass can have counts as the lowest. The two system values count in
+    ``kube-system``, elsewhere as the highest value of users.
+    """
+    if pod.priority <= limits.USER_PRIORITY_MAX:
+        return max(pod.priority, PRIORITY_MIN)
+    if pod.priority not in SYSTEM_PRIORITIES:
+        return PRIORITY_MIN
+    return pod.priority if pod.namespace == SYSTEM_NAMESPACE else limits.USER_PRIORITY_MAX
+
+
+def is_seen(pod: Pod) -> bool:
+    """Whether a scheduler has said something about the pod: authors cannot write conditions."""
+    return bool(pod.condition.status) and pod.condition.reason != _GATED
+
+
+def is_believed(tag: str, pod: Pod, namespace: Namespace, reach: WebhookScope) -> bool:
+    """Whether a reservation that this process did not make was made by one of ours."""
+    if not is_reservation(tag) or pod.gates or not reach.covers(pod, namespace):
+        return False
+    return pod.scheduler_name == reach.scheduler_name or is_seen(pod)

@@ -1,0 +1,247 @@
+"""Promises: tiers given at admission to pods that are not placed yet.
+
+::
+
+    make --> unmet --the pod appears--> met --bound, deleted or ended--> over
+               '--10 s without its pod--> over
+                                         '--60 s in which its scheduler, another one, says nothing
+
+A promise only chooses a tier at admission; it never blocks a Binding. It meets its pod by
+the annotation ``gpu-scheduler.io/reservation``; a pod that we did not patch is met by
+namespace, name or owner, and request, oldest first.
+
+After a restart, promises of pending pods are read back from their annotations, so a crash
+promises nothing twice. Any author can write that annotation where the webhook is not asked, so it
+is believed only in the shape of our ids, on pods that the webhook is asked about, and for so many
+devices of a namespace, and in all, as could be promised. A pod of another scheduler must have been
+seen by it: a condition ``PodScheduled`` says so, which authors of pods cannot write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from scheduler.model import well_known
+from scheduler.model.admission import ResourceRewrite
+from scheduler.model.node import Namespace
+from scheduler.model.pod import Pod
+from scheduler.state import event as ev
+from scheduler.state.reservation_limits import have_room, is_believed, is_seen
+from scheduler.state.webhook_scope import WebhookScope
+
+UNMET_MAX_S = 10.0
+#: How long a scheduler other than ours may take before it says anything about a pod of its own.
+SILENT_MAX_S = 60.0
+RETRY_AFTER_S = 1.0
+#: A pod that takes this many times longer to appear than others did lately was refused.
+PATIENCE = 4.0
+LATENCY_HALVES_S = 10.0
+ECHOES_MAX = 256
+
+
+class Reservation(msgspec.Struct):
+    """One promised tier. ``pod`` is the pod as admitted (its uid is the promise's until met)."""
+
+    id: str
+    pod: Pod
+    node_name: str
+    made_at: float
+    is_annotated: bool
+    rewrites: tuple[ResourceRewrite, ...] = ()
+    is_matched: bool = False
+    is_recalled: bool = False
+    silent_since: float | None = None
+
+
+class Reservations:
+    """All promises that are not over."""
+
+    def __init__(
+        self,
+        reach: WebhookScope | None = None,
+        namespace: Callable[[str], Namespace] = lambda name: Namespace(name=name),
+    ) -> None:
+        self._reach = reach or WebhookScope()
+        self._namespace = namespace
+        self._all: dict[str, Reservation] = {}
+        self._by_uid: dict[str, str] = {}
+        #: Of dry runs: they hold nothing, and are only there to be known again.
+        self._echoes: dict[str, Reservation] = {}
+        self._slowest_s = 0.0
+        self._slowest_at = 0.0
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def pending(self) -> list[Reservation]:
+        """Promises whose pod has not appeared yet, oldest first."""
+        return [promise for promise in self._all.values() if not promise.is_matched]
+
+    def has_room(self, pod: Pod) -> bool:
+        """Whether this pod may be promised its devices beside the promises that are unmet.
+
+        Any client that reaches the webhook can post a review.
+        """
+        return have_room(pod, self.pending())
+
+    def known(self, namespace: str, promise_id: str) -> Reservation | None:
+        """The promise of an id found on a pod under review, if we gave it to its namespace."""
+        promise = self._all.get(promise_id) or self._echoes.get(promise_id)
+        if promise is None or promise.is_matched or promise.pod.namespace != namespace:
+            return None
+        return promise
+
+    def dry_run(
+        self, promise_id: str, pod: Pod, now: float, rewrites: tuple[ResourceRewrite, ...]
+    ) -> None:
+        """Remember what a dry run was told, for the API server's second call of it."""
+        while len(self._echoes) >= ECHOES_MAX:
+            del self._echoes[next(iter(self._echoes))]
+        self._echoes[promise_id] = Reservation(promise_id, pod, "", now, True, rewrites)
+
+    def create(
+        self,
+        promise_id: str,
+        pod: Pod,
+        node_name: str,
+        now: float,
+        *,
+        is_annotated: bool,
+        rewrites: tuple[ResourceRewrite, ...] = (),
+    ) -> Reservation:
+        """Promise a tier; an owner that retries gives its oldest unmet promise back."""
+        retried = self.retried(pod, now)
+        if retried is not None:
+            del self._all[retried.id]
+        tagged = msgspec.structs.replace(pod, uid=promise_id)
+        promise = Reservation(promise_id, tagged, node_name, now, is_annotated, rewrites)
+        self._all[promise_id] = promise
+        return promise
+
+    def retried(self, pod: Pod, now: float) -> Reservation | None:
+        """The owner's oldest unmet promise, when this pod is its controller trying again.
+
+        A full quota refuses the pod after its admission; the next attempt must neither pile up
+        promises nor be degraded by the one before it. But where the API server is slow, the
+        pod of a promise may yet appear, and its slice must not be promised to a sibling.
+        """
+        if pod.owner is None:
+            return None
+        patience_s = max(RETRY_AFTER_S, PATIENCE * self._latency_s(now))
+        late = (p for p in self.pending() if now - p.made_at > patience_s)
+        return next((p for p in late if p.pod.workload == pod.workload), None)
+
+    def handle(self, event: ev.Event, now: float) -> None:
+        """What happens to pods."""
+        match event:
+            case ev.PodUpdated(pod):
+                self.upsert_pod(pod, now)
+            case ev.PodDeleted(uid):
+                self.end(uid)
+            case ev.PodsReplaced(pods):
+                self.replace(pod.uid for pod in pods)
+                for pod in pods:
+                    self.upsert_pod(pod)
+
+    def upsert_pod(self, pod: Pod, now: float | None = None) -> None:
+        """A pod as the watch shows it: meets its promise, or ends it."""
+        pending = not pod.node_name and not pod.is_terminal and not pod.is_deleting
+        if not pending:
+            self.end(pod.uid)
+            return
+        if pod.uid in self._by_uid:
+            self._all[self._by_uid[pod.uid]].pod = pod
+            return
+        promise = self._promise_of(pod)
+        if promise is not None:
+            if now is not None and promise.made_at:
+                self._slowest_s = max(self._latency_s(now), now - promise.made_at)
+                self._slowest_at = now
+            promise.is_matched = True
+            promise.pod = pod
+            self._by_uid[pod.uid] = promise.id
+
+    def end(self, uid: str) -> None:
+        """The pod is bound, deleted or finished: its promise is over."""
+        promise_id = self._by_uid.pop(uid, None)
+        if promise_id is not None:
+            self._all.pop(promise_id, None)
+
+    def expire(self, now: float) -> int:
+        """Drop promises whose pod did not appear in time, or whose scheduler is silent about it;
+        returns how many."""
+        for echo in [e for e in self._echoes.values() if now - e.made_at >= UNMET_MAX_S]:
+            del self._echoes[echo.id]
+        late = [p.id for p in self.pending() if now - p.made_at >= UNMET_MAX_S]
+        for promise_id in late:
+            del self._all[promise_id]
+        silent = [p.pod.uid for p in self._all.values() if p.is_matched and self._is_late(p, now)]
+        for uid in silent:
+            self.end(uid)
+        return len(late) + len(silent)
+
+    def _is_late(self, promise: Reservation, now: float) -> bool:
+        """Whether the scheduler of a pod, not ours, has said nothing about it for too long."""
+        if promise.pod.scheduler_name == self._reach.scheduler_name or is_seen(promise.pod):
+            promise.silent_since = None
+            return False
+        if promise.silent_since is None:
+            promise.silent_since = now
+        return now - promise.silent_since >= SILENT_MAX_S
+
+    def cancel(self, ticket_id: str) -> None:
+        """A move is over: whoever was admitted for it and did not appear will not."""
+        for promise in self.pending():
+            if promise.pod.annotations.get(well_known.MOVE) == ticket_id:
+                del self._all[promise.id]
+
+    def replace(self, uids: Iterable[str]) -> None:
+        """After a relist: end the promises of pods that are not there any more."""
+        alive = set(uids)
+        for uid in [uid for uid in self._by_uid if uid not in alive]:
+            self.end(uid)
+
+    def holders(self, priority: int) -> list[Reservation]:
+        """Promises that a newcomer of this priority must respect, strongest first."""
+        strong = [p for p in self._all.values() if p.pod.priority >= priority]
+        return sorted(strong, key=lambda p: (-p.pod.priority, p.made_at))
+
+    def others(self, pod: Pod, now: float) -> list[Reservation]:
+        """The holders for a newcomer, without the promise of its own earlier attempt."""
+        retried = self.retried(pod, now)
+        return [promise for promise in self.holders(pod.priority) if promise is not retried]
+
+    def _latency_s(self, now: float) -> float:
+        """How long pods took lately from their promise to their appearance, at most."""
+        return float(self._slowest_s * 0.5 ** ((now - self._slowest_at) / LATENCY_HALVES_S))
+
+    def _promise_of(self, pod: Pod) -> Reservation | None:
+        tag = pod.annotations.get(well_known.RESERVATION)
+        if tag is None:
+            return next((p for p in self.pending() if not p.is_annotated and _fits(p, pod)), None)
+        promise = self._all.get(tag)
+        if promise is None:
+            return self._recalled(tag, pod)
+        usable = not promise.is_matched and promise.pod.namespace == pod.namespace
+        return promise if usable else None
+
+    def _recalled(self, tag: str, pod: Pod) -> Reservation | None:
+        """The promise that a process that is gone made for a pod, as far as it is believed."""
+        known = [promise for promise in self._all.values() if promise.is_recalled]
+        if not is_believed(tag, pod, self._namespace(pod.namespace), self._reach):
+            return None
+        if not have_room(pod, known):
+            return None
+        promise = self._all[tag] = Reservation(tag, pod, "", 0.0, True, is_recalled=True)
+        return promise
+
+
+def _fits(promise: Reservation, pod: Pod) -> bool:
+    awaited = promise.pod
+    if awaited.namespace != pod.namespace or awaited.gpu_requests != pod.gpu_requests:
+        return False
+    if awaited.name and awaited.name == pod.name:
+        return True
+    return awaited.owner is not None and awaited.workload == pod.workload

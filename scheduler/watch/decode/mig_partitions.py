@@ -1,0 +1,38 @@
+"""The bytes of ``migcuts`` -> what operators say. What cannot be read says so in ``unread``.
+
+An object that cannot be read counts as one without a word: whoever holds an instance of unknown
+place then holds its whole node, which is the safe side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from scheduler.model.crd import mig_partition_codec
+from scheduler.model.crd.mig_partition import NodePartitions
+from scheduler.model.json_bounds import UNREADABLE
+from scheduler.state import event as ev
+from scheduler.watch.decode.unreadable import said
+
+
+def cuts_event(content: bytes, is_gone: bool) -> ev.Event:
+    """A line of the watch."""
+    return (
+        ev.PartitionsDeleted(mig_partition_codec.name_in(content))
+        if is_gone
+        else ev.PartitionsUpdated(_read(content))
+    )
+
+
+def cuts_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
+    """The whole list."""
+    return ev.PartitionsReplaced(tuple(_read(bytes(item)) for item in items))
+
+
+def _read(content: bytes) -> NodePartitions:
+    try:
+        return mig_partition_codec.decode(content)
+    except UNREADABLE as error:
+        return NodePartitions(mig_partition_codec.name_in(content), unread=said(error))

@@ -1,0 +1,41 @@
+"""The bytes of ``migrules`` -> tickets. What cannot be read is no ticket, and the event says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from scheduler.model.crd import migration_codec
+from scheduler.model.crd.migration import Migration
+from scheduler.model.json_bounds import UNREADABLE
+from scheduler.state import event as ev
+from scheduler.watch.decode.unreadable import said
+
+
+def ticket_event(content: bytes, is_gone: bool) -> ev.Event:
+    """A line of the tickets' watch; one that cannot be read stands for no ticket."""
+    if is_gone:
+        return ev.MigrationDeleted(migration_codec.name_in(content))
+    found = _read(content)
+    if isinstance(found, ev.ObjectUnreadable):
+        return ev.MigrationDeleted(found.name, found)
+    return ev.MigrationUpdated(found)
+
+
+def tickets_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
+    """The list of tickets."""
+    found = [_read(bytes(item)) for item in items]
+    return ev.MigrationsReplaced(
+        tuple(one for one in found if isinstance(one, Migration)),
+        tuple(one for one in found if isinstance(one, ev.ObjectUnreadable)),
+    )
+
+
+def _read(content: bytes) -> Migration | ev.ObjectUnreadable:
+    try:
+        return migration_codec.decode(content)
+    except UNREADABLE as error:
+        return ev.ObjectUnreadable(
+            migration_codec.PLURAL, migration_codec.name_in(content), said(error)
+        )

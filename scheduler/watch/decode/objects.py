@@ -1,0 +1,92 @@
+"""The bytes of pods, nodes and namespaces -> events; every object of the API becomes one.
+
+What cannot be read of an object is said in its ``unread`` (``watch/decode/unreadable``), so that
+one object neither stops the others nor is taken for one that holds nothing. Bytes that are no
+object at all raise NoObject: then the connection is not to be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+import msgspec
+
+from scheduler.model.json_bounds import UNREADABLE
+from scheduler.model.node import Namespace, Node
+from scheduler.model.pod import Pod
+from scheduler.state import event as ev
+from scheduler.watch.decode import unreadable
+from scheduler.watch.decode.pods import NAMESPACE, NODE, POD, to_namespace, to_node, to_pod
+from scheduler.watch.decode.unreadable import NotAnObject, identity
+
+T = TypeVar("T")
+
+
+def read_pod(content: bytes | msgspec.Raw) -> Pod:
+    """A pod as far as it can be read; or NoObject."""
+    try:
+        pod = to_pod(POD.decode(content))
+    except UNREADABLE as problem:
+        pod = unreadable.pod(bytes(content), problem)
+    return _named(pod, pod.name and pod.uid)
+
+
+def read_node(content: bytes | msgspec.Raw) -> Node:
+    """A node as far as it can be read; or NoObject."""
+    try:
+        node = to_node(NODE.decode(content))
+    except UNREADABLE as problem:
+        node = unreadable.node(bytes(content), problem)
+    return _named(node, node.name)
+
+
+def read_namespace(content: bytes | msgspec.Raw) -> Namespace:
+    """A namespace as far as it can be read; or NoObject."""
+    try:
+        namespace = to_namespace(NAMESPACE.decode(content))
+    except UNREADABLE as problem:
+        namespace = unreadable.namespace(bytes(content), problem)
+    return _named(namespace, namespace.name)
+
+
+def pod_event(content: bytes, is_gone: bool) -> ev.Event:
+    """A line of the pods' watch."""
+    return ev.PodDeleted(_uid(content)) if is_gone else ev.PodUpdated(read_pod(content))
+
+
+def node_event(content: bytes, is_gone: bool) -> ev.Event:
+    """A line of the nodes' watch."""
+    return ev.NodeDeleted(identity(content)[1]) if is_gone else ev.NodeUpdated(read_node(content))
+
+
+def namespace_event(content: bytes, is_gone: bool) -> ev.Event:
+    """A line of the namespaces' watch."""
+    if is_gone:
+        return ev.NamespaceDeleted(identity(content)[1])
+    return ev.NamespaceUpdated(read_namespace(content))
+
+
+def pods_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
+    """The list of pods."""
+    return ev.PodsReplaced(tuple(map(read_pod, items)))
+
+
+def nodes_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
+    """The list of nodes."""
+    return ev.NodesReplaced(tuple(map(read_node, items)))
+
+
+def namespaces_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
+    """The list of namespaces."""
+    return ev.NamespacesReplaced(tuple(map(read_namespace, items)))
+
+
+def _uid(content: bytes) -> str:
+    uid = identity(content)[2]
+    return _named(uid, uid)
+
+
+def _named(found: T, name: str) -> T:
+    if not name:
+        raise NotAnObject("no object of the API: it has no name or no uid")
+    return found

@@ -1,0 +1,203 @@
+"""API bytes -> the words of the model.
+
+The simulator and the webhook's questions come through the same functions as the watches. What
+cannot be read is a ValueError here (``watch/decode/objects`` contains it).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from scheduler.model import failed_gpus, plugin_resources, pod_fields, resources, well_known
+from scheduler.model.allocated_devices import AllocatedDevice
+from scheduler.model.limits import DEVICE_ID_LENGTH_MAX, POD_DEVICES_MAX
+from scheduler.model.mig import node_geometry
+from scheduler.model.node import Namespace, Node
+from scheduler.model.pod import Condition, Container, HostPort, Owner, Pod, Role
+from scheduler.model.pod_group import group_of
+from scheduler.model.pod_parts import owner_of
+from scheduler.watch.decode.api_types import (
+    Amounts,
+    ConditionWire,
+    ContainerStatus,
+    ContainerWire,
+    EnvVar,
+    NamespaceWire,
+    NodeWire,
+    OwnerReference,
+    PodSpec,
+    PodWire,
+)
+from scheduler.watch.decode.pod_requests import is_sidecar, requested, requests
+
+POD = msgspec.json.Decoder(PodWire)
+NODE = msgspec.json.Decoder(NodeWire)
+NAMESPACE = msgspec.json.Decoder(NamespaceWire)
+
+_ANNOTATION_PATH = "metadata.annotations['"
+
+
+def to_pod(wire: PodWire, namespace: str = "") -> Pod:
+    """A Pod of the model; ``namespace`` is used where the object names none (at admission)."""
+    meta, spec = wire.metadata, wire.spec
+    containers = _containers(spec)
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    required = affinity.required if affinity else None
+    return Pod(
+        uid=meta.uid,
+        name=meta.name or meta.generate_name,
+        namespace=meta.namespace or namespace,
+        created=meta.creation_timestamp or "",
+        labels=meta.labels or {},
+        annotations=_kept(meta.annotations),
+        owner=_controller(meta.owner_references or ()),
+        scheduler_name=spec.scheduler_name,
+        node_name=spec.node_name,
+        nominated_node=wire.status.nominated_node_name,
+        phase=wire.status.phase,
+        is_deleting=meta.deletion_timestamp is not None,
+        gates=tuple(gate.name for gate in spec.scheduling_gates or ()),
+        priority=spec.priority or 0,
+        priority_class=spec.priority_class_name,
+        has_deadline=spec.active_deadline_seconds is not None,
+        group=group_of(meta.labels or {}, meta.annotations or {}, _named_group(spec)),
+        requests=requests(spec, wire.status),
+        containers=containers,
+        node_selector=spec.node_selector or {},
+        required_terms=required.node_selector_terms if required else None,
+        preferred_terms=affinity.preferred if affinity else (),
+        tolerations=spec.tolerations,
+        host_ports=_host_ports(spec),
+        unsupported=pod_fields.unsupported(spec),
+        soft=pod_fields.soft(spec),
+        condition=_scheduled_condition(wire.status.conditions or ()),
+        crashes=wire.status.crashes,
+        is_admitted=wire.status.start_time is not None,
+        has_claims=bool(spec.resource_claims or wire.status.extended_resource_claim_status),
+        allocated=_allocated(wire.status.container_statuses or ()),
+    )
+
+
+def to_node(wire: NodeWire) -> Node:
+    """A Node of the model."""
+    meta = wire.metadata
+    labels = meta.labels or {}
+    said = meta.annotations or {}
+    annotations = {key: said[key] for key in well_known.NODE_ANNOTATIONS if said.get(key)}
+    offered = resources.amounts(wire.status.allocatable)
+    amounts = {resource: max(0, amount) for resource, amount in offered.items()}
+    amounts = node_geometry.sound(labels, annotations, amounts)
+    amounts = plugin_resources.with_no_whole_gpu(labels, amounts)
+    return Node(
+        name=meta.name,
+        uid=meta.uid,
+        labels=labels,
+        unschedulable=wire.spec.unschedulable,
+        taints=wire.spec.taints or (),
+        allocatable=failed_gpus.usable(labels, annotations, amounts),
+        capacity=_gpus(wire.status.capacity),
+        annotations=annotations,
+        created=meta.creation_timestamp or "",
+        boot=wire.status.node_info.boot_id if wire.status.node_info else "",
+    )
+
+
+def _gpus(capacity: Amounts | None) -> dict[str, int]:
+    """What is kept of a node's capacity: GPU resources."""
+    found = {r: amount for r, amount in (capacity or {}).items() if well_known.is_gpu_device(r)}
+    return {r: max(0, amount) for r, amount in resources.amounts(found).items()}
+
+
+def to_namespace(wire: NamespaceWire) -> Namespace:
+    """A Namespace of the model."""
+    meta = wire.metadata
+    return Namespace(name=meta.name, labels=meta.labels or {}, annotations=_kept(meta.annotations))
+
+
+def _kept(annotations: dict[str, str] | None) -> dict[str, str]:
+    """The annotations that mean something to us; others can be large and change often."""
+    if not annotations:
+        return {}
+    return {
+        key: value
+        for key, value in annotations.items()
+        if key.startswith(well_known.PREFIX) or key in well_known.POD_ANNOTATIONS
+    }
+
+
+def _named_group(spec: PodSpec) -> str | None:
+    """The group that the spec names; None where it is in none."""
+    if spec.scheduling_group is not None:
+        return spec.scheduling_group.pod_group_name
+    return None if spec.workload_ref is None else ""
+
+
+def _allocated(statuses: tuple[ContainerStatus, ...]) -> tuple[AllocatedDevice, ...]:
+    """The GPUs that the pod has by its kubelet; none where there are too many to be true."""
+    found: list[AllocatedDevice] = []
+    for status in statuses:
+        for resource in status.allocated_resources_status or ():
+            listed = resource.resources or ()
+            if len(found) + len(listed) > POD_DEVICES_MAX:
+                return ()
+            for one in listed:
+                if max(len(resource.name), len(one.resource_id)) > DEVICE_ID_LENGTH_MAX:
+                    return ()
+                device = AllocatedDevice(resource.name, one.resource_id, one.health[:20])
+                found += (device,) if device.is_gpu else ()
+    return tuple(found)
+
+
+def _controller(references: tuple[OwnerReference, ...]) -> Owner | None:
+    for reference in references:
+        if reference.controller:
+            one = reference
+            return owner_of(one.api_version, one.kind, one.name, one.uid)
+    return None
+
+
+def _scheduled_condition(conditions: tuple[ConditionWire, ...]) -> Condition:
+    for one in conditions:
+        if one.type == "PodScheduled":
+            return Condition(one.status, one.reason, one.message, one.last_transition_time or "")
+    return Condition()
+
+
+def _containers(spec: PodSpec) -> tuple[Container, ...]:
+    init = (
+        _container(c, Role.SIDECAR if is_sidecar(c) else Role.INIT) for c in spec.init_containers
+    )
+    return (*init, *(_container(c, Role.APP) for c in spec.containers))
+
+
+def _container(wire: ContainerWire, role: Role) -> Container:
+    devices = {
+        resource: value
+        for resource, value in requested(wire.resources).items()
+        if well_known.is_gpu_device(resource) and value > 0
+    }
+    literal = key = None
+    for entry in wire.env or ():  # the last entry of a name wins, as in the kubelet
+        if entry.name == well_known.CUDA_ENV:
+            literal = None if entry.value_from else entry.value or ""
+            key = _annotation_read(entry)
+    return Container(name=wire.name, role=role, devices=devices, cuda_literal=literal, cuda_key=key)
+
+
+def _annotation_read(entry: EnvVar) -> str | None:
+    reference = entry.value_from.field_ref if entry.value_from else None
+    path = reference.field_path if reference else ""
+    if not path.startswith(_ANNOTATION_PATH + well_known.CUDA_VISIBLE_DEVICES):
+        return None
+    return path.removeprefix(_ANNOTATION_PATH).removesuffix("']")
+
+
+def _host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
+    sidecars = (c for c in spec.init_containers if is_sidecar(c))
+    found = []
+    for container in (*spec.containers, *sidecars):
+        for port in container.ports or ():
+            number = port.host_port or (port.container_port if spec.host_network else 0)
+            if number:
+                found.append(HostPort(port.host_ip or "0.0.0.0", port.protocol, number))  # noqa: S104 - compared with, never listened on
+    return tuple(found)

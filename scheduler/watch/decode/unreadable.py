@@ -1,0 +1,147 @@
+"""What can be known of an object that cannot be read as a whole: who it is, where, and the rest.
+
+One field of an odd type must not hide a pod that holds a GPU. So its parts are read apart: what
+cannot be read is left out and said in ``unread``, and decisions treat it as unknown. An
+object without a name or an uid is none: whatever sent it is no API server.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+import msgspec
+
+from scheduler.model.gpu_map import shown
+from scheduler.model.json_bounds import UNREADABLE, shallow
+from scheduler.model.node import Namespace, Node
+from scheduler.model.pod import Pod, Unread
+from scheduler.model.quantity import QuantityError
+from scheduler.watch.decode.api_types import Meta, OwnerReference, PodSpec, PodStatus, PodWire
+from scheduler.watch.decode.pods import to_pod
+
+S = TypeVar("S")
+TEXT_MAX: Final = 200
+_RAW: Final = msgspec.Raw(b"{}")
+_NONE: Final = msgspec.Raw(b"null")
+
+
+class NotAnObject(ValueError):
+    """Bytes that are no object of the API: they have no name or no uid."""
+
+
+class _Parts(msgspec.Struct, frozen=True):
+    metadata: msgspec.Raw
+    spec: msgspec.Raw = _RAW
+    status: msgspec.Raw = _RAW
+
+
+class _Who(msgspec.Struct, frozen=True):
+    name: str
+    namespace: str = ""
+    uid: str = ""
+
+
+class _Where(msgspec.Struct, frozen=True, rename="camel"):
+    node_name: str = ""
+    scheduler_name: str = "default-scheduler"
+
+
+class _How(msgspec.Struct, frozen=True):
+    phase: str = "Pending"
+
+
+def said(problem: BaseException) -> str:
+    """What was wrong, in one short line."""
+    return shown(" ".join(str(problem).split()), TEXT_MAX)
+
+
+def pod(content: bytes, problem: BaseException) -> Pod:
+    """What is known of a pod that cannot be read because of the problem; or NoObject."""
+    content = shallow(content)
+    whole = _read(msgspec.Raw(content), PodWire) if isinstance(problem, RecursionError) else None
+    if whole is not None:  # only a field that is not read was nested too deeply
+        return to_pod(whole)
+    parts, who = _parts(content)
+    meta = _read(parts.metadata, Meta) or _meta(parts.metadata, who)
+    spec, status = _read(parts.spec, PodSpec), _read(parts.status, PodStatus)
+    where = _read(parts.spec, _Where) or _Where()
+    how = _read(parts.status, _How) or _How()
+    bare_status = PodStatus(phase=how.phase)
+    bare_spec = PodSpec(node_name=where.node_name, scheduler_name=where.scheduler_name)
+    text = said(problem)
+    if spec is not None and status is not None:
+        try:
+            found = to_pod(PodWire(meta, spec, status))
+        except QuantityError as wrong:
+            text = said(wrong)
+        else:
+            return msgspec.structs.replace(found, unread=Unread(rest=text))
+    found = to_pod(PodWire(meta, _without_amounts(spec or bare_spec), bare_status))
+    return msgspec.structs.replace(found, unread=Unread(requests=text))
+
+
+def node(content: bytes, problem: BaseException) -> Node:
+    """A node that cannot be read: it takes no pods; or NoObject."""
+    who = _parts(content)[1]
+    return Node(name=who.name, uid=who.uid, unschedulable=True, unread=said(problem))
+
+
+def namespace(content: bytes, problem: BaseException) -> Namespace:
+    """A namespace that cannot be read: it allows nothing; or NoObject."""
+    return Namespace(name=_parts(content)[1].name, unread=said(problem))
+
+
+def identity(content: bytes) -> tuple[str, str, str]:
+    """Namespace, name and uid of an object; or NoObject."""
+    who = _parts(content)[1]
+    return who.namespace, who.name, who.uid
+
+
+def _parts(content: bytes) -> tuple[_Parts, _Who]:
+    try:
+        parts = msgspec.json.decode(shallow(content), type=_Parts)
+        who = msgspec.json.decode(parts.metadata, type=_Who)
+    except UNREADABLE as problem:
+        raise NotAnObject(f"no object of the API: {said(problem)}") from None
+    return parts, who
+
+
+def _read(content: msgspec.Raw, kind: type[S]) -> S | None:
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except UNREADABLE:
+        return None
+
+
+def _meta(content: msgspec.Raw, who: _Who) -> Meta:
+    """Metadata as far as it can be read.
+
+    An annotation that is no text reads as an empty one, which no reader of ours takes for an
+    answer: a pod that may hold devices by it holds unknown ones (``state/pod_allocation``).
+    """
+    fields = _read(content, dict[str, msgspec.Raw]) or {}
+    references = _read(fields.get("ownerReferences", _NONE), list[msgspec.Raw]) or []
+    owners = (_read(one, OwnerReference) for one in references)
+    return Meta(
+        name=who.name,
+        namespace=who.namespace,
+        uid=who.uid,
+        creation_timestamp=_read(fields.get("creationTimestamp", _NONE), str),
+        deletion_timestamp=_read(fields.get("deletionTimestamp", _NONE), str),
+        labels=_texts(fields.get("labels", _NONE)),
+        annotations=_texts(fields.get("annotations", _NONE)),
+        owner_references=tuple(owner for owner in owners if owner is not None),
+    )
+
+
+def _texts(content: msgspec.Raw) -> dict[str, str]:
+    found = _read(content, dict[str, msgspec.Raw]) or {}
+    return {key: _read(value, str) or "" for key, value in found.items()}
+
+
+def _without_amounts(spec: PodSpec) -> PodSpec:
+    bare = {
+        field: tuple(msgspec.structs.replace(one, resources=None) for one in getattr(spec, field))
+        for field in ("containers", "init_containers")
+    }
+    return msgspec.structs.replace(spec, resources=None, overhead=None, **bare)

@@ -1,0 +1,113 @@
+"""Why did a pod vanish from the watch? One GET each, a few at a time, and one list at the start.
+
+The watch shows no pods that ended. Two ends matter nevertheless: a kubelet that refused a pod that
+was bound to it, and a container that failed for good on a smaller tier than its author asked for.
+The first comes back as ``PodRejected``, the second as the pod in its last state. Of a pod that its
+owner has deleted since, the kubelet's event is left.
+
+Must never: keep anybody waiting, or grow. When too many vanish at once the rest stays unexplained.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+
+from scheduler.model.json_bounds import UNREADABLE
+from scheduler.model.pod import Pod
+from scheduler.state.event import PastRejectionsRead, PodRejected, PodUpdated
+from scheduler.watch.client import ApiError, Client, Unreachable
+from scheduler.watch.decode import kubelet_events
+from scheduler.watch.decode.ended_pod import ENDED, EndedPod, crashed
+from scheduler.watch.past_rejections import PastRejections
+
+WORKERS = 4
+WAITING_MAX = 256
+#: An API server that does not answer is asked so often, with so many seconds between.
+TRIES = 3
+EVENT_TRIES = 2
+RETRY_S = 1.0
+GONE = 404
+
+News = PodRejected | PodUpdated | PastRejectionsRead
+
+
+class TerminatedPodLookup:
+    """Looks up pods that vanished, and tells ``emit`` of those whose end matters."""
+
+    def __init__(
+        self,
+        client: Client,
+        scheduler_name: str,
+        emit: Callable[[News], None],
+        wall: Callable[[], datetime],
+    ) -> None:
+        self._client = client
+        self._emit = emit
+        self.past = PastRejections(client, scheduler_name, emit, wall)
+        self._waiting: asyncio.Queue[Pod] = asyncio.Queue(WAITING_MAX)
+        self._asked: set[str] = set()
+
+    def look_up(self, pod: Pod) -> None:
+        """Ask about a pod soon, once for all who want to know."""
+        if pod.uid not in self._asked and not self._waiting.full():
+            self._asked.add(pod.uid)
+            self._waiting.put_nowait(pod)
+
+    async def run(self) -> None:
+        """Ask for ever; ends by cancellation."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.past.read(), name="inquest of the past")
+            for number in range(WORKERS):
+                group.create_task(self._work(), name=f"inquest {number}")
+
+    async def _work(self) -> None:
+        while True:
+            pod = await self._waiting.get()
+            try:
+                news = await self._ask(pod)
+            except (ApiError, Unreachable, *UNREADABLE):
+                continue  # nobody knows
+            finally:
+                self._asked.discard(pod.uid)
+            if news is not None:
+                self._emit(news)
+
+    async def _ask(self, pod: Pod) -> News | None:
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+        try:
+            ended = ENDED.decode(await self._answer(path))
+        except ApiError as error:
+            if error.status != GONE:
+                raise
+            return await self._said(pod)
+        if ended.metadata.uid != pod.uid:
+            return await self._said(pod)
+        return _news(pod, ended)
+
+    async def _said(self, pod: Pod) -> PodRejected | None:
+        """What its kubelet said of a pod that is deleted; it may say it a moment later."""
+        if pod.phase != "Pending" or pod.is_admitted:
+            return None
+        for attempt in range(EVENT_TRIES):
+            if attempt:
+                await asyncio.sleep(RETRY_S)
+            said = await kubelet_events.about_pod(self._client, pod.namespace, pod.uid)
+            if said is not None:
+                return PodRejected(pod.uid, said.reason, said.note, is_hearsay=True)
+        return None
+
+    async def _answer(self, path: str) -> bytes:
+        for _ in range(TRIES - 1):
+            try:
+                return await self._client.request("GET", path)
+            except Unreachable:
+                await asyncio.sleep(RETRY_S)
+        return await self._client.request("GET", path)
+
+
+def _news(pod: Pod, ended: EndedPod) -> News | None:
+    if ended.is_refused:
+        return PodRejected(pod.uid, ended.status.reason, ended.status.message)
+    return PodUpdated(crashed(pod)) if ended.is_crash else None

@@ -1,0 +1,137 @@
+"""One review from bytes to bytes: read it, ask the scheduler where that matters, decide, count.
+
+A review that needs no question is answered before the next bytes are looked at; the others wait
+for the scheduler, and nothing waits for them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Sequence
+from typing import Final
+
+import structlog
+
+from scheduler.httpserver.messages import JSON, TEXT, Head, Reply, Request
+from scheduler.model import admission
+from scheduler.model.admission import AdmissionDecision, Scope
+from webhook import admission_review
+from webhook.admission_review import Review
+from webhook.metrics import Metrics, Result
+from webhook.mutate import pod_mutation
+from webhook.mutate.pod_mutation import Config, Outcome, PodMutation
+from webhook.scheduler_client import SchedulerClient
+
+PATHS: Final[dict[str, Scope]] = {"/mutate": "ours", "/mutate/fallback": "any"}
+
+_log = structlog.get_logger(__name__)
+
+
+class ReviewHandler:
+    """Answers reviews; ``needs_certificate`` where only the API server may ask."""
+
+    def __init__(
+        self, link: SchedulerClient, metrics: Metrics, config: Config, *, needs_certificate: bool
+    ) -> None:
+        self._link = link
+        self._metrics = metrics
+        self._config = config
+        self._needs_certificate = needs_certificate
+
+    def refusal(self, head: Head) -> Reply | None:
+        """Why the body of such a review is not even read; None where it is."""
+        # Anybody in the cluster can reach us; the installer may let in the API server only.
+        if self._needs_certificate and not head.is_known:
+            problem = Reply(403, b"a client certificate is required\n", TEXT)
+        elif head.headers.get("Content-Type", "").partition(";")[0].strip() != JSON:
+            problem = Reply(415, f"expected Content-Type: {JSON}\n".encode(), TEXT)
+        else:
+            return None
+        self._count(head.path, "malformed", time.perf_counter())
+        return problem
+
+    def answer(self, request: Request) -> Reply | Awaitable[Reply]:
+        """One review: its answer, or, where the scheduler is asked, what to wait for."""
+        started = time.perf_counter()
+        path = request.head.path
+        try:
+            asked = admission_review.decode(request.body)
+            case = self._case(asked, path)
+            if case is not None and case.needs_answer:
+                return self._after_asking(asked, case, path, started)
+            return self._reply(asked, case, None, path, started)
+        except admission_review.Malformed as problem:
+            self._count(path, "malformed", started)
+            return Reply(400, f"{problem}\n".encode(), TEXT)
+        except Exception:  # counted, and told by the server
+            self._count(path, "error", started)
+            raise
+
+    async def _after_asking(
+        self, asked: Review, case: PodMutation, path: str, started: float
+    ) -> Reply:
+        try:
+            answer = await self._link.ask(_question(asked, PATHS[path]))
+            if answer is None:
+                self._metrics.unanswered()
+            return self._reply(asked, case, answer, path, started)
+        except BaseException:  # whoever hung up meanwhile is counted too
+            self._count(path, "error", started)
+            raise
+
+    def _case(self, asked: Review, path: str) -> PodMutation | None:
+        """The pod under review; None where there is none for us to decide about."""
+        pod = admission_review.new_pod(asked)
+        if pod is None:
+            return None
+        about = pod_mutation.Request(
+            namespace=asked.request.namespace,
+            scope=PATHS[path],
+            dry_run=bool(asked.request.dry_run),
+        )
+        return PodMutation(pod, about, self._config)
+
+    def _reply(
+        self,
+        asked: Review,
+        case: PodMutation | None,
+        answer: AdmissionDecision | None,
+        path: str,
+        started: float,
+    ) -> Reply:
+        if case is None:
+            result: Result = "ignored"
+            content = admission_review.encode(asked)
+        else:
+            outcome = case.outcome(answer)
+            result = _result(outcome)
+            content = admission_review.encode(asked, outcome)
+            # Right after the answer, and not before it: the pod's creation waits for that.
+            asyncio.get_running_loop().call_soon(_say, outcome.log)
+        self._count(path, result, started)
+        return Reply(200, content)
+
+    def _count(self, path: str, result: Result, started: float) -> None:
+        self._metrics.reviewed(path, result, time.perf_counter() - started)
+
+
+def _question(asked: Review, scope: Scope) -> admission.AdmissionQuery:
+    return admission.AdmissionQuery(
+        uid=asked.request.uid,
+        dry_run=bool(asked.request.dry_run),
+        namespace=asked.request.namespace,
+        scope=scope,
+        pod=asked.request.object,
+    )
+
+
+def _say(lines: Sequence[str]) -> None:
+    for line in lines:
+        _log.info(line)
+
+
+def _result(outcome: Outcome) -> Result:
+    if outcome.denial is not None:
+        return "denied"
+    return "patched" if outcome.patch else "unchanged"

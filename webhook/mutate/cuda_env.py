@@ -1,0 +1,181 @@
+"""CUDA_VISIBLE_DEVICES for the containers of a mapped pod.
+
+A literal where the devices are known at admission, otherwise an entry that reads an annotation
+which the Binding writes. A container whose devices come from a plugin on a node that only
+counts them numbers its GPUs from 0, so a host's number would hide them: it gets nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from scheduler.model import well_known
+from scheduler.model.admission import AdmissionDecision
+from scheduler.model.cuda_env import CudaMode, device_shares, share_key, visible
+from scheduler.model.gpu_map import shown
+from scheduler.model.limits import INJECTED_BYTES_MAX
+from webhook.mutate import raw_pod
+from webhook.mutate.gpu_map import MappedPod
+from webhook.mutate.pod_draft import PodDraft, Refused
+from webhook.mutate.raw_pod import ContainerRef, RawContainer
+
+EnvEntry = dict[str, Any]
+
+_NO_VALUE: Final = "another source"
+
+
+def inject(draft: PodDraft, mapped: MappedPod, answer: AdmissionDecision | None) -> None:
+    """Set the variable where the pod's devices say so."""
+    entries = _entries(draft, mapped, answer)
+    _check_size(entries)
+    before = draft.pod
+    for slot, entry in entries:
+        container, replaced = _with_entry(slot.container, entry)
+        draft.pod = raw_pod.with_container(draft.pod, slot, container)
+        if replaced is not None:
+            draft.warnings.append(
+                f'container "{shown(slot.name)}": {well_known.CUDA_ENV} ({replaced}) is replaced by'
+                f" what {well_known.MAP} gives the pod"
+            )
+    if draft.pod is not before:
+        _tell(draft, mapped)
+
+
+def _check_size(entries: Sequence[tuple[ContainerRef, EnvEntry]]) -> None:
+    """Refuse a pod that would not be stored with what is written into it."""
+    size = sum(len(entry.get("value", "")) for _, entry in entries)
+    if size > INJECTED_BYTES_MAX:
+        raise Refused(
+            f"{well_known.MAP}: {well_known.CUDA_ENV} of {len(entries)} containers would take"
+            f" {size} bytes, at most {INJECTED_BYTES_MAX} are written; name fewer devices on the"
+            " line"
+        )
+
+
+def _entries(
+    draft: PodDraft, mapped: MappedPod, answer: AdmissionDecision | None
+) -> Sequence[tuple[ContainerRef, EnvEntry]]:
+    if mapped.mode is CudaMode.NONE:
+        return []
+    if mapped.wants:
+        return _for_requesting(draft, mapped, answer)
+    slots = tuple(raw_pod.slots(draft.pod))
+    if any(raw_pod.uses_devices(slot.container) for slot in slots):
+        return []
+    if mapped.entry:
+        literal = _literal(visible(mapped.entry.devices, mapped.mode))
+        return [(slot, literal) for slot in slots]
+    if not _may_be_read_later(draft, mapped):
+        return []
+    return [(slot, _from_annotation(well_known.CUDA_VISIBLE_DEVICES)) for slot in slots]
+
+
+def _for_requesting(
+    draft: PodDraft, mapped: MappedPod, answer: AdmissionDecision | None
+) -> Sequence[tuple[ContainerRef, EnvEntry]]:
+    """Each requesting container's share; the others have no GPU to see."""
+    slots, wants = mapped.requesting, mapped.wants
+    if mapped.mode is CudaMode.LOCAL:
+        texts = [visible(range(want.count), mapped.mode) for want in wants]
+        return [(slot, _literal(text)) for slot, text in zip(slots, texts, strict=True)]
+    if mapped.mode is CudaMode.AUTO and not _is_numbered(draft, mapped, answer):
+        return []
+    if mapped.mode is CudaMode.INDEX and "counted" in _kinds(mapped, answer):
+        draft.warnings.append(
+            f"{well_known.CUDA_MODE}: index gives host numbers, and on a node of {well_known.MAP}"
+            f" the kubelet picks the GPUs and a container that requests {well_known.GPU} counts"
+            " from 0; use auto or local"
+        )
+    if mapped.entry:
+        shares = device_shares(wants, mapped.entry.devices)
+        texts = [visible(share, mapped.mode) for share in shares]
+        return [(slot, _literal(text)) for slot, text in zip(slots, texts, strict=True)]
+    if not _may_be_read_later(draft, mapped):
+        return []
+    keys = [share_key(position, len(slots)) for position in range(len(slots))]
+    return [(slot, _from_annotation(key)) for slot, key in zip(slots, keys, strict=True)]
+
+
+def _is_numbered(draft: PodDraft, mapped: MappedPod, answer: AdmissionDecision | None) -> bool:
+    """Whether a container sees the host's numbers on every node that the pod may get."""
+    kinds = _kinds(mapped, answer)
+    if kinds == {"numbered"}:
+        return True
+    if kinds != {"counted"}:
+        draft.warnings.append(
+            f"{well_known.CUDA_ENV} is not set: not every node of {well_known.MAP} is known to "
+            f"number its devices, and elsewhere a container that requests {well_known.GPU} counts "
+            "from 0"
+        )
+    return False
+
+
+def _kinds(mapped: MappedPod, answer: AdmissionDecision | None) -> set[str]:
+    """Who numbers the devices of the nodes that the pod may get, as far as that was answered."""
+    known = answer.node_kinds if answer else {}
+    tokens = {entry.node for entry in mapped.candidates}
+    return {known[token].kind if token in known else "unknown" for token in tokens}
+
+
+def _may_be_read_later(draft: PodDraft, mapped: MappedPod) -> bool:
+    """Whether a Binding of ours will write the annotation that the variable is to read."""
+    if isinstance(mapped.index, int):
+        draft.log.append(f"No GPU assignment for pod index {mapped.index}")
+        draft.warnings.append(f"{well_known.MAP} has no line for the pod's index {mapped.index}")
+    if not raw_pod.spec(draft.pod).get("nodeName"):
+        return True
+    draft.warnings.append(
+        f"{well_known.CUDA_ENV} is not set: spec.nodeName is given, so no scheduler assigns devices"
+    )
+    return False
+
+
+def _tell(draft: PodDraft, mapped: MappedPod) -> None:
+    """Seed 002's lines, and ours for a pod whose devices are chosen later."""
+    if not raw_pod.metadata(draft.pod).get("name"):
+        draft.log.append(f"Pod name not set, using generateName: {draft.name}")
+    if mapped.entry:
+        value = visible(mapped.entry.devices, mapped.mode)
+        draft.log.append(
+            f"Injecting {well_known.CUDA_ENV}={value} for pod {draft.name} (index "
+            f"{mapped.entry.index})"
+        )
+        draft.audit["cuda-visible-devices"] = value
+    else:
+        draft.log.append(
+            f"Injecting {well_known.CUDA_ENV} for pod {draft.name}, to be set when bound"
+        )
+    draft.log.append(f"Created patch for pod {draft.name}")
+
+
+def _literal(value: str) -> EnvEntry:
+    return {"name": well_known.CUDA_ENV, "value": value}
+
+
+def _from_annotation(key: str) -> EnvEntry:
+    path = f"metadata.annotations['{key}']"
+    return {
+        "name": well_known.CUDA_ENV,
+        "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}},
+    }
+
+
+def _with_entry(container: RawContainer, entry: EnvEntry) -> tuple[RawContainer, str | None]:
+    """The container with the variable, and what an own value of it was.
+
+    A new entry goes first, because ``$(VAR)`` is expanded from earlier entries only; an existing
+    one stays in its place, and every duplicate is replaced, because the last one counts.
+    """
+    listed = container.get("env")
+    env = list(listed) if isinstance(listed, list) else []
+    own = [item for item in env if raw_pod.mapping(item).get("name") == well_known.CUDA_ENV]
+    if not own:
+        return {**container, "env": [entry, *env]}, None
+    others = [item for item in own if item != entry]
+    if not others:
+        return container, None
+    changed = [entry if item in own else item for item in env]
+    value = others[0].get("value")
+    replaced = f'"{shown(value)}"' if isinstance(value, str) else _NO_VALUE
+    return {**container, "env": changed}, replaced

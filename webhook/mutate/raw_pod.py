@@ -1,0 +1,168 @@
+"""A pod as decoded JSON, read and changed without touching what we do not know.
+
+Typed models would drop fields of newer API versions, so the webhook keeps the JSON it was sent.
+Anything in it may be missing, null or of an odd type; reading never fails and the API server's
+own validation has the last word. Changing returns a new pod that shares every untouched part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from scheduler.model import quantity, well_known
+from scheduler.model.pod_parts import Owner, owner_of
+
+RawPod = dict[str, Any]
+RawContainer = dict[str, Any]
+
+_INIT = "initContainers"
+_REGULAR = "containers"
+
+
+class ContainerRef(NamedTuple):
+    """One container and its place in the pod; init containers come first, as they run."""
+
+    field: str
+    position: int
+    container: RawContainer
+
+    @property
+    def name(self) -> str:
+        """The container's name, empty if the pod has none there."""
+        return text(self.container.get("name"))
+
+    @property
+    def is_init(self) -> bool:
+        """Whether it is listed below ``initContainers`` (sidecars are)."""
+        return self.field == _INIT
+
+    @property
+    def ends_early(self) -> bool:
+        """Whether it is an init container that ends before the others start."""
+        return self.is_init and self.container.get("restartPolicy") != "Always"
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def text(value: object) -> str:
+    """The value if it is a text, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+def metadata(pod: RawPod) -> dict[str, Any]:
+    """``metadata``, or nothing."""
+    return mapping(pod.get("metadata"))
+
+
+def spec(pod: RawPod) -> dict[str, Any]:
+    """``spec``, or nothing."""
+    return mapping(pod.get("spec"))
+
+
+def annotations_of(pod: RawPod) -> dict[str, str]:
+    """The annotations that are texts."""
+    return _texts(metadata(pod).get("annotations"))
+
+
+def labels_of(pod: RawPod) -> dict[str, str]:
+    """The labels that are texts."""
+    return _texts(metadata(pod).get("labels"))
+
+
+def _texts(value: object) -> dict[str, str]:
+    return {key: item for key, item in mapping(value).items() if isinstance(item, str)}
+
+
+def controller(pod: RawPod) -> Owner | None:
+    """The controlling owner; None for a bare pod."""
+    owners = metadata(pod).get("ownerReferences")
+    for owner in owners if isinstance(owners, list) else []:
+        if mapping(owner).get("controller") is True:
+            return owner_of(
+                *(text(owner.get(key)) for key in ("apiVersion", "kind", "name", "uid"))
+            )
+    return None
+
+
+def slots(pod: RawPod) -> Iterator[ContainerRef]:
+    """Every init container and container, in order of declaration."""
+    for field in (_INIT, _REGULAR):
+        listed = spec(pod).get(field)
+        for position, container in enumerate(listed if isinstance(listed, list) else []):
+            if isinstance(container, dict):
+                yield ContainerRef(field, position, container)
+
+
+def with_container(pod: RawPod, slot: ContainerRef, container: RawContainer) -> RawPod:
+    """The pod with another container in that place."""
+    if container is slot.container:
+        return pod
+    listed = list(spec(pod)[slot.field])
+    listed[slot.position] = container
+    return {**pod, "spec": {**spec(pod), slot.field: listed}}
+
+
+def with_annotations(pod: RawPod, changes: Mapping[str, str | None]) -> RawPod:
+    """The pod with these annotations set; None takes one away."""
+    before = mapping(metadata(pod).get("annotations"))
+    after = {key: value for key, value in before.items() if changes.get(key, "") is not None}
+    after.update((key, value) for key, value in changes.items() if value is not None)
+    if after == before:
+        return pod
+    return {**pod, "metadata": {**metadata(pod), "annotations": after}}
+
+
+def resources(container: RawContainer, side: str) -> dict[str, Any]:
+    """``resources.limits`` or ``resources.requests`` of a container."""
+    return mapping(mapping(container.get("resources")).get(side))
+
+
+def asked(container: RawContainer, resource: str) -> str | int | None:
+    """The quantity of a device resource as it is written, if the API will accept it.
+
+    Extended resources need a limit, and a request, where given, of the same amount. Whatever
+    breaks that rule, and an amount of zero or less, is None: it is passed on as it is.
+    """
+    limit = resources(container, "limits").get(resource)
+    request = resources(container, "requests").get(resource, limit)
+    amount = count(limit) or 0
+    return limit if amount > 0 and amount == count(request) else None
+
+
+def count(written: object) -> int | None:
+    """A quantity in whole units; None where there is none or it cannot be read."""
+    if not isinstance(written, str | int | float):
+        return None
+    try:
+        return quantity.value(written)
+    except quantity.QuantityError:
+        return None
+
+
+def mig_resources(container: RawContainer) -> list[str]:
+    """The MIG resources that a container asks for, sorted."""
+    limits = resources(container, "limits")
+    return sorted(r for r in limits if well_known.is_mig(r) and asked(container, r) is not None)
+
+
+def names_mig(container: RawContainer) -> bool:
+    """Whether a MIG resource is named at all, however odd its amount."""
+    return _names(container, well_known.is_mig)
+
+
+def uses_devices(container: RawContainer) -> bool:
+    """Whether a plugin or a claim gives the container its devices, numbered from 0 inside."""
+    has_claims = bool(mapping(container.get("resources")).get("claims"))
+    return has_claims or _names(container, well_known.is_gpu_device)
+
+
+def _names(container: RawContainer, is_it: Callable[[str], bool]) -> bool:
+    return any(
+        is_it(resource) and count(written) != 0
+        for side in ("limits", "requests")
+        for resource, written in resources(container, side).items()
+    )
