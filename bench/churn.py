@@ -26,10 +26,10 @@ import structlog
 from bench.cluster_fixture import mixed, node
 from bench.observer import dumps
 from scheduler.bind.binder import Binder, binding_annotations
-from scheduler.decide.decision import Placement
-from scheduler.decide.view import Profile
+from scheduler.framework.decision import Placement
 from scheduler.loop import Loop
 from scheduler.model.pod import Pod
+from scheduler.plugins import default_pipeline
 from scheduler.report.events.recorder import Recorder
 from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev
@@ -99,7 +99,7 @@ class World:
             calm,
         )
         self.loop = Loop(
-            Profile(),
+            default_pipeline(),
             lambda emit: Instant(emit, calm),  # type: ignore[arg-type] # it also plays the watch
             self.recorder,
             Metrics("gpu-scheduler"),

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from scheduler.decide import best_fit
-from scheduler.decide.decision import Placement
+from scheduler.framework.decision import Placement
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.state.cache.cluster import Assumption, Cluster

@@ -18,12 +18,12 @@ from typing import Any
 
 from bench.cluster_fixture import ClusterFixture, anti_affine, pod
 from bench.observer import dumps, percentile
-from scheduler.decide.decision import Placement
-from scheduler.decide.schedule_one import decide
-from scheduler.decide.view import Profile
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.decision import Placement
 from scheduler.model.reason import sentence
+from scheduler.plugins import default_pipeline
 
-PROFILE = Profile()
+PIPELINE = default_pipeline()
 
 
 def timed(work: Callable[..., Any], *arguments: Any) -> tuple[float, Any]:
@@ -41,7 +41,7 @@ def run(world: ClusterFixture, decisions: int) -> dict[str, float]:
     for _ in range(decisions):
         newcomer = world.next()
         world.cluster.track_label_keys(newcomer)
-        took, decision = timed(decide, world.cluster, newcomer, PROFILE)
+        took, decision = timed(schedule_one, world.cluster, newcomer, PIPELINE)
         if isinstance(decision, Placement):
             yes.append(took)
             enter.append(timed(world.enter, decision)[0])
@@ -64,7 +64,7 @@ def unsupported(world: ClusterFixture) -> float:
     times = []
     for _ in range(200):
         newcomer = world.next(lambda rng, number: pod(number, anti_affine(rng)))
-        times.append(timed(decide, world.cluster, newcomer, PROFILE)[0])
+        times.append(timed(schedule_one, world.cluster, newcomer, PIPELINE)[0])
     return statistics.median(times)
 
 

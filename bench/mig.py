@@ -26,14 +26,14 @@ from typing import Any, Final
 from bench.mig_baselines import FirstFit, Random, Scored, best_fit, fgd
 from bench.mig_stream import COLUMNS, GPUS, Outcome, Policy, Request, run, stream
 from bench.observer import dumps
-from scheduler.decide.decision import Placement
 from scheduler.decide.migration.defrag import plan
-from scheduler.decide.schedule_one import decide
-from scheduler.decide.view import Profile
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.decision import Placement
 from scheduler.model import well_known
 from scheduler.model.device import Devices
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
+from scheduler.plugins import default_pipeline
 from scheduler.state.cache.cluster import Assumption, Cluster
 
 FIRST_SEED: Final = 100
@@ -60,7 +60,7 @@ class Product:
     def __init__(self, moves_max: int = 0) -> None:
         self.moves = 0
         self._moves_max = moves_max
-        self._profile = Profile()
+        self._pipeline = default_pipeline()
         self._cluster = Cluster()
         for number in range(GPUS):
             self._cluster.upsert_node(_node(number))
@@ -74,14 +74,14 @@ class Product:
             scheduler_name=well_known.SCHEDULER_NAME,
             requests={well_known.mig_resource(request.profile): 1},
         )
-        decision = decide(self._cluster, pod, self._profile)
+        decision = schedule_one(self._cluster, pod, self._pipeline)
         if isinstance(decision, Placement):
             self._enter(pod, decision.node_name, decision.devices)
             return True
         return bool(self._moves_max) and self._make_room(pod)
 
     def _make_room(self, pod: Pod) -> bool:
-        found = plan(self._cluster, pod, self._profile, moves_max=self._moves_max)
+        found = plan(self._cluster, pod, self._pipeline, moves_max=self._moves_max)
         if found is None:
             return False
         for move in found.moves:

@@ -39,12 +39,12 @@ class Admission:
     """The webhook and the promises that it makes."""
 
     def __init__(self, config: Config) -> None:
-        self.promises = Reservations(config.profile().reach)
+        self.promises = Reservations(config.pipeline().reach)
         self._name = config.scheduler_name
         self._is_registered = config.webhook.enabled
         self._webhook = pod_mutation.Config(scheduler_name=config.scheduler_name)
         self._rules = Rules(
-            profile=config.profile(),
+            pipeline=config.pipeline(),
             scope=config.fallback.scope,
             ladders=config.fallback.parsed(),
         )

@@ -27,6 +27,7 @@ from scheduler.bind.evictor import request_eviction
 from scheduler.decide.migration.defrag import Plan, plan
 from scheduler.model.mig.layout import profile_of
 from scheduler.model.pod import Pod
+from scheduler.plugins import default_pipeline
 from scheduler.report.decisions.api_types import Snapshot
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.event import Eviction
@@ -105,9 +106,9 @@ def planned(snapshot: Snapshot, key: str, moves: int, now: float) -> Plan:
     found = plan(
         cluster,
         waiting[key],
-        snapshot.profile,
+        default_pipeline(snapshot.settings),
         moves_max=moves,
-        may_move=_may_move(snapshot.profile.scheduler_name),
+        may_move=_may_move(snapshot.settings.scheduler_name),
         now=now,
     )
     if found is None:

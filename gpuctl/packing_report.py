@@ -11,14 +11,17 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from gpuctl.simulation_result import Verdict
-from scheduler.decide.filters import CLASS_FILTERS, first_rejection
-from scheduler.decide.mig import instance_search
 from scheduler.decide.mig.packing_bound import best
+from scheduler.framework.pipeline import first_rejection
 from scheduler.model.mig import layout as mig_layout
 from scheduler.model.pod import Pod
+from scheduler.plugins import default_pipeline
+from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.mig.dynamic_gpus import DynamicGpus
 from scheduler.state.node_info import NodeInfo
+
+_CLASS_FILTERS = default_pipeline().class_filters
 
 
 class Pool(msgspec.Struct, frozen=True):
@@ -83,5 +86,5 @@ def _could_go(pod: Pod, board: mig_layout.GpuModel, pool: Pool) -> bool:
         bool(asked)
         and not pod.gates
         and all(mig_layout.profile_of(board, profile) is not None for profile in asked)
-        and any(not first_rejection(pod, node_info, CLASS_FILTERS) for node_info in pool.node_info)
+        and any(not first_rejection(pod, node_info, _CLASS_FILTERS) for node_info in pool.node_info)
     )

@@ -14,10 +14,11 @@ import msgspec
 
 from gpuctl.manifests import STDIN, InputError
 from gpuctl.simulate import explained
-from scheduler.decide.decision import Placement
 from scheduler.decide.explain import Outcome, explain
-from scheduler.decide.schedule_one import decide
+from scheduler.decide.schedule_one import schedule_one
 from scheduler.decide.score_breakdown import Ranking, rank
+from scheduler.framework.decision import Placement
+from scheduler.plugins import default_pipeline
 from scheduler.report.decisions.api_types import API_VERSION, SNAPSHOT_VERSION, Snapshot
 from scheduler.state.snapshot import restore
 
@@ -63,15 +64,15 @@ def replay(file: str, pod: str | None, check: bool, output: str) -> None:
 
 def replayed(snapshot: Snapshot, only: str | None = None) -> list[Replayed]:
     """Every waiting pod that was decided about, or the ``only`` one, decided again."""
-    cluster = restore(snapshot.state)
+    cluster, pipeline = restore(snapshot.state), default_pipeline(snapshot.settings)
     then = {one.uid: one.outcome for one in snapshot.pending}
     found: list[Replayed] = []
     for waiting in snapshot.state.queue:
         pod = waiting.pod
         if pod.key != only if only is not None else pod.uid not in then:
             continue
-        decision = decide(cluster, pod, snapshot.profile)
-        ranked = isinstance(decision, Placement) and rank(cluster, decision, snapshot.profile)
+        decision = schedule_one(cluster, pod, pipeline)
+        ranked = isinstance(decision, Placement) and rank(cluster, decision, pipeline)
         found.append(
             Replayed(
                 pod=pod.key,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from scheduler.decide.decision import Placement
+from scheduler.framework.decision import Placement
 from scheduler.model import well_known
 from scheduler.model.device import format_devices
 from scheduler.model.pod import Pod

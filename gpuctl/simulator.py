@@ -29,9 +29,9 @@ from gpuctl.simulation_result import Verdict, granted_verdict
 from gpuctl.workload_expansion import Planned
 from scheduler.config import Config
 from scheduler.decide.batch import as_a_whole, due
-from scheduler.decide.decision import Placement, Rejection
 from scheduler.decide.requeue_check import still_refuses
-from scheduler.decide.schedule_one import decide
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.decision import Placement, Rejection
 from scheduler.model import well_known
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Pod
@@ -55,10 +55,10 @@ class Simulator:
         self.cluster = Cluster(config.scheduler_name, config.maps.allow)
         self.verdicts: dict[str, Verdict] = {}
         self.running: set[tuple[str, str]] = set()
-        self._profile = config.profile()
+        self._pipeline = config.pipeline()
         self._admission = Admission(config)
         self._promises = self._admission.promises
-        self._queue = SchedulingQueue()
+        self._queue = SchedulingQueue(self._pipeline.equivalence_class)
         self._ranges = LimitRanges()
         self._foreign: dict[str, Pod] = {}
         self._now = 0.0
@@ -158,20 +158,20 @@ class Simulator:
         wish = (asked or pod).gpu_requests
         reason = GATED if pod.gates else ""
         self.verdicts[pod.uid] = Verdict(pod=pod, asked=wish, warnings=warnings, reason=reason)
-        if pod.scheduler_name != self._profile.scheduler_name and not pod.gates:
+        if pod.scheduler_name != self._pipeline.scheduler_name and not pod.gates:
             self._place_foreign(pod)
 
     def _fold(self, event: ev.Event) -> None:
-        asked = partial(still_refuses, self.cluster, self._profile)
+        asked = partial(still_refuses, self.cluster, self._pipeline)
         for change in fold(self.cluster, event):
             pass_on(self._queue, change, self._now, asked)
 
     def decide_due(self) -> None:
         """Decide about every pod whose turn it is."""
         while entries := due(self._queue, self.cluster, self._now):
-            whole = as_a_whole(self.cluster, [entry.pod for entry in entries], self._profile)
+            whole = as_a_whole(self.cluster, [entry.pod for entry in entries], self._pipeline)
             for entry, found in zip_longest(entries, whole or ()):
-                decision = found or decide(self.cluster, entry.pod, self._profile)
+                decision = found or schedule_one(self.cluster, entry.pod, self._pipeline)
                 if isinstance(decision, Placement):
                     self._place(decision)
                 else:
@@ -195,7 +195,7 @@ class Simulator:
         """A pod of another scheduler: we only need to know what it will probably hold."""
         plain = {key: text for key, text in pod.annotations.items() if key != well_known.MAP}
         candidate = msgspec.structs.replace(pod, unsupported=(), annotations=plain)
-        decision = decide(self.cluster, candidate, self._profile)
+        decision = schedule_one(self.cluster, candidate, self._pipeline)
         verdict = self.verdicts[pod.uid]
         if isinstance(decision, Rejection):
             self._foreign[pod.uid] = pod

@@ -103,7 +103,7 @@ class App:
             client, own, lambda event: loop.enqueue(event), mandate.leads, lambda: elector.epoch
         )
         loop = Loop(
-            self._config.profile(),
+            self._config.pipeline(),
             lambda emit: Binder(client, emit, lambda: elector.epoch, elector.leads, calm),
             recorder,
             self._metrics,

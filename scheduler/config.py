@@ -12,10 +12,12 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from scheduler.decide.admission.admit import Rules
-from scheduler.decide.view import Profile
+from scheduler.framework.pipeline import Pipeline
+from scheduler.framework.settings import Settings
 from scheduler.model.integer_text import whole
 from scheduler.model.mig.fallback_ladder import Ladder, LadderError, parse_ladder
 from scheduler.model.well_known import SCHEDULER_NAME
+from scheduler.plugins import default_pipeline
 from scheduler.state.breakers.circuit import Timings as Avoidance
 from scheduler.state.migration.history import Timings
 
@@ -170,29 +172,31 @@ class Config(_Part, frozen=True):
     journal: JournalSettings = JournalSettings()
     health_address: str = "0.0.0.0:8080"
     decisions_address: str = "127.0.0.1:8090"
-    decision_steps_max: Annotated[int, msgspec.Meta(ge=1000)] = Profile().decision_steps_max
+    decision_steps_max: Annotated[int, msgspec.Meta(ge=1000)] = Settings().decision_steps_max
 
     @property
     def expects_webhook(self) -> bool:
         """Whether a webhook asks this scheduler."""
         return self.webhook.enabled and bool(self.webhook.socket)
 
-    def profile(self) -> Profile:
+    def pipeline(self) -> Pipeline:
         """What decisions need of it."""
-        return Profile(
-            scheduler_name=self.scheduler_name,
-            placement=self.placement,
-            maps_allow=self.maps.allow,
-            fallback_scope=self.fallback.scope,
-            decision_steps_max=self.decision_steps_max,
-            expects_webhook=self.expects_webhook,
-            own_namespace=self.leader_election.resource_namespace,
+        return default_pipeline(
+            Settings(
+                scheduler_name=self.scheduler_name,
+                placement=self.placement,
+                maps_allow=self.maps.allow,
+                fallback_scope=self.fallback.scope,
+                decision_steps_max=self.decision_steps_max,
+                expects_webhook=self.expects_webhook,
+                own_namespace=self.leader_election.resource_namespace,
+            )
         )
 
     def rules(self) -> Rules:
         """What admissions need of it."""
         fallback = self.fallback
-        return Rules(profile=self.profile(), scope=fallback.scope, ladders=fallback.parsed())
+        return Rules(pipeline=self.pipeline(), scope=fallback.scope, ladders=fallback.parsed())
 
 
 def load(path: Path | None) -> Config:

@@ -21,13 +21,13 @@ from scheduler.controllers.mig_partition import PartitionController, PartitionRe
 from scheduler.controllers.migration.controller import MigrationHooks, NoMigration
 from scheduler.controllers.node_avoidance import Leadership, NodeAvoidance
 from scheduler.decide.batch import as_a_whole, due
-from scheduler.decide.budget import Budget
-from scheduler.decide.decision import Decision, PendingPlacement, Placement, Rejection
 from scheduler.decide.internal_error import failure
 from scheduler.decide.requeue_check import still_refuses
-from scheduler.decide.schedule_one import decide
-from scheduler.decide.view import Profile
+from scheduler.decide.schedule_one import schedule_one
 from scheduler.event_fold import EventFolder
+from scheduler.framework.budget import Budget
+from scheduler.framework.decision import Decision, PendingPlacement, Placement, Rejection
+from scheduler.framework.pipeline import Pipeline
 from scheduler.model.pod import Pod
 from scheduler.report import schedule_result
 from scheduler.report.decisions.journal import Journal, Record
@@ -56,7 +56,7 @@ class Loop:
 
     def __init__(
         self,
-        profile: Profile,
+        pipeline: Pipeline,
         binder: Callable[[Callable[[ev.BindEnded], None]], Binder],
         recorder: Recorder,
         metrics: Metrics,
@@ -70,14 +70,14 @@ class Loop:
         carving: Callable[[Cluster, SchedulingQueue, NodeAvoidance], PartitionController]
         | None = None,
         timings: Timings | None = None,
-        decider: Callable[[Cluster, Pod, Profile, Budget], Decision] = decide,
+        decider: Callable[[Cluster, Pod, Pipeline, Budget], Decision] = schedule_one,
         wall: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._contain = Containment(metrics.count_internal_error)
-        self.cluster = Cluster(profile.scheduler_name, profile.maps_allow)
-        self.queue = SchedulingQueue()
-        self.promises = Reservations(profile.reach, self.cluster.namespace)
-        self.profile = profile
+        self.cluster = Cluster(pipeline.scheduler_name, pipeline.maps_allow, pipeline.node_labels)
+        self.queue = SchedulingQueue(pipeline.equivalence_class)
+        self.promises = Reservations(pipeline.reach, self.cluster.namespace)
+        self.pipeline = pipeline
         self.moves = moves(self.cluster, self.queue, self.promises)
         self.is_synced = False
         self.generation = 0
@@ -178,7 +178,7 @@ class Loop:
     def _asked(self, pod: Pod, node_name: str) -> RequeueCondition | None:
         """What the pod would wait for at a node by now; where we fail it is tried, which tells."""
         with self._contain("decision", pod.key):
-            return still_refuses(self.cluster, self.profile, pod, node_name)
+            return still_refuses(self.cluster, self.pipeline, pod, node_name)
         return None
 
     def _apply(self, change: ev.Change, now: float) -> None:
@@ -222,7 +222,7 @@ class Loop:
 
     def _decide_some(self, now: float) -> bool:
         """Decide up to a batch, or as much as one decision may cost; whether any was decided."""
-        work, done = Budget(self.profile.decision_steps_max), 0
+        work, done = Budget(self.pipeline.decision_steps_max), 0
         while done < BATCH_MAX and not work.is_over:
             if not (entries := due(self.queue, self.cluster, now)):
                 break
@@ -239,7 +239,7 @@ class Loop:
     def _together(self, entries: list[QueuedPodInfo], work: Budget) -> tuple[Placement, ...] | None:
         pods = [entry.pod for entry in entries]
         with self._contain("decision", ", ".join(pod.key for pod in pods)):
-            return as_a_whole(self.cluster, pods, self.profile, work)
+            return as_a_whole(self.cluster, pods, self.pipeline, work)
         return None  # each by itself, so that the one that it is about is found
 
     def _set_aside(self, entry: QueuedPodInfo, problem: Exception, now: float) -> None:
@@ -257,9 +257,9 @@ class Loop:
     def _decide(self, entry: QueuedPodInfo, found: Placement | None, now: float) -> int:
         """Decide one pod; returns the steps that it took."""
         started = self._clock()
-        work = Budget(self.profile.decision_steps_max)
+        work = Budget(self.pipeline.decision_steps_max)
         still = self._avoidance.unless_avoided(found)
-        decision = still or self._decider(self.cluster, entry.pod, self.profile, work)
+        decision = still or self._decider(self.cluster, entry.pod, self.pipeline, work)
         self._metrics.algorithm_s.observe(self._clock() - started)
         if isinstance(decision, Placement):
             record = self.journal.record(entry, decision, self, now)

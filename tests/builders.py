@@ -11,9 +11,13 @@ from typing import Any, TypedDict, Unpack
 import msgspec
 
 from scheduler.bind.binder import binding_annotations
-from scheduler.decide.decision import Placement, Rejection
-from scheduler.decide.schedule_one import decide
-from scheduler.decide.view import Profile, View
+from scheduler.decide.best_fit import Search
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.budget import Budget
+from scheduler.framework.decision import Placement, Rejection
+from scheduler.framework.pipeline import Pipeline
+from scheduler.framework.settings import Settings
+from scheduler.framework.view import View
 from scheduler.model import well_known
 from scheduler.model.crd.mig_partition import MigInstance, NodePartitions
 from scheduler.model.crd.migration import Migration, MigrationKind
@@ -21,7 +25,9 @@ from scheduler.model.device import Devices, parse_devices
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Owner, Pod
 from scheduler.model.reason import ReasonCode, sentence
+from scheduler.plugins import default_pipeline
 from scheduler.state.cache.cluster import Assumption, Cluster
+from scheduler.state.node_info import NodeInfo
 from scheduler.state.snapshot import Avoided, Resting
 from scheduler.watch.decode import pods as decode_pods
 
@@ -39,7 +45,7 @@ API_GROUPS = {
 }
 
 #: Maps are allowed in every namespace, as in the demo.
-ANYBODY = Profile(maps_allow="all")
+ANYBODY = default_pipeline(Settings(maps_allow="all"))
 
 
 class Wishes(TypedDict, total=False):
@@ -304,29 +310,40 @@ def cluster(*objects: Pod | Node | Namespace | Avoided | NodePartitions | Restin
     return state
 
 
-def placed(view: View, newcomer: Pod, profile: Profile = ANYBODY) -> Placement:
+SPREADING = default_pipeline(Settings(maps_allow="all", placement="spread"))
+
+
+def best_node(
+    view: View, newcomer: Pod, work: Budget | None = None, *, spread: bool = False
+) -> NodeInfo | None:
+    """The best node for a pod, packed or spread; by default without a limit of steps."""
+    pipeline = SPREADING if spread else ANYBODY
+    return Search(view, newcomer, pipeline, work or Budget(10**9)).best_node()
+
+
+def placed(view: View, newcomer: Pod, pipeline: Pipeline = ANYBODY) -> Placement:
     """The placement of a pod that must be placeable."""
-    decision = decide(view, newcomer, profile)
+    decision = schedule_one(view, newcomer, pipeline)
     assert isinstance(decision, Placement), sentence(decision.diagnosis)
     return decision
 
 
-def refused(view: View, newcomer: Pod, profile: Profile = ANYBODY) -> Rejection:
+def refused(view: View, newcomer: Pod, pipeline: Pipeline = ANYBODY) -> Rejection:
     """The rejection of a pod that must not be placeable."""
-    decision = decide(view, newcomer, profile)
+    decision = schedule_one(view, newcomer, pipeline)
     assert isinstance(decision, Rejection), f"placed on {decision.node_name}"
     return decision
 
 
-def codes(view: View, newcomer: Pod, profile: Profile = ANYBODY) -> set[ReasonCode]:
+def codes(view: View, newcomer: Pod, pipeline: Pipeline = ANYBODY) -> set[ReasonCode]:
     """The codes with which a pod is rejected."""
-    return set(refused(view, newcomer, profile).diagnosis.codes())
+    return set(refused(view, newcomer, pipeline).diagnosis.codes())
 
 
-def settle(state: Cluster, newcomer: Pod, profile: Profile = ANYBODY) -> Placement:
+def settle(state: Cluster, newcomer: Pod, pipeline: Pipeline = ANYBODY) -> Placement:
     """Place a pod and enter it into the state, as the loop does before it sends the Binding."""
     state.upsert_pod(newcomer)
-    placement = placed(state, newcomer, profile)
+    placement = placed(state, newcomer, pipeline)
     state.assume(newcomer, Assumption(placement.node_name, placement.devices, placement.index))
     return placement
 

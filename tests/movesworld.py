@@ -18,9 +18,9 @@ from scheduler.containment import Contain, uncontained
 from scheduler.controllers.migration.controller import MigrationController
 from scheduler.controllers.migration.planner import MigrationInputs, PlannerSettings
 from scheduler.decide.admission.admit import Rules, admit, keep
-from scheduler.decide.decision import Placement
 from scheduler.decide.requeue_check import still_refuses
-from scheduler.decide.schedule_one import decide
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.decision import Placement
 from scheduler.model import well_known
 from scheduler.model.crd.migration import Migration
 from scheduler.model.crd.migration_actions import (
@@ -166,14 +166,14 @@ class World:
             self._apply([*heard, *fold(self.cluster, event)])
 
     def _apply(self, changes: Iterable[ev.Change]) -> None:
-        asked = partial(still_refuses, self.cluster, self.settings.rules.profile)
+        asked = partial(still_refuses, self.cluster, self.settings.rules.pipeline)
         for change in changes:
             pass_on(self.queue, change, self.now, asked)
 
     def decide_all(self) -> None:
         """Place whoever can be placed."""
         while (entry := self.queue.pop(self.now)) is not None:
-            decision = decide(self.cluster, entry.pod, self.settings.rules.profile)
+            decision = schedule_one(self.cluster, entry.pod, self.settings.rules.pipeline)
             if not isinstance(decision, Placement):
                 self.queue.add_unschedulable(
                     entry, why(decision.diagnosis, decision.node_name), self.now

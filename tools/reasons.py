@@ -6,16 +6,18 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from scheduler.model.condition_reason import ROWS, ConditionReason, Row
+from scheduler.model.condition_reason import ConditionReason
 from scheduler.model.crd.migration_blockers import Blocker
 from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.plugins import REASON_CODES
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "reasons.md"
 
 HEAD: Final = """\
 # Why a pod is pending
 
-Written by `python -m tools.reasons` from `scheduler/model/reason_code.py`; not edited by hand.
+Written by `python -m tools.reasons` from the reason codes of `scheduler/plugins`; not edited by
+hand.
 
 What is wrong stands in the pod's condition `PodScheduled` and in its event `FailedScheduling`, in
 kube-scheduler's words: how many nodes say what. `kubectl describe pod` shows both. The metric
@@ -66,22 +68,23 @@ def render() -> str:
         "| code | what it means | reason of the condition | tried again when |",
         "|---|---|---|---|",
     ]
-    for code in ReasonCode:
-        causes = "; ".join(cause.value for cause in code.causes)
-        lines.append(f"| `{code.name}` | {code.meaning} | {_reason(ROWS[code])} | {causes} |")
+    for code in REASON_CODES.values():
+        causes = "; ".join(cause.value for cause in code.lifted_by)
+        lines.append(f"| `{code.name}` | {code.meaning} | {_reason(code)} | {causes} |")
     unused = [
         cause.value
         for cause in RequeueCause
-        if not any(cause in code.causes for code in ReasonCode)
+        if not any(cause in code.lifted_by for code in REASON_CODES.values())
     ]
     assert not unused, f"nothing waits for: {', '.join(unused)}"
     return HEAD + "\n".join([*lines, *_of_conditions(), *_of_moves()]) + "\n"
 
 
-def _reason(row: Row) -> str:
-    if row.packed is row.mapped:
-        return f"`{row.packed}`"
-    return f"`{row.packed}`; with a map `{row.mapped}`"
+def _reason(code: ReasonCode) -> str:
+    if code.condition is not None:
+        return f"`{code.condition}`"
+    at_a_node, mapped = ConditionReason.UNSCHEDULABLE, ConditionReason.WAITING_FOR_MAPPED_NODE
+    return f"`{at_a_node}`; with a map `{mapped}`"
 
 
 def _of_conditions() -> list[str]:
@@ -105,7 +108,7 @@ def _of_moves() -> list[str]:
 def main() -> int:
     """Write the page."""
     PAGE.write_text(render(), encoding="utf-8")
-    print(f"docs/{PAGE.name}: {len(ReasonCode)} reasons")
+    print(f"docs/{PAGE.name}: {len(REASON_CODES)} reasons")
     return 0
 
 

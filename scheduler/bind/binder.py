@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from scheduler.decide.decision import Placement
+from scheduler.framework.decision import Placement
 from scheduler.model import well_known
 from scheduler.model.device import format_devices
 from scheduler.model.json_bounds import UNREADABLE

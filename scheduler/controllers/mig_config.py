@@ -19,6 +19,7 @@ from typing import Final, Protocol
 import structlog
 
 from scheduler.decide.mig.config_change import Relabel, candidate, idle_nodes, pods_on
+from scheduler.framework.pipeline import Pipeline
 from scheduler.model import well_known
 from scheduler.model.pod import Pod
 from scheduler.model.timestamps import epoch
@@ -68,6 +69,7 @@ class MigConfigController:
         teller: NodeEventSink,
         send: Callable[[Relabel], None],
         wall: Callable[[], float],
+        pipeline: Pipeline,
     ) -> None:
         self._cluster = cluster
         self._queue = queue
@@ -75,6 +77,7 @@ class MigConfigController:
         self._teller = teller
         self._send = send
         self._wall = wall
+        self._pipeline = pipeline
         self._asked: dict[str, float] = {}
         self._current: Relabel | None = None
         #: Uid of a pod -> the node that is being cut for it.
@@ -101,7 +104,7 @@ class MigConfigController:
         waiting = self._waiting(now)
         idle = idle_nodes(self._cluster, frozenset(self._asked)) if waiting else []
         for pods in waiting:
-            found = candidate(idle, pods[0])
+            found = candidate(idle, pods[0], self._pipeline)
             if found is not None:
                 self._ask(found, pods, now)
                 break

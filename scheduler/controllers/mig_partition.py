@@ -22,8 +22,8 @@ import structlog
 from scheduler.bind.partition_writer import PartitionWriter
 from scheduler.config import Config
 from scheduler.controllers.mig_config import MigConfigController, NodeEventSink, NodeGate
-from scheduler.decide.decision import PendingPlacement
 from scheduler.decide.mig import partition_status
+from scheduler.framework.decision import PendingPlacement
 from scheduler.model.crd.mig_partition import PartitionRequest
 from scheduler.model.pod import Pod
 from scheduler.model.reason import RequeueCause
@@ -238,7 +238,9 @@ def maker(
         timeout_s = config.mig.cut_timeout_s
         relabeling = None
         if config.mig.relabel_nodes:
-            relabeling = MigConfigController(cluster, queue, doors, teller, cutter.relabel, now)
+            relabeling = MigConfigController(
+                cluster, queue, doors, teller, cutter.relabel, now, config.pipeline()
+            )
         return PartitionController(cluster, teller, cutter.send, now, count, timeout_s, relabeling)
 
     return make

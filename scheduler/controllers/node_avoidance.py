@@ -12,7 +12,7 @@ from typing import Protocol
 
 import structlog
 
-from scheduler.decide.decision import Placement
+from scheduler.framework.decision import Placement
 from scheduler.model.pod import Pod
 from scheduler.report.events.node_events import NodeEvents
 from scheduler.report.events.recorder import Recorder

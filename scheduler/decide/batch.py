@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from scheduler.decide.budget import Budget
-from scheduler.decide.decision import Placement, Rejection
-from scheduler.decide.filters import CLASS_FILTERS, first_rejection
-from scheduler.decide.mig import instance_search
-from scheduler.decide.mig.instance_plan import carved
-from scheduler.decide.schedule_one import decide
-from scheduler.decide.view import Profile, WhatIfView
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.decide.view import WhatIfView
+from scheduler.framework.budget import Budget
+from scheduler.framework.decision import Placement, Rejection
+from scheduler.framework.pipeline import Pipeline, first_rejection
+from scheduler.framework.plugin import Refuse, ReserveContext
 from scheduler.model.device import Devices, MigPlacement
 from scheduler.model.mig import layout as mig_layout
 from scheduler.model.pod import Pod
+from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.mig.dynamic_gpus import DynamicGpus
 from scheduler.state.queue.scheduling_queue import QueuedPodInfo, SchedulingQueue
@@ -49,7 +49,7 @@ def due(queue: SchedulingQueue, cluster: Cluster, now: float) -> list[QueuedPodI
 
 
 def as_a_whole(
-    cluster: Cluster, pods: Sequence[Pod], profile: Profile, work: Budget | None = None
+    cluster: Cluster, pods: Sequence[Pod], pipeline: Pipeline, work: Budget | None = None
 ) -> tuple[Placement, ...] | None:
     """Places for pods of equal priority that wait at once, where their order would fail them.
 
@@ -64,24 +64,24 @@ def as_a_whole(
         return None
     if len(set(wanted)) == 1:
         return None  # one after the other they fill as much as fits at all
-    work = work or Budget(profile.decision_steps_max)
-    if _all_find_a_place(cluster, pods, profile, work):
+    work = work or Budget(pipeline.decision_steps_max)
+    if _all_find_a_place(cluster, pods, pipeline, work):
         return None
-    nodes = _open_to_all(cluster, pods, work)
+    nodes = _open_to_all(cluster, pods, pipeline, work)
     for board in dict.fromkeys(gpus.board for _, gpus in nodes):
         pool = [(name, gpus) for name, gpus in nodes if gpus.board is board]
-        found = _on_one_board(cluster, pods, [one[0] for one in wanted], pool)
+        found = _on_one_board(cluster, pods, [one[0] for one in wanted], pool, pipeline)
         if found is not None:
             return found
     return None
 
 
 def _all_find_a_place(
-    cluster: Cluster, pods: Sequence[Pod], profile: Profile, work: Budget
+    cluster: Cluster, pods: Sequence[Pod], pipeline: Pipeline, work: Budget
 ) -> bool:
     overlay = WhatIfView(cluster)
     for pod in pods:
-        decision = decide(overlay, pod, profile, work)
+        decision = schedule_one(overlay, pod, pipeline, work)
         if isinstance(decision, Rejection):
             return False
         overlay.place(pod, decision.node_name, decision.devices)
@@ -89,7 +89,7 @@ def _all_find_a_place(
 
 
 def _open_to_all(
-    cluster: Cluster, pods: Sequence[Pod], work: Budget
+    cluster: Cluster, pods: Sequence[Pod], pipeline: Pipeline, work: Budget
 ) -> list[tuple[str, DynamicGpus]]:
     """The nodes that cut to order and that every one of the pods may use, if that is not too much
     to find out."""
@@ -100,13 +100,17 @@ def _open_to_all(
             continue
         if not work.spend(steps):
             return []
-        if not any(first_rejection(pod, node_info, CLASS_FILTERS) for pod in pods):
+        if not any(first_rejection(pod, node_info, pipeline.class_filters) for pod in pods):
             found.append((node_info.node.name, node_info.gpus))
     return found
 
 
 def _on_one_board(
-    cluster: Cluster, pods: Sequence[Pod], profiles: list[str], pool: list[tuple[str, DynamicGpus]]
+    cluster: Cluster,
+    pods: Sequence[Pod],
+    profiles: list[str],
+    pool: list[tuple[str, DynamicGpus]],
+    pipeline: Pipeline,
 ) -> tuple[Placement, ...] | None:
     owners, every = _of_use(profiles, pool)
     spots = together(every, profiles)
@@ -118,10 +122,14 @@ def _on_one_board(
         name, gpu = owners[spot.gpu]
         node_info = overlay.at(name)
         assert node_info is not None
-        if first_rejection(pod, node_info):
+        if first_rejection(pod, node_info, pipeline.every_filter):
             return None  # something else than slices is short there
         devices = Devices(spots=(MigPlacement(gpu, spot.start, spot.profile),))
-        placements.append(carved(Placement(pod=pod, node_name=name, devices=devices), node_info))
+        context = ReserveContext(overlay, pipeline, node_info)
+        placement = pipeline.pre_bind(context, Placement(pod=pod, node_name=name, devices=devices))
+        if isinstance(placement, Refuse):
+            return None
+        placements.append(placement)
         overlay.place(pod, name, devices)
     return tuple(placements)
 

@@ -1,139 +1,224 @@
-"""Packed pods: the best-fitting node, found through the index, or by a scan where that is blind.
+"""The best-fitting node of one pod, found through the index, or by a scan where that is blind.
 
-Both ways give the same node; a property test compares them on random clusters. The scan also
-explains a rejection, node by node.
+Both ways give the same node; a property test compares them on random clusters. Where no node takes
+the pod, every node is asked why.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
-from scheduler.decide.budget import Budget, is_light
-from scheduler.decide.filters import CLASS_FILTERS, NODE_FILTERS, first_rejection
-from scheduler.decide.mig import instance_search, node_search
-from scheduler.decide.mig.instance_plan import positioned
-from scheduler.decide.scores import Score, preference, score
-from scheduler.decide.view import View
+from scheduler.decide.mig import node_search
+from scheduler.framework.budget import Budget, is_light
+from scheduler.framework.pipeline import Pipeline, Score, first_rejection
+from scheduler.framework.plugin import Reasons
+from scheduler.framework.view import View
 from scheduler.model import well_known
 from scheduler.model.device import Devices
 from scheduler.model.mig import layout
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Diagnosis, Reason
+from scheduler.model.reason import Diagnosis
+from scheduler.plugins.dynamic_mig import instance_plan, instance_search
+from scheduler.plugins.gpu.devices import assigned
 from scheduler.state.index.capacity_bucket import LEAST
 from scheduler.state.index.filter_cache import Check
 from scheduler.state.index.node_index import ANY, NodeClass, RankedClasses
 from scheduler.state.node_info import NodeInfo
 
-#: With up to this many classes each one's own shelf is read; beyond, the shelf of all nodes.
-SHELVES_MAX = 8
+#: With up to this many classes each one's own bucket is read; beyond, the bucket of all nodes.
+BUCKETS_MAX: Final = 8
+
+Scored = tuple[Score, NodeInfo]
 
 
-def find(view: View, pod: Pod, work: Budget, *, spread: bool) -> NodeInfo | None:
-    """The best node for the pod, or None; also None where ``work`` is over before it is known."""
-    if len(pod.gpu_requests) > 1 or not _is_covered(view, pod):
-        return scan(_narrowed(view, pod), pod, work, spread=spread)[0]
-    if not work.once(pod.kind, len(view.index.classes) * pod.label_steps):
-        return None
-    for kinds in _kinds(view, pod):
-        found = _best_of(view, pod, kinds, work, spread=spread)
-        if work.is_over:
+class Search:
+    """One pod's search; the steps are counted in ``work``."""
+
+    def __init__(self, view: View, pod: Pod, pipeline: Pipeline, work: Budget) -> None:
+        self._view = view
+        self._pod = pod
+        self._pipeline = pipeline
+        self._work = work
+        self.equivalence_class = pipeline.equivalence_class(pod)
+
+    def best_node(self) -> NodeInfo | None:
+        """The best node, or None; also None where the budget is spent before it is known."""
+        view, pod, work = self._view, self._pod, self._work
+        if len(pod.gpu_requests) > 1 or not self._is_covered():
+            return scan(_narrowed(view, pod), pod, work, self._pipeline)[0]
+        if not work.once(self.equivalence_class, len(view.index.classes) * pod.label_steps):
             return None
-        if found is not None:
-            return found
-    return None
+        for classes in self._ranked_classes():
+            best = self._best_of(classes)
+            if work.is_over:
+                return None
+            if best is not None:
+                return best
+        return None
 
+    def diagnosis(self) -> Diagnosis | None:
+        """Why every node says no, or None where one does not."""
+        check, verdicts = self._checker(), self._view.verdicts
+        is_kept = is_light(self._pod)
+        verdict = verdicts.of(self.equivalence_class, check) if is_kept else verdicts.once(check)
+        changed = self._view.changed.items()
+        return verdict.diagnosis({name: check(node_info) for name, node_info in changed})
 
-def _kinds(view: View, pod: Pod) -> tuple[RankedClasses, ...]:
-    """The classes that the pod may use; what a pod that is not light asks for is not remembered."""
-    if not is_light(pod):
-        return _sort(pod, view.index.classes.values())
-    return view.index.kinds(pod.constraints, lambda classes: _sort(pod, classes))
+    def is_hopeless(self) -> bool:
+        """Whether every node says no, even without the placements that are tried out."""
+        return self._view.verdicts.of(self.equivalence_class, self._checker()).is_hopeless
 
+    def steps_of_diagnosis(self) -> int:
+        """What it takes to ask every node why it says no, or anything above the budget."""
+        view, pod = self._view, self._pod
+        nodes = len(view.nodes) + len(view.changed)
+        if self._is_covered():
+            steps = len(view.index.classes) * pod.label_steps + nodes * pod.node_steps
+        else:
+            steps = nodes * (pod.label_steps + pod.node_steps)
+        signatures = view.index.cuts.signatures
+        if signatures and len(profiles := instance_search.wanted(pod)) > 1:
+            for one in signatures:
+                if steps > self._work.limit:
+                    break
+                board = layout.BOARDS[one.board]
+                steps += instance_search.searched(board, one.layouts, profiles).steps
+        return steps
 
-def steps_of_diagnosis(view: View, pod: Pod, most: int) -> int:
-    """What it takes to ask every node why it says no, or anything above ``most``."""
-    nodes = len(view.nodes) + len(view.changed)
-    if _is_covered(view, pod):
-        steps = len(view.index.classes) * pod.label_steps + nodes * pod.node_steps
-    else:
-        steps = nodes * (pod.label_steps + pod.node_steps)
-    signatures = view.index.cuts.signatures
-    if signatures and len(profiles := instance_search.wanted(pod)) > 1:
-        for one in signatures:
-            if steps > most:
-                break
-            steps += instance_search.searched(layout.BOARDS[one.board], one.layouts, profiles).steps
-    return steps
+    def _checker(self) -> Check:
+        """What any node says to the pod; the class filters are asked once per class."""
+        view, pod, pipeline = self._view, self._pod, self._pipeline
+        every, of_class, of_node = (
+            pipeline.every_filter,
+            pipeline.class_filters,
+            pipeline.node_filters,
+        )
+        if not self._is_covered():
+            return lambda node_info: first_rejection(pod, node_info, every)
+        by_class: dict[int, Reasons] = {}
+
+        def check(node_info: NodeInfo) -> Reasons:
+            assert node_info.node is not None
+            number = view.index.class_of(node_info.node.name)
+            reasons = by_class.get(number)
+            if reasons is None:
+                reasons = by_class[number] = first_rejection(pod, node_info, of_class)
+            return reasons or first_rejection(pod, node_info, of_node)
+
+        return check
+
+    def _is_covered(self) -> bool:
+        """Whether the classes of the index decide about the pod's labels and taints."""
+        keys = self._pod.label_keys
+        if self._pipeline.node_labels:
+            keys |= self._pipeline.node_labels
+        return not self._pod.names_nodes and self._view.index.covers(keys)
+
+    def _ranked_classes(self) -> tuple[RankedClasses, ...]:
+        """The classes that the pod may use; remembered for light pods only."""
+        index = self._view.index
+        if not is_light(self._pod):
+            return self._sort(index.classes.values())
+        return index.kinds(self._pipeline.constraints(self._pod), self._sort)
+
+    def _sort(self, classes: Iterable[NodeClass]) -> tuple[RankedClasses, ...]:
+        """The classes that pass the class filters, smallest soft penalty first."""
+        pod, pipeline = self._pod, self._pipeline
+        by_penalty: dict[int, list[NodeClass]] = {}
+        for one in classes:
+            if not first_rejection(pod, NodeInfo(one.sample), pipeline.class_filters):
+                by_penalty.setdefault(pipeline.soft_penalty(pod, one.sample), []).append(one)
+        return tuple(
+            RankedClasses(penalty, tuple(equal), frozenset(one.number for one in equal))
+            for penalty, equal in sorted(by_penalty.items())
+        )
+
+    def _best_of(self, classes: RankedClasses) -> NodeInfo | None:
+        """The best node of equally ranked classes: the first that fits of each bucket."""
+        view, pod, work = self._view, self._pod, self._work
+        spread = self._pipeline.spreads
+        found = self._tried_out(classes)
+        is_few = len(classes.classes) <= BUCKETS_MAX
+        resource, need = next(iter(pod.gpu_requests.items()), (ANY, 0))
+        # A node may be over its cpu; a pod that asks for none may go there all the same.
+        cpu = pod.requests.get(well_known.CPU, 0) or LEAST
+        sets = [one.shelves for one in classes.classes] if is_few else [view.index.shelves]
+        for shelves in sets:
+            shelf = shelves.get(resource)
+            for _, (_, name) in (
+                shelf.fitting(need, cpu, spread=spread) if shelf is not None else ()
+            ):
+                if not work.spend(pod.node_steps):
+                    return None
+                node_info = self._fitting(classes, name)
+                if node_info is not None:
+                    found.append((self._pipeline.score(pod, node_info), node_info))
+                    break
+        if view.index.cuts.signatures:
+            found += self._with_dynamic_mig(classes, is_few=is_few)
+        return min(found, key=lambda scored: scored[0])[1] if found else None
+
+    def _fitting(self, classes: RankedClasses, name: str) -> NodeInfo | None:
+        """A node that the index names, if it fits and nothing is tried out on it."""
+        view = self._view
+        if name in view.changed or view.index.class_of(name) not in classes.numbers:
+            return None
+        node_info = view.at(name)
+        assert node_info is not None, f"{name} is in a bucket and does not exist"
+        is_refused = first_rejection(self._pod, node_info, self._pipeline.node_filters)
+        return None if is_refused else node_info
+
+    def _with_dynamic_mig(self, classes: RankedClasses, *, is_few: bool) -> list[Scored]:
+        pod, work = self._pod, self._work
+
+        def judge(name: str) -> Scored | None:
+            node_info = self._fitting(classes, name) if work.spend(pod.node_steps) else None
+            return None if node_info is None else (self._pipeline.score(pod, node_info), node_info)
+
+        sets = [one.cuts for one in classes.classes] if is_few else [self._view.index.cuts]
+        return node_search.best(sets, pod, judge, work, spread=self._pipeline.spreads)
+
+    def _tried_out(self, classes: RankedClasses) -> list[Scored]:
+        """Nodes that the index knows only as they were before something was tried out on them."""
+        view, pod = self._view, self._pod
+        if not view.changed or not self._work.spend(len(view.changed) * pod.node_steps):
+            return []
+        return [
+            (self._pipeline.score(pod, node_info), node_info)
+            for name, node_info in view.changed.items()
+            if view.index.class_of(name) in classes.numbers
+            and not first_rejection(pod, node_info, self._pipeline.node_filters)
+        ]
 
 
 def devices(pod: Pod, node_info: NodeInfo) -> Devices:
-    """What a packed pod gets on a node where it fits: the lowest free indexes, or a count."""
-    assert node_info.node is not None
-    numbers: tuple[int, ...] = ()
-    counts = dict(pod.gpu_requests)
-    if node_info.node.is_numbered and well_known.GPU in counts:
-        numbers = node_info.free_numbers()[: counts.pop(well_known.GPU)]
-        assert len(numbers) == pod.requests[well_known.GPU], "free count and free numbers disagree"
-    given = tuple((node_info.node.unit(name), n) for name, n in sorted(counts.items()))
-    return positioned(pod, node_info, Devices(numbers, given))
-
-
-def diagnosis(view: View, pod: Pod) -> Diagnosis | None:
-    """Why every node says no, or None where one does not."""
-    check = _checker(view, pod)
-    verdict = view.verdicts.of(pod.kind, check) if is_light(pod) else view.verdicts.once(check)
-    return verdict.diagnosis({name: check(node_info) for name, node_info in view.changed.items()})
-
-
-def is_hopeless(view: View, pod: Pod) -> bool:
-    """Whether every node says no, even without what was tried out."""
-    return view.verdicts.of(pod.kind, _checker(view, pod)).is_hopeless
-
-
-def _checker(view: View, pod: Pod) -> Check:
-    """What any node says to the pod; nodes of one class are asked once about what they share."""
-    if not _is_covered(view, pod):
-        return lambda node_info: first_rejection(pod, node_info)
-    by_class: dict[int, tuple[Reason, ...]] = {}
-
-    def check(node_info: NodeInfo) -> tuple[Reason, ...]:
-        assert node_info.node is not None
-        number = view.index.class_of(node_info.node.name)
-        reasons = by_class.get(number)
-        if reasons is None:
-            reasons = by_class[number] = first_rejection(pod, node_info, CLASS_FILTERS)
-        return reasons or first_rejection(pod, node_info, NODE_FILTERS)
-
-    return check
-
-
-def _is_covered(view: View, pod: Pod) -> bool:
-    """Whether the classes of the index decide about the pod's labels and taints."""
-    return not pod.names_nodes and view.index.covers(pod.label_keys)
+    """What a pod without a map gets on a node where it fits."""
+    return assigned(pod, None, node_info, instance_plan.spots(pod, node_info))
 
 
 def scan(
-    candidates: Iterable[NodeInfo], pod: Pod, work: Budget, *, spread: bool
-) -> tuple[NodeInfo | None, dict[str, tuple[Reason, ...]]]:
+    candidates: Iterable[NodeInfo], pod: Pod, work: Budget, pipeline: Pipeline
+) -> tuple[NodeInfo | None, dict[str, Reasons]]:
     """The best of these nodes, and why each of the others was rejected; no node is the best once
     ``work`` is over."""
-    rejected: dict[str, tuple[Reason, ...]] = {}
-    best: tuple[Score, NodeInfo] | None = None
+    rejected: dict[str, Reasons] = {}
+    best: Scored | None = None
     steps = pod.label_steps + pod.node_steps
     for node_info in candidates:
         if not work.spend(steps):
             return None, rejected
-        reasons = first_rejection(pod, node_info, CLASS_FILTERS)
+        reasons = first_rejection(pod, node_info, pipeline.class_filters)
         if not reasons:
             _count_search(pod, node_info, work)
-            reasons = first_rejection(pod, node_info, NODE_FILTERS)
+            reasons = first_rejection(pod, node_info, pipeline.node_filters)
         if reasons:
             assert node_info.node is not None
             rejected[node_info.node.name] = reasons
             continue
-        mark = score(pod, node_info, spread=spread)
-        if best is None or mark < best[0]:
-            best = (mark, node_info)
+        score = pipeline.score(pod, node_info)
+        if best is None or score < best[0]:
+            best = (score, node_info)
     return (best[1] if best else None), rejected
 
 
@@ -155,73 +240,3 @@ def _narrowed(view: View, pod: Pod) -> Iterable[NodeInfo]:
         if found is not None:
             return [node_info for name in sorted(found) if (node_info := view.at(name)) is not None]
     return view.candidates()
-
-
-def _sort(pod: Pod, classes: Iterable[NodeClass]) -> tuple[RankedClasses, ...]:
-    """The classes that pass the filters of labels and taints, most liked first."""
-    liked: dict[int, list[NodeClass]] = {}
-    for kind in classes:
-        sample = NodeInfo(kind.sample)
-        if not first_rejection(pod, sample, CLASS_FILTERS):
-            liked.setdefault(preference.dislike(pod, kind.sample), []).append(kind)
-    return tuple(
-        RankedClasses(dislike, tuple(kinds), frozenset(kind.number for kind in kinds))
-        for dislike, kinds in sorted(liked.items())
-    )
-
-
-def _best_of(
-    view: View, pod: Pod, kinds: RankedClasses, work: Budget, *, spread: bool
-) -> NodeInfo | None:
-    steps = pod.node_steps
-    found = _tried_out(view, pod, kinds, work, spread=spread)
-    is_few = len(kinds.classes) <= SHELVES_MAX
-    resource, need = next(iter(pod.gpu_requests.items()), (ANY, 0))
-    # A node may be over its cpu; whoever asks for none may go there all the same.
-    cpu = pod.requests.get(well_known.CPU, 0) or LEAST
-    for shelves in [kind.shelves for kind in kinds.classes] if is_few else [view.index.shelves]:
-        shelf = shelves.get(resource)
-        for _, (_, name) in shelf.fitting(need, cpu, spread=spread) if shelf is not None else ():
-            if not work.spend(steps):
-                return None
-            node_info = _willing(view, pod, kinds, name)
-            if node_info is not None:
-                found.append((score(pod, node_info, spread=spread), node_info))
-                break
-    if view.index.cuts.signatures:
-        found += _cut_to_order(view, pod, kinds, work, is_few=is_few, spread=spread)
-    return min(found, key=lambda mark: mark[0])[1] if found else None
-
-
-def _willing(view: View, pod: Pod, kinds: RankedClasses, name: str) -> NodeInfo | None:
-    """A node that the index names, if it will do and nothing was tried out on it."""
-    if name in view.changed or view.index.class_of(name) not in kinds.numbers:
-        return None
-    node_info = view.at(name)
-    assert node_info is not None, f"{name} is on a shelf and does not exist"
-    return None if first_rejection(pod, node_info, NODE_FILTERS) else node_info
-
-
-def _cut_to_order(
-    view: View, pod: Pod, kinds: RankedClasses, work: Budget, *, is_few: bool, spread: bool
-) -> list[tuple[Score, NodeInfo]]:
-    def judge(name: str) -> tuple[Score, NodeInfo] | None:
-        node_info = _willing(view, pod, kinds, name) if work.spend(pod.node_steps) else None
-        return None if node_info is None else (score(pod, node_info, spread=spread), node_info)
-
-    sets = [kind.cuts for kind in kinds.classes] if is_few else [view.index.cuts]
-    return node_search.best(sets, pod, judge, work, spread=spread)
-
-
-def _tried_out(
-    view: View, pod: Pod, kinds: RankedClasses, work: Budget, *, spread: bool
-) -> list[tuple[Score, NodeInfo]]:
-    """Nodes that the index knows only as they were before something was tried out on them."""
-    if not view.changed or not work.spend(len(view.changed) * pod.node_steps):
-        return []
-    return [
-        (score(pod, node_info, spread=spread), node_info)
-        for name, node_info in view.changed.items()
-        if view.index.class_of(name) in kinds.numbers
-        and not first_rejection(pod, node_info, NODE_FILTERS)
-    ]

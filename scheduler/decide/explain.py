@@ -10,11 +10,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from scheduler.decide.decision import Decision, Placement
+from scheduler.framework.decision import Decision, Placement
 from scheduler.model.device import format_devices
 from scheduler.model.quantity import format_value
 from scheduler.model.reason import Diagnosis, Reason, ReasonCode, sentence
-from scheduler.model.remediation import ADVICE
+from scheduler.plugins import REASON_CODES
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -101,26 +101,24 @@ def explain_rejection(diagnosis: Diagnosis, message: str) -> Outcome:
 def meanings(codes: Iterable[str]) -> dict[str, Meaning]:
     """What each code means, by its name; one that is not ours is left out."""
     return {
-        code: meaning_of(ReasonCode[code])
-        for code in sorted(set(codes))
-        if code in ReasonCode.__members__
+        code: meaning_of(REASON_CODES[code]) for code in sorted(set(codes)) if code in REASON_CODES
     }
 
 
 def meaning_of(code: ReasonCode) -> Meaning:
     """What one code means."""
     return Meaning(
-        stage=ADVICE[code].stage,
+        stage=code.stage,
         meaning=code.meaning,
-        helps=tuple(cause.value for cause in code.causes),
-        next_step=ADVICE[code].next_step,
+        helps=tuple(cause.value for cause in code.lifted_by),
+        next_step=code.next_step,
     )
 
 
 def _refusal(node: str, reason: Reason) -> Refusal:
     return Refusal(
         node=node,
-        stage=ADVICE[reason.code].stage,
+        stage=reason.code.stage,
         code=reason.code.name,
         text=_with_numbers(reason),
         resource=reason.resource,

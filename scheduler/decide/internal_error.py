@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from scheduler.decide.decision import Rejection
-from scheduler.decide.view import View
+from scheduler.framework.decision import Rejection
+from scheduler.framework.reason_codes import INTERNAL
+from scheduler.framework.view import View
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Diagnosis, Reason, ReasonCode
+from scheduler.model.reason import Diagnosis, Reason
 
 
 def failure(view: View, pod: Pod, number: str) -> Rejection:
     """``number`` is the id under which the log says more."""
     text = f"internal error {number} of gpu-scheduler at this pod; its log says more under this id"
-    reason = Reason(code=ReasonCode.INTERNAL, text=text, resolvable=False)
+    reason = Reason(code=INTERNAL, text=text, resolvable=False)
     return Rejection(pod=pod, diagnosis=Diagnosis(total=len(view.nodes), general=reason))

@@ -12,12 +12,13 @@ from typing import Final
 import msgspec
 
 from scheduler.decide import best_fit
-from scheduler.decide.budget import Budget
-from scheduler.decide.decision import Placement
-from scheduler.decide.mig.instance_plan import effort
-from scheduler.decide.scores import leftover, preference
-from scheduler.decide.view import Profile, WhatIfView, beside_nominated
+from scheduler.decide.view import WhatIfView, beside_nominated
+from scheduler.framework.budget import Budget
+from scheduler.framework.decision import Placement
+from scheduler.framework.pipeline import Pipeline
 from scheduler.model.pod import Pod
+from scheduler.plugins.dynamic_mig.instance_plan import effort
+from scheduler.plugins.node_resources_fit import leftover
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.node_info import NodeInfo
 
@@ -58,7 +59,7 @@ class Ranking(msgspec.Struct, frozen=True, rename="camel"):
     margin: float = 0
 
 
-def rank(cluster: Cluster, placement: Placement, profile: Profile) -> Ranking | None:
+def rank(cluster: Cluster, placement: Placement, pipeline: Pipeline) -> Ranking | None:
     """The ranking behind a placement, on the state it was made on; None for a mapped pod."""
     pod = placement.pod
     view = beside_nominated(cluster, pod)
@@ -70,12 +71,12 @@ def rank(cluster: Cluster, placement: Placement, profile: Profile) -> Ranking | 
     without.changed[placement.node_name] = NodeInfo(
         msgspec.structs.replace(won.node, allocatable={})
     )
-    work = Budget(profile.decision_steps_max)
-    second = best_fit.find(without, pod, work, spread=profile.placement == "spread")
-    winner = _standing(pod, won)
+    work = Budget(pipeline.decision_steps_max)
+    second = best_fit.Search(without, pod, pipeline, work).best_node()
+    winner = _standing(pod, won, pipeline)
     if second is None:
         return Ranking(winner)
-    runner_up = _standing(pod, second)
+    runner_up = _standing(pod, second, pipeline)
     for part in PARTS:
         margin = getattr(runner_up, part) - getattr(winner, part)
         if margin:
@@ -83,9 +84,8 @@ def rank(cluster: Cluster, placement: Placement, profile: Profile) -> Ranking | 
     return Ranking(winner, runner_up, "name")
 
 
-def _standing(pod: Pod, node_info: NodeInfo) -> NodeScore:
+def _standing(pod: Pod, node_info: NodeInfo, pipeline: Pipeline) -> NodeScore:
     assert node_info.node is not None
-    left = leftover.measure(pod, node_info)
-    return NodeScore(
-        node_info.node.name, preference.dislike(pod, node_info.node), *left, *effort(pod, node_info)
-    )
+    left = leftover(pod, node_info)
+    penalty = pipeline.soft_penalty(pod, node_info.node)
+    return NodeScore(node_info.node.name, penalty, *left, *effort(pod, node_info))

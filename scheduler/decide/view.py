@@ -1,91 +1,17 @@
-"""What a decision may look at: the cluster, or the cluster with things tried out on top."""
+"""The cluster with placements tried out on top, as plugins and searches see it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol
 
-import msgspec
-
-from scheduler.decide.mig import instance_plan
+from scheduler.framework.view import View
 from scheduler.model import well_known
 from scheduler.model.crd.migration import is_for
 from scheduler.model.device import Devices
-from scheduler.model.limits import DECISION_STEPS_MAX
-from scheduler.model.node import Namespace
 from scheduler.model.pod import Pod
+from scheduler.plugins.dynamic_mig import instance_plan
 from scheduler.state.cache.cluster import Cluster
-from scheduler.state.cache.nodes import Nodes
-from scheduler.state.index.filter_cache import FilterResultCache
-from scheduler.state.index.node_index import NodeIndex
 from scheduler.state.node_info import NodeInfo
-from scheduler.state.webhook_scope import WebhookScope
-
-
-class View(Protocol):
-    """The read side of :class:`scheduler.state.cache.cluster.Cluster`."""
-
-    @property
-    def index(self) -> NodeIndex:
-        """Finds nodes in best-fit order."""
-
-    @property
-    def verdicts(self) -> FilterResultCache:
-        """What nodes said to pods that were refused, without what was tried out."""
-
-    @property
-    def nodes(self) -> Nodes:
-        """All nodes, as many as exist."""
-
-    @property
-    def changed(self) -> Mapping[str, NodeInfo]:
-        """Nodes on which something was tried out; the index knows them as they were."""
-
-    @property
-    def nominated(self) -> Mapping[str, Pod]:
-        """Pods that preempted for a node and are not on the books there yet, and what open
-        moves hold for their replacements."""
-
-    def at(self, name: str) -> NodeInfo | None:
-        """Books of one existing node."""
-
-    def candidates(self) -> Iterator[NodeInfo]:
-        """Books of all existing nodes."""
-
-    def resolve(self, token: str) -> frozenset[str]:
-        """Nodes that a map's node name fits."""
-
-    def namespace(self, name: str) -> Namespace:
-        """A namespace's labels and annotations."""
-
-    def indexes_held(self, pod: Pod) -> Mapping[int, Pod]:
-        """Index -> live placed pod of the pod's workload that has the same map text."""
-
-
-class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """How this scheduler decides; made from the configuration once.
-
-    With ``expects_webhook`` a mapped pod that came past the webhook is not bound; the webhook is
-    never asked about pods in ``own_namespace``. ``fallback_scope`` is the configuration's.
-    ``decision_steps_max`` is what one decision, or one admission, may cost (``decide/budget``).
-    """
-
-    scheduler_name: str = "gpu-scheduler"
-    placement: str = "pack"
-    maps_allow: str = "labelled"
-    expects_webhook: bool = False
-    own_namespace: str = ""
-    fallback_scope: str = "ours"
-    decision_steps_max: int = DECISION_STEPS_MAX
-
-    @property
-    def reach(self) -> WebhookScope:
-        """About which pods the webhook is asked."""
-        return WebhookScope(
-            scheduler_name=self.scheduler_name,
-            own_namespace=self.own_namespace,
-            scope=self.fallback_scope,
-        )
 
 
 class WhatIfView:

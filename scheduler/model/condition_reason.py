@@ -11,13 +11,7 @@ the name yet: a node of that name may come, but an autoscaler cannot be asked fo
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
 from typing import Final
-
-import msgspec
-
-from scheduler.model.reason import Diagnosis
-from scheduler.model.reason_code import ReasonCode
 
 
 class ConditionReason(enum.StrEnum):
@@ -81,81 +75,5 @@ _MEANINGS: Final = {
     " now; no other node would help",
 }
 
-
-class Row(msgspec.Struct, frozen=True):
-    """The reason for one code: of a pod that any node may take, and of one with a map."""
-
-    packed: ConditionReason
-    mapped: ConditionReason
-
-
-#: What one node says, and another one may not say.
-_NODE: Final = Row(_R.UNSCHEDULABLE, _R.WAITING_FOR_MAPPED_NODE)
-
-
-def _own(reason: ConditionReason) -> Row:
-    """What is about the pod, whatever node there is."""
-    return Row(reason, reason)
-
-
-ROWS: Final[dict[ReasonCode, Row]] = {
-    ReasonCode.NODE_UNSCHEDULABLE: _NODE,
-    ReasonCode.TAINT: _NODE,
-    ReasonCode.AFFINITY: _NODE,
-    ReasonCode.PORTS: _NODE,
-    ReasonCode.TOO_MANY_PODS: _NODE,
-    ReasonCode.INSUFFICIENT: _NODE,
-    ReasonCode.NO_ROOM_TOGETHER: _NODE,
-    ReasonCode.MIG_NOT_READY: _NODE,
-    ReasonCode.GPUS_ARE_SLICES: _NODE,
-    ReasonCode.GPU_MEMORY_TOO_SMALL: _NODE,
-    ReasonCode.GPU_MEMORY_UNKNOWN: _NODE,
-    ReasonCode.GPU_RESTS: _NODE,
-    ReasonCode.NODE_COUNTS_DEVICES: _NODE,
-    ReasonCode.DEVICE_HELD: _NODE,
-    ReasonCode.DEVICE_NOT_FOUND: _own(_R.DEVICE_NOT_FOUND),
-    ReasonCode.DEVICE_FAILED: _NODE,
-    ReasonCode.DEVICES_UNKNOWN: _NODE,
-    ReasonCode.NODE_AVOIDED: _NODE,
-    ReasonCode.TOO_MANY_IN_ONE_CONTAINER: _NODE,
-    ReasonCode.NOT_IN_MAP: _own(_R.WAITING_FOR_MAPPED_NODE),
-    ReasonCode.MAP_INVALID: _own(_R.INVALID_MAP),
-    ReasonCode.MAP_NOT_ALLOWED: _own(_R.MAPS_NOT_ALLOWED),
-    ReasonCode.MAP_NODE_UNKNOWN: _own(_R.WAITING_FOR_MAPPED_NODE),
-    ReasonCode.MAP_NODE_AMBIGUOUS: _own(_R.INVALID_MAP),
-    ReasonCode.MAP_CHANGED: _own(_R.MAP_CHANGED),
-    ReasonCode.INDEX_UNKNOWN: _own(_R.INDEX_UNKNOWN),
-    ReasonCode.INDEX_NOT_IN_MAP: _own(_R.INDEX_NOT_IN_MAP),
-    ReasonCode.INDEX_HELD: _own(_R.INDEX_HELD),
-    ReasonCode.INDEX_HELD_BY_OLDER_REVISION: _own(_R.INDEX_HELD_BY_OLDER_REVISION),
-    ReasonCode.NO_LINE_LEFT: _own(_R.NO_LINE_LEFT),
-    ReasonCode.SHARES_MISMATCH: _own(_R.INVALID_MAP),
-    ReasonCode.NO_VALUE_FOR_ENV: _own(_R.NO_DEVICES_TO_READ),
-    ReasonCode.NOT_MUTATED: _own(_R.NOT_MUTATED),
-    ReasonCode.UNREADABLE: _own(_R.UNREADABLE_POD),
-    ReasonCode.NODE_UNREADABLE: _NODE,
-    ReasonCode.INTERNAL: _own(_R.SCHEDULER_ERROR),
-    ReasonCode.UNSUPPORTED: _own(_R.UNSUPPORTED_FIELD),
-    ReasonCode.TOO_COMPLEX: _own(_R.TOO_COMPLEX),
-    ReasonCode.NO_NODES: _NODE,
-}
-
-_ORDER: Final = {reason: place for place, reason in enumerate(ConditionReason)}
-
-
-def reason_of(codes: Iterable[ReasonCode], *, is_mapped: bool) -> ConditionReason:
-    """The reason for the codes of one refusal.
-
-    >>> reason_of([Code.TAINT, Code.NO_VALUE_FOR_ENV], is_mapped=False)
-    <ConditionReason.UNSCHEDULABLE: 'Unschedulable'>
-    """
-    rows = [ROWS[code] for code in codes]
-    reasons = {row.mapped if is_mapped else row.packed for row in rows}
-    return min(reasons, key=_ORDER.__getitem__, default=_R.UNSCHEDULABLE)
-
-
-def reason_for(diagnosis: Diagnosis, *, is_mapped: bool) -> ConditionReason:
-    """The reason for a refusal."""
-    if diagnosis.never is not None and diagnosis.never.is_profile:
-        return _R.NO_SUCH_PROFILE
-    return reason_of(diagnosis.codes(), is_mapped=is_mapped)
+#: Where several reasons hold, the first one is written.
+ORDER: Final = {reason: place for place, reason in enumerate(ConditionReason)}

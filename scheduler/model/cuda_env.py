@@ -13,6 +13,9 @@ from collections.abc import Sequence
 import msgspec
 
 from scheduler.model import well_known
+from scheduler.model.device import Devices
+from scheduler.model.gpu_map import MapEntry
+from scheduler.model.pod import Pod, Role
 
 
 class ContainerGpus(msgspec.Struct, frozen=True):
@@ -81,3 +84,58 @@ def visible(devices: Sequence[int], mode: CudaMode) -> str:
     """
     numbers = range(len(devices)) if mode is CudaMode.LOCAL else devices
     return ",".join(map(str, numbers))
+
+
+_CUDA_MODES = {mode.value: mode for mode in CudaMode}
+
+
+def container_gpus(pod: Pod) -> tuple[ContainerGpus, ...]:
+    """Whole GPUs per container, in order of declaration (init containers first)."""
+    return tuple(
+        ContainerGpus(container.devices.get(well_known.GPU, 0), container.role is Role.INIT)
+        for container in pod.containers
+    )
+
+
+def cuda_mode(pod: Pod) -> CudaMode:
+    """The pod's mode; an unknown one counts as ``auto`` (the webhook refuses it)."""
+    return _CUDA_MODES.get(pod.annotations.get(well_known.CUDA_MODE, ""), CudaMode.AUTO)
+
+
+def environment(
+    pod: Pod, devices: Devices, entry: MapEntry | None = None
+) -> tuple[str | None, tuple[str, ...]]:
+    """The value of CUDA_VISIBLE_DEVICES, and one per requesting container if several.
+
+    Where the kubelet picks, the map's numbers are told only to a pod that insists on them.
+    """
+    mode = cuda_mode(pod)
+    insists = mode in (CudaMode.INDEX, CudaMode.LOCAL) and pod.requests.get(well_known.GPU, 0) > 0
+    numbers = devices.numbers or (entry.devices if entry and insists else ())
+    if not numbers or mode is CudaMode.NONE:
+        return None, ()
+    value = visible(numbers, mode)
+    requesting = [want for want in container_gpus(pod) if want.count]
+    if len(requesting) < 2:
+        return value, ()
+    shares = device_shares(requesting, numbers)
+    return value, tuple(visible(share, mode) for share in shares)
+
+
+def keys_offered(pod: Pod) -> frozenset[str]:
+    """The annotations with devices that a Binding of this pod can carry, given numbers."""
+    if cuda_mode(pod) is CudaMode.NONE:
+        return frozenset()
+    requesting = sum(1 for want in container_gpus(pod) if want.count)
+    shares = {share_key(position, requesting) for position in range(requesting)}
+    return frozenset({well_known.CUDA_VISIBLE_DEVICES} | shares)
+
+
+def is_untold(pod: Pod, value: str | None) -> bool:
+    """Whether the pod wants to be told this value of CUDA_VISIBLE_DEVICES, and was not.
+
+    A value of its author's counts as told.
+    """
+    if value is None or cuda_mode(pod) is CudaMode.NONE:
+        return False
+    return all(c.cuda_literal is None and c.cuda_key is None for c in pod.containers)

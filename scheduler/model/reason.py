@@ -7,11 +7,12 @@ the reasons of every node, and adds them up to the sentence that people read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 import msgspec
 
+from scheduler.model.condition_reason import ORDER, ConditionReason
 from scheduler.model.quantity import format_value
 from scheduler.model.reason_code import ReasonCode, RequeueCause
 
@@ -27,6 +28,8 @@ __all__ = [
     "sentence",
 ]
 
+#: kube-scheduler's whole sentence where there is no node.
+NO_NODES_TEXT = "no nodes available to schedule pods"
 #: How the part of a sentence begins that says that no node here will ever do.
 NEVER = "can never be placed here: "
 
@@ -112,18 +115,33 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def causes(self) -> frozenset[RequeueCause]:
         """The kinds of change that could make a retry succeed."""
-        return frozenset(cause for code in self.codes() for cause in code.causes)
+        return frozenset(cause for code in self.codes() for cause in code.lifted_by)
 
     def lacking(self) -> frozenset[str]:
         """The resources of which some node that passed all else had too little."""
         return self.summary.lacking
+
+    def condition_reason(self, *, is_mapped: bool) -> ConditionReason:
+        """The reason of the condition ``PodScheduled``."""
+        if self.never is not None and self.never.is_profile:
+            return ConditionReason.NO_SUCH_PROFILE
+        return condition_reason_of(self.codes(), is_mapped=is_mapped)
+
+
+def condition_reason_of(codes: Iterable[ReasonCode], *, is_mapped: bool) -> ConditionReason:
+    """The condition's reason for the codes of one rejection, for a pod with or without a map."""
+    at_a_node = (
+        ConditionReason.WAITING_FOR_MAPPED_NODE if is_mapped else ConditionReason.UNSCHEDULABLE
+    )
+    reasons = {code.condition or at_a_node for code in codes}
+    return min(reasons, key=ORDER.__getitem__, default=ConditionReason.UNSCHEDULABLE)
 
 
 def _with_behind(found: Summary, behind: tuple[Reason, ...]) -> Summary:
     if not behind:
         return found
     codes = found.codes.union(one.code for one in behind)
-    short = {one.resource for one in behind if one.code is ReasonCode.INSUFFICIENT}
+    short = {one.resource for one in behind if one.code.is_about_resource}
     return msgspec.structs.replace(found, codes=codes, lacking=found.lacking | short)
 
 
@@ -189,7 +207,7 @@ class DiagnosisHistogram:
         lacking = frozenset(
             line.reason.resource
             for line in self._lines.values()
-            if line.reason.code is ReasonCode.INSUFFICIENT
+            if line.reason.code.is_about_resource
         )
         if general is not None:
             codes = frozenset((general.code,))
@@ -197,10 +215,10 @@ class DiagnosisHistogram:
 
     def _message(self, total: int, general: Reason | None) -> str:
         head = f"0/{total} nodes are available"
-        if general is not None and general.code is not ReasonCode.NO_NODES:
+        if general is not None and general.text != NO_NODES_TEXT:
             return f"{head}: {general.text}."
         if total == 0:
-            return "no nodes available to schedule pods"
+            return NO_NODES_TEXT
         # Sorted as strings, as kube-scheduler does.
         body = ", ".join(
             sorted(f"{line.count} {_with_numbers(line)}" for line in self._lines.values())

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import structlog
 
-from scheduler.decide.decision import PendingPlacement, Placement
-from scheduler.model.condition_reason import ConditionReason, reason_for
+from scheduler.framework.decision import PendingPlacement, Placement
+from scheduler.framework.reason_codes import INTERNAL
+from scheduler.model.condition_reason import ConditionReason
 from scheduler.model.device import format_devices
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Diagnosis, ReasonCode
+from scheduler.model.reason import Diagnosis
 from scheduler.report.decisions.journal import Record
 from scheduler.report.events.recorder import Recorder
 from scheduler.report.metrics import Metrics
@@ -58,8 +59,8 @@ def refused(
     """Say to the log, the metrics and the pod why it waits; ``awaited`` is the node that becomes
     free for it, or is being cut for it, if there is one."""
     codes = diagnosis.codes()
-    is_ours = ReasonCode.INTERNAL in codes
-    reason = reason_for(diagnosis, is_mapped=pod.map_text is not None)
+    is_ours = INTERNAL in codes
+    reason = diagnosis.condition_reason(is_mapped=pod.map_text is not None)
     waits_for = awaited if reason is ConditionReason.UNSCHEDULABLE else ""
     if waits_for:
         reason = ConditionReason.WAITING_FOR_CAPACITY

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scheduler.bind.binder import TRIES, Binder
-from scheduler.decide.decision import Placement
+from scheduler.framework.decision import Placement
 from scheduler.model import well_known
 from scheduler.state.event import BindEnded, BindOutcome
 from scheduler.watch.client import Client

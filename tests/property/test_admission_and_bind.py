@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.bind.binder import binding_annotations
-from scheduler.decide import gpu_map
-from scheduler.decide.decision import Placement
-from scheduler.model import well_known
+from scheduler.framework.decision import Placement
+from scheduler.model import cuda_env, well_known
 from scheduler.model.cuda_env import devices_needed
 from scheduler.model.device import Devices
 from scheduler.model.gpu_map import parse
@@ -49,7 +48,7 @@ def seen_by_containers(raw: Any, index: int) -> dict[str, str | None]:
     converted = to_pod(POD.decode(msgspec.json.encode(raw)), "default")
     entry = parse(MAP).entries[index]
     devices = Devices(entry.devices)
-    value, shares = gpu_map.environment(converted, devices)
+    value, shares = cuda_env.environment(converted, devices)
     placement = Placement(
         pod=converted,
         node_name=entry.node,
@@ -68,7 +67,9 @@ def seen_by_containers(raw: Any, index: int) -> dict[str, str | None]:
 def fits(shape: Any) -> bool:
     """Whether the requests take three devices, as every line names, or none."""
     raw = body(shape, "auto")
-    needed = devices_needed(gpu_map.wants(to_pod(POD.decode(msgspec.json.encode(raw)), "default")))
+    needed = devices_needed(
+        cuda_env.container_gpus(to_pod(POD.decode(msgspec.json.encode(raw)), "default"))
+    )
     return needed in (0, 3)
 
 

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.decide.batch import together
-from scheduler.decide.mig import instance_search
 from scheduler.decide.mig.packing_bound import Best, best
 from scheduler.model.device import MigPlacement
 from scheduler.model.mig import layout as mig_layout
+from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state.mig.dynamic_gpus import DynamicGpus
 
 BOARD = mig_layout.BOARDS["A100-80"]

@@ -8,8 +8,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.decide.decision import Placement
-from scheduler.decide.schedule_one import decide
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.decision import Placement
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Pod
 from scheduler.model.reason import RequeueCause
@@ -117,7 +117,7 @@ class History:
         waiting = self.pods.get(uid)
         if waiting is None or not waiting.waits_for("gpu-scheduler") or uid in self.state.assumed:
             return []
-        decision = decide(self.state, waiting, ANYBODY)
+        decision = schedule_one(self.state, waiting, ANYBODY)
         if isinstance(decision, Placement):
             given_to = Assumption(decision.node_name, decision.devices, decision.index)
             self.state.assume(waiting, given_to)
@@ -158,7 +158,7 @@ def picture(state: Cluster) -> dict[str, Any]:
             }
             for one in state.pods.values()
         },
-        "decisions": [decide(state, probe, ANYBODY) for probe in PROBES],
+        "decisions": [schedule_one(state, probe, ANYBODY) for probe in PROBES],
     }
 
 

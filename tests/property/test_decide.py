@@ -5,20 +5,23 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.decide.decision import Placement, Rejection
-from scheduler.decide.filters import first_rejection
-from scheduler.decide.schedule_one import decide
-from scheduler.decide.view import Profile
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.decision import Placement, Rejection
+from scheduler.framework.pipeline import Pipeline, first_rejection
+from scheduler.framework.settings import Settings
 from scheduler.model import well_known
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.model.reason import sentence
+from scheduler.plugins import default_pipeline
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.node_info import over_committed
 from tests.builders import ANYBODY, GPU, as_bound, cluster, node
 from tests.property.worlds import NODE_NAMES, crowds, nodes, open_nodes, several, strangers
 
-PROFILES = st.sampled_from([ANYBODY, Profile(placement="spread", maps_allow="all")])
+PROFILES = st.sampled_from(
+    [ANYBODY, default_pipeline(Settings(placement="spread", maps_allow="all"))]
+)
 node_lists = st.integers(1, 4).flatmap(
     lambda n: st.tuples(*(nodes(name) for name in NODE_NAMES[:n])).map(list)
 )
@@ -30,13 +33,13 @@ FEWER = settings(max_examples=settings().max_examples // 2)
 
 
 def run(
-    state: Cluster, pods: list[Pod], profile: Profile, ends: list[int] | None = None
+    state: Cluster, pods: list[Pod], pipeline: Pipeline, ends: list[int] | None = None
 ) -> list[Placement]:
     """Decide pod after pod; each placement is confirmed, or lost, or stays assumed."""
     placements = []
     for number, one in enumerate(pods):
         state.upsert_pod(one)
-        decision = decide(state, one, profile)
+        decision = schedule_one(state, one, pipeline)
         if not isinstance(decision, Placement):
             continue
         placements.append(decision)
@@ -55,10 +58,10 @@ def run(
 @FEWER
 @given(node_lists, several(8), PROFILES, st.lists(st.integers(0, 3), min_size=1, max_size=8))
 def test_no_device_is_ever_held_twice_by_pods_that_do_not_share(
-    offered: list[Node], pods: list[Pod], profile: Profile, ends: list[int]
+    offered: list[Node], pods: list[Pod], pipeline: Pipeline, ends: list[int]
 ) -> None:
     state = cluster(*offered)
-    run(state, pods, profile, ends)
+    run(state, pods, pipeline, ends)
 
     assert {b.node.name: over_committed(b) for b in state.candidates() if b.node} == {
         one.name: {} for one in offered
@@ -90,10 +93,10 @@ def test_in_a_crowd_nobody_takes_what_another_workload_holds(
 @FEWER
 @given(node_lists, several(8), PROFILES)
 def test_our_own_placements_never_take_more_than_a_node_has(
-    offered: list[Node], pods: list[Pod], profile: Profile
+    offered: list[Node], pods: list[Pod], pipeline: Pipeline
 ) -> None:
     state = cluster(*offered)
-    run(state, pods, profile)
+    run(state, pods, pipeline)
 
     for node_info in state.candidates():
         assert node_info.node is not None
@@ -106,17 +109,17 @@ def test_our_own_placements_never_take_more_than_a_node_has(
 @FEWER
 @given(node_lists, stranger_lists, several(6), PROFILES)
 def test_whatever_strangers_did_we_only_go_where_every_filter_agrees(
-    offered: list[Node], others: list[Pod], pods: list[Pod], profile: Profile
+    offered: list[Node], others: list[Pod], pods: list[Pod], pipeline: Pipeline
 ) -> None:
     """Nodes may be over-committed from the start; the process must not stumble over it."""
     state = cluster(*offered, *others)
     for one in pods:
-        decision = decide(state, one, profile)
+        decision = schedule_one(state, one, pipeline)
         if isinstance(decision, Placement):
             node_info = state.at(decision.node_name)
             assert node_info is not None
             assert node_info.node is not None
-            assert first_rejection(one, node_info) == ()
+            assert first_rejection(one, node_info, pipeline.every_filter) == ()
             theirs = sum(
                 x.requests.get(GPU, 0) for x in others if x.node_name == node_info.node.name
             )
@@ -128,14 +131,14 @@ def test_whatever_strangers_did_we_only_go_where_every_filter_agrees(
 @FEWER
 @given(node_lists, stranger_lists, several(6), PROFILES, st.permutations(range(4)))
 def test_the_same_world_gives_the_same_decisions_in_whatever_order_it_was_seen(
-    offered: list[Node], others: list[Pod], pods: list[Pod], profile: Profile, order: list[int]
+    offered: list[Node], others: list[Pod], pods: list[Pod], pipeline: Pipeline, order: list[int]
 ) -> None:
     shuffled = [offered[place] for place in order if place < len(offered)]
     first, second = cluster(*offered, *others), cluster(*reversed(others), *shuffled)
 
-    assert run(first, pods, profile) == run(second, pods, profile)
+    assert run(first, pods, pipeline) == run(second, pods, pipeline)
     for one in pods:
-        again = decide(first, one, profile), decide(second, one, profile)
+        again = schedule_one(first, one, pipeline), schedule_one(second, one, pipeline)
         assert again[0] == again[1]
         if isinstance(again[0], Rejection) and isinstance(again[1], Rejection):
             assert sentence(again[0].diagnosis) == sentence(again[1].diagnosis)
@@ -144,26 +147,26 @@ def test_the_same_world_gives_the_same_decisions_in_whatever_order_it_was_seen(
 @FEWER
 @given(node_lists, stranger_lists, several(3), PROFILES)
 def test_one_more_empty_node_never_costs_a_packed_pod_its_place(
-    offered: list[Node], others: list[Pod], pods: list[Pod], profile: Profile
+    offered: list[Node], others: list[Pod], pods: list[Pod], pipeline: Pipeline
 ) -> None:
     state = cluster(*offered, *others)
     packed = [one for one in pods if one.map_text is None]
-    before = [decide(state, one, profile) for one in packed]
+    before = [schedule_one(state, one, pipeline) for one in packed]
     state.upsert_node(node("one-more", gpus=4, numbered=True))
 
     for one, decision in zip(packed, before, strict=True):
         if isinstance(decision, Placement):
-            assert isinstance(decide(state, one, profile), Placement)
+            assert isinstance(schedule_one(state, one, pipeline), Placement)
 
 
 @FEWER
 @given(node_lists, stranger_lists, several(3), PROFILES)
 def test_a_refusal_names_every_node_once_or_gives_one_reason_for_all(
-    offered: list[Node], others: list[Pod], pods: list[Pod], profile: Profile
+    offered: list[Node], others: list[Pod], pods: list[Pod], pipeline: Pipeline
 ) -> None:
     state = cluster(*offered, *others)
     for one in pods:
-        decision = decide(state, one, profile)
+        decision = schedule_one(state, one, pipeline)
         if isinstance(decision, Placement):
             continue
         diagnosis = decision.diagnosis
@@ -179,10 +182,10 @@ def test_a_refusal_names_every_node_once_or_gives_one_reason_for_all(
 
 @FEWER
 @given(node_lists, several(6), PROFILES)
-def test_deciding_changes_nothing(offered: list[Node], pods: list[Pod], profile: Profile) -> None:
+def test_deciding_changes_nothing(offered: list[Node], pods: list[Pod], pipeline: Pipeline) -> None:
     state = cluster(*offered)
     for one in pods:
-        decide(state, one, profile)
+        schedule_one(state, one, pipeline)
 
     for node_info in state.candidates():
         assert (node_info.pods, {k: v for k, v in node_info.used.items() if v}) == ({}, {})

@@ -16,22 +16,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.decide import gpu_map
 from scheduler.decide.admission.admit import Rules, admit, echo, keep
 from scheduler.decide.admission.fallback_policy import TermsError, terms_of
 from scheduler.decide.batch import as_a_whole
-from scheduler.decide.decision import Placement
 from scheduler.decide.explain import explain
-from scheduler.decide.mig import instance_search
 from scheduler.decide.migration import rescue, restore
 from scheduler.decide.requeue_check import still_refuses
-from scheduler.decide.schedule_one import decide
-from scheduler.model import limits, well_known
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.decision import Placement
+from scheduler.model import cuda_env, limits, well_known
 from scheduler.model.admission import AdmissionDecision, NodeAssignment, Scope
 from scheduler.model.crd.migration import match_of
 from scheduler.model.mig.fallback_ladder import parse_ladder
 from scheduler.model.original_request import as_asked
 from scheduler.model.pod import Pod
+from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.migration.history import MigrationHistory, Timings
@@ -84,7 +83,7 @@ def _keys() -> tuple[str, ...]:
 KEYS: Final = _keys()
 #: None of ours is a resource; any other may be one.
 RESOURCES: Final = tuple(key for key in KEYS if not key.startswith(well_known.PREFIX))
-RULES: Final = Rules(profile=ANYBODY, ladders=(parse_ladder("2g.20gb->1g.20gb->1g.10gb"),))
+RULES: Final = Rules(pipeline=ANYBODY, ladders=(parse_ladder("2g.20gb->1g.20gb->1g.10gb"),))
 MIG: Final = well_known.mig_resource("2g.20gb")
 A100: Final = "NVIDIA-A100-SXM4-80GB"
 #: One node of each kind: what is said to one of them is said to all.
@@ -190,10 +189,10 @@ class Home:
     def _decided(self, pod: Pod) -> None:
         if pod.node_name:
             return
-        decision = decide(self.cluster, pod, ANYBODY)
+        decision = schedule_one(self.cluster, pod, ANYBODY)
         explain(decision)
         if isinstance(decision, Placement):
-            gpu_map.environment(pod, decision.devices)
+            cuda_env.environment(pod, decision.devices)
         as_a_whole(self.cluster, [pod, pod], ANYBODY)
         still_refuses(self.cluster, ANYBODY, pod, "dynamic")
 

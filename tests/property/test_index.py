@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.decide import best_fit
-from scheduler.decide.budget import Budget
 from scheduler.decide.view import WhatIfView
+from scheduler.framework.budget import Budget
 from scheduler.model import well_known
 from scheduler.model.crd.mig_partition import MigInstance, NodePartitions
 from scheduler.model.device import Devices, MigPlacement
@@ -19,6 +19,7 @@ from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.index import label_keys
 from scheduler.state.index import node_index as index_module
 from scheduler.state.index.node_index import NodeIndex
+from tests.builders import ANYBODY, SPREADING, best_node
 
 NAMES = tuple(f"n{number}" for number in range(6))
 PROFILES = ("1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb")
@@ -117,15 +118,17 @@ def agree(cluster: Cluster | WhatIfView, pod: Pod) -> str | None:
     """Check both directions of placement; returns the name of the best-fitting node."""
     found_names: list[str | None] = []
     for spread in (False, True):
-        found = best_fit.find(cluster, pod, Budget(10**9), spread=spread)
-        scanned, _ = best_fit.scan(cluster.candidates(), pod, Budget(10**9), spread=spread)
+        found = best_node(cluster, pod, spread=spread)
+        scanned, _ = best_fit.scan(
+            cluster.candidates(), pod, Budget(10**9), SPREADING if spread else ANYBODY
+        )
         assert (found and found.node) == (scanned and scanned.node), f"spread={spread}"
         found_names.append(found.node.name if found and found.node else None)
     return found_names[0]
 
 
 def spread_to(cluster: Cluster, pod: Pod) -> str:
-    found = best_fit.find(cluster, pod, Budget(10**9), spread=True)
+    found = best_node(cluster, pod, spread=True)
     assert found is not None
     assert found.node is not None
     return found.node.name
@@ -135,7 +138,7 @@ def try_out(cluster: Cluster, pod: Pod) -> None:
     """Place more pods of the kind on top, each on the emptiest node: the order turns over."""
     overlay = WhatIfView(cluster)
     for number in range(3):
-        found = best_fit.find(overlay, pod, Budget(10**9), spread=True)
+        found = best_node(overlay, pod, spread=True)
         if found is None or found.node is None:
             return
         clone = msgspec.structs.replace(pod, uid=f"{pod.uid}/{number}")
@@ -255,7 +258,7 @@ def test_what_was_tried_out_on_a_node_moves_it_in_the_order() -> None:
     overlay = WhatIfView(cluster)
     overlay.place(pod, "a", Devices())
 
-    found = best_fit.find(overlay, pod, Budget(10**9), spread=True)
+    found = best_node(overlay, pod, spread=True)
 
     assert found is not None
     assert found.node is not None

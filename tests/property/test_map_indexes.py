@@ -9,9 +9,9 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.decide.decision import Placement
-from scheduler.decide.schedule_one import decide
-from scheduler.decide.view import Profile
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.decision import Placement
+from scheduler.framework.pipeline import Pipeline
 from scheduler.model import well_known
 from scheduler.model.limits import MAP_INDEX_MAX
 from scheduler.model.pod import Pod
@@ -84,7 +84,7 @@ def test_no_device_has_two_owners_and_no_index_two_pods(
     state = cluster(node("n0", cordoned=cordoned), node("n1"))
     for number, one in enumerate(pods):
         state.upsert_pod(one)
-        decision = decide(state, one, ANYBODY)
+        decision = schedule_one(state, one, ANYBODY)
         if not isinstance(decision, Placement):
             continue
         assert decision.node_name == "n1" or not cordoned
@@ -183,9 +183,9 @@ def test_numbered_pods_get_their_lines_in_whatever_order_and_others_all_that_can
     assert [index for index in taken if index is not None] == sorted(usable)
 
 
-def _settled(state: Cluster, one: Pod, profile: Profile = ANYBODY) -> int | None:
+def _settled(state: Cluster, one: Pod, pipeline: Pipeline = ANYBODY) -> int | None:
     state.upsert_pod(one)
-    decision = decide(state, one, profile)
+    decision = schedule_one(state, one, pipeline)
     if not isinstance(decision, Placement):
         return None
     state.assume(one, Assumption(decision.node_name, decision.devices, decision.index))

@@ -230,7 +230,7 @@ class Live:
 
 async def lived(world: list[Json]) -> dict[str, Fate]:
     """What webhook and scheduler do."""
-    async with playing(Stage(CONFIG.profile())) as stage:
+    async with playing(Stage(CONFIG.pipeline())) as stage:
         stage.sync()
         live = Live(stage)
         await live.prepare(world)

@@ -6,8 +6,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from scheduler.decide.decision import Placement
-from scheduler.decide.schedule_one import decide
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.decision import Placement
 from scheduler.model import well_known
 from scheduler.model.pod import Pod
 from scheduler.state.cache.cluster import Assumption
@@ -63,7 +63,7 @@ class Admissions(RuleBasedStateMachine):
     def place(self, data: st.DataObject, assume: bool) -> None:
         """Bound by us, confirmed at once or later; the promise guarantees nothing here."""
         shown = self.pending[data.draw(st.sampled_from(sorted(self.pending)))]
-        decision = decide(self.world.cluster, shown, ANYBODY)
+        decision = schedule_one(self.world.cluster, shown, ANYBODY)
         if not isinstance(decision, Placement):
             return
         del self.pending[shown.uid]

@@ -9,12 +9,14 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.decide.decision import Placement
 from scheduler.decide.explain import explain
-from scheduler.decide.schedule_one import decide
+from scheduler.decide.schedule_one import schedule_one
 from scheduler.decide.score_breakdown import rank
-from scheduler.decide.view import Profile
+from scheduler.framework.decision import Placement
+from scheduler.framework.pipeline import Pipeline
+from scheduler.framework.settings import Settings
 from scheduler.model.pod import Pod
+from scheduler.plugins import default_pipeline
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.node_info import NodeInfo
@@ -42,8 +44,8 @@ rests = st.tuples(
 )
 histories = st.lists(events | events | events | preemptors | rests, max_size=25)
 profiles = st.builds(
-    lambda placement, allow, most: Profile(
-        placement=placement, maps_allow=allow, decision_steps_max=most
+    lambda placement, allow, most: default_pipeline(
+        Settings(placement=placement, maps_allow=allow, decision_steps_max=most)
     ),
     st.sampled_from(["pack", "spread"]),
     st.sampled_from(["all", "labelled"]),
@@ -71,15 +73,15 @@ def through_bytes(cluster: Cluster, queue: SchedulingQueue) -> ClusterSnapshot:
     return msgspec.json.decode(msgspec.json.encode(state), type=ClusterSnapshot)
 
 
-def verdict(cluster: Cluster, one: Pod, profile: Profile) -> bytes:
-    decision = decide(cluster, one, profile)
-    ranking = rank(cluster, decision, profile) if isinstance(decision, Placement) else None
+def verdict(cluster: Cluster, one: Pod, pipeline: Pipeline) -> bytes:
+    decision = schedule_one(cluster, one, pipeline)
+    ranking = rank(cluster, decision, pipeline) if isinstance(decision, Placement) else None
     return msgspec.json.encode((explain(decision), ranking))
 
 
 @given(histories, several(4), profiles)
 def test_whoever_waits_is_decided_about_in_the_same_bytes(
-    history: list[Any], newcomers: list[Pod], profile: Profile
+    history: list[Any], newcomers: list[Pod], pipeline: Pipeline
 ) -> None:
     cluster, queue = lived(history, newcomers)
     state = through_bytes(cluster, queue)
@@ -87,7 +89,7 @@ def test_whoever_waits_is_decided_about_in_the_same_bytes(
 
     assert [one.pod for one in state.queue] == newcomers
     for one in state.queue:
-        assert verdict(replayed, one.pod, profile) == verdict(cluster, one.pod, profile)
+        assert verdict(replayed, one.pod, pipeline) == verdict(cluster, one.pod, pipeline)
 
 
 @given(histories)
@@ -115,13 +117,13 @@ def test_a_snapshot_of_a_restored_state_is_the_same_snapshot(
 
 @given(histories, several(2), profiles)
 def test_deciding_for_a_snapshot_changes_nothing(
-    history: list[Any], newcomers: list[Pod], profile: Profile
+    history: list[Any], newcomers: list[Pod], pipeline: Pipeline
 ) -> None:
     """Or asking why would be felt by others."""
     cluster, queue = lived(history, newcomers)
     before = through_bytes(cluster, queue)
     for one in newcomers:
-        verdict(cluster, one, profile)
+        verdict(cluster, one, pipeline)
 
     assert through_bytes(cluster, queue) == before
 

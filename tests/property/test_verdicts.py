@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.decide import best_fit
-from scheduler.decide.budget import Budget
-from scheduler.decide.decision import Rejection
-from scheduler.decide.schedule_one import decide
-from scheduler.decide.view import View, WhatIfView
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.decide.view import WhatIfView
+from scheduler.framework.budget import Budget
+from scheduler.framework.decision import Rejection
+from scheduler.framework.view import View
 from scheduler.model.device import Devices
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
@@ -42,8 +43,8 @@ def ask_twice(view: View, pod: Pod) -> None:
     """
     for most in (2, 5, 10, 20):
         few = msgspec.structs.replace(ANYBODY, decision_steps_max=most)
-        assert decide(view, pod, few) == decide(view, pod, few)
-    first, second = decide(view, pod, ANYBODY), decide(view, pod, ANYBODY)
+        assert schedule_one(view, pod, few) == schedule_one(view, pod, few)
+    first, second = schedule_one(view, pod, ANYBODY), schedule_one(view, pod, ANYBODY)
     assert first == second
     if not isinstance(first, Rejection) or not isinstance(second, Rejection):
         return
@@ -57,7 +58,7 @@ def ask_twice(view: View, pod: Pod) -> None:
         )
         assert diagnosis.summary == again.summary
     if pod.map_text is None and first.diagnosis.general is None:
-        found, rejected = best_fit.scan(view.candidates(), pod, Budget(10**9), spread=False)
+        found, rejected = best_fit.scan(view.candidates(), pod, Budget(10**9), ANYBODY)
         assert found is None
         assert list(first.diagnosis.nodes.items()) == list(rejected.items())
         assert first.diagnosis.total == len(rejected)
@@ -91,7 +92,7 @@ def newcomer(cluster: Cluster, pod: Pod) -> None:
     overlay = WhatIfView(cluster)
     overlay.place(twin(pod, "tried"), "n1", Devices())
     ask_twice(overlay, pod)
-    decision = decide(cluster, pod, ANYBODY)
+    decision = schedule_one(cluster, pod, ANYBODY)
     if not isinstance(decision, Rejection):
         cluster.assume(pod, Assumption(decision.node_name, decision.devices, decision.index))
 
@@ -135,8 +136,7 @@ def test_pods_of_one_kind_get_one_answer(one: Pod, other: Pod, offered: list[Nod
     for node in offered:
         cluster.upsert_node(node)
     answers = [
-        best_fit.scan(cluster.candidates(), pod, Budget(10**9), spread=False)[1]
-        for pod in (one, other)
+        best_fit.scan(cluster.candidates(), pod, Budget(10**9), ANYBODY)[1] for pod in (one, other)
     ]
 
     assert one.kind != other.kind or answers[0] == answers[1]

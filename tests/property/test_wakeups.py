@@ -8,9 +8,9 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.decide.decision import Rejection
 from scheduler.decide.requeue_check import still_refuses
-from scheduler.decide.schedule_one import decide
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.decision import Rejection
 from scheduler.model import well_known
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
@@ -112,7 +112,7 @@ class World:
         """Everybody who is due."""
         while (entry := self.queue.pop(self.now)) is not None:
             self.decisions += 1
-            decision = decide(self.cluster, entry.pod, ANYBODY)
+            decision = schedule_one(self.cluster, entry.pod, ANYBODY)
             if isinstance(decision, Rejection):
                 self.queue.add_unschedulable(
                     entry, why(decision.diagnosis, decision.node_name), self.now
@@ -141,7 +141,7 @@ def test_whoever_sleeps_would_still_be_refused(events: list[ev.Event], pauses: l
     world.let_pauses_end()
 
     for entry in world.queue.entries():
-        assert isinstance(decide(world.cluster, entry.pod, ANYBODY), Rejection), entry.pod.key
+        assert isinstance(schedule_one(world.cluster, entry.pod, ANYBODY), Rejection), entry.pod.key
 
 
 @settings(max_examples=settings().max_examples // 2)

@@ -206,15 +206,15 @@ class MigrationPlanner:
 
     def _look(self, move: MigrationKind, pod: Pod) -> MigrationCandidate | None:
         cluster, queue, promises = self._state.cluster, self._state.queue, self._state.promises
-        profile = self._settings.rules.profile
+        pipeline = self._settings.rules.pipeline
         if move is MigrationKind.RESTORE:
-            return restore.restorable(cluster, promises, queue.lacking_one(), pod, profile)
+            return restore.restorable(cluster, promises, queue.lacking_one(), pod, pipeline)
         shunned, ladders = self._history.crashed_on(pod), self._settings.rules.ladders
         try:
             terms, _ = terms_of(cluster, rescue.asked(pod), ladders, promises.pending(), shunned)
         except TermsError:
             return None
-        return rescue.rescuable(cluster, promises, queue.lacking_one(), pod, terms, profile)
+        return rescue.rescuable(cluster, promises, queue.lacking_one(), pod, terms, pipeline)
 
     def _is_steady(self, wish: MigrationCandidate, now: float) -> bool:
         """Whether the move has been possible without a break for long enough."""

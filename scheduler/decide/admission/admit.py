@@ -19,7 +19,7 @@ from scheduler.decide.admission.tier_selection import (
     is_changeable,
     is_degradable,
 )
-from scheduler.decide.view import Profile
+from scheduler.framework.pipeline import Pipeline
 from scheduler.model import well_known
 from scheduler.model.admission import (
     NOTHING,
@@ -32,6 +32,7 @@ from scheduler.model.gpu_map import MapError, parse
 from scheduler.model.mig.fallback_ladder import Ladder
 from scheduler.model.original_request import memory_given
 from scheduler.model.pod import Pod, Role
+from scheduler.plugins import default_pipeline
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.reservation_limits import counted_priority
 from scheduler.state.reservations import Reservation, Reservations
@@ -40,7 +41,7 @@ from scheduler.state.reservations import Reservation, Reservations
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """The configuration's part in an admission; ``scope`` is the configured one."""
 
-    profile: Profile = Profile()
+    pipeline: Pipeline = default_pipeline()
     scope: str = "ours"
     ladders: tuple[Ladder, ...] = ()
 
@@ -81,7 +82,7 @@ def admit(
     if known is not None:
         return _again(known, kinds)
     if not _is_concerned(cluster, pod, scope, rules):
-        may_map = cluster.namespace(pod.namespace).may_map(rules.profile.maps_allow)
+        may_map = cluster.namespace(pod.namespace).may_map(rules.pipeline.maps_allow)
         return Admission(answer=AdmissionDecision(node_kinds=kinds, may_map=may_map))
     retried = promises.retried(pod, now)
     unmet = [one for one in promises.pending() if one is not retried]
@@ -89,12 +90,12 @@ def admit(
         terms, warnings = terms_of(cluster, pod, rules.ladders, unmet, shunned)
     except TermsError as error:
         return Admission(answer=AdmissionDecision(denied=str(error)), result="denied")
-    ours = pod.scheduler_name == rules.profile.scheduler_name
+    ours = pod.scheduler_name == rules.pipeline.scheduler_name
     asked, admitted = _moved(pod, move, ours=ours), [one.pod for one in unmet]
     if problem := cluster.quotas.refusal(asked, admitted):  # the API server says it better
         return _over_quota(asked, problem, kinds)
     tries, held = options(cluster, asked, terms, admitted), promises.others(pod, now)
-    found = choose_tier(cluster, asked, tries, held, waiting, rules.profile)
+    found = choose_tier(cluster, asked, tries, held, waiting, rules.pipeline)
     answer = AdmissionDecision(warnings=warnings, move=move)
     if isinstance(found, TierGranted):
         return _granted(pod, found, answer, ours=ours)
@@ -133,7 +134,7 @@ def _over_quota(pod: Pod, problem: str, kinds: dict[str, NodeAssignment]) -> Adm
 
 def _is_concerned(cluster: Cluster, pod: Pod, scope: Scope, rules: Rules) -> bool:
     """Whether anything of the pod may be changed or promised."""
-    ours = pod.scheduler_name == rules.profile.scheduler_name
+    ours = pod.scheduler_name == rules.pipeline.scheduler_name
     # A pod of ours that we cannot place anyway is neither degraded nor promised anything.
     if pod.problem or (ours and pod.unsupported) or not _in_scope(cluster, pod, scope, rules):
         return False
@@ -206,7 +207,7 @@ def _kind(cluster: Cluster, token: str) -> NodeAssignment:
 
 
 def _in_scope(cluster: Cluster, pod: Pod, scope: Scope, rules: Rules) -> bool:
-    if pod.scheduler_name == rules.profile.scheduler_name:
+    if pod.scheduler_name == rules.pipeline.scheduler_name:
         return scope == "ours"
     enabled = (
         cluster.namespace(pod.namespace).labels.get(well_known.FALLBACK_NAMESPACE) == "enabled"

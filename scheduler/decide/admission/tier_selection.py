@@ -14,16 +14,17 @@ import msgspec
 
 from scheduler.decide import best_fit
 from scheduler.decide.admission.fallback_candidates import Candidate, SkippedTier
-from scheduler.decide.budget import Budget, is_light
-from scheduler.decide.decision import Placement
-from scheduler.decide.filters import first_rejection
-from scheduler.decide.schedule_one import decide, place
-from scheduler.decide.view import Profile, WhatIfView, stronger
+from scheduler.decide.schedule_one import place, schedule_one
+from scheduler.decide.view import WhatIfView, stronger
+from scheduler.framework.budget import Budget, is_light
+from scheduler.framework.decision import Placement
+from scheduler.framework.pipeline import Pipeline, first_rejection
+from scheduler.framework.reason_codes import TOO_COMPLEX
 from scheduler.model import well_known
 from scheduler.model.crd.migration import is_for
 from scheduler.model.original_request import memory_given
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Diagnosis, ReasonCode, sentence
+from scheduler.model.reason import Diagnosis, sentence
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.reservations import Reservation
 
@@ -98,15 +99,15 @@ def choose_tier(
     options: Iterable[Candidate | SkippedTier],
     promises: Iterable[Reservation],
     waiting: Iterable[Iterable[Pod]],
-    profile: Profile,
+    pipeline: Pipeline,
     work: Budget | None = None,
 ) -> TierGranted | NoTier:
     """The first option with which the pod fits beside all stronger holders.
 
     ``waiting`` are refused pods that lack exactly one resource, in groups that ask for the same.
     """
-    work = work or Budget(profile.decision_steps_max)
-    held = _ReservedCapacity(WhatIfView(cluster), profile, work)
+    work = work or Budget(pipeline.decision_steps_max)
+    held = _ReservedCapacity(WhatIfView(cluster), pipeline, work)
     held.overlay.hold(stronger(cluster.nominated, pod))
     own = [one for one in cluster.nominated.values() if is_for(one, pod)]
     held.overlay.hold(own)
@@ -125,14 +126,14 @@ def choose_tier(
     )
     for one in own:  # nobody who waits may have it, and now it is free for the newcomer
         held.overlay.lift(one)
-    return _first_fit(cluster, held.overlay, options, profile, work)
+    return _first_fit(cluster, held.overlay, options, pipeline, work)
 
 
 def _first_fit(
     cluster: Cluster,
     view: WhatIfView,
     options: Iterable[Candidate | SkippedTier],
-    profile: Profile,
+    pipeline: Pipeline,
     work: Budget,
 ) -> TierGranted | NoTier:
     tried: list[TierAttempt] = []
@@ -144,12 +145,12 @@ def _first_fit(
             barred += [option.option] if option.option is not None else []
             continue
         cluster.track_label_keys(option.pod)  # a tier may name labels that no pod has named before
-        decision = decide(view, option.pod, profile, work)
+        decision = schedule_one(view, option.pod, pipeline, work)
         if isinstance(decision, Placement):
             return TierGranted(option, decision, tuple(tried))
         tried.append(TierAttempt(option.tiers, diagnosis=decision.diagnosis))
         waitable.append(option)
-        if ReasonCode.TOO_COMPLEX in decision.diagnosis.codes():
+        if TOO_COMPLEX in decision.diagnosis.codes():
             return NoTier(tuple(tried), waitable[0], is_unknown=True)
     return NoTier(tuple(tried), next(iter(waitable + barred), None))
 
@@ -168,9 +169,9 @@ class _ReservedCapacity:
     It only fills, so once one pod finds no place, its equals need not be tried.
     """
 
-    def __init__(self, overlay: WhatIfView, profile: Profile, work: Budget) -> None:
+    def __init__(self, overlay: WhatIfView, pipeline: Pipeline, work: Budget) -> None:
         self.overlay = overlay
-        self._profile = profile
+        self._pipeline = pipeline
         self._work = work
         self._hopeless: set[object] = set()
 
@@ -178,7 +179,9 @@ class _ReservedCapacity:
         """Place a promised pod where it was seen to fit, or wherever it fits now."""
         self._work.spend(promise.pod.label_steps + promise.pod.node_steps)
         node_info = self.overlay.at(promise.node_name)
-        if node_info is not None and not first_rejection(promise.pod, node_info):
+        if node_info is not None and not first_rejection(
+            promise.pod, node_info, self._pipeline.every_filter
+        ):
             devices = best_fit.devices(promise.pod, node_info)
             self.overlay.place(promise.pod, promise.node_name, devices)
             return
@@ -189,7 +192,7 @@ class _ReservedCapacity:
         kind = _kind(pod)
         if kind in self._hopeless:
             return None
-        placement = place(self.overlay, _schedulable(pod), self._profile, self._work)
+        placement = place(self.overlay, _schedulable(pod), self._pipeline, self._work)
         if placement is None:
             self._hopeless.add(kind)
             return None

@@ -11,12 +11,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from scheduler.decide.filters import CLASS_FILTERS, avoided, first_rejection
-from scheduler.decide.mig import instance_search
+from scheduler.framework.pipeline import Pipeline, first_rejection
 from scheduler.model import well_known
 from scheduler.model.mig import layout
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
+from scheduler.plugins import node_avoidance
+from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.node_info import NodeInfo
 
@@ -40,7 +41,7 @@ def idle_nodes(cluster: Cluster, resting: frozenset[str] = frozenset()) -> list[
     ]
 
 
-def candidate(idle: Sequence[NodeInfo], pod: Pod) -> Relabel | None:
+def candidate(idle: Sequence[NodeInfo], pod: Pod, pipeline: Pipeline) -> Relabel | None:
     """The one with the fewest GPUs that would do for a pod, by name among equals."""
     profiles = instance_search.wanted(pod)
     if not profiles or len(pod.gpu_requests) != 1 or pod.map_text is not None:
@@ -50,7 +51,7 @@ def candidate(idle: Sequence[NodeInfo], pod: Pod) -> Relabel | None:
         for node_info in idle
         if node_info.node is not None
         and _room(node_info.node, profiles[0]) >= len(profiles)
-        and not first_rejection(pod, node_info, (*CLASS_FILTERS, avoided.check))
+        and not first_rejection(pod, node_info, (*pipeline.class_filters, node_avoidance.check))
     ]
     if not able:
         return None

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from scheduler.decide.budget import Budget
-from scheduler.decide.mig import instance_search
-from scheduler.decide.scores import Score
+from scheduler.framework.budget import Budget
+from scheduler.framework.pipeline import Score
 from scheduler.model import well_known
 from scheduler.model.mig import layout
 from scheduler.model.mig.layout_cost import best_start
 from scheduler.model.pod import Pod
+from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state.index.capacity_bucket import LEAST
 from scheduler.state.index.mig_layout_index import IdleKey, Key, MigLayoutIndex, NodeLayouts
 from scheduler.state.node_info import NodeInfo

@@ -14,8 +14,8 @@ from typing import Final
 
 import msgspec
 
-from scheduler.decide.mig import instance_search
 from scheduler.model.mig import layout as mig_layout
+from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state.mig.dynamic_gpus import DynamicGpus
 
 #: States that the search may look at, and pods that it may choose from.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from scheduler.decide.decision import PendingPlacement
+from scheduler.framework.decision import PendingPlacement
 from scheduler.model import well_known
 from scheduler.model.crd.mig_partition import MigInstance, PartitionState
 from scheduler.model.device import MigPlacement

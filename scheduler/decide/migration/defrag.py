@@ -19,14 +19,14 @@ from typing import Final
 
 import msgspec
 
-from scheduler.decide.filters import first_rejection
-from scheduler.decide.mig import instance_search
 from scheduler.decide.schedule_one import place
-from scheduler.decide.view import Profile, WhatIfView
+from scheduler.decide.view import WhatIfView
+from scheduler.framework.pipeline import Pipeline, first_rejection
 from scheduler.model.device import Devices, MigPlacement
 from scheduler.model.mig import layout as mig_layout
 from scheduler.model.pod import Pod
 from scheduler.model.timestamps import epoch
+from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.mig.dynamic_gpus import BLOCKED
 from scheduler.state.node_info import NodeInfo
@@ -81,7 +81,7 @@ _Candidate = tuple[int, int, int, str, int, _Window]
 def plan(
     cluster: Cluster,
     pod: Pod,
-    profile: Profile,
+    pipeline: Pipeline,
     *,
     moves_max: int = 1,
     may_move: Callable[[Pod], bool] = lambda pod: True,
@@ -95,7 +95,7 @@ def plan(
     wanted = instance_search.wanted(pod)
     if len(wanted) != 1:
         return None
-    attempt = _Attempt(cluster, pod, profile, wanted[0], may_move, now)
+    attempt = _Attempt(cluster, pod, pipeline, wanted[0], may_move, now)
     for *_, node_name, gpu, window in _candidates(cluster, wanted[0], moves_max):
         moves = attempt.moves(node_name, gpu, window)
         if moves is not None:
@@ -149,14 +149,14 @@ class _Attempt:
         self,
         cluster: Cluster,
         pod: Pod,
-        profile: Profile,
+        pipeline: Pipeline,
         wanted: str,
         may_move: Callable[[Pod], bool],
         now: float,
     ) -> None:
         self._cluster = cluster
         self._pod = pod
-        self._profile = profile
+        self._pipeline = pipeline
         self._wanted = wanted
         self._may_move = may_move
         self._now = now
@@ -176,7 +176,7 @@ class _Attempt:
         tried = overlay.changed[node_name] = node_info.copy()
         for holder, _ in leaving:
             tried.remove(holder.uid)
-        if first_rejection(self._pod, tried):
+        if first_rejection(self._pod, tried, self._pipeline.every_filter):
             return None
         spot = MigPlacement(gpu, window.start, self._wanted)
         overlay.place(self._pod, node_name, Devices(spots=(spot,)))
@@ -197,7 +197,7 @@ class _Attempt:
     ) -> tuple[Relocation, ...] | None:
         moves: list[Relocation] = []
         for pod, spot in sorted(leaving, key=lambda one: (-_size(board, one[1].profile), one[1])):
-            found = place(overlay, pod, self._profile)
+            found = place(overlay, pod, self._pipeline)
             if found is None:
                 return None
             overlay.place(pod, found.node_name, found.devices)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from scheduler.decide.admission.fallback_candidates import FallbackPolicy, options
 from scheduler.decide.admission.tier_selection import TierGranted, choose_tier, is_degradable
 from scheduler.decide.migration.restore import MigrationCandidate, Waiting, let_in
-from scheduler.decide.view import Profile
+from scheduler.framework.pipeline import Pipeline
 from scheduler.model.crd.migration import MigrationKind
 from scheduler.model.original_request import as_asked, unplaced
 from scheduler.model.pod import Pod
@@ -26,7 +26,7 @@ def rescuable(
     waiting: Waiting,
     pod: Pod,
     terms: FallbackPolicy,
-    profile: Profile,
+    pipeline: Pipeline,
 ) -> MigrationCandidate | None:
     """The rescue of a pending pod that could be done now; ``terms`` are those of ``asked(pod)``."""
     if not is_degradable(pod):
@@ -38,7 +38,7 @@ def rescuable(
     if cluster.quotas.refusal(wanted, admitted) is not None:
         return None  # nobody would let the replacement in
     tries = options(cluster, wanted, terms, admitted)
-    found = choose_tier(cluster, wanted, tries, held, others, profile)
+    found = choose_tier(cluster, wanted, tries, held, others, pipeline)
     if not isinstance(found, TierGranted) or _is_same(found.pod, pod):
         return None
     return MigrationCandidate(MigrationKind.RESCUE, pod, found.pod, found.placement.node_name)

@@ -14,7 +14,7 @@ import msgspec
 
 from scheduler.decide.admission.fallback_candidates import Candidate
 from scheduler.decide.admission.tier_selection import TierGranted, choose_tier
-from scheduler.decide.view import Profile
+from scheduler.framework.pipeline import Pipeline
 from scheduler.model import well_known
 from scheduler.model.crd.migration import Migration, MigrationKind, match_of, name_of, profiles
 from scheduler.model.crd.migration_blockers import OwnerFacts
@@ -53,7 +53,7 @@ class MigrationCandidate(msgspec.Struct, frozen=True):
 
 
 def restorable(
-    cluster: Cluster, promises: Reservations, waiting: Waiting, pod: Pod, profile: Profile
+    cluster: Cluster, promises: Reservations, waiting: Waiting, pod: Pod, pipeline: Pipeline
 ) -> MigrationCandidate | None:
     """The restore of a degraded pod that could be done now."""
     wanted = as_asked(pod)
@@ -62,7 +62,7 @@ def restorable(
     if cluster.quotas.refusal(wanted, let_in(promises, pod)) is not None:
         return None  # nobody would let the replacement in
     held = promises.holders(pod.priority)
-    found = choose_tier(cluster, wanted, [Candidate(pod=wanted)], held, waiting, profile)
+    found = choose_tier(cluster, wanted, [Candidate(pod=wanted)], held, waiting, pipeline)
     if not isinstance(found, TierGranted):
         return None
     return MigrationCandidate(MigrationKind.RESTORE, pod, wanted, found.placement.node_name)

@@ -19,7 +19,7 @@ from aiohttp import web
 
 from scheduler.config import LOOPBACK
 from scheduler.decide.explain import Outcome, explain, meanings
-from scheduler.decide.schedule_one import decide
+from scheduler.decide.schedule_one import schedule_one
 from scheduler.model.gpu_map import shown
 from scheduler.model.integer_text import whole
 from scheduler.model.limits import DECISIONS_MAX, DECISIONS_OF_A_POD_MAX, SNAPSHOT_WAIT_S_MAX
@@ -134,7 +134,7 @@ class DecisionsHandler:
 
     def _decided_now(self, entry: QueuedPodInfo) -> Outcome | None:
         try:
-            return explain(decide(self._world.cluster, entry.pod, self._world.profile))
+            return explain(schedule_one(self._world.cluster, entry.pod, self._world.pipeline))
         except Exception:  # noqa: BLE001 - the loop fails at this pod too, and tells of it
             return None
 

@@ -12,7 +12,7 @@ import msgspec
 
 from scheduler.decide.explain import Meaning, Outcome
 from scheduler.decide.score_breakdown import Ranking
-from scheduler.decide.view import Profile
+from scheduler.framework.settings import Settings
 from scheduler.state.snapshot import ClusterSnapshot
 
 API_VERSION = "gpu-scheduler.io/v1"
@@ -137,7 +137,7 @@ class Snapshot(_Answer, frozen=True, kw_only=True, tag="Snapshot"):
     version: int
     program: str
     time: str
-    profile: Profile
+    settings: Settings = msgspec.field(name="profile")
     configuration: msgspec.Raw
     state: ClusterSnapshot
     pending: tuple[Pending, ...] = ()

@@ -17,9 +17,9 @@ import structlog
 
 from scheduler.config import JournalSettings
 from scheduler.decide.admission.admit import Admission
-from scheduler.decide.decision import Decision, Placement
 from scheduler.decide.score_breakdown import Ranking, rank
-from scheduler.decide.view import Profile
+from scheduler.framework.decision import Decision, Placement
+from scheduler.framework.pipeline import Pipeline
 from scheduler.model import well_known
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Diagnosis, sentence
@@ -85,7 +85,7 @@ class DecisionContext(Protocol):
         """The state."""
 
     @property
-    def profile(self) -> Profile:
+    def pipeline(self) -> Pipeline:
         """How decisions are made."""
 
     @property
@@ -214,7 +214,7 @@ class Journal:
         if started < self._rank_at:
             return None
         try:
-            ranking = rank(world.cluster, placement, world.profile)
+            ranking = rank(world.cluster, placement, world.pipeline)
         except Exception:
             log.error("no runner-up was found", pod=placement.pod.key, exc_info=True)
             ranking = None

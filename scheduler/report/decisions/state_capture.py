@@ -16,7 +16,7 @@ import msgspec
 
 from scheduler.config import Config
 from scheduler.decide.explain import Outcome, explain
-from scheduler.decide.schedule_one import decide
+from scheduler.decide.schedule_one import schedule_one
 from scheduler.model.pod import Pod
 from scheduler.report.decisions.api_types import API_VERSION, SNAPSHOT_VERSION, Pending, Snapshot
 from scheduler.report.decisions.journal import DecisionContext, Journal
@@ -60,7 +60,7 @@ class StateCapture:
         for one in state.queue:
             if pending and self._clock() > deadline:
                 break
-            outcome = explain(decide(self._world.cluster, one.pod, self._world.profile))
+            outcome = explain(schedule_one(self._world.cluster, one.pod, self._world.pipeline))
             pending.append(_pending(one.pod, outcome))
         left_out = len(state.queue) - len(pending)
         return self._snapshot(state, tuple(pending), left_out=left_out)
@@ -85,7 +85,7 @@ class StateCapture:
             version=SNAPSHOT_VERSION,
             program=self._program,
             time=micro_time(self._wall()),
-            profile=self._world.profile,
+            settings=self._world.pipeline.settings,
             configuration=self._configuration,
             state=state,
             pending=pending,

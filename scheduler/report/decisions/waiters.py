@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from scheduler.decide.decision import Decision
+from scheduler.framework.decision import Decision
 from scheduler.model.pod import Pod
 from scheduler.state.snapshot import ClusterSnapshot
 

@@ -13,11 +13,11 @@ from typing import Final, Protocol
 import msgspec
 import structlog
 
-from scheduler.decide.webhook_mutation import command
 from scheduler.model import well_known
 from scheduler.model.allocated_devices import shown_id, unhealthy
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
+from scheduler.plugins.webhook_mutation import command
 from scheduler.state import event as ev
 from scheduler.state.node_info import NodeInfo
 from scheduler.state.reported_devices import Numbering, held_twice

@@ -11,7 +11,7 @@ An assumed pod holds its node's resources like a bound one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from scheduler.model import well_known
 from scheduler.model.node import Namespace, Node
@@ -36,7 +36,10 @@ class Cluster:
     """Pods, nodes and namespaces, and the books of every node."""
 
     def __init__(
-        self, scheduler_name: str = well_known.SCHEDULER_NAME, maps_allow: str = "labelled"
+        self,
+        scheduler_name: str = well_known.SCHEDULER_NAME,
+        maps_allow: str = "labelled",
+        node_labels: Collection[str] = (),
     ) -> None:
         self.scheduler_name = scheduler_name
         self.spaces = NamespaceStore(maps_allow)
@@ -45,6 +48,8 @@ class Cluster:
         self.nodes = Nodes(scheduler_name, self.spaces.may_map)
         self.node_info = self.nodes.node_info
         self.index = self.nodes.index
+        #: Labels that plugins read for every pod count as named by one pod that never ends.
+        self.index.labels.name((), node_labels)
         self.verdicts = self.nodes.verdicts
         self.at = self.nodes.at
         self.candidates = self.nodes.candidates

@@ -12,7 +12,7 @@ So ten thousand equal pods cost one decision per change, and none of them is for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from itertools import islice
 
 import msgspec
@@ -56,12 +56,22 @@ class QueuedPodInfo(msgspec.Struct):
 StillRefuses = Callable[[Pod, str], RequeueCondition | None]
 
 
-def key_of(pod: Pod, why: RequeueCondition) -> Key:
+#: All that decisions read of a pod; pods of one class get the same answers.
+EquivalenceOf = Callable[[Pod], Hashable]
+
+
+def kind_of(pod: Pod) -> Hashable:
+    """All that the built-in plugins read of a pod."""
+    return pod.kind
+
+
+def key_of(pod: Pod, why: RequeueCondition, equivalence_of: EquivalenceOf = kind_of) -> Key:
     """Who waits together; a nominated pod, or a mapped one with its own line, is like no other."""
     if why.is_for_siblings and not pod.nominated_node:
-        return (pod.replica_kind, pod.priority, pod.namespace)
+        alike = (pod.replica_kind, equivalence_of(pod))
+        return (alike, pod.priority, pod.namespace)
     is_alone = why.is_alone or pod.map_text is not None or bool(pod.nominated_node)
-    return (pod.uid if is_alone else pod.kind, pod.priority, pod.namespace)
+    return (pod.uid if is_alone else equivalence_of(pod), pod.priority, pod.namespace)
 
 
 class EquivalenceGroup:

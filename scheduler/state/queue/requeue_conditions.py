@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from scheduler.model import well_known
 from scheduler.model.reason import Diagnosis, Reason, ReasonCode, RequeueCause
 from scheduler.state.event import ClusterEvent
 
@@ -54,12 +53,6 @@ class RequeueCondition(msgspec.Struct, frozen=True):
         )
 
 
-#: Codes that something of one resource lifts; every other one may be lifted by any pod's end.
-_ONE_RESOURCE = {ReasonCode.INSUFFICIENT, ReasonCode.TOO_MANY_PODS}
-#: Codes that interchangeable pods of one workload and map have in common.
-_ANY_LINE = {ReasonCode.NO_LINE_LEFT, ReasonCode.INDEX_HELD_BY_OLDER_REVISION}
-
-
 def why(diagnosis: Diagnosis, node_name: str = "") -> RequeueCondition:
     """What a pod with this diagnosis waits for."""
     found = _why(diagnosis.codes(), diagnosis.lacking())
@@ -68,24 +61,23 @@ def why(diagnosis: Diagnosis, node_name: str = "") -> RequeueCondition:
         found,
         node_name=node_name,
         is_alone=general is not None,
-        is_for_siblings=general is not None and general.code in _ANY_LINE,
+        is_for_siblings=general is not None and general.code.is_for_siblings,
     )
 
 
 def why_of(reasons: Iterable[Reason]) -> RequeueCondition:
     """What a pod waits for at one node with these reasons."""
     reasons = tuple(reasons)
-    lacking = frozenset(one.resource for one in reasons if one.code is ReasonCode.INSUFFICIENT)
+    lacking = frozenset(one.resource for one in reasons if one.code.is_about_resource)
     return _why(frozenset(one.code for one in reasons), lacking)
 
 
 def _why(codes: frozenset[ReasonCode], lacking: frozenset[str]) -> RequeueCondition:
     frees = set(lacking)
-    if ReasonCode.TOO_MANY_PODS in codes:
-        frees.add(well_known.PODS)
-    if any(RequeueCause.FREED in code.causes for code in codes - _ONE_RESOURCE):
-        frees.add(ANYTHING)
-    causes = frozenset(cause for code in codes for cause in code.causes)
+    for code in codes:
+        if RequeueCause.FREED in code.lifted_by and not code.is_about_resource:
+            frees.add(code.frees or ANYTHING)
+    causes = frozenset(cause for code in codes for cause in code.lifted_by)
     return RequeueCondition(
         causes or frozenset((RequeueCause.NODE, RequeueCause.POD)), lacking, frozenset(frees)
     )

@@ -22,9 +22,11 @@ from scheduler.state.event import ClusterEvent
 from scheduler.state.queue.backoff import PAUSE_MAX_S, pause
 from scheduler.state.queue.equivalence_group import (
     EquivalenceGroup,
+    EquivalenceOf,
     QueuedPodInfo,
     StillRefuses,
     key_of,
+    kind_of,
 )
 from scheduler.state.queue.fair_queue import FairQueue
 from scheduler.state.queue.requeue_conditions import Key, RequeueCondition, RequeueIndex
@@ -42,7 +44,8 @@ def _nobody_asked(_pod: Pod, _node_name: str) -> None:
 class SchedulingQueue:
     """Active, paused and parked pods of this scheduler."""
 
-    def __init__(self) -> None:
+    def __init__(self, equivalence_of: EquivalenceOf = kind_of) -> None:
+        self._equivalence_of = equivalence_of
         self._entries: dict[str, QueuedPodInfo] = {}
         self._turns = FairQueue()
         self._paused: list[tuple[float, int, str]] = []
@@ -128,7 +131,7 @@ class SchedulingQueue:
         entry.parked_at = now
         entry.causes, entry.lacking = why.causes, why.lacking
         entry.place = "unschedulable"
-        key = key_of(pod, why)
+        key = key_of(pod, why, self._equivalence_of)
         if entry.cohort is not None and entry.cohort.key != key:
             self._follow(entry.cohort, now)  # the answer was not about the others
         cohort = self._cohorts.get(key)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from scheduler.bind.binder import binding_annotations, encode_binding
-from scheduler.decide.decision import Placement
+from scheduler.framework.decision import Placement
 from scheduler.model import well_known
 from scheduler.model.device import Devices
 from tests.builders import pod

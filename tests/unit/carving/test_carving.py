@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from scheduler.controllers.mig_partition import NOTHING, PartitionController, PartitionResult
-from scheduler.decide.decision import PendingPlacement
-from scheduler.decide.schedule_one import decide
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.decision import PendingPlacement
 from scheduler.model.crd.mig_partition import (
     MigInstance,
     NodePartitions,
@@ -17,7 +17,8 @@ from scheduler.model.crd.mig_partition import (
 )
 from scheduler.model.device import Devices, MigPlacement
 from scheduler.model.pod import Pod
-from scheduler.model.reason import ReasonCode, RequeueCause
+from scheduler.model.reason import RequeueCause
+from scheduler.plugins import REASON_CODES
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Assumption
 from scheduler.state.fold import fold
@@ -55,7 +56,7 @@ class Stage:
     def begin(self, newcomer: Pod) -> PartitionResult:
         """Decide, assume and ask, as the loop does."""
         self.cluster.upsert_pod(newcomer)
-        decision = decide(self.cluster, newcomer, ANYBODY)
+        decision = schedule_one(self.cluster, newcomer, ANYBODY)
         assert isinstance(decision, PendingPlacement)
         self.cluster.assume(newcomer, Assumption(decision.node_name, decision.devices))
         return self.carving.begin(decision, self.now)
@@ -180,7 +181,7 @@ def test_where_nothing_else_is_left_the_reason_is_that_the_gpu_rests(stage: Stag
     stage.begin(wants_2g())
     stage.answer(failed())
 
-    assert codes(stage.cluster, wants_2g("b")) == {ReasonCode.GPU_RESTS}
+    assert codes(stage.cluster, wants_2g("b")) == {REASON_CODES["GPU_RESTS"]}
 
 
 def test_a_rest_ends_and_wakes_who_waits(stage: Stage) -> None:
@@ -240,7 +241,7 @@ def test_who_is_too_late_lets_the_whole_node_rest(answers: list[MigInstance], wo
     assert steps.dropped == ("team-a",)
     assert stage.said[-1] == ("CutFailed", f"n1: {words} within 60 s; its GPUs rest for 30 s")
     assert stage.counted == ["timeout"]
-    assert codes(stage.cluster, wants_2g("b")) == {ReasonCode.GPU_RESTS}
+    assert codes(stage.cluster, wants_2g("b")) == {REASON_CODES["GPU_RESTS"]}
 
 
 def test_what_could_not_be_written_is_tried_again_and_told_in_the_end(stage: Stage) -> None:

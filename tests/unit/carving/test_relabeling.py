@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from scheduler.controllers.mig_config import COOLDOWN_S, SEEN_WITHIN_S, MigConfigController
-from scheduler.decide.decision import Rejection
 from scheduler.decide.mig import config_change
 from scheduler.decide.mig.config_change import Relabel
-from scheduler.decide.schedule_one import decide
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.decision import Rejection
 from scheduler.model import well_known
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
-from scheduler.model.reason import ReasonCode
+from scheduler.plugins import REASON_CODES
 from scheduler.state.breakers.kubelet_rejection import WHOLE_NODE
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.event import Change, ClusterEvent
@@ -43,7 +43,7 @@ def wants_2g(name: str = "a", count: int = 1, **wishes: Any) -> Pod:
 
 def candidate(state: Cluster, newcomer: Pod) -> Relabel | None:
     """What would be cut anew for a pod alone."""
-    return config_change.candidate(config_change.idle_nodes(state), newcomer)
+    return config_change.candidate(config_change.idle_nodes(state), newcomer, ANYBODY)
 
 
 @pytest.mark.contract("S3-18")
@@ -121,7 +121,7 @@ class Stage:
         self.sent: list[Relabel] = []
         self.said: list[str] = []
         self.relabeling = MigConfigController(
-            self.cluster, self.queue, self, self, self.sent.append, lambda: self.now
+            self.cluster, self.queue, self, self, self.sent.append, lambda: self.now, ANYBODY
         )
         self.park(wants_2g())
 
@@ -137,7 +137,7 @@ class Stage:
     def park(self, newcomer: Pod) -> None:
         self.queue.add(newcomer, 0.0)
         entry = self.queue.pop(0.0)
-        decision = decide(self.cluster, newcomer, ANYBODY)
+        decision = schedule_one(self.cluster, newcomer, ANYBODY)
         assert entry is not None
         assert isinstance(decision, Rejection)
         self.queue.add_unschedulable(entry, why(decision.diagnosis), 0.0)
@@ -162,14 +162,14 @@ def test_only_after_half_a_minute_of_waiting() -> None:
 def test_nobody_is_placed_there_until_the_label_is_seen() -> None:
     stage = Stage(managed())
     stage.tick(30)
-    assert codes(stage.cluster, pod("b", gpus=1)) == {ReasonCode.NODE_AVOIDED}
+    assert codes(stage.cluster, pod("b", gpus=1)) == {REASON_CODES["NODE_AVOIDED"]}
 
     done = {well_known.MIG_WANTED: "all-2g.20gb", well_known.MIG_STATE: "pending"}
     stage.cluster.upsert_node(managed(labels=done))
     [change] = stage.tick(1)
 
     assert isinstance(change, ClusterEvent)
-    assert codes(stage.cluster, pod("b", gpus=1)) == {ReasonCode.MIG_NOT_READY}
+    assert codes(stage.cluster, pod("b", gpus=1)) == {REASON_CODES["MIG_NOT_READY"]}
 
 
 def test_a_label_that_never_appears_frees_the_node_again() -> None:
@@ -177,11 +177,11 @@ def test_a_label_that_never_appears_frees_the_node_again() -> None:
     stage = Stage(managed())
     stage.tick(30)
     stage.tick(SEEN_WITHIN_S - 1)
-    assert codes(stage.cluster, pod("b", gpus=1)) == {ReasonCode.NODE_AVOIDED}
+    assert codes(stage.cluster, pod("b", gpus=1)) == {REASON_CODES["NODE_AVOIDED"]}
 
     stage.tick(1)
 
-    assert not isinstance(decide(stage.cluster, pod("b", gpus=1), ANYBODY), Rejection)
+    assert not isinstance(schedule_one(stage.cluster, pod("b", gpus=1), ANYBODY), Rejection)
 
 
 def test_a_label_that_never_appeared_while_another_replica_led_frees_the_node() -> None:

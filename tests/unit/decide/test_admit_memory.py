@@ -14,7 +14,7 @@ from scheduler.model.admission import NOTHING, ResourceRewrite
 from scheduler.model.crd.migration import MigrationKind
 from scheduler.model.pod import Pod
 from scheduler.model.quota import Quota
-from scheduler.model.reason import ReasonCode
+from scheduler.plugins import REASON_CODES
 from tests.builders import ANYBODY, GPU, MIG_1G, MIG_2G, codes, container, dynamic, node, pod
 from tests.unit.decide.world import World
 
@@ -203,7 +203,7 @@ def test_pods_of_other_schedulers_are_not_translated() -> None:
 def test_a_wish_that_was_not_translated_keeps_the_pod_from_running_without_a_gpu() -> None:
     world = World(EVERYTHING)
 
-    assert codes(world.cluster, wants("16Gi")) == {ReasonCode.NOT_MUTATED}
+    assert codes(world.cluster, wants("16Gi")) == {REASON_CODES["NOT_MUTATED"]}
 
 
 def test_a_pod_that_waits_for_a_full_profile_is_rescued_to_one_that_is_free() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from scheduler.decide.batch import as_a_whole
-from scheduler.decide.decision import PendingPlacement, Placement
-from scheduler.decide.schedule_one import decide
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.decision import PendingPlacement, Placement
 from scheduler.model.device import Devices, MigPlacement
 from scheduler.model.pod import Pod
 from scheduler.state.cache.cluster import Assumption, Cluster
@@ -23,7 +23,7 @@ def batch(*profiles: str, **wishes: object) -> list[Pod]:
 def one_by_one(state: Cluster, pods: list[Pod]) -> list[bool]:
     placed = []
     for one in pods:
-        decision = decide(state, one, ANYBODY)
+        decision = schedule_one(state, one, ANYBODY)
         placed.append(isinstance(decision, Placement))
         if isinstance(decision, Placement):
             state.assume(one, Assumption(decision.node_name, decision.devices))

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from scheduler.decide.decision import PendingPlacement, Placement
-from scheduler.decide.schedule_one import decide
+from scheduler.decide.schedule_one import schedule_one
 from scheduler.decide.score_breakdown import rank
 from scheduler.decide.view import WhatIfView
+from scheduler.framework.decision import PendingPlacement, Placement
 from scheduler.model.device import MigPlacement, format_devices
-from scheduler.model.reason import ReasonCode, sentence
+from scheduler.model.reason import sentence
+from scheduler.plugins import REASON_CODES
 from tests.builders import ANYBODY, cluster, codes, cut, dynamic, node, placed, pod, refused, settle
 
 
@@ -55,8 +56,8 @@ def test_instances_that_do_not_fit_together_are_refused_with_the_reason() -> Non
     state = cluster(dynamic())
     newcomer = pod(mig={"3g.40gb": 1, "2g.20gb": 2, "1g.20gb": 1})
 
-    assert codes(state, newcomer) == {ReasonCode.NO_ROOM_TOGETHER}
-    assert codes(state, pod(mig={"2g.20gb": 4})) == {ReasonCode.INSUFFICIENT}
+    assert codes(state, newcomer) == {REASON_CODES["NO_ROOM_TOGETHER"]}
+    assert codes(state, pod(mig={"2g.20gb": 4})) == {REASON_CODES["INSUFFICIENT"]}
 
 
 def test_a_refusal_counts_the_room_that_is_left() -> None:
@@ -116,7 +117,7 @@ def test_only_what_does_not_exist_yet_has_to_be_cut() -> None:
     both = pod(mig={"1g.10gb": 1, "3g.40gb": 1})
     small, large = placed(cluster(dynamic()), both).devices.spots
 
-    decision = decide(cluster(dynamic(), cut("n1", str(small))), both, ANYBODY)
+    decision = schedule_one(cluster(dynamic(), cut("n1", str(small))), both, ANYBODY)
 
     assert isinstance(decision, PendingPlacement)
     assert decision.fresh == (large,)
@@ -133,7 +134,7 @@ READY = [
 def test_an_instance_is_ready_when_it_exists(advertised: dict[str, int], expected: type) -> None:
     state = cluster(dynamic(mig=advertised), cut("n1", "2g.20gb@0/4"))
 
-    assert type(decide(state, pod(mig={"2g.20gb": 1}), ANYBODY)) is expected
+    assert type(schedule_one(state, pod(mig={"2g.20gb": 1}), ANYBODY)) is expected
 
 
 def test_what_was_decided_is_held_at_once() -> None:
@@ -141,7 +142,7 @@ def test_what_was_decided_is_held_at_once() -> None:
     spots = [settle(state, pod(f"p-{n}", mig={"3g.40gb": 1})).devices.spots for n in range(2)]
 
     assert spots == [(MigPlacement(0, 4, "3g.40gb"),), (MigPlacement(0, 0, "3g.40gb"),)]
-    assert codes(state, pod("p-9", mig={"1g.10gb": 1})) == {ReasonCode.INSUFFICIENT}
+    assert codes(state, pod("p-9", mig={"1g.10gb": 1})) == {REASON_CODES["INSUFFICIENT"]}
 
 
 def test_a_pod_that_is_only_expected_holds_some_place_and_not_the_node() -> None:

@@ -6,22 +6,23 @@ import msgspec
 import pytest
 
 from scheduler.decide.explain import Note, Outcome, Refusal, explain, meanings
+from scheduler.decide.rejection_message import Part, parts
 from scheduler.decide.score_breakdown import NodeScore, Ranking, rank
-from scheduler.decide.view import Profile
+from scheduler.framework.settings import Settings
 from scheduler.model.node import Node
 from scheduler.model.reason import ReasonCode, sentence
-from scheduler.model.remediation import ADVICE, Part, parts
+from scheduler.plugins import REASON_CODES, default_pipeline
 from tests.builders import ANYBODY, GPU, Wishes, cluster, node, placed, pod, refused
-from tests.unit.decide.test_codes import DECIDED, EXAMPLES, PROFILES
+from tests.unit.decide.test_codes import DECIDED, EXAMPLES, PIPELINES
 
 
 @pytest.mark.parametrize("code", DECIDED, ids=lambda code: code.name)
 def test_every_code_is_told_from_its_words_and_comes_with_advice(code: ReasonCode) -> None:
     """Whoever can read only the condition still learns what to do."""
     objects, wishes = EXAMPLES[code]
-    name = "solo" if code is ReasonCode.INDEX_UNKNOWN else "w-0"
-    profile = PROFILES.get(code, ANYBODY)
-    diagnosis = refused(cluster(*objects), pod(name, **wishes), profile).diagnosis
+    name = "solo" if code is REASON_CODES["INDEX_UNKNOWN"] else "w-0"
+    pipeline = PIPELINES.get(code, ANYBODY)
+    diagnosis = refused(cluster(*objects), pod(name, **wishes), pipeline).diagnosis
 
     told = parts(sentence(diagnosis))
 
@@ -29,8 +30,8 @@ def test_every_code_is_told_from_its_words_and_comes_with_advice(code: ReasonCod
     assert sum(part.count for part in told) == len(
         [reason for reasons in diagnosis.nodes.values() for reason in reasons]
     )
-    assert ADVICE[code].next_step
-    assert ADVICE[code].stage
+    assert code.next_step
+    assert code.stage
 
 
 @pytest.mark.parametrize(
@@ -41,15 +42,19 @@ def test_every_code_is_told_from_its_words_and_comes_with_advice(code: ReasonCod
             "0/3 nodes are available: 1 Too many pods, 2 Insufficient cpu (need 2; best node has"
             " 1 free).",
             (
-                Part(1, "Too many pods", ReasonCode.TOO_MANY_PODS),
-                Part(2, "Insufficient cpu (need 2; best node has 1 free)", ReasonCode.INSUFFICIENT),
+                Part(1, "Too many pods", REASON_CODES["TOO_MANY_PODS"]),
+                Part(
+                    2,
+                    "Insufficient cpu (need 2; best node has 1 free)",
+                    REASON_CODES["INSUFFICIENT"],
+                ),
             ),
             id="two-of-ours",
         ),
         pytest.param(
             "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: 2 No"
             " preemption victims found for incoming pod.",
-            (Part(2, "Insufficient cpu", ReasonCode.INSUFFICIENT),),
+            (Part(2, "Insufficient cpu", REASON_CODES["INSUFFICIENT"]),),
             id="kube-scheduler-adds-its-preemption",
         ),
         pytest.param(
@@ -70,7 +75,7 @@ def test_every_code_is_told_from_its_words_and_comes_with_advice(code: ReasonCod
                     0,
                     "MapChanged: container a was created with CUDA_VISIBLE_DEVICES=0,1 and"
                     " gpu-scheduling-map now says 2; recreate the pod",
-                    ReasonCode.MAP_CHANGED,
+                    REASON_CODES["MAP_CHANGED"],
                 ),
             ),
             id="a-comma-inside-the-pods-own-reason",
@@ -158,7 +163,7 @@ def test_codes_are_explained_once_and_unknown_ones_are_passed_over() -> None:
     known = meanings(["TAINT", "TAINT", "OF_A_NEWER_VERSION"])
 
     assert list(known) == ["TAINT"]
-    assert known["TAINT"].helps == tuple(cause.value for cause in ReasonCode.TAINT.causes)
+    assert known["TAINT"].helps == tuple(cause.value for cause in REASON_CODES["TAINT"].lifted_by)
 
 
 ZONES = [{"weight": 7, "preference": {"matchExpressions": [{"key": "z", "operator": "Exists"}]}}]
@@ -211,7 +216,7 @@ def test_the_winner_and_the_runner_up(nodes: list[Node], wishes: Wishes, expecte
 
 def test_when_spreading_the_emptiest_node_wins() -> None:
     world = cluster(node("a", gpus=2), node("b", gpus=4), node("c", gpus=3))
-    spread = Profile(placement="spread")
+    spread = default_pipeline(Settings(placement="spread"))
 
     ranking = rank(world, placed(world, pod(gpus=1), spread), spread)
 

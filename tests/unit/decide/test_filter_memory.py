@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from scheduler.decide.filters import affinity, memory
+from scheduler.framework.pipeline import first_rejection
 from scheduler.model.pod import Pod
+from scheduler.plugins import gpu_memory, node_affinity
 from scheduler.state.node_info import NodeInfo
-from tests.builders import container, node, pod
+from tests.builders import ANYBODY, container, node, pod
 
 MEMORY, GPU, MIG = "nvidia.com/gpu.memory", "nvidia.com/gpu", "nvidia.com/mig-2g.20gb"
 WANTED = "gpu-scheduler.io/gpu-memory"
@@ -43,7 +44,7 @@ def test_a_share_of_a_gpu_counts_with_its_part_of_the_memory(
     amount: str, labels: dict[str, str], have: int | None
 ) -> None:
     node_info = NodeInfo(node(gpus=4, labels={MEMORY: "24564", **labels}))
-    said = [reason.text for reason in memory.check(wants(amount, gpus=1), node_info)]
+    said = [reason.text for reason in gpu_memory.check_share(wants(amount, gpus=1), node_info)]
     text = (
         f"node(s) where {GPU} is one of 4 shares of a GPU with {have} MiB for each"
         f" ({WANTED} needs 19252 MiB)"
@@ -58,7 +59,7 @@ def test_a_share_of_a_gpu_counts_with_its_part_of_the_memory(
 )
 def test_so_does_a_share_of_a_mig_instance(shares: str, amount: str, is_refused: bool) -> None:
     node_info = NodeInfo(node(mig={"2g.20gb": 6}, labels={f"{MIG}.replicas": shares}))
-    found = memory.check(wants(amount, mig={"2g.20gb": 1}), node_info)
+    found = gpu_memory.check_share(wants(amount, mig={"2g.20gb": 1}), node_info)
     assert bool(found) is is_refused
 
 
@@ -73,7 +74,7 @@ def test_each_container_has_its_own_amount() -> None:
 
 def test_a_pod_without_the_annotation_takes_any_share() -> None:
     node_info = NodeInfo(node(gpus=4, labels={MEMORY: "24564", "nvidia.com/gpu.replicas": "4"}))
-    assert memory.check(pod(gpus=1), node_info) == ()
+    assert gpu_memory.check_share(pod(gpus=1), node_info) == ()
     assert pod(gpus=1).kind != wants("1Gi", gpus=1).kind
 
 
@@ -92,7 +93,9 @@ LABELS = [
 def test_a_node_that_misses_only_gpu_memory_is_told_apart(
     labels: dict[str, str], spec: dict[str, Any], begin: str
 ) -> None:
-    [reason] = affinity.check(pod(gpus=1, spec=spec), NodeInfo(node(gpus=1, labels=labels)))
+    [reason] = first_rejection(
+        pod(gpus=1, spec=spec), NodeInfo(node(gpus=1, labels=labels)), ANYBODY.class_filters
+    )
     assert reason.text.startswith(begin)
     if "didn't" not in begin:
         assert reason.text.endswith("(the pod needs 100 MiB)")
@@ -100,5 +103,5 @@ def test_a_node_that_misses_only_gpu_memory_is_told_apart(
 
 def test_a_selector_of_the_author_is_heard_first() -> None:
     newcomer = pod(gpus=1, selector={"zone": "a"}, spec=least(100))
-    [reason] = affinity.check(newcomer, NodeInfo(node(gpus=1)))
-    assert reason == affinity.REASON
+    [reason] = first_rejection(newcomer, NodeInfo(node(gpus=1)), ANYBODY.class_filters)
+    assert reason == node_affinity.NO[0]

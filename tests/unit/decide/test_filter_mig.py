@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.decide.filters import migstate
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
-from scheduler.model.reason import ReasonCode, RequeueCause, sentence
+from scheduler.model.reason import RequeueCause, sentence
+from scheduler.plugins import REASON_CODES, mig_state
 from scheduler.state.event import ClusterEvent
 from scheduler.state.node_info import NodeInfo
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
@@ -59,13 +59,13 @@ def at(labels: dict[str, str]) -> NodeInfo:
 def test_while_gpus_are_cut_whoever_wants_one_waits(
     labels: dict[str, str], state: str | None, newcomer: Pod
 ) -> None:
-    said = [(reason.code, reason.text) for reason in migstate.check(newcomer, at(labels))]
+    said = [(reason.code, reason.text) for reason in mig_state.check(newcomer, at(labels))]
     text = f"node(s) had nvidia.com/mig.config.state {state}"
-    assert said == ([(ReasonCode.MIG_NOT_READY, text)] if state else [])
+    assert said == ([(REASON_CODES["MIG_NOT_READY"], text)] if state else [])
 
 
 def test_a_pod_without_a_gpu_goes_to_a_node_that_is_being_cut() -> None:
-    assert migstate.check(pod(requests={"cpu": "1"}), at({STATE: "pending"})) == ()
+    assert mig_state.check(pod(requests={"cpu": "1"}), at({STATE: "pending"})) == ()
 
 
 def test_the_state_is_heard_before_the_counts_that_are_about_to_change() -> None:
@@ -100,8 +100,8 @@ ASKED: list[Any] = [
 def test_with_strategy_single_a_container_gets_one_slice_and_never_two_for_two_gpus(
     newcomer: Pod, is_refused: bool
 ) -> None:
-    found = [reason.code for reason in migstate.check(newcomer, NodeInfo(SINGLE))]
-    assert found == ([ReasonCode.GPUS_ARE_SLICES] if is_refused else [])
+    found = [reason.code for reason in mig_state.check(newcomer, NodeInfo(SINGLE))]
+    assert found == ([REASON_CODES["GPUS_ARE_SLICES"]] if is_refused else [])
 
 
 def config(devices: str) -> dict[str, str]:
@@ -129,14 +129,14 @@ def test_cut_and_whole_cards_and_a_stale_count_as_in_field_case_24() -> None:
 
     assert settle(state, pod("whole", gpus=1, selector={"class": "whole"})).node_name == "n2"
     assert codes(state, pod("next", gpus=1, selector={"class": "whole"})) == {
-        ReasonCode.INSUFFICIENT,
-        ReasonCode.AFFINITY,
+        REASON_CODES["INSUFFICIENT"],
+        REASON_CODES["AFFINITY"],
     }
     for number in range(3):
         assert settle(state, pod(f"m{number}", mig={"2g.20gb": 1})).node_name == "n2"
-    assert codes(state, pod("m4", mig={"2g.20gb": 1})) == {ReasonCode.INSUFFICIENT}
+    assert codes(state, pod("m4", mig={"2g.20gb": 1})) == {REASON_CODES["INSUFFICIENT"]}
     two = pod("s1", gpus=2, selector={"class": "single"})
-    assert ReasonCode.GPUS_ARE_SLICES in codes(state, two)
+    assert REASON_CODES["GPUS_ARE_SLICES"] in codes(state, two)
     assert placed(state, pod("s2", gpus=1, selector={"class": "single"})).node_name == "single"
 
 
@@ -145,7 +145,7 @@ def test_a_count_of_zero_is_left_over_and_offers_nothing() -> None:
     left_over = node(gpus=8, mig={"1g.5gb": 0, "2g.10gb": 0})
     assert left_over.devices == (GPU,)
     assert placed(cluster(left_over), pod(gpus=8)).node_name == "n1"
-    assert codes(cluster(left_over), pod(mig={"1g.5gb": 1})) == {ReasonCode.INSUFFICIENT}
+    assert codes(cluster(left_over), pod(mig={"1g.5gb": 1})) == {REASON_CODES["INSUFFICIENT"]}
 
 
 def test_a_plugin_that_offers_nothing_for_a_while_still_hands_out_the_devices() -> None:
@@ -171,18 +171,20 @@ BORN, BORN_AT = "2026-11-27T10:00:00Z", 1_795_773_600.0
 def test_a_new_node_gives_nothing_away_until_it_is_known_who_cuts_it(
     labels: dict[str, str], is_awaited: bool
 ) -> None:
-    found = migstate.check(pod(gpus=1), at(labels))
-    assert [reason.code for reason in found] == ([ReasonCode.MIG_NOT_READY] if is_awaited else [])
-    assert migstate.check(pod(requests={"cpu": "1"}), at(labels)) == ()
+    found = mig_state.check(pod(gpus=1), at(labels))
+    assert [reason.code for reason in found] == (
+        [REASON_CODES["MIG_NOT_READY"]] if is_awaited else []
+    )
+    assert mig_state.check(pod(requests={"cpu": "1"}), at(labels)) == ()
 
 
 def test_after_a_quarter_of_an_hour_the_node_is_used_as_it_is() -> None:
     state = cluster(born(node("n1", gpus=1, labels=NEW)))
     waiting = pod(gpus=1)
-    assert codes(state, waiting) == {ReasonCode.MIG_NOT_READY}
+    assert codes(state, waiting) == {REASON_CODES["MIG_NOT_READY"]}
 
     assert state.pass_time(BORN_AT + 899) == []
-    assert codes(state, waiting) == {ReasonCode.MIG_NOT_READY}
+    assert codes(state, waiting) == {REASON_CODES["MIG_NOT_READY"]}
     assert state.pass_time(BORN_AT + 900) == [ClusterEvent(RequeueCause.NODE, node_name="n1")]
     placed(state, waiting)
     # A label that changes later is no new birth; a node that is made again is one.
@@ -190,7 +192,7 @@ def test_after_a_quarter_of_an_hour_the_node_is_used_as_it_is() -> None:
     assert state.pass_time(BORN_AT + 901) == []
     placed(state, waiting)
     state.upsert_node(born(node("n1", gpus=1, labels=NEW, uid="another")))
-    assert codes(state, waiting) == {ReasonCode.MIG_NOT_READY}
+    assert codes(state, waiting) == {REASON_CODES["MIG_NOT_READY"]}
 
 
 def test_a_node_that_is_cut_meanwhile_or_gone_is_not_waited_for() -> None:

@@ -8,21 +8,22 @@ from typing import Any
 
 import pytest
 
-from scheduler.decide.filters import (
-    affinity,
-    devices,
-    first_rejection,
-    fit,
-    ports,
-    taints,
-    unschedulable,
-)
+from scheduler.framework.pipeline import first_rejection
 from scheduler.model import well_known
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Reason, ReasonCode
+from scheduler.plugins import (
+    REASON_CODES,
+    node_affinity,
+    node_ports,
+    node_resources_fit,
+    node_unschedulable,
+    taint_toleration,
+)
+from scheduler.plugins.gpu import devices
 from scheduler.state.node_info import NodeInfo
-from tests.builders import GPU, MIG_2G, cluster, container, downward, node, pod
+from tests.builders import ANYBODY, GPU, MIG_2G, cluster, container, downward, node, pod
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "fiterror.json").read_text())
 TEXTS = GOLDEN["texts"][0]
@@ -58,11 +59,11 @@ def test_a_cordoned_node_takes_only_pods_that_tolerate_it(
     at: Node, tolerations: list[Any], passes: bool
 ) -> None:
     """Semantics case 28."""
-    found = unschedulable.check(pod(tolerations=tolerations), node_info(at))
+    found = node_unschedulable.check(pod(tolerations=tolerations), node_info(at))
 
-    assert found == (() if passes else (unschedulable.REASON,))
-    assert unschedulable.REASON.text == TEXTS["nodeUnschedulable"]
-    assert not unschedulable.REASON.resolvable
+    assert found == (() if passes else (node_unschedulable.REASON,))
+    assert node_unschedulable.REASON.text == TEXTS["nodeUnschedulable"]
+    assert not node_unschedulable.REASON.resolvable
 
 
 @pytest.mark.parametrize(
@@ -86,11 +87,13 @@ def test_a_cordoned_node_takes_only_pods_that_tolerate_it(
     ],
 )
 def test_taints_keep_pods_away(marks: list[str], tolerations: list[Any], hit: str | None) -> None:
-    found = taints.check(pod(tolerations=tolerations), node_info(node(taints=marks)))
+    found = taint_toleration.check(pod(tolerations=tolerations), node_info(node(taints=marks)))
 
     expected = f"node(s) had untolerated taint {{{hit}}}"
     assert found == (
-        () if hit is None else (Reason(code=ReasonCode.TAINT, text=expected, resolvable=False),)
+        ()
+        if hit is None
+        else (Reason(code=REASON_CODES["TAINT"], text=expected, resolvable=False),)
     )
 
 
@@ -144,10 +147,10 @@ def test_selector_and_required_affinity(
 ) -> None:
     labels = {"zone": "a", "level": "05", "kubernetes.io/hostname": "n1.internal.example"}
 
-    found = affinity.check(pod(selector=selector, spec=spec), node_info(node(labels=labels)))
+    found = node_affinity.check(pod(selector=selector, spec=spec), node_info(node(labels=labels)))
 
-    assert found == (() if passes else (affinity.REASON,))
-    assert affinity.REASON.text == TEXTS["nodeAffinity"]
+    assert found == (() if passes else (node_affinity.NO[0],))
+    assert node_affinity.NO[0].text == TEXTS["nodeAffinity"]
 
 
 # --- host ports ----------------------------------------------------------------------
@@ -173,15 +176,15 @@ def port(number: int, *, ip: str = "", protocol: str = "TCP") -> dict[str, Any]:
 def test_host_ports(held: Any, wanted: Any, passes: bool) -> None:
     at = node_info(None, pod("old", node="n1", ports=[held]))
 
-    assert ports.check(pod(ports=[wanted]), at) == (() if passes else (ports.REASON,))
-    assert ports.REASON.text == TEXTS["nodePorts"]
+    assert node_ports.check(pod(ports=[wanted]), at) == (() if passes else (node_ports.REASON,))
+    assert node_ports.REASON.text == TEXTS["nodePorts"]
 
 
 def test_a_port_is_free_again_once_its_pod_is_gone() -> None:
     at = node_info(None, pod("old", node="n1", ports=[port(80)]))
     at.remove("team-old")
 
-    assert ports.check(pod(ports=[port(80)]), at) == ()
+    assert node_ports.check(pod(ports=[port(80)]), at) == ()
 
 
 @pytest.mark.parametrize(
@@ -204,7 +207,7 @@ def test_a_port_is_free_again_once_its_pod_is_gone() -> None:
 def test_whose_ports_count(wishes: Any, conflicts: bool) -> None:
     at = node_info(None, pod("old", node="n1", ports=[port(80)]))
 
-    assert bool(ports.check(pod(**wishes), at)) is conflicts
+    assert bool(node_ports.check(pod(**wishes), at)) is conflicts
 
 
 # --- resources -----------------------------------------------------------------------
@@ -230,7 +233,7 @@ def test_resources_fit_as_kube_scheduler_says(row: dict[str, Any]) -> None:
         pod(f"r{number}", requests=requests, node="n1")
         for number, requests in enumerate(row["running"])
     ]
-    found = fit.check(
+    found = node_resources_fit.check(
         pod(requests=row["requests"]), node_info(golden_node(row["allocatable"]), *running)
     )
 
@@ -242,9 +245,9 @@ def test_resources_fit_as_kube_scheduler_says(row: dict[str, Any]) -> None:
 def test_what_is_lacking_is_said_in_numbers() -> None:
     at = node_info(node(mig={"2g.20gb": 3}), pod("a", mig={"2g.20gb": 2}, node="n1"))
 
-    assert fit.check(pod(mig={"2g.20gb": 2}), at) == (
+    assert node_resources_fit.check(pod(mig={"2g.20gb": 2}), at) == (
         Reason(
-            code=ReasonCode.INSUFFICIENT,
+            code=REASON_CODES["INSUFFICIENT"],
             text="Insufficient nvidia.com/mig-2g.20gb",
             resource=MIG_2G,
             need=2,
@@ -257,10 +260,10 @@ def test_a_node_over_its_cpu_still_takes_what_needs_no_cpu() -> None:
     """Semantics case 26."""
     at = node_info(node(cpu="1", gpus=1), pod("a", requests={"cpu": "2"}, node="n1"))
 
-    assert fit.check(pod(gpus=1), at) == ()
-    assert [reason.text for reason in fit.check(pod(requests={"cpu": "1m"}), at)] == [
-        "Insufficient cpu"
-    ]
+    assert node_resources_fit.check(pod(gpus=1), at) == ()
+    assert [
+        reason.text for reason in node_resources_fit.check(pod(requests={"cpu": "1m"}), at)
+    ] == ["Insufficient cpu"]
 
 
 # --- devices -------------------------------------------------------------------------
@@ -275,20 +278,22 @@ WHO_PICKS: list[Any] = [
     pytest.param(COUNTED, [], pod(gpus=1), None, id="counted-empty"),
     pytest.param(COUNTED, [UNKNOWN], pod(gpus=1), None, id="counted-needs-no-numbers"),
     pytest.param(
-        COUNTED, [MAPPED], pod(gpus=1), ReasonCode.NODE_COUNTS_DEVICES, id="mapped-past-it"
+        COUNTED, [MAPPED], pod(gpus=1), REASON_CODES["NODE_COUNTS_DEVICES"], id="mapped-past-it"
     ),
     pytest.param(COUNTED, [MAPPED], pod(), None, id="no-gpu-no-question"),
     pytest.param(
         node(gpus=4, mig={"2g.20gb": 1}),
         [MAPPED],
         pod(mig={"2g.20gb": 1}),
-        ReasonCode.NODE_COUNTS_DEVICES,
+        REASON_CODES["NODE_COUNTS_DEVICES"],
         id="a-slice-may-be-on-the-mapped-card",
     ),
     pytest.param(NUMBERED, [MAPPED], pod(gpus=1), None, id="numbered-knows-the-mapped-one"),
-    pytest.param(NUMBERED, [UNKNOWN], pod(gpus=1), ReasonCode.DEVICES_UNKNOWN, id="unknown-number"),
     pytest.param(
-        NUMBERED, [FOREIGN], pod(gpus=1), ReasonCode.DEVICES_UNKNOWN, id="c11-foreign-holder"
+        NUMBERED, [UNKNOWN], pod(gpus=1), REASON_CODES["DEVICES_UNKNOWN"], id="unknown-number"
+    ),
+    pytest.param(
+        NUMBERED, [FOREIGN], pod(gpus=1), REASON_CODES["DEVICES_UNKNOWN"], id="c11-foreign-holder"
     ),
     pytest.param(NUMBERED, [UNKNOWN], pod(), None, id="unknown-number-of-no-interest"),
     pytest.param(
@@ -302,14 +307,14 @@ WHO_PICKS: list[Any] = [
         node(gpus=4, mig={"2g.20gb": 1}, numbered=True),
         [MAPPED],
         pod(mig={"2g.20gb": 1}),
-        ReasonCode.NODE_COUNTS_DEVICES,
+        REASON_CODES["NODE_COUNTS_DEVICES"],
         id="nobody-knows-on-which-card-a-slice-is",
     ),
     pytest.param(
         COUNTED,
         [],
         pod(containers=[READER]),
-        ReasonCode.NO_VALUE_FOR_ENV,
+        REASON_CODES["NO_VALUE_FOR_ENV"],
         id="nothing-to-read-there",
     ),
     pytest.param(NUMBERED, [], pod(containers=[READER]), None, id="a-number-to-read"),
@@ -330,13 +335,21 @@ def test_the_first_filter_that_says_no_is_heard_and_no_other() -> None:
     at = node(cordoned=True, taints=["a=b:NoSchedule"], gpus=0)
     all_wrong = pod(gpus=1, selector={"zone": "x"}, requests={"cpu": "999"})
 
-    assert first_rejection(all_wrong, node_info(at)) == (unschedulable.REASON,)
+    assert first_rejection(all_wrong, node_info(at), ANYBODY.every_filter) == (
+        node_unschedulable.REASON,
+    )
     open_again = node(taints=["a=b:NoSchedule"], gpus=0)
-    assert [r.code for r in first_rejection(all_wrong, node_info(open_again))] == [ReasonCode.TAINT]
+    assert [
+        r.code for r in first_rejection(all_wrong, node_info(open_again), ANYBODY.every_filter)
+    ] == [REASON_CODES["TAINT"]]
     clean = node(gpus=0)
-    assert first_rejection(all_wrong, node_info(clean)) == (affinity.REASON,)
+    assert first_rejection(all_wrong, node_info(clean), ANYBODY.every_filter) == (
+        node_affinity.NO[0],
+    )
     at_last = node(gpus=0, labels={"zone": "x"})
-    assert {r.resource for r in first_rejection(all_wrong, node_info(at_last))} == {
+    assert {
+        r.resource for r in first_rejection(all_wrong, node_info(at_last), ANYBODY.every_filter)
+    } == {
         GPU,
         well_known.CPU,
     }

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from scheduler.decide.decision import Placement
-from scheduler.decide.schedule_one import decide
-from scheduler.decide.view import Profile
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.decision import Placement
+from scheduler.framework.settings import Settings
 from scheduler.model import well_known
 from scheduler.model.device import Devices, format_devices, parse_devices
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
-from scheduler.model.reason import ReasonCode, sentence
+from scheduler.model.reason import sentence
+from scheduler.plugins import REASON_CODES, default_pipeline
 from tests.builders import ANYBODY, GPU, Wishes, cluster, codes, node, placed, pod, refused, settle
 from tests.discovered import INVALID, MIXED, RENAMED, SINGLE, SLICED, WHOLE
 
@@ -110,7 +111,7 @@ def test_a_map_is_held_to_the_physical_gpus_and_hears_how_many_there_are(
 ) -> None:
     state, mapped = cluster(at), pod("w-0", map=f"0=n1:{index}")
 
-    assert codes(state, mapped) == {ReasonCode.DEVICE_NOT_FOUND}
+    assert codes(state, mapped) == {REASON_CODES["DEVICE_NOT_FOUND"]}
     text = sentence(refused(state, mapped).diagnosis)
     assert text == f"0/1 nodes are available: 1 node(s) {said}."
 
@@ -155,17 +156,17 @@ def test_cut_cards_are_known_one_by_one_where_the_annotation_says_them() -> None
     at = node(gpus=1, mig={"1g.5gb": 7}, labels=labels, annotations={well_known.MIG_CONFIG: text})
     state = cluster(at)
 
-    assert codes(state, pod("w-0", map="0=n1:0")) == {ReasonCode.DEVICE_NOT_FOUND}
+    assert codes(state, pod("w-0", map="0=n1:0")) == {REASON_CODES["DEVICE_NOT_FOUND"]}
     assert placed(state, pod("w-0", map="0=n1:1")).devices.numbers == (1,)
 
 
-EXPECTS = Profile(maps_allow="all", expects_webhook=True)
+EXPECTS = default_pipeline(Settings(maps_allow="all", expects_webhook=True))
 SHARE: Wishes = {"map": "0=n1:1", "requests": {SHARED: 1}, "owner": "StatefulSet/s"}
 
 
 def test_a_mapped_pod_that_asks_for_a_share_is_bound_and_hears_what_its_map_did() -> None:
     """The webhook sets no variable there, and none is missing."""
-    found = decide(cluster(RENAMED_NODE), pod("s-0", **SHARE), EXPECTS)
+    found = schedule_one(cluster(RENAMED_NODE), pod("s-0", **SHARE), EXPECTS)
 
     assert isinstance(found, Placement)
     assert format_devices(found.devices) == "gpu.shared x 1"
@@ -178,15 +179,15 @@ def test_shares_are_held_by_count_as_whole_gpus_are() -> None:
     for number in range(8):
         settle(state, pod(f"a{number}", requests={SHARED: 1}))
 
-    assert codes(state, pod("ninth", requests={SHARED: 1})) == {ReasonCode.INSUFFICIENT}
-    assert codes(state, pod("w-0", map="0=n1:0")) == {ReasonCode.NODE_COUNTS_DEVICES}
+    assert codes(state, pod("ninth", requests={SHARED: 1})) == {REASON_CODES["INSUFFICIENT"]}
+    assert codes(state, pod("w-0", map="0=n1:0")) == {REASON_CODES["NODE_COUNTS_DEVICES"]}
 
 
 def test_a_map_without_a_request_keeps_pods_with_shares_off() -> None:
     state = cluster(RENAMED_NODE)
     settle(state, pod("w-0", map="0=n1:0"))
 
-    assert codes(state, pod("a", requests={SHARED: 1})) == {ReasonCode.NODE_COUNTS_DEVICES}
+    assert codes(state, pod("a", requests={SHARED: 1})) == {REASON_CODES["NODE_COUNTS_DEVICES"]}
 
 
 CLAIM = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}
@@ -212,7 +213,7 @@ def test_beside_pods_with_claims_a_map_waits_because_their_gpus_are_not_known(
 ) -> None:
     state, mapped = cluster(at, holder), pod("w-0", map="0=n1:0")
 
-    assert codes(state, mapped) == {ReasonCode.DEVICES_UNKNOWN}
+    assert codes(state, mapped) == {REASON_CODES["DEVICES_UNKNOWN"]}
     assert sentence(refused(state, mapped).diagnosis) == (
         "0/1 nodes are available: 1 node(s) run pods with resource claims and which GPUs a DRA"
         " driver gave them is not known."
@@ -264,7 +265,7 @@ def test_a_plain_request_hears_of_dra_where_no_plugin_offers_the_gpus(
     found = refused(cluster(*objects), pod(gpus=1))
 
     assert sentence(found.diagnosis) == f"0/1 nodes are available: 1 {said}."
-    assert found.diagnosis.codes() == {ReasonCode.INSUFFICIENT}
+    assert found.diagnosis.codes() == {REASON_CODES["INSUFFICIENT"]}
     assert found.diagnosis.lacking() == {GPU}
 
 
@@ -291,7 +292,7 @@ def test_a_map_without_a_request_hears_when_its_containers_see_gpus(
     at: Node, wishes: Any, said: list[str]
 ) -> None:
     told = pod("w-0", map="0=n1:0", annotations={well_known.CUDA_MODE: "none"}, **wishes)
-    found = decide(cluster(at), told, ANYBODY)
+    found = schedule_one(cluster(at), told, ANYBODY)
 
     assert isinstance(found, Placement)
     assert [reason for reason, _ in found.notes] == said

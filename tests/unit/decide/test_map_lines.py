@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from scheduler.decide.view import Profile
+from scheduler.framework.settings import Settings
 from scheduler.model import well_known
 from scheduler.model.pod import Pod
-from scheduler.model.reason import ReasonCode, RequeueCause, sentence
+from scheduler.model.reason import RequeueCause, sentence
+from scheduler.plugins import REASON_CODES, default_pipeline
 from scheduler.state.queue.requeue_conditions import why
 from tests.builders import (
     cluster,
@@ -100,7 +101,7 @@ def test_a_node_that_comes_back_is_taken_by_the_pod_that_waits_for_its_line() ->
         settle(state, replica(name))
     late = replica("c")
 
-    assert codes(state, late) == {ReasonCode.NO_LINE_LEFT, ReasonCode.NODE_UNSCHEDULABLE}
+    assert codes(state, late) == {REASON_CODES["NO_LINE_LEFT"], REASON_CODES["NODE_UNSCHEDULABLE"]}
     assert why(refused(state, late).diagnosis).causes == {
         RequeueCause.OWNER,
         RequeueCause.NODE,
@@ -122,7 +123,7 @@ def test_a_pod_with_a_number_waits_for_its_own_line_only() -> None:
     worker = pod("w-0", owner=owner, labels={well_known.TRAINING_REPLICA: "0"}, map=THREE)
     beyond = pod("w-3", owner=owner, labels={well_known.TRAINING_REPLICA: "3"}, map=THREE)
 
-    assert codes(state, worker) == {ReasonCode.NODE_UNSCHEDULABLE, ReasonCode.NOT_IN_MAP}
+    assert codes(state, worker) == {REASON_CODES["NODE_UNSCHEDULABLE"], REASON_CODES["NOT_IN_MAP"]}
     assert "gpu-scheduling-map has no line for index 3" in sentence(
         refused(state, beyond).diagnosis
     )
@@ -153,7 +154,7 @@ def test_a_node_that_many_lines_name_is_compared_with_the_pod_once() -> None:
     text = "\n".join(f"{index}=n0:{index}" for index in range(1000)) + "\n1000=n1:0"
     state, tight = (
         cluster(node("n0", cordoned=True), *OTHERS),
-        Profile(maps_allow="all", decision_steps_max=1010),
+        default_pipeline(Settings(maps_allow="all", decision_steps_max=1010)),
     )
 
     assert placed(state, replica("a", text), tight).index == 1000
@@ -161,11 +162,11 @@ def test_a_node_that_many_lines_name_is_compared_with_the_pod_once() -> None:
 
 def test_lines_beyond_the_work_budget_are_told_by_their_number() -> None:
     text = "\n".join(f"{index}=gone{index}:0" for index in range(100)) + "\n100=n1:0"
-    tight = Profile(maps_allow="all", decision_steps_max=50)
+    tight = default_pipeline(Settings(maps_allow="all", decision_steps_max=50))
 
     refusal = refused(cluster(*OTHERS), replica("a", text), tight)
 
-    assert refusal.diagnosis.codes() == {ReasonCode.TOO_COMPLEX}
+    assert refusal.diagnosis.codes() == {REASON_CODES["TOO_COMPLEX"]}
     assert (
         "to try the 101 lines of gpu-scheduling-map that no sibling holds takes more than 50"
         in (sentence(refusal.diagnosis))

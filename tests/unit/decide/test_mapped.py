@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from scheduler.decide.view import Profile
+from scheduler.framework.pipeline import Pipeline
+from scheduler.framework.settings import Settings
 from scheduler.model import well_known
 from scheduler.model.node import Namespace, Node
 from scheduler.model.pod import Pod
 from scheduler.model.reason import ReasonCode, sentence
+from scheduler.plugins import REASON_CODES, default_pipeline
 from tests.builders import (
     ANYBODY,
     as_bound,
@@ -27,12 +29,12 @@ from tests.builders import (
     settle,
 )
 
-LABELLED = Profile()
+LABELLED = default_pipeline()
 SET = "StatefulSet/check"
 
 
-def message(state: Any, newcomer: Pod, profile: Profile = ANYBODY) -> str:
-    return sentence(refused(state, newcomer, profile).diagnosis)
+def message(state: Any, newcomer: Pod, pipeline: Pipeline = ANYBODY) -> str:
+    return sentence(refused(state, newcomer, pipeline).diagnosis)
 
 
 # --- the seed's example --------------------------------------------------------------
@@ -94,70 +96,70 @@ REFUSALS: list[Any] = [
     pytest.param(
         [FOUR],
         {"map": "0=n1:0,0"},
-        ReasonCode.MAP_INVALID,
+        REASON_CODES["MAP_INVALID"],
         "0/1 nodes are available: gpu-scheduling-map line 1: device 0 is named twice: 0=n1:0,0.",
         id="bad-map",
     ),
     pytest.param(
         [FOUR],
         {"map": "1=n1:0"},
-        ReasonCode.INDEX_NOT_IN_MAP,
+        REASON_CODES["INDEX_NOT_IN_MAP"],
         "0/1 nodes are available: gpu-scheduling-map has no line for index 0.",
         id="no-line",
     ),
     pytest.param(
         [FOUR],
         {"map": "0=gpu-z:0"},
-        ReasonCode.MAP_NODE_UNKNOWN,
+        REASON_CODES["MAP_NODE_UNKNOWN"],
         "0/1 nodes are available: no node is named gpu-z or labelled gpu-node-name=gpu-z.",
         id="no-such-node",
     ),
     pytest.param(
         [*(node(name, labels={"gpu-node-name": "gpu-a"}) for name in ("n1", "n2"))],
         {"map": "0=gpu-a:0"},
-        ReasonCode.MAP_NODE_AMBIGUOUS,
+        REASON_CODES["MAP_NODE_AMBIGUOUS"],
         "0/2 nodes are available: gpu-a of gpu-scheduling-map fits 2 nodes: n1 and n2.",
         id="two-answers",
     ),
     pytest.param(
         [FOUR],
         {"map": "0=n1:4"},
-        ReasonCode.DEVICE_NOT_FOUND,
+        REASON_CODES["DEVICE_NOT_FOUND"],
         "0/1 nodes are available: 1 node(s) without GPU 4 (the node has 4).",
         id="no-such-device",
     ),
     pytest.param(
         [FOUR, pod("a", gpus=1, node="n1", devices="gpu:0")],
         {"map": "0=n1:0"},
-        ReasonCode.DEVICE_HELD,
+        REASON_CODES["DEVICE_HELD"],
         "0/1 nodes are available: 1 node(s) where GPU 0 is held by a pod that does not share it.",
         id="held-by-a-packed-pod",
     ),
     pytest.param(
         [node(), pod("x-0", **{**IN_N1, "owner": "StatefulSet/x"})],
         {"map": "0=n1:0"},
-        ReasonCode.DEVICE_HELD,
+        REASON_CODES["DEVICE_HELD"],
         "0/1 nodes are available: 1 node(s) where GPU 0 is held by a pod that does not share it.",
         id="held-by-another-workload",
     ),
     pytest.param(
         [node(), pod("w-9", namespace="other", **IN_N1)],
         {"map": "0=n1:0"},
-        ReasonCode.DEVICE_HELD,
+        REASON_CODES["DEVICE_HELD"],
         "0/1 nodes are available: 1 node(s) where GPU 0 is held by a pod that does not share it.",
         id="held-by-another-tenant-with-the-same-text",
     ),
     pytest.param(
         [FOUR, pod("a", gpus=1, node="n1")],
         {"map": "0=n1:3"},
-        ReasonCode.DEVICES_UNKNOWN,
+        REASON_CODES["DEVICES_UNKNOWN"],
         "0/1 nodes are available: 1 node(s) had GPUs held under unknown numbers.",
         id="unknown-number",
     ),
     pytest.param(
         [COUNTED, pod("a", gpus=1, node="n1", scheduler="default-scheduler")],
         {"map": "0=n1:3"},
-        ReasonCode.NODE_COUNTS_DEVICES,
+        REASON_CODES["NODE_COUNTS_DEVICES"],
         "0/1 nodes are available: 1 node(s) where the kubelet picks GPUs run pods that hold some;"
         " a mapped pod cannot mix.",
         id="the-kubelet-picked",
@@ -165,7 +167,7 @@ REFUSALS: list[Any] = [
     pytest.param(
         [node(gpus=4, mig={"1g.10gb": 7}), pod("a", mig={"1g.10gb": 1}, node="n1")],
         {"map": "0=n1:3"},
-        ReasonCode.NODE_COUNTS_DEVICES,
+        REASON_CODES["NODE_COUNTS_DEVICES"],
         "0/1 nodes are available: 1 node(s) where the kubelet picks GPUs run pods that hold some;"
         " a mapped pod cannot mix.",
         id="a-slice-of-a-card-that-we-cannot-tell",
@@ -176,7 +178,7 @@ REFUSALS: list[Any] = [
             pod("a", mig={"1g.10gb": 1}, node="n1", devices="1g.10gb x 1"),
         ],
         {"map": "0=n1:3"},
-        ReasonCode.NODE_COUNTS_DEVICES,
+        REASON_CODES["NODE_COUNTS_DEVICES"],
         "0/1 nodes are available: 1 node(s) where the kubelet picks GPUs run pods that hold some;"
         " a mapped pod cannot mix.",
         id="a-slice-of-a-numbered-node-has-no-number-either",
@@ -184,7 +186,7 @@ REFUSALS: list[Any] = [
     pytest.param(
         [FOUR],
         {"map": "0=n1:0,1", "gpus": 1},
-        ReasonCode.SHARES_MISMATCH,
+        REASON_CODES["SHARES_MISMATCH"],
         "0/1 nodes are available: the containers request 1 GPUs and line 0 of gpu-scheduling-map"
         " gives 2.",
         id="requests-and-map-disagree",
@@ -192,7 +194,7 @@ REFUSALS: list[Any] = [
     pytest.param(
         [FOUR],
         {"map": "0=n1:0", "containers": [container("app", env=[literal("1")])]},
-        ReasonCode.MAP_CHANGED,
+        REASON_CODES["MAP_CHANGED"],
         "0/1 nodes are available: MapChanged: container app was created with"
         " CUDA_VISIBLE_DEVICES=1 and gpu-scheduling-map now says 0; recreate the pod.",
         id="map-changed-since-admission",
@@ -200,7 +202,7 @@ REFUSALS: list[Any] = [
     pytest.param(
         [COUNTED],
         {"map": "0=n1:0", "containers": [container(gpus=1, env=[downward()])]},
-        ReasonCode.NO_VALUE_FOR_ENV,
+        REASON_CODES["NO_VALUE_FOR_ENV"],
         "0/1 nodes are available: 1 node(s) where the kubelet picks GPUs for a container that"
         " reads its devices.",
         id="nothing-to-read-on-a-counted-node",
@@ -211,7 +213,7 @@ REFUSALS: list[Any] = [
             "map": "0=n1:0",
             "containers": [container(env=[downward(f"{well_known.CUDA_VISIBLE_DEVICES}.1")])],
         },
-        ReasonCode.NO_VALUE_FOR_ENV,
+        REASON_CODES["NO_VALUE_FOR_ENV"],
         "0/1 nodes are available: a container reads its devices from the annotation"
         " gpu-scheduler.io/cuda-visible-devices.1, which would stay empty.",
         id="a-share-that-nobody-gets",
@@ -223,7 +225,7 @@ REFUSALS: list[Any] = [
             "annotations": {well_known.CUDA_MODE: "none"},
             "containers": [container(env=[downward()])],
         },
-        ReasonCode.NO_VALUE_FOR_ENV,
+        REASON_CODES["NO_VALUE_FOR_ENV"],
         "0/1 nodes are available: a container reads its devices from the annotation"
         " gpu-scheduler.io/cuda-visible-devices, which would stay empty.",
         id="mode-none-gives-nothing-to-read",
@@ -231,7 +233,7 @@ REFUSALS: list[Any] = [
     pytest.param(
         [FOUR],
         {"map": "0=n1:0", "spec": {"resourceClaims": [{"name": "x"}]}},
-        ReasonCode.UNSUPPORTED,
+        REASON_CODES["UNSUPPORTED"],
         "0/1 nodes are available: unsupported: spec.resourceClaims"
         " (gpu-scheduler does not implement this yet).",
         id="unsupported-field",
@@ -259,25 +261,27 @@ def test_the_other_nodes_are_named_as_not_meant() -> None:
         " 2 node(s) not named by gpu-scheduling-map."
     )
     assert codes(state, pod("w-0", map="0=n1:7")) == {
-        ReasonCode.DEVICE_NOT_FOUND,
-        ReasonCode.NOT_IN_MAP,
+        REASON_CODES["DEVICE_NOT_FOUND"],
+        REASON_CODES["NOT_IN_MAP"],
     }
 
 
 # --- a map narrows, it never overrides ------------------------------------------------
 
 FILTERED: list[Any] = [
-    pytest.param(node(taints=["nvidia.com/gpu=x:NoSchedule"]), {}, ReasonCode.TAINT, id="taint"),
-    pytest.param(node(cordoned=True), {}, ReasonCode.NODE_UNSCHEDULABLE, id="c16-cordon"),
-    pytest.param(node(), {"selector": {"zone": "b"}}, ReasonCode.AFFINITY, id="selector"),
     pytest.param(
-        node(memory="1Gi"), {"requests": {"memory": "2Gi"}}, ReasonCode.INSUFFICIENT, id="fit"
+        node(taints=["nvidia.com/gpu=x:NoSchedule"]), {}, REASON_CODES["TAINT"], id="taint"
     ),
-    pytest.param(node(pods=0), {}, ReasonCode.TOO_MANY_PODS, id="pods"),
+    pytest.param(node(cordoned=True), {}, REASON_CODES["NODE_UNSCHEDULABLE"], id="c16-cordon"),
+    pytest.param(node(), {"selector": {"zone": "b"}}, REASON_CODES["AFFINITY"], id="selector"),
+    pytest.param(
+        node(memory="1Gi"), {"requests": {"memory": "2Gi"}}, REASON_CODES["INSUFFICIENT"], id="fit"
+    ),
+    pytest.param(node(pods=0), {}, REASON_CODES["TOO_MANY_PODS"], id="pods"),
     pytest.param(
         node(gpus=0, numbered=True),
         {"gpus": 1},
-        ReasonCode.INSUFFICIENT,
+        REASON_CODES["INSUFFICIENT"],
         id="requested-and-not-there",
     ),
 ]
@@ -294,22 +298,24 @@ def test_a_mapped_pod_passes_every_filter_of_its_node(
 
 @pytest.mark.contract("S2-B17")
 @pytest.mark.parametrize(
-    ("profile", "space", "allowed"),
+    ("pipeline", "space", "allowed"),
     [
         pytest.param(LABELLED, namespace(), False, id="not-labelled"),
         pytest.param(LABELLED, namespace(maps=True), True, id="labelled"),
-        pytest.param(Profile(maps_allow="all"), namespace(), True, id="anybody"),
-        pytest.param(Profile(maps_allow="none"), namespace(maps=True), False, id="nobody"),
+        pytest.param(default_pipeline(Settings(maps_allow="all")), namespace(), True, id="anybody"),
+        pytest.param(
+            default_pipeline(Settings(maps_allow="none")), namespace(maps=True), False, id="nobody"
+        ),
     ],
 )
-def test_who_may_map(profile: Profile, space: Namespace, allowed: bool) -> None:
+def test_who_may_map(pipeline: Pipeline, space: Namespace, allowed: bool) -> None:
     state, mapped = cluster(node(), space), pod("w-0", map="0=n1:0")
 
     if allowed:
-        assert placed(state, mapped, profile).node_name == "n1"
+        assert placed(state, mapped, pipeline).node_name == "n1"
     else:
-        assert codes(state, mapped, profile) == {ReasonCode.MAP_NOT_ALLOWED}
-        assert "(label it gpu-scheduler.io/maps=allowed)" in message(state, mapped, profile)
+        assert codes(state, mapped, pipeline) == {REASON_CODES["MAP_NOT_ALLOWED"]}
+        assert "(label it gpu-scheduler.io/maps=allowed)" in message(state, mapped, pipeline)
 
 
 # --- sharing -------------------------------------------------------------------------
@@ -327,7 +333,7 @@ def test_a_packed_sibling_shares_nothing() -> None:
     packed = pod("w-0", owner=SET, gpus=1, node="n1", devices="gpu:1")
 
     assert codes(cluster(FOUR, packed), pod("w-1", owner=SET, map="1=n1:1")) == {
-        ReasonCode.DEVICE_HELD
+        REASON_CODES["DEVICE_HELD"]
     }
 
 
@@ -352,7 +358,7 @@ def test_bare_pods_with_one_text_share_and_with_two_texts_do_not() -> None:
     state = cluster(node(), pod("w-0", map=text, node="n1", devices="gpu:3", index=0))
 
     assert placed(state, pod("w-1", map=text)).devices.numbers == (3,)
-    assert codes(state, pod("w-1", map=text + "\n2=n1:2")) == {ReasonCode.DEVICE_HELD}
+    assert codes(state, pod("w-1", map=text + "\n2=n1:2")) == {REASON_CODES["DEVICE_HELD"]}
 
 
 # --- things that change later ---------------------------------------------------------
@@ -369,7 +375,7 @@ def test_bare_pods_with_one_text_share_and_with_two_texts_do_not() -> None:
 def test_a_node_may_turn_up_later(later: Node) -> None:
     state, mapped = cluster(node("n1")), pod("w-0", map="0=late:0")
 
-    assert codes(state, mapped) == {ReasonCode.MAP_NODE_UNKNOWN}
+    assert codes(state, mapped) == {REASON_CODES["MAP_NODE_UNKNOWN"]}
     state.upsert_node(later)
     assert placed(state, mapped).node_name == later.name
 
@@ -380,10 +386,10 @@ def test_cordon_delete_and_readd() -> None:
     state = cluster(node("gpu-a", gpus=4, numbered=True), held)
     mapped = pod("j-0", map="0=gpu-a:3")
 
-    assert codes(state, mapped) == {ReasonCode.DEVICE_HELD}
+    assert codes(state, mapped) == {REASON_CODES["DEVICE_HELD"]}
     state.upsert_node(node("gpu-a", gpus=4, numbered=True, cordoned=True))
-    assert codes(state, mapped) == {ReasonCode.NODE_UNSCHEDULABLE}
+    assert codes(state, mapped) == {REASON_CODES["NODE_UNSCHEDULABLE"]}
     state.delete_node("gpu-a")
-    assert codes(state, mapped) == {ReasonCode.MAP_NODE_UNKNOWN}
+    assert codes(state, mapped) == {REASON_CODES["MAP_NODE_UNKNOWN"]}
     state.upsert_node(node("gpu-a", gpus=2, numbered=True, uid="new"))
-    assert codes(state, mapped) == {ReasonCode.DEVICE_NOT_FOUND}
+    assert codes(state, mapped) == {REASON_CODES["DEVICE_NOT_FOUND"]}

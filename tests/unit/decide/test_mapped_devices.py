@@ -10,6 +10,7 @@ from scheduler.model import well_known
 from scheduler.model.device import Devices
 from scheduler.model.node import Node
 from scheduler.model.reason import ReasonCode
+from scheduler.plugins import REASON_CODES
 from tests.builders import (
     cluster,
     codes,
@@ -51,10 +52,10 @@ def test_a_gpu_that_failed_is_given_to_nobody_and_the_others_are() -> None:
     broken = node(gpus=3, numbered=True, annotations={"gpu-scheduler.io/unusable-devices": "1"})
     state = cluster(broken)
 
-    assert codes(state, pod("m-0", map="0=n1:0,1")) == {ReasonCode.DEVICE_FAILED}
+    assert codes(state, pod("m-0", map="0=n1:0,1")) == {REASON_CODES["DEVICE_FAILED"]}
     assert placed(state, pod("m-0", map="0=n1:0,3")).devices.numbers == (0, 3)
     assert placed(state, pod("p", gpus=3)).devices.numbers == (0, 2, 3)
-    assert codes(state, pod("p", gpus=4)) == {ReasonCode.INSUFFICIENT}
+    assert codes(state, pod("p", gpus=4)) == {REASON_CODES["INSUFFICIENT"]}
 
 
 @pytest.mark.parametrize(("at", "wishes", "given", "value"), KINDS)
@@ -72,9 +73,11 @@ def test_a_mapped_pod_on_a_counted_node_keeps_packed_pods_off_and_the_other_way_
     state = cluster(COUNTED)
     settle(state, pod("w-0", map="0=n1:0"))
 
-    assert codes(state, pod("a", gpus=1)) == {ReasonCode.NODE_COUNTS_DEVICES}
+    assert codes(state, pod("a", gpus=1)) == {REASON_CODES["NODE_COUNTS_DEVICES"]}
     assert settle(state, pod("w-0", namespace="two", map="0=n1:1")).devices.numbers == (1,)
-    assert codes(state, pod("w-0", namespace="three", map="0=n1:1")) == {ReasonCode.DEVICE_HELD}
+    assert codes(state, pod("w-0", namespace="three", map="0=n1:1")) == {
+        REASON_CODES["DEVICE_HELD"]
+    }
 
 
 def test_the_literal_of_a_container_whose_gpu_the_kubelet_picks_is_its_own_affair() -> None:
@@ -85,8 +88,10 @@ def test_the_literal_of_a_container_whose_gpu_the_kubelet_picks_is_its_own_affai
 
 LITERALS: list[Any] = [
     pytest.param([literal("0,1")], {}, None, id="as-the-map-says"),
-    pytest.param([literal("1,0")], {}, ReasonCode.MAP_CHANGED, id="another-order-is-another-value"),
-    pytest.param([literal("")], {}, ReasonCode.MAP_CHANGED, id="hides-all"),
+    pytest.param(
+        [literal("1,0")], {}, REASON_CODES["MAP_CHANGED"], id="another-order-is-another-value"
+    ),
+    pytest.param([literal("")], {}, REASON_CODES["MAP_CHANGED"], id="hides-all"),
     pytest.param([literal("7"), literal("0,1")], {}, None, id="the-last-entry-counts"),
     pytest.param([downward()], {}, None, id="reads-the-annotation"),
     pytest.param([literal("7")], {well_known.CUDA_MODE: "none"}, None, id="mode-none"),

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from scheduler.model import well_known
-from scheduler.model.reason import ReasonCode, sentence
+from scheduler.model.reason import sentence
+from scheduler.plugins import REASON_CODES
 from tests.builders import as_bound, cluster, codes, node, placed, pod, refused, settle
 
 MAP = "\n".join(f"{index}=n1:{index}" for index in range(4))
@@ -88,7 +89,7 @@ def test_where_the_index_comes_from(name: str, wishes: Any, index: int) -> None:
 def test_a_bare_pod_without_a_number_has_no_index(name: str) -> None:
     state, mapped = cluster(node()), pod(name, map=MAP)
 
-    assert codes(state, mapped) == {ReasonCode.INDEX_UNKNOWN}
+    assert codes(state, mapped) == {REASON_CODES["INDEX_UNKNOWN"]}
     assert sentence(refused(state, mapped).diagnosis) == (
         "0/1 nodes are available: the pod's index for gpu-scheduling-map is unknown"
         " (a bare pod's name must end in -<number>)."
@@ -133,7 +134,7 @@ def test_a_replacement_waits_until_the_previous_holder_of_its_index_is_gone() ->
     state = cluster(node(), old)
     new = pod("train-1-b", owner=JOB, labels=labels, map=MAP)
 
-    assert codes(state, new) == {ReasonCode.INDEX_HELD}
+    assert codes(state, new) == {REASON_CODES["INDEX_HELD"]}
     assert "index 1 is held by pod train-1-a until it is gone" in sentence(
         refused(state, new).diagnosis
     )
@@ -147,7 +148,7 @@ def test_more_replicas_than_lines_wait_for_a_sibling() -> None:
         settle(state, pod(f"web-{name}", owner=WEB, map="0=n1:0\n1=n1:1"))
     late = pod("web-c", owner=WEB, map="0=n1:0\n1=n1:1")
 
-    assert codes(state, late) == {ReasonCode.NO_LINE_LEFT}
+    assert codes(state, late) == {REASON_CODES["NO_LINE_LEFT"]}
     assert sentence(refused(state, late).diagnosis) == (
         "0/1 nodes are available: all 2 indexes of gpu-scheduling-map are held by its siblings."
     )
@@ -158,7 +159,7 @@ def test_a_surging_rollout_is_told_what_to_change() -> None:
     settle(state, pod("web-a", owner="Deployment/web@r1", map="0=n1:0"))
     newer = pod("web-b", owner="Deployment/web@r2", map="0=n1:0")
 
-    assert codes(state, newer) == {ReasonCode.INDEX_HELD_BY_OLDER_REVISION}
+    assert codes(state, newer) == {REASON_CODES["INDEX_HELD_BY_OLDER_REVISION"]}
     assert sentence(refused(state, newer).diagnosis) == (
         "0/1 nodes are available: IndexHeldByOlderRevision: all 1 indexes of gpu-scheduling-map"
         " are held and an older revision holds some; use maxSurge: 0."
@@ -178,4 +179,4 @@ def test_a_pod_without_a_line_does_not_disturb_its_siblings() -> None:
     for number in range(4):
         settle(state, pod(f"w-{number}", owner=SET, map=MAP))
 
-    assert codes(state, pod("w-4", owner=SET, map=MAP)) == {ReasonCode.INDEX_NOT_IN_MAP}
+    assert codes(state, pod("w-4", owner=SET, map=MAP)) == {REASON_CODES["INDEX_NOT_IN_MAP"]}

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from scheduler.model.condition_reason import reason_for
+from scheduler.decide.rejection_message import parts
 from scheduler.model.reason import NEVER, sentence
-from scheduler.model.remediation import parts
 from tests.builders import ANYBODY, GPU, cluster, dynamic, node, pod, refused
 
 A100 = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu.count": "1"}
@@ -65,7 +64,7 @@ def test_it_says_so_with_numbers(objects: list[Any], wishes: Any, never: str, re
     assert tail == f"{never}."
     assert head.startswith(f"0/{len(objects)} nodes are available: ")
     assert all(part.code is not None for part in parts(sentence(diagnosis)))
-    assert reason_for(diagnosis, is_mapped=False) == reason
+    assert diagnosis.condition_reason(is_mapped=False) == reason
 
 
 PERHAPS = [
@@ -94,7 +93,7 @@ def test_it_says_nothing_while_a_node_here_might_do(objects: list[Any], wishes: 
     diagnosis = refused(cluster(*objects), pod("w", **wishes)).diagnosis
 
     assert diagnosis.never is None
-    assert reason_for(diagnosis, is_mapped=False) == "Unschedulable"
+    assert diagnosis.condition_reason(is_mapped=False) == "Unschedulable"
 
 
 def test_a_map_names_the_only_node_that_counts() -> None:
@@ -102,7 +101,7 @@ def test_a_map_names_the_only_node_that_counts() -> None:
     found = refused(world, pod("w-0", map="0=n1:0", requests={"cpu": "16"}), ANYBODY)
 
     assert sentence(found.diagnosis).endswith(f"{NEVER}asks for 16 cpu and node n1 has 8.")
-    assert reason_for(found.diagnosis, is_mapped=True) == "WaitingForMappedNode"
+    assert found.diagnosis.condition_reason(is_mapped=True) == "WaitingForMappedNode"
 
 
 def test_a_node_that_goes_takes_its_size_along() -> None:

@@ -7,14 +7,14 @@ import pytest
 
 from scheduler.decide.admission.fallback_candidates import FallbackPolicy, options
 from scheduler.decide.admission.tier_selection import TierGranted, choose_tier
-from scheduler.decide.decision import Placement
-from scheduler.decide.schedule_one import decide
-from scheduler.decide.view import Profile
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.decision import Placement
 from scheduler.model.crd.migration import holder
 from scheduler.model.device import Devices
 from scheduler.model.mig.fallback_ladder import parse_ladder
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
+from scheduler.plugins import default_pipeline
 from scheduler.state.cache.cluster import Assumption, Cluster
 from tests.builders import pod as built
 from tests.builders import restoring
@@ -56,7 +56,7 @@ def test_only_a_stronger_pod_takes_what_a_preemptor_waits_for(
     cluster = world(**{GPU: 1})
     cluster.upsert_pod(pod("preemptor", priority=5, nominated="n1"))
 
-    decision = decide(cluster, pod("ours", priority=priority), Profile())
+    decision = schedule_one(cluster, pod("ours", priority=priority), default_pipeline())
 
     assert isinstance(decision, Placement) is is_placed
 
@@ -83,7 +83,7 @@ def test_a_nominated_pod_is_not_in_its_own_way() -> None:
     )
     cluster.upsert_pod(mine)
 
-    assert isinstance(decide(cluster, mine, Profile()), Placement)
+    assert isinstance(schedule_one(cluster, mine, default_pipeline()), Placement)
 
     cluster.assume(mine, Assumption("n1", Devices()))
     assert cluster.nominated == {}
@@ -94,7 +94,7 @@ def test_a_newcomer_degrades_beside_a_preemptor_that_waits_for_the_higher_tier()
     cluster.upsert_pod(pod("preemptor", BIG, priority=5, nominated="n1"))
     new, terms = pod("new", BIG), FallbackPolicy(ladders=[parse_ladder("2g.20gb->1g.10gb")])
 
-    found = choose_tier(cluster, new, options(cluster, new, terms, []), [], [], Profile())
+    found = choose_tier(cluster, new, options(cluster, new, terms, []), [], [], default_pipeline())
 
     assert isinstance(found, TierGranted)
     assert found.option.changes == ((BIG, SMALL),)
@@ -108,7 +108,7 @@ def test_a_preemptor_whose_binding_failed_waits_for_its_room_as_before() -> None
 
     cluster.forget("p")
 
-    assert not isinstance(decide(cluster, pod("new"), Profile()), Placement)
+    assert not isinstance(schedule_one(cluster, pod("new"), default_pipeline()), Placement)
 
 
 def test_room_that_a_move_holds_counts_once_beside_the_pod_that_it_is_held_for() -> None:
@@ -125,6 +125,6 @@ def test_room_that_a_move_holds_counts_once_beside_the_pod_that_it_is_held_for()
     cluster.upsert_pod(moved)
 
     assert set(cluster.nominated) == {ticket.id, moved.uid}
-    assert isinstance(decide(cluster, pod("ours"), Profile()), Placement)
+    assert isinstance(schedule_one(cluster, pod("ours"), default_pipeline()), Placement)
     assert cluster.nominations.awaited(moved) == "n1"
     assert cluster.nominations.awaited(pod("ours")) == ""

@@ -6,14 +6,17 @@ from typing import Any
 
 import pytest
 
-from scheduler.decide.scores import leftover, preference
-from scheduler.decide.view import Profile, WhatIfView
+from scheduler.decide.view import WhatIfView
+from scheduler.framework.settings import Settings
 from scheduler.model import well_known
 from scheduler.model.device import Devices
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
-from scheduler.model.reason import ReasonCode, sentence
+from scheduler.model.reason import sentence
+from scheduler.plugins import REASON_CODES, default_pipeline
+from scheduler.plugins.node_resources_fit import leftover
 from tests.builders import (
+    ANYBODY,
     Wishes,
     as_bound,
     cluster,
@@ -27,7 +30,7 @@ from tests.builders import (
     settle,
 )
 
-SPREAD = Profile(placement="spread")
+SPREAD = default_pipeline(Settings(placement="spread"))
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -134,7 +137,7 @@ def test_a_pod_that_is_given_nothing_must_not_read_what_it_is_given() -> None:
     state = cluster(node(gpus=4, numbered=True), node("c", gpus=4))
 
     assert codes(state, pod(containers=[container(env=[downward()])])) == {
-        ReasonCode.NO_VALUE_FOR_ENV
+        REASON_CODES["NO_VALUE_FOR_ENV"]
     }
     reader = pod(containers=[container(gpus=1, env=[downward()])])
     assert placed(state, reader).node_name == "n1"
@@ -154,7 +157,7 @@ def test_a_foreign_pod_that_came_first_is_respected() -> None:
     other = pod("other", gpus=1, node="gpu-b", scheduler="default-scheduler")
     state = cluster(node("gpu-b", gpus=1), other)
 
-    assert codes(state, pod(gpus=1)) == {ReasonCode.INSUFFICIENT}
+    assert codes(state, pod(gpus=1)) == {REASON_CODES["INSUFFICIENT"]}
 
 
 def test_cordon_delete_and_readd() -> None:
@@ -164,14 +167,14 @@ def test_cordon_delete_and_readd() -> None:
     packed = pod("l", gpus=1)
 
     state.upsert_node(node("gpu-a", gpus=4, numbered=True, cordoned=True))
-    assert codes(state, packed) == {ReasonCode.NODE_UNSCHEDULABLE}
+    assert codes(state, packed) == {REASON_CODES["NODE_UNSCHEDULABLE"]}
     state.upsert_node(node("gpu-a", gpus=4, numbered=True, taints=["not-ready:NoExecute"]))
-    assert codes(state, packed) == {ReasonCode.TAINT}
+    assert codes(state, packed) == {REASON_CODES["TAINT"]}
     state.delete_node("gpu-a")
-    assert codes(state, packed) == {ReasonCode.NO_NODES}
+    assert codes(state, packed) == {REASON_CODES["NO_NODES"]}
     state.upsert_node(node("gpu-a", gpus=2, numbered=True, uid="new"))
     assert settle(state, packed).devices.numbers == (0,)
-    assert codes(state, pod("m", gpus=1)) == {ReasonCode.INSUFFICIENT}
+    assert codes(state, pod("m", gpus=1)) == {REASON_CODES["INSUFFICIENT"]}
     state.delete_pod(held.uid)
     assert settle(state, pod("m", gpus=1)).devices.numbers == (1,)
 
@@ -215,7 +218,7 @@ def test_every_resource_is_counted_by_its_exact_name_and_nvidias_are_written_on_
         placement = placed(state, asking)
         assert (placement.devices, placement.cuda_visible_devices) == (Devices((), given), None)
     else:
-        assert codes(state, asking) == {ReasonCode.INSUFFICIENT}
+        assert codes(state, asking) == {REASON_CODES["INSUFFICIENT"]}
 
 
 def ordinary() -> list[Node | Pod]:
@@ -341,7 +344,7 @@ def test_every_node_is_explained() -> None:
 def test_leftovers(asking: Pod, left: tuple[int, ...]) -> None:
     node_info = cluster(node(gpus=4, mig={"1g.10gb": 7})).node_info["n1"]
 
-    assert leftover.measure(asking, node_info) == left
+    assert leftover(asking, node_info) == left
 
 
 @pytest.mark.contract("S4-9")
@@ -362,7 +365,7 @@ def test_leftovers(asking: Pod, left: tuple[int, ...]) -> None:
     ],
 )
 def test_soft_preferences(at: Node, wishes: Wishes, dislike: int) -> None:
-    assert preference.dislike(pod(**wishes), at) == dislike
+    assert ANYBODY.soft_penalty(pod(**wishes), at) == dislike
 
 
 def test_what_is_tried_out_on_top_leaves_the_cluster_alone() -> None:

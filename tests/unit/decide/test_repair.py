@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.decide.decision import Placement
-from scheduler.decide.schedule_one import decide
-from scheduler.decide.view import Profile
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.decision import Placement
+from scheduler.framework.pipeline import Pipeline
+from scheduler.framework.settings import Settings
 from scheduler.model import well_known
-from scheduler.model.reason import ReasonCode, sentence
+from scheduler.model.reason import sentence
+from scheduler.plugins import REASON_CODES, default_pipeline
 from tests.builders import (
     Wishes,
     cluster,
@@ -21,7 +23,9 @@ from tests.builders import (
     refused,
 )
 
-EXPECTS = Profile(maps_allow="all", expects_webhook=True, own_namespace="gpu-system")
+EXPECTS = default_pipeline(
+    Settings(maps_allow="all", expects_webhook=True, own_namespace="gpu-system")
+)
 TOLD = [{"name": "CUDA_VISIBLE_DEVICES", "value": "0"}]
 NUMBERED = node(gpus=4, numbered=True)
 COUNTED = node(gpus=4)
@@ -29,18 +33,18 @@ MAP: Wishes = {"map": "0=n1:0"}
 
 
 @pytest.mark.parametrize(
-    "profile",
+    "pipeline",
     [
-        pytest.param(Profile(maps_allow="all"), id="seed-002s-option-a"),
+        pytest.param(default_pipeline(Settings(maps_allow="all")), id="seed-002s-option-a"),
         pytest.param(EXPECTS, id="webhook"),
     ],
 )
 def test_a_pod_that_was_told_nothing_is_bound_only_where_no_webhook_is_expected(
-    profile: Profile,
+    pipeline: Pipeline,
 ) -> None:
-    decision = decide(cluster(NUMBERED), pod("w-0", **MAP), profile)
+    decision = schedule_one(cluster(NUMBERED), pod("w-0", **MAP), pipeline)
 
-    if profile.expects_webhook:
+    if pipeline.expects_webhook:
         assert not isinstance(decision, Placement)
     else:
         assert isinstance(decision, Placement)
@@ -63,21 +67,21 @@ def test_who_is_bound_as_it_is(wishes: Wishes) -> None:
     """Told already, nothing to tell, or never seen by any webhook."""
     world = cluster(NUMBERED, namespace("out", labels={well_known.WEBHOOK_OPT_OUT: "disabled"}))
 
-    assert isinstance(decide(world, pod("w-0", **wishes), EXPECTS), Placement)
+    assert isinstance(schedule_one(world, pod("w-0", **wishes), EXPECTS), Placement)
 
 
 def test_where_the_kubelet_picks_there_is_nothing_to_tell() -> None:
     """The webhook sets no variable there, so that none is missing."""
     wishes: Wishes = {"map": "0=n1:0", "gpus": 1}
 
-    assert isinstance(decide(cluster(COUNTED), pod("w-0", **wishes), EXPECTS), Placement)
+    assert isinstance(schedule_one(cluster(COUNTED), pod("w-0", **wishes), EXPECTS), Placement)
 
 
 def test_another_no_comes_first() -> None:
     """Nobody is replaced who could not be placed anyway."""
     assert codes(
         cluster(node(gpus=4, numbered=True, cordoned=True)), pod("w-0", **MAP), EXPECTS
-    ) == {ReasonCode.NODE_UNSCHEDULABLE}
+    ) == {REASON_CODES["NODE_UNSCHEDULABLE"]}
 
 
 OWNERS = [

@@ -8,7 +8,8 @@ import pytest
 
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
-from scheduler.model.reason import ReasonCode, sentence
+from scheduler.model.reason import sentence
+from scheduler.plugins import REASON_CODES
 from scheduler.report.events.unreadable_events import UnreadableEvents
 from scheduler.state import event as ev
 from tests.builders import cluster, codes, dynamic, node, placed, pod, refused
@@ -75,7 +76,7 @@ LISTS = [
 def test_nobody_gets_a_gpu_where_the_list_of_failed_ones_cannot_be_read(
     make: Make, newcomer: Pod, text: str
 ) -> None:
-    assert codes(cluster(make({UNUSABLE: text})), newcomer) == {ReasonCode.NODE_UNREADABLE}
+    assert codes(cluster(make({UNUSABLE: text})), newcomer) == {REASON_CODES["NODE_UNREADABLE"]}
     placed(cluster(make({})), newcomer)
 
 

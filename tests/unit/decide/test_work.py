@@ -11,23 +11,23 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.decide import best_fit
 from scheduler.decide.admission.fallback_candidates import Candidate
 from scheduler.decide.admission.tier_selection import TierGranted, choose_tier
-from scheduler.decide.budget import Budget
-from scheduler.decide.decision import Placement, Rejection
 from scheduler.decide.explain import explain
 from scheduler.decide.requeue_check import still_refuses
-from scheduler.decide.schedule_one import decide
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.budget import Budget
+from scheduler.framework.decision import Placement, Rejection
 from scheduler.model import well_known
 from scheduler.model.limits import DECISION_STEPS_MAX
 from scheduler.model.pod import Pod
-from scheduler.model.reason import ReasonCode, sentence
+from scheduler.model.reason import sentence
+from scheduler.plugins import REASON_CODES
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from scheduler.state.reservations import Reservations
 from scheduler.state.snapshot import ClusterSnapshot, restore, take
-from tests.builders import ANYBODY, cluster, codes, dynamic, node, pod
+from tests.builders import ANYBODY, best_node, cluster, codes, dynamic, node, pod
 from tests.unit.decide.world import World, wants_2g
 
 NODES = 104
@@ -71,7 +71,7 @@ def machines(count: int = NODES) -> Cluster:
 def spent(state: Cluster, one: Pod) -> int:
     """The steps of one decision."""
     work = Budget(DECISION_STEPS_MAX)
-    decide(state, one, ANYBODY, work)
+    schedule_one(state, one, ANYBODY, work)
     return work.spent
 
 
@@ -97,7 +97,7 @@ def test_another_tenants_decision_takes_the_same_steps_beside_forty_complex_pods
 def test_nothing_of_a_complex_pod_is_remembered() -> None:
     state = machines()
     for number in range(OFTEN):
-        decide(state, complex_pod(number), ANYBODY)
+        schedule_one(state, complex_pod(number), ANYBODY)
 
     assert len(state.verdicts) == 0
 
@@ -130,10 +130,10 @@ def test_an_admission_looks_for_no_room_for_complex_pods() -> None:
 
 
 def test_a_pod_that_takes_too_many_steps_is_parked_with_the_count_and_what_to_do() -> None:
-    rejection = decide(machines(), scanned_pod(), ANYBODY)
+    rejection = schedule_one(machines(), scanned_pod(), ANYBODY)
 
     assert isinstance(rejection, Rejection)
-    assert rejection.diagnosis.codes() == {ReasonCode.TOO_COMPLEX}
+    assert rejection.diagnosis.codes() == {REASON_CODES["TOO_COMPLEX"]}
     each = 1 + 4000 * 2 + 1
     assert sentence(rejection.diagnosis) == (
         f"0/104 nodes are available: TooComplex: to compare the pod's selectors, tolerations and"
@@ -146,16 +146,16 @@ def test_a_node_that_is_found_within_the_steps_is_taken_though_no_refusal_could_
     few = msgspec.structs.replace(ANYBODY, decision_steps_max=20)
     state = cluster(*(node(f"n{n}", gpus=1) for n in range(50)))
 
-    assert isinstance(decide(state, pod(gpus=1), few), Placement)
-    assert codes(state, pod(gpus=2), few) == {ReasonCode.TOO_COMPLEX}
+    assert isinstance(schedule_one(state, pod(gpus=1), few), Placement)
+    assert codes(state, pod(gpus=2), few) == {REASON_CODES["TOO_COMPLEX"]}
 
 
 def test_a_mapped_pod_is_compared_with_one_node_and_counts_too() -> None:
     few = msgspec.structs.replace(ANYBODY, decision_steps_max=10)
     state = machines()
 
-    assert codes(state, pod("w-0", map="0=n1:0", **terms(5)), few) == {ReasonCode.TOO_COMPLEX}
-    assert isinstance(decide(state, pod("w-0", map="0=n1:0"), few), Placement)
+    assert codes(state, pod("w-0", map="0=n1:0", **terms(5)), few) == {REASON_CODES["TOO_COMPLEX"]}
+    assert isinstance(schedule_one(state, pod("w-0", map="0=n1:0"), few), Placement)
 
 
 def test_a_search_that_ends_early_finds_no_node_rather_than_a_worse_one() -> None:
@@ -166,9 +166,9 @@ def test_a_search_that_ends_early_finds_no_node_rather_than_a_worse_one() -> Non
 
     for limit in range(steps):
         work = Budget(limit)
-        assert best_fit.find(state, one, work, spread=False) is None
+        assert best_node(state, one, work) is None
         assert work.is_over
-    assert best_fit.find(state, one, Budget(steps), spread=False) is not None
+    assert best_node(state, one, Budget(steps)) is not None
 
 
 @pytest.mark.parametrize("strict", [False, True], ids=["waits", "ends-in-fail"])
@@ -200,7 +200,7 @@ def test_an_ordinary_refusal_is_explained_in_a_cluster_of_ten_thousand_nodes(wis
     state = machines()
     work = Budget(DECISION_STEPS_MAX)
 
-    rejection = decide(state, pod("p", **wishes), ANYBODY, work)
+    rejection = schedule_one(state, pod("p", **wishes), ANYBODY, work)
 
     assert isinstance(rejection, Rejection)
     assert len(rejection.diagnosis.nodes) == NODES
@@ -232,7 +232,7 @@ def test_many_slices_in_one_pod_are_decided_within_the_steps(
     state = cluster(*(dynamic(f"d{n}", gpus=8) for n in range(20)))
     work = Budget(DECISION_STEPS_MAX)
 
-    decision = decide(state, pod("p", mig=mig), ANYBODY, work)
+    decision = schedule_one(state, pod("p", mig=mig), ANYBODY, work)
 
     assert isinstance(decision, Placement) is fits
     assert work.spent < DECISION_STEPS_MAX
@@ -256,12 +256,13 @@ def test_a_decision_past_its_steps_is_made_again_in_the_same_bytes(most: int) ->
     for one in (*pods, *pods):
         state.upsert_pod(one)
         queue.add(one, 1.0)
-        decide(state, one, ANYBODY)
+        schedule_one(state, one, ANYBODY)
     written = msgspec.json.encode(take(state, queue, Reservations(), 1, 2.0))
     again = restore(msgspec.json.decode(written, type=ClusterSnapshot))
 
     for one in pods:
         first, second = (
-            msgspec.json.encode(explain(decide(view, one, profile))) for view in (state, again)
+            msgspec.json.encode(explain(schedule_one(view, one, profile)))
+            for view in (state, again)
         )
         assert first == second

@@ -29,7 +29,7 @@ class World:
 
     def __init__(self, state: Cluster, *waiting: Any) -> None:
         self.cluster, self.queue, self.generation = state, SchedulingQueue(), 1
-        self.profile = CONFIG.profile()
+        self.pipeline = CONFIG.pipeline()
         for one in waiting:
             state.upsert_pod(one)
             self.queue.add(one, 1.0)

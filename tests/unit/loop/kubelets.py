@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 
 import msgspec
 
-from scheduler.decide.decision import Placement
+from scheduler.framework.decision import Placement
 from scheduler.model.node import Node
 from scheduler.model.pod import Condition, Pod
 from scheduler.state import event as ev

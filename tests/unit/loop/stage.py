@@ -13,10 +13,10 @@ from scheduler.controllers.mig_config import NodeGate
 from scheduler.controllers.mig_partition import PartitionController
 from scheduler.controllers.migration.controller import MigrationHooks, NoMigration
 from scheduler.controllers.node_avoidance import NodeAvoidance
-from scheduler.decide.budget import Budget
-from scheduler.decide.decision import Decision, Placement
-from scheduler.decide.schedule_one import decide
-from scheduler.decide.view import Profile
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.budget import Budget
+from scheduler.framework.decision import Decision, Placement
+from scheduler.framework.pipeline import Pipeline
 from scheduler.loop import Loop
 from scheduler.model.crd.mig_partition import PartitionRequest
 from scheduler.model.node import Node
@@ -149,10 +149,10 @@ class Stage:
 
     def __init__(
         self,
-        profile: Profile = ANYBODY,
+        pipeline: Pipeline = ANYBODY,
         carving: Callable[[Cluster, SchedulingQueue, NodeAvoidance], PartitionController]
         | None = None,
-        decider: Callable[[Cluster, Pod, Profile, Budget], Decision] = decide,
+        decider: Callable[[Cluster, Pod, Pipeline, Budget], Decision] = schedule_one,
         moves: Callable[[Cluster, SchedulingQueue, Reservations], MigrationHooks] = lambda *_: (
             NoMigration()
         ),
@@ -170,7 +170,7 @@ class Stage:
         self.journal = Journal(self.clock, "run")
         self.looked_up: list[Pod] = []
         self.loop = Loop(
-            profile,
+            pipeline,
             make,
             self.recorder,
             self.metrics,

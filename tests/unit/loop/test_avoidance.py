@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from scheduler.decide.decision import Placement
+from scheduler.framework.decision import Placement
 from scheduler.model.pod import Condition, Pod
 from scheduler.model.reason import RequeueCause
 from scheduler.state import event as ev

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.decide.decision import PendingPlacement
+from scheduler.framework.decision import PendingPlacement
 from scheduler.model.crd.mig_partition import MigInstance, NodePartitions, PartitionState
 from scheduler.model.device import MigPlacement
 from scheduler.state import event as ev

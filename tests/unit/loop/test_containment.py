@@ -13,12 +13,12 @@ import structlog
 
 from scheduler.containment import Containment, identity, uncontained
 from scheduler.controllers.migration.controller import NoMigration
-from scheduler.decide.budget import Budget
-from scheduler.decide.decision import Decision
-from scheduler.decide.schedule_one import decide
-from scheduler.decide.view import Profile
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.budget import Budget
+from scheduler.framework.decision import Decision
+from scheduler.framework.pipeline import Pipeline
 from scheduler.model.pod import Pod, Unread
-from scheduler.model.reason import ReasonCode
+from scheduler.plugins import REASON_CODES
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.invariant import InvariantViolation
@@ -36,13 +36,13 @@ class Boom(Exception):
 
 def failing_at(
     *names: str, problem: Exception | None = None
-) -> Callable[[Cluster, Pod, Profile, Budget], Decision]:
+) -> Callable[[Cluster, Pod, Pipeline, Budget], Decision]:
     """Decides as always, and fails at pods of these names."""
 
-    def decider(view: Cluster, newcomer: Pod, profile: Profile, work: Budget) -> Decision:
+    def decider(view: Cluster, newcomer: Pod, pipeline: Pipeline, work: Budget) -> Decision:
         if newcomer.name in names:
             raise problem or Boom("no such thing")
-        return decide(view, newcomer, profile, work)
+        return schedule_one(view, newcomer, pipeline, work)
 
     return decider
 
@@ -73,7 +73,9 @@ async def test_a_pod_at_which_we_fail_waits_with_a_reason_and_the_others_go_on(
         assert (name, reason) == ("bad", "SchedulerError")
         assert ID.search(text)
         assert errors(stage, "decision") == 1
-        assert stage.sample("gpu_scheduler_rejections_total", code=ReasonCode.INTERNAL.name) == 1
+        assert (
+            stage.sample("gpu_scheduler_rejections_total", code=REASON_CODES["INTERNAL"].name) == 1
+        )
 
 
 async def test_the_condition_and_the_log_have_one_id_for_one_problem() -> None:

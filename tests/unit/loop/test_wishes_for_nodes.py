@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from scheduler.decide.view import Profile
 from scheduler.model.crd.mig_partition import MigInstance, NodePartitions, PartitionState
 from scheduler.model.crd.migration import holder
+from scheduler.plugins import default_pipeline
 from scheduler.state import event as ev
 from tests.autoscalers import wants_a_node
 from tests.builders import dynamic, node, pod, pod_json, restoring
@@ -56,7 +56,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("wishes", "reason", "buys"), REFUSED)
 async def test_it_buys_only_what_a_node_can_lift(wishes: Any, reason: str, buys: bool) -> None:
-    async with playing(Stage(Profile())) as stage:
+    async with playing(Stage(default_pipeline())) as stage:
         assert await refusal(stage, FOUR, wishes=wishes) == (reason, buys)
 
 

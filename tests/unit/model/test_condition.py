@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.model.condition_reason import ROWS, ConditionReason, reason_for, reason_of
-from scheduler.model.reason import Diagnosis, Never, Reason
+from scheduler.model.condition_reason import ConditionReason
+from scheduler.model.reason import Diagnosis, Never, Reason, condition_reason_of
 from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.plugins import REASON_CODES
 from tests.autoscalers import wants_a_node
 from tests.builders import pod_json
 
 OURS = {ConditionReason.QUOTA_EXCEEDED, ConditionReason.WAITING_FOR_GROUP}
 #: Written beside a nominated node, or for a profile: no code stands for these.
 BY_STATE = {ConditionReason.WAITING_FOR_CAPACITY, ConditionReason.NO_SUCH_PROFILE}
-
-
-def test_every_code_has_a_row() -> None:
-    assert set(ROWS) == set(ReasonCode)
 
 
 @pytest.mark.parametrize("reason", ConditionReason)
@@ -35,55 +32,74 @@ def test_a_nominated_pod_is_no_wish_whatever_its_reason() -> None:
 
 
 def test_every_reason_can_be_written_or_is_reserved_and_has_a_meaning() -> None:
-    given = {reason for row in ROWS.values() for reason in (row.packed, row.mapped)}
+    given = {
+        condition_reason_of([code], is_mapped=is_mapped)
+        for code in REASON_CODES.values()
+        for is_mapped in (False, True)
+    }
 
     assert given | OURS | BY_STATE == set(ConditionReason)
     assert not given & (OURS | BY_STATE)
     assert all(reason.meaning for reason in ConditionReason)
 
 
-@pytest.mark.parametrize("code", ReasonCode, ids=lambda code: code.name)
+@pytest.mark.parametrize("code", REASON_CODES.values(), ids=lambda code: code.name)
 def test_only_what_a_node_can_lift_is_a_wish_for_nodes(code: ReasonCode) -> None:
-    row = ROWS[code]
+    packed = condition_reason_of([code], is_mapped=False)
 
-    assert row.mapped is not ConditionReason.UNSCHEDULABLE
-    if row.packed is ConditionReason.UNSCHEDULABLE:
-        assert RequeueCause.NODE in code.causes or RequeueCause.FREED in code.causes
-    if code.causes in (
+    assert condition_reason_of([code], is_mapped=True) is not ConditionReason.UNSCHEDULABLE
+    if packed is ConditionReason.UNSCHEDULABLE:
+        assert RequeueCause.NODE in code.lifted_by or RequeueCause.FREED in code.lifted_by
+    if code.lifted_by in (
         (RequeueCause.POD,),
         (RequeueCause.NAMESPACE,),
         (RequeueCause.ADMISSION,),
         (RequeueCause.OWNER,),
     ):
-        assert row.packed is not ConditionReason.UNSCHEDULABLE
+        assert packed is not ConditionReason.UNSCHEDULABLE
 
 
 MIXED = [
     pytest.param(
-        [ReasonCode.TAINT, ReasonCode.INSUFFICIENT], False, "Unschedulable", id="nodes-only"
+        [REASON_CODES["TAINT"], REASON_CODES["INSUFFICIENT"]],
+        False,
+        "Unschedulable",
+        id="nodes-only",
     ),
     pytest.param(
-        [ReasonCode.NO_VALUE_FOR_ENV, ReasonCode.TAINT], False, "Unschedulable", id="node-and-pod"
+        [REASON_CODES["NO_VALUE_FOR_ENV"], REASON_CODES["TAINT"]],
+        False,
+        "Unschedulable",
+        id="node-and-pod",
     ),
-    pytest.param([ReasonCode.NO_VALUE_FOR_ENV], False, "NoDevicesToRead", id="pod-only"),
+    pytest.param([REASON_CODES["NO_VALUE_FOR_ENV"]], False, "NoDevicesToRead", id="pod-only"),
     pytest.param([], False, "Unschedulable", id="no-code"),
     pytest.param(
-        [ReasonCode.NOT_IN_MAP, ReasonCode.INSUFFICIENT],
+        [REASON_CODES["NOT_IN_MAP"], REASON_CODES["INSUFFICIENT"]],
         True,
         "WaitingForMappedNode",
         id="map-full",
     ),
     pytest.param(
-        [ReasonCode.NOT_IN_MAP, ReasonCode.TAINT], True, "WaitingForMappedNode", id="map-taint"
+        [REASON_CODES["NOT_IN_MAP"], REASON_CODES["TAINT"]],
+        True,
+        "WaitingForMappedNode",
+        id="map-taint",
     ),
     pytest.param(
-        [ReasonCode.MAP_NODE_UNKNOWN], True, "WaitingForMappedNode", id="map-node-to-come"
+        [REASON_CODES["MAP_NODE_UNKNOWN"]], True, "WaitingForMappedNode", id="map-node-to-come"
     ),
     pytest.param(
-        [ReasonCode.NOT_IN_MAP, ReasonCode.DEVICE_NOT_FOUND], True, "DeviceNotFound", id="map-gpu"
+        [REASON_CODES["NOT_IN_MAP"], REASON_CODES["DEVICE_NOT_FOUND"]],
+        True,
+        "DeviceNotFound",
+        id="map-gpu",
     ),
     pytest.param(
-        [ReasonCode.NO_VALUE_FOR_ENV, ReasonCode.NOT_IN_MAP], True, "NoDevicesToRead", id="map-env"
+        [REASON_CODES["NO_VALUE_FOR_ENV"], REASON_CODES["NOT_IN_MAP"]],
+        True,
+        "NoDevicesToRead",
+        id="map-env",
     ),
 ]
 
@@ -92,16 +108,18 @@ MIXED = [
 def test_several_codes_give_one_reason(
     codes: list[ReasonCode], is_mapped: bool, reason: str
 ) -> None:
-    assert reason_of(codes, is_mapped=is_mapped) == reason
-    assert reason_of(reversed(codes), is_mapped=is_mapped) == reason
+    assert condition_reason_of(codes, is_mapped=is_mapped) == reason
+    assert condition_reason_of(reversed(codes), is_mapped=is_mapped) == reason
 
 
 def test_a_larger_node_may_exist_elsewhere_and_a_profile_may_not() -> None:
-    no = Reason(code=ReasonCode.INSUFFICIENT, text="Insufficient x", resource="x", need=9, have=8)
+    no = Reason(
+        code=REASON_CODES["INSUFFICIENT"], text="Insufficient x", resource="x", need=9, have=8
+    )
     full = Diagnosis(total=1, nodes={"n": (no,)})
 
     larger, absent = full.with_never(Never("asks for 9")), full.with_never(Never("no GPU", True))
 
-    assert reason_for(full, is_mapped=False) == "Unschedulable"
-    assert reason_for(larger, is_mapped=False) == "Unschedulable"
-    assert reason_for(absent, is_mapped=False) == "NoSuchProfile"
+    assert full.condition_reason(is_mapped=False) == "Unschedulable"
+    assert larger.condition_reason(is_mapped=False) == "Unschedulable"
+    assert absent.condition_reason(is_mapped=False) == "NoSuchProfile"

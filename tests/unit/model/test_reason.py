@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from scheduler.model.reason import Diagnosis, Reason, ReasonCode, RequeueCause, sentence
+from scheduler.plugins import REASON_CODES
 from tests.builders import GPU, MIG_1G, MIG_2G
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "fiterror.json").read_text())
@@ -25,11 +26,11 @@ def diagnosis(row: dict[str, Any]) -> Diagnosis:
     """The same refusals as values of ours: one name per node of a group."""
     nodes: dict[str, tuple[Reason, ...]] = {}
     for number, group in enumerate(row["groups"]):
-        reasons = tuple(Reason(code=ReasonCode.TAINT, text=text) for text in group["reasons"])
+        reasons = tuple(Reason(code=REASON_CODES["TAINT"], text=text) for text in group["reasons"])
         nodes |= {f"n{number}-{count}": reasons for count in range(group["nodes"])}
     general = None
     if "preFilter" in row:
-        general = Reason(code=ReasonCode.UNSUPPORTED, text=row["preFilter"])
+        general = Reason(code=REASON_CODES["UNSUPPORTED"], text=row["preFilter"])
     return Diagnosis(total=row["total"], nodes=nodes, general=general)
 
 
@@ -52,7 +53,9 @@ def test_no_nodes_at_all_has_a_sentence_of_its_own() -> None:
 def insufficient(resource: str, need: int, have: int) -> tuple[Reason, ...]:
     text = f"Insufficient {resource}"
     return (
-        Reason(code=ReasonCode.INSUFFICIENT, text=text, resource=resource, need=need, have=have),
+        Reason(
+            code=REASON_CODES["INSUFFICIENT"], text=text, resource=resource, need=need, have=have
+        ),
     )
 
 
@@ -97,7 +100,9 @@ def test_numbers_follow_a_reason_without_a_comma(
 
 def test_the_list_is_sorted_as_text_and_not_as_numbers() -> None:
     texts = ["a"] * 10 + ["b"] * 2
-    nodes = {f"n{at}": (Reason(code=ReasonCode.TAINT, text=text),) for at, text in enumerate(texts)}
+    nodes = {
+        f"n{at}": (Reason(code=REASON_CODES["TAINT"], text=text),) for at, text in enumerate(texts)
+    }
 
     assert sentence(Diagnosis(total=12, nodes=nodes)) == "0/12 nodes are available: 10 a, 2 b."
 
@@ -107,25 +112,25 @@ def test_a_diagnosis_knows_its_codes_causes_and_what_was_lacking() -> None:
         total=2,
         nodes={
             "a": insufficient(GPU, 1, 0),
-            "b": (Reason(code=ReasonCode.DEVICES_UNKNOWN, text="x"),),
+            "b": (Reason(code=REASON_CODES["DEVICES_UNKNOWN"], text="x"),),
         },
     )
 
-    assert mixed.codes() == {ReasonCode.INSUFFICIENT, ReasonCode.DEVICES_UNKNOWN}
+    assert mixed.codes() == {REASON_CODES["INSUFFICIENT"], REASON_CODES["DEVICES_UNKNOWN"]}
     assert mixed.causes() == {RequeueCause.FREED, RequeueCause.NODE, RequeueCause.DEVICES}
     assert mixed.lacking() == {GPU}
 
 
 def test_a_general_problem_speaks_alone() -> None:
-    general = Diagnosis(total=3, general=Reason(code=ReasonCode.INDEX_HELD, text="x"))
+    general = Diagnosis(total=3, general=Reason(code=REASON_CODES["INDEX_HELD"], text="x"))
 
-    assert general.codes() == {ReasonCode.INDEX_HELD}
+    assert general.codes() == {REASON_CODES["INDEX_HELD"]}
     assert general.causes() == {RequeueCause.OWNER}
     assert general.lacking() == frozenset()
 
 
-@pytest.mark.parametrize("code", ReasonCode)
+@pytest.mark.parametrize("code", REASON_CODES.values(), ids=lambda code: code.name)
 def test_every_code_says_what_it_means_and_what_could_lift_it(code: ReasonCode) -> None:
     """A rejection that nothing can lift would sleep until the five-minute flush."""
     assert code.meaning
-    assert code.causes
+    assert code.lifted_by

@@ -16,7 +16,7 @@ from scheduler.model.node import Node
 from scheduler.model.original_request import as_asked
 from scheduler.model.pod import Pod
 from scheduler.model.quota import Quota
-from scheduler.model.reason import ReasonCode
+from scheduler.plugins import REASON_CODES
 from scheduler.state import event as ev
 from tests.builders import cluster, codes, container, node, placed, pod
 from tests.movesworld import Workload, World
@@ -126,7 +126,7 @@ def test_the_containers_of_a_pod_are_never_split_over_nodes() -> None:
     both = pod(containers=[container("a", requests=one_each), container("b", requests=one_each)])
     apart = [node(name, mig={"2g.20gb": 1}) for name in ("n1", "n2")]
 
-    assert codes(cluster(*apart), both) == {ReasonCode.INSUFFICIENT}
+    assert codes(cluster(*apart), both) == {REASON_CODES["INSUFFICIENT"]}
     assert placed(cluster(*apart, node("n3", mig={"2g.20gb": 2})), both).node_name == "n3"
 
 

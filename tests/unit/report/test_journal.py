@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from scheduler.decide.admission.admit import Admission
-from scheduler.decide.decision import Decision, Placement, Rejection
-from scheduler.decide.schedule_one import decide
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.decision import Decision, Placement, Rejection
 from scheduler.model.admission import AdmissionDecision
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Diagnosis
@@ -32,7 +32,7 @@ class World:
     def __init__(self, state: Cluster) -> None:
         self.cluster = state
         self.queue = SchedulingQueue()
-        self.profile = ANYBODY
+        self.pipeline = ANYBODY
         self.generation = 5
         self.taken = 0
 
@@ -50,7 +50,7 @@ class Desk:
         self.journal = Journal(self.clock, "run", entries)
 
     def decide(self, one: Pod, attempts: int = 0) -> Record:
-        decision = decide(self.world.cluster, one, ANYBODY)
+        decision = schedule_one(self.world.cluster, one, ANYBODY)
         return self.keep(one, decision, attempts)
 
     def keep(self, one: Pod, decision: Decision, attempts: int = 0) -> Record:
@@ -64,7 +64,7 @@ def rejection(one: Pod, diagnosis: Diagnosis) -> Rejection:
 
 def wide(rows: int) -> Diagnosis:
     """A rejection by so many nodes."""
-    [reasons] = decide(cluster(node()), pod(gpus=1), ANYBODY).diagnosis.nodes.values()  # type: ignore[union-attr]
+    [reasons] = schedule_one(cluster(node()), pod(gpus=1), ANYBODY).diagnosis.nodes.values()  # type: ignore[union-attr]
     return Diagnosis(total=rows, nodes={f"n{number}": reasons for number in range(rows)})
 
 

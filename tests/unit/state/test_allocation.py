@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from scheduler.model.pod import Pod
-from scheduler.model.reason import ReasonCode, RequeueCause
+from scheduler.model.reason import RequeueCause
+from scheduler.plugins import REASON_CODES
 from scheduler.state.event import ClusterEvent
 from scheduler.state.reported_devices import KNOWN_MAX, Numbering, failed_gpus, held_twice
 from tests.builders import cluster, codes, container, node, placed, pod
@@ -136,7 +137,7 @@ def test_a_map_onto_a_gpu_that_is_known_as_failed_is_refused() -> None:
     assert node_info is not None
 
     assert failed_gpus(node_info) == {1}
-    assert codes(state, sibling) == {ReasonCode.NO_LINE_LEFT, ReasonCode.DEVICE_FAILED}
+    assert codes(state, sibling) == {REASON_CODES["NO_LINE_LEFT"], REASON_CODES["DEVICE_FAILED"]}
     # It recovers, and whoever waits for that is tried again.
     well = has("web-a", "1", "B", index=0, **web)
     assert state.upsert_pod(well) == [ClusterEvent(RequeueCause.DEVICES, node_name="n1")]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.decide.decision import Rejection
-from scheduler.decide.schedule_one import decide
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.decision import Rejection
 from scheduler.model.pod import Pod
-from scheduler.model.reason import Diagnosis, Reason, ReasonCode
+from scheduler.model.reason import Diagnosis, Reason
+from scheduler.plugins import REASON_CODES
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.index.filter_cache import (
     ANSWERS_MAX,
@@ -18,11 +19,11 @@ from scheduler.state.index.filter_cache import (
 from scheduler.state.node_info import NodeInfo
 from tests.builders import ANYBODY, cluster, node, pod
 
-NO = (Reason(code=ReasonCode.TAINT, text="no"),)
+NO = (Reason(code=REASON_CODES["TAINT"], text="no"),)
 
 
 def diagnosis(state: Cluster, newcomer: Pod) -> Diagnosis:
-    decision = decide(state, newcomer, ANYBODY)
+    decision = schedule_one(state, newcomer, ANYBODY)
     assert isinstance(decision, Rejection)
     return decision.diagnosis
 
@@ -79,7 +80,7 @@ def test_a_node_that_says_yes_ends_the_no() -> None:
     diagnosis(state, pod("a", gpus=2))
     state.upsert_node(node("n1", gpus=2))
 
-    assert not isinstance(decide(state, pod("a", gpus=2), ANYBODY), Rejection)
+    assert not isinstance(schedule_one(state, pod("a", gpus=2), ANYBODY), Rejection)
 
 
 def test_nodes_are_told_in_the_order_in_which_they_came() -> None:

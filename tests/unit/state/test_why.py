@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.model.reason import Diagnosis, Reason, ReasonCode, RequeueCause
+from scheduler.model.reason import Diagnosis, Reason, RequeueCause
+from scheduler.plugins import REASON_CODES
 from scheduler.state.event import ClusterEvent
 from scheduler.state.queue.requeue_conditions import ANYTHING, RequeueCondition, RequeueIndex, why
 from tests.builders import GPU, MIG_2G
 
-CPU = Reason(code=ReasonCode.INSUFFICIENT, text="Insufficient cpu", resource="cpu", need=2)
-TIER = Reason(code=ReasonCode.INSUFFICIENT, text="Insufficient tier", resource=MIG_2G, need=1)
-PORTS = Reason(code=ReasonCode.PORTS, text="ports")
-FULL = Reason(code=ReasonCode.TOO_MANY_PODS, text="full")
-TAINT = Reason(code=ReasonCode.TAINT, text="taint")
-NUMBERS = Reason(code=ReasonCode.DEVICES_UNKNOWN, text="unknown")
+CPU = Reason(code=REASON_CODES["INSUFFICIENT"], text="Insufficient cpu", resource="cpu", need=2)
+TIER = Reason(code=REASON_CODES["INSUFFICIENT"], text="Insufficient tier", resource=MIG_2G, need=1)
+PORTS = Reason(code=REASON_CODES["PORTS"], text="ports")
+FULL = Reason(code=REASON_CODES["TOO_MANY_PODS"], text="full")
+TAINT = Reason(code=REASON_CODES["TAINT"], text="taint")
+NUMBERS = Reason(code=REASON_CODES["DEVICES_UNKNOWN"], text="unknown")
 
 FREES = [
     pytest.param([(TIER,)], {MIG_2G}, id="one-resource"),
@@ -34,7 +35,7 @@ def test_what_must_become_free(rows: list[tuple[Reason, ...]], frees: set[str]) 
 
 
 def test_a_general_reason_is_this_pods_own() -> None:
-    general = why(Diagnosis(total=1, general=Reason(code=ReasonCode.INDEX_HELD, text="x")))
+    general = why(Diagnosis(total=1, general=Reason(code=REASON_CODES["INDEX_HELD"], text="x")))
 
     assert (general.is_alone, general.causes) == (True, frozenset((RequeueCause.OWNER,)))
 

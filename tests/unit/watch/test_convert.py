@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.decide.filters.ports import EVERY_ADDRESS
 from scheduler.model import well_known
 from scheduler.model.pod import Condition, HostPort, Owner
 from scheduler.model.selector import Taint
+from scheduler.plugins.node_ports import EVERY_ADDRESS
 from scheduler.state import event as ev
 from scheduler.watch.decode import objects, pods
 from scheduler.watch.informers import PODS, every

@@ -1,8 +1,8 @@
 """Where a pod's MIG instances go on one node that cuts GPUs to order.
 
 One instance goes where it costs least later (``model/mig/layout_cost``). Several are placed
-together: the cheapest of all ways (``decide/mig/cheapest_layout``), within a bounded search; beyond
-the bound the first way that is found counts, rigid profiles first."""
+together: the cheapest of all ways (``cheapest_layout``), within a bounded search; beyond the bound
+the first way that is found counts, rigid profiles first."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Final
 
 import msgspec
 
-from scheduler.decide.mig.cheapest_layout import DIGITS, Searched, Step, search
 from scheduler.model import well_known
 from scheduler.model.device import MigPlacement
 from scheduler.model.limits import MIG_GPUS_MAX
 from scheduler.model.mig import layout as mig_layout
 from scheduler.model.mig.layout_cost import best_start, cost
 from scheduler.model.pod import Pod
+from scheduler.plugins.dynamic_mig.cheapest_layout import DIGITS, Searched, Step, search
 from scheduler.state.mig.dynamic_gpus import BLOCKED, DynamicGpus, canonical
 
 #: Steps that a search for any way may try; less where it stands in for the cheapest one.

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from scheduler.decide.decision import PendingPlacement, Placement
-from scheduler.decide.mig import instance_search
+from scheduler.framework.decision import Placement
 from scheduler.model import well_known
-from scheduler.model.device import Devices, MigPlacement
+from scheduler.model.device import MigPlacement
 from scheduler.model.pod import Pod
-from scheduler.state.mig.dynamic_gpus import canonical
+from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state.node_info import NodeInfo
 
 #: Whether anything is cut, what that costs later, how many instances do not exist yet.
@@ -30,37 +29,27 @@ def effort(pod: Pod, node_info: NodeInfo) -> Effort:
 
 def spots(pod: Pod, node_info: NodeInfo) -> tuple[MigPlacement, ...]:
     """Where the pod's instances go on this node; empty where the kubelet picks."""
-    if node_info.gpus is None:
+    if not node_info.is_dynamic or node_info.gpus is None:
         return ()
     profiles = instance_search.wanted(pod)
     found = instance_search.choose(node_info.gpus, profiles) if profiles else None
     return found.spots if found is not None else ()
 
 
-def positioned(pod: Pod, node_info: NodeInfo, devices: Devices) -> Devices:
-    """What the pod gets, with its instances by place where we choose them."""
-    chosen = spots(pod, node_info)
-    if not chosen:
-        return devices
-    mine = {spot.profile for spot in chosen}
-    counts = tuple(one for one in devices.counts if canonical(one[0]) not in mine)
-    return Devices(devices.numbers, counts, chosen)
+def missing(placement: Placement, node_info: NodeInfo) -> tuple[MigPlacement, ...] | None:
+    """The placement's instances that do not exist yet; None where the kubelet knows of all.
 
-
-def carved(placement: Placement, node_info: NodeInfo) -> Placement:
-    """The placement as it is where all its instances are there, else as a Carve."""
+    The tuple is empty where all exist and the kubelet does not advertise enough of them yet.
+    """
     gpus = node_info.gpus
     if gpus is None or not placement.devices.spots:
-        return placement
+        return None
     fresh = tuple(
         spot
         for spot in placement.devices.spots
         if (spot.profile, spot.start) not in gpus.idle[spot.gpu]
     )
-    if not fresh and _is_advertised(placement.pod, node_info):
-        return placement
-    same = {field: getattr(placement, field) for field in placement.__struct_fields__}
-    return PendingPlacement(**same, fresh=fresh)
+    return fresh if fresh or not _is_advertised(placement.pod, node_info) else None
 
 
 def _is_advertised(pod: Pod, node_info: NodeInfo) -> bool:

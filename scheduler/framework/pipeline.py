@@ -1,0 +1,182 @@
+"""The registered plugins, composed once into tuples of plain functions.
+
+The loop, the simulator, admission, what-if views and replay all decide through one Pipeline
+(``decide/schedule_one``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import cached_property
+
+from scheduler.framework.decision import PendingPlacement, Placement
+from scheduler.framework.plugin import (
+    FITS,
+    Check,
+    ClassFilter,
+    NamedNodes,
+    NodeFilter,
+    NodeKey,
+    Plugin,
+    PreBind,
+    PreFilter,
+    QueueingHint,
+    Reasons,
+    Refuse,
+    Reserve,
+    ReserveContext,
+    SoftPenalty,
+)
+from scheduler.framework.pod_reads import IN_KIND, PodRead
+from scheduler.framework.settings import Settings
+from scheduler.framework.view import View
+from scheduler.model.node import Node
+from scheduler.model.pod import Pod
+from scheduler.state.node_info import NodeInfo
+
+#: The sort key of a feasible node: soft penalties, each plugin's key, the name. Smaller is better.
+Score = tuple[int, tuple[tuple[float, ...], ...], str]
+
+
+class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
+    """Settings and plugins; the order of the plugins is the order of every extension point."""
+
+    plugins: tuple[Plugin, ...]
+
+    def __post_init__(self) -> None:
+        for name, attribute in vars(Pipeline).items():
+            if isinstance(attribute, cached_property):
+                getattr(self, name)  # composed now, not at the first decision
+
+    @property
+    def settings(self) -> Settings:
+        """The settings alone, which can be written down."""
+        return Settings(**{name: getattr(self, name) for name in Settings.__struct_fields__})
+
+    @cached_property
+    def class_filters(self) -> tuple[Check, ...]:
+        """Filters with one answer per node class."""
+        return self._checks(ClassFilter)
+
+    @cached_property
+    def node_filters(self) -> tuple[Check, ...]:
+        """Filters that read the NodeInfo."""
+        return self._checks(NodeFilter)
+
+    @cached_property
+    def every_filter(self) -> tuple[Check, ...]:
+        """Class filters, then node filters."""
+        return self.class_filters + self.node_filters
+
+    def _checks(self, kind: type[ClassFilter | NodeFilter]) -> tuple[Check, ...]:
+        return tuple(
+            one.check for plugin in self.plugins for one in plugin.filters if isinstance(one, kind)
+        )
+
+    def pre_filter(self, view: View, pod: Pod) -> Refuse | NamedNodes | None:
+        """Refuse the pod before any node is looked at, or name its nodes; None: search all."""
+        named: NamedNodes | None = None
+        for check in self._pre_filters:
+            answer = check(view, pod, self)
+            if isinstance(answer, Refuse):
+                return answer
+            named = answer or named
+        return named
+
+    def soft_penalty(self, pod: Pod, node: Node) -> int:
+        """How much the pod's soft wishes speak against a node; negative where they speak for it."""
+        total = 0
+        for penalty in self._soft_penalties:
+            total += penalty(pod, node)
+        return total
+
+    def score(self, pod: Pod, node_info: NodeInfo) -> Score:
+        """The sort key of one feasible node."""
+        node = node_info.node
+        assert node is not None
+        keys = tuple([key(pod, node_info, self) for key in self._node_keys])
+        return (self.soft_penalty(pod, node), keys, node.name)
+
+    def reserve(self, pod: Pod, context: ReserveContext) -> Placement | Refuse:
+        """What the pod gets on the chosen node, and what has to exist before its Binding."""
+        node_info = context.node_info
+        assert node_info.node is not None
+        placement = Placement(pod=pod, node_name=node_info.node.name)
+        for reserve in self._reserves:
+            answer = reserve(context, placement)
+            if isinstance(answer, Refuse):
+                return answer
+            placement = answer
+        return self.pre_bind(context, placement)
+
+    def pre_bind(self, context: ReserveContext, placement: Placement) -> Placement | Refuse:
+        """The placement, as a PendingPlacement where its Binding has to wait."""
+        for pre_bind in self._pre_binds:
+            awaited = pre_bind(context, placement)
+            if isinstance(awaited, Refuse):
+                return awaited
+            if awaited is not None:
+                same = {name: getattr(placement, name) for name in Placement.__struct_fields__}
+                return PendingPlacement(**same, fresh=tuple(awaited))
+        return placement
+
+    def queueing_hint(self, view: View, pod: Pod) -> Reasons | None:
+        """The first plugin's answer whether the pod is to be tried; None: the filters decide."""
+        for hint in self._queueing_hints:
+            answer = hint(view, pod, self)
+            if answer is not None:
+                return answer
+        return None
+
+    def equivalence_class(self, pod: Pod) -> Hashable:
+        """All that the plugins read of a pod; pods of one class get the same answers."""
+        extra = self._extra_reads
+        return (pod.kind, *[read.of(pod) for read in extra]) if extra else pod.kind
+
+    @cached_property
+    def node_labels(self) -> frozenset[str]:
+        """The node labels that class filters and soft penalties read for every pod."""
+        return frozenset(key for plugin in self.plugins for key in plugin.node_labels)
+
+    def constraints(self, pod: Pod) -> Hashable:
+        """All that the class filters and soft penalties read of a pod."""
+        extra = self._extra_reads
+        return (pod.constraints, *[read.of(pod) for read in extra]) if extra else pod.constraints
+
+    @cached_property
+    def _extra_reads(self) -> tuple[PodRead, ...]:
+        reads = {read.name: read for plugin in self.plugins for read in plugin.reads}
+        return tuple(read for name, read in reads.items() if name not in IN_KIND)
+
+    @cached_property
+    def _pre_filters(self) -> tuple[PreFilter, ...]:
+        return tuple(one.pre_filter for one in self.plugins if one.pre_filter is not None)
+
+    @cached_property
+    def _queueing_hints(self) -> tuple[QueueingHint, ...]:
+        return tuple(one.queueing_hint for one in self.plugins if one.queueing_hint is not None)
+
+    @cached_property
+    def _soft_penalties(self) -> tuple[SoftPenalty, ...]:
+        return tuple(one.soft_penalty for one in self.plugins if one.soft_penalty is not None)
+
+    @cached_property
+    def _node_keys(self) -> tuple[NodeKey, ...]:
+        return tuple(one.node_key for one in self.plugins if one.node_key is not None)
+
+    @cached_property
+    def _reserves(self) -> tuple[Reserve, ...]:
+        return tuple(one.reserve for one in self.plugins if one.reserve is not None)
+
+    @cached_property
+    def _pre_binds(self) -> tuple[PreBind, ...]:
+        return tuple(one.pre_bind for one in self.plugins if one.pre_bind is not None)
+
+
+def first_rejection(pod: Pod, node_info: NodeInfo, filters: tuple[Check, ...]) -> Reasons:
+    """The reasons of the first filter that rejects the node; empty when the pod fits."""
+    for check in filters:
+        reasons = check(pod, node_info)
+        if reasons:
+            return reasons
+    return FITS

@@ -1,0 +1,139 @@
+"""A plugin: a record of pure functions at the extension points of the scheduling framework.
+
+========== =================================================================================
+PreFilter  ``pre_filter``: before any node is looked at; may refuse the pod or name its nodes.
+Filter     ``filters``: whether one node takes the pod, and why not.
+Score      ``soft_penalty`` per node class, then ``node_key`` per node; smaller is better.
+Reserve    ``reserve``: what the pod gets on the chosen node; may still refuse the pod.
+PreBind    ``pre_bind``: what has to exist before the Binding is sent; may still refuse the pod.
+========== =================================================================================
+
+The requeue hints stand in the reason codes (``ReasonCode.lifted_by``): a rejected pod is tried
+again after an event that lifts one of its reasons. Before that ``decide/requeue_check`` asks the
+filters at the node of the event, or the ``queueing_hint`` of the plugin that names the pod's nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from scheduler.framework.budget import Budget
+from scheduler.framework.decision import Placement
+from scheduler.framework.pod_reads import PodRead
+from scheduler.framework.settings import Settings
+from scheduler.framework.view import View
+from scheduler.model.device import MigPlacement
+from scheduler.model.gpu_map import MapEntry
+from scheduler.model.node import Node
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Reason
+from scheduler.model.reason_code import ReasonCode
+from scheduler.state.node_info import NodeInfo
+
+Reasons = tuple[Reason, ...]
+#: What a filter answers for a node that takes the pod.
+FITS: Reasons = ()
+
+Check = Callable[[Pod, NodeInfo], Reasons]
+
+
+class ClassFilter(msgspec.Struct, frozen=True):
+    """A filter with one answer for all nodes of a class (``state/index/node_index``).
+
+    It reads nothing of a node but the cordon, the taints, and the labels in ``Pod.label_keys`` or
+    ``Plugin.node_labels``.
+    """
+
+    check: Check
+
+
+class NodeFilter(msgspec.Struct, frozen=True):
+    """A filter whose answer depends on this node's NodeInfo only."""
+
+    check: Check
+
+
+Filter = ClassFilter | NodeFilter
+
+
+class Refuse(msgspec.Struct, frozen=True):
+    """No node takes the pod, whatever the nodes are; ``behind`` are reasons that ``reason`` sums
+    up."""
+
+    reason: Reason
+    behind: Reasons = ()
+
+
+class ChosenNode(msgspec.Struct, frozen=True):
+    """The node that a plugin chose itself, and the line of gpu-scheduling-map that names it."""
+
+    node_info: NodeInfo
+    entry: MapEntry | None = None
+
+
+class RefusedNode(msgspec.Struct, frozen=True):
+    """The only node that could take the pod, and why it does not."""
+
+    node_name: str
+    reasons: Reasons
+
+
+Choice = ChosenNode | RefusedNode | Refuse
+#: All filters at one node; None where the budget of the decision is spent.
+AskNode = Callable[[NodeInfo], Reasons | None]
+
+
+class NamedNodes(Protocol):
+    """PreFilter's answer of a plugin that names the pod's nodes itself, in order."""
+
+    @property
+    def elsewhere(self) -> Reasons:
+        """Why every other node does not take the pod."""
+
+    def choose(self, ask: AskNode, work: Budget) -> Choice | None:
+        """The first named node that will do; None where one takes more steps than allowed."""
+
+
+QueueingHint = Callable[[View, Pod, Settings], Reasons | None]
+PreFilter = Callable[[View, Pod, Settings], Refuse | NamedNodes | None]
+SoftPenalty = Callable[[Pod, Node], int]
+NodeKey = Callable[[Pod, NodeInfo, Settings], tuple[float, ...]]
+
+
+class ReserveContext(msgspec.Struct, frozen=True):
+    """The chosen node, and what may be looked at."""
+
+    view: View
+    settings: Settings
+    node_info: NodeInfo
+    entry: MapEntry | None = None
+
+
+Reserve = Callable[[ReserveContext, Placement], Placement | Refuse]
+PreBind = Callable[[ReserveContext, Placement], Sequence[MigPlacement] | Refuse | None]
+
+
+class Plugin(msgspec.Struct, frozen=True, kw_only=True):
+    """One plugin.
+
+    ``reads`` is all that it reads of a pod; ``node_labels`` are the keys of the node labels that
+    its class filters and its soft penalty read; ``codes`` are the reasons that it gives.
+    ``pre_bind`` returns None where nothing has to be waited for. ``queueing_hint`` returns the
+    reasons that still stand, nothing where the pod is to be tried, and None where the filters at
+    the node decide.
+    """
+
+    name: str
+    reads: tuple[PodRead, ...] = ()
+    node_labels: tuple[str, ...] = ()
+    codes: tuple[ReasonCode, ...] = ()
+    queueing_hint: QueueingHint | None = None
+    pre_filter: PreFilter | None = None
+    filters: tuple[Filter, ...] = ()
+    soft_penalty: SoftPenalty | None = None
+    node_key: NodeKey | None = None
+    reserve: Reserve | None = None
+    pre_bind: PreBind | None = None

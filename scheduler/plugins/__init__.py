@@ -1,0 +1,67 @@
+"""All plugins, in the order of every extension point.
+
+The filters stand in kube-scheduler's order (``pkg/scheduler/apis/config/v1/default_plugins.go``)
+with the device filters last: the first filter that rejects a node gives its reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from scheduler.framework import reason_codes
+from scheduler.framework.pipeline import Pipeline
+from scheduler.framework.plugin import Plugin
+from scheduler.framework.settings import Settings
+from scheduler.model.reason_code import ReasonCode
+from scheduler.plugins import (
+    gpu_memory,
+    mig_state,
+    node_affinity,
+    node_avoidance,
+    node_ports,
+    node_readable,
+    node_resources_fit,
+    node_unschedulable,
+    pod_supported,
+    taint_toleration,
+    webhook_mutation,
+)
+from scheduler.plugins.dynamic_mig import plugin as dynamic_mig
+from scheduler.plugins.gpu import devices as gpu_devices
+from scheduler.plugins.gpu import gpu_map
+
+PLUGINS: Final[tuple[Plugin, ...]] = (
+    pod_supported.PLUGIN,
+    webhook_mutation.PLUGIN,
+    node_unschedulable.PLUGIN,
+    taint_toleration.PLUGIN,
+    node_readable.PLUGIN,
+    gpu_memory.PLUGIN,
+    node_affinity.PLUGIN,
+    node_ports.PLUGIN,
+    mig_state.PLUGIN,
+    dynamic_mig.PLUGIN,
+    node_resources_fit.PLUGIN,
+    gpu_devices.PLUGIN,
+    gpu_map.PLUGIN,
+    node_avoidance.PLUGIN,
+)
+
+
+def reason_codes_of(plugins: Iterable[Plugin]) -> dict[str, ReasonCode]:
+    """Every code that the plugins and the pipeline give, by its name."""
+    every = (*(code for plugin in plugins for code in plugin.codes), *reason_codes.CODES)
+    return {code.name: code for code in every}
+
+
+#: Every reason code, by its name.
+REASON_CODES: Final = reason_codes_of(PLUGINS)
+
+
+def default_pipeline(settings: Settings | None = None) -> Pipeline:
+    """The registered plugins under these settings."""
+    given = msgspec.structs.asdict(settings or Settings())
+    return Pipeline(plugins=PLUGINS, **given)

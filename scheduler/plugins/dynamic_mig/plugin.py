@@ -1,0 +1,120 @@
+"""MIG instances that are created for the pod, on nodes with dynamic MIG.
+
+Filter: all of the pod's instances must find room at once, on GPUs without backoff; whether each
+profile alone has room, NodeResourcesFit says after it. Reserve: the instances by place. PreBind:
+those that do not exist yet have to be created before the Binding is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from scheduler.framework import pod_reads
+from scheduler.framework.decision import Placement
+from scheduler.framework.plugin import FITS, NodeFilter, Plugin, Reasons, ReserveContext
+from scheduler.framework.settings import Settings
+from scheduler.model.device import Devices, MigPlacement
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Reason
+from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.plugins.dynamic_mig import instance_plan, instance_search
+from scheduler.state.mig import dynamic_gpus
+from scheduler.state.node_info import NodeInfo
+
+NO_ROOM_TOGETHER = ReasonCode(
+    name="NO_ROOM_TOGETHER",
+    meaning=(
+        "on GPUs that are cut to order, the pod's MIG instances fit one by one but not together"
+    ),
+    lifted_by=(
+        RequeueCause.FREED,
+        RequeueCause.NODE,
+    ),
+    stage="NodeResourcesFit",
+    next_step="ask for fewer instances in one pod, or spread them over several pods",
+    words=(r"node\(s\) where the pod's MIG instances fit one by one",),
+)
+GPU_RESTS = ReasonCode(
+    name="GPU_RESTS",
+    meaning="a MIG instance that was asked for was not cut, and the GPU rests for a while",
+    lifted_by=(
+        RequeueCause.AVOIDED,
+        RequeueCause.FREED,
+        RequeueCause.NODE,
+    ),
+    stage="NodeHealth",
+    next_step=(
+        "read what the node's operator says: kubectl -n gpu-scheduler-system"
+        " get migcuts NODE -o yaml; it is asked again by itself"
+    ),
+    words=(r"node\(s\) where GPUs with room rest",),
+)
+
+NOT_TOGETHER = Reason(
+    code=NO_ROOM_TOGETHER,
+    text="node(s) where the pod's MIG instances fit one by one but not together",
+)
+RESTS = Reason(
+    code=GPU_RESTS,
+    text="node(s) where GPUs with room rest after a MIG instance was not cut",
+)
+
+
+def check(pod: Pod, node_info: NodeInfo) -> Reasons:
+    """Reject a node on whose GPUs the pod's instances cannot be placed beside each other."""
+    if not node_info.is_dynamic or not pod.gpu_requests:
+        return FITS
+    gpus = node_info.gpus
+    if gpus is None:
+        return FITS
+    profiles = instance_search.wanted(pod)
+    if not profiles or instance_search.choose(gpus, profiles) is not None:
+        return FITS
+    if node_info.resting and _fits_without_rest(node_info, profiles):
+        return (RESTS,)
+    is_each = all(node_info.free(resource) >= n for resource, n in pod.gpu_requests.items())
+    return (NOT_TOGETHER,) if is_each else FITS
+
+
+def _fits_without_rest(node_info: NodeInfo, profiles: tuple[str, ...]) -> bool:
+    assert node_info.node is not None
+    assert node_info.node.cuttable is not None
+    awake = dynamic_gpus.count(
+        node_info.node.cuttable, node_info.pods.values(), node_info.cuts, node_info.node.failed_gpus
+    )
+    return instance_search.choose(awake, profiles) is not None
+
+
+def creation_cost(pod: Pod, node_info: NodeInfo, _: Settings) -> instance_plan.Effort:
+    """What the instances cost later, and how many do not exist yet; zeros on other nodes."""
+    return instance_plan.effort(pod, node_info) if node_info.is_dynamic else instance_plan.NONE
+
+
+def reserve(context: ReserveContext, placement: Placement) -> Placement:
+    """Choose the place of each instance on a dynamic node; GPUDevices adds what is counted."""
+    spots = instance_plan.spots(placement.pod, context.node_info)
+    return msgspec.structs.replace(placement, devices=Devices(spots=spots)) if spots else placement
+
+
+def pre_bind(context: ReserveContext, placement: Placement) -> Sequence[MigPlacement] | None:
+    """The instances that the Binding waits for; None where all are there."""
+    if not context.node_info.is_dynamic:
+        return None
+    return instance_plan.missing(placement, context.node_info)
+
+
+PLUGIN: Final = Plugin(
+    name="DynamicMIG",
+    reads=(pod_reads.REQUESTS,),
+    codes=(
+        NO_ROOM_TOGETHER,
+        GPU_RESTS,
+    ),
+    filters=(NodeFilter(check),),
+    node_key=creation_cost,
+    reserve=reserve,
+    pre_bind=pre_bind,
+)

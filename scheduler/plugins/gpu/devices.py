@@ -1,0 +1,130 @@
+"""GPUs one by one (design 5.5): who picks the device on this node, and is it known.
+
+Filter is for every pod that requests GPUs; whether the devices of a map's line are free is for
+``plugins/gpu/gpu_map``. Reserve is what the pod gets: numbers where they mean something on the
+node, else a count.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scheduler.framework import pod_reads
+from scheduler.framework.decision import Placement
+from scheduler.framework.plugin import FITS, NodeFilter, Plugin, Reasons, Refuse, ReserveContext
+from scheduler.framework.settings import Settings
+from scheduler.framework.view import View
+from scheduler.model import well_known
+from scheduler.model.cuda_env import environment, keys_offered
+from scheduler.model.device import Devices, MigPlacement
+from scheduler.model.gpu_map import MapEntry
+from scheduler.model.node import Node
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Reason
+from scheduler.plugins.gpu.codes import (
+    DEVICES_UNKNOWN,
+    NO_VALUE_FOR_ENV,
+    NODE_COUNTS_DEVICES,
+    NOTHING_TO_READ,
+    NUMBERS_UNKNOWN,
+)
+from scheduler.state.mig.dynamic_gpus import canonical
+from scheduler.state.node_info import NodeInfo
+
+KUBELET_PICKS: Final = Reason(
+    code=NODE_COUNTS_DEVICES,
+    text="node(s) where the kubelet picks GPUs run a pod that was mapped past it",
+)
+
+
+def pre_filter(_view: View, pod: Pod, _settings: Settings) -> Refuse | None:
+    """Refuse a pod that reads its devices from an annotation that no Binding would write."""
+    if not pod.reads_devices:
+        return None
+    given = pod.map_text is not None or pod.requests.get(well_known.GPU, 0) > 0
+    unread = pod.reads_devices - (keys_offered(pod) if given else frozenset())
+    if not unread:
+        return None
+    return Refuse(
+        Reason(
+            code=NO_VALUE_FOR_ENV,
+            text=f"a container reads its devices from the annotation {min(unread)[:80]},"
+            " which would stay empty",
+            resolvable=False,
+        )
+    )
+
+
+def check(pod: Pod, node_info: NodeInfo) -> Reasons:
+    """Reject a node on which this pod's GPUs may be held by another pod already."""
+    node = node_info.node
+    assert node is not None
+    if not pod.gpu_requests:
+        return FITS
+    if not node.is_numbered:
+        if pod.reads_devices and pod.map_text is None:
+            return (NOTHING_TO_READ,)
+        return (KUBELET_PICKS,) if node_info.usage.is_mapped_past_plugin else FITS
+    # On which card an instance is cut is not known yet, and the mapped one may be that card.
+    if node_info.usage.is_mapped_past_plugin and any(map(well_known.is_mig, pod.gpu_requests)):
+        return (KUBELET_PICKS,)
+    if pod.map_text is None and pod.requests.get(well_known.GPU, 0) > 0 and node_info.usage.unknown:
+        return (NUMBERS_UNKNOWN,)
+    return FITS
+
+
+def reserve(context: ReserveContext, placement: Placement) -> Placement:
+    """The devices on the chosen node, and what its containers are told of them."""
+    pod = placement.pod
+    devices = assigned(pod, context.entry, context.node_info, placement.devices.spots)
+    value, shares = environment(pod, devices, context.entry)
+    return Placement(
+        pod=pod,
+        node_name=placement.node_name,
+        devices=devices,
+        cuda_visible_devices=value,
+        shares=shares,
+        notes=placement.notes,
+    )
+
+
+def assigned(
+    pod: Pod,
+    entry: MapEntry | None,
+    node_info: NodeInfo,
+    spots: tuple[MigPlacement, ...] = (),
+) -> Devices:
+    """The devices of the map's line, or the lowest free indexes, or a count for the kubelet.
+
+    ``spots`` are instances that are given by place; their profiles are not counted.
+    """
+    node = node_info.node
+    assert node is not None
+    numbers: tuple[int, ...] = ()
+    counts = dict(pod.gpu_requests)
+    if entry is not None and has_numbers(pod, node):
+        numbers = entry.devices
+        counts.pop(well_known.GPU, None)
+    elif entry is None and node.is_numbered and well_known.GPU in counts:
+        numbers = node_info.free_numbers()[: counts.pop(well_known.GPU)]
+        assert len(numbers) == pod.requests[well_known.GPU], "free count and free numbers disagree"
+    given = tuple((node.unit(name), n) for name, n in sorted(counts.items()))
+    if spots:
+        profiles = {spot.profile for spot in spots}
+        given = tuple(one for one in given if canonical(one[0]) not in profiles)
+    return Devices(numbers, given, spots)
+
+
+def has_numbers(pod: Pod, node: Node) -> bool:
+    """Whether a map's numbers reach the hardware, past the device plugin or through ours."""
+    return not pod.gpu_requests or (node.is_numbered and well_known.GPU in pod.gpu_requests)
+
+
+PLUGIN: Final = Plugin(
+    name="GPUDevices",
+    reads=(pod_reads.REQUESTS, pod_reads.DEVICES_READ, pod_reads.MAP),
+    codes=(NODE_COUNTS_DEVICES, DEVICES_UNKNOWN, NO_VALUE_FOR_ENV),
+    pre_filter=pre_filter,
+    filters=(NodeFilter(check),),
+    reserve=reserve,
+)

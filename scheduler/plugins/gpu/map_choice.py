@@ -1,0 +1,174 @@
+"""Which line of its map a pod gets.
+
+A pod whose index is given has one line and waits for that. Interchangeable pods take the lowest
+line that can be had: its node is there and passes every filter, its devices are free, and no
+sibling with the same map holds it. So a line that cannot be had keeps no pod from another one::
+
+    0=n0:0   n0 is cordoned      passed over; named if no other line can be had
+    1=n1:0   held by a sibling   not tried
+    2=n2:0   can be had          taken
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from scheduler.framework.budget import Budget
+from scheduler.framework.plugin import (
+    AskNode,
+    Choice,
+    ChosenNode,
+    Reasons,
+    Refuse,
+    RefusedNode,
+)
+from scheduler.framework.reason_codes import TOO_COMPLEX
+from scheduler.framework.view import View
+from scheduler.model.condition_reason import ConditionReason
+from scheduler.model.cuda_env import environment
+from scheduler.model.gpu_map import MapEntry
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Reason, with_numbers
+from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.plugins.gpu import map_devices
+from scheduler.plugins.gpu.codes import NOTHING_TO_READ
+from scheduler.plugins.gpu.devices import assigned
+from scheduler.plugins.gpu.map_lines import NO_LINE_LEFT, Lines
+from scheduler.state.node_info import NodeInfo
+
+NOT_IN_MAP = ReasonCode(
+    name="NOT_IN_MAP",
+    meaning="the map names another node for this pod",
+    lifted_by=(
+        RequeueCause.NODE,
+        RequeueCause.POD,
+    ),
+    stage="GPUMap",
+    next_step="nothing for this node: look at the one that the map names",
+    words=(r"node\(s\) not named by gpu-scheduling-map",),
+    condition=ConditionReason.WAITING_FOR_MAPPED_NODE,
+)
+
+NOT_NAMED: Final = Reason(
+    code=NOT_IN_MAP, text="node(s) not named by gpu-scheduling-map", resolvable=False
+)
+#: So many lines are named in a reason, with what stands against each.
+LINES_SHOWN: Final = 3
+
+_RefusedLine = RefusedNode | Refuse
+
+
+class NodesOfMap(msgspec.Struct, frozen=True):
+    """The nodes that a pod's map names, in the order of its lines (``framework.NamedNodes``)."""
+
+    view: View
+    pod: Pod
+    lines: Lines
+
+    @property
+    def elsewhere(self) -> Reasons:
+        """Why every other node does not take the pod."""
+        return (NOT_NAMED,)
+
+    def choose(self, ask: AskNode, work: Budget) -> Choice | None:
+        """The pod's own line, or the lowest that can be had; None where one line takes too many
+        steps."""
+        if self.lines.is_own:
+            return self._try(self.lines.entries[0], ask, work)
+        return self._lowest(ask, work)
+
+    def _lowest(self, ask: AskNode, work: Budget) -> Choice:
+        """A line that shares a device with another map is taken only where no other can be had."""
+        refusals: list[tuple[MapEntry, _RefusedLine]] = []
+        crowded: ChosenNode | None = None
+        for entry in self.lines.entries:
+            tried = self._try(entry, ask, work)
+            if tried is None:
+                return crowded or Refuse(_too_many(self.lines, work))
+            if not isinstance(tried, ChosenNode):
+                refusals.append((entry, tried))
+                continue
+            sibling = map_devices.crowding(self.pod, entry, tried.node_info)
+            if sibling is None:
+                return tried
+            if sibling.is_deleting:
+                refusals.append((entry, _leaving(sibling, tried, entry)))
+            else:
+                crowded = crowded or tried
+        kinds = {(one.code, one.resource): one for _, each in refusals for one in _every(each)}
+        return crowded or Refuse(_no_line(self.lines, refusals), tuple(kinds.values()))
+
+    def _try(self, entry: MapEntry, ask: AskNode, work: Budget) -> Choice | None:
+        """What comes of one line; None where no steps are left to find out."""
+        if not work.spend(1):
+            return None
+        found = map_devices.target(self.pod, entry, self.view)
+        if isinstance(found, Reason):
+            return Refuse(found)
+        node_info = self.view.at(found.node_name)
+        assert node_info is not None, f"{found.node_name} was resolved and does not exist"
+        changed = map_devices.literal_problem(self.pod, entry, node_info)
+        if changed is not None:
+            return Refuse(changed)
+        reasons = ask(node_info)
+        if reasons is None:
+            return None
+        if not reasons:
+            problem = map_devices.device_problem(self.pod, entry, node_info) or self._untold(
+                entry, node_info
+            )
+            reasons = () if problem is None else (problem,)
+        if reasons:
+            return RefusedNode(found.node_name, reasons)
+        return ChosenNode(node_info, entry)
+
+    def _untold(self, entry: MapEntry, node_info: NodeInfo) -> Reason | None:
+        """A container reads its devices, and on this node there is no value for it."""
+        pod = self.pod
+        if not pod.reads_devices:
+            return None
+        value, _ = environment(pod, assigned(pod, entry, node_info), entry)
+        return NOTHING_TO_READ if value is None else None
+
+
+def _leaving(sibling: Pod, tried: ChosenNode, entry: MapEntry) -> RefusedNode:
+    """The line is not taken from a sibling that is about to be gone."""
+    node = tried.node_info.node
+    assert node is not None
+    return RefusedNode(node.name, (map_devices.leaving(sibling, entry, tried.node_info),))
+
+
+def _every(refused: _RefusedLine) -> Reasons:
+    """All that stands against a line."""
+    return refused.reasons if isinstance(refused, RefusedNode) else (refused.reason,)
+
+
+def _no_line(lines: Lines, refusals: list[tuple[MapEntry, _RefusedLine]]) -> Reason:
+    """Why each line that no sibling holds cannot be had, and how many siblings hold."""
+    parts = [_of_line(entry, refused) for entry, refused in refusals[:LINES_SHOWN]]
+    if more := len(refusals) - LINES_SHOWN:
+        parts += [f"{more} more lines cannot be had either"] if more > 0 else []
+    if lines.held:
+        older = " (an older revision holds some; use maxSurge: 0)" if lines.is_older_held else ""
+        total = lines.held + len(lines.entries)
+        parts.append(f"{lines.held} of {total} lines are held by its siblings{older}")
+    text = f"no line of gpu-scheduling-map can be had: {'; '.join(parts)}"
+    return Reason(code=NO_LINE_LEFT, text=text, resolvable=False)
+
+
+def _too_many(lines: Lines, work: Budget) -> Reason:
+    text = (
+        f"TooComplex: to try the {len(lines.entries)} lines of gpu-scheduling-map that no sibling"
+        f" holds takes more than {work.limit} steps, which one decision may take; name fewer labels"
+        " and values, or fewer lines"
+    )
+    return Reason(code=TOO_COMPLEX, text=text, resolvable=False)
+
+
+def _of_line(entry: MapEntry, refused: _RefusedLine) -> str:
+    at = f"line {entry.index}"
+    if isinstance(refused, RefusedNode):
+        at += f" on node {refused.node_name}"
+    return f"{at}: {' and '.join(with_numbers(one) for one in _every(refused))}"

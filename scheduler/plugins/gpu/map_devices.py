@@ -1,0 +1,274 @@
+"""One line of a map at its node: is there such a node, and can the line's devices be had."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from scheduler.framework.view import View
+from scheduler.model.condition_reason import ConditionReason
+from scheduler.model.cuda_env import (
+    CudaMode,
+    container_gpus,
+    cuda_mode,
+    device_shares,
+    devices_needed,
+    visible,
+)
+from scheduler.model.gpu_map import MapEntry
+from scheduler.model.node import Node
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Reason
+from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.plugins.gpu.codes import DEVICES_UNKNOWN, NODE_COUNTS_DEVICES, NUMBERS_UNKNOWN
+from scheduler.plugins.gpu.devices import has_numbers
+from scheduler.plugins.gpu.map_lines import refused
+from scheduler.state.node_info import NodeInfo
+from scheduler.state.reported_devices import failed_gpus
+
+DEVICE_HELD = ReasonCode(
+    name="DEVICE_HELD",
+    meaning="a mapped device is held by a pod that does not share it",
+    lifted_by=(RequeueCause.FREED,),
+    stage="GPUMap",
+    next_step="name other devices in the map, or end the pod that holds them",
+    words=(r"node\(s\) where GPU \d+ is held",),
+)
+DEVICE_NOT_FOUND = ReasonCode(
+    name="DEVICE_NOT_FOUND",
+    meaning="the map names a device that the node does not have, or a GPU that is cut",
+    lifted_by=(
+        RequeueCause.NODE,
+        RequeueCause.POD,
+    ),
+    stage="GPUMap",
+    next_step="name only GPUs that the node has and that are not cut, counted from 0",
+    words=(r"node\(s\) (without GPU \d+|whose GPU \d+ is cut)",),
+    condition=ConditionReason.DEVICE_NOT_FOUND,
+)
+DEVICE_FAILED = ReasonCode(
+    name="DEVICE_FAILED",
+    meaning="the map names a GPU that failed",
+    lifted_by=(
+        RequeueCause.NODE,
+        RequeueCause.POD,
+        RequeueCause.DEVICES,
+        RequeueCause.FREED,
+    ),
+    stage="GPUMap",
+    next_step="name another device in the map, or wait until the node's GPU is repaired",
+    words=(r"node\(s\) whose GPU \d+ failed",),
+)
+MAP_NODE_UNKNOWN = ReasonCode(
+    name="MAP_NODE_UNKNOWN",
+    meaning="no node has the name or label that the map gives",
+    lifted_by=(RequeueCause.NODE,),
+    stage="GPUMap",
+    next_step=(
+        "correct the name in the map, or give a node that name: kubectl label"
+        " node NODE gpu-node-name=NAME"
+    ),
+    words=(r"no node is named \S+ or labelled",),
+    condition=ConditionReason.WAITING_FOR_MAPPED_NODE,
+)
+MAP_NODE_AMBIGUOUS = ReasonCode(
+    name="MAP_NODE_AMBIGUOUS",
+    meaning="the map's node name fits several nodes",
+    lifted_by=(RequeueCause.NODE,),
+    stage="GPUMap",
+    next_step="use the node's real name, or take the label gpu-node-name off all but one",
+    words=(r"\S+ of gpu-scheduling-map fits \d+ nodes",),
+    condition=ConditionReason.INVALID_MAP,
+)
+MAP_CHANGED = ReasonCode(
+    name="MAP_CHANGED",
+    meaning="the map changed after the devices were written into the pod",
+    lifted_by=(RequeueCause.POD,),
+    stage="GPUMap",
+    next_step="recreate the pod; its environment is written at creation",
+    words=(r"MapChanged: ",),
+    condition=ConditionReason.MAP_CHANGED,
+)
+SHARES_MISMATCH = ReasonCode(
+    name="SHARES_MISMATCH",
+    meaning="the containers' GPU requests do not add up to the map",
+    lifted_by=(RequeueCause.POD,),
+    stage="GPUMap",
+    next_step="let the containers' nvidia.com/gpu requests add up to the line's devices",
+    words=(r"the containers request \d+ GPUs and line",),
+    condition=ConditionReason.INVALID_MAP,
+)
+
+KUBELET_PICKS: Final = Reason(
+    code=NODE_COUNTS_DEVICES,
+    text="node(s) where the kubelet picks GPUs run pods that hold some; a mapped pod cannot mix",
+)
+CLAIMED: Final = Reason(
+    code=DEVICES_UNKNOWN,
+    text="node(s) run pods with resource claims and which GPUs a DRA driver gave them is not known",
+)
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Where a mapped pod must go: ``node_name`` is real, ``entry`` its line of the map."""
+
+    node_name: str
+    entry: MapEntry
+
+
+def target(pod: Pod, entry: MapEntry, view: View) -> Target | Reason:
+    """A line, resolved to a node; or why there is no such node, or no such share."""
+    return _shares_problem(pod, entry) or _resolved(entry, view)
+
+
+def device_problem(pod: Pod, entry: MapEntry, node_info: NodeInfo) -> Reason | None:
+    """Why the line's devices cannot be had on the node, or None."""
+    node = node_info.node
+    assert node is not None
+    failed = failed_gpus(node_info).intersection(entry.devices)
+    problem = broken(min(failed)) if failed else absence(node, entry.devices)
+    if problem is not None:
+        return problem
+    if not has_numbers(pod, node):
+        return None  # the kubelet picks: nothing is held by number
+    return cut(node, entry.devices) or _handed_out(pod, node_info) or _held(pod, entry, node_info)
+
+
+def _handed_out(pod: Pod, node_info: NodeInfo) -> Reason | None:
+    """Who else gives GPUs to pods here, so that it is not known which are free."""
+    node = node_info.node
+    assert node is not None
+    if node_info.claims and not node.honours_numbers:
+        return CLAIMED
+    if not node.is_numbered and node_info.usage.holds_plugin_devices:
+        return KUBELET_PICKS
+    if not pod.gpu_requests and node_info.usage.holds_slices:
+        return KUBELET_PICKS  # on which card an instance is cut is not known yet
+    if node.is_numbered and node_info.usage.unknown:
+        return NUMBERS_UNKNOWN
+    return None
+
+
+def literal_problem(pod: Pod, entry: MapEntry, node_info: NodeInfo) -> Reason | None:
+    """Whether a container was told other devices, as a literal, than the map says by now.
+
+    Only where the map's numbers reach the hardware: elsewhere a literal is the author's own.
+    """
+    assert node_info.node is not None
+    mode = cuda_mode(pod)
+    if mode is CudaMode.NONE or not has_numbers(pod, node_info.node):
+        return None
+    requests = container_gpus(pod)
+    shares = device_shares(requests, entry.devices) if devices_needed(requests) else None
+    for position, container in enumerate(pod.containers):
+        expected = visible(entry.devices if shares is None else shares[position], mode)
+        literal = container.cuda_literal
+        if literal is not None and expected and literal != expected:
+            return refused(
+                MAP_CHANGED,
+                f"MapChanged: container {container.name} was created with CUDA_VISIBLE_DEVICES"
+                f"={literal[:40]} and gpu-scheduling-map now says {expected}; recreate the pod",
+            )
+    return None
+
+
+def _shares_problem(pod: Pod, entry: MapEntry) -> Reason | None:
+    needed = devices_needed(container_gpus(pod))
+    if not needed or needed == len(entry.devices):
+        return None
+    return refused(
+        SHARES_MISMATCH,
+        f"the containers request {needed} GPUs and line {entry.index} of gpu-scheduling-map"
+        f" gives {len(entry.devices)}",
+    )
+
+
+def _resolved(entry: MapEntry, view: View) -> Target | Reason:
+    found = view.resolve(entry.node)
+    if not found:
+        return refused(
+            MAP_NODE_UNKNOWN,
+            f"no node is named {entry.node} or labelled gpu-node-name={entry.node}",
+        )
+    if len(found) > 1:
+        return refused(
+            MAP_NODE_AMBIGUOUS,
+            f"{entry.node} of gpu-scheduling-map fits {len(found)} nodes:"
+            f" {' and '.join(sorted(found)[:3])}",
+        )
+    return Target(next(iter(found)), entry)
+
+
+def _held(pod: Pod, entry: MapEntry, node_info: NodeInfo) -> Reason | None:
+    holders = node_info.usage.holders
+    for number in entry.devices:
+        for holding in holders.get(number, ()):
+            if not holding.is_mapped or holding.sharing != pod.sharing:
+                return Reason(
+                    code=DEVICE_HELD,
+                    text=f"node(s) where GPU {number} is held by a pod that does not share it",
+                )
+    return None
+
+
+def crowding(pod: Pod, entry: MapEntry, node_info: NodeInfo) -> Pod | None:
+    """A sibling with another map, as during a rollout, that holds one of the line's devices.
+
+    Siblings may share a device, but a line whose devices no such sibling holds is better. One that
+    is being deleted is named before others: its device is free soon.
+    """
+    holders = node_info.usage.holders
+    if not any(number in holders for number in entry.devices):
+        return None
+    wanted = frozenset(entry.devices)
+    found = [
+        other
+        for other, holding in node_info.pods.values()
+        if other.map_text != pod.map_text and not wanted.isdisjoint(holding.numbers)
+    ]
+    return min(found, key=lambda other: (not other.is_deleting, other.name), default=None)
+
+
+def leaving(sibling: Pod, entry: MapEntry, node_info: NodeInfo) -> Reason:
+    """Why a line is not taken from a sibling that is about to be gone."""
+    _, holding = node_info.pods[sibling.uid]
+    number = next(number for number in entry.devices if number in holding.numbers)
+    return Reason(
+        code=DEVICE_HELD,
+        text=f"node(s) where GPU {number} is held by pod {sibling.name} until it is gone",
+    )
+
+
+def absence(node: Node, devices: Sequence[int]) -> Reason | None:
+    """Why a node cannot give these devices to any pod: it has no such GPU, or one failed.
+
+    What counts are the physical GPUs: what is offered is less while some are unhealthy, and more
+    where they are shared.
+    """
+    if failed := node.failed_gpus.intersection(devices):
+        return broken(min(failed))
+    count = node.card_count
+    if count is None or max(devices) < count:
+        return None
+    return _not_there(f"node(s) without GPU {max(devices)} (the node has {count})")
+
+
+def cut(node: Node, devices: Sequence[int]) -> Reason | None:
+    """Why these devices cannot be shown to a container as whole GPUs: one is cut."""
+    there = node.cut_gpus
+    found = devices if there is None else there.intersection(devices)
+    return (
+        _not_there(f"node(s) whose GPU {min(found)} is cut into MIG instances") if found else None
+    )
+
+
+def _not_there(text: str) -> Reason:
+    return Reason(code=DEVICE_NOT_FOUND, text=text, resolvable=False)
+
+
+def broken(index: int) -> Reason:
+    """Why a map onto a failed GPU is refused."""
+    text = f"node(s) whose GPU {index} failed"
+    return Reason(code=DEVICE_FAILED, text=text, resolvable=False)

@@ -1,0 +1,138 @@
+"""GPU memory that the pod asks for (annotation ``gpu-scheduler.io/gpu-memory``).
+
+The webhook turns the annotation into a required node affinity on ``nvidia.com/gpu.memory``, which
+the pod's author never wrote; so a node that misses nothing else gets a reason of its own, before
+NodeAffinity says it in general.
+
+The label and the name of a MIG profile tell the memory of the whole device. Time-slicing and MPS
+offer a device several times (label ``<resource>.replicas``), and the device plugin lets each pod
+use all of its memory. So an equal part is what a pod can count on.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from scheduler.framework import pod_reads
+from scheduler.framework.plugin import FITS, ClassFilter, NodeFilter, Plugin, Reasons
+from scheduler.model import gpu_memory, well_known
+from scheduler.model.integer_text import whole
+from scheduler.model.limits import GPU_MEMORY_MIB_MAX
+from scheduler.model.mig.node_geometry import memory_mib, replicas
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Reason
+from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.model.selector import Requirement, Term, matches_any
+from scheduler.state.node_info import NodeInfo
+
+GPU_MEMORY_TOO_SMALL = ReasonCode(
+    name="GPU_MEMORY_TOO_SMALL",
+    meaning=("the node's GPUs, or the shares of one that pods get there, have too little memory"),
+    lifted_by=(
+        RequeueCause.NODE,
+        RequeueCause.POD,
+    ),
+    stage="GPUDevices",
+    next_step=(
+        "ask for less in gpu-scheduler.io/gpu-memory, or add nodes with larger"
+        " GPUs; a share of a time-sliced GPU counts with its part of the memory"
+    ),
+    words=(
+        r"node\(s\) whose nvidia\.com/gpu\.memory is \d+ MiB",
+        r"node\(s\) where \S+ is one of \d+ shares of a GPU",
+    ),
+)
+GPU_MEMORY_UNKNOWN = ReasonCode(
+    name="GPU_MEMORY_UNKNOWN",
+    meaning="the node has no label nvidia.com/gpu.memory, and the pod asks for GPU memory",
+    lifted_by=(
+        RequeueCause.NODE,
+        RequeueCause.POD,
+    ),
+    stage="GPUDevices",
+    next_step=(
+        "run NVIDIA's GPU feature discovery there, or label the node by hand:"
+        " kubectl label node NODE nvidia.com/gpu.memory=MIB"
+    ),
+    words=(r"node\(s\) without the label nvidia\.com/gpu\.memory",),
+)
+
+
+def check_label(pod: Pod, node_info: NodeInfo) -> Reasons:
+    """Reject a node that matches the pod's selector and a term in all but its least GPU memory."""
+    terms = pod.required_terms
+    if terms is None or well_known.GPU_MEMORY not in pod.label_keys:
+        return FITS
+    node = node_info.node
+    assert node is not None
+    if any(node.labels.get(key) != value for key, value in pod.node_selector.items()):
+        return FITS
+    if matches_any(terms, node.labels, node.name):
+        return FITS
+    for term in terms:
+        least = max(map(_least, term.match_expressions), default=0)
+        if not least:
+            continue
+        others = tuple(one for one in term.match_expressions if not _least(one))
+        rest = Term(others, term.match_fields)
+        if rest == Term() or matches_any((rest,), node.labels, node.name):
+            return _label_too_small(memory_mib(node.labels), least)
+    return FITS
+
+
+def check_share(pod: Pod, node_info: NodeInfo) -> Reasons:
+    """Reject a node on which a share of a device has less memory than the pod wants."""
+    node = node_info.node
+    assert node is not None
+    for resource, amount in pod.gpu_memory.items():
+        shares = replicas(node.labels, resource)
+        if shares > 1:
+            need = gpu_memory.least_mib(amount)
+            have = gpu_memory.of_a_share(resource, memory_mib(node.labels), shares)
+            if have < need:
+                return _share_too_small(resource, shares, have, need)
+    return FITS
+
+
+@lru_cache(maxsize=1024)
+def _share_too_small(resource: str, shares: int, have: int, need: int) -> Reasons:
+    text = (
+        f"node(s) where {resource} is one of {shares} shares of a GPU with {have} MiB for each"
+        f" ({well_known.WANTED_MEMORY} needs {need} MiB)"
+    )
+    return (Reason(code=GPU_MEMORY_TOO_SMALL, text=text, resolvable=False),)
+
+
+def _least(requirement: Requirement) -> int:
+    """The MiB that a requirement asks of ``nvidia.com/gpu.memory``; 0 for any other one."""
+    if (requirement.key, requirement.operator) != (well_known.GPU_MEMORY, "Gt"):
+        return 0
+    bound = whole(requirement.values[0], GPU_MEMORY_MIB_MAX) if requirement.values else None
+    return 0 if bound is None else bound + 1
+
+
+@lru_cache(maxsize=1024)
+def _label_too_small(have: int, need: int) -> Reasons:
+    if have:
+        text = f"node(s) whose {well_known.GPU_MEMORY} is {have} MiB (the pod needs {need} MiB)"
+        return (Reason(code=GPU_MEMORY_TOO_SMALL, text=text, resolvable=False),)
+    text = f"node(s) without the label {well_known.GPU_MEMORY} (the pod needs {need} MiB)"
+    return (Reason(code=GPU_MEMORY_UNKNOWN, text=text, resolvable=False),)
+
+
+PLUGIN: Final = Plugin(
+    name="GPUMemory",
+    reads=(
+        pod_reads.CONSTRAINTS,
+        pod_reads.REQUESTS,
+    ),
+    codes=(
+        GPU_MEMORY_TOO_SMALL,
+        GPU_MEMORY_UNKNOWN,
+    ),
+    filters=(
+        ClassFilter(check_label),
+        NodeFilter(check_share),
+    ),
+)

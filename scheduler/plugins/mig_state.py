@@ -1,0 +1,107 @@
+"""Nodes whose GPUs are being cut, and nodes where a "GPU" is a slice.
+
+While mig-manager works, what a node advertises is about to change, and a client on a GPU would
+stop it; after a failure nobody knows what is cut. A new node that wants a layout is waited for as
+long as its labels may still be on their way (``state/mig/layout_wait``). With strategy ``single``
+``nvidia.com/gpu`` counts slices, of which one process can use only one: several in one container
+are never what their author meant.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from scheduler.framework import pod_reads
+from scheduler.framework.plugin import FITS, NodeFilter, Plugin, Reasons
+from scheduler.model import well_known
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Reason
+from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.state.mig.layout_wait import SETTLED_AFTER_S
+from scheduler.state.node_info import NodeInfo
+
+LABEL_VALUE_SHOWN_MAX = 63
+
+
+MIG_NOT_READY = ReasonCode(
+    name="MIG_NOT_READY",
+    meaning="the node's GPUs are being cut, or cutting them failed",
+    lifted_by=(RequeueCause.NODE,),
+    stage="GPUDevices",
+    next_step=(
+        "wait until mig-manager is done; where the state is failed read its"
+        " log, and set the node's label nvidia.com/mig.config again"
+    ),
+    words=(
+        r"node\(s\) had nvidia\.com/mig\.config\.state \S+",
+        r"node\(s\) that wait for their MIG layout \S+",
+    ),
+)
+GPUS_ARE_SLICES = ReasonCode(
+    name="GPUS_ARE_SLICES",
+    meaning=("on this node nvidia.com/gpu counts MIG slices, and one container asked for several"),
+    lifted_by=(
+        RequeueCause.NODE,
+        RequeueCause.POD,
+    ),
+    stage="GPUDevices",
+    next_step=(
+        "ask for one nvidia.com/gpu in each container, or send the pod to nodes"
+        " with whole GPUs by their label nvidia.com/gpu.product"
+    ),
+    words=(r"node\(s\) where nvidia\.com/gpu counts slices",),
+)
+
+
+def check(pod: Pod, node_info: NodeInfo) -> Reasons:
+    """Reject pods that want GPUs where these are being cut, and GPUs that are slices here."""
+    node = node_info.node
+    assert node is not None
+    if not pod.gpu_requests and pod.map_text is None:
+        return FITS
+    if node.mig_hold:
+        return _no(node.mig_hold)
+    if node.mig_awaited and not node_info.is_settled:
+        return _awaited(node.mig_awaited[:LABEL_VALUE_SHOWN_MAX])
+    if node.single_profile and any(c.devices.get(well_known.GPU, 0) > 1 for c in pod.containers):
+        return _slices(node.single_profile)
+    return FITS
+
+
+@lru_cache(maxsize=64)
+def _no(state: str) -> Reasons:
+    text = f"node(s) had {well_known.MIG_STATE} {state}"
+    return (Reason(code=MIG_NOT_READY, text=text, resolvable=False),)
+
+
+@lru_cache(maxsize=64)
+def _awaited(layout: str) -> Reasons:
+    text = (
+        f"node(s) that wait for their MIG layout {layout} ({well_known.MIG_STATE} is not set yet;"
+        f" at most {SETTLED_AFTER_S // 60} min after the node's creation)"
+    )
+    return (Reason(code=MIG_NOT_READY, text=text, resolvable=False),)
+
+
+@lru_cache(maxsize=64)
+def _slices(profile: str) -> Reasons:
+    text = (
+        f"node(s) where {well_known.GPU} counts slices of {profile} and one container"
+        " asked for more"
+    )
+    return (Reason(code=GPUS_ARE_SLICES, text=text, resolvable=False),)
+
+
+PLUGIN: Final = Plugin(
+    name="MIGState",
+    reads=(
+        pod_reads.REQUESTS,
+        pod_reads.MAP,
+    ),
+    codes=(
+        MIG_NOT_READY,
+        GPUS_ARE_SLICES,
+    ),
+    filters=(NodeFilter(check),),
+)

@@ -1,0 +1,65 @@
+"""Node selector and node affinity, required and preferred (kube-scheduler: nodeaffinity)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scheduler.framework import pod_reads
+from scheduler.framework.plugin import FITS, ClassFilter, Plugin, Reasons
+from scheduler.model.node import Node
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Reason
+from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.model.selector import matches_any, matches_term
+from scheduler.state.node_info import NodeInfo
+
+AFFINITY = ReasonCode(
+    name="AFFINITY",
+    meaning="node selector or required node affinity",
+    lifted_by=(
+        RequeueCause.NODE,
+        RequeueCause.POD,
+    ),
+    stage="NodeAffinity",
+    next_step=("compare spec.nodeSelector and spec.affinity with: kubectl get nodes --show-labels"),
+    words=(r"node\(s\) didn't match Pod's node affinity/selector",),
+)
+
+NO: Final = (
+    Reason(
+        code=AFFINITY,
+        text="node(s) didn't match Pod's node affinity/selector",
+        resolvable=False,
+    ),
+)
+
+
+def check(pod: Pod, node_info: NodeInfo) -> Reasons:
+    """Reject a node that misses a selector's label or matches none of the terms."""
+    node = node_info.node
+    assert node is not None
+    for key, value in pod.node_selector.items():
+        if node.labels.get(key) != value:
+            return NO
+    terms = pod.required_terms
+    return FITS if terms is None or matches_any(terms, node.labels, node.name) else NO
+
+
+def soft_penalty(pod: Pod, node: Node) -> int:
+    """The weights of the preferred terms that the node matches, as a negative penalty."""
+    if not pod.preferred_terms:
+        return 0
+    return -sum(
+        term.weight
+        for term in pod.preferred_terms
+        if matches_term(term.preference, node.labels, node.name)
+    )
+
+
+PLUGIN: Final = Plugin(
+    name="NodeAffinity",
+    reads=(pod_reads.CONSTRAINTS,),
+    codes=(AFFINITY,),
+    filters=(ClassFilter(check),),
+    soft_penalty=soft_penalty,
+)

@@ -1,0 +1,83 @@
+"""Nodes that rejected pods like this one again and again rest for a while
+(``state/breakers/node_circuit_breaker``)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scheduler.framework import pod_reads
+from scheduler.framework.plugin import FITS, NodeFilter, Plugin, Reasons
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Reason
+from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.state.breakers.kubelet_rejection import covers, stated_most
+from scheduler.state.node_info import NodeInfo
+
+NODE_AVOIDED = ReasonCode(
+    name="NODE_AVOIDED",
+    meaning=("the node rejected pods that ask for the same again and again, and rests for a while"),
+    lifted_by=(
+        RequeueCause.AVOIDED,
+        RequeueCause.NODE,
+    ),
+    stage="NodeHealth",
+    next_step=(
+        "look at why the node's kubelet rejects pods (kubectl get pods -A"
+        " --field-selector status.phase=Failed); it is tried again by itself"
+    ),
+    words=(r"node\(s\) were avoided",),
+)
+TOO_MANY_IN_ONE_CONTAINER = ReasonCode(
+    name="TOO_MANY_IN_ONE_CONTAINER",
+    meaning=("the node's device plugin refused a pod of which one container asks for as many"),
+    lifted_by=(
+        RequeueCause.AVOIDED,
+        RequeueCause.NODE,
+        RequeueCause.POD,
+    ),
+    stage="GPUDevices",
+    next_step=(
+        "ask for 1 in each container: the GPUs are shared there (time-slicing"
+        " or MPS) and the plugin is set to failRequestsGreaterThanOne; or send"
+        " the pod to nodes with whole GPUs"
+    ),
+    words=(r"node\(s\) whose device plugin refuses more than \d+",),
+)
+
+REASON = Reason(
+    code=NODE_AVOIDED, text="node(s) were avoided after they rejected pods like this one"
+)
+
+
+def check(pod: Pod, node_info: NodeInfo) -> Reasons:
+    """Reject a node that is avoided as a whole, for what the pod asks for, or for its kind."""
+    avoided = node_info.avoided
+    if not avoided:
+        return FITS
+    scopes = sorted(scope for scope in avoided if covers(scope, pod))
+    stated = [most for most in map(stated_most, scopes) if most is not None]
+    if stated:
+        return (_too_many(*stated[0]),)
+    return (REASON,) if scopes else FITS
+
+
+def _too_many(resource: str, most: int) -> Reason:
+    return Reason(
+        code=TOO_MANY_IN_ONE_CONTAINER,
+        text=f"node(s) whose device plugin refuses more than {most} {resource} in one container",
+    )
+
+
+PLUGIN: Final = Plugin(
+    name="NodeAvoidance",
+    reads=(
+        pod_reads.REQUESTS,
+        pod_reads.CONSTRAINTS,
+        pod_reads.HOST_PORTS,
+    ),
+    codes=(
+        NODE_AVOIDED,
+        TOO_MANY_IN_ONE_CONTAINER,
+    ),
+    filters=(NodeFilter(check),),
+)

@@ -1,0 +1,69 @@
+"""Nodes of which not everything is known: what they, or pods on them, say cannot be read.
+
+What an unreadable pod takes is not known, so nothing beside it may be counted on.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scheduler.framework import pod_reads
+from scheduler.framework.plugin import FITS, NodeFilter, Plugin, Reasons
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Reason
+from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.state.node_info import NodeInfo
+
+NODE_UNREADABLE = ReasonCode(
+    name="NODE_UNREADABLE",
+    meaning=("the node or a pod on it cannot be read, or is beyond its bound (docs/limits.md)"),
+    lifted_by=(
+        RequeueCause.NODE,
+        RequeueCause.FREED,
+        RequeueCause.DEVICES,
+    ),
+    stage="NodeHealth",
+    next_step=(
+        "read the events of the node (kubectl describe node NODE) and correct"
+        " what they name; a pod there whose requests cannot be read has an"
+        " event of its own"
+    ),
+    words=(
+        r"node\(s\) that cannot be read",
+        r"node\(s\) whose GPUs say what cannot be",
+        r"node\(s\) run a pod whose requests cannot be read",
+    ),
+)
+
+
+def _no(text: str) -> Reasons:
+    return (Reason(code=NODE_UNREADABLE, text=text, resolvable=False),)
+
+
+NODE = _no("node(s) that cannot be read")
+GPUS = _no("node(s) whose GPUs say what cannot be")
+HOLDER = (Reason(code=NODE_UNREADABLE, text="node(s) run a pod whose requests cannot be read"),)
+
+
+def check(pod: Pod, node_info: NodeInfo) -> Reasons:
+    """Reject a node of which not everything is known that would have to be counted."""
+    node = node_info.node
+    assert node is not None
+    if node.unread:
+        return NODE
+    if node_info.unread:
+        return HOLDER
+    if node.gpu_problem and (pod.gpu_requests or pod.map_text is not None):
+        return GPUS
+    return FITS
+
+
+PLUGIN: Final = Plugin(
+    name="NodeReadable",
+    reads=(
+        pod_reads.REQUESTS,
+        pod_reads.MAP,
+    ),
+    codes=(NODE_UNREADABLE,),
+    filters=(NodeFilter(check),),
+)

@@ -1,0 +1,139 @@
+"""The pod's effective requests against what the node has free (kube-scheduler: noderesources/fit).
+
+Score is best fit: what would be left on the node once the pod is there, least first. A pod without
+devices goes where no devices are, so that it does not take the cpu that a GPU pod needs.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from scheduler.framework import pod_reads
+from scheduler.framework.plugin import FITS, NodeFilter, Plugin, Reasons
+from scheduler.framework.settings import Settings
+from scheduler.model import well_known
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Reason
+from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.state.node_info import NodeInfo
+
+NO_PLUGIN = (
+    " from a device plugin (a DRA driver may serve the node's GPUs; gpu-scheduler does not allocate"
+    " DRA devices yet)"
+)
+TOO_MANY_PODS = ReasonCode(
+    name="TOO_MANY_PODS",
+    meaning="the node's pod limit is reached",
+    lifted_by=(
+        RequeueCause.FREED,
+        RequeueCause.NODE,
+    ),
+    stage="NodeResourcesFit",
+    next_step="end pods on the node, or add a node",
+    words=(r"Too many pods",),
+    frees=well_known.PODS,
+)
+INSUFFICIENT = ReasonCode(
+    name="INSUFFICIENT",
+    meaning="not enough of a resource is free",
+    lifted_by=(
+        RequeueCause.FREED,
+        RequeueCause.NODE,
+    ),
+    stage="NodeResourcesFit",
+    next_step=(
+        "ask for less or end pods that hold it; an nvidia.com/mig profile may"
+        " also step down by a ladder (gpu-scheduler.io/mig-fallback); GPUs that"
+        " a DRA driver serves are not allocated by gpu-scheduler yet"
+    ),
+    words=(r"Insufficient \S",),
+    is_about_resource=True,
+)
+
+_TOO_MANY_PODS = Reason(code=TOO_MANY_PODS, text="Too many pods")
+
+
+def check(pod: Pod, node_info: NodeInfo) -> Reasons:
+    """One reason for each resource of which the node has too little."""
+    node = node_info.node
+    assert node is not None
+    reasons: Reasons = FITS
+    if len(node_info.pods) + 1 > node.allocatable.get(well_known.PODS, 0):
+        reasons = (_TOO_MANY_PODS,)
+    left = node_info.left
+    for resource, need in pod.requests.items():
+        have = left.get(resource, 0)
+        if need > have and need > 0:
+            is_plain = not node_info.is_dynamic
+            most = node.allocatable.get(resource, 0) if is_plain else node.most(resource)
+            source = NO_PLUGIN if _is_dra(node_info, resource) else ""
+            reasons += _insufficient(resource, need, have, most, source)
+    return reasons
+
+
+def _is_dra(node_info: NodeInfo, resource: str) -> bool:
+    """Whether the node has GPUs that no device plugin offers: a DRA driver may serve them.
+
+    kube-scheduler then gives them to a pod that asks for ``nvidia.com/gpu`` too, by the
+    ``extendedResourceName`` of a DeviceClass (KEP-5004).
+    """
+    if not well_known.is_gpu_device(resource):
+        return False
+    node = node_info.node
+    assert node is not None
+    return not node.advertises_gpus and (node_info.claims > 0 or node.has_plugin)
+
+
+@lru_cache(maxsize=16384)
+def _insufficient(resource: str, need: int, have: int, most: int, source: str) -> Reasons:
+    """Most nodes that say no say the same: it is kept once."""
+    reason = Reason(
+        code=INSUFFICIENT,
+        text=f"Insufficient {resource}{source}",
+        resource=resource,
+        need=need,
+        have=have,
+        resolvable=need <= most,
+    )
+    return (reason,)
+
+
+def leftover(pod: Pod, node_info: NodeInfo) -> tuple[int, int, int]:
+    """Leftovers: of the requested devices, of other devices, of cpu (milli)."""
+    node = node_info.node
+    assert node is not None
+    wanted = others = 0
+    requested = pod.gpu_requests
+    cpu = node_info.free(well_known.CPU) - pod.requests.get(well_known.CPU, 0)
+    if node_info.is_dynamic and requested and node_info.gpus is not None:
+        # Instances to order are no fixed number: what is left is memory slices.
+        return (node_info.gpus.free_slices, 0, cpu)
+    for resource in node.devices:
+        left = node_info.free(resource) - requested.get(resource, 0)
+        if resource in requested:
+            wanted += left
+        else:
+            others += left
+    return (wanted, others, cpu)
+
+
+def best_fit(pod: Pod, node_info: NodeInfo, settings: Settings) -> tuple[int, int, int]:
+    """The leftovers as a sort key; a spreading scheduler prefers the most of them."""
+    devices, others, cpu = leftover(pod, node_info)
+    if not settings.spreads:
+        return (devices, others, cpu)
+    # A pod that asks for no device keeps away from devices, packed or spread.
+    return (-devices, -others, -cpu) if pod.gpu_requests else (devices, others, -cpu)
+
+
+PLUGIN: Final = Plugin(
+    name="NodeResourcesFit",
+    reads=(pod_reads.REQUESTS,),
+    codes=(
+        TOO_MANY_PODS,
+        INSUFFICIENT,
+    ),
+    filters=(NodeFilter(check),),
+    node_key=best_fit,
+)

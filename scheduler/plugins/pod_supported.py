@@ -1,0 +1,81 @@
+"""Keeps pods out that this scheduler cannot read, or whose fields it does not implement.
+
+A pod that uses such a field is rejected with a reason that names it, never placed as if the field
+were not there. Preferences that are not weighed are named on the placed pod.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from scheduler.framework import pod_reads
+from scheduler.framework.decision import Placement
+from scheduler.framework.plugin import Plugin, Refuse, ReserveContext
+from scheduler.framework.settings import Settings
+from scheduler.framework.view import View
+from scheduler.model import well_known
+from scheduler.model.condition_reason import ConditionReason
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Reason
+from scheduler.model.reason_code import ReasonCode, RequeueCause
+
+UNREADABLE = ReasonCode(
+    name="UNREADABLE",
+    meaning="a part of the pod cannot be read, or is beyond its bound (docs/limits.md)",
+    lifted_by=(RequeueCause.POD,),
+    stage="Pod",
+    next_step=("correct what the sentence names in the pod's template; the bounds: docs/limits.md"),
+    words=(r"unreadable: ",),
+    condition=ConditionReason.UNREADABLE_POD,
+)
+UNSUPPORTED = ReasonCode(
+    name="UNSUPPORTED",
+    meaning="the pod uses a field that this scheduler does not implement",
+    lifted_by=(RequeueCause.POD,),
+    stage="Pod",
+    next_step="take the field out of the pod, or use another scheduler for it",
+    words=(r"unsupported: ",),
+    condition=ConditionReason.UNSUPPORTED_FIELD,
+)
+
+
+def pre_filter(_view: View, pod: Pod, _settings: Settings) -> Refuse | None:
+    """Refuse a pod of which a part cannot be read or is not implemented."""
+    if pod.problem:
+        return _refuse(UNREADABLE, f"unreadable: {pod.problem}")
+    if pod.unsupported:
+        fields = " and ".join(pod.unsupported)
+        return _refuse(
+            UNSUPPORTED, f"unsupported: {fields} (gpu-scheduler does not implement this yet)"
+        )
+    served = [name for name in pod.requests if name.startswith(well_known.DRA_PREFIX)]
+    if served:
+        return _refuse(
+            UNSUPPORTED,
+            f"unsupported: {min(served)[:100]} (gpu-scheduler does not allocate DRA devices yet)",
+        )
+    return None
+
+
+def reserve(_context: ReserveContext, placement: Placement) -> Placement:
+    """Note which of the pod's preferences are not weighed."""
+    soft = placement.pod.soft
+    if not soft:
+        return placement
+    note = ("PreferenceIgnored", f"not considered: {' and '.join(soft)}")
+    return msgspec.structs.replace(placement, notes=(*placement.notes, note))
+
+
+def _refuse(code: ReasonCode, text: str) -> Refuse:
+    return Refuse(Reason(code=code, text=text, resolvable=False))
+
+
+PLUGIN: Final = Plugin(
+    name="PodSupported",
+    reads=(pod_reads.READABLE, pod_reads.REQUESTS),
+    codes=(UNREADABLE, UNSUPPORTED),
+    pre_filter=pre_filter,
+    reserve=reserve,
+)

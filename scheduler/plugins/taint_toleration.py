@@ -1,0 +1,73 @@
+"""Keeps pods off nodes with taints that they do not tolerate (kube-scheduler: tainttoleration).
+
+Node conditions are not looked at: the node controllers turn them into taints.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from scheduler.framework import pod_reads
+from scheduler.framework.plugin import FITS, ClassFilter, Plugin, Reasons
+from scheduler.model.node import Node
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Reason
+from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.model.selector import Taint, tolerates, untolerated
+from scheduler.state.node_info import NodeInfo
+
+TAINT = ReasonCode(
+    name="TAINT",
+    meaning="the node has a taint that the pod does not tolerate",
+    lifted_by=(
+        RequeueCause.NODE,
+        RequeueCause.POD,
+    ),
+    stage="TaintToleration",
+    next_step="tolerate the taint in spec.tolerations, or take it off the node",
+    words=(r"node\(s\) had untolerated taint",),
+)
+
+#: What an untolerated PreferNoSchedule taint costs: as much as a preferred term of weight 100.
+#: kube-scheduler weighs NodeAffinity 2 and TaintToleration 3 on a normalised scale, which needs
+#: the scores of all nodes; this needs one.
+SOFT_TAINT_COST: Final = 100
+
+
+def check(pod: Pod, node_info: NodeInfo) -> Reasons:
+    """Reject the node for its first taint that the pod does not tolerate."""
+    node = node_info.node
+    assert node is not None
+    if not node.taints:
+        return FITS
+    taint = untolerated(node.taints, pod.tolerations)
+    return () if taint is None else _no(taint)
+
+
+@lru_cache(maxsize=1024)
+def _no(taint: Taint) -> Reasons:
+    # The form of Kubernetes up to 1.34: later ones leave the taint out.
+    text = f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
+    return (Reason(code=TAINT, text=text, resolvable=False),)
+
+
+def soft_penalty(pod: Pod, node: Node) -> int:
+    """The cost of the PreferNoSchedule taints that the pod does not tolerate."""
+    if not node.taints:
+        return 0
+    return SOFT_TAINT_COST * sum(
+        1
+        for taint in node.taints
+        if taint.effect == "PreferNoSchedule"
+        and not any(tolerates(toleration, taint) for toleration in pod.tolerations)
+    )
+
+
+PLUGIN: Final = Plugin(
+    name="TaintToleration",
+    reads=(pod_reads.CONSTRAINTS,),
+    codes=(TAINT,),
+    filters=(ClassFilter(check),),
+    soft_penalty=soft_penalty,
+)

@@ -1,0 +1,90 @@
+"""Pods that the webhook did not mutate are not bound blind (design 5.15).
+
+Where a webhook is expected, a pod whose containers were told nothing about their devices was
+created while the webhook was away. Bound as it is, it would see every GPU of its node. So it
+waits; pods of ReplicaSets and StatefulSets are recreated (``state/breakers/recreate_budget``,
+``bind/pod_recreator``), for all others the reason holds the command to run.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from scheduler.framework import pod_reads
+from scheduler.framework.decision import Placement
+from scheduler.framework.plugin import Plugin, Refuse, ReserveContext
+from scheduler.framework.settings import Settings
+from scheduler.framework.view import View
+from scheduler.model import well_known
+from scheduler.model.condition_reason import ConditionReason
+from scheduler.model.cuda_env import is_untold
+from scheduler.model.pod import Pod
+from scheduler.model.reason import Reason
+from scheduler.model.reason_code import ReasonCode, RequeueCause
+from scheduler.state.breakers.recreate_budget import TRIES_MAX, is_replaceable
+
+NOT_MUTATED = ReasonCode(
+    name="NOT_MUTATED",
+    meaning=(
+        "the pod was created without the webhook, so its containers were not told"
+        " their GPUs, or got no request for them"
+    ),
+    lifted_by=(RequeueCause.ADMISSION,),
+    stage="GPUMap",
+    next_step=(
+        "nothing for pods of ReplicaSets and StatefulSets, if the webhook is"
+        " back; for others run the command in the reason"
+    ),
+    words=(r"NotMutated: ",),
+    condition=ConditionReason.NOT_MUTATED,
+)
+
+
+def pre_filter(_view: View, pod: Pod, _settings: Settings) -> Refuse | None:
+    """Refuse a pod whose wish for GPU memory is not a request: it would get no GPU."""
+    if not pod.lacks_request:
+        return None
+    return Refuse(_not_mutated(pod, f"{well_known.WANTED_MEMORY} was not made a request"))
+
+
+def pre_bind(context: ReserveContext, placement: Placement) -> Refuse | None:
+    """Refuse a mapped pod whose containers are not told their devices although they should be."""
+    pod, settings = placement.pod, context.settings
+    if (
+        context.entry is None
+        or not settings.expects_webhook
+        or not is_untold(pod, placement.cuda_visible_devices)
+        or not settings.reach.is_asked_about(context.view.namespace(pod.namespace))
+    ):
+        return None
+    return Refuse(_not_mutated(pod, f"{well_known.CUDA_ENV} is not set"))
+
+
+def _not_mutated(pod: Pod, what: str) -> Reason:
+    remedy = f"recreate it: {command(pod)}"
+    if is_replaceable(pod):
+        remedy = (
+            "it is replaced once the webhook has answered for a while (at most"
+            f" {TRIES_MAX} tries per owner) or by hand: {command(pod)}"
+        )
+    return Reason(
+        code=NOT_MUTATED,
+        text=f"NotMutated: {what} because the pod was created without the webhook; {remedy}",
+        resolvable=False,
+    )
+
+
+def command(pod: Pod) -> str:
+    """What creates the pod again: its controller, or for a bare pod its own manifest."""
+    if pod.owner is not None:
+        return f"kubectl -n {pod.namespace} delete pod {pod.name}"
+    return f"kubectl -n {pod.namespace} get pod {pod.name} -o yaml | kubectl replace --force -f -"
+
+
+PLUGIN: Final = Plugin(
+    name="WebhookMutation",
+    reads=(pod_reads.DEVICES_READ, pod_reads.MAP),
+    codes=(NOT_MUTATED,),
+    pre_filter=pre_filter,
+    pre_bind=pre_bind,
+)
