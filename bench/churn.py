@@ -80,7 +80,7 @@ class Instant(Binder):
 
 
 class World:
-    """A loop, and everybody who comes and goes."""
+    """A loop, and the pods that are created and deleted."""
 
     def __init__(self) -> None:
         self.now = 1000.0

@@ -69,7 +69,7 @@ def requests(rng: random.Random) -> dict[str, str]:
 
 
 def misfit(rng: random.Random) -> Json:
-    """A spec that fits nowhere: too big in one way or another, or a label that nobody has."""
+    """A spec that fits on no node: too large, or with a label that no node has."""
     wanted: dict[str, str] = requests(rng)
     selector: dict[str, str] = {}
     match rng.randrange(4):

@@ -16,10 +16,10 @@ from pathlib import Path
 from bench.fakegpu import Bench, pools, processor_s
 from bench.observer import dumps
 from bench.throughput import usage
-from gpuctl.fakeoperator import FakeOperator
 from tools.controlplane import ControlPlane
 from tools.controlplane.client import Client
 from tools.controlplane.process import Running
+from tools.fake_operator import FakeOperator
 
 #: Of a node: all of its GPUs; or one slice of counters, and four of 208 devices.
 WHOLE_SLICES = 1

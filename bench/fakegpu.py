@@ -21,10 +21,10 @@ from typing import Any
 
 from bench.observer import dumps, percentile
 from bench.throughput import usage
-from gpuctl.fakeoperator import FakeOperator
 from tools.controlplane import ControlPlane, FakeNode
 from tools.controlplane.fake_nodes import is_ready
 from tools.controlplane.process import Running
+from tools.fake_operator import FakeOperator
 
 POOL = "run.ai/simulated-gpu-node-pool"
 GPU = "nvidia.com/gpu"
@@ -189,7 +189,7 @@ def main() -> None:
             before = processor_s(plane, operator)
             result: dict[str, Any] = {"nodes": options.nodes, "ready_s": bench.ready()}
             after = processor_s(plane, operator)
-            # Of all programs: what it would take on cores that nobody else uses.
+            # The sum over all programs: the time on otherwise idle cores.
             result["ready_cpu_s"] = {name: after[name] - before[name] for name in before}
             result["ready_all_cpu_s"] = sum(result["ready_cpu_s"].values())
             result["pool_edit_s"] = bench.pool_edit(6)

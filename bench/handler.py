@@ -6,8 +6,8 @@ import http.client
 import re
 import ssl
 
-from gpuctl.product import Product
 from tools.controlplane.ports import LOOPBACK
+from tools.product import Product
 
 _BUCKET = re.compile(
     r'^gpu_scheduler_webhook_review_duration_seconds_bucket\{le="([^"]+)",path="/mutate"\} (\S+)$',

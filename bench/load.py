@@ -5,7 +5,7 @@
 
 A generator inside the scheduler's or the observer's process would make both slower and the
 API server drop their watches. RATE is pods per second; 0 is as fast as it goes. KIND is ``gpu``
-(the default), ``mig``, ``map``, or ``gated`` and ``gated-mig``, which nobody schedules.
+(the default), ``mig``, ``map``, or ``gated`` and ``gated-mig``, which no scheduler places.
 """
 
 from __future__ import annotations

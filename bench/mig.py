@@ -8,8 +8,8 @@ Streams of requests for 100 A100-80GB (``bench/mig_stream``) meet the product, t
 (``decide/migration/defrag``).
 
 The bar is a reference study of the same columns with other streams, in percent of slices in use.
-How much harder these streams are is told by FGD, which both have: the product's lead over FGD must
-be the study's, or above it, in every column, within the standard error. ``margin`` is the plain
+Both run FGD, which calibrates the difficulty of the streams: the product's lead over FGD must be at
+least the study's in every column, within the standard error. ``margin`` is the plain
 difference. The last line is JSON.
 """
 

@@ -53,7 +53,7 @@ class Request(msgspec.Struct, frozen=True, gc=False):
 
 
 class Policy(Protocol):
-    """Whoever places requests; a request that ends is named by its number."""
+    """A placement policy; a request is identified by its number."""
 
     #: Requests that were placed elsewhere afterwards, so far.
     moves: int

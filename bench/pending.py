@@ -16,15 +16,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from bench.control_plane import without_kubelets
 from bench.load import node, pod
 from bench.observer import Observer, dumps, percentile
-from bench.plane import without_kubelets
 from bench.schedulers import apply_roles
 from bench.throughput import Namespace, finished, load, usage
-from gpuctl.product import Product
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.ports import LOOPBACK
 from tools.controlplane.process import Running
+from tools.product import Product
 
 SCHEDULER = "gpu-scheduler"
 EXPLAINED_S = 300.0
@@ -140,7 +140,7 @@ def run(plane: ControlPlane, product: Product, options: argparse.Namespace) -> d
         figures["new_ms"] = _summary(new_pods(plane, others, NEW_PODS, NEW_PODS))
         holder = f"/api/v1/namespaces/{holders}/pods/p-00000"
         figures["freed"] = free_one(plane, scheduler, waiting, holder)
-        time.sleep(12)  # whoever was woken in vain has been tried by now
+        time.sleep(12)  # all requeued pods have been tried again
         figures["idle_again_cpu_percent"] = idle(scheduler)
         figures["rss_mib"] = scheduler.used()["rss_mib"]
     return figures

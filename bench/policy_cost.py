@@ -17,9 +17,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from bench.plane import without_kubelets
-from gpuctl.product import ROOT
+from bench.control_plane import without_kubelets
 from tools.controlplane import ApiError, Client, ControlPlane, wait_until
+from tools.product import ROOT
 
 SHIPPED: Final = ROOT / "cluster" / "admission-policies.yaml"
 PODS: Final = "/api/v1/namespaces/default/pods"

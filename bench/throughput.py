@@ -21,9 +21,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from bench.control_plane import without_kubelets
 from bench.load import pod
 from bench.observer import Observer, dumps, percentile
-from bench.plane import without_kubelets
 from bench.schedulers import KubeScheduler, Ours, SchedulerUnderTest, apply_roles
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.process import Running, tail

@@ -26,13 +26,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from bench import ipc_baseline, webhook_baseline
+from bench.control_plane import without_kubelets
 from bench.handler import Handler
 from bench.load import name_of, node, pod
 from bench.observer import Observer, dumps, percentile
-from bench.plane import without_kubelets
 from bench.throughput import Namespace, finished, load
-from gpuctl.product import Product
 from tools.controlplane import Client, ControlPlane
+from tools.product import Product
 
 NODES = 1000
 #: Between creations one at a time: the pod before is placed by then.
@@ -199,7 +199,7 @@ def main() -> None:
     options = parser.parse_args()
     with without_kubelets() as (plane, directory):
         make_nodes(plane)
-        # Nobody makes it here, and the product tries itself out with a pod.
+        # No controller creates it here, and the product creates a probe pod.
         accounts = "/api/v1/namespaces/default/serviceaccounts"
         plane.client.create(accounts, {"metadata": {"name": "default"}})
         with Product(plane, directory / "product") as product:

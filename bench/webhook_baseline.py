@@ -3,7 +3,8 @@
 A server that does nothing but read a review and answer it with one small patch, on blocking
 sockets, a thread per connection: no event loop, no HTTP library, nothing decided. What a creation
 through it takes longer than one past every webhook is the API server's own work (the review is
-encoded, sent over TLS, the patch applied and the pod decoded again), and nobody can be faster.
+encoded, sent over TLS, the patch applied and the pod decoded again), the lower bound for any
+webhook.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``gpuctl``: the command line of gpu-scheduler.
 
-Each command is imported when it is called, so that none waits for what it does not need.
+A command's module is imported when the command runs, which keeps the start of the others short.
 """
 
 from __future__ import annotations
@@ -10,23 +10,29 @@ from typing import Final
 
 import click
 
-#: Command -> its module and what it is for.
+#: Command -> its module and its summary.
 COMMANDS: Final = {
-    "simulate": ("gpuctl.simulate", "Say where pods would go, without a cluster."),
-    "why": ("gpuctl.why", "Say why a pod waits, or why it is where it is."),
-    "snapshot": ("gpuctl.snapshot", "Fetch the scheduler's whole state, one instant of it."),
-    "replay": ("gpuctl.replay", "Decide again what a snapshot holds, and compare."),
-    "defrag": ("gpuctl.defrag", "Find the cheapest moves that make a MIG instance fit."),
-    "doctor": (
-        "gpuctl.doctor.command",
-        "Look whether cluster, scheduler and webhook are as they must be.",
+    "simulate": ("gpuctl.commands.simulate", "Place pods from files, without a cluster."),
+    "why": ("gpuctl.commands.why", "Explain why a pod is pending, or why it is on its node."),
+    "snapshot": (
+        "gpuctl.commands.snapshot",
+        "Save the scheduler's state at one instant.",
     ),
-    "demo": ("gpuctl.demo.command", "Show the product at work on a real API server."),
+    "replay": ("gpuctl.commands.replay", "Repeat the decisions of a snapshot, and compare."),
+    "defrag": (
+        "gpuctl.commands.defrag",
+        "Find the cheapest pod restarts that make a MIG instance fit.",
+    ),
+    "doctor": (
+        "gpuctl.commands.doctor",
+        "Check the cluster, the scheduler and the webhook.",
+    ),
+    "demo": ("gpuctl.commands.demo", "Run the demo on a real API server (needs a checkout)."),
 }
 
 
 class _Late(click.Group):
-    """A group whose commands are imported when they are needed."""
+    """A group that imports its commands on demand."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -45,11 +51,11 @@ class _Late(click.Group):
 @click.group(cls=_Late, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="gpu-scheduler")
 def main() -> None:
-    """GPU scheduling for Kubernetes: try it, see it, ask why."""
+    """GPU scheduling for Kubernetes: simulate, explain, check."""
 
 
 def plugin() -> None:
-    """The same as ``kubectl gpu-scheduler``: kubectl calls the program of that name."""
+    """Entry point of ``kubectl gpu-scheduler``."""
     main(prog_name="kubectl gpu-scheduler")
 
 

@@ -1,8 +1,8 @@
-"""Ways to the cluster and to the scheduler's own decisions API.
+"""Access to the API server and to the scheduler's decisions API.
 
-The API server is asked as whoever the kubeconfig says. The decisions API listens inside the
-leader's pod only, so it is reached by its URL, or through ``kubectl port-forward`` where the
-person's rights allow that.
+Requests to the API server use the identity of the kubeconfig. The decisions API listens inside the
+leader's pod only. It is reached by its URL, or through ``kubectl port-forward`` if the user's
+rights allow it.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ USER_AGENT: Final = "gpuctl"
 DECISIONS_PORT: Final = 8090
 FORWARD_TIMEOUT_S: Final = 10.0
 END_TIMEOUT_S: Final = 5.0
-#: What kubectl says when it listens (client-go, tools/portforward).
+#: The line that kubectl prints when it listens (client-go, tools/portforward).
 _FORWARDING: Final = re.compile(rb"Forwarding from (127\.0\.0\.1:\d+) -> \d+")
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """How a person said the cluster is reached; empty means kubectl's defaults."""
+    """The selected cluster and scheduler; None means kubectl's default."""
 
     kubeconfig: str | None = None
     context: str | None = None
@@ -42,11 +42,11 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotReached(Exception):
-    """Somebody who had to answer did not; the text says who, and what to do."""
+    """A server did not answer; the text names it and the next step."""
 
 
-class _Nobody:
-    """No identity: for a server on this machine that asks for none."""
+class _NoIdentity:
+    """Credentials for a server without authentication."""
 
     def __init__(self, host: str) -> None:
         self.host = host
@@ -57,7 +57,7 @@ class _Nobody:
 
 @contextlib.asynccontextmanager
 async def cluster(access: Access) -> AsyncIterator[Client]:
-    """The API server; NotReached when there is no way to it."""
+    """A client of the API server; NotReached if the kubeconfig is missing or invalid."""
     if access.kubeconfig and not Path(access.kubeconfig).is_file():
         raise NotReached(f"{access.kubeconfig}: no such kubeconfig file")
     try:
@@ -72,18 +72,18 @@ async def cluster(access: Access) -> AsyncIterator[Client]:
 
 @contextlib.asynccontextmanager
 async def server(url: str) -> AsyncIterator[Client]:
-    """A decisions API."""
+    """A client of the decisions API at this URL."""
     async with aiohttp.ClientSession() as session:
-        yield Client(_Nobody(url), session)
+        yield Client(_NoIdentity(url), session)
 
 
 async def default_namespace(access: Access) -> str:
-    """The namespace that kubectl would take."""
+    """The namespace that kubectl would use."""
     return await namespace_of(access.kubeconfig, access.context) or "default"
 
 
 async def ask(client: Client, path: str, params: Mapping[str, str], timeout_s: float) -> bytes:
-    """One question to a decisions API; NotReached with the server's own words, or why not."""
+    """One request to a decisions API; NotReached contains the server's message or the error."""
     try:
         return await client.request("GET", path, params=params, timeout_s=timeout_s)
     except Unreachable as error:
@@ -96,7 +96,7 @@ async def ask(client: Client, path: str, params: Mapping[str, str], timeout_s: f
 
 
 async def leader_pod(client: Client, access: Access) -> str | None:
-    """The pod that leads by the Lease, or None where it may not be read or nobody leads."""
+    """The leader's pod by the Lease, or None if it has no holder or cannot be read."""
     path = f"/apis/coordination.k8s.io/v1/namespaces/{access.lease_namespace}/leases"
     try:
         content = await client.request("GET", f"{path}/{access.lease_name}")
@@ -107,8 +107,8 @@ async def leader_pod(client: Client, access: Access) -> str | None:
 
 
 async def may_forward(client: Client, access: Access) -> bool:
-    """Whether kubectl port-forward to the scheduler's pods would be allowed."""
-    wanted = {
+    """Whether the user may run kubectl port-forward to the scheduler's pods."""
+    attributes = {
         "namespace": access.lease_namespace,
         "verb": "create",
         "resource": "pods",
@@ -117,7 +117,7 @@ async def may_forward(client: Client, access: Access) -> bool:
     body = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": wanted},
+        "spec": {"resourceAttributes": attributes},
     }
     try:
         answer = await client.request("POST", _REVIEWS, msgspec.json.encode(body))
@@ -127,7 +127,7 @@ async def may_forward(client: Client, access: Access) -> bool:
 
 
 def forward_command(access: Access, pod: str | None, local: str = str(DECISIONS_PORT)) -> list[str]:
-    """``kubectl port-forward`` to the leader's pod, or to whichever pod the Deployment has."""
+    """``kubectl port-forward`` to this pod, or to a pod of the Deployment."""
     words = ["kubectl"]
     if access.kubeconfig:
         words += ["--kubeconfig", access.kubeconfig]
@@ -139,7 +139,7 @@ def forward_command(access: Access, pod: str | None, local: str = str(DECISIONS_
 
 
 def by_hand(access: Access, pod: str | None, command: str) -> tuple[str, str]:
-    """What to type to be told more: the first in a terminal of its own."""
+    """The two commands for a manual port-forward; the first needs its own terminal."""
     forward = shlex.join(forward_command(access, pod))
     return forward, f"{command} --server http://127.0.0.1:{DECISIONS_PORT}"
 
@@ -148,7 +148,7 @@ def by_hand(access: Access, pod: str | None, command: str) -> tuple[str, str]:
 async def forwarded(
     access: Access, pod: str, timeout_s: float = FORWARD_TIMEOUT_S
 ) -> AsyncIterator[str]:
-    """The URL of a pod's decisions API while kubectl forwards to it; NotReached if it cannot."""
+    """The URL of a pod's decisions API during a port-forward; NotReached if that fails."""
     words = forward_command(access, pod, local="")
     if shutil.which(words[0]) is None:
         raise NotReached("kubectl is not installed, so nothing can be forwarded")

@@ -1,6 +1,6 @@
-"""How a person says which cluster and which scheduler is meant: alike in every command that asks.
+"""Command line options that select the cluster and the scheduler, shared by the commands.
 
-Misuse is exit status 1 in these commands, because 2 is an answer ("it waits").
+A usage error is exit status 1 in these commands, because 2 is a result ("it is pending").
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from gpuctl.cluster_access import Access
 
 
 class UsageError(click.UsageError):
-    """The words on the command line make no sense together."""
+    """The command line is invalid."""
 
     exit_code = 1
 
 
 class Strict(click.Command):
-    """A command that calls misuse by its own exit status."""
+    """A command whose usage errors have exit status 1."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -31,31 +31,31 @@ class Strict(click.Command):
 
 
 def reaching(command: Callable[..., None]) -> Callable[..., None]:
-    """Options for the way to cluster and decisions API: ``access`` and ``server``."""
+    """Options that select cluster and decisions API: ``access`` and ``server``."""
     server = click.option(
-        "--server", metavar="URL", help="the decisions API, where it is forwarded to"
+        "--server", metavar="URL", help="URL of the decisions API, for example of a port-forward"
     )
     return server(in_cluster(command))
 
 
 def in_cluster(command: Callable[..., None]) -> Callable[..., None]:
-    """Options for the way to the cluster; the command gets them as ``access``."""
+    """Options that select the cluster; the command receives them as ``access``."""
 
-    @click.option("--kubeconfig", metavar="FILE", help="[default: as kubectl]")
-    @click.option("--context", metavar="NAME", help="a context of the kubeconfig")
+    @click.option("--kubeconfig", metavar="FILE", help="[default: kubectl's]")
+    @click.option("--context", metavar="NAME", help="context of the kubeconfig")
     @click.option(
         "--scheduler-namespace",
         metavar="NS",
         default=Access().lease_namespace,
         show_default=True,
-        help="where the scheduler runs",
+        help="namespace of the scheduler",
     )
     @click.option(
         "--lease",
         metavar="NAME",
         default=Access().lease_name,
         show_default=True,
-        help="the Lease that names the leader",
+        help="Lease of the scheduler's leader election",
     )
     @functools.wraps(command)
     def wrapped(

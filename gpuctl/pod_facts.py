@@ -1,7 +1,7 @@
-"""What anybody who may read pods and events can learn about a pod: no rights beyond these.
+"""Reads a pod and its events: needs no right beyond reading these two kinds.
 
-The condition says why it waits, the events what happened, the annotations what it was given.
-Events are a help, not a need: who may not read them is told so and gets the rest.
+The condition contains the reasons, the events the history, the annotations the assignment. If the
+events cannot be read, the result contains a remark instead.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from scheduler.watch.client import ApiError, Client, Unreachable
 from scheduler.watch.decode.pods import POD, to_pod
 
 EVENTS_MAX: Final = 20
-#: In which way a pod stands.
+#: The state of a pod.
 PLACED, WAITS, GATED, ENDED, GOES = "placed", "waits", "gated", "ended", "goes"
 
 
 class _Shape(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Written without what is empty."""
+    """Encoded without empty fields."""
 
 
 class Reason(_Shape, frozen=True, kw_only=True):
-    """One part of the condition's sentence; ``count`` nodes say it, or 0: it is about the pod."""
+    """One part of the condition's message; ``count`` nodes refuse for it (0: the pod itself)."""
 
     text: str
     count: int = 0
@@ -49,7 +49,7 @@ class PodEvent(_Shape, frozen=True, kw_only=True):
 
 
 class Given(_Shape, frozen=True, kw_only=True):
-    """What the pod's annotations say it was given; an empty text where they say nothing."""
+    """The assignment in the pod's annotations; an absent annotation is an empty text."""
 
     devices: str = ""
     index: str = ""
@@ -63,7 +63,7 @@ class Given(_Shape, frozen=True, kw_only=True):
 
 
 class PodFacts(_Shape, frozen=True, kw_only=True):
-    """A pod as its own object and its events tell it."""
+    """The content of a pod's object and its events."""
 
     namespace: str
     pod: str
@@ -81,8 +81,8 @@ class PodFacts(_Shape, frozen=True, kw_only=True):
     remarks: tuple[str, ...] = ()
 
 
-async def witnessed(client: Client, namespace: str, name: str) -> PodFacts:
-    """Read a pod and its events; NotReached when the pod cannot be read."""
+async def read_pod_facts(client: Client, namespace: str, name: str) -> PodFacts:
+    """Read a pod and its events; NotReached if the pod cannot be read."""
     pod = await _pod(client, namespace, name)
     remarks: tuple[str, ...] = ()
     events: tuple[PodEvent, ...] = ()
@@ -90,15 +90,15 @@ async def witnessed(client: Client, namespace: str, name: str) -> PodFacts:
         events = await _events(client, pod)
     except (ApiError, Unreachable) as error:
         remarks = (f"events cannot be read: {error}",)
-    return msgspec.structs.replace(witness_of(pod), events=events, remarks=remarks)
+    return msgspec.structs.replace(facts_of(pod), events=events, remarks=remarks)
 
 
-def witness_of(pod: Pod) -> PodFacts:
-    """What the pod's object alone tells."""
+def facts_of(pod: Pod) -> PodFacts:
+    """The facts in the pod's object, without events."""
     condition = pod.condition
     message = condition.message if condition.status == "False" else ""
-    found = parts(message)
-    told = pod.annotations.get
+    reasons = parts(message)
+    annotation = pod.annotations.get
     return PodFacts(
         namespace=pod.namespace,
         pod=pod.name,
@@ -109,20 +109,20 @@ def witness_of(pod: Pod) -> PodFacts:
         node=pod.node_name,
         message=message,
         reasons=tuple(
-            Reason(text=one.text, count=one.count, code=one.code.name if one.code else "")
-            for one in found
+            Reason(text=part.text, count=part.count, code=part.code.name if part.code else "")
+            for part in reasons
         ),
-        codes={one.code.name: meaning_of(one.code) for one in found if one.code},
+        codes={part.code.name: meaning_of(part.code) for part in reasons if part.code},
         given=Given(
-            devices=told(well_known.DEVICES, ""),
-            index=told(well_known.POD_INDEX, ""),
-            cuda_visible_devices=told(well_known.CUDA_VISIBLE_DEVICES, ""),
-            fallback=told(well_known.FALLBACK, ""),
-            original=told(well_known.ORIGINAL, ""),
-            memory=told(well_known.MEMORY_GIVEN, ""),
-            tier_nodes=told(well_known.TIER_NODES, ""),
-            decision=told(well_known.DECISION, ""),
-            epoch=told(well_known.EPOCH, ""),
+            devices=annotation(well_known.DEVICES, ""),
+            index=annotation(well_known.POD_INDEX, ""),
+            cuda_visible_devices=annotation(well_known.CUDA_VISIBLE_DEVICES, ""),
+            fallback=annotation(well_known.FALLBACK, ""),
+            original=annotation(well_known.ORIGINAL, ""),
+            memory=annotation(well_known.MEMORY_GIVEN, ""),
+            tier_nodes=annotation(well_known.TIER_NODES, ""),
+            decision=annotation(well_known.DECISION, ""),
+            epoch=annotation(well_known.EPOCH, ""),
         ),
         gates=pod.gates,
     )
@@ -153,16 +153,16 @@ async def _events(client: Client, pod: Pod) -> tuple[PodEvent, ...]:
     selector = f"involvedObject.name={pod.name},involvedObject.uid={pod.uid}"
     content = await client.request("GET", path, params={"fieldSelector": selector})
     items = msgspec.json.decode(content, type=dict[str, Any]).get("items") or ()
-    found = sorted((_happening(item) for item in items), key=lambda one: one.time)
-    return tuple(found[-EVENTS_MAX:])
+    events = sorted((_event(item) for item in items), key=lambda event: event.time)
+    return tuple(events[-EVENTS_MAX:])
 
 
-def _happening(item: dict[str, Any]) -> PodEvent:
+def _event(item: dict[str, Any]) -> PodEvent:
     series, meta = item.get("series") or {}, item.get("metadata") or {}
     source = item.get("source") or {}
-    moments = (series.get("lastObservedTime"), item.get("lastTimestamp"), item.get("eventTime"))
+    times = (series.get("lastObservedTime"), item.get("lastTimestamp"), item.get("eventTime"))
     return PodEvent(
-        time=next((text for text in moments if text), "") or meta.get("creationTimestamp") or "",
+        time=next((text for text in times if text), "") or meta.get("creationTimestamp") or "",
         kind=item.get("type") or "",
         reason=item.get("reason") or "",
         text=(item.get("message") or "").strip(),
@@ -172,14 +172,14 @@ def _happening(item: dict[str, Any]) -> PodEvent:
     )
 
 
-def age(moment: str, now: datetime) -> str:
-    """How long ago a moment of Kubernetes was, as kubectl says it; empty for no moment.
+def age(timestamp: str, now: datetime) -> str:
+    """The age of a Kubernetes timestamp in kubectl's format; empty for an invalid timestamp.
 
     >>> age("2026-11-27T10:00:00Z", datetime.fromisoformat("2026-11-27T12:05:00Z"))
     '2h5m'
     """
     try:
-        then = datetime.fromisoformat(moment)
+        then = datetime.fromisoformat(timestamp)
     except ValueError:
         return ""
     seconds = max(0, int((now - then).total_seconds()))

@@ -1,14 +1,13 @@
 """``python -m tools.layout_cost``: solve the layout-cost table and write it as data.
 
-What a layout of MIG instances costs is solved once, here, for one GPU standing alone: requests
-of every kind arrive, each takes the start that costs least, those without room are lost, running
-instances end at rate 1, and every free memory slice costs 1 per unit of time. The long run's
-average is the same from everywhere; what a layout costs *more* than the empty GPU until then is
-its entry. Value iteration on the uniformised chain finds it.
+The model is one GPU: requests for every profile arrive, each takes the cheapest start, requests
+without room are lost, running instances end at rate 1, and every free memory slice costs 1 per unit
+of time. The long-run average does not depend on the start. The entry of a layout is its total cost
+*relative to* the empty GPU. Value iteration on the uniformised chain computes it.
 
-The mix is uniform and offers each GPU exactly its slices (load 1.0), times :data:`PRESSURE`: a
-GPU of a pool is not one GPU, what others cannot take is offered to it as well. Nothing is learned
-from the running cluster: a table for the true mix was tried and is worse under churn.
+The mix is uniform with load 1.0 times :data:`PRESSURE`, because a GPU of a pool also receives
+requests that others cannot place. The table does not depend on the cluster: one for the actual mix
+was tried and is worse under churn.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from scheduler.model.mig import layout as mig_layout
 from scheduler.model.mig.layout_cost import SHAPES, shape_of
 
 PAGE: Final = Path(__file__).parents[1] / "scheduler" / "model" / "mig" / "layout_cost_table.py"
-#: How much more is offered to the one GPU than its share; chosen by simulation of pools.
+#: The factor of the offered load; chosen by simulation of pools.
 PRESSURE: Final = 3.5
-#: The iteration ends when no entry moves more than this beside the others.
+#: The iteration ends if no relative entry changes by more than this.
 SPAN: Final = 1e-7
 DIGITS: Final = 4
 
@@ -45,7 +44,7 @@ TABLES: Final[dict[int, tuple[float, ...]]] = {
 
 
 class Chain:
-    """One GPU alone: its layouts, and which layouts follow each of them."""
+    """The Markov chain of one GPU: its layouts and their successors."""
 
     def __init__(self, board: mig_layout.GpuModel) -> None:
         self.layouts = list(mig_layout.layouts(board))

@@ -1,4 +1,4 @@
-"""``python -m tools.map_indexes``: write the table of what numbers pods into docs/maps.md."""
+"""``python -m tools.map_indexes``: write the table of pod index sources into docs/maps.md."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ END: Final = "<!-- end -->\n"
 
 
 def render(page: str) -> str:
-    """The page with its table as the code has it."""
+    """The page with the table of the code."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     lines = [

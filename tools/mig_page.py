@@ -1,7 +1,7 @@
 """``python -m tools.mig_page``: write the tables of docs/mig.md from the product's own geometry.
 
-Where each board's numbers come from is kept here and not in the product: it changes no decision,
-it tells people how far to trust one.
+The sources of each GPU model's numbers are here and not in the product, because they change no
+decision.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LISTED: Final = "listing"
 GUIDE: Final = "guide"
 ANALOGY: Final = "analogy"
 
-#: For each board: cards that have it, source of the names, source of the starts.
+#: GPU model -> its cards, source of the profile names, source of the placement starts.
 SOURCES: Final = {
     "A100-40": ("A100 40 GB, A800 40 GB", LISTED, LISTED),
     "A100-80": ("A100 80 GB, A800 80 GB", LISTED, LISTED),
@@ -44,7 +44,7 @@ SOURCES: Final = {
 
 
 def render() -> str:
-    """The part of the page between the two marks."""
+    """The part of the page between the two markers."""
     parts = (_boards(), _kinds(), _first())
     return "\n" + "\n\n".join("\n".join(part) for part in parts) + "\n\n"
 
@@ -73,7 +73,7 @@ def _kinds() -> Iterator[str]:
 
 
 def _first() -> Iterator[str]:
-    """What one instance on an empty GPU of seven compute slices leaves, and where it goes."""
+    """The start of the first instance on an empty GPU of seven compute slices, and the rest."""
     board = layout_cost.shape_of(8)
     plain = [profile for profile in board.plain if profile.size < board.memory_slices]
     yield "| first instance | rise | " + " | ".join(f"{p.kind.label} left" for p in plain) + " |"

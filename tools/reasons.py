@@ -88,7 +88,7 @@ def _reason(code: ReasonCode) -> str:
 
 
 def _of_conditions() -> list[str]:
-    """Which reasons the condition can have, and which of them is a wish for nodes."""
+    """The reasons of the condition, and those that an autoscaler acts on."""
     lines = ["", CONDITIONS, "| reason | what it means | a wish for nodes |", "|---|---|---|"]
     for one in ConditionReason:
         is_wish = "yes" if one is ConditionReason.UNSCHEDULABLE else "no"
@@ -97,7 +97,7 @@ def _of_conditions() -> list[str]:
 
 
 def _of_moves() -> list[str]:
-    """Why a pod stays where it is although it could have a better tier."""
+    """The reasons against a migration to a better tier."""
     lines = ["", MOVES, "| code | what it means | told |", "|---|---|---|"]
     for one in Blocker:
         told = "event `NotMoved` on the pod" if one.is_told else "no: it passes, or was chosen"

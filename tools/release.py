@@ -1,10 +1,10 @@
-"""What a release writes: the changelog out of changes/, and one version in every place.
+"""Writes the files of a release: the changelog from changes/, and the version in every file.
 
     pyproject.toml ── the version; the charts' files say the same (a test compares them)
     changes/*.md ───> a section of CHANGELOG.md, and are removed
 
 ``python -m tools.release notes [VERSION] [--dry-run]`` and ``python -m tools.release package`` (the
-charts, into dist/). Tags and pushes are a person's: what to type is printed at the end.
+charts, into dist/). It prints the commands for the tag and the push, and does not run them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CHANGELOG: Final = "CHANGELOG.md"
 DIST: Final = ROOT / "dist"
 _FRAGMENT: Final = re.compile(rf"[a-z0-9-]+\.({'|'.join(KINDS)})\.md")
 _VERSION: Final = re.compile(r"\d+\.\d+\.\d+(-[0-9a-z.]+)?")
-#: Where the version stands, file by file.
+#: The pattern of the version in each file.
 _PLACES: Final = {
     "pyproject.toml": (re.compile(r'^(version = )"[^"]+"$', re.MULTILINE),),
     "Chart.yaml": (
@@ -36,11 +36,11 @@ _PLACES: Final = {
 
 
 class NotReleased(Exception):
-    """Something has to be put right first; the text is one line."""
+    """The release is blocked; the text is one line with the fix."""
 
 
 def kind_of(name: str) -> str:
-    """What a fragment is about, by its file's name."""
+    """The kind of a fragment, by its file name."""
     found = _FRAGMENT.fullmatch(name)
     if found is None:
         raise NotReleased(f"changes/{name}: call it <short-name>.<{'|'.join(KINDS)}>.md")
@@ -48,7 +48,7 @@ def kind_of(name: str) -> str:
 
 
 def section(version: str, day: str, fragments: Mapping[str, str]) -> str:
-    """The changelog's part of a version: by kind, and by name within it."""
+    """The changelog section of a version, ordered by kind and name."""
     lines = [f"## {version} ({day})"]
     for kind in KINDS:
         texts = [text for name, text in sorted(fragments.items()) if kind_of(name) == kind]
@@ -67,7 +67,7 @@ def with_section(changelog: str, version: str, new: str) -> str:
 
 
 def with_version(name: str, text: str, version: str) -> str:
-    """A file with another version in it."""
+    """The content of a file with another version."""
     quote = '"' if name == "pyproject.toml" else ""
     for place in _PLACES[name]:
         text, count = place.subn(lambda found: f"{found[1]}{quote}{version}{quote}", text, count=1)
@@ -77,14 +77,14 @@ def with_version(name: str, text: str, version: str) -> str:
 
 
 def present(root: Path = ROOT) -> str:
-    """The version as pyproject.toml has it."""
+    """The version in pyproject.toml."""
     found = re.search(r'^version = "([^"]+)"$', (root / "pyproject.toml").read_text(), re.MULTILINE)
     assert found, "pyproject.toml says a version"
     return found[1]
 
 
 def planned(root: Path, version: str, day: str) -> dict[Path, str | None]:
-    """Every file that a release writes, and None for those that it removes."""
+    """The new content of each file, None for a removed file."""
     if _VERSION.fullmatch(version) is None:
         raise NotReleased(f"{version}: a version is like 1.2.3 or 1.2.3-rc.1")
     sources = [path for path in sorted((root / "changes").glob("*.md")) if path.stem != "README"]
@@ -102,7 +102,7 @@ def planned(root: Path, version: str, day: str) -> dict[Path, str | None]:
 
 
 def package() -> list[str]:
-    """The charts as helm packages below dist/; what helm said of each."""
+    """Package the charts into dist/; returns helm's output for each."""
     DIST.mkdir(exist_ok=True)
     return [
         helm("package", path.parent, "-d", DIST) for path in sorted(CHARTS.glob("*/Chart.yaml"))
@@ -125,7 +125,7 @@ def _notes(version: str, *, dry_run: bool) -> None:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Say or do it; 1 with one line on what has to be put right."""
+    """Run the command; exit status 1 with one line if it is blocked."""
     parser = argparse.ArgumentParser(prog="python -m tools.release", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     notes = commands.add_parser("notes", help="changelog and versions")

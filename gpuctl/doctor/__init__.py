@@ -1,5 +1,5 @@
-"""``gpuctl doctor``: looks at a cluster before somebody has to ask why nothing works.
+"""The checks of ``gpuctl doctor``: facts from the API server, and findings from the facts.
 
-command ── ask ──> facts ── examine ──> findings ── command prints them
-           (I/O)           (pure)
+command ── collect ──> facts ── examine ──> findings ── the command prints them
+            (I/O)            (pure)
 """

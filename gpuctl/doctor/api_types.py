@@ -1,4 +1,4 @@
-"""The API server's objects, as far as the doctor reads them, and what they come to. Pure."""
+"""The fields of API objects that the doctor reads, and their conversion into facts. Pure."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from scheduler.model.quantity import value
 
 NVIDIA: Final = "nvidia.com/"
 QUOTA_PREFIX: Final = "requests."
-#: The name of the fake GPU operator's own plugin, as the seed has it.
+#: The name of the fake GPU operator's own device plugin.
 OURS: Final = "device-plugin"
-#: Leases that nobody renewed for so many of their durations are taken for forgotten.
-LEFT_BEHIND: Final = 2
+#: A Lease that was not renewed for this many of its durations is abandoned.
+ABANDONED_DURATIONS: Final = 2
 
 
 class Meta(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class Meta(msgspec.Struct, frozen=True):
 
 
 class ApiObject(msgspec.Struct, frozen=True):
-    """Any object; ``spec``, ``status`` and ``data`` as they came."""
+    """Any object; ``spec``, ``status`` and ``data`` are not decoded further."""
 
     metadata: Meta = Meta()
     spec: dict[str, Any] = {}
@@ -47,23 +47,23 @@ class ApiObjects(msgspec.Struct, frozen=True):
     items: list[ApiObject]
 
 
-def node_of(thing: ApiObject) -> Node:
-    """A node's GPUs, by its labels and by what it advertises."""
-    count = thing.metadata.labels.get(well_known.GPU_COUNT, "")
-    conditions = thing.status.get("conditions") or []
+def node_of(node: ApiObject) -> Node:
+    """A node's GPUs by its labels and by its allocatable."""
+    count = node.metadata.labels.get(well_known.GPU_COUNT, "")
+    conditions = node.status.get("conditions") or []
     return Node(
-        name=thing.metadata.name,
+        name=node.metadata.name,
         gpus=whole(count, NODE_GPUS_MAX) or 0,
-        offers=_gpus(thing.status.get("allocatable")),
-        capacity=_gpus(thing.status.get("capacity")),
-        taints=tuple(map(taint_of, thing.spec.get("taints") or ())),
+        offers=_gpus(node.status.get("allocatable")),
+        capacity=_gpus(node.status.get("capacity")),
+        taints=tuple(map(taint_of, node.spec.get("taints") or ())),
         is_ready=any(c["type"] == "Ready" and c["status"] == "True" for c in conditions),
-        is_cordoned=bool(thing.spec.get("unschedulable")),
+        is_cordoned=bool(node.spec.get("unschedulable")),
     )
 
 
 def taint_of(found: dict[str, str]) -> Taint:
-    """A taint, or a toleration by the same words; one of every key has none."""
+    """A taint, or a toleration with the same fields; one that tolerates every key has no key."""
     return Taint(found.get("key", ""), found.get("effect", ""), found.get("value") or "")
 
 
@@ -75,14 +75,14 @@ def _gpus(amounts: dict[str, str] | None) -> dict[str, int]:
     }
 
 
-def quotas_of(thing: ApiObject) -> list[Quota]:
-    """A ResourceQuota's lines about GPUs."""
-    hard: dict[str, str] = thing.status.get("hard") or {}
-    used: dict[str, str] = thing.status.get("used") or {}
+def quotas_of(quota: ApiObject) -> list[Quota]:
+    """The entries of a ResourceQuota for GPUs."""
+    hard: dict[str, str] = quota.status.get("hard") or {}
+    used: dict[str, str] = quota.status.get("used") or {}
     return [
         Quota(
-            thing.metadata.namespace,
-            thing.metadata.name,
+            quota.metadata.namespace,
+            quota.metadata.name,
             key.removeprefix(QUOTA_PREFIX),
             value(used.get(key, "0")),
             value(limit),
@@ -93,7 +93,7 @@ def quotas_of(thing: ApiObject) -> list[Quota]:
 
 
 def leader_of(lease: Lease) -> Leader:
-    """Who holds a Lease, and since when nobody heard of them."""
+    """The holder of a Lease and the time of its last renewal."""
     spec = lease.spec
     renewed = spec.renew_time
     return Leader(
@@ -104,16 +104,16 @@ def leader_of(lease: Lease) -> Leader:
 
 
 def is_held(spec: dict[str, Any], now: datetime) -> bool:
-    """Whether somebody renews this Lease; one that was left behind is held by nobody."""
+    """Whether a holder renews this Lease; an abandoned Lease is not held."""
     renewed = spec.get("renewTime")
     if not spec.get("holderIdentity") or not renewed:
         return False
     age_s = (now - datetime.fromisoformat(renewed)).total_seconds()
-    return bool(age_s <= LEFT_BEHIND * spec.get("leaseDurationSeconds", 0))
+    return bool(age_s <= ABANDONED_DURATIONS * spec.get("leaseDurationSeconds", 0))
 
 
 def is_gpu_plugin(name: str, images: list[str]) -> bool:
-    """Whether a DaemonSet is a device plugin for NVIDIA's resources; its MPS daemon is none."""
+    """Whether a DaemonSet is a device plugin for NVIDIA's resources, and not its MPS daemon."""
     text = " ".join([name, *images])
     is_plugin = "device-plugin" in text and "mps-control" not in name
     return is_plugin and ("nvidia" in text or name == OURS)
@@ -137,16 +137,16 @@ def entry_of(webhook: dict[str, Any]) -> Entry:
 
 
 def ready_of(slices: list[ApiObject]) -> int:
-    """How many addresses of a Service take connections; no word about it means yes."""
+    """The number of ready addresses of a Service; an absent condition means ready."""
     return sum(
         (endpoint.get("conditions") or {}).get("ready") is not False
-        for each in slices
-        for endpoint in each.endpoints or ()
+        for endpoint_slice in slices
+        for endpoint in endpoint_slice.endpoints or ()
     )
 
 
 def decoded(text: str) -> bytes:
-    """Base64 as Secrets and registrations have it; empty where it is none."""
+    """Base64 as in Secrets and registrations; empty if invalid."""
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

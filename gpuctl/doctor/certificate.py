@@ -1,4 +1,4 @@
-"""The certificate that the webhook serves with: fetched, and held against the authority."""
+"""Fetches the webhook's serving certificate and checks it against the caBundle."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from gpuctl.doctor.facts import Certificate, Unread
 FETCH_TIMEOUT_S = 5.0
 
 
-async def fetched(host: str, port: int) -> bytes | Unread:
-    """What a server shows; whom it trusts is not asked."""
+async def fetch(host: str, port: int) -> bytes | Unread:
+    """The certificate that a server presents, without verification."""
     try:
         text = await asyncio.to_thread(
             ssl.get_server_certificate, (host, port), timeout=FETCH_TIMEOUT_S
@@ -25,21 +25,21 @@ async def fetched(host: str, port: int) -> bytes | Unread:
     return text.encode()
 
 
-def judged(pem: bytes, bundle: bytes) -> Certificate | Unread:
-    """What a certificate says, and whether an authority of the bundle issued it."""
+def check(pem: bytes, bundle: bytes) -> Certificate | Unread:
+    """A certificate's names and validity, and whether an authority of the bundle issued it."""
     try:
-        found = x509.load_pem_x509_certificates(pem)[0]
+        certificate = x509.load_pem_x509_certificates(pem)[0]
     except ValueError as error:
-        return Unread(f"what the webhook serves with is no certificate: {error}")
+        return Unread(f"the webhook's serving certificate is invalid: {error}")
     try:
         authorities = x509.load_pem_x509_certificates(bundle)
     except ValueError:
         authorities = []
     return Certificate(
-        names=_names(found),
-        begins=found.not_valid_before_utc,
-        ends=found.not_valid_after_utc,
-        is_trusted=any(_issued(found, authority) for authority in authorities),
+        names=_names(certificate),
+        begins=certificate.not_valid_before_utc,
+        ends=certificate.not_valid_after_utc,
+        is_trusted=any(_issued(certificate, authority) for authority in authorities),
     )
 
 

@@ -1,4 +1,4 @@
-"""Asks the API server for every fact, each by itself: what may not be read is said of that one."""
+"""Collects every fact from the API server separately; one failed read affects one fact."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gpuctl.doctor.facts import (
     Slice,
     Unread,
 )
-from gpuctl.doctor.numbers import PROMISE, AllTold, Items, misnumbered
+from gpuctl.doctor.numbers import INDEX_ASSIGNED, Events, Items, misnumbered
 from gpuctl.doctor.reader import Reader, known, or_none
 from gpuctl.doctor.rights import rights, rights_of_moves
 from scheduler.model import well_known
@@ -43,7 +43,7 @@ _REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """What is looked at; the names are the chart's by default."""
+    """The names of the installation; the defaults are the chart's."""
 
     access: Access
     scheduler: str
@@ -53,7 +53,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Collector:
-    """One client, and the question."""
+    """Reads the facts with one client."""
 
     def __init__(self, client: Client, question: Question) -> None:
         self._reader = Reader(client)
@@ -61,7 +61,7 @@ class Collector:
         self._home = question.access.lease_namespace
 
     async def facts(self) -> Facts:
-        """Everything, at once; Unreachable only if the API server does not answer at all."""
+        """All facts, read concurrently; Unreachable only if the API server does not answer."""
         clocks = await known(self._clocks())
         now = datetime.now(UTC) if isinstance(clocks, Unread) else clocks.server
         fields: dict[str, Awaitable[Any]] = {
@@ -82,7 +82,7 @@ class Collector:
             "quotas": self._quotas(),
             "misnumbered": self._misnumbered(),
         }
-        found = await asyncio.gather(*map(known, fields.values()))
+        facts = await asyncio.gather(*map(known, fields.values()))
         asked = self._asked
         return Facts(
             now=now,
@@ -90,7 +90,7 @@ class Collector:
             account=f"{self._home}/{asked.account}",
             namespace=self._home,
             clocks=clocks,
-            **dict(zip(fields, found, strict=True)),
+            **dict(zip(fields, facts, strict=True)),
         )
 
     async def _clocks(self) -> Clocks:
@@ -99,7 +99,7 @@ class Collector:
 
     async def _version(self) -> tuple[int, int]:
         found = await self._reader.get("/version", dict[str, Any])
-        minor = "".join(one for one in found["minor"] if one in "0123456789")
+        minor = "".join(char for char in found["minor"] if char in "0123456789")
         return whole(found["major"], VERSION_MAX) or 0, whole(minor, VERSION_MAX) or 0
 
     async def _leader(self) -> Leader | None:
@@ -109,43 +109,46 @@ class Collector:
 
     async def _schedulers(self, now: datetime) -> tuple[str, ...]:
         name = self._asked.access.lease_name
-        leases = await self._reader.things(
+        leases = await self._reader.objects(
             f"{_LEASES}/leases", fieldSelector=f"metadata.name={name}"
         )
-        return tuple(one.metadata.namespace for one in leases if api_types.is_held(one.spec, now))
+        return tuple(
+            lease.metadata.namespace for lease in leases if api_types.is_held(lease.spec, now)
+        )
 
     async def _kinds(self) -> tuple[str, ...]:
         found = await or_none(self._reader.get("/apis/gpu-scheduler.io/v1alpha1", dict[str, Any]))
-        return tuple(each["name"] for each in (found or {}).get("resources", ()))
+        return tuple(kind["name"] for kind in (found or {}).get("resources", ()))
 
     async def _nodes(self) -> tuple[Any, ...]:
-        return tuple(map(api_types.node_of, await self._reader.things("/api/v1/nodes")))
+        return tuple(map(api_types.node_of, await self._reader.objects("/api/v1/nodes")))
 
     async def _plugins(self) -> tuple[Plugin, ...]:
-        found = []
-        for one in await self._reader.things("/apis/apps/v1/daemonsets"):
-            containers = one.spec["template"]["spec"]["containers"]
-            if api_types.is_gpu_plugin(one.metadata.name, [each["image"] for each in containers]):
-                found.append(await self._plugin(one))
-        return tuple(found)
+        plugins = []
+        for daemon_set in await self._reader.objects("/apis/apps/v1/daemonsets"):
+            containers = daemon_set.spec["template"]["spec"]["containers"]
+            images = [container["image"] for container in containers]
+            if api_types.is_gpu_plugin(daemon_set.metadata.name, images):
+                plugins.append(await self._plugin(daemon_set))
+        return tuple(plugins)
 
-    async def _plugin(self, one: ApiObject) -> Plugin:
-        labels = one.spec["selector"].get("matchLabels") or {}
-        space = one.metadata.namespace
-        pods = await self._reader.things(
+    async def _plugin(self, daemon_set: ApiObject) -> Plugin:
+        labels = daemon_set.spec["selector"].get("matchLabels") or {}
+        space = daemon_set.metadata.namespace
+        pods = await self._reader.objects(
             f"/api/v1/namespaces/{space}/pods",
             labelSelector=",".join(f"{key}={value}" for key, value in labels.items()),
         )
         nodes = {str(pod.spec.get("nodeName", "")) for pod in pods}
-        return Plugin(f"{space}/{one.metadata.name}", tuple(sorted(nodes)))
+        return Plugin(f"{space}/{daemon_set.metadata.name}", tuple(sorted(nodes)))
 
     async def _dra(self) -> Dra:
-        slices = await or_none(self._reader.things(f"{_DRA}/resourceslices"))
+        slices = await or_none(self._reader.objects(f"{_DRA}/resourceslices"))
         if slices is None:
             return Dra(False)
         return Dra(
             True,
-            tuple(Slice(one.spec["driver"], one.spec.get("nodeName", "")) for one in slices),
+            tuple(Slice(each.spec["driver"], each.spec.get("nodeName", "")) for each in slices),
             await self._reader.names(f"{_DRA}/deviceclasses"),
         )
 
@@ -167,7 +170,7 @@ class Collector:
 
     async def _strangers(self) -> tuple[str, ...]:
         chosen = f"spec.schedulerName={self._asked.scheduler}"
-        pods = await self._reader.things("/api/v1/pods", fieldSelector=chosen)
+        pods = await self._reader.objects("/api/v1/pods", fieldSelector=chosen)
         return tuple(
             f"{pod.metadata.namespace}/{pod.metadata.name}"
             for pod in pods
@@ -175,16 +178,16 @@ class Collector:
         )
 
     async def _misnumbered(self) -> tuple[Misnumbered, ...]:
-        nodes = await self._reader.get("/api/v1/nodes", Items, labelSelector=PROMISE)
+        nodes = await self._reader.get("/api/v1/nodes", Items, labelSelector=INDEX_ASSIGNED)
         if not nodes.items:
             return ()
         chosen = f"spec.schedulerName={self._asked.scheduler}"
         pods = await self._reader.get("/api/v1/pods", Items, fieldSelector=chosen)
-        told = await self._reader.get(
-            "/api/v1/events", AllTold, fieldSelector=f"reason={LABEL_WRONG}"
+        events = await self._reader.get(
+            "/api/v1/events", Events, fieldSelector=f"reason={LABEL_WRONG}"
         )
-        return misnumbered(nodes, pods, told.items, self._asked.scheduler)
+        return misnumbered(nodes, pods, events.items, self._asked.scheduler)
 
     async def _quotas(self) -> tuple[Quota, ...]:
-        found = await self._reader.things("/api/v1/resourcequotas")
-        return tuple(line for one in found for line in api_types.quotas_of(one))
+        quotas = await self._reader.objects("/api/v1/resourcequotas")
+        return tuple(entry for quota in quotas for entry in api_types.quotas_of(quota))

@@ -1,4 +1,4 @@
-"""Asks about the admission policies: which are there, which are bound, and whether one refuses."""
+"""Collects the facts about admission policies: names, bindings, and a dry-run rejection."""
 
 from __future__ import annotations
 
@@ -10,27 +10,32 @@ from scheduler.model import well_known
 from scheduler.watch.client import ApiError
 
 DENY: Final = "Deny"
-#: No webhook of ours takes anything away from a pod of this scheduler.
-NOBODY: Final = "gpuctl-doctor-nobody"
-#: How the policy on annotations begins.
+#: A scheduler that does not exist, so that our webhook leaves the probe unchanged.
+NO_SCHEDULER: Final = "gpuctl-doctor-probe"
+#: The start of the message of the policy on annotations.
 REFUSAL: Final = "only gpu-scheduler may"
 
 
 async def guards(reader: Reader) -> tuple[Guard, ...]:
-    """Every ValidatingAdmissionPolicy, with whether a binding of it denies."""
+    """Every ValidatingAdmissionPolicy, and whether it has a binding that denies."""
     policies = await reader.names(f"{ADMISSION}/validatingadmissionpolicies")
-    bindings = await reader.things(f"{ADMISSION}/validatingadmissionpolicybindings")
+    bindings = await reader.objects(f"{ADMISSION}/validatingadmissionpolicybindings")
     denied = {
-        one.spec.get("policyName") for one in bindings if DENY in one.spec["validationActions"]
+        binding.spec.get("policyName")
+        for binding in bindings
+        if DENY in binding.spec["validationActions"]
     }
     return tuple(Guard(name, name in denied) for name in policies)
 
 
 async def refuses_forgery(reader: Reader, namespace: str) -> bool | Unread:
-    """Whether a pod with devices that no Binding gave it is refused; a dry run."""
+    """Whether a dry-run creation of a pod with forged devices is rejected."""
     probe: dict[str, Any] = {
         "metadata": {"name": "gpuctl-doctor-forged", "annotations": {well_known.DEVICES: "gpu:0"}},
-        "spec": {"schedulerName": NOBODY, "containers": [{"name": "probe", "image": "probe"}]},
+        "spec": {
+            "schedulerName": NO_SCHEDULER,
+            "containers": [{"name": "probe", "image": "probe"}],
+        },
     }
     try:
         await reader.post(f"/api/v1/namespaces/{namespace}/pods", probe, dryRun="All")

@@ -1,4 +1,4 @@
-"""Asks about the webhook: its registration, its certificate, and what a creation comes to."""
+"""Collects the facts about the webhook: registration, certificate, and a dry-run creation."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ HTTPS: Final = 443
 
 
 async def registration(reader: Reader, name: str) -> Webhook | None:
-    """The MutatingWebhookConfiguration of this name, and what stands behind it."""
+    """The MutatingWebhookConfiguration of this name, its endpoints and its certificate."""
     path = f"{ADMISSION}/mutatingwebhookconfigurations/{name}"
-    found = await or_none(reader.get(path, ApiObject))
-    if found is None:
+    configuration = await or_none(reader.get(path, ApiObject))
+    if configuration is None:
         return None
-    first = found.webhooks[0]["clientConfig"]
+    first = configuration.webhooks[0]["clientConfig"]
     service = first.get("service")
     return Webhook(
-        entries=tuple(map(api_types.entry_of, found.webhooks)),
+        entries=tuple(map(api_types.entry_of, configuration.webhooks)),
         ready=await known(_ready(reader, service)) if service else 0,
         certificate=await known(_certificate(reader, first)),
     )
@@ -37,7 +37,7 @@ async def registration(reader: Reader, name: str) -> Webhook | None:
 async def _ready(reader: Reader, service: dict[str, str]) -> int:
     path = f"/apis/discovery.k8s.io/v1/namespaces/{service['namespace']}/endpointslices"
     label = f"kubernetes.io/service-name={service['name']}"
-    return api_types.ready_of(await reader.things(path, labelSelector=label))
+    return api_types.ready_of(await reader.objects(path, labelSelector=label))
 
 
 async def _certificate(reader: Reader, client: dict[str, Any]) -> Certificate | Unread:
@@ -46,13 +46,13 @@ async def _certificate(reader: Reader, client: dict[str, Any]) -> Certificate | 
         path = f"/api/v1/namespaces/{service['namespace']}/secrets/{service['name']}-tls"
         pem: bytes | Unread = api_types.decoded((await reader.get(path, ApiObject)).data["tls.crt"])
     else:
-        where = urlsplit(client["url"])
-        pem = await certificate.fetched(where.hostname or "", where.port or HTTPS)
-    return pem if isinstance(pem, Unread) else certificate.judged(pem, bundle)
+        address = urlsplit(client["url"])
+        pem = await certificate.fetch(address.hostname or "", address.port or HTTPS)
+    return pem if isinstance(pem, Unread) else certificate.check(pem, bundle)
 
 
 async def mutation(reader: Reader, namespace: str, scheduler: str) -> Mutation:
-    """What becomes of a pod with a map; a dry run, so that nothing is created."""
+    """The mutation of a pod with a map, from a dry-run creation."""
     probe = {
         "metadata": {"name": "gpuctl-doctor-0", "annotations": {well_known.MAP: "0=nowhere:0"}},
         "spec": {
@@ -60,16 +60,16 @@ async def mutation(reader: Reader, namespace: str, scheduler: str) -> Mutation:
             "containers": [{"name": "probe", "image": "probe"}],
         },
     }
-    began = time.monotonic()
+    started = time.monotonic()
     try:
         content = await reader.post(f"/api/v1/namespaces/{namespace}/pods", probe, dryRun="All")
     except ApiError as error:
         if error.status == FORBIDDEN and "cannot create resource" in error.message:
             raise
-        return Mutation(False, time.monotonic() - began, error=error.message)
-    took_s = time.monotonic() - began
+        return Mutation(False, time.monotonic() - started, error=error.message)
+    took_s = time.monotonic() - started
     spec = msgspec.json.decode(content, type=ApiObject).spec
-    env = {each["name"] for each in spec["containers"][0].get("env", ())}
-    # A toleration looks like the taint that it is for.
-    given = tuple(str(api_types.taint_of(one)) for one in spec.get("tolerations", ()))
-    return Mutation(well_known.CUDA_ENV in env, took_s, given)
+    env = {variable["name"] for variable in spec["containers"][0].get("env", ())}
+    # A toleration has the fields of the taint that it tolerates.
+    tolerated = tuple(str(api_types.taint_of(each)) for each in spec.get("tolerations", ()))
+    return Mutation(well_known.CUDA_ENV in env, took_s, tolerated)

@@ -1,7 +1,7 @@
-"""What is known of a cluster before anything is concluded from it. Pure.
+"""The facts about a cluster, the input of the checks. Pure.
 
-A fact that could not be read is an ``Unread`` with the reason: the account may not have the right,
-and that is said of this fact alone.
+A fact that could not be read is an ``Unread`` with the reason, for example a missing right. The
+other facts are not affected.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Unread(msgspec.Struct, frozen=True):
-    """A fact that could not be read, and why."""
+    """A fact that could not be read, and the reason."""
 
     why: str
 
@@ -33,7 +33,7 @@ class Taint(msgspec.Struct, frozen=True):
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
-    """``gpus`` is what its labels say, ``offers`` what is allocatable of GPU resources."""
+    """``gpus`` is the count in its labels, ``offers`` its allocatable GPU resources."""
 
     name: str
     gpus: int = 0
@@ -45,14 +45,14 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Slice(msgspec.Struct, frozen=True):
-    """Whose devices a ResourceSlice publishes on which node."""
+    """The driver and the node of a ResourceSlice."""
 
     driver: str
     node: str
 
 
 class Misnumbered(msgspec.Struct, frozen=True):
-    """A node that promises numbered GPUs and whose plugin gave others than were chosen."""
+    """A node labelled index-assigned whose device plugin assigned other GPUs than were chosen."""
 
     node: str
     why: str
@@ -66,7 +66,7 @@ class Plugin(msgspec.Struct, frozen=True):
 
 
 class Dra(msgspec.Struct, frozen=True):
-    """Dynamic Resource Allocation; not served by an older API server."""
+    """Dynamic Resource Allocation; older API servers do not serve it."""
 
     is_served: bool
     slices: tuple[Slice, ...] = ()
@@ -74,7 +74,7 @@ class Dra(msgspec.Struct, frozen=True):
 
 
 class Leader(msgspec.Struct, frozen=True):
-    """The Lease; without a holder nobody decides."""
+    """The Lease; without a holder no pod is scheduled."""
 
     holder: str
     renewed_at: datetime | None
@@ -82,14 +82,14 @@ class Leader(msgspec.Struct, frozen=True):
 
 
 class Clocks(msgspec.Struct, frozen=True):
-    """The same instant on two clocks; the server's is known to the second."""
+    """The same instant on two clocks; the server's has a resolution of one second."""
 
     here: datetime
     server: datetime
 
 
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):
-    """What the webhook serves with; ``is_trusted``: the registered authority issued it."""
+    """The webhook's serving certificate; ``is_trusted``: the registered authority issued it."""
 
     names: tuple[str, ...]
     begins: datetime
@@ -116,7 +116,7 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Mutation(msgspec.Struct, frozen=True):
-    """What a dry-run creation of a mapped pod came to; ``tolerates`` is what each pod is given."""
+    """The result of a dry-run creation; ``tolerates`` are the tolerations of the created pod."""
 
     is_mutated: bool
     took_s: float
@@ -125,7 +125,7 @@ class Mutation(msgspec.Struct, frozen=True):
 
 
 class Right(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that an account may do."""
+    """One permission of an account."""
 
     verb: str
     resource: str
@@ -141,14 +141,14 @@ class Right(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Guard(msgspec.Struct, frozen=True):
-    """A ValidatingAdmissionPolicy; without a binding that denies it refuses nothing."""
+    """A ValidatingAdmissionPolicy; it has no effect without a binding that denies."""
 
     name: str
     denies: bool
 
 
 class Quota(msgspec.Struct, frozen=True):
-    """A ResourceQuota's line of a GPU resource."""
+    """The entry of a ResourceQuota for a GPU resource."""
 
     namespace: str
     name: str
@@ -158,7 +158,7 @@ class Quota(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is looked at; ``now`` is the server's clock where it is known."""
+    """All facts; ``now`` is the server's clock if it is known."""
 
     now: datetime
     scheduler: str

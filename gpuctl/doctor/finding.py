@@ -1,4 +1,4 @@
-"""A finding: what was looked at, how it is, and one line with what to do. Pure."""
+"""A finding: the subject, the level, the result, and one line with the next step. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAMES_SHOWN_MAX = 3
 
 
 class Level(enum.Enum):
-    """How bad it is: a warning may be what somebody wanted, a failure keeps pods from starting."""
+    """The severity: a warning may be intended, a failure keeps pods from starting."""
 
     OK = "OK"
     WARN = "WARN"
@@ -21,7 +21,7 @@ class Level(enum.Enum):
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``advice`` is empty where nothing has to be done."""
+    """``advice`` is empty if no action is needed."""
 
     about: str
     level: Level
@@ -30,27 +30,27 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def ok(about: str, says: str) -> Finding:
-    """All is well."""
+    """A finding without a problem."""
     return Finding(about, Level.OK, says)
 
 
 def warn(about: str, says: str, advice: str) -> Finding:
-    """It may be meant so."""
+    """A finding that may be intended."""
     return Finding(about, Level.WARN, says, advice)
 
 
 def fail(about: str, says: str, advice: str) -> Finding:
-    """Pods will not start, or wrongly."""
+    """A finding that keeps pods from starting, or starts them with wrong devices."""
     return Finding(about, Level.FAIL, says, advice)
 
 
 def unread(about: str, fact: Unread) -> Finding:
-    """It could not be looked at."""
-    return warn(about, f"not known: {fact.why}", "run this as somebody who may read it")
+    """A warning that the fact could not be read."""
+    return warn(about, f"not known: {fact.why}", "run this with an account that may read it")
 
 
 def listed(names: Sequence[str]) -> str:
-    """A few names, and how many more.
+    """The first names, and the number of the others.
 
     >>> listed(["a", "b", "c", "d"])
     'a, b, c and 1 more'

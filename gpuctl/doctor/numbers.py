@@ -1,6 +1,6 @@
-"""Whether nodes that promise numbered GPUs keep the promise, by what kubelets say of pods. Pure.
+"""Checks index-assigned nodes: do kubelets assign the GPUs that the scheduler chose? Pure.
 
-Live pods tell by themselves; what pods of the past told the scheduler stands in its events.
+The source for running pods is their status, for deleted pods the scheduler's events.
 """
 
 from __future__ import annotations
@@ -15,49 +15,49 @@ from scheduler.state.cache.cluster import Cluster
 from scheduler.state.reported_devices import Numbering
 from scheduler.watch.decode.objects import read_node, read_pod
 
-#: The label by which a node promises it.
-PROMISE = f"{well_known.NUMBERED}=numbered"
+#: The label of an index-assigned node.
+INDEX_ASSIGNED = f"{well_known.NUMBERED}=numbered"
 
 
 class Items(msgspec.Struct, frozen=True):
-    """A list of which each object is read by itself."""
+    """A list whose objects are decoded one by one."""
 
     items: tuple[msgspec.Raw, ...] = ()
 
 
-class _About(msgspec.Struct, frozen=True):
+class _Involved(msgspec.Struct, frozen=True):
     kind: str = ""
     name: str = ""
 
 
-class Told(msgspec.Struct, frozen=True, rename="camel"):
-    """An event, as far as it is read."""
+class Event(msgspec.Struct, frozen=True, rename="camel"):
+    """The fields of an event that are read."""
 
-    involved_object: _About = _About()
+    involved_object: _Involved = _Involved()
     message: str = ""
 
 
-class AllTold(msgspec.Struct, frozen=True):
+class Events(msgspec.Struct, frozen=True):
     """A list of events."""
 
-    items: tuple[Told, ...] = ()
+    items: tuple[Event, ...] = ()
 
 
 def misnumbered(
-    nodes: Items, pods: Items, told: Iterable[Told], scheduler: str
+    nodes: Items, pods: Items, events: Iterable[Event], scheduler: str
 ) -> tuple[Misnumbered, ...]:
-    """The nodes with the label whose device plugin gave other GPUs than were chosen, and why."""
+    """The labelled nodes whose device plugin assigned other GPUs than were chosen, with reasons."""
     cluster = Cluster(scheduler, "all")
     for node in nodes.items:
         cluster.upsert_node(read_node(node))
     for pod in pods.items:
         cluster.upsert_pod(read_pod(pod))
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for node_info in cluster.candidates():
         if node_info.node is not None and (why := Numbering().see(node_info)):
-            found[node_info.node.name] = why
-    for one in told:
-        name = one.involved_object.name
-        if one.involved_object.kind == "Node" and cluster.at(name) is not None:
-            found.setdefault(name, one.message)
-    return tuple(Misnumbered(name, why) for name, why in sorted(found.items()))
+            reasons[node_info.node.name] = why
+    for event in events:
+        name = event.involved_object.name
+        if event.involved_object.kind == "Node" and cluster.at(name) is not None:
+            reasons.setdefault(name, event.message)
+    return tuple(Misnumbered(name, why) for name, why in sorted(reasons.items()))

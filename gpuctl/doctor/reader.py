@@ -1,4 +1,4 @@
-"""Reads objects for the doctor: what cannot be read becomes ``Unread``, never an exception."""
+"""Reads objects for the doctor; a failed read becomes ``Unread``, never an exception."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
 
 
 class Reader:
-    """The API server, as somebody's kubeconfig reaches it."""
+    """Requests to the API server with the user's rights."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
 
     async def get(self, path: str, kind: type[T], **params: str) -> T:
-        """One object, or a list of a known shape."""
+        """One object, or a list, decoded as ``kind``."""
         content = await self.client.request("GET", path, params=params)
         return msgspec.json.decode(content, type=kind)
 
-    async def things(self, path: str, **params: str) -> list[ApiObject]:
-        """A list."""
+    async def objects(self, path: str, **params: str) -> list[ApiObject]:
+        """The items of a list."""
         content = await self.client.request("GET", path, params=params)
         return msgspec.json.decode(content, type=ApiObjects).items
 
     async def names(self, path: str) -> tuple[str, ...]:
-        """The names in a list."""
-        return tuple(thing.metadata.name for thing in await self.things(path))
+        """The names of the items of a list."""
+        return tuple(each.metadata.name for each in await self.objects(path))
 
     async def post(self, path: str, body: Any, **params: str) -> bytes:
-        """A question that is asked by creating something; nothing stays."""
+        """Create a review, or an object with dryRun; nothing is stored."""
         return await self.client.request("POST", path, msgspec.json.encode(body), params=params)
 
 
 async def known(fact: Awaitable[T | Unread]) -> Known[T]:
-    """The fact, or why it could not be read."""
+    """The fact, or the reason why it could not be read."""
     try:
         return await fact
     except ApiError as error:
@@ -54,7 +54,7 @@ async def known(fact: Awaitable[T | Unread]) -> Known[T]:
 
 
 async def or_none(answer: Awaitable[T]) -> T | None:
-    """The answer, or None for what is not there."""
+    """The answer, or None if the object does not exist."""
     try:
         return await answer
     except ApiError as error:

@@ -1,8 +1,8 @@
-"""What the scheduler's account must be allowed: the rules of ``cluster/rbac.yaml``, as questions.
+"""The rights that the scheduler's account needs: the rules of ``cluster/rbac.yaml``.
 
-Those of ``cluster/rbac-moves.yaml`` are needed only where pods are moved. A test holds them
-together. What only the chart adds (the certificate's Secrets, relabelling) is not asked for: it
-depends on the values.
+Migrations of pods also need those of ``cluster/rbac-moves.yaml``. A test compares both with these
+tables. Rights that only the chart adds (Secrets of the certificate, relabelling) are not checked,
+because they depend on the values.
 """
 
 from __future__ import annotations
@@ -35,24 +35,25 @@ _LEASE = ("coordination.k8s.io", "leases", "get update")
 
 
 def rights(namespace: str, lease: str) -> list[Right]:
-    """Every right, of a scheduler in this namespace with a Lease of this name."""
-    everywhere = [one for row in _EVERYWHERE for one in _questions(row)]
-    at_home = [one for row in _AT_HOME for one in _questions(row, namespace)]
+    """The rights of a scheduler in this namespace with a Lease of this name."""
+    everywhere = [right for row in _EVERYWHERE for right in _questions(row)]
+    at_home = [right for row in _AT_HOME for right in _questions(row, namespace)]
     return [*everywhere, *at_home, *_questions(_LEASE, namespace, lease)]
 
 
 def rights_of_moves(namespace: str) -> list[Right]:
-    """Those that only moves need, of a scheduler in this namespace."""
-    everywhere = [one for row in _OF_MOVES for one in _questions(row)]
-    return everywhere + [one for row in _OF_MOVES_AT_HOME for one in _questions(row, namespace)]
+    """The additional rights for migrations of a scheduler in this namespace."""
+    everywhere = [right for row in _OF_MOVES for right in _questions(row)]
+    at_home = [right for row in _OF_MOVES_AT_HOME for right in _questions(row, namespace)]
+    return everywhere + at_home
 
 
 def _questions(row: tuple[str, str, str], namespace: str = "", name: str = "") -> list[Right]:
     group, resources, verbs = row
-    found = []
+    questions = []
     for full in resources.split():
         resource, _, subresource = full.partition("/")
-        found += [
+        questions += [
             Right(
                 verb=verb,
                 resource=resource,
@@ -63,4 +64,4 @@ def _questions(row: tuple[str, str, str], namespace: str = "", name: str = "") -
             )
             for verb in verbs.split()
         ]
-    return found
+    return questions

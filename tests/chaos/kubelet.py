@@ -10,10 +10,10 @@ import threading
 from dataclasses import dataclass, field
 from typing import Final
 
-from gpuctl.product import Product, ProductError
 from tests.chaos.windows import KILL_GRACE_S, Windows
 from tests.controlplane.memory import limits_mib, peak_mib
 from tools.controlplane import ControlPlaneError
+from tools.product import Product, ProductError
 
 LOOK_S: Final = 0.25
 RESTART_S: Final = 1.0

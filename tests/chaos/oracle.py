@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from gpuctl.product import ACCOUNT
 from tests.chaos.scene import CAPACITY
 from tests.chaos.windows import Windows
 from tests.controlplane.verdict import Record, crimes, read
+from tools.product import ACCOUNT
 
 P99_MAX_S: Final = 5.0
 #: Of the honest pods so many must have been created, or the run says nothing about them.

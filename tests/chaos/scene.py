@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from gpuctl.product import ACCOUNT, MANIFESTS, ROOT, Product
 from scheduler.model import well_known
 from tests.controlplane import hostile
 from tests.controlplane.balancer import Balancer
@@ -21,6 +20,7 @@ from tests.controlplane.replicas import Replicas
 from tests.controlplane.tenants import Tenant, grant, kubelet
 from tools.controlplane import Client, ControlPlane, FakeNode, add_nodes
 from tools.controlplane.commands import NODE_AUTHORIZATION
+from tools.product import ACCOUNT, MANIFESTS, ROOT, Product
 
 PROGRAMS: Final = ("scheduler", "webhook")
 #: Nodes whose kubelets are hostile; the others say what is true.

@@ -16,12 +16,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
-from gpuctl.product import ROOT
 from tests.chaos import attacks, outsider
 from tests.chaos.attacks import Attack, Undo
 from tests.chaos.scene import Scene
 from tests.controlplane.tenants import REFUSALS
 from tools.controlplane import ApiError, ControlPlaneError
+from tools.product import ROOT
 
 PAUSE_S: Final = (0.3, 1.5)
 STAY_S: Final = (5.0, 40.0)

@@ -17,7 +17,6 @@ from typing import Any, Final
 
 import pytest
 
-from gpuctl.product import MANIFESTS, ROOT
 from tests.building import build_for, fail_if_missing
 from tests.controlplane.running import here, product
 from tools.controlplane import (
@@ -28,6 +27,7 @@ from tools.controlplane import (
     add_nodes,
 )
 from tools.controlplane.commands import NODE_AUTHORIZATION
+from tools.product import MANIFESTS, ROOT
 
 __all__ = ["here", "product"]
 

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any
 
-from gpuctl.fakeoperator import NAMESPACE, FakeOperator
 from tests.controlplane.workloads import Json
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.client import ApiError
+from tools.fake_operator import NAMESPACE, FakeOperator
 
 NodeCheck = Callable[[Json], bool]
 

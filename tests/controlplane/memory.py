@@ -7,7 +7,7 @@ from typing import Final
 
 import yaml
 
-from gpuctl.product import ROOT
+from tools.product import ROOT
 
 _VALUES: Final = ROOT / "charts" / "gpu-scheduler" / "values.yaml"
 

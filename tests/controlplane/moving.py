@@ -6,12 +6,12 @@ import logging
 import time
 from typing import Any
 
-from gpuctl.product import NAMESPACE
 from scheduler.model import well_known
 from scheduler.model.crd import migration_codec
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.workloads import Json, Watcher, controlled, node_of, pod, tier
 from tools.controlplane import ControlPlane, wait_until
+from tools.product import NAMESPACE
 
 BIG = "nvidia.com/mig-2g.20gb"
 SMALL = "nvidia.com/mig-1g.10gb"

@@ -26,9 +26,9 @@ from typing import NamedTuple
 import aiohttp
 from aiohttp import web
 
-from gpuctl.product import ACCOUNT
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.ports import LOOPBACK, free_ports
+from tools.product import ACCOUNT
 
 PASSED_ON = ("Authorization", "Content-Type", "Accept", "User-Agent")
 KINDS = ("pods", "nodes", "namespaces", "resourcequotas", "migrules", "migcuts")

@@ -16,7 +16,6 @@ from typing import Any, Final
 
 import yaml
 
-from gpuctl.product import LEASE, START_S, Product, merged
 from scheduler.certificates.issuer import make_certificates
 from scheduler.certificates.rotator import PARTS, CertSecret, write_files
 from tools.charts.copies import SCHEDULER
@@ -24,6 +23,7 @@ from tools.charts.helm import HELMS, helm
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.ports import LOOPBACK, free_ports
 from tools.controlplane.process import Running, put_aside, start
+from tools.product import LEASE, START_S, Product, merged
 
 NAME: Final = "gpu-scheduler"
 NAMESPACE: Final = "gpu-scheduler-system"

@@ -7,10 +7,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
-from gpuctl.product import Product, merged
 from tests.controlplane.workloads import fetch
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.ports import LOOPBACK, free_ports
+from tools.product import Product, merged
 
 SERVICE: Final = "gpu-scheduler.gpu-scheduler-system.svc"
 

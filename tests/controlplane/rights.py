@@ -9,8 +9,8 @@ from typing import Any
 
 import yaml
 
-from gpuctl.product import ROOT
 from tools.controlplane import ControlPlane
+from tools.product import ROOT
 
 
 def whole_lines(log: Path | None) -> Iterator[str]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpuctl.product import Product
 from tests.controlplane.workloads import Watcher
 from tools.controlplane import ControlPlane
+from tools.product import Product
 
 
 @pytest.fixture(scope="module")

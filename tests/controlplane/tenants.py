@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from gpuctl.product import Product
 from tests.controlplane.workloads import Json, Watcher, node_of, why
 from tools.controlplane import ApiError, Client, ControlPlane, wait_until
+from tools.product import Product
 
 #: What the API server, its policies or a webhook answer to an object that they do not want.
 REFUSALS: Final = (400, 403, 422)

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from gpuctl.product import ROOT
 from tests.sessions import Step, alike
 from tools.charts import helm
 from tools.controlplane import ControlPlane
+from tools.product import ROOT
 
 ASKED_AGAIN_MAX: Final = 20
 

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuctl.product import ROOT
 from scheduler.model import well_known
 from tests.controlplane.conftest import MakeNode, _started
 from tests.controlplane.release import NAMESPACE, SECRET, Release
@@ -25,6 +24,7 @@ from tools.charts import deploy
 from tools.charts.copies import CHARTS, SCHEDULER
 from tools.charts.helm import template
 from tools.controlplane import ApiError, ControlPlane, ControlPlaneError, wait_until
+from tools.product import ROOT
 
 VARIANTS = sorted(CHARTS.glob("*/ci/*-values.yaml"))
 #: Kinds of other people's operators, which this API server does not have.

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from gpuctl.fakeoperator import FakeOperator
-from gpuctl.product import ROOT
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.dranodes import ROLES, Dra, claiming, kube_scheduler
 from tests.controlplane.gpunodes import wait_kind
 from tests.controlplane.workloads import Json, Watcher
 from tools.controlplane import ControlPlane, ControlPlaneError
+from tools.fake_operator import FakeOperator
+from tools.product import ROOT
 
 POOL = "run.ai/simulated-gpu-node-pool"
 CRD, CLASSES = "crd-computedomains.yaml", "fakegpu-domains-classes.yaml"

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpuctl.product import Product
 from tests.autoscalers import wants_a_node
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.cutoperator import CUTS, CutOperator
 from tests.controlplane.workloads import Json, Watcher, node_of, pod
 from tools.controlplane import ControlPlane
+from tools.product import Product
 
 CASES = Path(__file__).parents[1] / "cases"
 DYNAMIC = {

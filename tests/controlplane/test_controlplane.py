@@ -25,7 +25,7 @@ from tools.controlplane import (
     wait_until,
 )
 from tools.controlplane.process import command_line
-from tools.controlplane.versions import KUBERNETES
+from tools.controlplane.programs.versions import KUBERNETES
 
 ROOT = Path(__file__).parents[2]
 MIG = "nvidia.com/mig-1g.10gb"

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from gpuctl.product import ACCOUNT, ROOT, Product
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.cutoperator import CUTS, CutOperator
 from tests.controlplane.workloads import Json, Watcher, annotation, node_of, pod
 from tools.controlplane import ApiError, Client, ControlPlane, wait_until
+from tools.product import ACCOUNT, ROOT, Product
 
 DEVICES = "gpu-scheduler.io/devices"
 LABELS = {

@@ -91,7 +91,7 @@ def test_the_demo_does_what_it_is_expected_to_and_says_so() -> None:
     done = demo()
 
     assert done.returncode == 0, done.stdout + done.stderr
-    foretold, _, real = done.stdout.partition("now for real")
+    foretold, _, real = done.stdout.partition("starting etcd")
     for table in (foretold, real):
         assert "gpu-check-2              worker3  -                 gpu:0,1,2    0,1,2" in table
         assert "more-2g x 28             small    2g.20gb->1g.10gb  1g.10gb x 1  -" in table
@@ -125,7 +125,7 @@ def test_ctrl_c_ends_everything_that_was_started(folder: Path) -> None:
     rest, _ = process.communicate(timeout=200)
 
     assert process.returncode == 130
-    assert "interrupted; everything it started has been ended" in rest
+    assert "interrupted; all its processes have ended" in rest
     assert running(folder) == []
 
 
@@ -154,6 +154,6 @@ def test_a_kept_demo_runs_on_until_it_is_ended(folder: Path) -> None:
 
     ended = demo("--end", "--directory", str(folder))
 
-    assert (ended.returncode, ended.stdout) == (0, f"the demo in {folder} has been ended\n")
+    assert (ended.returncode, ended.stdout) == (0, f"the demo in {folder} has been stopped\n")
     assert running(folder) == []
     assert not folder.exists()

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpuctl.product import ROOT
 from tests.controlplane.conftest import _started
 from tests.controlplane.terminal import Terminal
 from tests.controlplane.workloads import Watcher, pod
 from tests.leftovers import API_KINDS, everything
 from tests.sessions import commands, steps
 from tools.controlplane import ControlPlane, FakeNode, add_nodes, wait_until
+from tools.product import ROOT
 
 EXAMPLES = ROOT / "examples"
 #: In the order in which a person would read them.

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from gpuctl.product import NAMESPACE, ROOT, Product
 from scheduler.certificates.issuer import make_certificates
 from tests.controlplane.conftest import MakeNode
 from tests.unit.gpuctl.cli import gpuctl
 from tools.controlplane import ControlPlane, wait_until
+from tools.product import NAMESPACE, ROOT, Product
 from webhook.webhook_configuration import NAME
 
 REGISTRATION = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{NAME}"

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpuctl.fakeoperator import FakeOperator
-from gpuctl.product import ROOT
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.dranodes import CLASSES, ROLES, Dra, claim_spec, claiming, kube_scheduler
 from tests.controlplane.workloads import Json, Watcher
 from tools.controlplane import ControlPlane
+from tools.fake_operator import FakeOperator
+from tools.product import ROOT
 
 POOL = "run.ai/simulated-gpu-node-pool"
 

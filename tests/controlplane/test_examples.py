@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpuctl.fakeoperator import FakeOperator
-from gpuctl.product import ROOT, Product
 from tests.charts.rendering import FAKE, config_file, objects, one
 from tests.controlplane.dranodes import CLASSES, ROLES, kube_scheduler
 from tests.controlplane.gpunodes import nvidia
@@ -21,6 +19,8 @@ from tests.controlplane.terminal import Terminal
 from tests.sessions import steps
 from tools.controlplane import ControlPlane
 from tools.controlplane.fake_nodes import is_ready
+from tools.fake_operator import FakeOperator
+from tools.product import ROOT, Product
 
 EXAMPLES = ROOT / "examples"
 FOLDERS = sorted(path.parent.name for path in EXAMPLES.glob("*/README.md"))

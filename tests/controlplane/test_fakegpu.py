@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from gpuctl.fakeoperator import NAMESPACE, FakeOperator
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.gpunodes import Nodes, killed, nvidia
 from tests.controlplane.workloads import Json, Watcher, pod
 from tools.controlplane import ControlPlane
+from tools.fake_operator import NAMESPACE, FakeOperator
 
 POOL = "run.ai/simulated-gpu-node-pool"
 GPU = "nvidia.com/gpu"

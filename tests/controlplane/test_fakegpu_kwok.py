@@ -9,13 +9,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpuctl.fakeoperator import ACCOUNT, FakeOperator
-from gpuctl.product import ROOT
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.gpunodes import Nodes, nvidia, wait_kind
 from tests.controlplane.rights import audited
 from tests.controlplane.workloads import Json, Watcher, fetch, pod
 from tools.controlplane import ControlPlane, wait_until
+from tools.fake_operator import ACCOUNT, FakeOperator
+from tools.product import ROOT
 
 USER = "system:serviceaccount:" + ACCOUNT.replace("/", ":")
 POOL = "run.ai/simulated-gpu-node-pool"

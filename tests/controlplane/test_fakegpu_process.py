@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from gpuctl.fakeoperator import ACCOUNT, NAMESPACE, FakeOperator
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.gpunodes import Nodes, killed, wait_kind
 from tests.controlplane.rights import audited, granted_rights, used_rights
 from tests.controlplane.workloads import Json, Watcher, annotation, pod
 from tools.controlplane import ControlPlane
+from tools.fake_operator import ACCOUNT, NAMESPACE, FakeOperator
 
 USER = "system:serviceaccount:" + ACCOUNT.replace("/", ":")
 POOL = "run.ai/simulated-gpu-node-pool"

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from gpuctl.fakeoperator import NAMESPACE, FakeOperator
-from gpuctl.product import ROOT, Product
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.workloads import Json, Watcher, annotation, controlled, node_of, pod
 from tools.controlplane import ControlPlane
+from tools.fake_operator import NAMESPACE, FakeOperator
+from tools.product import ROOT, Product
 
 POOL = "run.ai/simulated-gpu-node-pool"
 GPU = "nvidia.com/gpu"

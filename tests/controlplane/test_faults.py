@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from gpuctl.product import Product
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.proxy import (
     Proxy,
@@ -25,6 +24,7 @@ from tests.controlplane.proxy import (
 )
 from tests.controlplane.workloads import Watcher, fetch, node_of, pod, why
 from tools.controlplane import ApiError, ControlPlane, wait_until
+from tools.product import Product
 
 figures = logging.getLogger("figures")
 KINDS = ("pods", "nodes", "namespaces")

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from gpuctl.product import ACCOUNT, ROOT, Product
 from tests.building import fail_if_missing
 from tests.controlplane.conftest import HERE, MakeNode
 from tests.controlplane.workloads import Watcher, pod
 from tools.controlplane import ApiError, ControlPlane, wait_until
+from tools.product import ACCOUNT, ROOT, Product
 
 FENCE = ROOT / "cluster/fencing-policy.yaml"
 NAMESPACE = "gpu-scheduler-system"

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from gpuctl.product import ACCOUNT, Product
 from scheduler.model import well_known
 from tests.controlplane.balancer import Balancer
 from tests.controlplane.conftest import MakeNode
@@ -29,6 +28,7 @@ from tests.controlplane.workloads import (
     why,
 )
 from tools.controlplane import ApiError, ControlPlane, wait_until
+from tools.product import ACCOUNT, Product
 
 BIG = "nvidia.com/mig-2g.20gb"
 SMALL = "nvidia.com/mig-1g.10gb"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gpuctl.product import ROOT
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.workloads import Json, Watcher, annotation, controlled, cuda, node_of, pod
 from tests.discovered import MIXED, RENAMED, SLICED, WHOLE
 from tools.controlplane import ControlPlane
+from tools.product import ROOT
 
 MAP = "gpu-scheduling-map"
 DEVICES = "gpu-scheduler.io/devices"

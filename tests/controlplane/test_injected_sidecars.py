@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpuctl.product import Product
 from scheduler.model import well_known
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.workloads import Json, Watcher, annotation, controlled
 from tools.controlplane import ApiError, ControlPlane, wait_until
+from tools.product import Product
 
 CASE = Path(__file__).parents[1] / "cases" / "08b-live-sidecar-policy.yaml"
 POLICIES = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"

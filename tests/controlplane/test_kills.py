@@ -17,12 +17,12 @@ from typing import Final
 
 import pytest
 
-from gpuctl.product import Product
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.proxy import HeldAnswers, HeldRequests, Proxy
 from tests.controlplane.verdict import crimes, read
 from tests.controlplane.workloads import Json, Watcher, fetch, node_of, pod, why
 from tools.controlplane import ControlPlane, ControlPlaneError, wait_until
+from tools.product import Product
 
 NUMBERED: Final = {"gpu-scheduler.io/devices": "numbered"}
 MAP: Final = "gpu-scheduling-map"

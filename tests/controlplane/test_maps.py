@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 import yaml
 
-from gpuctl.product import Product
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.workloads import (
     SEED_MAP,
@@ -25,6 +24,7 @@ from tests.controlplane.workloads import (
     why,
 )
 from tools.controlplane import ControlPlane
+from tools.product import Product
 
 MAP = "gpu-scheduling-map"
 CASES = Path(__file__).parents[1] / "cases"

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from gpuctl.product import Product
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.dranodes import kube_scheduler
 from tests.controlplane.workloads import (
@@ -26,6 +25,7 @@ from tests.controlplane.workloads import (
     why,
 )
 from tools.controlplane import ControlPlane
+from tools.product import Product
 
 FALLBACK = "gpu-webhook.k8s.io/fallback"
 ORIGINAL = "adapter.gpu.turbonomic.ibm.com/original"

@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import pytest
 
-from gpuctl.product import Product
 from tests.http.attackers import MIB, anything, flood, memory_of
 from tests.unit.webhook.pods import pod
 from tools.controlplane import ControlPlane
+from tools.product import Product
 
 Source = Callable[[int], str]
 #: The chart's limit of the webhook's container.

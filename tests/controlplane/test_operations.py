@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from gpuctl.product import ACCOUNT, ROOT, Product
 from scheduler.model import field_use
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.rights import audited, granted_rights, used_rights
@@ -29,6 +28,7 @@ from tests.controlplane.workloads import (
 )
 from tools.controlplane import ApiError, ControlPlane, wait_until
 from tools.golden import podspec_fields
+from tools.product import ACCOUNT, ROOT, Product
 
 OURS = "gpu-scheduler.io"
 USER = "system:serviceaccount:" + ACCOUNT.replace("/", ":")

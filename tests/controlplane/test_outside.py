@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from gpuctl.product import ROOT
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.terminal import Terminal
 from tests.controlplane.workloads import Json, Watcher, controlled, cuda, fetch, node_of, pod
 from tests.sessions import blocks
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.ports import LOOPBACK, free_ports
+from tools.product import ROOT
 from webhook.webhook_configuration import NAME
 
 PAGE = (ROOT / "docs/outside.md").read_text(encoding="utf-8")

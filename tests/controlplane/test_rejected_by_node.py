@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from gpuctl.product import Product
 from tests.controlplane.brokennode import GPU, BrokenNode, broken_node
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.workloads import Watcher, fetch, node_of, pod
 from tools.controlplane import ControlPlane, wait_until
+from tools.product import Product
 
 NODE = "broken"
 

@@ -13,11 +13,11 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from gpuctl.product import ACCOUNT, ROOT
 from scheduler.model import well_known
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.tenants import said
 from tools.controlplane import Client, ControlPlane, wait_until
+from tools.product import ACCOUNT, ROOT
 
 FILES: Final = ("rbac.yaml", "rbac-moves.yaml", "admission-policies.yaml", "fencing-policy.yaml")
 AGENT: Final = ROOT / "cluster/fakegpu-node-rbac.yaml"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from gpuctl.product import Product
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.workloads import Json, Watcher, fetch, node_of, pod, why
 from tools.controlplane import ControlPlane
+from tools.product import Product
 
 TIER = "nvidia.com/mig-2g.20gb"
 PODS = 400

@@ -16,7 +16,6 @@ from typing import Final
 
 import pytest
 
-from gpuctl.product import ROOT, Product
 from scheduler.model import well_known
 from tests.controlplane import hostile
 from tests.controlplane.conftest import MakeNode
@@ -25,6 +24,7 @@ from tests.controlplane.moving import QUICK, degraded, of
 from tests.controlplane.tenants import Tenant, assert_unharmed, kubelet, refuses
 from tests.controlplane.workloads import Json, controlled, cuda, fetch, node_of, pod, tier
 from tools.controlplane import Client, ControlPlane, FakeNode, add_nodes, wait_until
+from tools.product import ROOT, Product
 
 POLICIES: Final = ROOT / "cluster" / "admission-policies.yaml"
 GPU, BIG, SMALL = hostile.GPU, hostile.BIG, hostile.SMALL

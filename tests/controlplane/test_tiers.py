@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from gpuctl.product import Product
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.dranodes import kube_scheduler
 from tests.controlplane.workloads import (
@@ -23,6 +22,7 @@ from tests.controlplane.workloads import (
     why,
 )
 from tools.controlplane import ApiError, ControlPlane, wait_until
+from tools.product import Product
 
 BIG = "nvidia.com/mig-2g.20gb"
 BIG_MEMORY = "nvidia.com/mig-1g.20gb"

@@ -21,7 +21,6 @@ import pytest
 import yaml
 from cryptography import x509
 
-from gpuctl.product import ROOT
 from tests.building import fail_if_missing
 from tests.controlplane.conftest import HERE, MakeNode
 from tests.controlplane.release import NAME, NAMESPACE, Release
@@ -31,6 +30,7 @@ from tools.charts.copies import SCHEDULER
 from tools.charts.helm import HELMS
 from tools.controlplane import ApiError, ControlPlane, ControlPlaneError, wait_until
 from tools.controlplane.control_plane import DEFAULT_COMPONENTS
+from tools.product import ROOT
 
 CHART: Final = SCHEDULER.relative_to(ROOT)
 RUNNING: Final = 100

@@ -20,7 +20,6 @@ from typing import NamedTuple
 
 import pytest
 
-from gpuctl.product import NAMESPACE, Product
 from scheduler.certificates.issuer import make_certificates
 from scheduler.model import well_known
 from tests.controlplane.balancer import Balancer
@@ -28,6 +27,7 @@ from tests.controlplane.conftest import MakeNode
 from tests.controlplane.workloads import Json, Watcher, cuda, node_of, pod, why
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.ports import LOOPBACK
+from tools.product import NAMESPACE, Product
 from webhook.webhook_configuration import ENVIRONMENT_ENTRY, TIMEOUT_S, webhook_configuration
 
 figures = logging.getLogger("figures")

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from gpuctl.product import NAMESPACE, ROOT, Product
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.workloads import Json, Watcher, annotation, controlled, fetch, pod
 from tests.unit.gpuctl.cli import Said, gpuctl
 from tools.controlplane import ControlPlane, wait_until
+from tools.product import NAMESPACE, ROOT, Product
 
 DECISION = "gpu-scheduler.io/decision"
 READ_POD = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}

@@ -9,12 +9,12 @@ from typing import Final
 
 import pytest
 
-from gpuctl.product import ACCOUNT, ROOT, Product
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.rights import audited, granted_rights, used_rights
 from tests.controlplane.workloads import Watcher, pod
 from tests.unit.gpuctl.cli import gpuctl
 from tools.controlplane import ControlPlane, ControlPlaneError, wait_until
+from tools.product import ACCOUNT, ROOT, Product
 
 ROLES: Final = str(ROOT / "cluster/rbac-moves.yaml")
 USER: Final = f"system:serviceaccount:{ACCOUNT.replace('/', ':')}"

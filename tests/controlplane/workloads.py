@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from gpuctl.product import Product
 from tools.controlplane import ControlPlane, wait_until
+from tools.product import Product
 
 Json = dict[str, Any]
 SEED_MAP = "0=node1:0,1\n1=node2:2\n2=node3:0,1,2\n3=node4:3\n4=node4:3\n"

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tools.charts.copies import ROOT
-from tools.controlplane.go_program import ensure_go_program
+from tools.controlplane.programs.go_program import ensure_go_program
 
 
 def as_kind_reads(path: Path) -> Any:

@@ -26,7 +26,7 @@ from fakegpu.node.telemetry import read_all
 from fakegpu.server import Answers, application
 from fakegpu.topology.node_topology import NodeTopology, Utilization, encode_yaml
 from tests.unit.fakegpu.nodes import fake, use
-from tools.controlplane.go_program import ensure_go_program
+from tools.controlplane.programs.go_program import ensure_go_program
 from tools.image.build import SMI_SOURCE
 
 A100 = "gpu: {profile: a100, overrides: {device_count: 2}}"

@@ -11,13 +11,13 @@ from typing import Any, Final
 
 import yaml
 
-from gpuctl.product import ROOT, merged
 from tests.e2e.containers import Json
 from tools.controlplane import ControlPlane
 from tools.controlplane.client import wait_until
-from tools.controlplane.go_program import ensure_go_program
 from tools.controlplane.ports import LOOPBACK, free_ports
-from tools.controlplane.realnode import RealNode
+from tools.controlplane.programs.go_program import ensure_go_program
+from tools.product import ROOT, merged
+from tools.realnode import RealNode
 
 ACCOUNT: Final = "gpu-operator/nvidia-device-plugin"
 SMI: Final = ROOT / "fakegpu" / "smi" / "nvidia-smi"

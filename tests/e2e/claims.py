@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tests.e2e.containers import Json, execute, shell_pod
 from tools.controlplane import ControlPlane
-from tools.controlplane.realnode import RealNode
+from tools.realnode import RealNode
 
 DRIVER: Final = "gpu.nvidia.com"
 SLICES: Final = "/apis/resource.k8s.io/v1/resourceslices"

@@ -17,8 +17,6 @@ from typing import Final
 
 import pytest
 
-from gpuctl.fakeoperator import FakeOperator
-from gpuctl.product import ROOT
 from tests.building import build_for, fail_if_missing
 from tests.controlplane.running import here, product
 from tests.e2e.agent import FAILURES, POOL, POOLS, Agent
@@ -26,10 +24,12 @@ from tests.e2e.containers import SHELL_IMAGE
 from tests.e2e.delivered import LOGICAL_NODE
 from tests.e2e.newcomers import Newcomers
 from tools.controlplane import ControlPlane
-from tools.controlplane.realnode import RealNode, api_server_flags, bridge, why_not
-from tools.controlplane.versions import NODE_PROGRAMS
+from tools.controlplane.programs.versions import NODE_PROGRAMS
+from tools.fake_operator import FakeOperator
 from tools.image import machine
 from tools.image.build import ensure_images
+from tools.product import ROOT
+from tools.realnode import RealNode, api_server_flags, bridge, why_not
 
 __all__ = ["here", "product"]
 

@@ -12,13 +12,13 @@ from typing import Any, Final
 
 import yaml
 
-from gpuctl.product import merged
 from tests.e2e.containers import Json
 from tests.e2e.delivered import CHECK_NAMESPACE, NAMESPACE, Check, Scheduler
 from tests.leftovers import API_KINDS, KINDS, left_since
 from tools.controlplane import ControlPlane
 from tools.controlplane.client import wait_until
 from tools.controlplane.gitops import ArgoCD, Repository
+from tools.product import merged
 
 ADDRESS: Final = "https://git.example.com/gpu-scheduler.git"
 PROJECT: Final = "gpu-scheduler-project.yaml"

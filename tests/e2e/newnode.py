@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.e2e.agent import Agent
-from tools.controlplane.realnode import RealNode
+from tools.realnode import RealNode
 
 
 def start_as_new(node: RealNode, agent: Agent, labels: dict[str, str]) -> None:

@@ -10,7 +10,6 @@ from typing import Final
 
 import pytest
 
-from gpuctl.product import ROOT
 from tests.controlplane.terminal import Terminal
 from tests.e2e.delivered import NAMESPACE, SECRET, Check, Scheduler
 from tests.e2e.gitops import (
@@ -29,7 +28,8 @@ from tests.leftovers import everything
 from tools.controlplane import ControlPlane
 from tools.controlplane.client import wait_until
 from tools.controlplane.gitops import ArgoCD, Repository
-from tools.controlplane.realnode import RealNode
+from tools.product import ROOT
+from tools.realnode import RealNode
 
 pytestmark = pytest.mark.usefixtures("step")
 SCRIPT: Final = "argocd/validate-applicationset.sh"

@@ -16,14 +16,14 @@ from typing import Final
 
 import pytest
 
-from gpuctl.product import ROOT
 from tests.e2e.containers import Json, shell_pod
 from tests.e2e.delivered import NAME, NAMESPACE, REGISTRATION, SCHEDULER, ByHelm, Scheduler, given
 from tests.leftovers import everything
 from tools.charts.helm import helm
 from tools.controlplane import ControlPlane, wait_until
-from tools.controlplane.realnode import RealNode
 from tools.image.build import ensure_images
+from tools.product import ROOT
+from tools.realnode import RealNode
 
 READY_S: Final = 90.0
 CERT_MANAGER: Final = "cert-manager.io"

@@ -34,7 +34,7 @@ from tests.leftovers import API_KINDS, everything, left_since
 from tools.charts.helm import HelmFailed
 from tools.controlplane import ControlPlane, ControlPlaneError
 from tools.controlplane.client import wait_until
-from tools.controlplane.realnode import RealNode
+from tools.realnode import RealNode
 
 pytestmark = pytest.mark.usefixtures("step")
 log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from tests.e2e.conftest import Pool
 from tests.e2e.containers import create, delete, execute, run, shell_pod, wait_for_phase
 from tests.e2e.newnode import start_as_new
 from tools.controlplane import ControlPlane, wait_until
-from tools.controlplane.realnode import RealNode
+from tools.realnode import RealNode
 
 REGISTERED = f"registered resource={GPU}"
 

@@ -12,8 +12,6 @@ import pytest
 
 from fakegpu.dra import messages
 from fakegpu.rpc import call
-from gpuctl.fakeoperator import FakeOperator
-from gpuctl.product import ROOT
 from tests.e2e.agent import FAILURES, GPU, POOLS, Agent
 from tests.e2e.claims import (
     DRIVER,
@@ -30,7 +28,9 @@ from tests.e2e.conftest import Pool
 from tests.e2e.containers import create, delete, execute, run, shell_pod, wait_for_phase
 from tools.controlplane import ControlPlane, wait_until
 from tools.controlplane.ports import LOOPBACK, free_ports
-from tools.controlplane.realnode import RealNode
+from tools.fake_operator import FakeOperator
+from tools.product import ROOT
+from tools.realnode import RealNode
 
 KINDS = (
     "fakegpu-device-classes.yaml",

@@ -13,9 +13,9 @@ import pytest
 
 from tests.e2e.containers import create, wait_for_phase
 from tools.controlplane import ControlPlane
-from tools.controlplane.realnode import RealNode
 from tools.image.build import NAMES, ensure_images
 from tools.image.layer import digest_of
+from tools.realnode import RealNode
 
 PROGRAMS = ("scheduler", "webhook", "gpucheck", "fakegpu")
 #: Every program is loaded with all that it imports.

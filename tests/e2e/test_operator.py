@@ -19,16 +19,16 @@ from typing import Final
 import pytest
 import yaml
 
-from gpuctl.product import ROOT
 from tests.e2e.agent import GPU, POOL, wait_allocatable
 from tests.e2e.claims import cdi_files, claim_spec, claiming, devices, environment, make, uuids
 from tests.e2e.containers import Json, delete, execute, run, shell_pod, wait_for_phase
 from tools.charts.copies import CHARTS
 from tools.charts.helm import helm
 from tools.controlplane import ControlPlane, ControlPlaneError, wait_until
-from tools.controlplane.realnode import RealNode
 from tools.image import machine
 from tools.image.build import ensure_images
+from tools.product import ROOT
+from tools.realnode import RealNode
 
 RELEASE: Final = "gpu-operator"
 RESERVATIONS: Final = "runai-reservation"

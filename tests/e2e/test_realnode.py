@@ -10,8 +10,8 @@ from tests.e2e.containers import create, execute, run, shell_pod, wait_for_phase
 from tools.controlplane import ControlPlane, ControlPlaneError
 from tools.controlplane.client import wait_until
 from tools.controlplane.process import command_line
-from tools.controlplane.realnode import RealNode
-from tools.controlplane.realnode.sandbox_processes import CELL
+from tools.realnode import RealNode
+from tools.realnode.sandbox_processes import SANDBOX
 
 
 def test_a_pod_runs_and_its_log_can_be_read(
@@ -57,7 +57,7 @@ def _answers(cp: ControlPlane, namespace: str) -> bool:
 def test_a_killed_cell_takes_everything_with_it(tmp_path: Path, node: RealNode) -> None:
     """When the process that holds a cell is killed, programs and mounts in it are gone."""
     assert node.name, "it needs root as the node does"
-    words = [sys.executable, "-I", "-S", str(CELL)]
+    words = [sys.executable, "-I", "-S", str(SANDBOX)]
     bind = f"{tmp_path / 'source'}:{tmp_path / 'target'}"
     holder = subprocess.Popen([*words, "hold", str(tmp_path), bind])
     try:

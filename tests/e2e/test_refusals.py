@@ -16,11 +16,11 @@ from typing import Final
 
 import pytest
 
-from gpuctl.product import Product
 from tests.e2e.agent import GPU, wait_allocatable
 from tests.e2e.containers import Json, delete, run, shell_pod
 from tools.controlplane import ControlPlane, wait_until
-from tools.controlplane.realnode import RealNode
+from tools.product import Product
+from tools.realnode import RealNode
 
 PROGRAM: Final = Path(__file__).parent / "refusingplugin.py"
 NAME: Final = "refusingplugin"

@@ -9,12 +9,12 @@ import time
 
 import pytest
 
-from gpuctl.product import Product
 from tests.e2e.agent import DEVICES, FAILURES, GPU, wait_allocatable
 from tests.e2e.conftest import Pool
 from tests.e2e.containers import create, delete, execute, run, shell_pod, wait_for_phase
 from tools.controlplane import ControlPlane, wait_until
-from tools.controlplane.realnode import RealNode
+from tools.product import Product
+from tools.realnode import RealNode
 
 ALL_AT_ONCE_S = 60.0
 log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from gpuctl.replay import replayed
+from gpuctl.commands.replay import replay_pods
 from scheduler.config import Config, Maps
 from scheduler.report.decisions.api import DecisionsHandler
 from scheduler.report.decisions.api_types import API_VERSION, Latest, Leader, PodAnswer, Snapshot
@@ -230,7 +230,7 @@ async def test_a_snapshot_repeats_every_waiting_pods_decision(asking: Asking) ->
     assert {one.pod for one in snapshot.pending} == {"big", "lost-0"}
     assert (snapshot.left_out, len(snapshot.decisions)) == (0, 3)
     assert [one.pod.name for one in snapshot.state.assumed] == ["one"]
-    assert [(one.pod, one.is_same) for one in replayed(snapshot)] == [
+    assert [(one.pod, one.is_same) for one in replay_pods(snapshot)] == [
         ("team/big", True),
         ("team/lost-0", True),
     ]
@@ -251,7 +251,7 @@ async def test_a_snapshot_of_the_next_decision_repeats_that_decision(asking: Ask
 
     assert snapshot.caught == "run-1"
     assert snapshot.state.assumed == ()
-    [again] = replayed(snapshot)
+    [again] = replay_pods(snapshot)
     assert again.is_same
     assert again.now.node == "b"
 

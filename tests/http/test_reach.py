@@ -10,7 +10,7 @@ import pytest
 
 from gpuctl import cluster_access
 from gpuctl.cluster_access import Access, NotReached
-from gpuctl.pod_facts import witnessed
+from gpuctl.pod_facts import read_pod_facts
 from scheduler.watch.client import Client
 from tests.builders import pod_json
 from tests.http.fakeapi import FakeApi, failure, reply, reset
@@ -68,7 +68,7 @@ async def test_a_pods_events_come_in_order_and_only_of_this_pod(
         ),
     )
 
-    witness = await witnessed(client, "team", "a")
+    witness = await read_pod_facts(client, "team", "a")
 
     told = [(one.reason, one.count, one.decision) for one in witness.events]
     assert told == [("Old", 3, "ab-1"), ("Late", 1, "ab-1"), ("Repeated", 7, "ab-1")]
@@ -81,7 +81,7 @@ async def test_events_that_may_not_be_read_are_a_remark(api: FakeApi, client: Cl
     api.script(POD, reply(pod_json("a")))
     api.script(EVENTS, failure(403, "Forbidden", "events is forbidden"))
 
-    witness = await witnessed(client, "team", "a")
+    witness = await read_pod_facts(client, "team", "a")
 
     assert witness.events == ()
     assert witness.remarks == ("events cannot be read: 403 Forbidden: events is forbidden",)
@@ -101,7 +101,7 @@ async def test_a_pod_that_cannot_be_read_is_one_sentence(
 ) -> None:
     api.script(POD, answer)
     with pytest.raises(NotReached) as caught:
-        await witnessed(client, "team", "a")
+        await read_pod_facts(client, "team", "a")
 
     assert said in str(caught.value)
 

@@ -158,7 +158,7 @@ async def test_who_answers_without_leading_is_marked(person: Person) -> None:
     said = await person.types("why", "a", "--server", person.api.url)
 
     assert said.status == 2
-    assert "the process that was asked does not lead" in said.out
+    assert "this replica is not the leader" in said.out
 
 
 async def test_a_server_that_is_none_leaves_the_pods_own_words(person: Person) -> None:
@@ -231,9 +231,7 @@ async def test_programs_read_the_same_answer(person: Person, form: str) -> None:
 @pytest.mark.parametrize(
     ("lease", "allowed", "said"),
     [
-        pytest.param(
-            failure(403, "Forbidden"), True, "no leader is named by the Lease", id="lease"
-        ),
+        pytest.param(failure(403, "Forbidden"), True, "names no leader", id="lease"),
         pytest.param(reply(HOLDER), False, "you may not forward to pod leader-1", id="forward"),
     ],
 )

@@ -14,9 +14,9 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuctl.apiserver_defaults import node_with_status, with_requests
-from gpuctl.manifests import Document
-from gpuctl.simulation import simulate
+from gpuctl.simulate.apiserver_defaults import node_with_status, with_requests
+from gpuctl.simulate.input import simulate
+from gpuctl.simulate.manifests import Document
 from scheduler.admission.server import AdmissionServer
 from scheduler.config import Config, Fallback, Maps
 from scheduler.model import well_known

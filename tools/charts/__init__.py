@@ -1,9 +1,9 @@
-"""What is written from something else, so that there is one truth of each thing.
+"""Generates files from their sources.
 
     cluster/*.yaml        ──> charts/gpu-scheduler/files/cluster/   (roles, policies, API kinds)
     charts/*/values.yaml  ──> its values.schema.json, and the table in its README.md
     webhook metrics etc.  ──> charts/gpu-scheduler/files/dashboards/
     the seed-000 preset   ──> webhook/deploy/                       (needs helm)
 
-``make charts`` writes all of it; tests/charts says when that was forgotten.
+``make charts`` writes all files; tests/charts fails if a file is out of date.
 """

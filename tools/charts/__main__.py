@@ -1,5 +1,7 @@
-"""``python -m tools.charts``: write what comes from something else; ``--no-helm`` leaves out
-webhook/deploy/, the one part that has to be rendered."""
+"""``python -m tools.charts``: write the generated files.
+
+``--no-helm`` skips webhook/deploy/, the only part that helm renders.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from tools.controlplane.errors import ControlPlaneError
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Write every file that differs, and say which."""
+    """Write every changed file, and print its path."""
     parser = argparse.ArgumentParser(prog="python -m tools.charts", description=__doc__)
     parser.add_argument("--no-helm", action="store_true", help="do not render webhook/deploy/")
     options = parser.parse_args(words)

@@ -1,4 +1,4 @@
-"""Everything that ``make charts`` writes without helm: what it must be, by path."""
+"""The content of every file that ``make charts`` writes without helm, by path."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DASHBOARDS: Final = {
     "gpu-scheduler/files/dashboards/gpu-scheduler.json": dashboard.SCHEDULER,
     "fake-gpu-operator/files/dashboards/gpu-dashboard.json": dashboard.GPUS,
 }
-#: Of cluster/, what each chart installs.
+#: The files of cluster/ that each chart installs.
 INSTALLED: Final = {
     "gpu-scheduler": (
         "crd-mig*.yaml",
@@ -49,7 +49,7 @@ def sources(chart: str) -> list[Path]:
 
 
 def charts() -> list[Path]:
-    """The folders of our charts."""
+    """The directories of our charts."""
     return sorted(path.parent for path in CHARTS.glob("*/Chart.yaml"))
 
 
@@ -70,6 +70,6 @@ def everything() -> dict[Path, str]:
 
 
 def stray() -> list[Path]:
-    """Copies whose source is gone."""
+    """Copies without a source."""
     wanted = everything()
     return [path for path in CHARTS.glob("*/files/**/*.*") if path not in wanted]

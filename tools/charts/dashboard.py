@@ -1,7 +1,7 @@
 """The Grafana dashboards, each from a short table: title, expression, unit.
 
-A test reads every metric's name out of the expressions and looks for it in the programs' own
-tables, so that no panel stays empty because a metric was renamed.
+A test compares the metric names in the expressions with the programs' metrics, so that a renamed
+metric leaves no empty panel.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ PANELS: Final[tuple[Panel, ...]] = (
         "s",
     ),
 )
-#: The lab's three, which are scraped off every node.
+#: The dashboards of the lab; their metrics come from every node.
 GPU_PANELS: Final[tuple[Panel, ...]] = (
     (
         "GPU Utilization %",

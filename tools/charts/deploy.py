@@ -2,9 +2,9 @@
 
     00-namespace 01-rbac 02-service 03-deployment 04-webhook-config
 
-What has to exist before the Deployment comes before it, and the registration comes last: it holds
-the word CA_BUNDLE_PLACEHOLDER, in whose place webhook/scripts/generate-certs.sh puts the CA when
-it writes 04-webhook-config-patched.yaml.
+The numbers give the order of installation. The registration is last:
+webhook/scripts/generate-certs.sh replaces its CA_BUNDLE_PLACEHOLDER with the CA when it writes
+04-webhook-config-patched.yaml.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def everything() -> dict[Path, str]:
 
 
 def _plain(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Without what is Helm's alone."""
+    """The object without Helm's labels and annotations."""
     parts = [manifest["metadata"]]
     if manifest["kind"] == "Deployment":
         parts.append(manifest["spec"]["template"]["metadata"])

@@ -1,6 +1,6 @@
-"""Runs helm: ours if it is there, the PATH's otherwise, built if there is none.
+"""Runs helm from the variable, the PATH or the cache; it is built if missing.
 
-There are two, by their programs' names: ``helm`` is the present one, ``helm3`` its predecessor.
+``helm`` is the current major version, ``helm3`` the previous one.
 """
 
 from __future__ import annotations
@@ -13,28 +13,27 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tools.controlplane.binaries import ensure
+from tools.controlplane.programs.binaries import ensure
 
 HELMS: Final = ("helm", "helm3")
 TIMEOUT_S: Final = 120.0
 
 
 class HelmFailed(RuntimeError):
-    """Helm said no; the text is what it said."""
+    """helm failed; the text is its message."""
 
 
 @functools.cache
 def program(name: str) -> str:
-    """Where one of them lies."""
+    """The path of a helm program."""
     return str(ensure((name,))[name])
 
 
 def helm(*words: str | Path, kubeconfig: Path | None = None, by: str = HELMS[0]) -> str:
-    """What one command prints; its configuration and caches are in a folder of its own, never the
-    user's."""
+    """The output of a command; its configuration and caches are temporary, never the user's."""
     with tempfile.TemporaryDirectory() as home:
         places = {f"HELM_{kind}_HOME": f"{home}/{kind}" for kind in ("CACHE", "CONFIG", "DATA")}
-        # What an API server offers is kept below HOME otherwise, one folder for each address.
+        # Otherwise helm caches the discovery documents of each API server below HOME.
         places["KUBECACHEDIR"] = f"{home}/kube"
         environment = {**os.environ, **places}
         if kubeconfig is not None:

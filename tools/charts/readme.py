@@ -13,7 +13,7 @@ _LONG: Final = 60
 
 
 def render(page: str, values: list[Value]) -> str:
-    """The page with a fresh table."""
+    """The page with a new table."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

@@ -1,7 +1,7 @@
-"""values.schema.json: a typo in a value is refused by helm itself, with its path.
+"""values.schema.json, with which helm rejects unknown values with their path.
 
-Types come from the defaults, what is narrower from ``@schema`` comments. The section ``config``
-of the scheduler's chart is the scheduler's own configuration, from the very struct that reads it.
+Types come from the defaults, constraints from ``@schema`` comments. The section ``config`` of the
+scheduler's chart is the scheduler's configuration; its schema comes from the struct that reads it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from fakegpu.config import Config as FakeGpu
 from scheduler.config import Config as Scheduler
 from tools.charts.values import Value
 
-#: The struct behind each name by which a values.yaml refers to a configuration, and what the chart
-#: decides itself of it; `make charts` fails when a struct no longer has one of those.
+#: Configuration name in values.yaml -> its struct, and the sections that the chart sets itself;
+#: `make charts` fails if the struct lacks one of those sections.
 STRUCTS: Final = {"Scheduler": Scheduler, "FakeGpu": FakeGpu}
 OURS: Final[dict[str, dict[str, tuple[str, ...]]]] = {
     "Scheduler": {
@@ -79,7 +79,7 @@ def _one(value: Value) -> dict[str, Any]:
 
 
 def _configuration(struct: str) -> dict[str, Any]:
-    """The sections of a configuration, without what the chart decides."""
+    """The sections of a configuration without those that the chart sets itself."""
     _, found = msgspec.json.schema_components([STRUCTS[struct]])
     for name, keys in OURS[struct].items():
         for key in keys:

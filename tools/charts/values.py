@@ -1,7 +1,7 @@
-"""Reads a values.yaml with its comments: each value's path, description and narrower schema.
+"""Reads a values.yaml with its comments: each value's path, description and schema.
 
-Only the plain style of our own files is understood: block mappings indented by two spaces, and
-comments right above the key that they describe.
+It supports the style of our files only: block mappings indented by two spaces, and comments
+directly above their key.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Path_ = tuple[str, ...]
 
 
 class BadValues(ValueError):
-    """A values.yaml that breaks the rules of this module; the text says where."""
+    """A values.yaml that violates the rules of this module; the text contains the place."""
 
 
 class Value(NamedTuple):
-    """One documented value: where it is, what it is for, and its default."""
+    """One documented value: path, description and default."""
 
     path: Path_
     text: str
@@ -35,7 +35,7 @@ class Value(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As it is written after ``--set``."""
+        """The path in the syntax of ``--set``."""
         return ".".join(self.path)
 
 
@@ -63,7 +63,7 @@ def read(path: Path) -> list[Value]:
 
 
 def _said(comments: list[str], name: str) -> tuple[str, dict[str, Any]]:
-    """Description and schema of one block of comments; nothing where it describes no value."""
+    """Description and schema of a block of comments; empty if it describes no value."""
     words: list[str] = []
     schema: dict[str, Any] = {}
     for comment in comments:

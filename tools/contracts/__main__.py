@@ -1,4 +1,4 @@
-"""``python -m tools.contracts``: write docs/contracts.md; refuse answers that are none."""
+"""``python -m tools.contracts``: write docs/contracts.md; fail on invalid rows."""
 
 from __future__ import annotations
 

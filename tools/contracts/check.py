@@ -1,9 +1,9 @@
-"""What is wrong with the answers to the contracts: each problem is one line, and fails the build.
+"""Checks the contracts against the tests: each problem is one line, and fails the build.
 
-A row of a part that is complete needs a test, and so does each row that is changed, for what we
-do instead. The row's literal strings stand in the code of one of its tests: in its function, or
-in what that uses of tests/ (``tools/contracts/code.py``). For a changed row these are only the
-literals that rows.yaml gives it. Whether a test shows what the wording says, no program can tell.
+A row of a complete section needs a test, and each changed row needs a test of the replacement. The
+row's literals must appear in the code of one of its tests: in its function, or in the code of
+tests/ that it uses (``tools/contracts/code.py``). For a changed row these are only the literals in
+rows.yaml. The check cannot tell whether a test proves the wording.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tools.contracts.rows import Row, Section
 def problems(
     sections: Sequence[Section], tests_of_rows: Mapping[str, Sequence[str]], code_of: CodeOf
 ) -> list[str]:
-    """All that is wrong, in the order of the rows."""
+    """All problems, in the order of the rows."""
     known = {name for section in sections for name in section.rows}
     unknown = [
         f"{tests_of_rows[name][0]}: contract row {name!r} is not in rows.yaml"

@@ -1,8 +1,7 @@
-"""The code of a test: its function, and what that uses of the module and of other files in tests/.
+"""The code of a test: its function, and the definitions in tests/ that it uses.
 
-Used are module-level names, fixtures, and names imported from ``tests``; each of them with what it
-uses itself. Comments, docstrings and the messages of assertions are left out: they can say anything
-and no run would notice.
+These are module-level names, fixtures, and names imported from ``tests``, recursively. Comments,
+docstrings and assertion messages are excluded, because no run depends on them.
 """
 
 from __future__ import annotations
@@ -127,12 +126,12 @@ def _defined(statement: ast.stmt) -> Iterator[str]:
 
 
 def _copy(statement: ast.stmt) -> ast.stmt:
-    """A tree of its own: the parsed one is used again."""
+    """A copy, because the parsed tree is reused."""
     return ast.parse(ast.unparse(statement)).body[0]
 
 
 class _Stripped(ast.NodeTransformer):
-    """Takes away what no run looks at; of a class with tests all methods but one."""
+    """Removes code that no run depends on, and all test methods of a class but one."""
 
     def __init__(self, only_method: str) -> None:
         self._only_method = only_method

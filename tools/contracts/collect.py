@@ -1,8 +1,8 @@
-"""Asks pytest itself which tests carry which rows, without running them.
+"""Collects the tests of each row with pytest, without running them.
 
-Reading the marks from the source would miss what pytest knows: marks of classes and modules,
-of single parameters, of tables that are built elsewhere. This module is both the pytest plugin
-that writes the answer down and the function that starts pytest with it.
+The source alone does not show all marks: classes, modules, parameters and tables have marks as
+well. This module is the pytest plugin that writes the result, and the function that starts pytest
+with it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Marked = tuple[str, list[str]]
 
 
 class CollectionFailed(Exception):
-    """pytest could not read the tests, so nothing can be said about them."""
+    """pytest could not read the tests, so the rows cannot be checked."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -46,7 +46,7 @@ def collect(root: Path = ROOT) -> list[Marked]:
         command = [
             *(sys.executable, "-m", "pytest", "--collect-only", "--quiet"),
             *("-p", "tools.contracts.collect", "-p", "no:cacheprovider", OPTION, str(answer)),
-            *("-m", ""),  # what runs at night or on a real node shows rows too
+            *("-m", ""),  # nightly and e2e tests prove rows as well
         ]
         result = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
         if result.returncode != 0:

@@ -45,7 +45,7 @@ def render(sections: Sequence[Section], tests_of_rows: Mapping[str, Sequence[str
 def counted(
     sections: Sequence[Section], tests_of_rows: Mapping[str, Sequence[str]]
 ) -> list[tuple[str, int]]:
-    """How many rows there are, and of each kind, in the order of the columns."""
+    """The number of rows, and of each kind, in the order of the columns."""
     kinds = [
         _kind(row, name in tests_of_rows)
         for section in sections

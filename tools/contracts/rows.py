@@ -1,15 +1,15 @@
 """The rows of the contracts, read strictly from rows.yaml.
 
-A row is its wording, or a map with the wording and what became of it:
+A row is its wording, or a map with the wording and its state:
 
     S1-5: "Nodes carry `a` and `b` as labels"
     S1-6: {what: "...", literals: ["kwok.x-k8s.io/node"]}
     S1-7: {what: "...", changed: "what we do instead, and why"}
-    S1-8: {what: "...", dropped: "why nobody misses it"}
+    S1-8: {what: "...", dropped: "why it is not needed"}
 
-``literals`` are the strings that the code of a test of the row has to contain; without them those
-that stand in backticks in the wording, and for a row that is changed none. A section is
-``complete`` once no row of it may be without an answer.
+``literals`` are the strings that the code of the row's tests must contain. The default is the
+strings in backticks in the wording, and none for a changed row. In a ``complete`` section every row
+needs a test or a state.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _QUOTED: Final = re.compile(r"`([^`]+)`")
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One promise; ``changed`` and ``dropped`` say what became of it, and why."""
+    """One contract; ``changed`` and ``dropped`` contain its state with the reason."""
 
     what: str
     literals: tuple[str, ...] | None = None
@@ -34,7 +34,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults
 
     @property
     def wanted(self) -> tuple[str, ...]:
-        """What the code of a test that shows the row has to contain."""
+        """The literals that the code of the row's tests must contain."""
         if self.literals is not None:
             return self.literals
         return () if self.changed or self.dropped else tuple(_QUOTED.findall(self.what))

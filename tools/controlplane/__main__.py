@@ -1,7 +1,7 @@
 """The command line: ``python -m tools.controlplane up|down|status|build|path``.
 
-What a shell shall read (``export KUBECONFIG=...``, paths) goes to stdout, everything for people to
-stderr. Every failure is one line and exit status 1.
+Output for a shell (``export KUBECONFIG=...``, paths) goes to stdout, messages go to stderr. A
+failure is one line and exit status 1.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import time
 from collections.abc import Sequence
 
 from tools.controlplane import developer
-from tools.controlplane.binaries import ensure, missing
 from tools.controlplane.errors import ControlPlaneError
-from tools.controlplane.versions import (
+from tools.controlplane.programs.binaries import ensure, missing
+from tools.controlplane.programs.versions import (
     CONTROL_PLANE_PROGRAMS,
     DELIVERY_PROGRAMS,
     NODE_PROGRAMS,

@@ -1,9 +1,8 @@
 """A small synchronous client of the API server, for tests, the demo's set-up and this tool.
 
-Plain standard library: no proxy setting of the machine can get in between. Each request has a
-connection of its own, so any thread may use a client, and a restarted server is no surprise; who
-sends hundreds takes one that is ``kept``. It is not the product's client, and nothing of the
-product may import it.
+It uses the standard library only, so that proxy settings of the machine have no effect. Each
+request has its own connection, so any thread may use a client, and a server may restart. Use
+``kept`` for hundreds of requests. The product has its own client and must not import this one.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from tools.controlplane.identity import Identity
 
 MERGE_PATCH = "application/merge-patch+json"
 DEFAULT_TIMEOUT_S = 30.0
-#: How long something may take to come about: a machine may be several times slower than ours.
+#: The default timeout of a wait; it allows for machines several times slower than ours.
 PATIENCE_S = 60.0
-#: Polling begins quickly and slows down: what takes long shall not be slowed by the question.
+#: The polling interval grows, so that polling does not slow down long operations.
 POLL_FIRST_S, POLL_LAST_S, POLL_GROWTH = 0.02, 0.3, 1.3
 
 
@@ -75,7 +74,7 @@ class Client:
         content_type: str = "application/json",
         timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> Any:
-        """Send one request; return the decoded JSON, or the text where the answer is none."""
+        """Send one request; return the decoded JSON, or the text of another content type."""
         status, text = self._exchange(method, path, body, content_type, timeout_s)
         answer = _decode(text)
         if status >= http.HTTPStatus.BAD_REQUEST:
@@ -127,7 +126,7 @@ class Client:
         return self.request("DELETE", path, body)
 
     def delete_if_there(self, path: str) -> None:
-        """Delete an object that may not have been made, or be gone already."""
+        """Delete an object if it exists."""
         try:
             self.delete(path)
         except ApiError as error:
@@ -142,7 +141,7 @@ class Client:
         what: str,
         timeout_s: float = PATIENCE_S,
     ) -> Any:
-        """Read a path until its content is as wanted; an object that is not there yet is None."""
+        """Read a path until the check succeeds on its content; a missing object is None."""
         seen: list[Any] = [None]
 
         def check() -> bool:
@@ -165,7 +164,7 @@ def wait_until(
     timeout_s: float = PATIENCE_S,
     last: Callable[[], object] | None = None,
 ) -> None:
-    """Ask again and again until the answer is yes; at the deadline say what was waited for."""
+    """Poll until the check succeeds; the error at the deadline contains ``what``."""
     deadline = time.monotonic() + timeout_s
     pause_s = POLL_FIRST_S
     while not check():

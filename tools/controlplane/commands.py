@@ -1,8 +1,8 @@
 """The command line of each program of the control plane.
 
-Pure functions from layout and options to words. Everything listens on the loopback interface, the
-API server on another address if it is told so; it authorises by RBAC alone, and no program writes
-outside the control plane's directory.
+Pure functions from layout and options to command lines. All programs listen on the loopback
+interface; the API server's address is an option. The API server authorises by RBAC only. No program
+writes outside of the control plane's directory.
 """
 
 from __future__ import annotations
@@ -24,15 +24,14 @@ KWOK: Final = "kwok"
 START_ORDER: Final = (ETCD, API_SERVER, CONTROLLER_MANAGER, SCHEDULER, KWOK)
 
 #: Users as which the programs call the API server, with their groups. The first two have their
-#: roles from the API server's own bootstrap policy; KWOK plays the kubelets of all fake nodes.
+#: roles from the API server's own bootstrap policy; KWOK acts as the kubelet of every fake node.
 USERS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     CONTROLLER_MANAGER: ("system:kube-controller-manager", ()),
     SCHEDULER: ("system:kube-scheduler", ()),
     KWOK: ("kwok", ("system:masters",)),
 }
 
-#: An API server that limits what a node may say to that node, as real clusters have it; RBAC is
-#: always there besides.
+#: An API server with the Node authorizer and NodeRestriction, as in real clusters, beside RBAC.
 NODE_AUTHORIZATION: Final = (
     "--authorization-mode=Node",
     "--enable-admission-plugins=NodeRestriction",
@@ -44,7 +43,7 @@ NODE_ANNOTATION: Final = ("kwok.x-k8s.io/node", "fake")
 
 
 def etcd(layout: Layout, _options: Options) -> list[str]:
-    """No fsync: what is lost with the machine's power is a test's data."""
+    """etcd without fsync, because the data belongs to a test."""
     ports = layout.ports
     client = f"http://{LOOPBACK}:{ports.etcd}"
     peer = f"http://{LOOPBACK}:{ports.etcd_peer}"
@@ -62,7 +61,7 @@ def etcd(layout: Layout, _options: Options) -> list[str]:
 
 
 def api_server(layout: Layout, options: Options) -> list[str]:
-    """On the loopback interface the reconciler of endpoints is off: it refuses such a server."""
+    """kube-apiserver; its endpoint reconciler rejects loopback addresses and is off there."""
     pki = layout.certificates
     words = [
         f"--etcd-servers=http://{LOOPBACK}:{layout.ports.etcd}",
@@ -88,14 +87,14 @@ def api_server(layout: Layout, options: Options) -> list[str]:
             f"--audit-log-path={layout.audit_log}",
             f"--audit-policy-file={layout.audit_policy}",
             "--audit-log-mode=blocking",
-            # In megabytes; at 100, the default, a new file is begun, and half of a story is gone.
+            # In megabytes; the default of 100 rotates the log during a test.
             "--audit-log-maxsize=10000",
         ]
     return [*words, *options.api_server_flags]
 
 
 def controller_manager(layout: Layout, _options: Options) -> list[str]:
-    """Every controller, each with its own ServiceAccount, as in a real cluster."""
+    """kube-controller-manager with all controllers, each with its own ServiceAccount."""
     pki = layout.certificates
     return [
         *_kube_client(layout, CONTROLLER_MANAGER, layout.ports.controller_manager),
@@ -109,18 +108,18 @@ def controller_manager(layout: Layout, _options: Options) -> list[str]:
         f"--flex-volume-plugin-dir={layout.directory / 'volume-plugins'}",
         "--kube-api-qps=500",
         "--kube-api-burst=1000",
-        # Autoscalers look once a second; by default it would be every 15 s.
+        # Autoscalers sync every second; the default is 15 s.
         "--horizontal-pod-autoscaler-sync-period=1s",
     ]
 
 
 def scheduler(layout: Layout, _options: Options) -> list[str]:
-    """The stock scheduler, the peer that ours is compared with."""
+    """kube-scheduler with its default configuration, for comparisons."""
     return [*_kube_client(layout, SCHEDULER, layout.ports.scheduler), "--leader-elect=false"]
 
 
 def kwok(layout: Layout, _options: Options) -> list[str]:
-    """Only nodes with the annotation: a real node may stand beside them."""
+    """KWOK, for nodes with the annotation only, so that a real node can join."""
     return [
         f"--kubeconfig={layout.kubeconfig(KWOK)}",
         f"--config={STAGES}",
@@ -140,7 +139,7 @@ def _kube_client(layout: Layout, name: str, port: int) -> list[str]:
         f"--secure-port={port}",
         f"--tls-cert-file={pki / f'server-{name}.crt'}",
         f"--tls-private-key-file={pki / f'server-{name}.key'}",
-        # Health and metrics may be read by anybody on this machine, for tests and benchmarks.
+        # Health and metrics need no authorization, for tests and benchmarks.
         "--authorization-always-allow-paths=/healthz,/livez,/readyz,/metrics",
     ]
 
@@ -160,7 +159,7 @@ def command(name: str, program: Path, layout: Layout, options: Options) -> list[
 
 
 def health_url(name: str, layout: Layout) -> str:
-    """Return the address at which a program says that it is ready."""
+    """Return the URL of a program's readiness check."""
     ports = layout.ports
     return {
         ETCD: f"http://{LOOPBACK}:{ports.etcd}/readyz",
@@ -171,7 +170,7 @@ def health_url(name: str, layout: Layout) -> str:
     }[name]
 
 
-#: Bodies only where tests ask who wrote what; everything else by its metadata.
+#: Request bodies only for the resources that tests check; metadata for the others.
 AUDIT_POLICY: Final = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",

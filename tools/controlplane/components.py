@@ -1,7 +1,7 @@
-"""The programs of one control plane: started in order, watched until ready, ended in reverse.
+"""The programs of one control plane: started in order, polled until ready, stopped in reverse.
 
-It never waits for a fixed time: a program counts as ready when its own health page says so, and one
-that ends before that is reported with the end of its log.
+There are no fixed waits: a program is ready when its health check succeeds. If it ends before that,
+the error contains the end of its log.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from tools.controlplane.layout import Layout, Options, write_state
 
 READY_S = 90.0
 PROBE_S = 5.0
-#: How long a program may take to end by itself. The API server would wait a minute for the watches
-#: of everybody who is still connected; what it has acknowledged is in etcd, so it is killed.
+#: The grace period. The API server would wait a minute for open watches; its acknowledged writes
+#: are in etcd, so it can be killed.
 STOP_S = dict.fromkeys(START_ORDER, process.PATIENCE_S) | {API_SERVER: 2.0}
 
 
 class Components:
-    """What runs, by the name of its program."""
+    """The running programs by name."""
 
     def __init__(
         self, layout: Layout, options: Options, admin: Identity, locate: Callable[[str], Path]
@@ -40,13 +40,13 @@ class Components:
         self._running: dict[str, process.Running] = {}
 
     def adopt(self, pids: Mapping[str, int]) -> None:
-        """Take over programs that an earlier process started."""
+        """Adopt programs that another process started."""
         for name, pid in pids.items():
             self._running[name] = process.Running(name, pid, str(self._layout.directory))
 
     @property
     def pids(self) -> dict[str, int]:
-        """The process ids of the programs that live."""
+        """The process ids of the running programs."""
         return {name: each.pid for name, each in self._running.items() if each.is_alive()}
 
     def start(self, names: Iterable[str], flags: Iterable[str] = ()) -> None:
@@ -88,11 +88,11 @@ class Components:
             raise ControlPlaneError(f"{error}; the end of {log}:\n{process.tail(log)}") from error
 
     def is_ready(self, name: str) -> bool:
-        """Whether a program's health page answers with 200."""
+        """Whether a program's health check answers with 200."""
         return is_healthy(commands.health_url(name, self._layout), self._admin)
 
     def stop(self, name: str, *, crash: bool = False) -> None:
-        """End one program and return when it is gone; as a crash would, if asked."""
+        """Stop one program and wait for its end; with ``crash`` by SIGKILL."""
         if name not in self._running:
             raise ControlPlaneError(f"{name}: it was not started")
         program = self._running[name]
@@ -104,7 +104,7 @@ class Components:
         self._write_down()
 
     def close(self) -> None:
-        """End everything, in the reverse order of the start."""
+        """Stop all programs in reverse order of the start."""
         for name in reversed(START_ORDER):
             if name in self._running:
                 self.stop(name)
@@ -114,7 +114,7 @@ class Components:
 
 
 def is_healthy(url: str, identity: Identity) -> bool:
-    """Ask a health page; nobody there counts as no."""
+    """Whether a health check succeeds; a refused connection counts as no."""
     address = urlsplit(url)
     host, port = address.hostname or "", address.port
     connection: http.client.HTTPConnection
@@ -135,5 +135,5 @@ def is_healthy(url: str, identity: Identity) -> bool:
 
 
 def write_audit_policy(layout: Layout) -> None:
-    """Write down what the API server shall record."""
+    """Write the API server's audit policy."""
     layout.audit_policy.write_text(json.dumps(commands.AUDIT_POLICY))

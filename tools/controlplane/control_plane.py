@@ -1,11 +1,11 @@
-"""One Kubernetes control plane of real programs, in one directory, for as long as it is wanted.
+"""One Kubernetes control plane of real programs in one directory.
 
-    etcd -> kube-apiserver -> kube-controller-manager, kube-scheduler (if wanted), kwok
+    etcd -> kube-apiserver -> kube-controller-manager, kube-scheduler (optional), kwok
 
-``ControlPlane.start`` returns when everything answers. Leaving the ``with`` block ends the programs
-in the reverse order; should this process be killed, the kernel kills them. It never touches a
-cluster of the user's or a kubeconfig of theirs, and listens on the loopback interface alone; its
-API server on another address if the caller names one.
+``ControlPlane.start`` returns when all programs are ready. Leaving the ``with`` block stops them in
+reverse order. If this process is killed, the kernel kills them. The control plane never uses the
+user's clusters or kubeconfigs. It listens on the loopback interface; the API server's address is an
+option.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from tools.controlplane.binaries import ensure
 from tools.controlplane.client import Client
 from tools.controlplane.commands import API_SERVER, CONTROLLER_MANAGER, ETCD, KWOK, START_ORDER
 from tools.controlplane.components import Components, write_audit_policy
@@ -25,6 +24,7 @@ from tools.controlplane.errors import ControlPlaneError, ProcessDied
 from tools.controlplane.layout import Layout, Options, Ports, read_state
 from tools.controlplane.pki import Pair
 from tools.controlplane.ports import LOOPBACK
+from tools.controlplane.programs.binaries import ensure
 
 DEFAULT_COMPONENTS: Final = frozenset({ETCD, API_SERVER, CONTROLLER_MANAGER})
 START_ATTEMPTS_MAX: Final = 3
@@ -87,7 +87,7 @@ class ControlPlane:
                     raise
                 # etcd's data names the ports of the attempt that made it.
                 shutil.rmtree(layout.etcd_data, ignore_errors=True)
-            except BaseException:  # an interrupt too leaves nothing running
+            except BaseException:  # after an interrupt too, no program keeps running
                 plane.close()
                 raise
             else:
@@ -119,10 +119,10 @@ class ControlPlane:
         self.close()
 
     def close(self) -> None:
-        """End every program, in the reverse order of the start; the files stay, for a look."""
+        """Stop all programs in reverse order of the start; the files remain."""
         self._fleet.close()
 
-    # --- what it is ---------------------------------------------------------------------------
+    # --- properties ---------------------------------------------------------------------------
 
     @property
     def url(self) -> str:
@@ -131,26 +131,26 @@ class ControlPlane:
 
     @property
     def kubeconfig(self) -> Path:
-        """The kubeconfig of an administrator who may do everything."""
+        """The administrator's kubeconfig."""
         return self.layout.kubeconfig(ADMIN)
 
     @property
     def client(self) -> Client:
-        """A client that may do everything."""
+        """The administrator's client."""
         return Client(self._credentials.admin)
 
     @property
     def processes(self) -> dict[str, int]:
-        """The process ids of the programs that live."""
+        """The process ids of the running programs."""
         return self._fleet.pids
 
     def is_ready(self, name: str) -> bool:
-        """Whether a program answers on its health page."""
+        """Whether a program's health check succeeds."""
         return self._fleet.is_ready(name)
 
     @property
     def audit_log(self) -> Path | None:
-        """The API server's audit log, one JSON event per line, if it was asked for."""
+        """The API server's audit log, one JSON event per line, if it is enabled."""
         return self.layout.audit_log if self.options.audit else None
 
     def log(self, name: str) -> Path:
@@ -158,36 +158,36 @@ class ControlPlane:
         return self.layout.log(name)
 
     def program(self, name: str) -> Path:
-        """Where a program lies (helm, for one); it is built if it is not there yet."""
+        """The path of a program, for example helm; it is built if missing."""
         if name not in self._programs:
             self._programs |= ensure([name])
         return self._programs[name]
 
-    # --- its programs -------------------------------------------------------------------------
+    # --- programs ---------------------------------------------------------------------------
 
     def start_process(self, name: str, flags: Iterable[str] = ()) -> None:
-        """Start a program that does not run, and return when it is ready."""
+        """Start a stopped program and wait until it is ready."""
         self._fleet.start([name], flags)
 
     def stop_process(self, name: str, *, crash: bool = False) -> None:
-        """End a program and return when it is gone; with ``crash`` by SIGKILL."""
+        """Stop a program and wait for its end; with ``crash`` by SIGKILL."""
         self._fleet.stop(name, crash=crash)
 
     def restart(self, name: str, flags: Iterable[str] = (), *, crash: bool = False) -> None:
-        """End a program and start it again, on the same port."""
+        """Restart a program on the same port."""
         self.stop_process(name, crash=crash)
         self.start_process(name, flags)
 
-    # --- its users ----------------------------------------------------------------------------
+    # --- users --------------------------------------------------------------------------------
 
     def kubeconfig_for(self, service_account: str, *, node: str = "") -> Path:
-        """A kubeconfig of the account ``namespace/name``, of a pod on the node; it lasts a day."""
+        """A kubeconfig of the account ``namespace/name``, of a pod on the node, valid for a day."""
         identity = self._credentials.service_account(service_account, node)
         path = self.layout.kubeconfig(f"serviceaccount-{service_account.replace('/', '.')}")
         return identity.write_kubeconfig(path)
 
     def client_for(self, service_account: str, *, node: str = "") -> Client:
-        """Return a client that is the ServiceAccount ``namespace/name``, of a pod on the node."""
+        """Return a client of the ServiceAccount ``namespace/name``, of a pod on the node."""
         return Client(self._credentials.service_account(service_account, node))
 
     def kubeconfig_for_user(self, user: str, groups: Iterable[str] = ()) -> Path:
@@ -222,7 +222,7 @@ class ControlPlane:
         kubeconfig: Path | None = None,
         timeout_s: float = 60.0,
     ) -> str:
-        """Run kubectl and return its output; a refusal is an error in kubectl's own words."""
+        """Run kubectl and return its output; a failure raises kubectl's message."""
         done = subprocess.run(
             [str(self.program("kubectl")), f"--kubeconfig={kubeconfig or self.kubeconfig}", *words],
             input=input,

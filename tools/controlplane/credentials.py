@@ -1,7 +1,7 @@
-"""Everything by which the control plane's programs and its users prove who they are.
+"""The credentials of the control plane's programs and users.
 
-Made once when a control plane is founded, read again by a process that attaches to it. Users that
-tests ask for (ServiceAccounts, certificate users) get exactly the rights that RBAC gives them.
+They are created with the control plane; a process that attaches to it reads them. Users of tests
+(ServiceAccounts, certificate users) have the rights that RBAC grants and no others.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ API_SERVER_HOSTS: Final = (
 
 
 class Credentials:
-    """The authority of one control plane and what it has signed."""
+    """The certificate authority of one control plane and the certificates of its users."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
         self.authority = Authority(layout.certificates)
 
     def found(self) -> None:
-        """Make what the programs need before the first of them starts."""
+        """Create the credentials that the programs need at their start."""
         layout = self._layout
         service_account_key(layout.certificates)
         self.authority.server(API_SERVER, (layout.address, *API_SERVER_HOSTS))
@@ -50,7 +50,7 @@ class Credentials:
 
     @property
     def admin(self) -> Identity:
-        """The identity that may do everything."""
+        """The administrator's identity."""
         folder = self._layout.certificates
         return self._of(
             certificate=Pair(folder / f"client-{ADMIN}.crt", folder / f"client-{ADMIN}.key")
@@ -61,8 +61,9 @@ class Credentials:
         return self._of(certificate=self.authority.client(name, groups))
 
     def service_account(self, full_name: str, node: str = "") -> Identity:
-        """Ask the API server for a token of the ServiceAccount ``namespace/name``, which exists;
-        with a node it says that node's name, as the token of a pod there does."""
+        """Request a token of the existing ServiceAccount ``namespace/name``.
+
+        With a node the token contains its name, like the token of a pod on that node."""
         namespace, _, name = full_name.partition("/")
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
         spec: dict[str, Any] = {"expirationSeconds": TOKEN_S}

@@ -1,7 +1,7 @@
-"""A developer's cluster: it outlives the command that starts it, until ``down`` ends it.
+"""A developer's cluster, which keeps running after ``up`` until ``down``.
 
-Each has a name and a folder of that name. A process is ended only if its command line names that
-folder; the folder is removed only after its programs are gone.
+Each cluster has a name and a directory of that name. A process is stopped only if its command line
+contains that directory; the directory is removed after all programs have ended.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ def folder(name: str, environ: Mapping[str, str]) -> Path:
 
 
 def up(directory: Path, *, nodes: int, gpus: int) -> tuple[ControlPlane, bool]:
-    """Start a cluster with fake nodes, unless it runs; say whether it was started now."""
+    """Start a cluster with fake nodes unless it runs; returns whether it was started."""
     if state_file(directory).exists():
         plane = ControlPlane.attach(directory)
         if plane.processes:
             return plane, False
-    # What is here now is left of a start that failed or of a machine that was switched off.
+    # These files are left by a failed start or a reboot.
     shutil.rmtree(directory, ignore_errors=True)
     components = DEFAULT_COMPONENTS | {SCHEDULER}
     plane = ControlPlane.start(directory, components=components, detached=True)
     try:
         names = [f"gpu-{number}" for number in range(nodes)]
         add_nodes(plane.client, [FakeNode(name=name, gpus=gpus) for name in names])
-    except BaseException:  # an interrupt too leaves nothing running
+    except BaseException:  # after an interrupt too, no program keeps running
         plane.close()
         raise
     return plane, True
 
 
 def down(directory: Path) -> bool:
-    """End a cluster and remove its folder; say whether there was one."""
+    """Stop a cluster and remove its directory; returns whether it existed."""
     if not directory.exists():
         return False
     if state_file(directory).exists():
@@ -59,7 +59,7 @@ def down(directory: Path) -> bool:
 
 
 def status(directory: Path) -> tuple[list[str], bool]:
-    """Describe a cluster's programs, a line each; say whether all that were started are well."""
+    """A line per program, and whether all started programs are ready."""
     if not state_file(directory).exists():
         return ["not running"], False
     plane = ControlPlane.attach(directory)

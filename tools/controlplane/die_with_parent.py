@@ -1,9 +1,9 @@
 """Ties a program to the process that started it, and then becomes that program.
 
 Started as a script: ``python die_with_parent.py PARENT-PID PROGRAM ARGUMENT...``. The kernel kills
-the program when its parent dies, however that happens, so a killed test run leaves nothing behind.
-Where the kernel has no such call the program outlives its parent. It imports
-nothing of ours and nothing slow: it runs once per started program."""
+the program when its parent dies, so a killed test run leaves no process behind. On a kernel without
+this call the program outlives its parent. The script imports only fast standard modules, because it
+runs once per started program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
-    """Ask for the signal, make sure that the parent is still there, and become the program."""
+    """Request the signal, check that the parent is alive, and exec the program."""
     parent, command = int(sys.argv[1]), sys.argv[2:]
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

@@ -1,15 +1,14 @@
-"""The one error of the control plane: a line that says where and what to do.
+"""The error of the control plane: one line with the place and the fix.
 
-Everything a person can run into (no network, a full disk, a port that is taken) ends here, so that
-a command line prints one line and a test fails with one. It never carries a traceback for a
-message, and never stands for a bug of ours: those are asserts.
+All problems of the machine (no network, a full disk, a port in use) become this error, so that a
+command prints one line. A bug in this package is an assertion instead.
 """
 
 from __future__ import annotations
 
 
 class ControlPlaneError(Exception):
-    """Something outside this program is in the way; the text says what to do about it."""
+    """A problem outside of this program; the text contains the fix."""
 
 
 class ProcessDied(ControlPlaneError):
@@ -22,5 +21,5 @@ class ProcessDied(ControlPlaneError):
 
     @property
     def is_port_clash(self) -> bool:
-        """Whether another program took the port between its choice and its use."""
+        """Whether another program bound the port between its choice and its use."""
         return "address already in use" in self.log_tail

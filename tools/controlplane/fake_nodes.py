@@ -1,7 +1,7 @@
-"""Nodes that KWOK plays: they look like machines with GPUs, and pods on them become Running.
+"""Nodes simulated by KWOK: they advertise GPUs, and pods on them become Running.
 
-KWOK refuses nothing that a kubelet would refuse (too many GPUs, for one); a test that cares has to
-check it. Capacity and allocatable stay exactly as given here.
+KWOK does not run a kubelet's admission checks (too many GPUs, for example), so tests must check
+that themselves. It does not change capacity and allocatable.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NODES: Final = "/api/v1/nodes"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FakeNode:
-    """What a fake node looks like."""
+    """The properties of a fake node."""
 
     name: str
     gpus: int = 0
@@ -79,7 +79,7 @@ def add_nodes(client: Client, nodes: Iterable[FakeNode], *, timeout_s: float = 6
 
 
 def is_ready(node: Mapping[str, Any]) -> bool:
-    """Whether a node is Ready and has lost the taints of one that is not."""
+    """Whether a node is Ready and has no not-ready taints."""
     conditions = node["status"].get("conditions") or []
     taints = {taint["key"] for taint in node["spec"].get("taints") or []}
     return not taints.intersection(NOT_READY_TAINTS) and any(

@@ -1,7 +1,7 @@
-"""Who somebody is to the API server: a client certificate or a bearer token.
+"""A user's credentials for the API server: a client certificate or a bearer token.
 
-The same identity becomes a kubeconfig file for programs and a client for this one. Files carry
-their certificates inside, so that they can be copied to wherever a program wants them.
+An identity becomes a kubeconfig for programs, or a client in this process. Kubeconfigs embed their
+certificates, so that they can be copied.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tools.controlplane.pki import Pair
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """An API server, the authority that signed it, and what to show there."""
+    """An API server, its certificate authority, and the credentials."""
 
     server: str
     authority: Path
@@ -25,7 +25,7 @@ class Identity:
     namespace: str = "default"
 
     def kubeconfig(self) -> str:
-        """Return a kubeconfig; JSON, which every reader of YAML understands."""
+        """Return a kubeconfig in JSON, which is valid YAML."""
         cluster = {
             "server": self.server,
             "certificate-authority-data": _encode(self.authority),
@@ -50,7 +50,7 @@ class Identity:
         }
 
     def write_kubeconfig(self, path: Path) -> Path:
-        """Write the kubeconfig so that only its owner can read it."""
+        """Write the kubeconfig with mode 0600."""
         path.touch(mode=0o600)
         path.write_text(self.kubeconfig())
         return path

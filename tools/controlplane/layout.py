@@ -1,7 +1,7 @@
-"""Where one control plane keeps its files and at which ports its programs listen.
+"""The files and the ports of one control plane.
 
-It is written down in ``state.json``, so that another process (``down``, ``status``) can find the
-programs again. The directory belongs to the control plane alone and is never shared.
+``state.json`` records them, so that another process (``down``, ``status``) can attach. The
+directory is never shared between control planes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STAGES = Path(__file__).parents[2] / "cluster" / "kwok-stages.yaml"
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """One port for each thing that listens."""
+    """The port of each listener."""
 
     etcd: int
     etcd_peer: int
@@ -36,12 +36,12 @@ class Ports:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the caller asked for."""
+    """The caller's options."""
 
-    #: Where the API server listens.
+    #: The address of the API server.
     address: str = LOOPBACK
     api_server_flags: tuple[str, ...] = ()
-    #: More flags by program; they come last and so have the last word.
+    #: More flags by program; they come last and override the others.
     flags: dict[str, tuple[str, ...]] = field(default_factory=dict)
     disable_admission: tuple[str, ...] = ()
     audit: bool = False
@@ -62,7 +62,7 @@ class Layout:
 
     @property
     def api_url(self) -> str:
-        """Where the API server listens."""
+        """The URL of the API server."""
         return f"https://{self.address}:{self.ports.api_server}"
 
     @property
@@ -72,17 +72,17 @@ class Layout:
 
     @property
     def etcd_data(self) -> Path:
-        """Where etcd keeps the cluster's objects."""
+        """The data directory of etcd."""
         return self.directory / "etcd"
 
     @property
     def audit_log(self) -> Path:
-        """The API server's audit log, if it was asked for."""
+        """The API server's audit log, if it is enabled."""
         return self.directory / "audit.log"
 
     @property
     def audit_policy(self) -> Path:
-        """What the audit log records."""
+        """The audit policy."""
         return self.directory / "audit-policy.json"
 
     def kubeconfig(self, name: str) -> Path:
@@ -101,12 +101,12 @@ class Layout:
 
 
 def state_file(directory: Path) -> Path:
-    """Where a control plane writes down what another process must know."""
+    """The path of ``state.json``."""
     return directory / "state.json"
 
 
 def write_state(layout: Layout, options: Options, pids: dict[str, int]) -> None:
-    """Write down ports, options and processes; replaced as a whole, never half-written."""
+    """Write ports, options and processes atomically."""
     state = {"ports": asdict(layout.ports), "options": asdict(options), "pids": pids}
     path = state_file(layout.directory)
     fresh = path.with_suffix(".new")

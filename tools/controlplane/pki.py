@@ -1,7 +1,7 @@
-"""Certificates and keys of one control plane, made on the spot.
+"""Creates the certificates and keys of one control plane.
 
-One authority signs the servers and the clients. Everything lies in the control plane's own
-directory and dies with it; nothing here may be used outside of the loopback interface.
+One authority signs servers and clients. All files are in the control plane's directory. They are
+for the loopback interface only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 VALID_DAYS = 365
-#: Certificates start a little earlier, so that two clocks need not agree to the second.
+#: Certificates are valid from a little earlier, to allow for clock skew.
 EARLIER = datetime.timedelta(minutes=5)
 
 
@@ -33,7 +33,7 @@ class Authority:
     """The certificate authority of one control plane."""
 
     def __init__(self, directory: Path) -> None:
-        """Open the authority in a directory, or found it there."""
+        """Open the authority in a directory, or create it."""
         self.directory = directory
         self.files = Pair(directory / "ca.crt", directory / "ca.key")
         if not self.files.key.exists():
@@ -99,7 +99,7 @@ _CA_USAGE = x509.KeyUsage(
 
 
 def service_account_key(directory: Path) -> Path:
-    """Return the key that signs ServiceAccount tokens; made once."""
+    """Return the key that signs ServiceAccount tokens; create it if missing."""
     path = directory / "service-account.key"
     if not path.exists():
         write_key(path, ec.generate_private_key(ec.SECP256R1()))
@@ -107,7 +107,7 @@ def service_account_key(directory: Path) -> Path:
 
 
 def write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
-    """Write a private key that only its owner can read, from its first byte on."""
+    """Write a private key with mode 0600 from the start."""
     path.touch(mode=0o600)
     path.write_bytes(
         key.private_bytes(

@@ -1,7 +1,7 @@
-"""Free ports on the loopback interface, so that several control planes can run side by side.
+"""Finds free ports on the loopback interface for control planes that run in parallel.
 
-Ports are taken below the range from which the kernel serves outgoing connections: one from inside
-it can be lost to any client between the choice and the use, or while a server restarts.
+The ports are below the kernel's ephemeral range. An outgoing connection could take a port of that
+range between its choice and its use, or while a server restarts.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ LOOPBACK = "127.0.0.1"
 
 
 def draw() -> int:
-    """Draw a port number from our range."""
+    """A random port number from our range."""
     return FIRST_PORT + secrets.randbelow(LAST_PORT - FIRST_PORT + 1)
 
 
 def free_ports(count: int, *, draw: Callable[[], int] = draw) -> list[int]:
-    """Return this many different ports on which nothing listens.
+    """Return this many different free ports.
 
-    All are held until the last one is found, so that no two are the same.
+    All are bound until the last one is found, so that they differ.
     """
     with contextlib.ExitStack() as held:
         ports: list[int] = []

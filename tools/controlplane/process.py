@@ -1,8 +1,7 @@
-"""Starting a program, seeing whether it lives, and ending it by its process id.
+"""Starts, checks and stops programs by process id.
 
-A process id alone proves nothing: it may have been given to another program since. So a program is
-only ever signalled when its command line still names the directory that it was started for. Nothing
-is ever ended by its name.
+The kernel reuses process ids. A program is only signalled if its command line contains the
+directory that it was started for. No program is ever stopped by its name.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ PATIENCE_S = 15.0
 KILL_S = 10.0
 POLL_S = 0.02
 TAIL_LINES = 12
-#: What a program sees of our environment; a KUBECONFIG of the user's, for one, is not its business.
+#: The variables that a program inherits; the user's KUBECONFIG, for example, is not passed on.
 PASSED_ON = ("PATH", "LANG", "TMPDIR", "GOMAXPROCS", "GODEBUG")
 
 # PR_SET_PDEATHSIG is tied to the thread that starts a program, and threads of a caller may be
@@ -41,20 +40,20 @@ class Running:
     child: subprocess.Popen[bytes] | None = None
 
     def is_alive(self) -> bool:
-        """Whether it still runs; a program that waits to be reaped does not."""
+        """Whether it runs; a zombie does not."""
         if self.child is not None:
             return self.child.poll() is None
         return self.mark in command_line(self.pid)
 
     def stop(self, patience_s: float = PATIENCE_S) -> None:
-        """Ask it to end, kill it when patience is over, and return when it is gone."""
+        """Send SIGTERM, after ``patience_s`` SIGKILL, and wait for the end."""
         if self.is_alive():
             os.kill(self.pid, signal.SIGTERM)
             if not self._is_gone_within(patience_s):
                 self.kill()
 
     def kill(self) -> None:
-        """End it at once, as a crash would, and return when it is gone."""
+        """Send SIGKILL and wait for the end."""
         if self.is_alive():
             os.kill(self.pid, signal.SIGKILL)
             if not self._is_gone_within(KILL_S):
@@ -91,7 +90,7 @@ def start(
                 stderr=subprocess.STDOUT,
                 env=environment,
                 cwd=home,
-                start_new_session=True,  # Ctrl-C ends us, and we end the programs in order
+                start_new_session=True,  # on Ctrl-C this process stops the programs in order
             )
 
     child = _SPAWNER.submit(spawn).result()
@@ -99,13 +98,13 @@ def start(
 
 
 def put_aside(log: Path) -> None:
-    """Keep the log of a program's former life, for whoever asks why it ended; the next is empty."""
+    """Rename the log of the previous run, so that the next run starts with an empty one."""
     if log.exists():
         log.replace(log.with_suffix(".former.log"))
 
 
 def command_line(pid: int) -> str:
-    """Return a process' command line, or nothing if it is gone or waits to be reaped."""
+    """Return a process' command line; empty if it has ended or is a zombie."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:

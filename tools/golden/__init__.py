@@ -1,1 +1,1 @@
-"""Programs that ask the real Kubernetes code, and write its answers to tests/golden."""
+"""Programs that call the real Kubernetes code and write its results to tests/golden."""

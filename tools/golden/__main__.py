@@ -1,13 +1,13 @@
-"""Writes the golden files again, or checks that the real code still gives the same answers.
+"""Writes the golden files, or checks that the real code still gives the same results.
 
     python -m tools.golden            write every file under tests/golden
     python -m tools.golden --check    write nothing; fail if a file would change
-    python -m tools.golden quantity   only the files whose name begins so
+    python -m tools.golden quantity   only the files with this prefix
 
 Needs Go and the module proxy (or a filled module cache). The first run of ``fiterror`` compiles
 parts of kube-scheduler, which takes minutes.
 
-Must never: edit an answer. A test that disagrees with a golden file is wrong, or we are.
+Golden files are never edited by hand: if a test fails, the test or our code is wrong.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ GENERATORS: Final[dict[str, tuple[Path, tuple[str, ...]]]] = {
 
 
 def answers(name: str) -> bytes:
-    """What the real code says today."""
+    """The results of the real code."""
     folder, command = GENERATORS[name]
     return subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE).stdout
 

@@ -4,7 +4,6 @@
                                   |
                machine (Python in place of the base image), packages (locked wheels, the product)
 
-Tests run where no engine is and no registry can be asked. The Dockerfile stays the one
-description: what an image says of itself is read from it, and a step of it that is not known here
-ends the build.
+It is for tests without an engine and without a registry. The Dockerfile remains the only
+description: the image's configuration is read from it, and an unknown step fails the build.
 """

@@ -1,7 +1,7 @@
 """The command line: ``python -m tools.image [--archive FILE] [--sbom FILE]``.
 
-Prints where the archive and the list of parts lie; with options they are copied there. What is for
-people goes to stderr, and every failure is one line and exit status 1.
+Prints the paths of the archive and the SBOM; with options they are copied. Messages go to stderr. A
+failure is one line and exit status 1.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The images' archive, found in the cache or made: three layers that both images share.
+"""Builds the images' archive, or finds it in the cache: three layers that both images share.
 
     Python (in place of the base image) | the locked packages | the product
 
-Where the Dockerfile copies it, nvidia-smi is a fourth.
-The packages are kept by a digest of the lock file, and the archive by a digest of its layers, so a
-change of the product costs seconds. Of each only the newest is kept.
+nvidia-smi is a fourth layer of the stage that copies it. The cache keys are a digest of the lock
+file for the packages, and a digest of the layers for the archive, so a change of the product takes
+seconds. Only the newest entry of each is kept.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tools.controlplane.cache import Cache
-from tools.controlplane.go_program import ensure_go_program
-from tools.controlplane.progress import Patience, Progress
+from tools.controlplane.programs.cache import Cache
+from tools.controlplane.programs.go_program import ensure_go_program
+from tools.controlplane.programs.progress import Patience, Progress
 from tools.image import dockerfile, machine, packages, sbom
 from tools.image.dockerfile import ROOT, Stage
 from tools.image.layer import FOLDERS, Layer, write_layer
 from tools.image.oci import Image, write_archive
 
 FOLDER: Final = "image"
-#: The Dockerfile's stages that are images of their own.
+#: The Dockerfile's stages that become images.
 NAMES: Final = ("gpu-scheduler", "gpu-scheduler-check")
 TAG: Final = "latest"
-#: The stage that builds the one program that is not Python, and its sources.
+#: The stage of the only program that is not Python, and its sources.
 SMI: Final = "nvidia-smi"
 SMI_SOURCE: Final = ROOT / "fakegpu" / "smi" / SMI
 
 
 class Built(NamedTuple):
-    """The archive with both images, and the list of their parts."""
+    """The archive with both images, and their SBOM."""
 
     archive: Path
     sbom: Path
@@ -43,7 +43,7 @@ class Built(NamedTuple):
 def ensure_images(
     *, environ: Mapping[str, str] | None = None, progress: Progress | None = None
 ) -> Built:
-    """Return the archive of both images, as the sources are now."""
+    """Return the archive of both images of the current sources."""
     environ = os.environ if environ is None else environ
     progress = progress or Progress()
     cache = Cache.of(environ)
@@ -109,7 +109,7 @@ def _written(cache: Cache, images: Sequence[Image], installed: Path) -> Built:
 
 
 def image(name: str, stage: Stage, layers: tuple[Layer, ...]) -> Image:
-    """An image of these layers that says of itself what the Dockerfile's stage says."""
+    """An image of these layers with the configuration of the Dockerfile's stage."""
     return Image(
         name=name,
         layers=layers,

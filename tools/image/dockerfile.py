@@ -1,7 +1,6 @@
-"""The Dockerfile, read: its stages with what each copies, runs and says of its containers.
+"""Reads the Dockerfile: its stages with copies, run steps and container configuration.
 
-As much of the language as ours uses; anything else is an error that names the line, so that nobody
-believes that it was done.
+It supports the instructions that ours uses. Any other instruction is an error with its line.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _CONTINUED: Final = re.compile(r"\s*\\\n\s*")
 
 
 class Copy(NamedTuple):
-    """One COPY; ``stage`` is empty where the source is the build's own folder."""
+    """One COPY; ``stage`` is empty if the source is the build context."""
 
     stage: str
     source: str
@@ -32,7 +31,7 @@ class Copy(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Stage:
-    """One stage, with what it took over from the stage that it is made from."""
+    """One stage, with the inherited content of its base stage."""
 
     base: str
     copies: list[Copy] = field(default_factory=list)
@@ -46,7 +45,7 @@ class Stage:
 
 
 def read(text: str | None = None) -> dict[str, Stage]:
-    """The stages by name, in their order."""
+    """The stages by name, in order."""
     text = DOCKERFILE.read_text(encoding="utf-8") if text is None else text
     stages: dict[str, Stage] = {}
     stage = Stage(base="")

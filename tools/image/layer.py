@@ -1,7 +1,6 @@
-"""One layer of an image: a tar whose bytes depend on its files and on nothing else.
+"""One layer of an image: a reproducible tar, whose bytes depend on its files only.
 
-Times and owners are fixed, names are in order; who may execute a file is all that is kept of its
-mode.
+Times and owners are fixed, and names are sorted. Of a file's mode only the execute bits are kept.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ class Link(NamedTuple):
 
 #: Absolute path in the image -> a file of this machine, its content, or a link.
 Files = Mapping[str, Path | bytes | Link]
-#: For a layer that others stand upon.
+#: The directories of a base layer.
 FOLDERS: Final = ("/tmp", "/proc", "/sys", "/dev", "/etc", "/run", "/var/run")  # noqa: S108
 
 
 class Layer(NamedTuple):
-    """A written layer; the digest names it everywhere."""
+    """A written layer, identified by its digest."""
 
     path: Path
     digest: str
 
 
 def write_layer(path: Path, files: Files, folders: tuple[str, ...] = ()) -> Layer:
-    """Write the files, with every folder above them."""
+    """Write the files with all parent directories."""
     above = {str(parent) for name in files for parent in PurePosixPath(name).parents}
     with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as layer:
         for folder in sorted({*above, *folders} - {"/"}):

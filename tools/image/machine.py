@@ -1,7 +1,6 @@
-"""In place of a base image: programs of this machine with the libraries that they need.
+"""A replacement of the base image: programs of this machine with their libraries.
 
-The libraries are found by asking the dynamic linker, so an image holds exactly what its programs
-load, at the places where they look for it.
+The dynamic linker lists the libraries, so an image contains exactly those that its programs load.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from tools.controlplane.errors import ControlPlaneError
 SHELL: Final = ("sh", "sleep", "cat", "env", "ls", "id", "grep", "head", "date", "touch", "mkdir")
 PASSWD: Final = b"root:x:0:0:root:/root:/bin/sh\n"
 VERSION: Final = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-#: Of the standard library: large, and of no use to a server.
+#: Large parts of the standard library that a server does not use.
 LEFT_OUT: Final = ("test", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3", "config-")
 _LIBRARY: Final = re.compile(r"(?:=>\s*)?(/\S+)\s+\(0x")
 
@@ -48,20 +47,20 @@ def python() -> dict[str, Path]:
     found = {name: path for name, path in found.items() if "_tkinter" not in name}
     modules = [path for path in found.values() if path.suffix == ".so"]
     for name, path in libraries([program, *modules]).items():
-        # A library of the interpreter's own prefix is looked for beside the system's.
+        # The linker also searches the interpreter's prefix.
         found[f"/usr/lib/{Path(name).name}" if name.startswith(str(base)) else name] = path
     return found
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """The files of a folder, but for what an interpreter has compiled while it ran there."""
+    """The files of a directory without compiled Python files."""
     for path in sorted(folder.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
             yield path
 
 
 def libraries(programs: Iterable[Path]) -> dict[str, Path]:
-    """The libraries that these programs and modules load, by the path where they look."""
+    """The libraries that these programs and modules load, by path."""
     words = [str(program) for program in programs]
     done = subprocess.run(
         ["ldd", *words], capture_output=True, text=True, errors="replace", check=False

@@ -1,7 +1,7 @@
 """An archive of images in the OCI layout, as containerd, Docker and Podman load it.
 
-Images that share layers carry them once. Nothing in it says when or where it was made: the same
-layers give the same bytes.
+Shared layers are stored once. The archive contains no time and no host, so the same layers give the
+same bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """What an image is called, what it holds, and how its containers start."""
+    """An image: name, layers and container configuration."""
 
     name: str
     layers: Sequence[Layer]
@@ -38,7 +38,7 @@ class Image:
     ports: Sequence[str] = ()
 
     def config(self) -> dict[str, Any]:
-        """Its configuration, by which containers start."""
+        """The image configuration."""
         return {
             "architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()),
             "os": "linux",
@@ -58,7 +58,7 @@ class Image:
 
 
 def full_name(name: str) -> str:
-    """The name under which a runtime looks for an image that names no registry."""
+    """The full name of an image without a registry, as runtimes expand it."""
     first, slash, _ = name.partition("/")
     if slash and (first == "localhost" or "." in first or ":" in first):
         return name
@@ -66,7 +66,7 @@ def full_name(name: str) -> str:
 
 
 def write_archive(target: Path, images: Sequence[Image]) -> Path:
-    """Write the archive that ``ctr images import`` reads; it appears complete or not at all."""
+    """Write the archive for ``ctr images import`` atomically."""
     blobs: dict[str, Blob] = {}
     manifests = []
     for image in images:

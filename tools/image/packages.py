@@ -1,8 +1,8 @@
-"""The Dockerfile's first stage, done here: the locked packages and the product, compiled.
+"""Runs the Dockerfile's first stage: installs the locked packages and the product, compiled.
 
-pip is told what it is told there, and checks each wheel by its hash. The paths that are compiled
-into the files are those of the image. The steps are known by their text: a changed one ends the
-build until it is changed here too.
+pip has the same options as there, and checks the hash of each wheel. The compiled files contain the
+image's paths. The steps are compared with the Dockerfile by text, so a changed step fails the build
+until it is changed here as well.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from tools.controlplane.cache import Cache
 from tools.controlplane.errors import ControlPlaneError
-from tools.controlplane.logged_run import LoggedRun
-from tools.controlplane.progress import Progress
+from tools.controlplane.programs.cache import Cache
+from tools.controlplane.programs.logged_run import LoggedRun
+from tools.controlplane.programs.progress import Progress
 from tools.image.dockerfile import ROOT, Stage
 from tools.image.layer import Files, Link
 from tools.image.machine import VERSION, files_below, libraries
 
-#: Where it lies in the image, with the packages below it.
+#: The path of the environment in the image.
 HOME: Final = "/opt/gpu-scheduler"
 SITE: Final = f"lib/{VERSION}/site-packages"
 LOCK: Final = "requirements/runtime.txt"
-#: What pip writes of its work, for the list of parts; not in the image.
+#: pip's installation report, an input of the SBOM; not in the image.
 REPORT: Final = "pip-report.json"
-#: Of the folders that are copied: not for the image.
+#: Excluded from the copied directories.
 NOT_SHIPPED: Final = ("webhook/deploy", "webhook/scripts")
 EXPECTED_S: Final = 70.0
 PYVENV: Final = f"""\
@@ -50,7 +50,7 @@ STEPS: Final = (
 
 
 def check_steps(stage: Stage) -> None:
-    """Refuse a Dockerfile whose steps are not those of this module."""
+    """Reject a Dockerfile whose steps differ from this module."""
     for step in stage.steps:
         if step not in STEPS:
             raise ControlPlaneError(
@@ -62,7 +62,7 @@ def check_steps(stage: Stage) -> None:
 
 
 def install(folder: Path, cache: Cache, environ: Mapping[str, str], progress: Progress) -> None:
-    """Install and compile the locked packages into a fresh folder."""
+    """Install and compile the locked packages into a new directory."""
     venv.create(folder, with_pip=False, symlinks=True)
     pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "install"]
     words = ["--no-compile", "--require-hashes", "--disable-pip-version-check"]
@@ -77,9 +77,9 @@ def install(folder: Path, cache: Cache, environ: Mapping[str, str], progress: Pr
 
 
 def forget_programs(site: Path) -> None:
-    """Strike programs out of the packages' own lists.
+    """Remove console scripts from the packages' RECORD files.
 
-    They are not in the image, and the hashes of theirs would tell of this machine's folders.
+    The image does not contain them, and their hashes depend on paths of this machine.
     """
     for record in site.glob("*.dist-info/RECORD"):
         lines = record.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -90,10 +90,10 @@ def forget_programs(site: Path) -> None:
 def compile_below(
     folder: Path, place: str, cache: Cache, environ: Mapping[str, str], progress: Progress
 ) -> None:
-    """Compile a folder's modules for the place that they have in the image."""
+    """Compile the modules of a directory for their path in the image."""
     words = ["-q", "-j", "0", "--invalidation-mode", "unchecked-hash"]
     move = ["-s", str(folder), "-p", place]
-    # A set's order in a compiled file follows the seed of the hash.
+    # The order of sets in compiled files depends on the hash seed.
     run = LoggedRun(
         "compiling", cache.root / "logs" / "image-compile.log", {**environ, "PYTHONHASHSEED": "0"}
     )
@@ -102,14 +102,14 @@ def compile_below(
 
 
 def packages(folder: Path) -> Files:
-    """What ``install`` has made, as it lies in the image."""
+    """The files of ``install`` by their path in the image."""
     installed: dict[str, Path | bytes | Link] = {
         f"{HOME}/{path.relative_to(folder)}": path
         for path in sorted((folder / SITE).rglob("*"))
         if path.is_file()
     }
     native = [path for path in (folder / SITE).rglob("*.so*") if path.is_file()]
-    # Wheels bring libraries of their own, which are found beside them.
+    # Wheels contain libraries of their own.
     installed |= {
         name: path for name, path in libraries(native).items() if not name.startswith(str(folder))
     }
@@ -122,7 +122,7 @@ def packages(folder: Path) -> Files:
 def product(
     stage: Stage, folder: Path, cache: Cache, environ: Mapping[str, str], progress: Progress
 ) -> Files:
-    """Our own folders, copied as the Dockerfile says and compiled; ``folder`` is for the work."""
+    """Our packages, copied as in the Dockerfile and compiled; ``folder`` is a work directory."""
     for copy in stage.copies:
         if copy.source != LOCK:
             _take(ROOT / copy.source, folder / copy.target)
@@ -138,7 +138,7 @@ def product(
 
 def _take(source: Path, target: Path) -> None:
     for path in files_below(source):
-        # As .dockerignore: keys that somebody has made here stay here.
+        # Like .dockerignore: local keys and certificates are not copied.
         if path.suffix not in {".key", ".crt"}:
             place = target / path.relative_to(source)
             place.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,7 @@
-"""What the image is made of, as a CycloneDX list: each package with version, hashes and licence.
+"""The image's SBOM in CycloneDX: each package with version, hashes and licence.
 
-Hashes are those of the files that pip has installed and checked by the lock file; licences are what
-the packages say of themselves. Nothing in it tells when it was written: the same image, the same
-bytes.
+The hashes are those of the wheels that pip checked against the lock file, the licences come from
+the packages' metadata. The SBOM contains no time, so the same image gives the same bytes.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ _SAYS_NOTHING: Final = "License :: OSI Approved"
 
 
 def text(installed: Path, image: Image) -> str:
-    """The list for an image whose packages are installed in a folder."""
+    """The SBOM of an image with the packages of a directory."""
     hashes = hashes_of(json.loads((installed / REPORT).read_text(encoding="utf-8")))
     return json.dumps(document(installed / SITE, hashes, image), indent=2) + "\n"
 
 
 def document(site: Path, hashes: Mapping[str, str], image: Image) -> dict[str, Any]:
-    """The same, as an object."""
+    """The SBOM as an object."""
     installed = sorted(metadata.distributions(path=[str(site)]), key=_name)
     parts = [_python(), *(_component(one, hashes) for one in installed)]
     name, _, tag = image.name.partition(":")
@@ -76,7 +75,7 @@ def _licences(one: metadata.Distribution) -> list[dict[str, Any]]:
         for line in _said(one, "Classifier")
         if line.startswith("License :: ") and line != _SAYS_NOTHING
     ]
-    # Some put the whole text there; its first line is the name.
+    # Some packages have the whole licence text there; its first line is the name.
     free = [line.strip().splitlines()[0] for line in _said(one, "License") if line.strip()]
     return [{"license": {"name": each}} for each in named or free]
 

@@ -1,0 +1,15 @@
+"""The checks: findings from facts, in the order of dependence. Pure."""
+
+from __future__ import annotations
+
+from gpuctl.doctor.checks.cluster import on_cluster
+from gpuctl.doctor.checks.nodes import on_nodes
+from gpuctl.doctor.checks.policies import on_guards
+from gpuctl.doctor.checks.webhook import on_webhook
+from gpuctl.doctor.facts import Facts
+from gpuctl.doctor.finding import Finding
+
+
+def examine(facts: Facts) -> list[Finding]:
+    """All findings for these facts."""
+    return [*on_cluster(facts), *on_guards(facts), *on_webhook(facts), *on_nodes(facts)]

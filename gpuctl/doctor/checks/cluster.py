@@ -1,4 +1,4 @@
-"""The API server, the leader, the clocks, and who else is there. Pure."""
+"""Checks the API server, the leader, the clocks and other schedulers. Pure."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterable
 from gpuctl.doctor.facts import Facts, Leader, Unread
 from gpuctl.doctor.finding import Finding, fail, listed, ok, unread, warn
 
-#: As the chart has it (kubeVersion).
+#: The chart's kubeVersion.
 OLDEST = (1, 32)
 KINDS = ("migrules", "migcuts")
-#: The server's Date header knows whole seconds.
+#: The server's Date header has a resolution of one second.
 SKEW_WARN_S = 3.0
 UPGRADE = "helm upgrade the chart (docs/upgrade.md)"
 
 
 def on_cluster(facts: Facts) -> Iterable[Finding]:
-    """Findings about the API server and what of ours is in it."""
+    """Findings about the API server and the scheduler's objects in it."""
     yield _version(facts)
     yield _kinds(facts)
     yield _clock(facts)
@@ -32,7 +32,7 @@ def _version(facts: Facts) -> Finding:
     text = ".".join(map(str, found))
     if found < OLDEST:
         oldest = ".".join(map(str, OLDEST))
-        return fail("kubernetes", f"version {text}", f"{oldest} is the oldest that will do")
+        return fail("kubernetes", f"version {text}", f"the oldest supported version is {oldest}")
     return ok("kubernetes", f"version {text}")
 
 
@@ -67,14 +67,16 @@ def _leader(facts: Facts) -> Finding:
         f"kubectl -n {facts.namespace} logs -l app.kubernetes.io/name=gpu-scheduler -c scheduler"
     )
     if lease is None:
-        return fail("leader", f"no Lease in {facts.namespace}: nothing is installed there", UPGRADE)
+        return fail(
+            "leader", f"no Lease in {facts.namespace}: no scheduler is installed there", UPGRADE
+        )
     if not lease.holder or lease.renewed_at is None:
-        return fail("leader", "nobody leads, so nothing is placed", where)
+        return fail("leader", "no replica leads, so no pod is scheduled", where)
     return _renewed(facts, lease, where)
 
 
 def _renewed(facts: Facts, lease: Leader, where: str) -> Finding:
-    assert lease.renewed_at is not None, "the caller looked"
+    assert lease.renewed_at is not None, "the caller checked it"
     age_s = (facts.now - lease.renewed_at).total_seconds()
     if age_s > lease.duration_s + SKEW_WARN_S:
         return fail("leader", f"{lease.holder} renewed its Lease {age_s:.0f} s ago", where)
@@ -102,10 +104,10 @@ def _others(facts: Facts) -> Finding:
     if facts.strangers:
         return warn(
             "name",
-            f"pods of {facts.scheduler} were bound by somebody else: {listed(facts.strangers)}",
+            f"pods of {facts.scheduler} were bound by another scheduler: {listed(facts.strangers)}",
             "look for a kube-scheduler profile or another scheduler of that name",
         )
-    return ok("name", f"nobody else binds pods of {facts.scheduler}")
+    return ok("name", f"no other scheduler binds pods of {facts.scheduler}")
 
 
 def _quotas(facts: Facts) -> Finding:
@@ -119,4 +121,4 @@ def _quotas(facts: Facts) -> Finding:
     if full:
         advice = "the API server refuses further pods there: raise the quota, or end pods"
         return warn("quotas", f"full: {listed(full)}", advice)
-    return ok("quotas", f"{len(facts.quotas)} lines about GPUs, none full")
+    return ok("quotas", f"{len(facts.quotas)} entries for GPUs, none full")

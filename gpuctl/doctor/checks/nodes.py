@@ -1,4 +1,4 @@
-"""What nodes say of their GPUs: taints, device plugins, DRA drivers. Pure."""
+"""Checks the nodes: taints, device plugins, DRA drivers. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from gpuctl.doctor.finding import Finding, fail, listed, ok, unread, warn
 from scheduler.model import well_known
 
 DRIVER = "gpu.nvidia.com"
-#: Kept away from by Kubernetes itself while a node is not well; a toleration is no answer.
+#: Kubernetes sets these taints while a node has a problem; pods should not tolerate them.
 CONDITION_TAINTS = "node.kubernetes.io/"
 
 
 def on_nodes(facts: Facts) -> Iterable[Finding]:
-    """Findings about taints, devices, who advertises them, and DRA."""
+    """Findings about taints, devices, device plugins and DRA."""
     if isinstance(facts.nodes, Unread):
         yield unread("nodes", facts.nodes)
         return
@@ -34,7 +34,7 @@ def on_nodes(facts: Facts) -> Iterable[Finding]:
 
 
 def _served(facts: Facts) -> set[str]:
-    """The nodes whose GPUs a DRA driver publishes, as far as that can be read."""
+    """The nodes whose GPUs a DRA driver publishes; empty if unknown."""
     slices = () if isinstance(facts.dra, Unread) else facts.dra.slices
     return {one.node for one in slices if one.driver == DRIVER}
 
@@ -64,10 +64,10 @@ def _taints(nodes: list[Node], given: tuple[str, ...]) -> Finding:
             if str(taint) not in given:
                 tainted.setdefault(str(taint), []).append(node.name)
     if not tainted:
-        return ok("taints", "none that pods would have to tolerate by themselves")
+        return ok("taints", "none that pods would have to tolerate")
     worst, where = max(tainted.items(), key=lambda item: len(item[1]))
     text = f"{len(where)} of {len(nodes)} GPU nodes have {worst}"
-    advice = f"pods need a toleration of {listed(sorted(tainted))}, or take the taint off"
+    advice = f"pods need a toleration of {listed(sorted(tainted))}, or remove the taint"
     return warn("taints", text, advice)
 
 
@@ -117,7 +117,7 @@ def _devices(nodes: list[Node], served: set[str]) -> Iterable[Finding]:
 
 
 def _advertisers(nodes: list[Node], facts: Facts, served: set[str]) -> Finding:
-    """Each GPU must be given out by one only: two books, and it is given out twice."""
+    """Each GPU must have one allocator; two of them would allocate it twice."""
     plugins = () if isinstance(facts.plugins, Unread) else facts.plugins
     for node in nodes:
         here = [plugin.name for plugin in plugins if node.name in plugin.nodes]
@@ -141,7 +141,7 @@ def _advertisers(nodes: list[Node], facts: Facts, served: set[str]) -> Finding:
 
 
 def _numbers(facts: Facts) -> Finding:
-    """The label by which a node promises that its plugin gives the GPUs that are chosen."""
+    """The label of index-assigned nodes, against the GPUs that kubelets assigned."""
     wrong = facts.misnumbered
     if isinstance(wrong, Unread):
         return unread("numbers", wrong)
@@ -166,7 +166,7 @@ def _dra(facts: Facts) -> Finding:
     if isinstance(dra, Unread):
         return unread("dra", dra)
     if not dra.is_served:
-        return ok("dra", "resource.k8s.io/v1 is not served; nothing here needs it")
+        return ok("dra", "resource.k8s.io/v1 is not served; it is not needed")
     return _drivers(dra)
 
 
@@ -176,7 +176,7 @@ def _drivers(dra: Dra) -> Finding:
         return warn(
             "dra",
             f"devices of {listed(drivers)}, but no DeviceClass",
-            "nobody can ask for them: install the driver's DeviceClass",
+            "no claim can request them: install the driver's DeviceClass",
         )
     found = (
         f"drivers: {listed(drivers) or 'none'}; classes: {listed(sorted(dra.classes)) or 'none'}"

@@ -1,4 +1,4 @@
-"""What the API server guards, and what the account may do. Pure."""
+"""Checks the admission policies and the account's rights. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _policies(facts: Facts) -> Finding:
     found = facts.policies
     if isinstance(found, Unread):
         return unread("policies", found)
-    advice = "admissionPolicies.* of the chart, unless it is meant so"
+    advice = "admissionPolicies.* of the chart, unless this is intended"
     missing = [name for name in POLICIES if not any(one.name.endswith(f"-{name}") for one in found)]
     if missing:
         says = f"no admission policy {listed(missing)}: accounts of devices could be forged"
@@ -36,7 +36,7 @@ def _policies(facts: Facts) -> Finding:
         if not any(one.denies for one in found if one.name.endswith(f"-{name}"))
     ]
     if idle:
-        says = f"no binding of the admission policy {listed(idle)} denies: it refuses nothing"
+        says = f"no binding of the admission policy {listed(idle)} denies: it has no effect"
         return warn("policies", says, advice)
     return ok("policies", "the API server guards our annotations and fences former leaders")
 
@@ -45,9 +45,9 @@ def _forgery(facts: Facts) -> Finding:
     if isinstance(facts.refuses_forgery, Unread):
         return unread("forgery", facts.refuses_forgery)
     if not facts.refuses_forgery:
-        says = "a pod with forged devices was taken (dry run): it would hold them on its node"
+        says = "a pod with forged devices was accepted (dry run): it would hold them on its node"
         return warn("forgery", says, "admissionPolicies.protectedAnnotations of the chart")
-    return ok("forgery", "a pod with forged devices is refused (dry run)")
+    return ok("forgery", "a pod with forged devices is rejected (dry run)")
 
 
 def _rights(facts: Facts) -> Finding:

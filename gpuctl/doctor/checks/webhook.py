@@ -1,4 +1,4 @@
-"""Whether the webhook is called, by whom it is trusted, and for how long. Pure."""
+"""Checks the webhook: registration, certificate, and a dry-run creation. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SLOW_S = 1.0
 
 
 def on_webhook(facts: Facts) -> Iterable[Finding]:
-    """Findings about the registration, the certificate, and one creation that was tried."""
+    """Findings about the registration, the certificate and the dry-run creation."""
     webhook = facts.webhook
     if isinstance(webhook, Unread):
         yield unread("webhook", webhook)
@@ -21,7 +21,7 @@ def on_webhook(facts: Facts) -> Iterable[Finding]:
         yield warn(
             "webhook",
             "not registered: no CUDA_VISIBLE_DEVICES is set, no MIG request steps down",
-            "helm upgrade with webhook.enabled=true, unless it is meant so",
+            "helm upgrade with webhook.enabled=true, unless this is intended",
         )
         return
     else:
@@ -70,7 +70,7 @@ def _certificate(webhook: Webhook, now: datetime) -> Finding:
             "restart the scheduler (certificates.mode self), or register its authority",
         )
     if problem := _unnamed(webhook.entries, found):
-        return fail("certificate", problem, "make it anew for the Service's name")
+        return fail("certificate", problem, "create a new one for the Service's name")
     return _lifetime(found, now)
 
 
@@ -87,7 +87,7 @@ def _lifetime(found: Certificate, now: datetime) -> Finding:
         )
     left = found.ends - now
     if left < SOON:
-        return warn("certificate", f"expires in {left.days} days", "see that it is renewed in time")
+        return warn("certificate", f"expires in {left.days} days", "check why it was not renewed")
     return ok("certificate", f"issued by the registered authority, valid for {left.days} days")
 
 
@@ -100,7 +100,11 @@ def _mutation(found: Mutation | Unread) -> Finding:
     if isinstance(found, Unread):
         return unread("mutation", found)
     if found.error:
-        return fail("mutation", f"a pod was refused: {found.error}", "see what refuses it")
+        return fail(
+            "mutation",
+            f"a pod was rejected: {found.error}",
+            "check the webhook or policy in the message",
+        )
     if not found.is_mutated:
         return fail(
             "mutation",
@@ -109,9 +113,7 @@ def _mutation(found: Mutation | Unread) -> Finding:
             "webhook', and at NetworkPolicies and firewalls towards port 8443",
         )
     if found.took_s > SLOW_S:
-        return warn(
-            "mutation", f"works, in {found.took_s:.2f} s", "see why it is slow: CPU limits?"
-        )
+        return warn("mutation", f"works, in {found.took_s:.2f} s", "check its CPU limits")
     return ok(
         "mutation", f"a mapped pod got its environment (dry run, {found.took_s * 1e3:.0f} ms)"
     )

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from gpuctl.product import Product
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.moving import QUICK, cut_node
 from tests.controlplane.workloads import Watcher
 from tools.controlplane import ControlPlane
+from tools.product import Product
 
 
 @pytest.fixture(scope="module")

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpuctl.product import Product
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.cutoperator import CUTS, CutOperator
 from tests.controlplane.moving import near, of, uids
 from tests.controlplane.workloads import Json, Watcher, annotation, controlled, pod
 from tests.unit.gpuctl.cli import Said, gpuctl
 from tools.controlplane import ControlPlane
+from tools.product import Product
 
 DEVICES = "gpu-scheduler.io/devices"
 HALF = {"nvidia.com/mig-3g.40gb": "1"}

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from gpuctl.product import Product
 from scheduler.model import well_known
 from tests.controlplane.moving import (
     SMALL,
@@ -23,6 +22,7 @@ from tests.controlplane.moving import (
 )
 from tests.controlplane.workloads import Json, Watcher, annotation, away, node_of, tier
 from tools.controlplane import ControlPlane, wait_until
+from tools.product import Product
 
 # --- between eviction and replacement ----------------------------------------------------------
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from gpuctl.product import NAMESPACE, Product
 from scheduler.model import well_known
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.moving import (
@@ -30,6 +29,7 @@ from tests.controlplane.moving import (
 )
 from tests.controlplane.workloads import Json, Watcher, annotation, away, job, node_of, pod, tier
 from tools.controlplane import ApiError, ControlPlane
+from tools.product import NAMESPACE, Product
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ import click
 import msgspec
 import pytest
 
-from gpuctl.replay import replay
-from gpuctl.snapshot import snapshot
-from gpuctl.why import why
+from gpuctl.commands.replay import replay
+from gpuctl.commands.snapshot import snapshot
+from gpuctl.commands.why import why
 from scheduler import config
 from scheduler.decide.explain import Meaning, Note, Outcome, Refusal
 from scheduler.decide.score_breakdown import NodeScore, Ranking

@@ -91,6 +91,18 @@ STRAYS = [
         id="the-product-needs-a-tool",
     ),
     pytest.param(
+        "gpuctl/simulate/result.py",
+        "import gpuctl.output.table",
+        "gpuctl.simulate.result -> gpuctl.output.table",
+        id="the-simulator-prints",
+    ),
+    pytest.param(
+        "gpuctl/output/text.py",
+        "import gpuctl.output.replay",
+        "No cycles are allowed in gpuctl.output.",
+        id="two-modules-import-each-other",
+    ),
+    pytest.param(
         "gpucheck/stray.py",
         "import msgspec",
         "gpucheck.stray -> msgspec",

@@ -20,7 +20,7 @@ SLICES_PER_CARD = 7
 def test_the_demos_mig_nodes_are_cut_as_four_whole_cards_can_be() -> None:
     """28 x 1g, and 12 x 2g with 4 x 1g: each uses all seven slices of each of four cards."""
     documents = yaml.safe_load_all(
-        (ROOT / "gpuctl" / "scenarios" / "mig.yaml").read_text(encoding="utf-8")
+        (ROOT / "tools" / "demo" / "scenarios" / "mig.yaml").read_text(encoding="utf-8")
     )
     nodes = {
         body["metadata"]["name"]: body["status"]["allocatable"]

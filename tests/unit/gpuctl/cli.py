@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from gpuctl.__main__ import main
 
 ROOT = Path(__file__).parents[3]
-SCENARIOS = ROOT / "gpuctl" / "scenarios"
+SCENARIOS = ROOT / "tools" / "demo" / "scenarios"
 
 Json = dict[str, Any]
 

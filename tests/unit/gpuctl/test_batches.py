@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from gpuctl.simulator import Simulator
+from gpuctl.simulate.engine import Simulator
 from scheduler.config import Config
 from tests.builders import dynamic, pod
 from tests.unit.gpuctl.cli import Json, gpuctl, node, spec
@@ -52,7 +52,7 @@ def wants(*profiles: str) -> list[Json]:
     ]
 
 
-HEAD = "A100-80, cut to order: these pods fill"
+HEAD = "A100-80, dynamic MIG: these pods fill"
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_a_plan_names_its_cost_and_the_command_that_carries_it_out(tmp_path: Pat
     assert "gpuctl defrag team/big --moves 1 --execute" in said.out
 
 
-def test_what_fits_already_moves_nobody(tmp_path: Path) -> None:
+def test_a_pod_that_fits_moves_no_pod(tmp_path: Path) -> None:
     file = snapshot(tmp_path, dynamic("a"), waiting=pod("big", mig={"3g.40gb": 1}))
 
     said = defrag(file)
@@ -87,14 +87,12 @@ def test_what_fits_already_moves_nobody(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("owner", "scheduler"),
     [
-        pytest.param("", "gpu-scheduler", id="nobody makes it again"),
+        pytest.param("", "gpu-scheduler", id="no controller recreates it"),
         pytest.param("Job/j", "gpu-scheduler", id="a job would count it as a failure"),
         pytest.param(SMALL, "default-scheduler", id="another scheduler's"),
     ],
 )
-def test_nobody_is_moved_who_would_not_come_back(
-    tmp_path: Path, owner: str, scheduler: str
-) -> None:
+def test_only_recreated_pods_are_moved(tmp_path: Path, owner: str, scheduler: str) -> None:
     said = defrag(fragmented(tmp_path, owner=owner, scheduler=scheduler))
 
     assert said.status == 2
@@ -114,8 +112,8 @@ def test_no_plan_says_why_with_numbers(tmp_path: Path) -> None:
 
     assert said.status == 2
     assert said.err.strip() == (
-        "gpuctl defrag: no plan for team/big with at most 1 restart: it needs 4 slices in one"
-        " piece, 0 are free on 1 GPUs"
+        "gpuctl defrag: no plan for team/big with at most 1 restart: it needs 4"
+        " contiguous slices, 0 are free on 1 GPUs"
     )
 
 
@@ -123,7 +121,7 @@ def test_no_plan_says_why_with_numbers(tmp_path: Path) -> None:
     ("things", "wish", "line"),
     [
         pytest.param(
-            (node("a", mig={"3g.40gb": 1}),), {"3g.40gb": 1}, "cut to order", id="fixed slices"
+            (node("a", mig={"3g.40gb": 1}),), {"3g.40gb": 1}, "dynamic MIG", id="fixed slices"
         ),
         pytest.param((dynamic("a"),), {"3g.40gb": 2}, "exactly one MIG instance", id="two at once"),
         pytest.param((dynamic("a"),), {"9g.90gb": 1}, "has the profile", id="unknown profile"),
@@ -144,7 +142,7 @@ def test_a_pod_that_does_not_wait_is_a_mistake(tmp_path: Path) -> None:
     said = defrag(file)
 
     assert said.status == 1
-    assert "no pod team/big waits (who does: team/other)" in said.err
+    assert "pod team/big is not pending (pending pods: team/other)" in said.err
 
 
 @pytest.mark.parametrize(

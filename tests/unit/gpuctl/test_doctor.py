@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import yaml
 
-from gpuctl.doctor.examine import examine
+from gpuctl.doctor.checks import examine
 from gpuctl.doctor.facts import (
     Clocks,
     Dra,
@@ -72,7 +72,7 @@ FAULTS = [
         for name in POLICIES
     ),
     pytest.param(
-        {"refuses_forgery": False}, "WARN", "forgery", "forged devices was taken", id="forgery"
+        {"refuses_forgery": False}, "WARN", "forgery", "forged devices was accepted", id="forgery"
     ),
     pytest.param(
         {"missing_for_moves": (Right(verb="list", resource="poddisruptionbudgets"),)},
@@ -90,7 +90,7 @@ FAULTS = [
     ),
     pytest.param({"leader": None}, "FAIL", "leader", "no Lease", id="not-installed"),
     pytest.param(
-        {"leader": Leader("", None, 15)}, "FAIL", "leader", "nobody leads", id="no-leader"
+        {"leader": Leader("", None, 15)}, "FAIL", "leader", "no replica leads", id="no-leader"
     ),
     pytest.param(
         {"leader": Leader("a", NOW - timedelta(seconds=60), 15)},
@@ -296,7 +296,7 @@ def test_what_is_meant_so_is_no_fault(changes: dict[str, Any]) -> None:
         pytest.param({}, "advertisers", "each GPU: gpu-operator/device-plugin", id="the-plugin"),
         pytest.param({"plugins": ()}, "advertisers", "no DaemonSet", id="no-plugin"),
         pytest.param({"dra": Dra(False)}, "dra", "is not served", id="no-dra"),
-        pytest.param({}, "dra", "drivers: none; classes: none", id="dra-that-nobody-uses"),
+        pytest.param({}, "dra", "drivers: none; classes: none", id="dra-without-drivers"),
         pytest.param(
             {"dra": Dra(True, (Slice("d.example", "n9"),), ("c.example",))},
             "dra",

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpuctl.doctor.examine import examine
+from gpuctl.doctor.checks import examine
 from gpuctl.doctor.facts import Misnumbered, Unread
 from gpuctl.doctor.finding import Finding
-from gpuctl.doctor.numbers import AllTold, Items, misnumbered
+from gpuctl.doctor.numbers import Events, Items, misnumbered
 from tests.builders import pod_json
 from tests.unit.gpuctl.wellcluster import facts
 
@@ -35,7 +35,7 @@ def has(number: str, gpu: str) -> dict[str, Any]:
 def found(*pods: dict[str, Any], events: Any = ()) -> tuple[Misnumbered, ...]:
     nodes = msgspec.json.decode(msgspec.json.encode({"items": [NODE]}), type=Items)
     listed = msgspec.json.decode(msgspec.json.encode({"items": pods}), type=Items)
-    told = msgspec.json.decode(msgspec.json.encode({"items": list(events)}), type=AllTold)
+    told = msgspec.json.decode(msgspec.json.encode({"items": list(events)}), type=Events)
     return misnumbered(nodes, listed, told.items, "gpu-scheduler")
 
 

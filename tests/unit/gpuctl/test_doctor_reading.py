@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from gpuctl.doctor.api_types import ApiObjects, entry_of, is_gpu_plugin, is_held, node_of, quotas_of
-from gpuctl.doctor.certificate import judged
+from gpuctl.doctor.certificate import check
 from gpuctl.doctor.facts import Certificate, Quota, Taint, Unread
 from scheduler.certificates.issuer import make_certificates
 from tests.unit.gpuctl.wellcluster import GPU, N1, NOW, TARGET, replaced
@@ -18,14 +18,14 @@ def test_a_certificate_is_held_against_the_registered_authority() -> None:
     mine = make_certificates([TARGET], ["127.0.0.1"], 30, now=NOW)
     other = make_certificates([TARGET], [], 30, now=NOW)
 
-    right, wrong = judged(mine.cert_pem, mine.ca_pem), judged(mine.cert_pem, other.ca_pem)
+    right, wrong = check(mine.cert_pem, mine.ca_pem), check(mine.cert_pem, other.ca_pem)
 
     assert isinstance(right, Certificate)
     assert isinstance(wrong, Certificate)
     assert (right.is_trusted, wrong.is_trusted) == (True, False)
     assert set(right.names) == {TARGET, "127.0.0.1"}
-    assert isinstance(judged(b"nothing", mine.ca_pem), Unread)
-    garbage = judged(mine.cert_pem, b"garbage")
+    assert isinstance(check(b"nothing", mine.ca_pem), Unread)
+    garbage = check(mine.cert_pem, b"garbage")
     assert isinstance(garbage, Certificate)
     assert not garbage.is_trusted
 

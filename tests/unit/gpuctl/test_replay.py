@@ -104,7 +104,9 @@ def swap_nodes(body: Any) -> None:
             " 4 free).",
             id="another-answer",
         ),
-        pytest.param(swap_nodes, "in what the sentence does not say", id="another-order"),
+        pytest.param(
+            swap_nodes, "they differ in fields that this line does not show", id="another-order"
+        ),
     ],
 )
 def test_a_decision_that_differs_is_shown_and_fails_the_check(

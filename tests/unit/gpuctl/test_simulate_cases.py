@@ -19,7 +19,7 @@ def played(name: str) -> list[Json]:
 
 
 def test_a_share_of_a_card_is_no_card() -> None:
-    """One pod of 20Gi has the whole card, none a quarter of the other, and the rest is told why."""
+    """One pod of 20Gi has a whole card, none a quarter of the other; the rest has the reason."""
     found = played("09-gpu-memory-on-time-sliced-gpu.yaml")
 
     assert sorted(row["node"] or "" for row in found) == ["", "", "", "whole-1"]

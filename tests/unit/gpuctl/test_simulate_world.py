@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuctl.apiserver_defaults import Priorities
-from gpuctl.manifests import Document
+from gpuctl.simulate.apiserver_defaults import Priorities
+from gpuctl.simulate.manifests import Document
 from tests.unit.gpuctl.cli import (
     GPU,
     MIG_1G,
@@ -183,7 +183,7 @@ def test_pods_of_another_scheduler_are_placed_so_that_they_count_and_it_is_said(
 
     assert places(found) == {"theirs": "n1", "ours": None}
     assert found[0]["reason"] == (
-        "placed as gpu-scheduler would do it; in a cluster default-scheduler decides"
+        "placed by gpu-scheduler's rules; in a cluster default-scheduler decides"
     )
 
 

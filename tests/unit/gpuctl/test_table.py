@@ -62,4 +62,4 @@ def test_namespaces_are_named_where_there_are_several() -> None:
 def test_an_input_without_pods_says_so() -> None:
     said = gpuctl("simulate", "-", stdin=yaml.safe_dump(node("n1")))
 
-    assert said == (0, "", "there is no pod to place in the input\n")
+    assert said == (0, "", "the input contains no pod to place\n")

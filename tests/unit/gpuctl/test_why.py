@@ -8,9 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpuctl import cluster_access, why_output
+from gpuctl import cluster_access
 from gpuctl.__main__ import plugin
 from gpuctl.cluster_access import Access
+from gpuctl.output import why as why_output
+from gpuctl.output.why import Why
 from gpuctl.pod_facts import (
     ENDED,
     GATED,
@@ -22,9 +24,8 @@ from gpuctl.pod_facts import (
     PodFacts,
     Reason,
     age,
-    witness_of,
+    facts_of,
 )
-from gpuctl.why import Why
 from scheduler.decide.explain import Meaning, Outcome, Refusal
 from scheduler.decide.score_breakdown import NodeScore, Ranking
 from scheduler.report.decisions.api_types import (
@@ -67,11 +68,11 @@ def refused(message: str = SENTENCE) -> dict[str, Any]:
     ],
 )
 def test_how_a_pod_stands(wishes: Any, standing: str) -> None:
-    assert witness_of(pod("a", **wishes)).standing == standing
+    assert facts_of(pod("a", **wishes)).standing == standing
 
 
 def test_the_condition_is_told_apart_into_reasons_with_advice() -> None:
-    witness = witness_of(pod("a", status=refused()))
+    witness = facts_of(pod("a", status=refused()))
 
     assert witness.message == SENTENCE
     assert witness.since == "2026-11-27T11:00:00Z"
@@ -83,7 +84,7 @@ def test_the_condition_is_told_apart_into_reasons_with_advice() -> None:
 def test_a_condition_that_is_true_is_no_reason() -> None:
     status = {"conditions": [{"type": "PodScheduled", "status": "True", "message": "old"}]}
 
-    assert witness_of(pod("a", node="n1", status=status)).message == ""
+    assert facts_of(pod("a", node="n1", status=status)).message == ""
 
 
 def test_the_annotations_say_what_was_given() -> None:
@@ -95,7 +96,7 @@ def test_the_annotations_say_what_was_given() -> None:
         "adapter.gpu.turbonomic.ibm.com/original": "{}",
     }
 
-    given = witness_of(pod("a", node="n1", devices="gpu:2,3", index=0, annotations=told)).given
+    given = facts_of(pod("a", node="n1", devices="gpu:2,3", index=0, annotations=told)).given
 
     assert given == Given(
         devices="gpu:2,3",
@@ -129,7 +130,7 @@ def test_ages_are_as_kubectl_says_them(moment: str, expected: str) -> None:
 
 
 def waiting_pod(**more: Any) -> PodFacts:
-    made = witness_of(pod("a", status=refused()))
+    made = facts_of(pod("a", status=refused()))
     return msgspec.structs.replace(made, **more)
 
 
@@ -255,7 +256,7 @@ def test_a_placed_pod_says_what_it_got_and_who_came_second(
     )
     outcome = Outcome(node="n1", devices="gpu x 1")
     answer = answered(decisions=(decided(outcome, ranking=ranking, end="bound"),))
-    witness = witness_of(pod("a", node="n1", devices="gpu x 1"))
+    witness = facts_of(pod("a", node="n1", devices="gpu x 1"))
 
     text = shown(capsys, told_by(witness, answer))
 
@@ -269,17 +270,17 @@ def test_a_placed_pod_says_what_it_got_and_who_came_second(
     ("witness", "expected"),
     [
         pytest.param(
-            witness_of(pod("a")),
-            "nothing is said about it yet; is gpu-scheduler running?",
-            id="nobody-spoke",
+            facts_of(pod("a")),
+            "it has no condition and no event yet; is gpu-scheduler running?",
+            id="no-condition-and-no-event",
         ),
         pytest.param(
-            witness_of(pod("a", scheduler="default-scheduler", status=refused())),
-            "its scheduler is default-scheduler, not gpu-scheduler; these are its words",
+            facts_of(pod("a", scheduler="default-scheduler", status=refused())),
+            "its scheduler is default-scheduler, not gpu-scheduler; this is its message",
             id="of-another-scheduler",
         ),
         pytest.param(
-            witness_of(pod("a", gates=["x.example/hold"])),
+            facts_of(pod("a", gates=["x.example/hold"])),
             "waits behind its scheduling gates: x.example/hold",
             id="gated",
         ),

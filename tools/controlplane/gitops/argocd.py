@@ -4,9 +4,8 @@
         plane.kubectl("apply", "-f", ...)
         argo.settled("my-application", revision)
 
-It follows the cluster that it belongs to under the address by which pods know it, so our GitOps
-files are used as they are but for the repository's address. Its user on the API server is its own,
-so that the audit log tells its writes from everybody else's.
+It syncs its own cluster under the in-cluster address, so our GitOps files are used unchanged except
+for the repository's URL. It has its own user, so that the audit log identifies its writes.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 READY_S: Final = 60.0
 SETTLE_S: Final = 120.0
 REFRESH: Final = "argocd.argoproj.io/refresh"
-#: Tells one request for a refresh from another; it is removed together with it.
+#: Distinguishes refresh requests; ArgoCD removes it with the request.
 REFRESH_STAMP: Final = "argocd.argoproj.io/refresh-timestamp"
 
 
@@ -49,11 +48,11 @@ class ArgoCD:
 
     @classmethod
     def start(cls, plane: ControlPlane, directory: Path) -> ArgoCD:
-        """Install its API kinds and settings, start it, and return when all parts are ready."""
+        """Install its CRDs and settings, start it, and wait until all parts are ready."""
         argo = cls(plane, directory)
         try:
             argo._begin()
-        except BaseException:  # an interrupt too leaves nothing running
+        except BaseException:  # after an interrupt too, no program keeps running
             argo.close()
             raise
         return argo
@@ -98,7 +97,7 @@ class ArgoCD:
         self.close()
 
     def close(self) -> None:
-        """End all parts, in the reverse order of the start."""
+        """Stop all parts in reverse order of the start."""
         while self._running:
             self._running.pop().stop()
 
@@ -114,7 +113,7 @@ class ArgoCD:
             return None
 
     def refresh(self, name: str) -> Any:
-        """Have one compared with git and cluster now; return it as it was found."""
+        """Refresh an Application and return it."""
         stamp = str(next(self._stamps))
         notes = {REFRESH: "normal", REFRESH_STAMP: stamp}
         path = f"{APPLICATIONS}/{name}"
@@ -126,7 +125,7 @@ class ArgoCD:
         return self.plane.client.wait_for(path, is_done, what=f"{name} to be compared")
 
     def settled(self, name: str, revision: str, *, timeout_s: float = SETTLE_S) -> Any:
-        """Wait until one is Synced at a commit, Healthy, and nothing is going on any more."""
+        """Wait until an Application is Synced at a commit, Healthy, and idle."""
         last: list[Any] = [None]
 
         def is_settled() -> bool:
@@ -158,7 +157,7 @@ def is_well(status: Any) -> bool:
 
 
 def _brief(status: Any) -> str:
-    """What a person wants to know of an Application that does not become well."""
+    """The status of an Application for an error message."""
     if status is None:
         return "nothing"
     amiss = [

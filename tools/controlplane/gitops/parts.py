@@ -1,8 +1,8 @@
 """The parts of one ArgoCD: their command lines, environment and settings objects.
 
-Pure but for ``furnish`` and what finds programs. One program plays three of the parts, each by the
-name by which it is called. All listen on the loopback interface only; the application controller's
-metrics, whose address cannot be chosen, are the one exception.
+Pure except for ``furnish`` and the search for programs. One program runs as three parts, selected
+by its name. All listen on the loopback interface, except for the metrics of the application
+controller, whose address is fixed.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tools.controlplane.binaries import ensure
-from tools.controlplane.go_program import ensure_go_program
 from tools.controlplane.ports import LOOPBACK, free_ports
-from tools.controlplane.sources import ensure_source_folder
-from tools.controlplane.versions import program
+from tools.controlplane.programs.binaries import ensure
+from tools.controlplane.programs.go_program import ensure_go_program
+from tools.controlplane.programs.sources import ensure_source_folder
+from tools.controlplane.programs.versions import program
 
 NAMESPACE: Final = "argocd"
 KINDS: Final = tuple(
@@ -26,13 +26,13 @@ REDIS: Final = "redis"
 REPO_SERVER: Final = "argocd-repo-server"
 CONTROLLER: Final = "argocd-application-controller"
 SETS_CONTROLLER: Final = "argocd-applicationset-controller"
-#: It asks this one about signatures, which we do not use.
+#: The part that checks signatures, which we do not use.
 VERIFIER: Final = "git-verify-wrapper.sh"
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """One for each thing that listens."""
+    """The port of each listener."""
 
     redis: int
     repo: int
@@ -44,7 +44,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where one ArgoCD keeps its files, listens, and finds its cluster."""
+    """The directory, the ports and the cluster of one ArgoCD."""
 
     directory: Path
     kubeconfig: Path
@@ -57,7 +57,7 @@ class Place:
 
     @property
     def programs(self) -> Path:
-        """The folder in which the parts find each other and what they call."""
+        """The directory with the parts' programs, for PATH."""
         return self.directory / "bin"
 
     def log(self, name: str) -> Path:
@@ -67,7 +67,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One process: its flags, and the port and path at which it says that it is ready."""
+    """One process: its flags, and the port and path of its readiness check."""
 
     name: str
     flags: Callable[[Place], list[str]]
@@ -82,7 +82,7 @@ def command(part: Part, place: Place) -> list[str]:
 
 
 def environment(place: Place) -> dict[str, str]:
-    """Places of its own for whatever it would put into fixed ones."""
+    """Directories that replace ArgoCD's fixed paths."""
     return {
         "PATH": f"{place.programs}:/usr/local/bin:/usr/bin:/bin",
         "TMPDIR": str(place.directory / "tmp"),
@@ -136,12 +136,12 @@ def _sets_controller(place: Place) -> list[str]:
         *_client(place),
         f"--argocd-repo-server={LOOPBACK}:{place.ports.repo}",
         f"--metrics-addr={LOOPBACK}:{place.ports.sets_metrics}",
-        "--probe-addr=0",  # its page of health is empty
+        "--probe-addr=0",  # its health page is empty
         f"--webhook-addr={LOOPBACK}:{place.ports.sets_webhook}",
     ]
 
 
-#: In the order of their start.
+#: In start order.
 PARTS: Final = (
     Part(REDIS, _redis, lambda place: place.ports.redis, health_path=None),
     Part(REPO_SERVER, _repo_server, lambda place: place.ports.repo_health),
@@ -151,13 +151,13 @@ PARTS: Final = (
 
 
 def kinds() -> list[Path]:
-    """The files with ArgoCD's API kinds, of the version that runs."""
+    """The manifests of ArgoCD's CRDs in the pinned version."""
     folder = ensure_source_folder(program("argocd"), "manifests/crds")
     return sorted(folder.glob("*-crd.yaml"))
 
 
 def furnish(place: Place) -> None:
-    """Make the folders, and the programs under the names by which they are called."""
+    """Create the directories, and links to the programs by part."""
     for name in ("bin", "logs", "tmp", "gnupg", "tls", "ssh"):
         (place.directory / name).mkdir(parents=True, exist_ok=True)
     (place.directory / "gnupg").chmod(0o700)
@@ -172,7 +172,7 @@ def furnish(place: Place) -> None:
 
 
 def objects() -> dict[str, Any]:
-    """Its namespace, and settings with nothing set."""
+    """Its namespace and empty settings."""
     names = [f"argocd-{name}" for name in ("cm", "rbac-cm", "ssh-known-hosts-cm", "tls-certs-cm")]
     maps = [_object("ConfigMap", name) for name in (*names, "argocd-gpg-keys-cm")]
     secret = _object("Secret", "argocd-secret") | {"stringData": {"server.secretkey": "for tests"}}

@@ -1,7 +1,7 @@
-"""A git repository of this machine with some folders of ours, as a user's copy of them would be.
+"""A local git repository with directories of this one, like a user's copy.
 
-Commits are made with a fixed author and no configuration of the machine's, and served as a
-``file://`` address: nothing listens anywhere.
+Commits have a fixed author and ignore the machine's git configuration. The URL is ``file://``, so
+no server is needed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Repository:
 
     @classmethod
     def of(cls, directory: Path, source: Path, folders: Iterable[str]) -> Repository:
-        """Make one in a new directory from folders of a source tree."""
+        """Create a repository in a new directory from directories of a source tree."""
         repository = cls(directory)
         for folder in folders:
             shutil.copytree(source / folder, directory / folder)
@@ -41,12 +41,12 @@ class Repository:
 
     @property
     def url(self) -> str:
-        """The address by which others fetch it."""
+        """The URL for clients."""
         return f"file://{self.directory}"
 
     @property
     def head(self) -> str:
-        """The commit at its end."""
+        """The last commit."""
         return self.git("rev-parse", "HEAD").strip()
 
     def edit(self, path: str, change: Callable[[str], str], why: str) -> str:
@@ -60,22 +60,22 @@ class Repository:
         return self.commit(why)
 
     def commit(self, why: str) -> str:
-        """Commit whatever has changed, and return the commit."""
+        """Commit all changes, and return the commit."""
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message", why)
         return self.head
 
     def revert(self, commit: str = "HEAD") -> str:
-        """Take a commit back by a new one, and return that."""
+        """Revert a commit, and return the new one."""
         self.git("revert", "--no-edit", commit)
         return self.head
 
     def tag(self, name: str) -> None:
-        """Give the end of the branch a name."""
+        """Tag the last commit."""
         self.git("tag", name)
 
     def git(self, *words: str) -> str:
-        """One command of git in this repository."""
+        """Run a git command in this repository."""
         done = subprocess.run(
             ["git", "-C", str(self.directory), *words],
             capture_output=True,

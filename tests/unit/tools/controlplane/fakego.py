@@ -1,4 +1,4 @@
-"""A Go command that builds nothing: it writes down what it was asked and does as it is told."""
+"""A Go command that builds nothing: it records its arguments and follows its environment."""
 
 from __future__ import annotations
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tools.controlplane.binaries import ensure
 from tools.controlplane.errors import ControlPlaneError
-from tools.controlplane.progress import Progress
-from tools.controlplane.versions import program
+from tools.controlplane.programs.binaries import ensure
+from tools.controlplane.programs.progress import Progress
+from tools.controlplane.programs.versions import program
 
 ETCD = program("etcd")
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.unit.tools.controlplane.fakego import FakeGo
-from tools.controlplane.binaries import ensure, missing
-from tools.controlplane.build import expected_s
 from tools.controlplane.errors import ControlPlaneError
 from tools.controlplane.process import command_line
-from tools.controlplane.progress import Progress
-from tools.controlplane.versions import program
+from tools.controlplane.programs.binaries import ensure, missing
+from tools.controlplane.programs.build import expected_s
+from tools.controlplane.programs.progress import Progress
+from tools.controlplane.programs.versions import program
 
 
 @pytest.fixture
@@ -157,7 +157,7 @@ def test_an_interrupted_build_leaves_neither_program_nor_process(
     FakeGo(tmp_path / "bin", body=f'echo $$ > "{pid_file}"; while :; do :; done')
 
     class Interrupts(io.StringIO):
-        """A terminal at which somebody presses Ctrl-C once the compiler runs."""
+        """A terminal that receives Ctrl-C while the compiler runs."""
 
         def isatty(self) -> bool:
             return True

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tools.controlplane.cache import Cache
 from tools.controlplane.errors import ControlPlaneError
-from tools.controlplane.versions import program
+from tools.controlplane.programs.cache import Cache
+from tools.controlplane.programs.versions import program
 
 ETCD = program("etcd")
 
@@ -52,7 +52,7 @@ def test_an_interrupted_build_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_build_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
-    """A killed process cannot clean up; whoever gets the lock next does."""
+    """The next holder of the lock removes the files of a killed process."""
     leftover = tmp_path / "building-killed"
     leftover.mkdir()
     (leftover / "etcd").write_text("half")
@@ -78,7 +78,7 @@ def test_two_builders_take_turns(tmp_path: Path) -> None:
 
 
 def test_a_cache_that_cannot_be_written_says_what_to_set(tmp_path: Path) -> None:
-    """A file where the folder should be is told in one line."""
+    """A file in place of the directory is reported in one line."""
     (tmp_path / "file").write_text("")
     with (
         pytest.raises(ControlPlaneError, match=r"cannot be created .* set XDG_CACHE_HOME"),

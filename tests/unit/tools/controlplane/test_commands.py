@@ -50,7 +50,7 @@ def test_the_callers_flags_have_the_last_word() -> None:
 
 
 def test_roles_are_really_asked_for() -> None:
-    """RBAC alone decides, and nobody else may say yes."""
+    """RBAC is the only authorizer."""
     assert "--authorization-mode=RBAC" in command("kube-apiserver", Path("/x"), LAYOUT, Options())
 
 
@@ -62,7 +62,7 @@ def test_roles_are_really_asked_for() -> None:
     ],
 )
 def test_pods_find_an_api_server_that_they_can_reach(address: str, is_published: bool) -> None:
-    """It listens where it is told to, and tells of itself unless only this machine can reach it."""
+    """It listens on the given address, and publishes it unless it is a loopback address."""
     layout = Layout(LAYOUT.directory, LAYOUT.ports, address)
     words = command("kube-apiserver", Path("/x"), layout, Options(address=address))
 
@@ -72,7 +72,7 @@ def test_pods_find_an_api_server_that_they_can_reach(address: str, is_published:
 
 
 def test_etcd_and_the_api_server_are_always_there() -> None:
-    """Whoever asks for less gets these two, in the order in which they start."""
+    """etcd and the API server are always included, in start order."""
     assert wanted_programs([], kwok=False) == ("etcd", "kube-apiserver")
     assert wanted_programs(DEFAULT_COMPONENTS, kwok=True) == (
         "etcd",

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tools.controlplane.cache import Cache
 from tools.controlplane.errors import ControlPlaneError
-from tools.controlplane.locate import find
-from tools.controlplane.versions import program
+from tools.controlplane.programs.cache import Cache
+from tools.controlplane.programs.locate import find
+from tools.controlplane.programs.versions import program
 
 ETCD = program("etcd")
 OURS = f"etcd Version: {ETCD.version}"

@@ -90,7 +90,7 @@ def test_a_program_of_an_earlier_process_is_ended_too(child: Running, home: Path
 def test_a_process_id_that_names_another_program_is_never_signalled(
     child: Running, home: Path
 ) -> None:
-    """Whoever has the id now does not carry our folder in its command line."""
+    """The new process with this id has another command line."""
     wait_until(lambda: is_up(home), what="the program")
     stranger = Running("waits", child.pid, str(home / "another"))
     assert not stranger.is_alive()
@@ -144,6 +144,6 @@ def test_the_end_of_a_log_is_what_an_error_shows(tmp_path: Path) -> None:
 
 
 def test_a_command_that_does_not_name_its_folder_is_a_mistake(tmp_path: Path) -> None:
-    """Without the mark nobody could end it safely later."""
+    """Without the mark it could not be stopped safely later."""
     with pytest.raises(AssertionError, match="names"):
         process.start("nameless", ["/bin/true"], log=tmp_path / "log", home=tmp_path)

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from tools.controlplane.progress import Progress, Step, duration
+from tools.controlplane.programs.progress import Progress, Step, duration
 
 
 class Terminal(io.StringIO):
@@ -17,7 +17,7 @@ class Terminal(io.StringIO):
 
 
 class Clock:
-    """A clock that only moves when it is told to."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -27,7 +27,7 @@ class Clock:
 
 
 def let_pass(step: Step, clock: Clock, seconds: int) -> None:
-    """Tick ten times per second, as whoever waits for a build does."""
+    """Tick ten times per second, like a running build."""
     for _ in range(seconds * 10):
         clock.seconds += 0.1
         step.tick()

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.unit.tools.controlplane.fakego import FakeGo
-from tools.controlplane.cache import Cache
 from tools.controlplane.errors import ControlPlaneError
-from tools.controlplane.progress import Progress
-from tools.controlplane.toolchain import find_or_fetch
+from tools.controlplane.programs.cache import Cache
+from tools.controlplane.programs.progress import Progress
+from tools.controlplane.programs.toolchain import find_or_fetch
 
 
 def quiet() -> Progress:

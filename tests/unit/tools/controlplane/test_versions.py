@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from tools.controlplane.build import MODULES
 from tools.controlplane.errors import ControlPlaneError
-from tools.controlplane.versions import GO_MIN, GO_PACKAGE, KUBERNETES, PROGRAMS, program
+from tools.controlplane.programs.build import MODULES
+from tools.controlplane.programs.versions import GO_MIN, GO_PACKAGE, KUBERNETES, PROGRAMS, program
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from fakegpu.config import Config
 from tools.controlplane.errors import ControlPlaneError
-from tools.controlplane.go_program import BUILD
+from tools.controlplane.programs.go_program import BUILD
 from tools.image import dockerfile, packages
 from tools.image.build import SMI, SMI_SOURCE
 from tools.image.dockerfile import DOCKERFILE, ROOT, Copy, Stage

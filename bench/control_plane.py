@@ -1,0 +1,27 @@
+"""The control plane that benchmarks of the scheduler alone stand on: an API server, no kubelets."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tools.controlplane import ControlPlane
+from tools.controlplane.commands import API_SERVER, ETCD
+
+
+@contextmanager
+def without_kubelets() -> Iterator[tuple[ControlPlane, Path]]:
+    """A control plane and a temporary directory; both are removed at the end."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        # These nodes have no heartbeats: without the plugin and the node controller they stay
+        # ready.
+        plane = ControlPlane.start(
+            Path(folder) / "plane",
+            components={ETCD, API_SERVER},
+            kwok=False,
+            disable_admission=["TaintNodesByCondition"],
+        )
+        with plane:
+            yield plane, Path(folder)

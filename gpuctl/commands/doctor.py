@@ -1,0 +1,85 @@
+"""``gpuctl doctor``: checks a cluster before or after the installation of the scheduler.
+
+It changes nothing; its pod creations are dry runs. Exit status 0: no check fails. 2: a check fails.
+1: the API server does not answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Final
+
+import click
+import msgspec
+
+from gpuctl import cluster_access
+from gpuctl.cluster_access import Access, NotReached
+from gpuctl.doctor.checks import examine
+from gpuctl.doctor.collect import Collector, Question
+from gpuctl.doctor.facts import Facts
+from gpuctl.doctor.finding import Finding, Level
+from gpuctl.options import Strict, in_cluster
+from scheduler.model import well_known
+from scheduler.watch.client import ApiError, Unreachable
+from webhook.webhook_configuration import NAME
+
+FAILS: Final = 2
+ABOUT_WIDTH: Final = 11
+
+
+@click.command(cls=Strict)
+@click.option("-n", "--namespace", metavar="NS", help="namespace for the dry-run pod")
+@click.option("--scheduler", metavar="NAME", default=well_known.SCHEDULER_NAME, show_default=True)
+@click.option("--account", metavar="NAME", default=well_known.SCHEDULER_NAME, show_default=True)
+@click.option("--webhook", metavar="NAME", default=NAME, show_default=True)
+@click.option(
+    "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True
+)
+@in_cluster
+def doctor(
+    access: Access,
+    namespace: str | None,
+    scheduler: str,
+    account: str,
+    webhook: str,
+    output: str,
+) -> None:
+    """Check the cluster, the scheduler and the webhook, and print the next steps.
+
+    Exit status: 0 no check fails (warnings may be intended), 2 a check fails, 1 no answer from the
+    API server.
+    """
+    try:
+        facts = asyncio.run(_facts(access, namespace, scheduler, account, webhook))
+    except (NotReached, Unreachable, ApiError) as error:
+        click.echo(f"gpuctl doctor: {error}", err=True)
+        sys.exit(1)
+    findings = examine(facts)
+    if output == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(findings), indent=2).decode())
+    else:
+        _show(findings)
+    sys.exit(FAILS if any(finding.level is Level.FAIL for finding in findings) else 0)
+
+
+async def _facts(
+    access: Access, namespace: str | None, scheduler: str, account: str, webhook: str
+) -> Facts:
+    async with cluster_access.cluster(access) as client:
+        await client.request("GET", "/version")  # fails early without an API server
+        question = Question(
+            access=access,
+            scheduler=scheduler,
+            account=account,
+            webhook=webhook,
+            namespace=namespace or await cluster_access.default_namespace(access),
+        )
+        return await Collector(client, question).facts()
+
+
+def _show(findings: list[Finding]) -> None:
+    for finding in findings:
+        click.echo(f"{finding.level.value:4}  {finding.about:{ABOUT_WIDTH}}  {finding.says}")
+        if finding.advice:
+            click.echo(f"{'':4}  {'':{ABOUT_WIDTH}}  -> {finding.advice}")

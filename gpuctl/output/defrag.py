@@ -1,0 +1,90 @@
+"""The plan of ``gpuctl defrag`` as text and as JSON."""
+
+from __future__ import annotations
+
+import shlex
+
+import msgspec
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from gpuctl.output import table
+from scheduler.decide.migration.defrag import Plan, Relocation
+from scheduler.model.device import format_devices
+
+
+class MoveDocument(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One move in the JSON form."""
+
+    pod: str
+    source: str
+    node: str
+    devices: str
+    gpu_minutes: float
+
+
+class PlanDocument(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A plan in the JSON form."""
+
+    pod: str
+    node: str
+    devices: str
+    restarts: int
+    gpu_minutes: float
+    moves: tuple[MoveDocument, ...]
+
+
+def as_json(plan: Plan) -> str:
+    """The JSON form, indented."""
+    moves = tuple(
+        MoveDocument(
+            pod=move.pod.key,
+            source=f"{move.pod.node_name} {move.source}",
+            node=move.node_name,
+            devices=format_devices(move.devices),
+            gpu_minutes=round(move.gpu_minutes, 1),
+        )
+        for move in plan.moves
+    )
+    document = PlanDocument(
+        pod=plan.pod.key,
+        node=plan.node_name,
+        devices=str(plan.spot),
+        restarts=plan.restarts,
+        gpu_minutes=round(plan.gpu_minutes, 1),
+        moves=moves,
+    )
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+
+
+def render(plan: Plan) -> RenderableType:
+    """The plan as text, with the command that executes it."""
+    key, spot = plan.pod.key, plan.spot
+    target = f"{plan.node_name}, GPU {spot.gpu}, from slice {spot.start}"
+    if not plan.moves:
+        return Text(f"{key} fits already: {spot.profile} on {target}; no pod has to move")
+    noun = "restart" if plan.restarts == 1 else "restarts"
+    command = shlex.join(["gpuctl", "defrag", key, "--moves", str(plan.restarts), "--execute"])
+    return Group(
+        Text(f"{key}: {spot.profile} fits on {target}, after {plan.restarts} {noun}:"),
+        "",
+        _moves(plan.moves),
+        "",
+        Text(
+            f"at most {plan.gpu_minutes:.1f} GPU-minutes of work are lost: the run time of these"
+            " pods"
+        ),
+        Text(f"to evict them: {command}"),
+    )
+
+
+def _moves(moves: tuple[Relocation, ...]) -> RenderableType:
+    rows = table.headed("POD", "FROM", "TO", "GPU-MINUTES")
+    for move in moves:
+        rows.add_row(
+            move.pod.key,
+            f"{move.pod.node_name} {move.source}",
+            f"{move.node_name} {format_devices(move.devices)}",
+            f"{move.gpu_minutes:.1f}",
+        )
+    return rows

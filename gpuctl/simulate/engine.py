@@ -1,0 +1,220 @@
+"""Runs the scheduler's core on objects from files, in virtual time.
+
+Each pod takes the same path as in a cluster::
+
+    created -> admitted (scheduler.decide.admission.admit, webhook.mutate.pod_mutation)
+            -> queued
+            -> decided (scheduler.decide.schedule_one) -> assumed, or unschedulable with a reason
+
+Pods are created one at a time and decided at once. Pending pods are retried at the end. This module
+makes no decision of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import zip_longest
+from typing import Final
+
+import msgspec
+
+from gpuctl.simulate import resource_quota
+from gpuctl.simulate.admission import Admission, Reviewed
+from gpuctl.simulate.apiserver_defaults import with_requests
+from gpuctl.simulate.decode import to_pod
+from gpuctl.simulate.limit_ranges import LimitRanges
+from gpuctl.simulate.manifests import Document, Raw
+from gpuctl.simulate.result import Verdict, granted_verdict
+from gpuctl.simulate.workload_expansion import PlannedPod
+from scheduler.config import Config
+from scheduler.decide.batch import as_a_whole, due
+from scheduler.decide.requeue_check import still_refuses
+from scheduler.decide.schedule_one import schedule_one
+from scheduler.framework.decision import Placement, Rejection
+from scheduler.model import well_known
+from scheduler.model.node import Namespace, Node
+from scheduler.model.pod import Pod
+from scheduler.model.quota import Quota
+from scheduler.model.reason import sentence
+from scheduler.state import event as ev
+from scheduler.state.cache.cluster import Assumption, Cluster
+from scheduler.state.fold import fold, pass_on
+from scheduler.state.queue.requeue_conditions import why
+from scheduler.state.queue.scheduling_queue import PARKED_MAX_S, QueuedPodInfo, SchedulingQueue
+
+GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
+FOREIGN: Final = "placed by gpu-scheduler's rules; in a cluster {} decides"
+STEP_S: Final = 1.0
+
+
+class Simulator:
+    """A cluster in memory, with admission, queue and decisions."""
+
+    def __init__(self, config: Config) -> None:
+        self.cluster = Cluster(config.scheduler_name, config.maps.allow)
+        self.verdicts: dict[str, Verdict] = {}
+        self.running: set[tuple[str, str]] = set()
+        self._pipeline = config.pipeline()
+        self._admission = Admission(config)
+        self._reservations = self._admission.reservations
+        self._queue = SchedulingQueue(self._pipeline.equivalence_class)
+        self._ranges = LimitRanges()
+        self._foreign: dict[str, Pod] = {}
+        self._now = 0.0
+        self._count = 0
+
+    # --- existing objects --------------------------------------------------------------------
+
+    def add_node(self, node: Node, now: float = 0.0) -> None:
+        """Add a node; ``now`` (Unix time) gives its age."""
+        self._fold(ev.NodeUpdated(node))
+        self.cluster.pass_time(now)
+
+    def add_namespace(self, namespace: Namespace) -> None:
+        """Add a namespace with its labels and annotations."""
+        self._fold(ev.NamespaceUpdated(namespace))
+
+    def add_quota(self, quota: Quota) -> None:
+        """Add a ResourceQuota; one that limits no GPUs is dropped."""
+        self._fold(ev.QuotaUpdated(quota))
+
+    def add_limit_range(self, namespace: str, document: Document) -> None:
+        """Add a LimitRange, which applies to pods created afterwards."""
+        self._ranges.add(namespace, document)
+
+    def add_existing(self, pod: Pod) -> None:
+        """Add a pod that passed admission before: running or pending."""
+        self._upsert_pod(pod)
+
+    # --- creation ----------------------------------------------------------------------------
+
+    def create(self, planned: PlannedPod, namespace: str, priority: int) -> None:
+        """Create a pod and decide on it."""
+        self._now += STEP_S
+        self._count += 1
+        raw = self._ranges.filled(_created(planned.raw, namespace, priority), namespace)
+        asked = to_pod(raw, planned.document, planned.prefix)
+        name = msgspec.structs.replace(asked, name=planned.name)
+        resource_quota.count(self.cluster, namespace)
+        reviewed = self._reviewed(planned, raw, asked)
+        uid = f"pod-{self._count:06d}"
+        created, denial = self._persisted(planned, reviewed.raw, uid), reviewed.outcome.denial
+        problem = denial.message if denial else self._refusal(reviewed.raw, created)
+        if problem is not None:
+            reason = f"refused at admission: {problem}"
+            self.verdicts[uid] = Verdict(pod=name, asked=asked.gpu_requests, reason=reason)
+            return
+        self._upsert_pod(created, asked, (*reviewed.outcome.warnings, *reviewed.passed))
+        self.decide_due()
+
+    def retry(self) -> bool:
+        """Advance time until every unschedulable pod is retried; returns whether one was placed."""
+        before = len(self.running)
+        self._now += PARKED_MAX_S
+        self._queue.flush_unschedulable(self._now)
+        self.decide_due()
+        for pod in list(self._foreign.values()):
+            self._place_foreign(pod)
+        return len(self.running) > before
+
+    def _reviewed(self, planned: PlannedPod, raw: Raw, asked: Pod) -> Reviewed:
+        """The review, and a second one if LimitRanger adds defaults that the first removed."""
+        first = self._review(raw, asked)
+        refilled = self._ranges.filled(first.raw, asked.namespace)
+        if first.outcome.denial or refilled == first.raw:
+            return first
+        second = self._review(refilled, to_pod(refilled, planned.document, planned.prefix))
+        return second._replace(passed=(*first.outcome.warnings, *first.passed, *second.passed))
+
+    def _review(self, raw: Raw, pod: Pod) -> Reviewed:
+        waiting = self._queue.lacking_one()
+        return self._admission.review(raw, pod, self.cluster, waiting, self._now, self._count)
+
+    def _refusal(self, raw: Raw, pod: Pod) -> str | None:
+        return self._ranges.refusal(raw, pod) or resource_quota.refusal(self.cluster, pod)
+
+    def _persisted(self, planned: PlannedPod, raw: Raw, uid: str) -> Pod:
+        meta = {
+            **raw["metadata"],
+            "uid": uid,
+            "name": planned.name,
+            "creationTimestamp": f"virtual-{self._count:09d}",
+        }
+        return to_pod({**raw, "metadata": meta}, planned.document, planned.prefix)
+
+    # --- queue and decisions -----------------------------------------------------------------
+
+    def _upsert_pod(self, pod: Pod, asked: Pod | None = None, warnings: Sequence[str] = ()) -> None:
+        """Process the watch event of a new pod."""
+        if pod.is_terminal:
+            return
+        self._reservations.upsert_pod(pod)
+        self._fold(ev.PodUpdated(pod))
+        if pod.node_name:
+            self.running.add((pod.namespace, pod.name))
+        if pod.node_name or pod.is_deleting:
+            return
+        requests = (asked or pod).gpu_requests
+        reason = GATED if pod.gates else ""
+        self.verdicts[pod.uid] = Verdict(pod=pod, asked=requests, warnings=warnings, reason=reason)
+        if pod.scheduler_name != self._pipeline.scheduler_name and not pod.gates:
+            self._place_foreign(pod)
+
+    def _fold(self, event: ev.Event) -> None:
+        check = partial(still_refuses, self.cluster, self._pipeline)
+        for change in fold(self.cluster, event):
+            pass_on(self._queue, change, self._now, check)
+
+    def decide_due(self) -> None:
+        """Decide on every pod that is due."""
+        while entries := due(self._queue, self.cluster, self._now):
+            whole = as_a_whole(self.cluster, [entry.pod for entry in entries], self._pipeline)
+            for entry, joint in zip_longest(entries, whole or ()):
+                decision = joint or schedule_one(self.cluster, entry.pod, self._pipeline)
+                if isinstance(decision, Placement):
+                    self._place(decision)
+                else:
+                    self._add_unschedulable(entry, decision)
+
+    def _place(self, placement: Placement) -> None:
+        pod = placement.pod
+        self._queue.delete(pod.uid, self._now)
+        self._reservations.end(pod.uid)
+        assumption = Assumption(placement.node_name, placement.devices, placement.index)
+        self.cluster.assume(pod, assumption)
+        self._record(granted_verdict(self.verdicts[pod.uid], placement))
+
+    def _add_unschedulable(self, entry: QueuedPodInfo, rejection: Rejection) -> None:
+        diagnosis = rejection.diagnosis
+        self._queue.add_unschedulable(entry, why(diagnosis, rejection.node_name), self._now)
+        verdict = self.verdicts[entry.pod.uid]
+        self._record(msgspec.structs.replace(verdict, reason=sentence(diagnosis)))
+
+    def _place_foreign(self, pod: Pod) -> None:
+        """Place a pod of another scheduler to estimate the devices that it will hold."""
+        plain = {key: text for key, text in pod.annotations.items() if key != well_known.MAP}
+        candidate = msgspec.structs.replace(pod, unsupported=(), annotations=plain)
+        decision = schedule_one(self.cluster, candidate, self._pipeline)
+        verdict = self.verdicts[pod.uid]
+        if isinstance(decision, Rejection):
+            self._foreign[pod.uid] = pod
+            verdict = msgspec.structs.replace(verdict, reason=sentence(decision.diagnosis))
+        else:
+            self._foreign.pop(pod.uid, None)
+            verdict = granted_verdict(verdict, decision, FOREIGN.format(pod.scheduler_name))
+            bound = msgspec.structs.replace(pod, node_name=decision.node_name)
+            self._reservations.upsert_pod(bound)
+            self._fold(ev.PodUpdated(bound))
+        self._record(verdict)
+
+    def _record(self, verdict: Verdict) -> None:
+        self.verdicts[verdict.pod.uid] = verdict
+        if verdict.node is not None:
+            self.running.add((verdict.pod.namespace, verdict.pod.name))
+
+
+def _created(raw: Raw, namespace: str, priority: int) -> Raw:
+    """The pod in the state in which the API server passes it to the webhooks."""
+    spec = {**with_requests(raw["spec"]), "priority": priority}
+    return {**raw, "metadata": {**raw["metadata"], "namespace": namespace}, "spec": spec}

@@ -1,0 +1,88 @@
+"""The result of one pod: the simulator's record, and the row of the output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from scheduler.framework.decision import Placement
+from scheduler.model import well_known
+from scheduler.model.device import format_devices
+from scheduler.model.pod import Pod
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """``pod`` is the admitted pod, ``asked`` its GPU requests before admission.
+
+    ``node`` is None while the pod is pending; ``reason`` explains that, or the placement.
+    """
+
+    pod: Pod
+    asked: Mapping[str, int]
+    node: str | None = None
+    devices: str | None = None
+    cuda: str | None = None
+    granted: Mapping[str, int] = {}
+    reason: str = ""
+    warnings: Sequence[str] = ()
+
+
+class Row(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """One line of the output; the JSON form is a contract."""
+
+    namespace: str
+    pod: str
+    node: str | None
+    devices: str | None
+    cuda_visible_devices: str | None
+    requested: Mapping[str, int]
+    granted: Mapping[str, int]
+    reason: str | None
+
+
+def granted_verdict(verdict: Verdict, placement: Placement, *notes: str) -> Verdict:
+    """The verdict of a placed pod; its reason lists a fallback, GPU memory and the notes."""
+    pod = verdict.pod
+    reasons = [text for _, text in placement.notes]
+    fallback = pod.annotations.get(well_known.FALLBACK)
+    if fallback is not None:
+        asked, _, granted = fallback.partition("->")
+        reasons.insert(0, f"{asked} not available, fell back to {granted}")
+    memory = pod.annotations.get(well_known.MEMORY_GIVEN)
+    if memory is not None:
+        reasons.insert(0, f"for its GPU memory: {memory}")
+    return msgspec.structs.replace(
+        verdict,
+        node=placement.node_name,
+        devices=format_devices(placement.devices) or None,
+        cuda=visible_devices(pod, placement.cuda_visible_devices),
+        granted=pod.gpu_requests,
+        reason="; ".join([*reasons, *notes]),
+    )
+
+
+def visible_devices(pod: Pod, annotation: str | None) -> str | None:
+    """CUDA_VISIBLE_DEVICES of the pod's containers, or None if no container has it.
+
+    If the containers differ, each has a part of the annotation's devices.
+    """
+    literals = {c.cuda_literal for c in pod.containers if c.cuda_literal is not None}
+    reads = any(c.cuda_key is not None for c in pod.containers)
+    if len(literals) == 1 and not reads:
+        return literals.pop()
+    return annotation if literals or reads else None
+
+
+def to_row(verdict: Verdict) -> Row:
+    """The output row of a verdict."""
+    return Row(
+        namespace=verdict.pod.namespace,
+        pod=verdict.pod.name,
+        node=verdict.node,
+        devices=verdict.devices,
+        cuda_visible_devices=verdict.cuda,
+        requested=verdict.asked,
+        granted=verdict.granted,
+        reason="; ".join(filter(None, [verdict.reason, *verdict.warnings])) or None,
+    )

@@ -1,0 +1,1 @@
+"""Finds or builds the pinned programs of a control plane, a node and ArgoCD."""

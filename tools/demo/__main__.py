@@ -1,0 +1,146 @@
+"""``gpuctl demo`` and ``python -m tools.demo``: maps and MIG fallback in less than a minute.
+
+Exit status 0: every cell is as expected. 1: a cell differs, or the demo could not run. 130: Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, NoReturn
+
+import click
+
+from tools.controlplane import ControlPlaneError
+from tools.demo import state_file
+from tools.demo.display import Display
+from tools.demo.environment import SABOTAGES, DemoError, Environment
+from tools.demo.expectations import NAMES
+from tools.demo.scenario import Scenario
+from tools.product import ProductError
+
+INTERRUPTED: Final = 130
+#: Errors that are reported by their text, without a traceback.
+REPORTED_ERRORS: Final = (DemoError, ProductError, ControlPlaneError)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--keep", is_flag=True, help="leave everything running")
+@click.option("--end", is_flag=True, help="stop a demo that --keep left running")
+@click.option(
+    "--scenario",
+    type=click.Choice([*NAMES, "all"]),
+    default="all",
+    show_default=True,
+    help="the map with five pods, the MIG cluster, or both",
+)
+@click.option(
+    "--directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="for logs and data  [default: a temporary one; with --keep in ~/.local/state]",
+)
+@click.option("--sabotage", type=click.Choice(SABOTAGES), hidden=True)
+def demo(
+    keep: bool, end: bool, scenario: str, directory: Path | None, sabotage: str | None
+) -> None:
+    """Show maps and MIG fallback at work on a real Kubernetes API server.
+
+    etcd, kube-apiserver and the controllers run on this machine, and KWOK simulates the nodes. The
+    first run builds these programs, which takes minutes. The demo needs no container engine and no
+    GPU, and it does not use your clusters.
+    """
+    names = NAMES if scenario == "all" else (scenario,)
+    try:
+        with _interruptible():
+            if end:
+                _say(state_file.end(directory or state_file.directory()))
+                return
+            _run(names, directory, keep=keep, sabotage=sabotage)
+    except REPORTED_ERRORS as error:
+        _say(f"gpuctl demo: {error}", err=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        _say("gpuctl demo: interrupted; all its processes have ended", err=True)
+        sys.exit(INTERRUPTED)
+
+
+def _run(
+    names: tuple[str, ...], directory: Path | None, *, keep: bool, sabotage: str | None
+) -> None:
+    with Display() as display:
+        folder = _folder(directory, keep=keep)
+        runner = Scenario(names, display)
+        runner.print_simulation()
+        try:
+            wrong = _play(runner, folder, keep=keep, sabotage=sabotage)
+        except REPORTED_ERRORS as error:
+            raise DemoError(f"{error}\nthe logs are in {folder}") from None
+        except KeyboardInterrupt:
+            _tidy(folder, directory, keep=keep)
+            raise
+    if wrong:
+        cells = "\n".join(f"  {cell}" for cell in wrong)
+        _say(f"{len(wrong)} of {runner.cells()} cells are not as expected:\n{cells}", err=True)
+        _say(f"the logs are in {folder}", err=True)
+        sys.exit(1)
+    _say(f"all {runner.cells()} cells are as expected, after {display.elapsed_s():.0f} s")
+    _tidy(folder, directory, keep=keep)
+
+
+def _tidy(folder: Path, chosen: Path | None, *, keep: bool) -> None:
+    """Remove a temporary directory; keep one that the user chose."""
+    if chosen is None and not keep:
+        shutil.rmtree(folder)
+
+
+def _play(runner: Scenario, folder: Path, *, keep: bool, sabotage: str | None) -> list[str]:
+    """Run the scenario; at the end stop all programs unless ``keep``."""
+    with Environment(folder, detached=keep) as environment:
+        runner.set_up(environment, sabotage)
+        wrong = runner.play(environment)
+        runner.finish(environment)
+        if keep:
+            state_file.write_down(folder, environment.pids())
+            _say(state_file.advice(environment))
+    return wrong
+
+
+def _folder(directory: Path | None, *, keep: bool) -> Path:
+    """The directory of the demo's files."""
+    if directory is None and not keep:
+        return Path(tempfile.mkdtemp(prefix="gpu-demo-"))
+    folder = (directory or state_file.directory()).absolute()
+    if folder.exists() and any(folder.iterdir()):
+        raise DemoError(
+            f"{folder}: is not empty; if a demo runs there, stop it with: "
+            f"{state_file.ending(folder)}"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Handle SIGTERM like Ctrl-C, so that all programs are stopped."""
+
+    def interrupt(_number: int, _frame: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _say(text: str, *, err: bool = False) -> None:
+    click.echo(text, err=err)
+
+
+if __name__ == "__main__":
+    demo(prog_name="gpuctl demo")

@@ -1,0 +1,238 @@
+"""Runs scheduler and webhook on a control plane as in a cluster, for the demo and the tests.
+
+scheduler   with its ServiceAccount and the roles of ``cluster/rbac*.yaml``
+webhook     connected to it over the Unix socket; registered with the API server, over TLS
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from tools.controlplane import ControlPlane, ControlPlaneError, wait_until
+from tools.controlplane.ports import LOOPBACK, free_ports
+from tools.controlplane.process import Running, put_aside, start, tail
+from webhook.webhook_configuration import NAME, webhook_configuration
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+NAMESPACE: Final = "gpu-scheduler-system"
+ACCOUNT: Final = f"{NAMESPACE}/gpu-scheduler"
+MANIFESTS: Final = (
+    "crd-migrules.yaml",
+    "crd-migcuts.yaml",
+    "rbac.yaml",
+    "rbac-moves.yaml",
+    "admission-policies.yaml",
+    "fencing-policy.yaml",
+    "flow-schemas.yaml",
+)
+#: The scope of the fallback in cluster/admission-policies.yaml; the chart renders its own.
+_SCOPE: Final = """expression: '"ours"'"""
+START_S: Final = 60.0
+#: The log lines of a scheduler after the first election.
+SETTLED: Final = ("leading", "another replica leads")
+#: Short durations, so that a failover does not delay a demo or a test.
+LEASE: Final = {"leaseDurationS": 4, "renewDeadlineS": 3, "retryPeriodS": 0.5}
+
+
+class ProductError(Exception):
+    """One of our programs did not start, or ended; the text contains the end of its log."""
+
+
+class Product:
+    """One replica: a scheduler and its webhook, with their own directory.
+
+    ``config`` is merged into the default configuration; ``scope`` also applies to the webhook.
+    ``detached`` programs keep running after this process. ``kubeconfig`` replaces the default one
+    of the ServiceAccount for the scheduler.
+    """
+
+    def __init__(
+        self,
+        plane: ControlPlane,
+        directory: Path,
+        *,
+        config: Mapping[str, Any] | None = None,
+        scope: str = "ours",
+        detached: bool = False,
+        kubeconfig: Path | None = None,
+    ) -> None:
+        self.plane = plane
+        self._kubeconfig = kubeconfig
+        self.directory = directory
+        self.health_port, self.webhook_port, self.decisions_port = free_ports(3)
+        self._scope = scope
+        self._leashed = not detached
+        self._config = merged(
+            {
+                "apiVersion": "gpu-scheduler.io/v1",
+                "kind": "GpuSchedulerConfiguration",
+                "maps": {"allow": "all"},
+                "fallback": {"scope": scope},
+                "leaderElection": LEASE,
+                "webhook": {"socket": str(directory / "place.sock")},
+                "healthAddress": f"{LOOPBACK}:{self.health_port}",
+                "decisionsAddress": f"{LOOPBACK}:{self.decisions_port}",
+            },
+            config or {},
+        )
+        self._programs: dict[str, Running] = {}
+
+    def __enter__(self) -> Product:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def start(self, *, webhook: bool = True) -> None:
+        """Apply the manifests, start both programs, and register the webhook.
+
+        When it returns, a leader is elected: this replica or another one. A failed step stops the
+        programs that were started.
+        """
+        try:
+            self._start_all(webhook=webhook)
+        except BaseException:  # after an interrupt too, no program keeps running
+            self.close()
+            raise
+
+    def _start_all(self, *, webhook: bool) -> None:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        for name in MANIFESTS:
+            self.plane.kubectl("apply", "-f", "-", input=self._manifest(name))
+        self.start_scheduler()
+        self._wait("scheduler", *SETTLED)
+        if webhook:
+            self.start_webhook()
+            self.register()
+
+    def _manifest(self, name: str) -> str:
+        """A file of ``cluster/``, with the webhook's scope in the policy on annotations."""
+        text = (ROOT / "cluster" / name).read_text(encoding="utf-8")
+        return text.replace(_SCOPE, _SCOPE.replace("ours", self._scope))
+
+    def start_scheduler(self) -> None:
+        """Start the scheduler with its ServiceAccount and wait until its caches are filled."""
+        path = self.directory / "scheduler.yaml"
+        path.write_text(yaml.safe_dump(self._config), encoding="utf-8")
+        kubeconfig = self._kubeconfig or self.plane.kubeconfig_for(ACCOUNT)
+        words = ["scheduler", "--config", str(path), "--kubeconfig", str(kubeconfig)]
+        self._start("scheduler", words)
+        self._wait("scheduler", "caches filled")
+
+    def start_webhook(self) -> None:
+        """Start the webhook and wait until it is ready."""
+        certificates = self.directory / "certs"
+        certificates.mkdir(exist_ok=True)
+        pair = self.plane.serving_certificate("webhook")
+        (certificates / "tls.crt").write_bytes(pair.certificate.read_bytes())
+        (certificates / "tls.key").write_bytes(pair.key.read_bytes())
+        socket = str(self.directory / "place.sock")
+        words = ["webhook", "--socket", socket, "--cert-dir", str(certificates)]
+        self._start("webhook", [*words, "--host", LOOPBACK, "--port", str(self.webhook_port)])
+        self._wait("webhook", "Webhook server ready")
+
+    def register(self, port: int | None = None) -> None:
+        """Register the webhook with the API server, and wait until it is called.
+
+        ``port`` is the port of a proxy in front of it, if there is one.
+        """
+        scope: Any = self._scope
+        body = webhook_configuration(
+            ca_bundle=self.plane.ca_certificate.read_bytes(),
+            scheduler_name="gpu-scheduler",
+            own_namespace=NAMESPACE,
+            url=f"https://{LOOPBACK}:{port or self.webhook_port}",
+            scope=scope,
+        )
+        self.plane.kubectl("apply", "-f", "-", input=json.dumps(body))
+        # API servers read the configuration through a watch, with a delay.
+        wait_until(self._is_called, what="the API server to call the webhook", timeout_s=START_S)
+
+    def unregister(self) -> None:
+        """Delete the webhook's registration."""
+        self.plane.kubectl("delete", "mutatingwebhookconfiguration", NAME, "--ignore-not-found")
+
+    def _is_called(self) -> bool:
+        probe = {
+            "metadata": {
+                "name": "probe-0",
+                "annotations": {"gpu-scheduling-map": "0=nowhere:0"},
+            },
+            "spec": {
+                "schedulerName": "gpu-scheduler",
+                "containers": [{"name": "probe", "image": "probe"}],
+            },
+        }
+        answer = self.plane.client.create("/api/v1/namespaces/default/pods?dryRun=All", probe)
+        return "CUDA_VISIBLE_DEVICES" in json.dumps(answer)
+
+    def kill(self, name: str) -> None:
+        """Send SIGKILL to one program, like a crash."""
+        self._programs.pop(name).kill()
+
+    def stop(self, name: str) -> None:
+        """Stop one program with SIGTERM, like the kubelet."""
+        self._programs.pop(name).stop()
+
+    def close(self) -> None:
+        """Unregister the webhook, so that no request waits for it, and stop both programs."""
+        if "webhook" in self._programs:
+            with contextlib.suppress(ControlPlaneError):  # the API server may have ended
+                self.unregister()
+        for name in reversed(list(self._programs)):
+            self.stop(name)
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The process ids of the started programs."""
+        return {name: program.pid for name, program in self._programs.items()}
+
+    def pid_of(self, name: str) -> int:
+        """The process id of a started program."""
+        return self._programs[name].pid
+
+    def is_running(self, name: str) -> bool:
+        """Whether a program runs."""
+        return name in self._programs and self._programs[name].is_alive()
+
+    def log(self, name: str) -> str:
+        """The log of a program."""
+        return self._log_path(name).read_text(errors="replace")
+
+    def _log_path(self, name: str) -> Path:
+        return self.directory / f"{name}.log"
+
+    def _start(self, name: str, words: list[str]) -> None:
+        command = [sys.executable, "-m", *words]
+        log = self._log_path(name)
+        put_aside(log)
+        self._programs[name] = start(
+            name, command, log=log, home=self.directory, dies_with_parent=self._leashed
+        )
+
+    def _wait(self, name: str, *lines: str) -> None:
+        def is_ready() -> bool:
+            if not self.is_running(name):
+                raise ProductError(f"{name} ended:\n{tail(self._log_path(name))}")
+            said = self.log(name)
+            return any(line in said for line in lines)
+
+        wait_until(is_ready, what=f"{name} to say {' or '.join(lines)}", timeout_s=START_S)
+
+
+def merged(base: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """The configuration ``base`` with the values of ``over``, merged section by section."""
+    result = dict(base)
+    for key, value in over.items():
+        old = result.get(key)
+        both = isinstance(old, dict) and isinstance(value, Mapping)
+        result[key] = merged(old, value) if both and isinstance(old, dict) else value
+    return result
