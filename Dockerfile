@@ -24,10 +24,14 @@ COPY requirements/runtime.txt requirements/
 RUN pip --python /opt/gpu-scheduler/bin/python install --no-compile --require-hashes \
     -r requirements/runtime.txt \
   && find /opt/gpu-scheduler/bin -type f -delete
+# The compiler of the .proto files, for this stage's own Python; it does not reach the image.
+COPY requirements/protoc.txt requirements/
+RUN pip install --require-hashes -r requirements/protoc.txt
 COPY scheduler scheduler
 COPY webhook webhook
 COPY gpucheck gpucheck
 COPY fakegpu fakegpu
+RUN python -m grpc_tools.protoc --proto_path=. --python_out=. fakegpu/kubelet/*.proto
 # Our own folders are copied as they are: no build tool has to be trusted for that. Compiled here,
 # because nothing can be written later; whatever the times of the files become on their way, what
 # is compiled stays valid.

@@ -9,7 +9,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 LOCKED := $(VENV)/.locked
 STAMP := $(VENV)/.installed
-CODE := scheduler webhook fakegpu gpucheck gpuctl tools bench tests
+CODE := scheduler webhook fakegpu gpucheck gpuctl tools bench tests hatch_build.py
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 ARGS ?=
@@ -27,7 +27,8 @@ help: ## this list
 .PHONY: venv
 venv: $(STAMP) ## create .venv from the lock file, with gpuctl in it
 
-# Two stamps: a change of pyproject.toml alone need not build the whole environment again.
+# Two stamps: a change of pyproject.toml or of a .proto file need not build the environment again.
+# The second installs the project itself, which writes the modules of the .proto files.
 $(LOCKED): requirements/dev.txt
 	@[ -n "$(PYTHON)" ] || { echo "make venv: no Python 3.11 or newer found; install one," \
 		"or name it: make venv PYTHON=/path/to/python3" >&2; exit 1; }
@@ -40,7 +41,7 @@ $(LOCKED): requirements/dev.txt
 		-r requirements/dev.txt
 	@touch $@
 
-$(STAMP): $(LOCKED) pyproject.toml
+$(STAMP): $(LOCKED) pyproject.toml hatch_build.py $(wildcard fakegpu/kubelet/*.proto)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-index --no-deps \
 		--no-build-isolation --editable .
 	@touch $@
@@ -161,4 +162,5 @@ clean-cluster: ## remove that cluster
 clean: ## remove .venv and every cache of this folder (not the built control plane)
 	rm -rf $(VENV) .lock-venv .scan-venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf build dist
+	find fakegpu -name '*_pb2.py*' -delete
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -8,11 +8,15 @@ import asyncio
 import os
 import sys
 from pathlib import Path
+from typing import Final
 
 from fakegpu.config import ConfigError
 from fakegpu.environment import load
 from scheduler.report import log
 from scheduler.watch.client import NoCluster
+
+#: Packages of the extra, by the modules that they bring.
+_PACKAGES: Final = {"grpc": "grpcio", "google": "protobuf"}
 
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
@@ -53,9 +57,10 @@ def _node(options: argparse.Namespace) -> int:
     try:
         from fakegpu.agent.app import App
     except ModuleNotFoundError as error:
-        if error.name != "grpc":
+        package = _PACKAGES.get((error.name or "").partition(".")[0])
+        if package is None:
             raise
-        hint = "grpcio is missing; install the extra: pip install 'gpu-scheduler[fakegpu]'"
+        hint = f"{package} is missing; install the extra: pip install 'gpu-scheduler[fakegpu]'"
         raise ConfigError(hint) from error
 
     config = load(options.config, os.environ)

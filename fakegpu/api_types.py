@@ -55,7 +55,7 @@ class _ConfigMap(msgspec.Struct, frozen=True):
 class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A node; amounts are whole numbers of extended resources.
 
-    ``is_begun`` once somebody (KWOK) plays it. ``version`` says how new this is: what we wrote
+    ``is_begun`` once KWOK simulates it. ``version`` says how new this is: what we wrote
     since is not in it.
     """
 

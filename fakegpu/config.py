@@ -53,7 +53,7 @@ class Mig(_Part, frozen=True):
     """How long a repartition takes (seconds), and which part of them fails (0 to 1).
 
     ``cutsNamespace`` is the scheduler's, where it asks for instances on nodes that are labelled
-    ``gpu-scheduler.io/mig-dynamic=true``; empty: nobody asks.
+    ``gpu-scheduler.io/mig-dynamic=true``; empty: no requests.
     """
 
     latency_s: Seconds = 1.0
@@ -68,7 +68,7 @@ class NodeResourceTopology(_Part, frozen=True):
 
 
 class Server(_Part, frozen=True):
-    """The topology server. With a ``tokenFile``, who asks has to bear the token in it."""
+    """The topology server. With a ``tokenFile``, requests need its bearer token."""
 
     host: str = "0.0.0.0"  # noqa: S104 - pods ask it, through its Service
     port: Port = 8080
@@ -76,13 +76,12 @@ class Server(_Part, frozen=True):
 
 
 class Node(_Part, frozen=True):
-    """The node's agent: folders of the machine, metrics, and whom to ask about requests.
+    """The node's agent: folders of the machine, metrics, and the source of request rates.
 
-    ``hostFolder`` is ``folder`` as the kubelet knows it. Without a ``prometheusUrl`` nobody is
-    asked, and pods that are measured by their requests (Knative) are idle. Without ``devicePlugin``
-    somebody else hands out the devices (DRA, a real plugin), without ``exporter`` somebody else
-    tells the metrics. With a ``podResourcesFolder`` there is a pod resources socket in it that
-    knows NUMA zones.
+    ``hostFolder`` is ``folder`` as the kubelet knows it. Without a ``prometheusUrl`` pods
+    that are measured by their requests (Knative) are idle. Without ``devicePlugin`` another program
+    allocates the devices (DRA, a real plugin), without ``exporter`` another one exports metrics.
+    With a ``podResourcesFolder`` there is a pod resources socket in it that knows NUMA zones.
     """
 
     device_plugin: bool = True
@@ -122,7 +121,7 @@ class Dra(_Part, frozen=True):
 
 
 class ComputeDomains(_Part, frozen=True):
-    """Compute domains and their channels, on all nodes of pools; off unless somebody wants them."""
+    """Compute domains and their channels, on all nodes of pools; off by default."""
 
     enabled: bool = False
     cdi_folder: str = "/etc/cdi"
@@ -159,7 +158,7 @@ class Config(_Part, frozen=True):
     dra: Dra = Dra()
     compute_domains: ComputeDomains = ComputeDomains()
     leader_election: LeaderElection = LeaderElection()
-    #: At once, so that one slow answer holds up nobody else's node.
+    #: In parallel, so that one slow response does not delay other nodes.
     workers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 12
 
 

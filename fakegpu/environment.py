@@ -100,7 +100,7 @@ def _is_true(environment: Mapping[str, str], name: str) -> bool:
 
 
 def _seconds(text: str) -> float:
-    """A duration as Go writes it, as far as anybody sets one here: ``10s``, ``1m``, ``500ms``."""
+    """A duration as Go writes it, in the forms that are used here: ``10s``, ``1m``, ``500ms``."""
     found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m)", text)
     if found is None:
         name = "TOPOLOGY_MAX_EXPORT_INTERVAL"

@@ -67,7 +67,7 @@ def _named(
         uses = [
             (c, use.request) for c, used in containers for use in used if use.name == claim.name
         ]
-        # Nobody says that it uses it: then it is shown at the first one.
+        # No container refers to it: it is shown at the first one.
         for container, request in uses or [(containers[0][0], "")]:
             yield ClaimRef(container, claim.resource_claim_name, request)
 

@@ -8,7 +8,7 @@ import msgspec
 
 from fakegpu import names, pod_claims
 from fakegpu.api_types import Amounts, Meta
-from fakegpu.node import timeline, utilization
+from fakegpu.node import utilization
 from fakegpu.node.pod_devices import ClaimRef, Need, PodUse
 from scheduler.model import quantity
 from scheduler.model import well_known as words
@@ -99,7 +99,9 @@ def _use(wire: _Pod, reservations: str) -> PodUse | None:
         chosen=parse_devices(annotations.get(words.DEVICES, "")) or Devices(),
         load=utilization.utilization(wire.status.phase, meta.name, annotations, labels),
         group=_group(wire),
-        timeline=timeline.parse(annotations.get(names.TIMELINE, "")) if is_running else None,
+        timeline=utilization.parse_timeline(annotations.get(names.TIMELINE, ""))
+        if is_running
+        else None,
         started=epoch(wire.status.start_time or ""),
         fraction=utilization.parse_fraction(annotations.get(names.FRACTION, "1")),
         shares=shares,

@@ -1,4 +1,4 @@
-"""gRPC over Unix sockets with messages of our own: methods, servers and single calls."""
+"""gRPC over Unix sockets: method handlers, servers and single calls."""
 
 from __future__ import annotations
 
@@ -8,25 +8,31 @@ from typing import Any, Final, TypeVar
 
 import grpc
 import grpc.aio
-
-from fakegpu.protobuf import Message, decode, encode
+from google.protobuf.message import Message
 
 STOP_S: Final = 0.5
 M = TypeVar("M", bound=Message)
 
 
-def reader(kind: type[M]) -> Callable[[bytes], M]:
-    """Bytes to a message."""
-    return lambda content: decode(kind, content)
+def encode(message: Message) -> bytes:
+    """A message's bytes."""
+    return message.SerializeToString()
 
 
-def unary(method: Callable[..., Any], kind: type[Message]) -> grpc.RpcMethodHandler[Any, Any]:
-    """A method that answers one message with one."""
-    return grpc.unary_unary_rpc_method_handler(method, reader(kind), encode)
+def unary(method: Callable[..., Any], request: type[Message]) -> grpc.RpcMethodHandler[Any, Any]:
+    """A method with one request message and one response message."""
+    return grpc.unary_unary_rpc_method_handler(method, request.FromString, encode)
+
+
+def server_stream(
+    method: Callable[..., Any], request: type[Message]
+) -> grpc.RpcMethodHandler[Any, Any]:
+    """A method with one request message and a stream of response messages."""
+    return grpc.unary_stream_rpc_method_handler(method, request.FromString, encode)
 
 
 async def listening(address: str | Path, *handlers: grpc.GenericRpcHandler) -> grpc.aio.Server:
-    """A server that was started: on a socket, whose old file goes, or on ``host:port``."""
+    """Start a server on a socket, whose old file is removed, or on ``host:port``."""
     if isinstance(address, Path):
         address.parent.mkdir(parents=True, exist_ok=True)
         address.unlink(missing_ok=True)
@@ -39,13 +45,13 @@ async def listening(address: str | Path, *handlers: grpc.GenericRpcHandler) -> g
 
 
 async def call(
-    address: str | Path, method: str, request: Message, kind: type[M], timeout_s: float
+    address: str | Path, method: str, request: Message, response: type[M], timeout_s: float
 ) -> M:
-    """Ask once; grpc.aio.AioRpcError or TimeoutError where that fails."""
+    """One request; raises grpc.aio.AioRpcError or TimeoutError."""
     target = f"unix://{address}" if isinstance(address, Path) else address
     async with grpc.aio.insecure_channel(target) as channel:
-        asked = channel.unary_unary(
-            method, request_serializer=encode, response_deserializer=reader(kind)
+        send = channel.unary_unary(
+            method, request_serializer=encode, response_deserializer=response.FromString
         )
-        answer: M = await asked(request, timeout=timeout_s)
+        answer: M = await send(request, timeout=timeout_s)
         return answer

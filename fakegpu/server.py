@@ -1,7 +1,7 @@
 """The topology server: what nvidia-smi and other tools ask, as the seed operator answers it.
 
 ``GET /topology`` and ``GET /topology/nodes/<node>``, JSON with CapitalCase keys. Any replica may
-answer: it tells what the ConfigMaps say. With a token file, who asks has to bear the token in it.
+answer: it tells what the ConfigMaps say. With a token file, requests need its bearer token.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from fakegpu.exporter import server
 from fakegpu.exporter.metrics import Exported, host_name
 from fakegpu.exporter.prometheus_query import PrometheusQuery, asked_pods
 from fakegpu.node.advertised_devices import Supply, units
-from fakegpu.node.labels import can_be_numbered
+from fakegpu.node.node_labels import can_be_numbered
 from fakegpu.node.runai_proc_files import pod_files
 from fakegpu.node.telemetry import Reading, read_all
 from fakegpu.process import news_within, serving, stopped_by_signals
@@ -77,23 +77,23 @@ class App:
                 "containers get no nvidia-smi: the program is missing", path=settings.nvidia_smi
             )
         kubelet = Path(settings.kubelet_folder)
-        self._follower = pod_resources_watcher.PodResourcesWatcher(
+        self._assignments = pod_resources_watcher.PodResourcesWatcher(
             kubelet, self._resources, self._assigned, self._write
         )
-        desk = DeviceAllocator(
+        allocator = DeviceAllocator(
             self._client,
             self._node,
             self._config.reservation_namespace,
             self._folder,
             kubelet / pod_resources_watcher.SOCKET,
             lambda: self._topology,
-            self._follower.given,
+            self._assignments.poll_now,
         )
         self._pod_resources = self._pod_resources_server(settings.pod_resources_folder)
-        self._fleet = PluginManager(kubelet / "device-plugins", desk)
+        self._plugins = PluginManager(kubelet / "device-plugins", allocator)
         if settings.device_plugin:
-            self._stages.start("plugins", self._fleet.run())
-            self._stages.start("assigned", self._follower.run())
+            self._stages.start("plugins", self._plugins.run())
+            self._stages.start("assigned", self._assignments.run())
         if self._pod_resources is not None:
             self._stages.start("pod resources", self._pod_resources.run())
         self._dra = self._start_dra()
@@ -145,7 +145,7 @@ class App:
             self._record = news.value
         text = self._record.data.get(names.TOPOLOGY_KEY, "") if self._record else ""
         if text == self._text:
-            return  # only who holds what has changed
+            return  # only the assignments changed
         self._text = text
         try:
             self._topology = decode_yaml(text) if text else None
@@ -153,16 +153,16 @@ class App:
             log.error("the node's topology cannot be read, the last one stays", problem=str(error))
             return
         self._supply = units(self._topology) if self._topology else {}
-        self._fleet.tell(self._supply)
+        self._plugins.update(self._supply)
         for driver in self._dra:
-            driver.tell(self._topology)
+            driver.update(self._topology)
         self._news.set()
 
     def _resources(self) -> Iterable[str]:
         return self._supply
 
     def _assigned(self) -> str | None:
-        """What is written of who holds what; None where there is nothing to write to."""
+        """The recorded assignments; None while the ConfigMap is missing."""
         return self._record.data.get(names.ASSIGNED_KEY, "{}") if self._record else None
 
     async def _write(self, key: str, text: str) -> None:
@@ -181,7 +181,7 @@ class App:
     # --- what comes of it ---------------------------------------------------------------------
 
     async def _read(self) -> None:
-        """Draw the readings anew when something changed, and every few seconds."""
+        """Draw the readings again after each change, and every few seconds."""
         while True:
             topology = self._topology
             if topology is not None:
@@ -210,10 +210,12 @@ class App:
                 and topology is not None
                 and topology.gpus
                 and can_be_numbered(topology)
-                and self._fleet.is_registered
+                and self._plugins.is_registered
             )
             is_settled = (
-                topology is None or self._fleet.is_registered or not self._config.node.device_plugin
+                topology is None
+                or self._plugins.is_registered
+                or not self._config.node.device_plugin
             )
             if wanted != self._is_numbered and is_settled:
                 try:
@@ -232,7 +234,7 @@ class App:
     def _not_ready(self) -> str | None:
         if self._topology is None:
             return f"there is no ConfigMap {self._map_name} with the node's topology yet"
-        if self._config.node.device_plugin and not self._fleet.is_registered:
+        if self._config.node.device_plugin and not self._plugins.is_registered:
             return "not registered with the kubelet"
         return next(filter(None, (driver.not_ready() for driver in self._dra)), None)
 

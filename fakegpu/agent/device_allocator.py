@@ -1,4 +1,4 @@
-"""What containers get: the scheduler's choice of devices, and nvidia-smi with their readings."""
+"""Allocates devices to containers: the scheduler's choice, and nvidia-smi with their telemetry."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ import structlog
 
 from fakegpu import pod_decode
 from fakegpu.agent.host_dir import IN_CONTAINER, SMI_IN_CONTAINER, HostDir
-from fakegpu.deviceplugin.messages import Equipment, Mount, PodResourcesList, Wish
-from fakegpu.deviceplugin.plugin import Refused, held
+from fakegpu.deviceplugin.plugin import Refused, list_pod_resources
+from fakegpu.kubelet.deviceplugin_pb2 import (
+    ContainerAllocateResponse,
+    ContainerPreferredAllocationRequest,
+    Mount,
+)
+from fakegpu.kubelet.podresources_pb2 import ListPodResourcesResponse
 from fakegpu.node.advertised_devices import physical
-from fakegpu.node.feature_discovery import PREFIX
+from fakegpu.node.node_labels import PREFIX
 from fakegpu.node.pod_devices import PodUse
 from fakegpu.node.preferred_allocation import Ask, Known, preferred, refusal
 from fakegpu.topology.node_topology import NodeTopology
@@ -31,7 +36,7 @@ _LIST = msgspec.json.Decoder(Listed)
 
 
 class DeviceAllocator:
-    """One node's; ``topology`` is None until it is known."""
+    """One node's allocator; ``topology`` is None until it is known."""
 
     def __init__(
         self,
@@ -41,7 +46,7 @@ class DeviceAllocator:
         folder: HostDir,
         kubelet: Path,
         topology: Callable[[], NodeTopology | None],
-        given: Callable[[], None],
+        on_allocated: Callable[[], None],
     ) -> None:
         self._client = client
         self._node = node
@@ -49,26 +54,31 @@ class DeviceAllocator:
         self._folder = folder
         self._kubelet = kubelet
         self._topology = topology
-        self._given = given
+        self._on_allocated = on_allocated
 
-    async def prefer(self, resource: str, wish: Wish) -> tuple[str, ...]:
-        """What was chosen for the pod that is being started; else the best spread.
+    async def prefer(
+        self, resource: str, request: ContainerPreferredAllocationRequest
+    ) -> tuple[str, ...]:
+        """The devices that were chosen for the pod that starts; else the best spread.
 
-        Pods are asked for anew, of the API server for what they are and of the kubelet for whom it
-        has taken in: it may have heard of this one before any watch of ours has.
+        The pods are read again at each request, from the API server what they are and from the
+        kubelet which it has admitted: a kubelet may know a pod before any watch of ours does.
         """
         topology = self._topology()
         if topology is None:
             return ()
         ask = Ask(
-            resource=resource, count=wish.size, available=wish.available, must=wish.must_include
+            resource=resource,
+            count=request.allocation_size,
+            available=tuple(request.available_deviceIDs),
+            must=tuple(request.must_include_deviceIDs),
         )
         pods, known = await asyncio.gather(self._pods(), self._known(resource))
         return preferred(topology, ask, pods, known)
 
     async def _known(self, resource: str) -> Known:
         try:
-            listed = await held(self._kubelet, KUBELET_S)
+            listed = await list_pod_resources(self._kubelet, KUBELET_S)
         except (grpc.aio.AioRpcError, TimeoutError, OSError) as error:
             log.warning("the kubelet does not tell its pods", problem=str(error))
             return Known()
@@ -86,41 +96,44 @@ class DeviceAllocator:
         facts = (self._read_pod(bytes(item))[1] for item in _LIST.decode(content).items or ())
         return [one.use for one in facts if one is not None]
 
-    async def equip(self, resource: str, ids: Sequence[str]) -> Equipment:
+    async def allocate(self, resource: str, ids: Sequence[str]) -> ContainerAllocateResponse:
         """The seed operator's environment and mount, and the devices' folders."""
         topology = self._topology()
         problem = refusal(topology, resource, len(ids)) if topology else "no topology yet"
         if problem:
             raise Refused(problem)
         log.info("allocated", resource=resource, devices=",".join(ids))
-        self._given()
+        self._on_allocated()
         devices = list(dict.fromkeys(physical(one) for one in ids))
         if not resource.startswith(PREFIX) and not devices[0].startswith(("GPU-", "MIG-")):
-            return Equipment()
+            return ContainerAllocateResponse()
         mounts = [
-            Mount(str(IN_CONTAINER / device), self._folder.device_on_host(device), True)
-            for device in devices
+            _mount(IN_CONTAINER / device, self._folder.device_on_host(device)) for device in devices
         ]
         if self._folder.has_smi:
-            mounts.append(Mount(str(SMI_IN_CONTAINER), self._folder.smi_on_host(), True))
-        return Equipment(
+            mounts.append(_mount(SMI_IN_CONTAINER, self._folder.smi_on_host()))
+        return ContainerAllocateResponse(
             envs={
                 "MOCK_NVIDIA_VISIBLE_DEVICES": ",".join(devices),
                 "NVIDIA_VISIBLE_DEVICES": ",".join(devices),
                 "NODE_NAME": self._node,
             },
-            mounts=tuple(mounts),
+            mounts=mounts,
         )
 
 
-def known_of(listed: PodResourcesList, resource: str) -> Known:
-    """Whom the kubelet has taken in, and who of them holds units of a resource."""
+def _mount(in_container: Path, on_host: str) -> Mount:
+    return Mount(container_path=str(in_container), host_path=on_host, read_only=True)
+
+
+def known_of(listed: ListPodResourcesResponse, resource: str) -> Known:
+    """The pods that the kubelet has admitted, and their containers that hold a resource."""
     return Known(
-        frozenset((pod.namespace, pod.name) for pod in listed.pods),
+        frozenset((pod.namespace, pod.name) for pod in listed.pod_resources),
         frozenset(
             (pod.namespace, pod.name, container.name)
-            for pod in listed.pods
+            for pod in listed.pod_resources
             for container in pod.containers
-            if any(one.resource == resource and one.ids for one in container.devices)
+            if any(held.resource_name == resource and held.device_ids for held in container.devices)
         ),
     )

@@ -1,10 +1,10 @@
 """The folder on the node that containers look into: nvidia-smi, and what each device shows.
 
     bin/nvidia-smi
-    devices/GPU-.../reading.json      one folder for each device, mounted into who holds it
+    devices/GPU-.../reading.json      one folder for each device, mounted into its containers
     proc/pod/...                      what pods on reserved GPUs do, for the node's own agents
 
-A container sees the folders of its own devices and nothing of anybody else. Files are replaced as a
+A container sees the folders of its own devices and no others. Files are replaced as a
 whole, so a reader never sees a half; a folder stays while its device exists.
 """
 

@@ -6,7 +6,7 @@ import msgspec
 import structlog
 
 from fakegpu.api_types import Amounts, Meta
-from fakegpu.node.numa_charges import ContainerKey, Request
+from fakegpu.node.numa_zones import ContainerKey, Request
 from scheduler.model import quantity
 from scheduler.watch.client import ApiError, Client, Unreachable
 
@@ -54,7 +54,7 @@ def read(content: bytes) -> dict[ContainerKey, Request]:
 
 
 async def asked(client: Client, node: str) -> dict[ContainerKey, Request]:
-    """Of the pods of a node; nothing where nobody can tell."""
+    """Of the pods of a node; empty where it cannot be read."""
     params = {"fieldSelector": f"spec.nodeName={node}"}
     try:
         content = await client.request("GET", "/api/v1/pods", params=params, timeout_s=PODS_S)

@@ -1,7 +1,7 @@
-"""Tells the cluster which container the kubelet gave which units: ``assigned.json`` of the node.
+"""Writes which container holds which devices, as the kubelet reports it, to ``assigned.json``.
 
-The kubelet is asked every second, on a local socket; what it says is written when it changed. It is
-the truth about who holds what, and the controller's topology follows it.
+The watcher polls the kubelet's pod resources API every second and writes what changed. The kubelet
+is the source of truth for allocations; the controller's topology follows it.
 """
 
 from __future__ import annotations
@@ -16,24 +16,29 @@ import msgspec
 import structlog
 
 from fakegpu import names
-from fakegpu.deviceplugin.messages import PodResourcesList
-from fakegpu.deviceplugin.plugin import held
+from fakegpu.deviceplugin.plugin import list_pod_resources
+from fakegpu.kubelet.podresources_pb2 import ListPodResourcesResponse
 from fakegpu.process import news_within
 from scheduler.watch.client import ApiError, Unreachable
 
 SOCKET: Final = Path("pod-resources") / "kubelet.sock"
-LOOK_S: Final = 1.0
+POLL_S: Final = 1.0
 
 log = structlog.get_logger("fakegpu")
 
 
-def told(listed: PodResourcesList, resources: Iterable[str]) -> dict[str, list[str]]:
-    """``namespace/pod/container`` -> units of these resources."""
+def assigned(listed: ListPodResourcesResponse, resources: Iterable[str]) -> dict[str, list[str]]:
+    """``namespace/pod/container`` -> devices of these resources."""
     ours = set(resources)
     found: dict[str, list[str]] = {}
-    for pod in listed.pods:
+    for pod in listed.pod_resources:
         for container in pod.containers:
-            ids = [i for one in container.devices if one.resource in ours for i in one.ids]
+            ids = [
+                device
+                for held in container.devices
+                if held.resource_name in ours
+                for device in held.device_ids
+            ]
             if ids:
                 found[f"{pod.namespace}/{pod.name}/{container.name}"] = sorted(ids)
     return found
@@ -55,26 +60,26 @@ class PodResourcesWatcher:
         self._write = write
         self._news = asyncio.Event()
 
-    def given(self) -> None:
-        """A container was just given something: look at once."""
+    def poll_now(self) -> None:
+        """Poll at once: a container has just got devices."""
         self._news.set()
 
     async def run(self) -> None:
-        """Follow the kubelet; ends only by cancellation."""
+        """Poll the kubelet; ends by cancellation."""
         while True:
             try:
-                await self._look()
+                await self._poll()
             except (grpc.aio.AioRpcError, TimeoutError, OSError):
                 log.debug("the kubelet does not tell who holds what", socket=str(self._socket))
             except (ApiError, Unreachable) as error:
                 log.warning("assigned devices not written", problem=str(error))
-            await news_within(self._news, LOOK_S)
+            await news_within(self._news, POLL_S)
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         recorded = self._recorded()
         if recorded is None or not self._socket.exists():
             return
-        found = told(await held(self._socket), self._resources())
+        found = assigned(await list_pod_resources(self._socket), self._resources())
         text = msgspec.json.encode(found, order="sorted").decode()
         if text != recorded:
             await self._write(names.ASSIGNED_KEY, text)

@@ -130,7 +130,7 @@ _NAMES: Final = sorted(_BY_NAME, key=lambda name: (-len(name), name))
 
 
 def product_of(text: str, memory_mib: int = 0) -> Product | None:
-    """The product that a name means, by its words; None for one that nobody knows.
+    """The product that a name means, by its words; None for an unknown one.
 
     Where the name leaves a choice (``A100``), the memory decides.
 

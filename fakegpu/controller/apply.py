@@ -16,8 +16,7 @@ import structlog
 
 from fakegpu import names
 from fakegpu.api_types import NodeFacts
-from fakegpu.controller.plan_events import NOT_ADMITTED
-from fakegpu.controller.plan_types import Mark, Note
+from fakegpu.controller.plan_types import NOT_ADMITTED, Mark, Note
 from fakegpu.node.admission import Refusal
 from fakegpu.node.advertised_devices import Amounts
 from scheduler.model.crd import mig_partition_codec

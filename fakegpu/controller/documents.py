@@ -11,9 +11,9 @@ import msgspec
 from fakegpu import names
 from fakegpu.api_types import MapFacts, NodeFacts
 from fakegpu.controller.plan_types import Plan, Settings, View
-from fakegpu.node import labels as face
-from fakegpu.node import mig_manager
-from fakegpu.node.zones import document as zone_document
+from fakegpu.node.mig import mig_manager
+from fakegpu.node.node_labels import labels as labels_of
+from fakegpu.node.numa_zones import document as zone_document
 from fakegpu.topology.node_topology import NodeTopology, encode_yaml
 
 
@@ -53,7 +53,7 @@ def node_labels(
     found: dict[str, str] = {}
     if settings.labels:
         numbered = settings.numbered and node.is_kwok
-        found = face.labels(topology, is_kwok=node.is_kwok, is_numbered=numbered)
+        found = labels_of(topology, is_kwok=node.is_kwok, is_numbered=numbered)
     if step.state:
         found[names.MIG_STATE] = step.state
     return found

@@ -1,7 +1,7 @@
-"""The metrics of all KWOK nodes, by one exporter, as nobody runs an agent on them.
+"""The metrics of all KWOK nodes, by one exporter, as no agent runs on them.
 
 ``/metrics`` beside the topology server, told by the leader alone: every GPU is there once, however
-many replicas are scraped. Nothing is computed while nobody asks.
+many replicas are scraped. Values are computed on request only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Topologies = Callable[[], Iterable[tuple[str, NodeTopology]]]
 
 
 class KwokExporter:
-    """Readings of a moment; they are drawn anew at the first scrape after the interval."""
+    """Readings of a moment; they are drawn again at the first scrape after the interval."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class KwokExporter:
         return web.Response(body=text.encode(), headers={"Content-Type": TEXT})
 
     def _text(self, topologies: Iterable[tuple[str, NodeTopology]]) -> str:
-        """What a node shows follows from the interval's draw and from who is on it now."""
+        """What a node shows follows from the interval's draw and from its pods."""
         gpus = [
             Exported(node, reading)
             for node, topology in topologies

@@ -53,7 +53,7 @@ class ResourceSliceEvents(msgspec.Struct, frozen=True):
 
 
 class ResourceClaimEvents(msgspec.Struct, frozen=True):
-    """News of who holds what by a claim."""
+    """News of allocated claims."""
 
     news: News[ClaimFacts]
 

@@ -38,13 +38,13 @@ class NodeSyncState(msgspec.Struct):
 
 
 async def write_news(
-    writer: Writer, world: ClusterCache, node: NodeFacts, made: Plan, desk: NodeSyncState
+    writer: Writer, world: ClusterCache, node: NodeFacts, made: Plan, state: NodeSyncState
 ) -> None:
     """First what devices there are, then the node that brings the agent and shows them.
 
     What was written is written again only if something newer than that shows otherwise.
     """
-    before, desk.written = desk.written or Written(), None
+    before, state.written = state.written or Written(), None
     now = msgspec.structs.replace(before)
     record = world.map_of(node.name)
     name = world.map_name(node.name)
@@ -63,4 +63,4 @@ async def write_news(
     if made.zones is not None and made.zones != before.zones:
         await writer.zones(node.name, made.zones)
         now.zones = made.zones
-    desk.written = now
+    state.written = now

@@ -7,23 +7,37 @@ remembered for cleaning up, and a restart cleans up as well.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
+from msgspec import UNSET
 
 from fakegpu import names
 from fakegpu.api_types import MapFacts, NodeFacts
-from fakegpu.controller import documents, mig_layout, plan_events
-from fakegpu.controller.plan_types import Memory, Plan, Settings, View
-from fakegpu.node import faults, partitions
-from fakegpu.node.admission import refusals
+from fakegpu.controller import documents
+from fakegpu.controller.plan_types import NOT_ADMITTED, Mark, Memory, Note, Plan, Settings, View
+from fakegpu.node import faults
+from fakegpu.node.admission import Refusal, refusals
 from fakegpu.node.advertised_devices import amounts
 from fakegpu.node.device_assignment import assign
-from fakegpu.node.hardware import hardware
-from fakegpu.node.partition_operator import Moment
+from fakegpu.node.device_status import holders_of
+from fakegpu.node.hardware import hardware, layouts_of
+from fakegpu.node.mig import mig_manager, partitions
+from fakegpu.node.mig.partition_operator import Moment, cut_to_order
+from fakegpu.node.pod_devices import PodUse
 from fakegpu.node.resource_slices import contents
 from fakegpu.topology.mig_config import Layouts
-from fakegpu.topology.node_topology import Failure, MigStrategy, NodeTopology, Sharing
+from fakegpu.topology.node_topology import (
+    Failure,
+    MigStrategy,
+    NodeTopology,
+    Sharing,
+    TopologyError,
+    decode_yaml,
+)
+from fakegpu.topology.pools import Pool
+from scheduler.model.crd.mig_partition import MigInstance, NodePartitions
+from scheduler.model.mig import layout as mig_layout
 
 
 def plan(
@@ -35,10 +49,10 @@ def plan(
     """
     node = view.node
     known = faults.read(node.annotations)
-    before = memory.topology or mig_layout.recorded(view.record)
+    before = memory.topology or recorded(view.record)
     before = partitions.whole(before) if before else None
     at = _moment(known, settings, now, wall, draw)
-    step, kept, answer = mig_layout.partition(view, memory, before, at)
+    step, kept, answer = partition(view, memory, before, at)
     bare = _bare(view, step.layouts, known.failures, settings)
     refused = tuple(refusals(bare, view.pods, before)) if node.is_kwok else ()
     pods = [pod for pod in view.pods if all(pod is not one.pod for one in refused)]
@@ -54,10 +68,10 @@ def plan(
         memory=msgspec.structs.replace(kept, topology=topology),
         cut_answer=answer,
         notes=(
-            *plan_events.notes(view, topology, step, known, memory),
-            *plan_events.refused(refused),
+            *notes(view, topology, step, known, memory),
+            *refusal_notes(refused),
         ),
-        marks=tuple(plan_events.marks(topology, pods)),
+        marks=tuple(marks(topology, pods)),
         slices=contents(node.name, bare) if settings.dra_on_kwok and node.is_kwok else None,
         refusals=refused,
         zones=documents.zones(node, topology) if settings.zones else None,
@@ -81,7 +95,7 @@ def _moment(
 def _bare(
     view: View, layouts: Layouts | None, failures: Mapping[int, Failure], settings: Settings
 ) -> NodeTopology:
-    """The node while nobody uses it."""
+    """The node without allocations."""
     is_kwok = view.node.is_kwok
     return hardware(
         view.node.name,
@@ -130,3 +144,132 @@ def assigned(record: MapFacts | None) -> dict[tuple[str, str, str], tuple[str, .
         return {}
     keys = ((key.split("/"), ids) for key, ids in told.items())
     return {(key[0], key[1], key[2]): ids for key, ids in keys if len(key) == 3}
+
+
+# --- MIG layout ------------------------------------------------------------------------------
+
+#: What is cut, what to remember, and the answer to orders where it is news.
+Outcome = tuple[mig_manager.Step, Memory, tuple[MigInstance, ...] | None]
+
+
+def partition(view: View, memory: Memory, before: NodeTopology | None, at: Moment) -> Outcome:
+    """The state of the node's GPUs now; ``before`` is what was written last."""
+    if view.is_dynamic:
+        return _to_order(view, memory, before, at)
+    pool, node = view.pool, view.node
+    base = _begin(pool)
+    want = mig_manager.wanted(
+        node.annotations.get(names.MIG_CONFIG, ""),
+        node.labels.get(names.MIG_CONFIG_LABEL, ""),
+        pool,
+    )
+    if want is None:
+        return mig_manager.Step(layouts=base), Memory(), None
+    step = mig_manager.step(
+        want,
+        _still_legal(pool, before, base),
+        memory.applied if memory.topology else _remembered(view.record),
+        before,
+        ready_at=memory.ready_at if memory.fingerprint == want.fingerprint else None,
+        now=at.now,
+        latency_s=at.latency_s,
+        fails=at.fails,
+    )
+    kept = Memory(applied=step.applied, fingerprint=want.fingerprint, ready_at=step.ready_at)
+    return step, kept, None
+
+
+def _to_order(view: View, memory: Memory, before: NodeTopology | None, at: Moment) -> Outcome:
+    """Every GPU that can be cut is in MIG mode, and the scheduler says what is on it."""
+    pool = view.pool
+    empty: Layouts = tuple(None if board is None else () for board in pool.boards)
+    base = pool.layouts or empty
+    now_cut = _still_legal(pool, before, base)
+    done = cut_to_order(
+        view.node.name,
+        pool.boards,
+        tuple(empty[i] if layout is None else layout for i, layout in enumerate(now_cut)),
+        before,
+        view.cuts or NodePartitions(view.node.name),
+        memory.begun,
+        at,
+    )
+    answer = done.answer if view.cuts and done.answer != view.cuts.instances else None
+    kept = Memory(begun=done.begun, ready_at=done.ready_at)
+    return mig_manager.Step(layouts=done.layouts), kept, answer
+
+
+def _begin(pool: Pool) -> Layouts:
+    return pool.layouts or (None,) * len(pool.gpus)
+
+
+def recorded(record: MapFacts | None) -> NodeTopology | None:
+    """The topology as it was written before this process began."""
+    text = record.data.get(names.TOPOLOGY_KEY, "") if record else ""
+    try:
+        return decode_yaml(text) if text else None
+    except TopologyError:
+        return None
+
+
+def _remembered(record: MapFacts | None) -> mig_manager.Applied:
+    text = record.annotations.get(names.MIG_APPLIED, "") if record else ""
+    return mig_manager.parse_applied(text)
+
+
+def _still_legal(pool: Pool, before: NodeTopology | None, base: Layouts) -> Layouts:
+    """What is cut now, as far as the pool's GPUs can be cut like that."""
+    cut = layouts_of(before) if before else base
+    found: list[mig_layout.Layout | None] = []
+    for index, board in enumerate(pool.boards):
+        layout = cut[index] if index < len(cut) else base[index]
+        legal = layout is None or (board is not None and mig_layout.is_legal(board, layout))
+        found.append(layout if legal else base[index])
+    return tuple(found)
+
+
+# --- events ----------------------------------------------------------------------------------
+
+
+def notes(
+    view: View,
+    topology: NodeTopology,
+    step: mig_manager.Step,
+    known: faults.Faults,
+    memory: Memory,
+) -> Iterable[Note]:
+    """What the node's events should say now; each is sent when it is new."""
+    if step.note:
+        yield Note("MigConfigFailed", f"MIG configuration {step.note}")
+    elif step.state == "success" and memory.ready_at is not None:
+        yield Note("MigConfigApplied", "MIG configuration carried out", is_warning=False)
+    for problem in known.problems:
+        yield Note("AnnotationIgnored", problem)
+    by_name = {(pod.namespace, pod.name): pod for pod in view.pods}
+    for index, gpu in enumerate(topology.gpus):
+        if gpu.failure is UNSET or not faults.is_fatal(gpu.failure):
+            continue
+        text = f"GPU {index} ({gpu.id}) of node {view.node.name} {gpu.failure}"
+        yield Note("GpuFailed", text)
+        holders = {(one.namespace, one.pod) for one in holders_of(gpu)}
+        for key in sorted(holders & by_name.keys()):
+            yield Note("GpuFailed", f"{text}; this pod holds it", pod=by_name[key])
+
+
+def refusal_notes(refusals: Iterable[Refusal]) -> Iterable[Note]:
+    """What the pods' events should say that a kubelet would not have admitted."""
+    for one in refusals:
+        yield Note(NOT_ADMITTED, f"Allocate failed: {one.text}", pod=one.pod)
+
+
+def marks(topology: NodeTopology, pods: Iterable[PodUse]) -> Iterable[Mark]:
+    """Reservation pods that hold a device and do not carry its id yet."""
+    held = {
+        (holder.namespace, holder.pod): gpu.id
+        for gpu in topology.gpus
+        for holder in gpu.status.held_by
+    }
+    for pod in pods:
+        device = held.get((pod.namespace, pod.name))
+        if pod.reservation and device and not pod.marked:
+            yield Mark(pod.namespace, pod.name, pod.uid, device)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from fakegpu.api_types import MapFacts, NodeFacts
 from fakegpu.node.admission import Refusal
 from fakegpu.node.advertised_devices import Amounts
-from fakegpu.node.mig_manager import Applied
+from fakegpu.node.mig.mig_manager import Applied
 from fakegpu.node.pod_devices import Claimed, PodUse
 from fakegpu.topology.node_topology import Dra, NodeTopology
 from fakegpu.topology.pools import Pool, Topology
@@ -18,6 +18,8 @@ from scheduler.model.crd.mig_partition import MigInstance, NodePartitions
 from scheduler.model.device import MigPlacement
 
 Json = dict[str, Any]
+#: The reason of a pod that the kubelet does not admit.
+NOT_ADMITTED: Final = "UnexpectedAdmissionError"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,7 +26,7 @@ from fakegpu.controller.plan import plan
 from fakegpu.controller.plan_types import Note, Plan, Settings, View
 from fakegpu.dra.kwok import KwokSlices
 from fakegpu.node.advertised_devices import Amounts
-from fakegpu.node.timeline import as_of
+from fakegpu.node.utilization import as_of
 from fakegpu.topology.node_topology import NodeTopology
 from fakegpu.topology.pools import Pool, Topology
 from scheduler.model.well_known import MIG_DYNAMIC
@@ -65,7 +65,7 @@ class Reconciler:
         self._wall = wall
         self._rng = rng
         self._workers = workers
-        self._desks: dict[str, NodeSyncState] = {}
+        self._node_states: dict[str, NodeSyncState] = {}
         self._busy: set[str] = set()
         self._wake = asyncio.Event()
         self.is_synced = False
@@ -80,7 +80,7 @@ class Reconciler:
 
     def led(self) -> None:
         """The lead was taken or lost: what others wrote meanwhile is not known."""
-        self._desks.clear()
+        self._node_states.clear()
         self._world.touch_all()
         self._wake.set()
 
@@ -91,10 +91,10 @@ class Reconciler:
 
     def kwok_topologies(self) -> Iterator[tuple[str, NodeTopology]]:
         """What KWOK nodes have, as it was planned last; nothing while this replica stands by."""
-        for name, desk in self._desks.items():
+        for name, state in self._node_states.items():
             node = self._world.nodes.get(name)
-            if node is not None and node.is_kwok and desk.memory.topology is not None:
-                yield name, desk.memory.topology
+            if node is not None and node.is_kwok and state.memory.topology is not None:
+                yield name, state.memory.topology
 
     async def run(self) -> None:
         """Work for ever; ends by cancellation."""
@@ -116,7 +116,7 @@ class Reconciler:
                 self._later(name, error)
             finally:
                 self._busy.discard(name)
-                # Whoever found this node busy has put it back and waits.
+                # A worker that found this node busy has put it back and waits.
                 self._wake.set()
 
     def _next(self) -> str | None:
@@ -129,10 +129,10 @@ class Reconciler:
         return None
 
     def _later(self, name: str, error: ApiError | Unreachable) -> None:
-        desk = self._desks.setdefault(name, NodeSyncState())
-        desk.failures += 1
-        desk.written = None
-        pause_s = min(RETRY_MAX_S, RETRY_FIRST_S * 2 ** min(desk.failures, 10))
+        state = self._node_states.setdefault(name, NodeSyncState())
+        state.failures += 1
+        state.written = None
+        pause_s = min(RETRY_MAX_S, RETRY_FIRST_S * 2 ** min(state.failures, 10))
         log.warning("not written yet", node=name, problem=str(error), again_in_s=pause_s)
         self._again_in(pause_s, name)
 
@@ -158,14 +158,14 @@ class Reconciler:
             else:
                 await self._leave(name, node, pool_name)
             return
-        if not self._waits_for_kwok(node, self._desks.setdefault(name, NodeSyncState())):
+        if not self._waits_for_kwok(node, self._node_states.setdefault(name, NodeSyncState())):
             await self._keep(node, topology, pool, invalid)
 
     async def _keep(
         self, node: NodeFacts, topology: Topology, pool: Pool, invalid: tuple[Note, ...]
     ) -> None:
         """Make a node what its pool says, and come back when something of it is due."""
-        name, desk = node.name, self._desks[node.name]
+        name, state = node.name, self._node_states[node.name]
         now, wall, draw = self._clock(), self._wall(), self._rng.uniform(0, 1)
         pods, changes_at = as_of(self._world.pods_on(name), wall)
         view = View(
@@ -179,21 +179,21 @@ class Reconciler:
             claimed=self._world.claims.on(name),
             is_dynamic=self._settings.cuts and node.labels.get(MIG_DYNAMIC) == "true",
         )
-        made = plan(view, desk.memory, self._settings, now=now, wall=wall, draw=draw)
-        desk.memory = made.memory
-        await write_news(self._writer, self._world, node, made, desk)
+        made = plan(view, state.memory, self._settings, now=now, wall=wall, draw=draw)
+        state.memory = made.memory
+        await write_news(self._writer, self._world, node, made, state)
         if node.is_kwok:
             await self._slices.show(name, node.uid, made.slices)
         await self._tell(node, (*invalid, *made.notes))
         await self._answer(name, made)
-        desk.failures = 0
+        state.failures = 0
         if made.memory.ready_at is not None:
             self._again_in(max(0.0, made.memory.ready_at - now), name)
         if changes_at is not None:
-            self._wake_at(desk, name, now, now + changes_at - wall)
+            self._wake_at(state, name, now, now + changes_at - wall)
 
     async def _answer(self, name: str, made: Plan) -> None:
-        """Tell whoever waits: the scheduler its instances, pods what they hold or may not have."""
+        """Answer requests: the scheduler's instances, the pods' devices and refusals."""
         if made.cut_answer is not None:
             await self._writer.answer(name, made.cut_answer)
         for mark in made.marks:
@@ -201,28 +201,28 @@ class Reconciler:
         for refusal in made.refusals:
             await self._writer.refuse(refusal)
 
-    def _wake_at(self, desk: NodeSyncState, name: str, now: float, due_at: float) -> None:
+    def _wake_at(self, state: NodeSyncState, name: str, now: float, due_at: float) -> None:
         """Look again when a pod's script goes on; one clock is enough, however often we look."""
-        if not now < desk.wakes_at <= due_at + TICK_S:
-            desk.wakes_at = due_at + TICK_S
-            self._again_in(desk.wakes_at - now, name)
+        if not now < state.wakes_at <= due_at + TICK_S:
+            state.wakes_at = due_at + TICK_S
+            self._again_in(state.wakes_at - now, name)
 
-    def _waits_for_kwok(self, node: NodeFacts, desk: NodeSyncState) -> bool:
-        """Let KWOK begin with a new node: it begins anew with each change of ours before that."""
+    def _waits_for_kwok(self, node: NodeFacts, state: NodeSyncState) -> bool:
+        """Let KWOK begin with a new node: each of our changes before that restarts it."""
         if not node.is_kwok or node.is_begun:
             return False
         now = self._clock()
-        if desk.first_seen is None:
-            desk.first_seen = now
+        if state.first_seen is None:
+            state.first_seen = now
             self._again_in(KWOK_BEGINS_S, node.name)
-        return now < desk.first_seen + KWOK_BEGINS_S
+        return now < state.first_seen + KWOK_BEGINS_S
 
     async def _leave(self, name: str, node: NodeFacts | None, pool_name: str) -> None:
         """A node that is in no pool: what we gave it goes, the ConfigMap last, as the marker."""
-        self._world.lost.discard(self._world.map_name(name))  # nobody writes it again
-        desk = self._desks.pop(name, None)
+        self._world.lost.discard(self._world.map_name(name))  # it is not written again
+        state = self._node_states.pop(name, None)
         if node is not None and pool_name:
-            self._desks[name] = NodeSyncState(said=desk.said if desk else frozenset())
+            self._node_states[name] = NodeSyncState(said=state.said if state else frozenset())
             note = Note("PoolUnknown", f"there is no pool {pool_name} in the topology")
             await self._tell(node, (note,))
         record = self._world.map_of(name)
@@ -231,7 +231,7 @@ class Reconciler:
         if names.KWOK_ANNOTATION in record.annotations:
             await self._slices.hide(name)
         if node is not None:
-            # Empty, not absent: what nobody says any more would take the machine's CPU with it.
+            # Empty, not absent: a removed value would take the machine's CPU with it.
             await self._writer.node(node, {}, {}, Amounts({}, {}) if node.is_kwok else None)
         if self._settings.zones:
             await self._writer.remove_zones(name)
@@ -241,8 +241,8 @@ class Reconciler:
         """Send what is news; what is not said any more may be said again later."""
         if node is None:
             return
-        desk = self._desks.setdefault(node.name, NodeSyncState())
-        said, desk.said = desk.said, frozenset(note.key for note in notes)
+        state = self._node_states.setdefault(node.name, NodeSyncState())
+        said, state.said = state.said, frozenset(note.key for note in notes)
         for note in notes:
             if note.key not in said:
                 log.info(note.text, node=node.name, reason=note.reason)

@@ -1,8 +1,7 @@
-"""One resource's plugin: tells the kubelet its units, and equips the containers that get some.
+"""One resource's device plugin: reports devices to the kubelet, allocates them to containers.
 
-What it knows it is told (``tell``); what a container gets is the desk's to say. A plugin lives as
-long as its socket file: a kubelet that starts removes all of them, and wants to be registered with
-again.
+``update`` sets the devices; the allocator decides what a container gets. A plugin lives as long as
+its socket file: a kubelet that starts removes every such file, and each plugin registers again.
 """
 
 from __future__ import annotations
@@ -15,46 +14,65 @@ from typing import Any, Final, Protocol
 import grpc
 import grpc.aio
 
-from fakegpu.deviceplugin import messages
-from fakegpu.deviceplugin.messages import Empty, Equipment, Ids, PluginDevice, Wish
-from fakegpu.protobuf import encode
-from fakegpu.rpc import STOP_S, call, listening, reader, unary
+from fakegpu import kubelet
+from fakegpu.kubelet.deviceplugin_pb2 import (
+    AllocateRequest,
+    AllocateResponse,
+    ContainerAllocateResponse,
+    ContainerPreferredAllocationRequest,
+    ContainerPreferredAllocationResponse,
+    Device,
+    DevicePluginOptions,
+    Empty,
+    ListAndWatchResponse,
+    PreferredAllocationRequest,
+    PreferredAllocationResponse,
+    PreStartContainerRequest,
+    PreStartContainerResponse,
+    RegisterRequest,
+)
+from fakegpu.kubelet.podresources_pb2 import ListPodResourcesRequest, ListPodResourcesResponse
+from fakegpu.rpc import STOP_S, call, listening, server_stream, unary
+
+OPTIONS: Final = DevicePluginOptions(get_preferred_allocation_available=True)
 
 
 class Refused(Exception):
-    """A container may not have what it asks for; the text becomes the pod's message."""
+    """A container may not have the devices that it asks for; the text becomes the pod's message."""
 
 
 class Allocator(Protocol):
-    """Who decides what containers get."""
+    """Decides which devices a container gets, and with which environment and mounts."""
 
-    async def prefer(self, resource: str, wish: Wish) -> tuple[str, ...]:
-        """The best of the free units."""
+    async def prefer(
+        self, resource: str, request: ContainerPreferredAllocationRequest
+    ) -> Sequence[str]:
+        """The best of the free devices."""
 
-    async def equip(self, resource: str, ids: Sequence[str]) -> Equipment:
-        """What a container gets with these units, or Refused."""
+    async def allocate(self, resource: str, ids: Sequence[str]) -> ContainerAllocateResponse:
+        """What a container gets with these devices, or Refused."""
 
 
 class Plugin:
     """One resource; started once, and stopped for good."""
 
-    def __init__(self, resource: str, socket: Path, desk: Allocator) -> None:
+    def __init__(self, resource: str, socket: Path, allocator: Allocator) -> None:
         self.resource = resource
         self.socket = socket
-        self._desk = desk
-        self._devices: tuple[PluginDevice, ...] = ()
+        self._allocator = allocator
+        self._devices: tuple[Device, ...] = ()
         self._changed = asyncio.Event()
         self._server: grpc.aio.Server | None = None
 
-    def tell(self, devices: Sequence[PluginDevice]) -> None:
-        """These are the units now."""
+    def update(self, devices: Sequence[Device]) -> None:
+        """Replace the devices; the kubelet gets the new list."""
         if tuple(devices) != self._devices:
             self._devices = tuple(devices)
             self._changed.set()
             self._changed = asyncio.Event()
 
     @property
-    def is_there(self) -> bool:
+    def is_listening(self) -> bool:
         """Whether a kubelet can reach it."""
         return self._server is not None and self.socket.exists()
 
@@ -63,7 +81,7 @@ class Plugin:
         self._server = await listening(self.socket, self._handler())
 
     async def stop(self) -> None:
-        """Do not listen any more."""
+        """Stop listening."""
         if self._server is not None:
             await self._server.stop(STOP_S)
             self._server = None
@@ -71,61 +89,74 @@ class Plugin:
 
     def _handler(self) -> grpc.GenericRpcHandler:
         return grpc.method_handlers_generic_handler(
-            messages.DEVICE_PLUGIN,
+            kubelet.DEVICE_PLUGIN,
             {
                 "GetDevicePluginOptions": unary(self._options, Empty),
-                "ListAndWatch": grpc.unary_stream_rpc_method_handler(
-                    self._list_and_watch, reader(Empty), encode
-                ),
-                "GetPreferredAllocation": unary(self._prefer, messages.PreferredRequest),
-                "Allocate": unary(self._allocate, messages.AllocateRequest),
-                "PreStartContainer": unary(self._pre_start, Ids),
+                "ListAndWatch": server_stream(self._list_and_watch, Empty),
+                "GetPreferredAllocation": unary(self._prefer, PreferredAllocationRequest),
+                "Allocate": unary(self._allocate, AllocateRequest),
+                "PreStartContainer": unary(self._pre_start, PreStartContainerRequest),
             },
         )
 
-    async def _options(self, _request: Empty, _context: Any) -> messages.Options:
+    async def _options(self, _request: Empty, _context: Any) -> DevicePluginOptions:
         return OPTIONS
 
     async def _list_and_watch(
         self, _request: Empty, _context: Any
-    ) -> AsyncIterator[messages.DeviceList]:
+    ) -> AsyncIterator[ListAndWatchResponse]:
         while True:
             changed = self._changed
-            yield messages.DeviceList(self._devices)
+            yield ListAndWatchResponse(devices=self._devices)
             await changed.wait()
 
     async def _prefer(
-        self, request: messages.PreferredRequest, _context: Any
-    ) -> messages.PreferredResponse:
-        answers = [await self._desk.prefer(self.resource, wish) for wish in request.containers]
-        return messages.PreferredResponse(tuple(Ids(answer) for answer in answers))
+        self, request: PreferredAllocationRequest, _context: Any
+    ) -> PreferredAllocationResponse:
+        answers = [
+            await self._allocator.prefer(self.resource, container)
+            for container in request.container_requests
+        ]
+        return PreferredAllocationResponse(
+            container_responses=[
+                ContainerPreferredAllocationResponse(deviceIDs=ids) for ids in answers
+            ]
+        )
 
-    async def _allocate(
-        self, request: messages.AllocateRequest, context: Any
-    ) -> messages.AllocateResponse:
+    async def _allocate(self, request: AllocateRequest, context: Any) -> AllocateResponse:
         try:
-            given = [await self._desk.equip(self.resource, one.ids) for one in request.containers]
+            responses = [
+                await self._allocator.allocate(self.resource, container.devices_ids)
+                for container in request.container_requests
+            ]
         except Refused as problem:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(problem))
-            raise AssertionError("an aborted call does not go on") from problem
-        return messages.AllocateResponse(tuple(given))
+            raise AssertionError("context.abort raises") from problem
+        return AllocateResponse(container_responses=responses)
 
-    async def _pre_start(self, _request: Ids, _context: Any) -> Empty:
-        return Empty()
+    async def _pre_start(
+        self, _request: PreStartContainerRequest, _context: Any
+    ) -> PreStartContainerResponse:
+        return PreStartContainerResponse()
 
 
-OPTIONS: Final = messages.Options(get_preferred_allocation_available=True)
-
-
-async def register(kubelet: Path, plugin: Plugin, timeout_s: float = 5.0) -> None:
-    """Introduce a plugin to the kubelet; grpc.aio.AioRpcError or TimeoutError where that fails."""
-    request = messages.RegisterRequest(
-        messages.VERSION, plugin.socket.name, plugin.resource, OPTIONS
+async def register(socket: Path, plugin: Plugin, timeout_s: float = 5.0) -> None:
+    """Register a plugin with the kubelet; raises grpc.aio.AioRpcError or TimeoutError."""
+    request = RegisterRequest(
+        version=kubelet.DEVICE_PLUGIN_VERSION,
+        endpoint=plugin.socket.name,
+        resource_name=plugin.resource,
+        options=OPTIONS,
     )
-    await call(kubelet, f"/{messages.REGISTRATION}/Register", request, Empty, timeout_s)
+    await call(socket, f"/{kubelet.DEVICE_PLUGIN_REGISTRATION}/Register", request, Empty, timeout_s)
 
 
-async def held(kubelet: Path, timeout_s: float = 5.0) -> messages.PodResourcesList:
-    """Which container holds which units, as the kubelet knows it."""
-    method, kind = f"/{messages.POD_RESOURCES}/List", messages.PodResourcesList
-    return await call(kubelet, method, Empty(), kind, timeout_s)
+async def list_pod_resources(socket: Path, timeout_s: float = 5.0) -> ListPodResourcesResponse:
+    """Which container holds which devices, as the kubelet knows it."""
+    return await call(
+        socket,
+        f"/{kubelet.POD_RESOURCES}/List",
+        ListPodResourcesRequest(),
+        ListPodResourcesResponse,
+        timeout_s,
+    )

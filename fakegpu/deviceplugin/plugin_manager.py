@@ -1,10 +1,10 @@
-"""A node's plugins, one for each resource, and keeping them registered with the kubelet.
+"""Runs a node's device plugins, one per resource, and keeps them registered with the kubelet.
 
-A kubelet that starts empties the folder of sockets, and refuses pods that need a plugin until that
-has registered again. So the folder is looked at all the time: where the kubelet's socket is another
-one, or a socket of ours is gone, everything is registered anew.
-Units that are taken away are told as none: the resource stays, with nothing to give, until another
-kubelet comes, which never hears of it. The kubelet of a real node keeps such a resource as 0 too.
+A kubelet that starts removes every socket of the folder and refuses pods that need a plugin until
+that plugin registers again. The manager polls the folder: when the kubelet's socket is another
+file, or a plugin's socket is missing, every plugin starts and registers again.
+A resource that loses its devices keeps its plugin with an empty list until the kubelet restarts; a
+kubelet keeps such a resource as 0 too.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import Final
 import grpc.aio
 import structlog
 
-from fakegpu.deviceplugin.messages import HEALTHY, UNHEALTHY, PluginDevice
 from fakegpu.deviceplugin.plugin import Allocator, Plugin, register
+from fakegpu.kubelet import HEALTHY, UNHEALTHY
+from fakegpu.kubelet.deviceplugin_pb2 import Device as PluginDevice
 from fakegpu.node.advertised_devices import Device
 from fakegpu.process import news_within
 from scheduler.model.well_known import GPU
@@ -34,28 +35,28 @@ log = structlog.get_logger("device-plugin")
 class PluginManager:
     """Plugins in one folder."""
 
-    def __init__(self, folder: Path, desk: Allocator) -> None:
+    def __init__(self, folder: Path, allocator: Allocator) -> None:
         self._folder = folder
-        self._desk = desk
+        self._allocator = allocator
         self._plugins: dict[str, Plugin] = {}
         self._offered: frozenset[str] = frozenset()
         self._registered_with: object = None
         self._is_new = asyncio.Event()
         self.is_registered = False
 
-    def tell(self, units: Mapping[str, Sequence[Device]]) -> None:
-        """These are the node's units, by resource."""
+    def update(self, units: Mapping[str, Sequence[Device]]) -> None:
+        """Replace the node's devices, by resource."""
         self._offered = frozenset(units)
         for resource in units:
             if resource not in self._plugins:
                 socket = self._folder / socket_name(resource)
-                self._plugins[resource] = Plugin(resource, socket, self._desk)
+                self._plugins[resource] = Plugin(resource, socket, self._allocator)
                 self._is_new.set()
         for resource, plugin in self._plugins.items():
-            plugin.tell([_told(unit) for unit in units.get(resource, ())])
+            plugin.update([_message(unit) for unit in units.get(resource, ())])
 
     async def run(self) -> None:
-        """Keep every plugin registered; ends only by cancellation."""
+        """Keep every plugin registered; ends by cancellation."""
         try:
             while True:
                 is_well = await self._look()
@@ -64,7 +65,7 @@ class PluginManager:
             await self._stop()
 
     async def _look(self) -> bool:
-        """Register what is not; False where the kubelet did not take it."""
+        """Register the plugins that are not registered; False where the kubelet refused one."""
         kubelet = self._folder / KUBELET_SOCKET
         identity = _identity(kubelet)
         if identity is None:
@@ -74,7 +75,7 @@ class PluginManager:
         if is_other:
             await self._drop(self._plugins.keys() - self._offered)
         for plugin in list(self._plugins.values()):
-            if is_other or not plugin.is_there:
+            if is_other or not plugin.is_listening:
                 try:
                     await plugin.stop()
                     await plugin.start()
@@ -99,8 +100,8 @@ class PluginManager:
         await asyncio.gather(*(plugin.stop() for plugin in self._plugins.values()))
 
 
-def _told(unit: Device) -> PluginDevice:
-    return PluginDevice(unit.id, HEALTHY if unit.is_healthy else UNHEALTHY)
+def _message(unit: Device) -> PluginDevice:
+    return PluginDevice(ID=unit.id, health=HEALTHY if unit.is_healthy else UNHEALTHY)
 
 
 def _identity(socket: Path) -> object:

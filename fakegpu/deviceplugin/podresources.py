@@ -1,10 +1,9 @@
-"""The kubelet's interface that tells which container holds what and in which NUMA zone, served for
-tools that look for zones: a kubelet knows none of ours.
+"""Serves the kubelet's pod resources API with our NUMA zones, for tools that read zones from it.
 
     pod-resources/kubelet.sock                             v1.PodResourcesLister, ``List``
     sys/devices/system/node/node<z>/cpulist                the processors of each zone
 
-Every answer is made from what is known at that moment: nobody subscribes to anything.
+Each response is computed from the state at the time of the request; there is no watch.
 """
 
 from __future__ import annotations
@@ -18,19 +17,26 @@ import grpc
 import grpc.aio
 
 from fakegpu.atomic_write import replace
-from fakegpu.deviceplugin import messages
-from fakegpu.deviceplugin.messages import (
+from fakegpu.kubelet import POD_RESOURCES
+from fakegpu.kubelet.podresources_pb2 import (
     ContainerDevices,
     ContainerMemory,
     ContainerResources,
-    Empty,
-    NumaNode,
+    ListPodResourcesRequest,
+    ListPodResourcesResponse,
+    NUMANode,
     PodResources,
-    PodResourcesList,
-    Topology,
+    TopologyInfo,
 )
-from fakegpu.node.numa_charges import Charge, ContainerKey, Request, charges
-from fakegpu.node.zones import cpulist, numa_of, processors
+from fakegpu.node.numa_zones import (
+    Charge,
+    ContainerKey,
+    Request,
+    charges,
+    cpulist,
+    numa_of,
+    processors,
+)
 from fakegpu.rpc import STOP_S, listening, unary
 from fakegpu.topology.node_topology import NodeTopology
 
@@ -39,7 +45,7 @@ NODES: Final = Path("sys") / "devices" / "system" / "node"
 
 
 class PodResourcesServer:
-    """One node's; ``requests`` asks what the containers of the node want of its processors."""
+    """One node's server; ``requests`` reads the processor requests of the node's containers."""
 
     def __init__(
         self,
@@ -63,12 +69,12 @@ class PodResourcesServer:
 
     async def start(self) -> None:
         """Listen on the socket."""
-        methods = {"List": unary(self._list, Empty)}
-        handler = grpc.method_handlers_generic_handler(messages.POD_RESOURCES, methods)
+        methods = {"List": unary(self._list, ListPodResourcesRequest)}
+        handler = grpc.method_handlers_generic_handler(POD_RESOURCES, methods)
         self._server = await listening(self._folder / SOCKET, handler)
 
     async def stop(self) -> None:
-        """Do not listen any more."""
+        """Stop listening."""
         if self._server is not None:
             await self._server.stop(STOP_S)
         (self._folder / SOCKET).unlink(missing_ok=True)
@@ -88,39 +94,41 @@ class PodResourcesServer:
     def _cpulist(self, number: int) -> Path:
         return self._folder / NODES / f"node{number}" / "cpulist"
 
-    async def _list(self, _request: Empty, _context: Any) -> PodResourcesList:
+    async def _list(
+        self, _request: ListPodResourcesRequest, _context: Any
+    ) -> ListPodResourcesResponse:
         topology = self._topology()
         if topology is None:
-            return PodResourcesList()
+            return ListPodResourcesResponse()
         return listed(charges(topology, await self._requests()))
 
 
-def listed(charged: Mapping[ContainerKey, tuple[Charge, ...]]) -> PodResourcesList:
-    """The kubelet's message."""
+def listed(charged: Mapping[ContainerKey, tuple[Charge, ...]]) -> ListPodResourcesResponse:
+    """The response of ``List``."""
     pods: dict[tuple[str, str], list[ContainerResources]] = {}
     for (namespace, pod, container), zones in charged.items():
-        told = ContainerResources(
-            container,
-            tuple(
-                ContainerDevices(resource, ids, _near(charge.zone))
+        resources = ContainerResources(
+            name=container,
+            devices=[
+                ContainerDevices(resource_name=resource, device_ids=ids, topology=_near(charge))
                 for charge in zones
                 for resource, ids in charge.devices.items()
-            ),
-            tuple(number for charge in zones for number in charge.processors),
-            tuple(
-                ContainerMemory("memory", charge.memory, _near(charge.zone))
+            ],
+            cpu_ids=[number for charge in zones for number in charge.processors],
+            memory=[
+                ContainerMemory(memory_type="memory", size=charge.memory, topology=_near(charge))
                 for charge in zones
                 if charge.memory
-            ),
+            ],
         )
-        pods.setdefault((namespace, pod), []).append(told)
-    return PodResourcesList(
-        tuple(
-            PodResources(name, namespace, tuple(containers))
+        pods.setdefault((namespace, pod), []).append(resources)
+    return ListPodResourcesResponse(
+        pod_resources=[
+            PodResources(name=name, namespace=namespace, containers=containers)
             for (namespace, name), containers in pods.items()
-        )
+        ]
     )
 
 
-def _near(zone: int) -> Topology:
-    return Topology((NumaNode(zone),))
+def _near(charge: Charge) -> TopologyInfo:
+    return TopologyInfo(nodes=[NUMANode(ID=charge.zone)])

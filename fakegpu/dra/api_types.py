@@ -166,7 +166,7 @@ def claim(driver: str) -> Callable[[bytes], tuple[str, ClaimFacts | None]]:
     def decode(content: bytes) -> tuple[str, ClaimFacts | None]:
         wire = read_claim(content)
         meta = wire.metadata
-        # Who only looks (an administrator's access) takes nothing away from others.
+        # Admin access does not take the device away from others.
         ours = [one for one in wire.results if one.driver == driver and not one.admin_access]
         if not ours:
             return meta.uid, None

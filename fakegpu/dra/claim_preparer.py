@@ -1,8 +1,8 @@
-"""Makes claims ready for containers and undoes it: checkpoint, CDI files, an answer for each claim.
+"""Prepares and unprepares ResourceClaims: checkpoint, CDI files, one response per claim.
 
-What a device means to a container is its kind's to say (``Kind``); here is what holds for all of
-them: the API server says what a claim was allocated, other drivers' devices in it are theirs to
-prepare, and a claim that cannot be prepared spoils no other one.
+``Kind`` decides what a container gets with a device. Common to all kinds: the API server has a
+claim's allocation, other drivers prepare their own devices of it, and a claim that cannot be
+prepared does not affect the others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import structlog
 from fakegpu.dra.api_types import GROUP, Claim, Configured, Result, read_claim
 from fakegpu.dra.cdi import COMMON, CdiDevice, CdiFolder
 from fakegpu.dra.checkpoint import Checkpoint, HeldDevice, PreparedClaim, Unreadable
-from fakegpu.dra.messages import ClaimName, Prepared, PreparedDevice, Unprepared
+from fakegpu.kubelet import dra_pb2 as kubelet
 from scheduler.watch.client import ApiError, Client, Unreachable
 
 log = structlog.get_logger("dra")
@@ -52,7 +52,7 @@ class ClaimPreparer:
         self._one_at_a_time = asyncio.Lock()
 
     def begin(self) -> None:
-        """Take up what was prepared before: its files are there, and no others."""
+        """Restore the claims that were prepared before: their CDI files, and no others."""
         try:
             self._checkpoint.load()
         except Unreadable as problem:
@@ -62,34 +62,37 @@ class ClaimPreparer:
         for uid, claim in self._checkpoint.claims.items():
             self._write(uid, claim)
 
-    async def prepare(self, name: ClaimName) -> Prepared:
-        """The devices of a claim; the same ones whenever it is asked."""
+    async def prepare(self, name: kubelet.Claim) -> kubelet.NodePrepareResourceResponse:
+        """The devices of a claim; the same ones at every call."""
         async with self._one_at_a_time:
             claim = self._checkpoint.claims.get(name.uid)
             try:
                 if claim is None:
-                    claim = await self._begun(name)
+                    claim = await self._prepare_new(name)
                     log.info("claim prepared", claim=f"{name.namespace}/{name.name}", uid=name.uid)
                 elif not self._cdi.has(name.uid):
                     self._write(name.uid, claim)
             except (NotPrepared, ApiError, Unreachable, OSError) as problem:
                 text = f"claim {name.namespace}/{name.name}: {problem}"
                 log.warning("claim not prepared", problem=text)
-                return Prepared(error=text)
-            return Prepared(tuple(self._told(one) for one in claim.devices))
+                return kubelet.NodePrepareResourceResponse(error=text)
+            return kubelet.NodePrepareResourceResponse(
+                devices=[self._message(device) for device in claim.devices]
+            )
 
-    async def unprepare(self, name: ClaimName) -> Unprepared:
+    async def unprepare(self, name: kubelet.Claim) -> kubelet.NodeUnprepareResourceResponse:
         """Undo it; nothing where it is not prepared."""
         async with self._one_at_a_time:
             try:
                 self._cdi.remove(name.uid)
                 self._checkpoint.drop(name.uid)
             except OSError as problem:
-                return Unprepared(f"claim {name.namespace}/{name.name}: {problem}")
+                error = f"claim {name.namespace}/{name.name}: {problem}"
+                return kubelet.NodeUnprepareResourceResponse(error=error)
             log.info("claim unprepared", claim=f"{name.namespace}/{name.name}", uid=name.uid)
-            return Unprepared()
+            return kubelet.NodeUnprepareResourceResponse()
 
-    async def _begun(self, name: ClaimName) -> PreparedClaim:
+    async def _prepare_new(self, name: kubelet.Claim) -> PreparedClaim:
         claim = await self._allocated(name)
         ours = [
             one
@@ -107,7 +110,7 @@ class ClaimPreparer:
         self._checkpoint.put(name.uid, prepared)
         return prepared
 
-    async def _allocated(self, name: ClaimName) -> Claim:
+    async def _allocated(self, name: kubelet.Claim) -> Claim:
         path = f"{GROUP}/namespaces/{name.namespace}/resourceclaims/{name.name}"
         claim = read_claim(await self._client.request("GET", path))
         if claim.metadata.uid != name.uid:
@@ -121,6 +124,11 @@ class ClaimPreparer:
     def _write(self, uid: str, claim: PreparedClaim) -> None:
         self._cdi.write(uid, [one.cdi for one in claim.devices])
 
-    def _told(self, one: HeldDevice) -> PreparedDevice:
-        references = (self._cdi.reference(COMMON), self._cdi.reference(one.cdi.name))
-        return PreparedDevice((one.request,), one.pool, one.device, references, one.share_id)
+    def _message(self, device: HeldDevice) -> kubelet.Device:
+        return kubelet.Device(
+            request_names=[device.request],
+            pool_name=device.pool,
+            device_name=device.device,
+            cdi_device_ids=[self._cdi.reference(COMMON), self._cdi.reference(device.cdi.name)],
+            share_id=device.share_id or None,
+        )

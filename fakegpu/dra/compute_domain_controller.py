@@ -1,6 +1,6 @@
 """Keeps compute domains: makes and removes their templates, and says whether they are ready.
 
-Everything is looked at anew whenever anything changed; there are few domains.
+Each change reconciles every domain; there are few.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class Domain(msgspec.Struct, frozen=True):
 
     @property
     def is_going(self) -> bool:
-        """Whether somebody deleted it."""
+        """Whether it is being deleted."""
         return self.metadata.deletion_timestamp is not None
 
     @property

@@ -1,8 +1,8 @@
-"""A DRA driver as the kubelet sees it: a socket by which it is found, and one that is asked.
+"""A DRA driver as the kubelet sees it: a registration socket and a service socket.
 
-The kubelet looks into its folder of registration sockets, also after a restart of its own, asks who
-is there, and from then on calls the other socket. So nothing has to be registered again; only
-sockets that somebody took away are made anew.
+The kubelet watches its folder of registration sockets, also after a restart of its own, calls
+GetInfo, and from then on calls the service socket. The driver never has to register again; it only
+restores sockets that were removed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,23 @@ import grpc
 import grpc.aio
 import structlog
 
-from fakegpu.dra import messages
-from fakegpu.dra.messages import ClaimName, Empty, Prepared, Unprepared
+from fakegpu import kubelet
+from fakegpu.kubelet.dra_pb2 import (
+    Claim,
+    NodePrepareResourceResponse,
+    NodePrepareResourcesRequest,
+    NodePrepareResourcesResponse,
+    NodeUnprepareResourceResponse,
+    NodeUnprepareResourcesRequest,
+    NodeUnprepareResourcesResponse,
+)
+from fakegpu.kubelet.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from fakegpu.kubelet.pluginregistration_pb2 import (
+    InfoRequest,
+    PluginInfo,
+    RegistrationStatus,
+    RegistrationStatusResponse,
+)
 from fakegpu.rpc import STOP_S, listening, unary
 
 LOOK_S: Final = 1.0
@@ -27,17 +42,17 @@ log = structlog.get_logger("dra")
 
 
 class Claims(Protocol):
-    """Who makes claims ready."""
+    """Prepares claims."""
 
-    async def prepare(self, name: ClaimName) -> Prepared:
-        """The devices of a claim, or why there are none."""
+    async def prepare(self, name: Claim) -> NodePrepareResourceResponse:
+        """The devices of a claim, or an error."""
 
-    async def unprepare(self, name: ClaimName) -> Unprepared:
+    async def unprepare(self, name: Claim) -> NodeUnprepareResourceResponse:
         """Undo it."""
 
 
 class Driver:
-    """One driver on one node; ``health`` is where it says how it is, empty: nowhere."""
+    """One driver on one node; ``health`` is the address of its health service, empty: none."""
 
     def __init__(
         self, name: str, folder: Path, registrar: Path, claims: Claims, health: str = ""
@@ -51,10 +66,10 @@ class Driver:
         self.is_registered = False
 
     async def run(self) -> None:
-        """Be there for the kubelet; ends only by cancellation."""
+        """Serve the kubelet; ends by cancellation."""
         try:
             while True:
-                if not self._is_there:
+                if not self._is_listening:
                     try:
                         await self._start()
                     except (OSError, RuntimeError) as error:
@@ -64,25 +79,25 @@ class Driver:
             await self._stop()
 
     @property
-    def _is_there(self) -> bool:
+    def _is_listening(self) -> bool:
         return bool(self._servers) and self._socket.exists() and self._registration.exists()
 
     async def _start(self) -> None:
         await self._stop()
         methods = {
-            "NodePrepareResources": unary(self._prepare, messages.ClaimsRequest),
-            "NodeUnprepareResources": unary(self._unprepare, messages.ClaimsRequest),
+            "NodePrepareResources": unary(self._prepare, NodePrepareResourcesRequest),
+            "NodeUnprepareResources": unary(self._unprepare, NodeUnprepareResourcesRequest),
         }
-        asked = grpc.method_handlers_generic_handler(messages.DRA_PLUGIN, methods)
+        service = grpc.method_handlers_generic_handler(kubelet.DRA_PLUGIN, methods)
         methods = {
-            "GetInfo": unary(self._info, Empty),
-            "NotifyRegistrationStatus": unary(self._notified, messages.RegistrationStatus),
+            "GetInfo": unary(self._info, InfoRequest),
+            "NotifyRegistrationStatus": unary(self._notified, RegistrationStatus),
         }
-        found = grpc.method_handlers_generic_handler(messages.REGISTRATION, methods)
+        registration = grpc.method_handlers_generic_handler(kubelet.PLUGIN_REGISTRATION, methods)
         if self._health:
             self._servers.append(await listening(self._health, self._liveness()))
-        # The kubelet comes as soon as it sees the registration's socket.
-        for socket, handler in ((self._socket, asked), (self._registration, found)):
+        # The kubelet calls as soon as it sees the registration socket.
+        for socket, handler in ((self._socket, service), (self._registration, registration)):
             self._servers.append(await listening(socket, handler))
 
     async def _stop(self) -> None:
@@ -94,41 +109,46 @@ class Driver:
         for socket in (self._registration, self._socket):
             socket.unlink(missing_ok=True)
 
-    async def _info(self, _request: Empty, _context: Any) -> messages.PluginInfo:
-        return messages.PluginInfo(
-            messages.KIND, self._name, str(self._socket), (messages.SUPPORTED,)
+    async def _info(self, _request: InfoRequest, _context: Any) -> PluginInfo:
+        return PluginInfo(
+            type=kubelet.DRA_PLUGIN_TYPE,
+            name=self._name,
+            endpoint=str(self._socket),
+            supported_versions=[kubelet.DRA_PLUGIN_VERSION],
         )
 
-    async def _notified(self, request: messages.RegistrationStatus, _context: Any) -> Empty:
+    async def _notified(
+        self, request: RegistrationStatus, _context: Any
+    ) -> RegistrationStatusResponse:
         self.is_registered = request.plugin_registered
         if request.plugin_registered:
             log.info("registered", driver=self._name)
         else:
             log.warning("not registered", driver=self._name, problem=request.error)
-        return Empty()
+        return RegistrationStatusResponse()
 
     async def _prepare(
-        self, request: messages.ClaimsRequest, _context: Any
-    ) -> messages.PrepareResponse:
-        return messages.PrepareResponse(
-            {one.uid: await self._claims.prepare(one) for one in request.claims}
+        self, request: NodePrepareResourcesRequest, _context: Any
+    ) -> NodePrepareResourcesResponse:
+        return NodePrepareResourcesResponse(
+            claims={claim.uid: await self._claims.prepare(claim) for claim in request.claims}
         )
 
     async def _unprepare(
-        self, request: messages.ClaimsRequest, _context: Any
-    ) -> messages.UnprepareResponse:
-        return messages.UnprepareResponse(
-            {one.uid: await self._claims.unprepare(one) for one in request.claims}
+        self, request: NodeUnprepareResourcesRequest, _context: Any
+    ) -> NodeUnprepareResourcesResponse:
+        return NodeUnprepareResourcesResponse(
+            claims={claim.uid: await self._claims.unprepare(claim) for claim in request.claims}
         )
 
     def _liveness(self) -> grpc.GenericRpcHandler:
-        methods = {"Check": unary(self._check, messages.HealthRequest)}
-        return grpc.method_handlers_generic_handler(messages.HEALTH, methods)
+        methods = {"Check": unary(self._check, HealthCheckRequest)}
+        return grpc.method_handlers_generic_handler(kubelet.HEALTH, methods)
 
-    async def _check(
-        self, request: messages.HealthRequest, context: Any
-    ) -> messages.HealthResponse:
+    async def _check(self, request: HealthCheckRequest, context: Any) -> HealthCheckResponse:
         if request.service not in ("", LIVENESS):
             await context.abort(grpc.StatusCode.NOT_FOUND, f"unknown service {request.service}")
-        status = messages.SERVING if self._is_there else messages.NOT_SERVING
-        return messages.HealthResponse(status)
+        is_serving = self._is_listening
+        return HealthCheckResponse(
+            status=HealthCheckResponse.SERVING if is_serving else HealthCheckResponse.NOT_SERVING
+        )

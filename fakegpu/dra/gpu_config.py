@@ -82,7 +82,7 @@ def _parse(parameters: bytes, number: int) -> GpuConfig:
 
 
 def variables(device: str, sharing: SharingConfig | None) -> list[str]:
-    """The environment of who holds a device.
+    """The environment of a container that holds a device.
 
     >>> variables("gpu-9c37", None)
     ['GPU_DEVICE_gpu_9c37=gpu-9c37']

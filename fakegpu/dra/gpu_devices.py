@@ -13,9 +13,9 @@ from fakegpu.dra.api_types import Configured, Result
 from fakegpu.dra.cdi import COMMON, CdiDevice, HostMount
 from fakegpu.dra.claim_preparer import NotPrepared
 from fakegpu.dra.gpu_config import BadConfig, sharing_of, variables
-from fakegpu.node import partitions
 from fakegpu.node.device_names import of_gpu
 from fakegpu.node.faults import is_fatal
+from fakegpu.node.mig import partitions
 from fakegpu.topology.node_topology import Gpu, NodeTopology
 
 CDI_KIND: Final = f"k8s.{names.DRA_DRIVER}/gpu"

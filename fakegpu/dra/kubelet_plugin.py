@@ -46,7 +46,7 @@ class _Node(msgspec.Struct, frozen=True):
 class Service(msgspec.Struct, frozen=True, kw_only=True):
     """One driver: what its devices mean, what it publishes of a topology, and where its files are.
 
-    ``health_port`` 0: nobody asks how it is.
+    ``health_port`` 0: no health service.
     """
 
     kind: Kind
@@ -105,7 +105,7 @@ class DraKubeletPlugin:
         self._service = service
         self._driver_name = service.kind.driver
         self._topology: NodeTopology | None = None
-        self._is_told = asyncio.Event()
+        self._has_topology = asyncio.Event()
         self._slices = Slices()
         self._publisher = Publisher(client, self._slices, manager)
         self._news = asyncio.Event()
@@ -118,10 +118,10 @@ class DraKubeletPlugin:
         health = f"{config.node.host}:{service.health_port}" if service.health_port else ""
         self._driver = Driver(self._driver_name, folder, registrar, self._preparer, health)
 
-    def tell(self, topology: NodeTopology | None) -> None:
-        """This is the topology now; None where the node is in no pool."""
+    def update(self, topology: NodeTopology | None) -> None:
+        """Replace the topology; None where the node is in no pool."""
         self._topology = topology
-        self._is_told.set()
+        self._has_topology.set()
         self._news.set()
 
     def not_ready(self) -> str | None:
@@ -143,7 +143,7 @@ class DraKubeletPlugin:
         async with asyncio.TaskGroup() as group:
             group.create_task(reflector.run(), name="reflector")
             await reflector.is_synced.wait()
-            await self._is_told.wait()
+            await self._has_topology.wait()
             await self._publish()
 
     def _fold(self, news: News[SliceFacts]) -> None:

@@ -78,7 +78,7 @@ def _body(pool: Pool, name: str, spec: Json) -> Json:
         "metadata": {
             "name": name,
             "labels": {"app.kubernetes.io/managed-by": names.OPERATOR},
-            # So they go with the node, whoever is there to see it.
+            # The garbage collector deletes them with the node.
             "ownerReferences": [{**owner, "controller": True}],
         },
         "spec": spec,

@@ -57,7 +57,7 @@ class Claims:
         self._on: dict[str, set[str]] = {}
 
     def fold(self, news: News[ClaimFacts]) -> set[str]:
-        """Take in what happened; the nodes where somebody holds something else now."""
+        """Apply an event; returns the nodes whose allocations changed."""
         if isinstance(news, Listed):
             keys = {*self._known, *news.values}
             return {node for key in keys for node in self._put(key, news.values.get(key))}

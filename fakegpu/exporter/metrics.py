@@ -13,7 +13,7 @@ import msgspec
 
 from fakegpu.node.telemetry import InstanceReading, Part, Reading
 
-NOBODY: Final = Part()
+NO_HOLDER: Final = Part()
 
 
 class Exported(msgspec.Struct, frozen=True):
@@ -89,11 +89,11 @@ _What = tuple[Reading, InstanceReading | None, Part, bool]
 
 
 def _series(one: Exported) -> Iterator[tuple[str, _What]]:
-    """One for each container that holds a device, and one for a device that nobody holds."""
+    """One for each container that holds a device, and one for a device without a holder."""
     gpu = one.reading
     devices: list[InstanceReading | None] = [*gpu.instances] if gpu.instances else [None]
     for mig in devices:
-        parts = (mig.parts if mig is not None else gpu.parts) or (NOBODY,)
+        parts = (mig.parts if mig is not None else gpu.parts) or (NO_HOLDER,)
         for part in parts:
             yield _labels(one, mig, part), (gpu, mig, part, len(parts) == 1)
 

@@ -1,1 +1,1 @@
-"""One node's face, as pure functions: hardware, MIG layout, who uses it, labels and capacity."""
+"""One node as pure functions: hardware, MIG layout, allocations, labels and capacity."""

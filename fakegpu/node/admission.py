@@ -23,7 +23,7 @@ class Refusal(msgspec.Struct, frozen=True):
 def refusals(
     topology: NodeTopology, pods: Iterable[PodUse], before: NodeTopology | None
 ) -> Iterator[Refusal]:
-    """The pods that are not admitted; who was admitted (``before``) stays, whatever is edited."""
+    """The pods that are not admitted; pods that were admitted (``before``) stay."""
     admitted = {
         (holder.namespace, holder.pod)
         for gpu in (before.gpus if before else ())

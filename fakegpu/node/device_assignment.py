@@ -1,4 +1,4 @@
-"""Who holds which device of a node, and what the metrics shall show of it.
+"""Assigns a node's devices to its pods, with the values that the metrics show.
 
 In this order: what the node's agent saw the kubelet hand out; what the scheduler chose and wrote on
 the pod; what was held before; and else the first free device, in the order of pods' creation. So a
@@ -33,10 +33,10 @@ class _DevicePool:
     """Devices on their way to their holders."""
 
     def __init__(self, topology: NodeTopology) -> None:
-        # Who held a GPU that fell off the bus shall still be told of it.
+        # Holders of a GPU that fell off the bus still get its events.
         there = supply(topology, with_lost=True)
         self.free: dict[str, list[Device]] = {k: list(v) for k, v in there.items()}
-        #: By the physical device: who holds it, how often.
+        #: By the physical device: its holders, how often.
         self.held: dict[str, list[tuple[PodUse, AllocatedBy]]] = {}
 
     def take(self, need: Need, pod: PodUse, wanted: Iterable[str], *, exact: bool) -> int:
@@ -60,7 +60,7 @@ class _DevicePool:
             self._give(need, pod, device)
 
     def hold(self, pod: PodUse, container: str, device: str) -> None:
-        """A claim holds a device, whoever else does; nobody is given it besides."""
+        """A claim holds a device beside other holders; no further pod gets it."""
         for resource, devices in self.free.items():
             self.free[resource] = [one for one in devices if physical(one.id) != device]
         holder = AllocatedBy(namespace=pod.namespace, pod=pod.name, container=container)
@@ -90,35 +90,35 @@ def assign(
     claimed: Claimed = UNCLAIMED,
 ) -> NodeTopology:
     """The topology with its holders and their usage."""
-    desk = _DevicePool(topology)
+    pool = _DevicePool(topology)
     in_order = sorted(pods, key=lambda pod: (pod.created, pod.uid))
     if claimed:
         ids = ids_by_name(topology)
         for pod in in_order:
             for container, device in pod.held(claimed):
                 if device.lower() in ids:
-                    desk.hold(pod, container, ids[device.lower()])
+                    pool.hold(pod, container, ids[device.lower()])
     former = _former(before)
     # Each wish of all pods before the next weaker one, or the first pod would take what the
     # kubelet has given to another.
     left = {(pod.uid, need): need.count for pod in in_order for need in pod.needs}
     for pod, need in _needs(in_order):
         seen = assigned.get((pod.namespace, pod.name, need.container), ())
-        left[pod.uid, need] -= desk.take(need, pod, seen, exact=True)
+        left[pod.uid, need] -= pool.take(need, pod, seen, exact=True)
     for pod in in_order:
         numbers = chosen_ids(topology, pod)
         for need in pod.needs:
             wanted = numbers.get(need.resource, [])
-            taken = desk.take(_less(need, left[pod.uid, need]), pod, wanted, exact=False)
+            taken = pool.take(_less(need, left[pod.uid, need]), pod, wanted, exact=False)
             left[pod.uid, need] -= taken
             del wanted[:taken]
     for pod, need in _needs(in_order):
         had = former.get((pod.namespace, pod.name, need.container), ())
-        held = _without(had, desk.given(pod, need))
-        left[pod.uid, need] -= desk.take(_less(need, left[pod.uid, need]), pod, held, exact=False)
+        held = _without(had, pool.given(pod, need))
+        left[pod.uid, need] -= pool.take(_less(need, left[pod.uid, need]), pod, held, exact=False)
     for pod, need in _needs(in_order):
-        desk.take_first(need, pod, left[pod.uid, need])
-    return written(topology, desk.held, [pod for pod in in_order if pod.shares])
+        pool.take_first(need, pod, left[pod.uid, need])
+    return written(topology, pool.held, [pod for pod in in_order if pod.shares])
 
 
 def _needs(pods: Sequence[PodUse]) -> Iterator[tuple[PodUse, Need]]:

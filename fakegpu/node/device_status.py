@@ -1,4 +1,4 @@
-"""What stands beside each device: who holds it, and what the metrics shall show of that."""
+"""The status of each device: its holders, and the values that the metrics show."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fakegpu.topology.node_topology import (
     Utilization,
 )
 
-#: By the physical device: who holds it, how often.
+#: By the physical device: its holders, how often.
 Held = Mapping[str, Sequence[tuple[PodUse, AllocatedBy]]]
 
 

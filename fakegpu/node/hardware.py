@@ -34,7 +34,7 @@ def hardware(
     dra: Dra | None = None,
     in_parts: bool = False,
 ) -> NodeTopology:
-    """The node's topology while nobody uses it; ``in_parts``: whole GPUs may be had in parts."""
+    """The node's topology without allocations; ``in_parts``: whole GPUs may be had in parts."""
     cut = layouts or (None,) * len(pool.gpus)
     first = pool.gpus[0] if pool.gpus else GpuKind("", 0)
     gpus = tuple(

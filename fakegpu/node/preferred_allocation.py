@@ -3,8 +3,8 @@
 The kubelet asks for so many units of a resource and does not say for whom. But it takes in one pod
 after the other: at that moment it knows the pods that have got theirs and the one that it asks for,
 and none that comes later. So the asker is the pod of the kubelet's list whose container needs just
-this and holds nothing yet. Where that is not clear (nobody could tell the list) it is the only one
-whose choice is free, and else nothing is taken that was chosen for somebody.
+this and holds nothing yet. Where that is not clear (the list is not known) it is the only one whose
+choice is free; otherwise devices that were chosen for a pod are given last.
 """
 
 from __future__ import annotations

@@ -17,11 +17,11 @@ from msgspec import UNSET, UnsetType
 from fakegpu import names
 from fakegpu.catalog.engines import engines_of
 from fakegpu.catalog.products import product_of
-from fakegpu.node import partitions
 from fakegpu.node.device_names import gpu_name, instance_name
 from fakegpu.node.faults import is_fatal
 from fakegpu.node.hardware import instance_memory
-from fakegpu.node.partitions import binary, capacity
+from fakegpu.node.mig import partitions
+from fakegpu.node.mig.partitions import binary, capacity
 from fakegpu.topology.node_topology import Gpu, MigDevice, NodeTopology
 from scheduler.model.mig import layout
 

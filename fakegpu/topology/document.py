@@ -1,8 +1,8 @@
 """The cluster's topology: the ConfigMap's text -> normalised pools.
 
-Each pool is read by itself: one that cannot be used is a problem of its own nodes and of nobody
-else. The whole text may be a values file (below ``topology`` or ``cluster``) or what a ConfigMap
-holds; the form of before 2024 (``config.node-autofill``) is read as the pool ``default``.
+Each pool is read by itself: one that cannot be used is a problem of its own nodes only. The whole
+text may be a values file (below ``topology`` or ``cluster``) or what a ConfigMap holds; the form of
+before 2024 (``config.node-autofill``) is read as the pool ``default``.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Usage(_Wire, frozen=True):
 
 
 class AllocatedBy(_Wire, frozen=True):
-    """The container that holds a device; empty texts: nobody."""
+    """The container that holds a device; empty texts: none."""
 
     namespace: str = ""
     pod: str = ""
@@ -48,7 +48,7 @@ class AllocatedBy(_Wire, frozen=True):
 
 
 class Status(_Wire, frozen=True):
-    """Who holds a device, and what pods do on it, by their uids.
+    """Holders of a device, and what pods do on it, by their uids.
 
     ``holders`` are all of them where a device is shared; ``allocated_by`` is the first.
     """

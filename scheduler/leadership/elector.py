@@ -18,7 +18,7 @@ import msgspec
 import structlog
 
 from scheduler.model.lease import Lease, LeaseSpec, Step, next_step, with_address
-from scheduler.report.events.recorder import micro_time
+from scheduler.model.timestamps import micro_time
 from scheduler.watch.client import ApiError, Client, Unreachable
 
 

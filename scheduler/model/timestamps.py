@@ -1,14 +1,17 @@
-"""The API's timestamps as seconds, for whoever must count and may not read a clock. Pure."""
+"""Timestamps of the Kubernetes API (RFC 3339) as seconds since 1970, and back. Pure."""
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import Final
 
+#: ``fromisoformat`` reads all of ISO 8601; the API writes this part of it.
 _RFC3339: Final = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(\.\d{1,9})?(?:Z|([+-])(\d\d):(\d\d))", re.ASCII
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)", re.ASCII
 )
-DAY_S: Final = 86_400
+#: 0001-01-01T00:00:00Z and 9999-12-31T23:59:59Z.
+_FIRST, _LAST = -62_135_596_800, 253_402_300_799
 
 
 def epoch(text: str) -> float | None:
@@ -17,40 +20,29 @@ def epoch(text: str) -> float | None:
     >>> epoch("1970-01-02T00:00:01Z"), epoch("2026-11-27T10:00:00.5+01:00"), epoch("soon")
     (86401.0, 1795770000.5, None)
     """
-    found = _RFC3339.fullmatch(text)
-    if found is None:
+    if _RFC3339.fullmatch(text) is None:
         return None
-    year, month, day, hour, minute, second = (int(found[at]) for at in range(1, 7))
-    offset_s = 0
-    if found[8]:
-        offset_s = (int(found[9]) * 60 + int(found[10])) * (60 if found[8] == "+" else -60)
-    whole = _days(year, month, day) * DAY_S + hour * 3600 + minute * 60 + second - offset_s
-    return whole + float(found[7] or 0)
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:  # a thirteenth month, a sixtieth second
+        return None
 
 
 def rfc3339(seconds: float) -> str:
-    """The inverse, in whole seconds.
+    """The inverse, in whole seconds; within the years 1 to 9999, which the format can express.
 
     >>> rfc3339(1795770000.5), rfc3339(951782400)
     ('2026-11-27T09:00:00Z', '2000-02-29T00:00:00Z')
     """
-    days, rest = divmod(int(seconds), DAY_S)
-    year, month, day = _date(days)
-    clock = f"{rest // 3600:02}:{rest % 3600 // 60:02}:{rest % 60:02}"
-    return f"{year:04}-{month:02}-{day:02}T{clock}Z"
+    whole = min(max(int(seconds), _FIRST), _LAST)
+    return datetime.fromtimestamp(whole, UTC).isoformat()[:19] + "Z"
 
 
-def _days(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01 in the Gregorian calendar; years begin in March here."""
-    shifted = year - (month <= 2)
-    of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
-    return shifted * 365 + shifted // 4 - shifted // 100 + shifted // 400 + of_year - 719_468
+def micro_time(moment: datetime) -> str:
+    """A moment (UTC) as a Kubernetes MicroTime."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _date(days: int) -> tuple[int, int, int]:
-    era, of_era = divmod(days + 719_468, 146_097)
-    year = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
-    of_year = of_era - (365 * year + year // 4 - year // 100)
-    number = (5 * of_year + 2) // 153
-    month = number + 3 if number < 10 else number - 9
-    return era * 400 + year + (month <= 2), month, of_year - (153 * number + 2) // 5 + 1
+def second_time(moment: datetime) -> str:
+    """A moment (UTC) as a Kubernetes Time."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -13,26 +13,34 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from fakegpu.deviceplugin.messages import Equipment, PluginDevice, Wish
 from fakegpu.deviceplugin.plugin import Plugin, Refused, register
+from fakegpu.kubelet import HEALTHY
+from fakegpu.kubelet.deviceplugin_pb2 import (
+    ContainerAllocateResponse,
+    ContainerPreferredAllocationRequest,
+    Device,
+)
 
 GPU = "nvidia.com/gpu"
 FOLDER = Path("/var/lib/kubelet/device-plugins")
 
 
-class Desk:
+class Allocator:
     """Gives good GPUs first, and broken ones where no others are left."""
 
     def __init__(self, broken: int, most: int) -> None:
         self._broken = {f"gpu-{number}" for number in range(broken)}
         self._most = most
 
-    async def prefer(self, resource: str, wish: Wish) -> tuple[str, ...]:
+    async def prefer(
+        self, resource: str, request: ContainerPreferredAllocationRequest
+    ) -> Sequence[str]:
         """The good ones before the broken ones."""
         assert resource == GPU
-        return tuple(sorted(wish.available, key=lambda one: one in self._broken)[: wish.size])
+        in_order = sorted(request.available_deviceIDs, key=lambda one: one in self._broken)
+        return in_order[: request.allocation_size]
 
-    async def equip(self, resource: str, ids: Sequence[str]) -> Equipment:
+    async def allocate(self, resource: str, ids: Sequence[str]) -> ContainerAllocateResponse:
         """Nothing at all: the containers of these tests look at no GPU."""
         if len(ids) > self._most:
             raise Refused(
@@ -42,13 +50,13 @@ class Desk:
         lost = sorted(self._broken.intersection(ids))
         if lost:
             raise Refused(f"error creating nvml.Device {lost[0]}: nvml: GPU is lost")
-        return Equipment()
+        return ContainerAllocateResponse()
 
 
 async def main(gpus: int, broken: int, most: int) -> None:
     """Serve until killed."""
-    plugin = Plugin(GPU, FOLDER / "refusing.sock", Desk(broken, most))
-    plugin.tell([PluginDevice(f"gpu-{number}", "Healthy") for number in range(gpus)])
+    plugin = Plugin(GPU, FOLDER / "refusing.sock", Allocator(broken, most))
+    plugin.update([Device(ID=f"gpu-{number}", health=HEALTHY) for number in range(gpus)])
     await plugin.start()
     await register(FOLDER / "kubelet.sock", plugin)
     await asyncio.Event().wait()

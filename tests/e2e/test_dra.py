@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from fakegpu.dra import messages
+from fakegpu.kubelet import HEALTH
+from fakegpu.kubelet.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from fakegpu.rpc import call
 from tests.e2e.agent import FAILURES, GPU, POOLS, Agent
 from tests.e2e.claims import (
@@ -238,12 +239,10 @@ def test_a_failed_gpu_is_allocated_to_nobody(
 def test_the_health_service_answers_for_liveness(agent: DraAgent, plain: RealNode) -> None:
     """gRPC health on its port (51515 by default), service ``liveness``."""
     assert plain.name
-    request = messages.HealthRequest("liveness")
+    request = HealthCheckRequest(service="liveness")
     address = f"dns:///{LOOPBACK}:{agent.health_port}"
-    answer = asyncio.run(
-        call(address, f"/{messages.HEALTH}/Check", request, messages.HealthResponse, 5.0)
-    )
-    assert answer.status == messages.SERVING
+    answer = asyncio.run(call(address, f"/{HEALTH}/Check", request, HealthCheckResponse, 5.0))
+    assert answer.status == HealthCheckResponse.SERVING
 
 
 @pytest.mark.contract("S1-72")

@@ -54,16 +54,16 @@ def _answers(cp: ControlPlane, namespace: str) -> bool:
         return False
 
 
-def test_a_killed_cell_takes_everything_with_it(tmp_path: Path, node: RealNode) -> None:
-    """When the process that holds a cell is killed, programs and mounts in it are gone."""
+def test_a_killed_sandbox_takes_everything_with_it(tmp_path: Path, node: RealNode) -> None:
+    """When the process that holds a sandbox is killed, programs and mounts in it are gone."""
     assert node.name, "it needs root as the node does"
     words = [sys.executable, "-I", "-S", str(SANDBOX)]
     bind = f"{tmp_path / 'source'}:{tmp_path / 'target'}"
     holder = subprocess.Popen([*words, "hold", str(tmp_path), bind])
     try:
-        wait_until((tmp_path / "cell.pid.ready").exists, what="the cell")
+        wait_until((tmp_path / "sandbox.pid.ready").exists, what="the sandbox")
         inside = subprocess.Popen([*words, "enter", str(tmp_path), "sleep", "1000"])
-        first = int((tmp_path / "cell.pid").read_text())
+        first = int((tmp_path / "sandbox.pid").read_text())
         mounts = Path(f"/proc/{first}/mounts")
         wait_until(lambda: str(tmp_path) in mounts.read_text(), what="the mount")
     finally:

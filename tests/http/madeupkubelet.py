@@ -1,31 +1,32 @@
-"""A kubelet as a device plugin knows it: it registers, asks and tells, over real gRPC sockets."""
+"""The kubelet's side of the device plugin and pod resources APIs, over real gRPC sockets."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import grpc
 import grpc.aio
+from google.protobuf.message import Message
 
-from fakegpu.deviceplugin import messages
-from fakegpu.deviceplugin.messages import (
+from fakegpu.kubelet import DEVICE_PLUGIN, DEVICE_PLUGIN_REGISTRATION, POD_RESOURCES
+from fakegpu.kubelet.deviceplugin_pb2 import (
     AllocateRequest,
     AllocateResponse,
-    DeviceList,
+    ContainerAllocateRequest,
+    ContainerAllocateResponse,
+    ContainerPreferredAllocationRequest,
+    DevicePluginOptions,
     Empty,
-    Ids,
-    Options,
-    PodResourcesList,
-    PreferredRequest,
-    PreferredResponse,
+    ListAndWatchResponse,
+    PreferredAllocationRequest,
+    PreferredAllocationResponse,
     RegisterRequest,
-    Wish,
 )
-from fakegpu.protobuf import Message, encode
-from fakegpu.rpc import call, listening, reader, unary
+from fakegpu.kubelet.podresources_pb2 import ListPodResourcesRequest, ListPodResourcesResponse
+from fakegpu.rpc import call, encode, listening, unary
 
 PATIENCE_S: Final = 10.0
 M = TypeVar("M", bound=Message)
@@ -38,7 +39,7 @@ class MadeUpKubelet:
         self.folder = folder
         self.plugins = folder / "device-plugins"
         self.registered: asyncio.Queue[RegisterRequest] = asyncio.Queue()
-        self.pods = PodResourcesList()
+        self.pods = ListPodResourcesResponse()
         self._servers: list[grpc.aio.Server] = []
 
     async def start(self) -> None:
@@ -48,11 +49,18 @@ class MadeUpKubelet:
         for socket in self.plugins.glob("*.sock"):
             socket.unlink()
         services = (
-            (self.plugins, messages.REGISTRATION, "Register", self._register, RegisterRequest),
-            (self.folder / "pod-resources", messages.POD_RESOURCES, "List", self._list, Empty),
+            (
+                self.plugins,
+                DEVICE_PLUGIN_REGISTRATION,
+                {"Register": unary(self._register, RegisterRequest)},
+            ),
+            (
+                self.folder / "pod-resources",
+                POD_RESOURCES,
+                {"List": unary(self._list, ListPodResourcesRequest)},
+            ),
         )
-        for place, service, method, answer, kind in services:
-            methods = {method: unary(answer, kind)}
+        for place, service, methods in services:
             handler = grpc.method_handlers_generic_handler(service, methods)
             self._servers.append(await listening(place / "kubelet.sock", handler))
 
@@ -67,40 +75,47 @@ class MadeUpKubelet:
         async with asyncio.timeout(PATIENCE_S):
             return await self.registered.get()
 
-    async def options(self, endpoint: str) -> Options:
+    async def options(self, endpoint: str) -> DevicePluginOptions:
         """What a plugin wants to be asked."""
-        return await self._ask(endpoint, "GetDevicePluginOptions", Empty(), Options)
+        return await self._ask(endpoint, "GetDevicePluginOptions", Empty(), DevicePluginOptions)
 
-    async def prefer(self, endpoint: str, wish: Wish) -> tuple[str, ...]:
-        """Which of the free units a plugin would like to give."""
-        request = PreferredRequest((wish,))
-        answer = await self._ask(endpoint, "GetPreferredAllocation", request, PreferredResponse)
-        return answer.containers[0].ids
+    async def prefer(self, endpoint: str, available: Sequence[str], count: int) -> tuple[str, ...]:
+        """Which of the free devices a plugin prefers."""
+        container = ContainerPreferredAllocationRequest(
+            available_deviceIDs=available, allocation_size=count
+        )
+        request = PreferredAllocationRequest(container_requests=[container])
+        answer = await self._ask(
+            endpoint, "GetPreferredAllocation", request, PreferredAllocationResponse
+        )
+        return tuple(answer.container_responses[0].deviceIDs)
 
-    async def allocate(self, endpoint: str, *ids: str) -> messages.Equipment:
-        """What a container gets with these units; grpc.aio.AioRpcError where it may not."""
-        request = AllocateRequest((Ids(ids),))
+    async def allocate(self, endpoint: str, *ids: str) -> ContainerAllocateResponse:
+        """What a container gets with these devices; grpc.aio.AioRpcError where it is refused."""
+        request = AllocateRequest(container_requests=[ContainerAllocateRequest(devices_ids=ids)])
         answer = await self._ask(endpoint, "Allocate", request, AllocateResponse)
-        return answer.containers[0]
+        return answer.container_responses[0]
 
     async def lists(self, endpoint: str) -> AsyncGenerator[dict[str, str], None]:
         """Health by id, each time that the plugin tells."""
         async with grpc.aio.insecure_channel(f"unix://{self.plugins / endpoint}") as channel:
             listed = channel.unary_stream(
-                f"/{messages.DEVICE_PLUGIN}/ListAndWatch",
+                f"/{DEVICE_PLUGIN}/ListAndWatch",
                 request_serializer=encode,
-                response_deserializer=reader(DeviceList),
+                response_deserializer=ListAndWatchResponse.FromString,
             )
             async for told in listed(Empty(), timeout=PATIENCE_S):
-                yield {device.id: device.health for device in told.devices}
+                yield {device.ID: device.health for device in told.devices}
 
     async def _ask(self, endpoint: str, method: str, request: Message, kind: type[M]) -> M:
-        method = f"/{messages.DEVICE_PLUGIN}/{method}"
+        method = f"/{DEVICE_PLUGIN}/{method}"
         return await call(self.plugins / endpoint, method, request, kind, PATIENCE_S)
 
     async def _register(self, request: RegisterRequest, _context: Any) -> Empty:
         self.registered.put_nowait(request)
         return Empty()
 
-    async def _list(self, _request: Empty, _context: Any) -> PodResourcesList:
+    async def _list(
+        self, _request: ListPodResourcesRequest, _context: Any
+    ) -> ListPodResourcesResponse:
         return self.pods

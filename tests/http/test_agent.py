@@ -16,7 +16,7 @@ import pytest
 import yaml
 from aiohttp import web
 
-from fakegpu.deviceplugin.plugin import held
+from fakegpu.deviceplugin.plugin import list_pod_resources
 from fakegpu.node.device_assignment import assign
 from fakegpu.topology.node_topology import NodeTopology, Utilization, encode_yaml
 from tests.http.fakeapi import FakeApi, Json, line, listed, reply
@@ -233,10 +233,10 @@ async def test_on_request_it_tells_numa_zones_as_a_kubelet_does(
     nodes = zones / "sys/devices/system/node"
     lists = [(nodes / f"node{zone}" / "cpulist").read_text() for zone in range(2)]
     assert lists == ["0-3\n", "4-7\n"]
-    (pod,) = (await held(zones / "pod-resources" / "kubelet.sock")).pods
+    (pod,) = (await list_pod_resources(zones / "pod-resources" / "kubelet.sock")).pod_resources
     (told,) = pod.containers
-    assert (pod.name, told.processors) == ("p", (0, 1, 2))
-    assert [len(one.ids) for one in told.devices] == [1]
+    assert (pod.name, list(told.cpu_ids)) == ("p", [0, 1, 2])
+    assert [len(one.device_ids) for one in told.devices] == [1]
 
 
 async def test_a_topology_that_cannot_be_read_changes_nothing(

@@ -12,15 +12,14 @@ import pytest
 from fakegpu.agent import pod_resources_watcher
 from fakegpu.agent.device_allocator import DeviceAllocator
 from fakegpu.agent.host_dir import HostDir
-from fakegpu.deviceplugin.messages import (
+from fakegpu.deviceplugin.plugin_manager import PluginManager
+from fakegpu.kubelet.deviceplugin_pb2 import Mount
+from fakegpu.kubelet.podresources_pb2 import (
     ContainerDevices,
     ContainerResources,
-    Mount,
+    ListPodResourcesResponse,
     PodResources,
-    PodResourcesList,
-    Wish,
 )
-from fakegpu.deviceplugin.plugin_manager import PluginManager
 from fakegpu.node.advertised_devices import units
 from fakegpu.topology.node_topology import Failure, NodeTopology
 from scheduler.watch.client import Client
@@ -34,7 +33,7 @@ MAIN = "fake-nvidia-gpu.sock"
 
 
 class Node:
-    """A node's plugins, with the desk that the agent has."""
+    """A node's plugins, with the agent's allocator."""
 
     def __init__(self, client: Client, folder: Path, kubelet: MadeUpKubelet) -> None:
         self.topology: NodeTopology | None = None
@@ -42,25 +41,25 @@ class Node:
         program.write_bytes(b"#!")
         self.folder = HostDir(folder / "runai", Path("/on/host"))
         assert self.folder.install(program)
-        self.given = 0
-        desk = DeviceAllocator(
+        self.allocated = 0
+        allocator = DeviceAllocator(
             client,
             "n",
             "runai-reservation",
             self.folder,
             kubelet.folder / pod_resources_watcher.SOCKET,
             lambda: self.topology,
-            self._given,
+            self._on_allocated,
         )
-        self.fleet = PluginManager(kubelet.plugins, desk)
+        self.plugins = PluginManager(kubelet.plugins, allocator)
 
-    def tell(self, topology: NodeTopology) -> None:
+    def update(self, topology: NodeTopology) -> None:
         """The node's topology is this now."""
         self.topology = topology
-        self.fleet.tell(units(topology))
+        self.plugins.update(units(topology))
 
-    def _given(self) -> None:
-        self.given += 1
+    def _on_allocated(self) -> None:
+        self.allocated += 1
 
 
 @pytest.fixture
@@ -69,7 +68,7 @@ async def node(
 ) -> AsyncIterator[Node]:
     api.script(PODS, reply(listed("1")))
     running = Node(client, tmp_path, kubelet)
-    task = asyncio.create_task(running.fleet.run())
+    task = asyncio.create_task(running.plugins.run())
     yield running
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -90,18 +89,23 @@ def pod(name: str, gpus: int, chosen: str = "") -> Json:
     }
 
 
-def taken_in(**ids: tuple[str, ...]) -> PodResourcesList:
-    """What the kubelet tells: pods, and what their containers hold."""
-    return PodResourcesList(
-        tuple(
-            PodResources(
-                name,
-                "team",
-                (ContainerResources("c", (ContainerDevices(GPU, held),) if held else ()),),
-            )
+def admitted(**ids: tuple[str, ...]) -> ListPodResourcesResponse:
+    """The kubelet's answer: pods, and the devices that their containers hold."""
+
+    def container(held: tuple[str, ...]) -> ContainerResources:
+        devices = [ContainerDevices(resource_name=GPU, device_ids=held)] if held else []
+        return ContainerResources(name="c", devices=devices)
+
+    return ListPodResourcesResponse(
+        pod_resources=[
+            PodResources(name=name, namespace="team", containers=[container(held)])
             for name, held in ids.items()
-        )
+        ]
     )
+
+
+def read_only(container_path: str, host_path: str) -> Mount:
+    return Mount(container_path=container_path, host_path=host_path, read_only=True)
 
 
 async def healths(kubelet: MadeUpKubelet, wanted: dict[str, str]) -> None:
@@ -119,7 +123,7 @@ async def test_each_resource_registers_once_on_its_own_socket(
     """v1beta1, ``fake-nvidia-gpu.sock``, and for others the resource's name; the ids are those of
     the topology."""
     found = fake(FOUR + ", resources: [{rdma/hca: 2}, {nvidia.com/mig-1g.10gb: 1}]")
-    node.tell(found)
+    node.update(found)
     registered = [await kubelet.next_plugin() for _ in range(3)]
     assert {one.resource_name: one.endpoint for one in registered} == {
         GPU: "fake-nvidia-gpu.sock",
@@ -137,7 +141,7 @@ async def test_a_kubelet_that_starts_anew_is_registered_with_again(
     node: Node, kubelet: MadeUpKubelet
 ) -> None:
     """It has removed every socket; and one that removes ours alone is noticed too."""
-    node.tell(fake(FOUR))
+    node.update(fake(FOUR))
     await kubelet.next_plugin()
 
     await kubelet.stop()
@@ -153,17 +157,17 @@ async def test_a_new_kubelet_never_hears_of_a_resource_that_no_gpu_is_for(
     node: Node, kubelet: MadeUpKubelet
 ) -> None:
     """Every GPU was cut: the kubelet of before is told that there is none, the next one nothing."""
-    node.tell(fake(FOUR))
+    node.update(fake(FOUR))
     await kubelet.next_plugin()
 
-    node.tell(fake(f"{FOUR}, mig: {{mig-devices: {{1g.10gb: 7}}}}"))
+    node.update(fake(f"{FOUR}, mig: {{mig-devices: {{1g.10gb: 7}}}}"))
     assert (await kubelet.next_plugin()).resource_name == "nvidia.com/mig-1g.10gb"
     await healths(kubelet, {})
 
     await kubelet.stop()
     await kubelet.start()
     assert (await kubelet.next_plugin()).resource_name == "nvidia.com/mig-1g.10gb"
-    node.tell(fake(FOUR))
+    node.update(fake(FOUR))
     assert (await kubelet.next_plugin()).resource_name == GPU
 
 
@@ -174,15 +178,15 @@ async def test_health_changes_both_ways_and_edits_arrive_on_the_open_stream(
     """Failed: unhealthy. Off the bus: not there. Recovered: healthy. A smaller pool: fewer."""
     sound, broken = fake(FOUR), fake(FOUR, failures={1: Failure(48), 3: Failure(79, off_bus=True)})
     ids = [gpu.id for gpu in sound.gpus]
-    node.tell(sound)
+    node.update(sound)
     await kubelet.next_plugin()
     told = kubelet.lists(MAIN)
     assert await anext(told) == dict.fromkeys(ids, "Healthy")
-    node.tell(broken)
+    node.update(broken)
     assert await anext(told) == {ids[0]: "Healthy", ids[1]: "Unhealthy", ids[2]: "Healthy"}
-    node.tell(sound)
+    node.update(sound)
     assert await anext(told) == dict.fromkeys(ids, "Healthy")
-    node.tell(fake(f"{H200}, gpuCount: 1"))
+    node.update(fake(f"{H200}, gpuCount: 1"))
     assert await anext(told) == {ids[0]: "Healthy"}
     await told.aclose()
 
@@ -193,7 +197,7 @@ async def test_a_container_gets_the_seeds_environment_and_mounts_that_it_cannot_
 ) -> None:
     found = fake(FOUR)
     first, second = (gpu.id for gpu in found.gpus[:2])
-    node.tell(found)
+    node.update(found)
     await kubelet.next_plugin()
 
     given = await kubelet.allocate(MAIN, first, second)
@@ -201,22 +205,22 @@ async def test_a_container_gets_the_seeds_environment_and_mounts_that_it_cannot_
     assert given.envs["MOCK_NVIDIA_VISIBLE_DEVICES"] == f"{first},{second}"
     assert given.envs["NVIDIA_VISIBLE_DEVICES"] == f"{first},{second}"
     assert given.envs["NODE_NAME"] == "n"
-    assert given.mounts == (
-        Mount(f"/run/fake-gpu/devices/{first}", f"/on/host/devices/{first}", True),
-        Mount(f"/run/fake-gpu/devices/{second}", f"/on/host/devices/{second}", True),
-        Mount("/bin/nvidia-smi", "/on/host/bin/nvidia-smi", True),
-    )
-    assert node.given == 1
+    assert list(given.mounts) == [
+        read_only(f"/run/fake-gpu/devices/{first}", f"/on/host/devices/{first}"),
+        read_only(f"/run/fake-gpu/devices/{second}", f"/on/host/devices/{second}"),
+        read_only("/bin/nvidia-smi", "/on/host/bin/nvidia-smi"),
+    ]
+    assert node.allocated == 1
 
 
 async def test_devices_that_are_no_gpus_bring_nothing_along(
     node: Node, kubelet: MadeUpKubelet
 ) -> None:
-    node.tell(fake(FOUR + ", resources: [{rdma/hca: 2}]"))
+    node.update(fake(FOUR + ", resources: [{rdma/hca: 2}]"))
     for _ in range(2):
         await kubelet.next_plugin()
     given = await kubelet.allocate("rdma_hca.sock", "rdma/hca-0")
-    assert (given.envs, given.mounts) == ({}, ())
+    assert (dict(given.envs), list(given.mounts)) == ({}, [])
 
 
 @pytest.mark.contract("S4-3")
@@ -225,7 +229,7 @@ async def test_more_than_one_unit_of_a_shared_gpu_is_refused_where_the_file_says
 ) -> None:
     """``failRequestsGreaterThanOne``; the text becomes the pod's message."""
     found = fake(FOUR, sharing=slicing(2, more="failRequestsGreaterThanOne: true, "))
-    node.tell(found)
+    node.update(found)
     await kubelet.next_plugin()
     one, two = (unit.id for unit in units(found)[GPU][:2])
     with pytest.raises(grpc.aio.AioRpcError, match="maximum request size for shared") as refused:
@@ -241,12 +245,12 @@ async def test_the_pod_that_is_being_started_gets_what_was_chosen_for_it(
     found = fake(FOUR)
     ids = [gpu.id for gpu in found.gpus]
     api.script(PODS, reply(listed("1", pod("a", 1, "gpu:0"), pod("b", 1, "gpu:2"))))
-    kubelet.pods = taken_in(b=())
-    node.tell(found)
+    kubelet.pods = admitted(b=())
+    node.update(found)
     await kubelet.next_plugin()
-    assert await kubelet.prefer(MAIN, Wish(tuple(ids), (), 1)) == (ids[2],)
-    kubelet.pods = taken_in(a=(), b=(ids[2],))
-    assert await kubelet.prefer(MAIN, Wish((ids[0], ids[1], ids[3]), (), 1)) == (ids[0],)
+    assert await kubelet.prefer(MAIN, ids, 1) == (ids[2],)
+    kubelet.pods = admitted(a=(), b=(ids[2],))
+    assert await kubelet.prefer(MAIN, (ids[0], ids[1], ids[3]), 1) == (ids[0],)
 
 
 async def test_without_an_answer_of_the_api_server_devices_are_given_by_index(
@@ -255,9 +259,9 @@ async def test_without_an_answer_of_the_api_server_devices_are_given_by_index(
     found = fake(FOUR)
     ids = tuple(gpu.id for gpu in found.gpus)
     api.script(PODS, failure(500))
-    node.tell(found)
+    node.update(found)
     await kubelet.next_plugin()
-    assert await kubelet.prefer(MAIN, Wish(ids[1:], (), 2)) == ids[1:3]
+    assert await kubelet.prefer(MAIN, ids[1:], 2) == ids[1:3]
 
 
 async def test_who_holds_what_is_written_once_for_each_change(kubelet: MadeUpKubelet) -> None:
@@ -270,15 +274,15 @@ async def test_who_holds_what_is_written_once_for_each_change(kubelet: MadeUpKub
         recorded = text
         written.put_nowait((key, text))
 
-    kubelet.pods = taken_in(a=("GPU-2", "GPU-1"), b=())
+    kubelet.pods = admitted(a=("GPU-2", "GPU-1"), b=())
     follower = pod_resources_watcher.PodResourcesWatcher(
         kubelet.folder, lambda: (GPU,), lambda: recorded, write
     )
     task = asyncio.create_task(follower.run())
     async with asyncio.timeout(PATIENCE_S):
         assert await written.get() == ("assigned.json", '{"team/a/c":["GPU-1","GPU-2"]}')
-        kubelet.pods = taken_in(b=("GPU-1",))
-        follower.given()
+        kubelet.pods = admitted(b=("GPU-1",))
+        follower.poll_now()
         assert await written.get() == ("assigned.json", '{"team/b/c":["GPU-1"]}')
     assert written.empty()
     task.cancel()

@@ -12,7 +12,7 @@ from fakegpu.dra.cdi import CdiFolder
 from fakegpu.dra.channels import CDI_KIND, Channels
 from fakegpu.dra.checkpoint import Checkpoint
 from fakegpu.dra.claim_preparer import ClaimPreparer
-from fakegpu.dra.messages import ClaimName
+from fakegpu.kubelet.dra_pb2 import Claim
 from scheduler.watch.client import Client
 from tests.http.fakeapi import FakeApi, reply
 
@@ -58,13 +58,13 @@ async def test_a_channel_is_a_device_file_of_its_domain(
     checkpoint with a checksum."""
     api.script(PATH, reply(claim(PARAMETERS)))
 
-    answer = await preparer(client, tmp_path).prepare(ClaimName("team", "u-1", "c"))
+    answer = await preparer(client, tmp_path).prepare(Claim(namespace="team", uid="u-1", name="c"))
 
     assert answer.error == ""
-    assert answer.devices[0].cdi_device_ids == (
+    assert list(answer.devices[0].cdi_device_ids) == [
         "k8s.compute-domain.nvidia.com/computedomain=common",
         "k8s.compute-domain.nvidia.com/computedomain=u-1-channel-0",
-    )
+    ]
     (file,) = (tmp_path / "cdi").glob("*u-1.json")
     edits = json.loads(file.read_text())["devices"][0]["containerEdits"]
     assert edits["env"] == ["COMPUTE_DOMAIN_DEVICE_channel-0_RESOURCE_CLAIM=u-1"]
@@ -92,8 +92,8 @@ async def test_what_cannot_be_prepared_says_why(
 ) -> None:
     api.script(PATH, reply(found))
 
-    answer = await preparer(client, tmp_path).prepare(ClaimName("team", "u-1", "c"))
+    answer = await preparer(client, tmp_path).prepare(Claim(namespace="team", uid="u-1", name="c"))
 
-    assert answer.devices == ()
+    assert not answer.devices
     assert reason in answer.error
     assert not (tmp_path / "up").exists()

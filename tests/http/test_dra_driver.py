@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,24 @@ import grpc.aio
 import pytest
 
 from fakegpu.agent.host_dir import IN_CONTAINER, SMI_IN_CONTAINER, HostDir
-from fakegpu.dra import messages
 from fakegpu.dra.cdi import CdiFolder
 from fakegpu.dra.checkpoint import Checkpoint
 from fakegpu.dra.claim_preparer import ClaimPreparer
 from fakegpu.dra.driver import Driver
 from fakegpu.dra.gpu_devices import CDI_KIND, Gpus
-from fakegpu.dra.messages import ClaimName, Prepared
+from fakegpu.kubelet import DRA_PLUGIN, HEALTH, PLUGIN_REGISTRATION
+from fakegpu.kubelet.dra_pb2 import (
+    Claim,
+    Device,
+    NodePrepareResourceResponse,
+    NodePrepareResourcesRequest,
+    NodePrepareResourcesResponse,
+    NodeUnprepareResourceResponse,
+    NodeUnprepareResourcesRequest,
+    NodeUnprepareResourcesResponse,
+)
+from fakegpu.kubelet.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from fakegpu.kubelet.pluginregistration_pb2 import InfoRequest, PluginInfo
 from fakegpu.rpc import call
 from fakegpu.topology.node_topology import Failure, NodeTopology
 from scheduler.watch.client import Client
@@ -51,6 +62,11 @@ def claim(name: str, *results: Json, config: Json | None = None) -> Json:
     status = {"allocation": {"devices": found}} if results else {}
     meta = {"name": name, "namespace": "team", "uid": f"uid-{name}"}
     return {"metadata": meta, "spec": {}, "status": status}
+
+
+def claims(names: Iterable[str]) -> list[Claim]:
+    """Claims as the kubelet names them."""
+    return [Claim(namespace="team", uid=f"uid-{name}", name=name) for name in names]
 
 
 async def until_there(path: Path) -> None:
@@ -103,12 +119,12 @@ class Node:
         found = sorted((self.folder / "cdi").iterdir())
         return {one.name.partition("_")[2]: json.loads(one.read_text()) for one in found}
 
-    async def prepare(self, *names: str) -> dict[str, Prepared]:
+    async def prepare(self, *names: str) -> dict[str, NodePrepareResourceResponse]:
         answer = await call(
             self.socket,
-            f"/{messages.DRA_PLUGIN}/NodePrepareResources",
-            messages.ClaimsRequest(tuple(ClaimName("team", f"uid-{one}", one) for one in names)),
-            messages.PrepareResponse,
+            f"/{DRA_PLUGIN}/NodePrepareResources",
+            NodePrepareResourcesRequest(claims=claims(names)),
+            NodePrepareResourcesResponse,
             5.0,
         )
         return {uid.removeprefix("uid-"): one for uid, one in answer.claims.items()}
@@ -117,12 +133,15 @@ class Node:
         """Claims that are unprepared now."""
         answer = await call(
             self.socket,
-            f"/{messages.DRA_PLUGIN}/NodeUnprepareResources",
-            messages.ClaimsRequest(tuple(ClaimName("team", f"uid-{one}", one) for one in names)),
-            messages.UnprepareResponse,
+            f"/{DRA_PLUGIN}/NodeUnprepareResources",
+            NodeUnprepareResourcesRequest(claims=claims(names)),
+            NodeUnprepareResourcesResponse,
             5.0,
         )
-        return [uid.removeprefix("uid-") for uid, one in answer.claims.items() if not one.error]
+        # A map of a message has no order.
+        return sorted(
+            uid.removeprefix("uid-") for uid, one in answer.claims.items() if not one.error
+        )
 
 
 @pytest.fixture
@@ -137,12 +156,17 @@ async def test_the_kubelet_finds_the_driver_by_its_registration_socket(node: Nod
     """``DRAPlugin``, version ``v1.DRAPlugin``; both sockets come back when somebody takes them."""
     info = await call(
         node.registration,
-        f"/{messages.REGISTRATION}/GetInfo",
-        messages.Empty(),
-        messages.PluginInfo,
+        f"/{PLUGIN_REGISTRATION}/GetInfo",
+        InfoRequest(),
+        PluginInfo,
         5.0,
     )
-    assert info == messages.PluginInfo("DRAPlugin", DRIVER, str(node.socket), ("v1.DRAPlugin",))
+    assert info == PluginInfo(
+        type="DRAPlugin",
+        name=DRIVER,
+        endpoint=str(node.socket),
+        supported_versions=["v1.DRAPlugin"],
+    )
 
     node.registration.unlink()
     await until_there(node.registration)
@@ -166,7 +190,9 @@ async def test_a_claim_becomes_a_file_with_its_variables(node: Node, api: FakeAp
     (answer,) = (await node.prepare("a")).values()
 
     names = (f"{CDI_KIND}=common", f"{CDI_KIND}=uid-a-{device()}")
-    assert answer.devices == (messages.PreparedDevice(("gpu",), "n", device(), names),)
+    assert list(answer.devices) == [
+        Device(request_names=["gpu"], pool_name="n", device_name=device(), cdi_device_ids=names)
+    ]
     files = node.files()
     assert sorted(files) == ["common.json", "uid-a.json"]
     (common,) = files["common.json"]["devices"]
@@ -217,7 +243,7 @@ async def test_a_claim_that_cannot_be_prepared_spoils_no_other(node: Node, api: 
     assert [one.device_name for one in answers["mixed"].devices] == [device()]
     assert answers["mixed"].error == ""
     for name, reason in reasons.items():
-        assert answers[name].devices == ()
+        assert not answers[name].devices
         assert answers[name].error.startswith(f"claim team/{name}: "), answers[name]
         assert reason in answers[name].error
     assert sorted(node.files()) == ["common.json", "uid-mixed.json"]
@@ -299,11 +325,11 @@ async def test_a_driver_whose_port_is_taken_comes_as_soon_as_it_is_free(tmp_path
     class Nobody:
         """Prepares nothing."""
 
-        async def prepare(self, name: ClaimName) -> Prepared:
-            return Prepared(error=name.name)
+        async def prepare(self, name: Claim) -> NodePrepareResourceResponse:
+            return NodePrepareResourceResponse(error=name.name)
 
-        async def unprepare(self, name: ClaimName) -> messages.Unprepared:
-            return messages.Unprepared(error=name.name)
+        async def unprepare(self, name: Claim) -> NodeUnprepareResourceResponse:
+            return NodeUnprepareResourceResponse(error=name.name)
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -315,12 +341,12 @@ async def test_a_driver_whose_port_is_taken_comes_as_soon_as_it_is_free(tmp_path
         assert not (tmp_path / "r" / f"{DRIVER}-reg.sock").exists()
     await until_there(tmp_path / "r" / f"{DRIVER}-reg.sock")
 
-    async def ask(service: str) -> messages.HealthResponse:
-        request = messages.HealthRequest(service)
-        address, method = f"dns:///127.0.0.1:{port}", f"/{messages.HEALTH}/Check"
-        return await call(address, method, request, messages.HealthResponse, 5.0)
+    async def ask(service: str) -> HealthCheckResponse:
+        request = HealthCheckRequest(service=service)
+        address, method = f"dns:///127.0.0.1:{port}", f"/{HEALTH}/Check"
+        return await call(address, method, request, HealthCheckResponse, 5.0)
 
-    assert (await ask("liveness")).status == messages.SERVING
+    assert (await ask("liveness")).status == HealthCheckResponse.SERVING
     with pytest.raises(grpc.aio.AioRpcError, match="unknown service other"):
         await ask("other")
     task.cancel()

@@ -10,21 +10,16 @@ import msgspec
 import pytest
 
 from fakegpu.agent.pod_requests import read
-from fakegpu.deviceplugin.messages import (
-    ContainerResources,
-    NumaNode,
-    PodResourcesList,
-    Topology,
-)
-from fakegpu.deviceplugin.plugin import held
+from fakegpu.deviceplugin.plugin import list_pod_resources
 from fakegpu.deviceplugin.podresources import SOCKET, PodResourcesServer
+from fakegpu.kubelet.podresources_pb2 import ContainerResources, NUMANode, TopologyInfo
 from fakegpu.node.device_assignment import assign
-from fakegpu.node.numa_charges import ContainerKey, Request
+from fakegpu.node.numa_zones import ContainerKey, Request
 from fakegpu.topology.node_topology import NodeTopology
 from tests.unit.fakegpu.nodes import GPU, fake, use
 
 FOUR = "gpus: [{type: t4, count: 4}], numa: {zones: 2, gpusPerZone: [3, 1], cpuPerZone: 8}"
-NEAR = [Topology((NumaNode(zone),)) for zone in range(2)]
+NEAR = [TopologyInfo(nodes=[NUMANode(ID=zone)]) for zone in range(2)]
 PROCESSORS = Path("sys/devices/system/node")
 
 
@@ -42,8 +37,8 @@ class Node:
 
     async def listed(self) -> dict[str, ContainerResources]:
         """The answer of ``List``: pods of one container each."""
-        answer: PodResourcesList = await held(self.folder / SOCKET)
-        return {pod.name: one for pod in answer.pods for one in pod.containers}
+        answer = await list_pod_resources(self.folder / SOCKET)
+        return {pod.name: one for pod in answer.pod_resources for one in pod.containers}
 
 
 @pytest.fixture
@@ -65,15 +60,14 @@ async def test_list_tells_devices_processors_and_memory_by_zone(node: Node) -> N
     found = await node.listed()
 
     (only,) = found["a"].devices
-    assert (only.resource, only.topology) == (GPU, NEAR[0])
-    assert (found["a"].processors, [one.size for one in found["a"].memory]) == ((0, 1), [100])
+    assert (only.resource_name, only.topology) == (GPU, NEAR[0])
+    assert list(found["a"].cpu_ids) == [0, 1]
+    assert [one.size for one in found["a"].memory] == [100]
     near, far = found["b"].devices
-    assert [near.ids, far.ids] == [
-        tuple(gpu.id for gpu in node.topology.gpus[1:3]),
-        (node.topology.gpus[3].id,),
-    ]
+    assert [*near.device_ids] == [gpu.id for gpu in node.topology.gpus[1:3]]
+    assert [*far.device_ids] == [node.topology.gpus[3].id]
     assert [near.topology, far.topology] == NEAR
-    assert found["b"].processors == (2, 3, 4, 8, 9)
+    assert list(found["b"].cpu_ids) == [2, 3, 4, 8, 9]
     assert [(one.size, one.topology) for one in found["b"].memory] == [
         (201, NEAR[0]),
         (100, NEAR[1]),

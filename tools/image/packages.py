@@ -26,6 +26,11 @@ from tools.image.machine import VERSION, files_below, libraries
 HOME: Final = "/opt/gpu-scheduler"
 SITE: Final = f"lib/{VERSION}/site-packages"
 LOCK: Final = "requirements/runtime.txt"
+#: The compiler of the .proto files; `make venv` installs the same versions here.
+PROTOC_LOCK: Final = "requirements/protoc.txt"
+PROTOS: Final = "fakegpu/kubelet"
+#: Files that the compiler writes into a working tree; the image gets its own.
+GENERATED: Final = ("_pb2.py", "_pb2.pyi")
 #: pip's installation report, an input of the SBOM; not in the image.
 REPORT: Final = "pip-report.json"
 #: Excluded from the copied directories.
@@ -42,6 +47,8 @@ STEPS: Final = (
     f"python -m venv --without-pip {HOME}",
     f"pip --python {HOME}/bin/python install --no-compile --require-hashes -r {LOCK}"
     f" && find {HOME}/bin -type f -delete",
+    f"pip install --require-hashes -r {PROTOC_LOCK}",
+    f"python -m grpc_tools.protoc --proto_path=. --python_out=. {PROTOS}/*.proto",
     f"""site="$({HOME}/bin/python -c 'import site; print(site.getsitepackages()[0])')\""""
     f" && rm -rf {' '.join(NOT_SHIPPED)}"
     """ && cp -r scheduler webhook gpucheck fakegpu "$site\""""
@@ -124,10 +131,11 @@ def product(
 ) -> Files:
     """Our packages, copied as in the Dockerfile and compiled; ``folder`` is a work directory."""
     for copy in stage.copies:
-        if copy.source != LOCK:
+        if copy.source not in {LOCK, PROTOC_LOCK}:
             _take(ROOT / copy.source, folder / copy.target)
     for name in NOT_SHIPPED:
         shutil.rmtree(folder / name)
+    generate(folder, cache, environ, progress)
     compile_below(folder, f"{HOME}/{SITE}", cache, environ, progress)
     return {
         f"{HOME}/{SITE}/{path.relative_to(folder)}": path
@@ -136,10 +144,21 @@ def product(
     }
 
 
+def generate(folder: Path, cache: Cache, environ: Mapping[str, str], progress: Progress) -> None:
+    """Write the modules of the kubelet's messages, as the Dockerfile does."""
+    protos = sorted(str(path) for path in (folder / PROTOS).glob("*.proto"))
+    words = [f"--proto_path={folder}", f"--python_out={folder}", *protos]
+    run = LoggedRun(
+        "generating the kubelet's messages", cache.root / "logs" / "image-protoc.log", environ
+    )
+    step = progress.begin(run.what)
+    run.run([sys.executable, "-m", "grpc_tools.protoc", *words], step)
+
+
 def _take(source: Path, target: Path) -> None:
     for path in files_below(source):
         # Like .dockerignore: local keys and certificates are not copied.
-        if path.suffix not in {".key", ".crt"}:
+        if path.suffix not in {".key", ".crt"} and not path.name.endswith(GENERATED):
             place = target / path.relative_to(source)
             place.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, place)

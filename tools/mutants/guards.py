@@ -7,16 +7,19 @@ from typing import Final
 
 import msgspec
 
+from tools.mutants import manifest, mutation
+
 LIST: Final = Path(__file__).with_name("guards.yaml")
 
 
-class Guard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One guard, how it is taken out, and who has to notice."""
+class Guard(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One guard: the change that removes it (``mutation``), and the tests that must fail then."""
 
     guard: str
     file: str
-    old: str
-    new: str
+    at: str = ""
+    find: str
+    change: str
     tests: tuple[str, ...]
 
     @property
@@ -41,7 +44,8 @@ def read(path: Path = LIST) -> list[Guard]:
 
 def without(guard: Guard, text: str) -> str:
     """A file's text with the guard taken out."""
-    found = text.count(guard.old)
-    if found != 1:
-        raise Misfit(f"{guard.file}: its text stands there {found} times instead of once")
-    return text.replace(guard.old, guard.new)
+    change = manifest.mutated if guard.file.endswith(".yaml") else mutation.mutated
+    try:
+        return change(text, guard.at, guard.find, guard.change)
+    except mutation.NotFound as problem:
+        raise Misfit(f"{guard.file}: {problem}") from problem

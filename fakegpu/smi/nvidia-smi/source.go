@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// The default tells the driver's versions where nobody says them.
+// The default tells the driver's versions where they are not set.
 const (
 	defaultDriver = "470.129.06"
 	defaultCuda   = "11.4"
@@ -174,12 +174,12 @@ func askServer() ([]GPU, error) {
 	return gpus, nil
 }
 
-// pod is who asks; the uid is the only sure one of the three.
+// pod is the caller; the uid is the only sure one of the three.
 type pod struct{ namespace, name, uid string }
 
 const ownNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// namespace is empty where nobody says it: then a pod is known by its name alone.
+// namespace is empty where it is not known: then a pod is known by its name alone.
 func namespace() string {
 	if told := os.Getenv("POD_NAMESPACE"); told != "" {
 		return told

@@ -18,11 +18,11 @@ from scheduler.config import Config
 from scheduler.decide.explain import Outcome, explain
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.model.pod import Pod
+from scheduler.model.timestamps import micro_time
 from scheduler.report.decisions.api_types import API_VERSION, SNAPSHOT_VERSION, Pending, Snapshot
 from scheduler.report.decisions.journal import DecisionContext, Journal
 from scheduler.report.decisions.renderer import DecisionRenderer
 from scheduler.report.decisions.waiters import AwaitedDecision
-from scheduler.report.events.recorder import micro_time
 from scheduler.state.snapshot import ClusterSnapshot
 
 #: Nothing else is decided meanwhile, so this is how long a snapshot may hold the loop up.

@@ -17,6 +17,7 @@ from scheduler.model import well_known
 from scheduler.model.condition_reason import ConditionReason
 from scheduler.model.node import Node
 from scheduler.model.pod import Condition, Owner, Pod
+from scheduler.model.timestamps import micro_time, second_time
 from scheduler.report.events.send_queue import RETRY_FIRST_S, Item, SendQueue
 from scheduler.watch.client import JSON, STRATEGIC_PATCH, Client
 
@@ -263,13 +264,3 @@ def cut(text: str, limit: int) -> str:
     if len(encoded) <= limit:
         return text
     return encoded[: limit - 4].decode("utf-8", "ignore") + " ..."
-
-
-def micro_time(moment: datetime) -> str:
-    """A moment (UTC) as a Kubernetes MicroTime."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def second_time(moment: datetime) -> str:
-    """A moment (UTC) as a Kubernetes Time."""
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

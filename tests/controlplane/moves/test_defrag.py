@@ -84,7 +84,7 @@ def test_room_is_made_only_when_it_is_confirmed_and_no_budget_stands_against_it(
 
     assert planned.status == 0, planned
     assert before[0]["metadata"]["name"] in planned.out
-    assert (declined.status, "nothing was evicted" in declined.err) == (1, True)
+    assert (declined.status, "no pod was evicted" in declined.err) == (1, True)
     assert (refused.status, "disruption budget" in refused.err) == (1, True)
     assert uids(of(here.pods(), "second")) == uids(before)
 

@@ -62,8 +62,8 @@ STRAYS = [
     ),
     pytest.param(
         "fakegpu/node/stray.py",
-        "import uuid",
-        "fakegpu.node.stray -> uuid",
+        "import random",
+        "fakegpu.node.stray -> random",
         id="a-fake-nodes-face-takes-chances",
     ),
     pytest.param(
@@ -114,6 +114,12 @@ STRAYS = [
         "- scheduler.stray\n",
         id="a-new-module-has-no-place",
     ),
+    pytest.param(
+        "fakegpu/placeless.py",
+        "",
+        "- fakegpu.placeless\n",
+        id="a-new-module-of-fakegpu-has-no-place",
+    ),
 ]
 
 
@@ -158,3 +164,58 @@ def test_an_illegal_import_is_named(
     report_of_strays: str, file: str, line: str, reported: str
 ) -> None:
     assert reported in report_of_strays, f"{file} saying {line!r} went unnoticed"
+
+
+CORE = (
+    "scheduler/model",
+    "scheduler/state",
+    "scheduler/decide",
+    "webhook/mutate",
+    "fakegpu/catalog",
+    "fakegpu/node",
+    "fakegpu/topology",
+)
+IMPURE = (
+    "datetime.datetime.now()",
+    "datetime.datetime.now(datetime.UTC)",
+    "datetime.datetime.utcnow()",
+    "datetime.datetime.today()",
+    "datetime.date.today()",
+    "datetime.datetime.fromtimestamp(0.0)",
+    "uuid.uuid1()",
+    "uuid.uuid4()",
+)
+PURE = (
+    "datetime.datetime.fromtimestamp(0.0, datetime.UTC)",
+    "uuid.uuid5(uuid.NAMESPACE_DNS, 'a')",
+)
+
+
+def ruff(folder: str, code: str) -> str:
+    """What ruff reports of code that lies in a folder."""
+    program = Path(sys.executable).with_name("ruff")
+    words = ["check", "--quiet", "--output-format=concise", "--stdin-filename"]
+    text = f"import datetime\nimport uuid\n\nVALUE = {code}, datetime, uuid\n"
+    return subprocess.run(
+        [program, *words, f"{folder}/stray.py", "-"],
+        cwd=ROOT,
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
+
+
+@pytest.mark.parametrize("folder", CORE)
+def test_impure_functions_are_refused_in_the_core(folder: str) -> None:
+    """The modules are allowed there; what reads a clock or draws a number is not."""
+    reports = {code: ruff(folder, code) for code in IMPURE}
+
+    missed = [code for code, report in reports.items() if not {"TID251", "DTZ006"} & words(report)]
+    assert missed == []
+    assert [ruff(folder, code) for code in PURE] == ["", ""]
+
+
+def words(report: str) -> set[str]:
+    """The codes of a report."""
+    return set(report.split())

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 LOCKS = Path(__file__).parents[3] / "requirements"
+NAMES = ("dev.txt", "runtime.txt", "protoc.txt")
 PIN = re.compile(r"^([a-z0-9.-]+)==([^ ]+)", re.MULTILINE)
 
 
@@ -15,14 +16,14 @@ def pins(name: str) -> dict[str, str]:
     return dict(PIN.findall((LOCKS / name).read_text()))
 
 
-@pytest.mark.parametrize("name", ["dev.txt", "runtime.txt"])
+@pytest.mark.parametrize("name", NAMES)
 def test_no_address_and_no_option_stands_in_a_lock(name: str) -> None:
     lines = (LOCKS / name).read_text().splitlines()
 
     assert [line for line in lines if "://" in line or line.startswith("-")] == []
 
 
-@pytest.mark.parametrize("name", ["dev.txt", "runtime.txt"])
+@pytest.mark.parametrize("name", NAMES)
 def test_every_package_has_a_hash(name: str) -> None:
     packages = re.split(r"^(?=[a-z0-9])", (LOCKS / name).read_text(), flags=re.MULTILINE)[1:]
 
@@ -36,3 +37,4 @@ def test_what_is_shipped_is_what_is_tested() -> None:
     assert "aiohttp" in shipped
     assert "pytest" not in shipped
     assert shipped.items() <= tested.items()
+    assert pins("protoc.txt").items() <= tested.items()

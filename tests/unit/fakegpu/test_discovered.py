@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fakegpu.node.labels import labels
+from fakegpu.node.node_labels import labels
 from fakegpu.topology.node_topology import MigStrategy
 from tests.unit.fakegpu.nodes import GPU, fake, slicing
 

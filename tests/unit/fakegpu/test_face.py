@@ -8,7 +8,7 @@ import pytest
 
 from fakegpu.node.advertised_devices import amounts, supply
 from fakegpu.node.faults import read as read_faults
-from fakegpu.node.labels import labels
+from fakegpu.node.node_labels import labels
 from fakegpu.topology.invalid import Invalid
 from fakegpu.topology.node_topology import Failure, MigStrategy
 from fakegpu.topology.sharing import chosen, read_plugin_config

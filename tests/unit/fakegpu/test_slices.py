@@ -14,8 +14,8 @@ from fakegpu.dra.pool import Pool, changes
 from fakegpu.dra.store import Claims, Slices
 from fakegpu.node.advertised_devices import units
 from fakegpu.node.hardware import hardware
-from fakegpu.node.labels import can_be_numbered
-from fakegpu.node.partitions import consumed, counter_set, counters, cut, cuttable_of, whole
+from fakegpu.node.mig.partitions import consumed, counter_set, counters, cut, cuttable_of, whole
+from fakegpu.node.node_labels import can_be_numbered
 from fakegpu.node.pod_devices import Allotted
 from fakegpu.node.resource_slices import DEVICES_MAX, SPECIAL_DEVICES_MAX, contents
 from fakegpu.topology.node_topology import Failure, NodeTopology, Sharing

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from fakegpu import pod_decode
-from fakegpu.node.timeline import as_of, parse
+from fakegpu.node.utilization import as_of, parse_timeline
 from fakegpu.topology.node_topology import Utilization
 from tests.unit.fakegpu.nodes import GPU, use
 
@@ -29,7 +29,7 @@ STARTED = 1_000.0
 def test_what_a_pod_shows_by_its_script_and_until_when(
     script: str, after_s: float, wanted: tuple[int, int], changes_after_s: float | None
 ) -> None:
-    pod = use("p", timeline=parse(script), started=STARTED)
+    pod = use("p", timeline=parse_timeline(script), started=STARTED)
 
     (shown,), changes_at = as_of([pod], STARTED + after_s)
 
@@ -39,9 +39,9 @@ def test_what_a_pod_shows_by_its_script_and_until_when(
 
 def test_of_several_pods_the_first_change_counts_and_others_stay_as_they_are() -> None:
     plain = use("plain")
-    short = use("short", timeline=parse("1 for 10s, 2 for 1s"), started=STARTED)
-    long = use("long", timeline=parse("1 for 1h, 2 for 1s"), started=STARTED)
-    waits = use("waits", timeline=parse("1 for 1s"), started=None)
+    short = use("short", timeline=parse_timeline("1 for 10s, 2 for 1s"), started=STARTED)
+    long = use("long", timeline=parse_timeline("1 for 1h, 2 for 1s"), started=STARTED)
+    waits = use("waits", timeline=parse_timeline("1 for 1s"), started=None)
 
     shown, changes_at = as_of([plain, short, long, waits], STARTED)
 
@@ -53,7 +53,7 @@ def test_of_several_pods_the_first_change_counts_and_others_stay_as_they_are() -
     "text", ["80", "80 for", "80 for 5", "80 for 0s", "x for 5m", "80 for 5m,", "repeat", ", "]
 )
 def test_a_script_that_cannot_be_read_is_none(text: str) -> None:
-    assert parse(text) is None
+    assert parse_timeline(text) is None
 
 
 def test_a_script_is_an_annotation_and_runs_from_the_pods_start() -> None:
@@ -68,5 +68,5 @@ def test_a_script_is_an_annotation_and_runs_from_the_pods_start() -> None:
     _, found = pod_decode.pod("runai-reservation")(json.dumps(body).encode())
 
     assert found is not None
-    assert found.use.timeline == parse(SCRIPT)
+    assert found.use.timeline == parse_timeline(SCRIPT)
     assert found.use.started == STARTED

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fakegpu.controller.plan_types import Settings
-from fakegpu.node.zones import cpulist, document, members, processors, shares
+from fakegpu.node.numa_zones import cpulist, document, members, processors, shares
 from fakegpu.topology.document import read_topology
 from fakegpu.topology.node_topology import decode_yaml, encode_json, encode_yaml
 from fakegpu.topology.numa import Numa

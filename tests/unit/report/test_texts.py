@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from scheduler.report.events.recorder import cut, event_name, micro_time, second_time
+from scheduler.model.timestamps import micro_time, second_time
+from scheduler.report.events.recorder import cut, event_name
 
 MOMENT = datetime(2026, 11, 27, 10, 0, 5, 42, tzinfo=UTC)
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+from tools.controlplane.programs.cache import Cache
+from tools.controlplane.programs.progress import Progress
 from tools.image import packages
+from tools.image.dockerfile import ROOT
 from tools.image.layer import Link
 
 
@@ -42,3 +46,18 @@ def test_packages_lie_where_the_dockerfile_puts_them(tmp_path: Path) -> None:
     programs = {name for name in files if name.startswith(f"{packages.HOME}/bin/")}
     assert len(programs) == 3
     assert all(isinstance(files[name], Link) for name in programs)
+
+
+def test_the_image_gets_modules_of_its_own_protos(tmp_path: Path) -> None:
+    """What a working tree has generated stays there; typing stubs are not shipped."""
+    folder = tmp_path / "product"
+    packages._take(ROOT / packages.PROTOS, folder / packages.PROTOS)
+    names = {path.name for path in (folder / packages.PROTOS).iterdir()}
+    assert not any(name.endswith(packages.GENERATED) for name in names)
+
+    packages.generate(folder, Cache(tmp_path / "cache"), os.environ, Progress())
+
+    protos = {name.removesuffix(".proto") for name in names if name.endswith(".proto")}
+    added = {path.name for path in (folder / packages.PROTOS).iterdir()} - names
+    assert added == {f"{proto}_pb2.py" for proto in protos}
+    assert len(added) == 5

@@ -1,7 +1,7 @@
-"""The labels that NVIDIA's gpu-feature-discovery writes, for the GPUs of a topology.
+"""Labels of a fake GPU node: the seed operator's, gpu-feature-discovery's, and short ones.
 
-``tests/golden/gfd`` holds what the real program wrote; a test compares both and lists what differs.
-The time stamp ``nvidia.com/gfd.timestamp`` is left out: it is news at each start and says nothing.
+``tests/golden/gfd`` has what the real gpu-feature-discovery writes; a test compares both and lists
+the differences. ``nvidia.com/gfd.timestamp`` is left out: it changes at each start.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET
 
+from fakegpu import names
 from fakegpu.catalog.engines import Engines, engines_of
 from fakegpu.catalog.products import Product, label_value, product_of
 from fakegpu.node.advertised_devices import mig_resource, single_profile
@@ -165,3 +166,38 @@ def _sharing(topology: NodeTopology, resource: str) -> _Sharing:
         return _Sharing()
     suffix = "-SHARED" if shared.rename is UNSET else ""
     return _Sharing(shared.replicas, "time-slicing", suffix)
+
+
+def labels(topology: NodeTopology, *, is_kwok: bool, is_numbered: bool) -> dict[str, str]:
+    """All that a node of a pool carries."""
+    found = {names.DEPLOY_EXPORTER: "true", names.FAKE: "true"}
+    if not is_kwok:
+        found |= dict.fromkeys(names.DEPLOY_ON_NODE, "true")
+    if not topology.gpus:
+        return found
+    found |= discovered(topology) | _short(topology)
+    if is_numbered and can_be_numbered(topology):
+        found[words.NUMBERED] = "numbered"
+    return found
+
+
+def can_be_numbered(topology: NodeTopology) -> bool:
+    """Whether a unit of ``nvidia.com/gpu`` is a whole GPU for each index from 0 on."""
+    if topology.dra == "instead":
+        return False  # there are no such units
+    return topology.sharing is UNSET and not any(gpu.is_cut for gpu in topology.gpus)
+
+
+def _short(topology: NodeTopology) -> dict[str, str]:
+    """Labels that people select by; NVIDIA's operator writes ``gpu.present``, not its discovery."""
+    product = product_of(topology.gpu_product, topology.gpu_memory)
+    kind = product.kind.partition("-")[0] if product else topology.gpu_product.lower()
+    if product is not None and product.kind.startswith("rtx"):
+        kind = product.kind
+    return {
+        PREFIX + "gpu": "true",
+        PREFIX + "gpu.present": "true",
+        "gpu-type": label_value(kind),
+        "gpu-memory": f"{round(topology.gpu_memory / 1024)}gb",
+        "gpu-count": str(len(topology.gpus)),
+    }

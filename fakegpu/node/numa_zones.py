@@ -1,14 +1,21 @@
-"""A node's NUMA zones: which GPUs and processors are in which, and the document that tells it."""
+"""NUMA zones of a node: their GPUs and processors, what containers hold there, the document.
+
+A container is charged by its devices: with two thirds of them in a zone it has two thirds of its
+processors there, in whole numbers, the larger remainder first. Containers without devices are not
+listed. Pure.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
 from msgspec import UNSET
 
 from fakegpu import names
-from fakegpu.topology.node_topology import NodeTopology
+from fakegpu.node.advertised_devices import physical, supply
+from fakegpu.topology.node_topology import NodeTopology, Status
 from fakegpu.topology.numa import Numa, TopologyPolicy
 from scheduler.model import quantity
 from scheduler.model import well_known as words
@@ -112,3 +119,76 @@ def _resources(numa: Numa, gpus: int) -> list[dict[str, str]]:
         for name, amount in amounts.items()
         if amount != ""
     ]
+
+
+#: (namespace, pod, container).
+ContainerKey = tuple[str, str, str]
+
+
+class Request(msgspec.Struct, frozen=True):
+    """Whole processors and bytes that a container asks for."""
+
+    processors: int = 0
+    memory: int = 0
+
+
+class Charge(msgspec.Struct, frozen=True, kw_only=True):
+    """What a container has in one zone; ``devices`` by resource."""
+
+    zone: int
+    devices: dict[str, tuple[str, ...]] = {}
+    processors: tuple[int, ...] = ()
+    memory: int = 0
+
+
+def charges(
+    topology: NodeTopology, requests: Mapping[ContainerKey, Request]
+) -> dict[ContainerKey, tuple[Charge, ...]]:
+    """Every container that holds devices, zone by zone."""
+    numa = numa_of(topology)
+    left = [list(zone) for zone in processors(numa)]
+    found: dict[ContainerKey, tuple[Charge, ...]] = {}
+    for key, zones in sorted(_held(topology).items()):
+        request = requests.get(key, Request())
+        weights = [
+            sum(len(ids) for ids in zones.get(zone, {}).values()) for zone in range(numa.zones)
+        ]
+        counts = shares(request.processors, weights)
+        sizes = shares(request.memory, weights)
+        told = []
+        for zone in range(numa.zones):
+            taken, left[zone] = left[zone][: counts[zone]], left[zone][counts[zone] :]
+            devices = {name: tuple(ids) for name, ids in zones.get(zone, {}).items()}
+            if devices:
+                told.append(
+                    Charge(zone=zone, devices=devices, processors=tuple(taken), memory=sizes[zone])
+                )
+        found[key] = tuple(told)
+    return found
+
+
+def _held(topology: NodeTopology) -> dict[ContainerKey, dict[int, dict[str, list[str]]]]:
+    """Container -> zone -> resource -> ids."""
+    resources = {
+        physical(device.id): name
+        for name, devices in supply(topology, with_lost=True).items()
+        for device in devices
+    }
+    found: dict[ContainerKey, dict[int, dict[str, list[str]]]] = {}
+    for zone, gpus in enumerate(members(numa_of(topology), len(topology.gpus))):
+        for device_id, status in _devices(topology, gpus):
+            for holder in status.held_by:
+                key = (holder.namespace, holder.pod, holder.container)
+                name = resources.get(device_id, "")
+                found.setdefault(key, {}).setdefault(zone, {}).setdefault(name, []).append(
+                    device_id
+                )
+    return found
+
+
+def _devices(topology: NodeTopology, gpus: range) -> Iterator[tuple[str, Status]]:
+    for index in gpus:
+        gpu = topology.gpus[index]
+        yield gpu.id, gpu.status
+        for instance in gpu.instances:
+            yield instance.id, instance.status

@@ -111,7 +111,7 @@ def step(
 
 
 def _busy(now_cut: Layouts, then: Layouts, topology: NodeTopology | None) -> str:
-    """Who holds a GPU that would be cut anew; an empty text where nobody does."""
+    """Holders of GPUs that would be repartitioned; an empty text where there are none."""
     for index, gpu in enumerate(topology.gpus if topology else ()):
         before = now_cut[index] if index < len(now_cut) else None
         after = then[index] if index < len(then) else None

@@ -4,8 +4,8 @@
     order, past its deadline -> not begun
     held (no deadline)       -> made again at once, if it is gone
 
-The object says all, so nothing is remembered but when a cut will be done. What nobody asks for
-stays until somebody gets its slices.
+The object says all, so nothing is remembered but when a cut will be done. An instance that is
+not requested stays until its slices are needed.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def _answer(
     """One order that is not there: cut it if its time has come, or say how far it is."""
     until = epoch(order.deadline) if order.deadline else None
     if ready_at is None and until is not None and until <= at.wall:
-        return None  # nobody waits for it any more
+        return None  # the request has expired
     problem = there.obstacle(order.spot)
     if order.spot.gpu in at.broken:
         problem = f"GPU {order.spot.gpu} failed"

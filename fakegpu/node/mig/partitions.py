@@ -134,7 +134,7 @@ def cut(node: str, topology: NodeTopology, allocated: frozenset[str]) -> NodeTop
 
 
 def whole(topology: NodeTopology) -> NodeTopology:
-    """The inverse of ``cut``; who held a part holds the GPU."""
+    """The inverse of ``cut``; the holder of a part holds the GPU."""
     gpus = []
     for gpu in topology.gpus:
         offered = cuttable_of(topology, gpu)

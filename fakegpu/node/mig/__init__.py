@@ -1,0 +1,1 @@
+"""MIG on a fake node: repartitioning by configuration or on request, and what can be created."""
