@@ -33,7 +33,9 @@ def schedule_one(view: View, pod: Pod, pipeline: Pipeline, work: Budget | None =
     view = beside_nominated(view, pod)
     named = pipeline.pre_filter(view, pod)
     if isinstance(named, Refuse):
-        return _refused(view, pod, named, work)
+        if pod.map_text is not None:
+            work.spend(pod.label_steps + pod.node_steps)  # the map was read
+        return _refused(view, pod, named)
     if named is not None:
         return _at_named_node(view, pod, pipeline, named, work)
     return _at_best_node(view, pod, pipeline, work)
@@ -133,10 +135,8 @@ def _explained(
     return _rejected(pod, diagnosis, impossible_in_cluster(pod, view.nodes.offers))
 
 
-def _refused(view: View, pod: Pod, refuse: Refuse, work: Budget | None = None) -> Rejection:
+def _refused(view: View, pod: Pod, refuse: Refuse) -> Rejection:
     """The pod is rejected whatever the nodes are."""
-    if work is not None and pod.map_text is not None:
-        work.spend(pod.label_steps + pod.node_steps)
     diagnosis = Diagnosis(total=len(view.nodes), general=refuse.reason, behind=refuse.behind)
     return Rejection(pod=pod, diagnosis=diagnosis)
 

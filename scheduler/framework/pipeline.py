@@ -145,8 +145,8 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _extra_reads(self) -> tuple[PodRead, ...]:
-        reads = {read.name: read for plugin in self.plugins for read in plugin.reads}
-        return tuple(read for name, read in reads.items() if name not in IN_KIND)
+        reads = dict.fromkeys(read for plugin in self.plugins for read in plugin.reads)
+        return tuple(read for read in reads if read not in IN_KIND)
 
     @cached_property
     def _pre_filters(self) -> tuple[PreFilter, ...]:

@@ -11,6 +11,7 @@ from scheduler.decide.schedule_one import schedule_one
 from scheduler.decide.view import WhatIfView
 from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Rejection
+from scheduler.framework.pod_reads import IN_KIND
 from scheduler.framework.view import View
 from scheduler.model.device import Devices
 from scheduler.model.node import Node
@@ -140,3 +141,13 @@ def test_pods_of_one_kind_get_one_answer(one: Pod, other: Pod, offered: list[Nod
     ]
 
     assert one.kind != other.kind or answers[0] == answers[1]
+
+
+@FEWER
+@given(st.integers(0, 9).flatmap(wanted), st.integers(0, 9).flatmap(wanted))
+def test_pods_of_one_kind_are_equal_in_all_that_plugins_read(one: Pod, other: Pod) -> None:
+    if one.map_text is not None or other.map_text is not None:
+        return
+    differing = {read.name for read in IN_KIND if read.of(one) != read.of(other)}
+
+    assert one.kind != other.kind or differing == set()
