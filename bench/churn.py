@@ -15,7 +15,6 @@ import gc
 import random
 import time
 from collections import deque
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,18 +25,29 @@ import structlog
 from bench.cluster_fixture import mixed, node
 from bench.observer import dumps
 from scheduler.bind.binder import Binder, binding_annotations
+from scheduler.bind.migration_worker import MigrationWorker
+from scheduler.bind.partition_writer import PartitionWriter
+from scheduler.bind.pod_recreator import PodRecreator
+from scheduler.controllers.action_runner import ActionRunner, Shells
+from scheduler.controllers.leadership.gate import LeaderGate
+from scheduler.controllers.table import Controllers
 from scheduler.framework.decision import Placement
 from scheduler.loop import Loop
 from scheduler.model.pod import Pod
 from scheduler.plugins import default_pipeline
+from scheduler.report.decisions.journal import Journal
 from scheduler.report.events.recorder import Recorder
 from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev
+from scheduler.state.scheduler_state import empty_state
 from scheduler.watch.client import Client
+from scheduler.watch.inbox import Inbox
+from scheduler.watch.terminated_pods import TerminatedPodLookup
 
 NODES = 200
 ALIVE_MAX = 2000
 CLOCK_STEP_S = 0.5
+NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
 
 
 class Anything(Client):
@@ -52,19 +62,26 @@ class Anything(Client):
 
 
 class Leads:
-    """Always."""
+    """An election without a lease, which this process won."""
+
+    is_enabled = False
+    epoch = 1
 
     def leads(self) -> bool:
-        """Yes."""
+        """Always."""
         return True
+
+    async def next_term(self, epoch: int | None) -> float:
+        """There is no other term."""
+        await asyncio.Event().wait()
+        return 0.0
 
 
 class Instant(Binder):
     """Binds at once; the watch shows it."""
 
-    def __init__(self, emit: Callable[[ev.Event], None], calm: asyncio.Event) -> None:
-        super().__init__(Anything(), emit, lambda: 1, lambda: True, calm)
-        self._tell = emit
+    def __init__(self, inbox: Inbox, idle: asyncio.Event) -> None:
+        super().__init__(Anything(), inbox, Leads(), idle)
 
     def start(self, placement: Placement, decision_id: str) -> None:
         """The Binding went through."""
@@ -75,40 +92,55 @@ class Instant(Binder):
             annotations={**placement.pod.annotations, **written},
             phase="Running",
         )
-        self._tell(ev.BindEnded(placement.pod.uid, ev.BindOutcome.BOUND))
-        self._tell(ev.PodUpdated(bound))
+        self._inbox.enqueue(ev.BindEnded(placement.pod.uid, ev.BindOutcome.BOUND))
+        self._inbox.enqueue(ev.PodUpdated(bound))
 
 
 class World:
-    """A loop, and the pods that are created and deleted."""
+    """A loop, and the pods and nodes that come and go."""
 
     def __init__(self) -> None:
         self.now = 1000.0
         self.rng = random.Random(1)
         self.number = 0
         self.alive: deque[Pod] = deque()
-        calm = asyncio.Event()
-        calm.set()
+        idle = asyncio.Event()
+        idle.set()
+        metrics, self.inbox = Metrics("gpu-scheduler"), Inbox()
         self.recorder = Recorder(
             Anything(),
             "gpu-scheduler",
             "bench",
             lambda: self.now,
-            lambda: datetime(2026, 11, 27, tzinfo=UTC),
-            lambda *_: None,
-            calm,
+            lambda: NOON,
+            metrics,
+            idle,
+        )
+        pipeline, client = default_pipeline(), Anything()
+        state, gate = empty_state(pipeline.scheduler_name), LeaderGate(Leads(), [], self.inbox)
+        binder = Instant(self.inbox, idle)
+        controllers = Controllers(state, binder, gate, metrics, lambda: self.now)
+        shells = Shells(
+            self.recorder,
+            TerminatedPodLookup(client, "gpu-scheduler", self.inbox, lambda: NOON),
+            MigrationWorker(client, "own", self.inbox, gate),
+            PartitionWriter(client, "own", self.inbox, gate),
+            PodRecreator(client, self.inbox, gate),
         )
         self.loop = Loop(
-            default_pipeline(),
-            lambda emit: Instant(emit, calm),  # type: ignore[arg-type] # it also plays the watch
-            self.recorder,
-            Metrics("gpu-scheduler"),
-            Leads(),
+            pipeline,
+            state,
+            self.inbox,
+            gate,
+            controllers,
+            ActionRunner(shells, controllers.bindings),
+            Journal(lambda: self.now),
+            metrics,
             lambda: self.now,
         )
-        self.loop.is_synced = True
+        gate.sync()
         for number in range(NODES):
-            self.loop.enqueue(ev.NodeUpdated(node(number)))
+            self.inbox.enqueue(ev.NodeUpdated(node(number)))
 
     async def step(self) -> None:
         """Some come, some go; half a second passes."""
@@ -117,17 +149,17 @@ class World:
             self.number += 1
             newcomer = mixed(self.rng, self.number)
             self.alive.append(newcomer)
-            self.loop.enqueue(ev.PodUpdated(newcomer))
+            self.inbox.enqueue(ev.PodUpdated(newcomer))
         while len(self.alive) > ALIVE_MAX:
-            self.loop.enqueue(ev.PodDeleted(self.alive.popleft().uid))
+            self.inbox.enqueue(ev.PodDeleted(self.alive.popleft().uid))
         if self.number % 1000 == 0:
             old = self.rng.randrange(NODES)
             fresh = node(old + NODES * (self.number // 1000))
-            self.loop.enqueue(ev.NodeDeleted(node(old).name))
-            self.loop.enqueue(ev.NodeUpdated(fresh))
-            self.loop.enqueue(ev.NodeDeleted(fresh.name))
-            self.loop.enqueue(ev.NodeUpdated(node(old)))
-        self.loop.wake()
+            self.inbox.enqueue(ev.NodeDeleted(node(old).name))
+            self.inbox.enqueue(ev.NodeUpdated(fresh))
+            self.inbox.enqueue(ev.NodeDeleted(fresh.name))
+            self.inbox.enqueue(ev.NodeUpdated(node(old)))
+        self.inbox.wake()
         for _ in range(3):
             await asyncio.sleep(0)
 

@@ -166,7 +166,7 @@ class ClusterFixture:
         while any(self._taken[resource] < half for resource, half in self._half.items()):
             newcomer = self.next(lambda rng, number: pod(number, ordinary(rng)))
             chosen = self.rng.choice(places)
-            node_info = self.cluster.node_info[chosen.name]
+            node_info = self.cluster.nodes.node_info[chosen.name]
             [(resource, count)] = newcomer.gpu_requests.items()
             if self._taken[resource] < self._half[resource] and node_info.free(resource) >= count:
                 given = best_fit.devices(newcomer, node_info)

@@ -10,7 +10,7 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from fakegpu import names
-from scheduler.leadership.elector import Timings
+from scheduler.controllers.leadership.elector import Timings
 
 API_VERSION: Final = "gpu-scheduler.io/v1"
 KIND: Final = "FakeGpuConfiguration"

@@ -12,7 +12,7 @@ import structlog
 
 from scheduler import config as configuration
 from scheduler.admission import leader_proxy
-from scheduler.app import App, utc_now
+from scheduler.app import serve, utc_now
 from scheduler.httpserver import file_limit
 from scheduler.report import log
 from scheduler.watch.client import NoCluster
@@ -45,20 +45,20 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 async def _run(config: configuration.Config, kubeconfig: str | None) -> int:
-    """The scheduler, with the keeper beside it where it keeps its own certificate."""
+    """Serve, with the certificate rotator beside it where the scheduler has its own certificate."""
     if not config.certificates.secret:
         return await _serve(config, kubeconfig)
-    # Late, because `cryptography` is an extra: who brings a certificate needs none of it.
-    from scheduler.certificates.rotator import keeping
+    # A late import, because `cryptography` is an extra that a provided certificate does not need.
+    from scheduler.controllers.certificates.rotator import rotating
 
     namespace = config.leader_election.resource_namespace
-    async with keeping(config.certificates, namespace, kubeconfig, utc_now):
+    async with rotating(config.certificates, namespace, kubeconfig, utc_now):
         return await _serve(config, kubeconfig)
 
 
 async def _serve(config: configuration.Config, kubeconfig: str | None) -> int:
     replicas = leader_proxy.settings_from(config.forward, os.environ.get("POD_IP", ""))
-    return await App(config, kubeconfig, replicas).run()
+    return await serve(config, kubeconfig, replicas)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Wires the stages together; the only place that knows them all."""
+"""Builds one scheduler process: the state, the controllers, the loop, and the I/O around them."""
 
 from __future__ import annotations
 
@@ -9,30 +9,33 @@ import signal
 import socket
 import time
 import uuid
-from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import chain
 
 import structlog
-from aiohttp import web
 
-from scheduler import config as configuration
-from scheduler.admission import leader_proxy
-from scheduler.admission.services import AdmissionServices
+from scheduler.admission.leader_proxy import LeaderProxySettings
+from scheduler.admission.services import admission_tasks
 from scheduler.bind.binder import Binder
 from scheduler.bind.migration_worker import MigrationWorker
 from scheduler.bind.partition_writer import PartitionWriter
-from scheduler.controllers.mig_partition import maker
-from scheduler.controllers.migration.wiring import Moving
-from scheduler.leadership.elector import LeaderElector, Timings
-from scheduler.leadership.gate import LeaderGate
+from scheduler.bind.pod_recreator import PodRecreator
+from scheduler.config import Config
+from scheduler.controllers.action_runner import ActionRunner, Shells
+from scheduler.controllers.leadership.elector import LeaderElector, Timings
+from scheduler.controllers.leadership.gate import LeaderGate
+from scheduler.controllers.table import Controllers, settings_of
 from scheduler.loop import Loop
 from scheduler.report import health
-from scheduler.report.decisions.service import DecisionService
+from scheduler.report.decisions.service import decision_tasks, journal_of
 from scheduler.report.events.recorder import Recorder
 from scheduler.report.metrics import Metrics
+from scheduler.state.breakers.recreate_budget import WebhookLiveness
 from scheduler.state.event import Event
+from scheduler.state.scheduler_state import empty_state
 from scheduler.supervisor import TaskSupervisor
 from scheduler.watch.client import Client
+from scheduler.watch.inbox import Inbox
 from scheduler.watch.informers import every
 from scheduler.watch.reflector import Limits, Reflector
 from scheduler.watch.terminated_pods import TerminatedPodLookup
@@ -43,192 +46,210 @@ logger = structlog.get_logger("scheduler")
 
 
 def utc_now() -> datetime:
-    """The wall clock, for what people read; never for measuring."""
+    """The wall clock, for timestamps; never for measuring."""
     return datetime.now(UTC)
 
 
 class App:
-    """One scheduler process."""
+    """One scheduler process; everything of it exists before any of its tasks runs."""
 
     def __init__(
-        self,
-        config: configuration.Config,
-        kubeconfig: str | None,
-        replicas: leader_proxy.LeaderProxySettings | None,
+        self, config: Config, client: Client, replicas: LeaderProxySettings | None
     ) -> None:
+        clock = time.monotonic
+        identity = f"{socket.gethostname()}_{uuid.uuid4()}"
         self._config = config
-        self._kubeconfig = kubeconfig
-        self._replicas = replicas
-        self._identity = f"{socket.gethostname()}_{uuid.uuid4()}"
         self._metrics = Metrics(config.scheduler_name)
-        tally = self._metrics.connections.of("decisions")
-        self._explaining = DecisionService(config, self._identity, time.monotonic, utc_now, tally)
-        self._admitting = AdmissionServices(config, replicas, self._metrics, time.monotonic)
+        self._inbox = Inbox()
         self._rng = random.Random()
-        has_moves = config.restore.mode_word() != "off"
-        self._sources = every(config.leader_election.resource_namespace, moves=has_moves)
-        self._reflectors: list[Reflector[Event]] = []
-        self._stages = TaskSupervisor()
-        self._synced_task: asyncio.Task[None] | None = None
-        self._on_lead: Callable[[bool], None] = lambda leads: None
-        self._on_term: Callable[[], None] = lambda: None
+
+        # The state.
+        pipeline = config.pipeline()
+        state = empty_state(
+            *(pipeline.scheduler_name, pipeline.maps_allow, pipeline.reach),
+            node_labels=pipeline.node_labels,
+            equivalence_of=pipeline.equivalence_class,
+        )
+        journal = journal_of(config, identity, clock)
+
+        # The watches, the lease, and the gate that needs both.
+        self._reflectors = self._watches(client)
+        self._elector = self._election(client, identity, replicas)
+        self._gate = LeaderGate(self._elector, self._reflectors, self._inbox)
+
+        # The I/O shells that send requests; all others wait until the Bindings are sent.
+        binder_idle = asyncio.Event()
+        binder = Binder(client, self._inbox, self._elector, binder_idle)
+        self._shells = self._senders(client, binder_idle)
+
+        # The controllers, and the loop that calls them.
+        webhook = WebhookLiveness(config.webhook.repair_after_s) if config.expects_webhook else None
+        controllers = Controllers(
+            *(state, binder, self._gate, self._metrics, lambda: utc_now().timestamp()),
+            settings=settings_of(config),
+            webhook=webhook,
+        )
+        runner = ActionRunner(self._shells, controllers.bindings)
+        self._loop = Loop(
+            *(pipeline, state, self._inbox, self._gate, controllers, runner, journal),
+            metrics=self._metrics,
+            clock=clock,
+        )
+
+        # The servers beside the loop; they start with the other tasks.
+        loop, elector, metrics = self._loop, self._elector, self._metrics
+        self._services = chain(
+            decision_tasks(config, identity, loop, journal, elector, metrics, clock, utc_now),
+            admission_tasks(config, replicas, loop, elector, metrics, webhook, clock),
+        )
+        self._tasks = TaskSupervisor()
+        self._sync_task: asyncio.Task[None] | None = None
 
     async def run(self) -> int:
-        """Start every stage, wait for a signal or a failure, stop in order."""
-        name = self._config.scheduler_name
-        client = await Client.connect(self._kubeconfig, f"{name}/scheduler")
+        """Run until a signal or a failure, then stop in order; returns the exit status."""
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        try:
-            return await self._serve(client, stop)
-        finally:
-            await client.close()
-
-    async def _serve(self, client: Client, stop: asyncio.Event) -> int:
-        name, calm = self._config.scheduler_name, asyncio.Event()
-        instance = f"{name}-{socket.gethostname()}"
-        recorder = Recorder(
-            client, name, instance, time.monotonic, utc_now, self._count_report, calm
-        )
-        elector = self._elector(client)
-        mandate = LeaderGate(elector, self._reflectors, lambda: self._on_term())
-        inquest = TerminatedPodLookup(client, name, lambda event: loop.enqueue(event), utc_now)
-        own = self._config.leader_election.resource_namespace
-        errands = MigrationWorker(client, own, lambda event: loop.enqueue(event), mandate.leads)
-        moving = Moving(
-            self._config, recorder, self._metrics, errands.send, inquest.look_up, utc_now
-        )
-        cutter = PartitionWriter(
-            client, own, lambda event: loop.enqueue(event), mandate.leads, lambda: elector.epoch
-        )
-        loop = Loop(
-            self._config.pipeline(),
-            lambda emit: Binder(client, emit, lambda: elector.epoch, elector.leads, calm),
-            recorder,
-            self._metrics,
-            mandate,
-            time.monotonic,
-            self._explaining.journal,
-            inquest.look_up,
-            moving.moves,
-            maker(self._config, recorder, cutter, utc_now, self._metrics),
-            self._config.avoidance,
-            wall=lambda: utc_now().timestamp(),
-        )
-        self._on_lead = lambda leads: self._led(leads, loop)
-        self._on_term = loop.wake
-        for stage, work in (("mandate", mandate), ("errands", errands), ("cutter", cutter)):
-            self._stages.start(stage, work.run())
-        election = self._start_stages(client, recorder, loop, elector, inquest)
-        async with health.serving(self._health(), self._config.health_address, self._metrics):
-            failed = await self._stages.until(stop)
-            await self._stop(loop, elector, election, recorder)
+        election = self._start()
+        name = self._config.scheduler_name
+        ready = health.application(name, self._metrics, self._tasks.are_alive, self._not_ready)
+        async with health.serving(ready, self._config.health_address, self._metrics):
+            is_failed = await self._tasks.until(stop)
+            await self._stop(election)
         logger.info("gpu-scheduler stopped")
-        return 1 if failed else 0
+        return 1 if is_failed else 0
 
-    async def _stop(
-        self, loop: Loop, elector: LeaderElector, election: asyncio.Task[None], recorder: Recorder
-    ) -> None:
-        # In this order: decide no more, let what was sent end, give the lease back. The next
-        # leader must not decide before it can see what we did.
-        elector.stop_leading()
-        is_settled = await loop.drain_bindings(SHUTDOWN_S)
+    def _start(self) -> asyncio.Task[None]:
+        """Start every task; the election's is returned, because it ends before the others."""
+        shells = self._shells
+        election = self._tasks.start("election", self._elector.run())
+        self._tasks.start_all(
+            [
+                ("leader gate", self._gate.run()),
+                ("recorder", shells.recorder.run()),
+                ("terminated pods", shells.terminated_pods.run()),
+                ("migrations", shells.migrations.run()),
+                ("mig partitions", shells.partitions.run()),
+                ("pod recreation", shells.recreator.run()),
+                *((f"watch {one.kind}", self._watch(one)) for one in self._reflectors),
+                ("loop", self._loop.run()),
+                *self._services,
+            ]
+        )
+        # It ends once the caches are filled, so it is none of the supervised tasks.
+        self._sync_task = asyncio.create_task(self._sync(), name="sync")
+        return election
+
+    async def _stop(self, election: asyncio.Task[None]) -> None:
+        # In this order: stop deciding, let requests in flight end, release the lease. The next
+        # leader must not decide before it can see what this one did.
+        self._elector.stop_leading()
+        is_settled = await self._loop.drain_bindings(SHUTDOWN_S)
         election.cancel()
         await asyncio.gather(election, return_exceptions=True)
         if is_settled:
-            await elector.release()
-        await recorder.drain(SHUTDOWN_S)
-        await self._stages.end()
+            await self._elector.release()
+        await self._shells.recorder.drain(SHUTDOWN_S)
+        await self._tasks.end()
 
-    def _start_stages(
-        self,
-        client: Client,
-        recorder: Recorder,
-        loop: Loop,
-        elector: LeaderElector,
-        inquest: TerminatedPodLookup,
-    ) -> asyncio.Task[None]:
-        """Start every stage; the election's task is returned, it ends first."""
-        self._stages.start("recorder", recorder.run())
-        self._stages.start("inquest", inquest.run())
-        election = self._stages.start("election", elector.run())
+    # --- senders -----------------------------------------------------------------------------
+
+    def _senders(self, client: Client, binder_idle: asyncio.Event) -> Shells:
+        name, inbox, gate = self._config.scheduler_name, self._inbox, self._gate
+        own_namespace = self._config.leader_election.resource_namespace
+        return Shells(
+            recorder=Recorder(
+                *(client, name, f"{name}-{socket.gethostname()}", time.monotonic, utc_now),
+                metrics=self._metrics,
+                idle=binder_idle,
+            ),
+            terminated_pods=TerminatedPodLookup(client, name, inbox, utc_now),
+            migrations=MigrationWorker(client, own_namespace, inbox, gate),
+            partitions=PartitionWriter(client, own_namespace, inbox, gate),
+            recreator=PodRecreator(client, inbox, gate),
+        )
+
+    # --- watches -----------------------------------------------------------------------------
+
+    def _watches(self, client: Client) -> list[Reflector[Event]]:
+        own_namespace = self._config.leader_election.resource_namespace
+        has_migrations = self._config.restore.mode_word() != "off"
         limits = Limits(silence_max_s=self._config.watch.silence_max_s)
-        for source in self._sources:
-            reflector = Reflector(
-                *(client, source, loop.enqueue, self._watch_broke, self._rng, limits),
+        return [
+            Reflector(
+                *(client, source, self._inbox.enqueue, self._watch_failed, self._rng, limits),
                 relists=self._relists,
             )
-            self._reflectors.append(reflector)
-            self._stages.start(f"watch {source.kind}", self._watch(reflector, elector))
-        self._synced_task = asyncio.create_task(self._synced(loop, inquest), name="sync")
-        self._stages.start("loop", loop.run())
-        for stage, work in self._explaining.stages(loop, elector):
-            self._stages.start(stage, work)
-        for stage, work in self._admitting.stages(client, loop, elector, recorder):
-            self._stages.start(stage, work)
-        return election
+            for source in every(own_namespace, migrations=has_migrations)
+        ]
 
-    async def _watch(self, reflector: Reflector[Event], elector: LeaderElector) -> None:
-        # The first lists wait for the first look at the lease: whoever takes it needs lists
-        # that are newer than the lease, and would have to make them twice.
-        if elector.is_enabled:
-            await elector.round_ended()
+    async def _watch(self, reflector: Reflector[Event]) -> None:
+        # The first lists wait for the first read of the lease: a process that takes it needs
+        # lists that are newer than the lease, and would have to make them twice.
+        if self._elector.is_enabled:
+            await self._elector.round_ended()
         await reflector.run()
 
-    async def _synced(self, loop: Loop, inquest: TerminatedPodLookup) -> None:
+    async def _sync(self) -> None:
         for reflector in self._reflectors:
             await reflector.is_synced.wait()
-        await inquest.past.tell()
-        # What was listed lives on: going through it again and again for garbage would stop
+        await self._shells.terminated_pods.past.publish()
+        # The listed objects live long: a garbage collection that visits them all would stop
         # everything, in a large cluster for a tenth of a second each time.
         gc.collect()
         gc.freeze()
-        loop.is_synced = True
-        loop.wake()
+        self._gate.sync()
         logger.info("caches filled", scheduler=self._config.scheduler_name)
 
-    def _elector(self, client: Client) -> LeaderElector:
-        election = self._config.leader_election
-        return LeaderElector(
-            client,
-            name=election.resource_name,
-            namespace=election.resource_namespace,
-            identity=self._identity,
-            timings=Timings(
-                election.lease_duration_s, election.renew_deadline_s, election.retry_period_s
-            ),
-            clock=time.monotonic,
-            wall=utc_now,
-            rng=self._rng,
-            on_change=lambda leads: self._on_lead(leads),
-            enabled=election.leader_elect,
-            address=self._replicas.address if self._replicas else "",
-        )
-
-    def _led(self, leads: bool, loop: Loop) -> None:
-        gauge = self._metrics.leader.labels(self._config.leader_election.resource_name)
-        gauge.set(1 if leads else 0)
-        loop.wake()
-
-    def _not_ready(self) -> str | None:
-        for reflector, source in zip(self._reflectors, self._sources, strict=True):
-            if not reflector.is_synced.is_set():
-                return f"{source.kind} are not listed yet"
-            if not reflector.is_healthy:
-                return f"the watch of {source.kind} is broken"
-        return None
-
-    def _health(self) -> web.Application:
-        name = self._config.scheduler_name
-        return health.application(name, self._metrics, self._stages.are_alive, self._not_ready)
-
-    def _watch_broke(self, kind: str, problem: str) -> None:
+    def _watch_failed(self, kind: str, problem: str) -> None:
         self._metrics.watch_failures.labels(kind).inc()
         logger.warning("watch broke", kind=kind, problem=problem)
 
     def _relists(self, kind: str, reason: str) -> None:
         self._metrics.relists.labels(kind, reason).inc()
 
-    def _count_report(self, what: str, result: str) -> None:
-        self._metrics.reports.labels(what, result).inc()
+    def _not_ready(self) -> str | None:
+        for reflector in self._reflectors:
+            if not reflector.is_synced.is_set():
+                return f"{reflector.kind} are not listed yet"
+            if not reflector.is_healthy:
+                return f"the watch of {reflector.kind} is broken"
+        return None
+
+    # --- leadership --------------------------------------------------------------------------
+
+    def _election(
+        self, client: Client, identity: str, replicas: LeaderProxySettings | None
+    ) -> LeaderElector:
+        election = self._config.leader_election
+        return LeaderElector(
+            client,
+            name=election.resource_name,
+            namespace=election.resource_namespace,
+            identity=identity,
+            timings=Timings(
+                election.lease_duration_s, election.renew_deadline_s, election.retry_period_s
+            ),
+            clock=time.monotonic,
+            wall=utc_now,
+            rng=self._rng,
+            on_change=self._leadership_changed,
+            enabled=election.leader_elect,
+            address=replicas.address if replicas else "",
+        )
+
+    def _leadership_changed(self, leads: bool) -> None:
+        gauge = self._metrics.leader.labels(self._config.leader_election.resource_name)
+        gauge.set(1 if leads else 0)
+        self._inbox.wake()
+
+
+async def serve(
+    config: Config, kubeconfig: str | None, replicas: LeaderProxySettings | None
+) -> int:
+    """Connect to the cluster and run one scheduler process; returns the exit status."""
+    client = await Client.connect(kubeconfig, f"{config.scheduler_name}/scheduler")
+    try:
+        return await App(config, client, replicas).run()
+    finally:
+        await client.close()

@@ -1,229 +1,191 @@
 """The one loop: inbox -> cluster state -> decide -> bind -> report.
 
-Watches, Bindings and timers only put events into the inbox; this loop is the one writer of
-the state and decides at its own pace. It yields to the event loop between batches, so that
-answers of Bindings and the webhook's questions are never kept waiting for long.
+Watches, Bindings and other I/O shells only put events into the inbox; this loop is the one writer
+of the state. It yields to the event loop between batches, so that answers to Bindings and
+admission requests never wait for long.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 from itertools import zip_longest
 
-import structlog
+import msgspec
 
-from scheduler.bind.binder import Binder
-from scheduler.containment import Containment
-from scheduler.controllers.mig_partition import PartitionController, PartitionResult
-from scheduler.controllers.migration.controller import MigrationHooks, NoMigration
-from scheduler.controllers.node_avoidance import Leadership, NodeAvoidance
+from scheduler.controllers.action_runner import ActionRunner
+from scheduler.controllers.leadership.gate import LeaderGate
+from scheduler.controllers.table import Controllers
 from scheduler.decide.batch import as_a_whole, due
 from scheduler.decide.internal_error import failure
 from scheduler.decide.requeue_check import still_refuses
 from scheduler.decide.schedule_one import schedule_one
-from scheduler.event_fold import EventFolder
+from scheduler.decide.score_breakdown import node_before
 from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Decision, PendingPlacement, Placement, Rejection
 from scheduler.framework.pipeline import Pipeline
+from scheduler.model.actions import DropCondition, ForgetPod, RecordUnscheduled
 from scheduler.model.pod import Pod
 from scheduler.report import schedule_result
+from scheduler.report.containment import Part
 from scheduler.report.decisions.journal import Journal, Record
-from scheduler.report.events.device_events import DeviceEvents
-from scheduler.report.events.recorder import Recorder
-from scheduler.report.gauges import Gauges
 from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev
-from scheduler.state.breakers.circuit import Timings
-from scheduler.state.cache.cluster import Assumption, Cluster
+from scheduler.state.cache.cluster import Assumption
+from scheduler.state.effects import Effects
 from scheduler.state.fold import pass_on
 from scheduler.state.invariant import InvariantViolation
+from scheduler.state.node_info import NodeInfo
 from scheduler.state.queue.requeue_conditions import RequeueCondition, why
-from scheduler.state.queue.scheduling_queue import QueuedPodInfo, SchedulingQueue
-from scheduler.state.reservations import Reservations
+from scheduler.state.queue.scheduling_queue import QueuedPodInfo
+from scheduler.state.scheduler_state import SchedulerState
 from scheduler.state.snapshot import ClusterSnapshot, take
+from scheduler.watch.inbox import Inbox
 
 BATCH_MAX = 64
 TICK_S = 1.0
 
-log = structlog.get_logger("scheduler")
+
+class UnrankedPlacement(msgspec.Struct, frozen=True):
+    """A placement that was sent and has no runner-up in the journal yet."""
+
+    record: Record
+    placement: Placement
+    won: NodeInfo
 
 
 class Loop:
-    """State and its only writer; ``wall`` is Unix time, by which new nodes grow older."""
+    """Takes events from the inbox, calls the controllers, and schedules pods."""
 
     def __init__(
         self,
         pipeline: Pipeline,
-        binder: Callable[[Callable[[ev.BindEnded], None]], Binder],
-        recorder: Recorder,
+        state: SchedulerState,
+        inbox: Inbox,
+        gate: LeaderGate,
+        controllers: Controllers,
+        runner: ActionRunner,
+        journal: Journal,
         metrics: Metrics,
-        leadership: Leadership,
         clock: Callable[[], float],
-        journal: Journal | None = None,
-        look_up: Callable[[Pod], None] = lambda pod: None,
-        moves: Callable[[Cluster, SchedulingQueue, Reservations], MigrationHooks] = lambda *_: (
-            NoMigration()
-        ),
-        carving: Callable[[Cluster, SchedulingQueue, NodeAvoidance], PartitionController]
-        | None = None,
-        timings: Timings | None = None,
-        decider: Callable[[Cluster, Pod, Pipeline, Budget], Decision] = schedule_one,
-        wall: Callable[[], float] = lambda: 0.0,
+        decider: Callable[..., Decision] = schedule_one,
     ) -> None:
-        self._contain = Containment(metrics.count_internal_error)
-        self.cluster = Cluster(pipeline.scheduler_name, pipeline.maps_allow, pipeline.node_labels)
-        self.queue = SchedulingQueue(pipeline.equivalence_class)
-        self.promises = Reservations(pipeline.reach, self.cluster.namespace)
         self.pipeline = pipeline
-        self.moves = moves(self.cluster, self.queue, self.promises)
-        self.is_synced = False
+        self.cluster = state.cluster
+        self.queue = state.queue
+        self.reservations = state.reservations
+        self.gate = gate
+        self.controllers = controllers
+        self.contain = controllers.contain
+        self.journal = journal
+        #: Counts the changes of the state, to tell whether two decisions were made on the same one.
         self.generation = 0
-        self._inbox: deque[ev.Event] = deque()
-        self._news = asyncio.Event()
-        self._binder = binder(self.enqueue)
-        self._recorder = recorder
+        self._inbox = inbox
+        self._bindings = controllers.bindings
+        self._avoidance = controllers.avoidance
+        self._partitions = controllers.partitions
+        self._runner = runner
         self._metrics = metrics
-        self._leadership = leadership
         self._clock = clock
-        self._wall = wall
-        self.journal = Journal(clock) if journal is None else journal
-        self._sent: dict[str, tuple[Placement, QueuedPodInfo, Record]] = {}
         self._decider = decider
-        self._fold = EventFolder(self.cluster, self._contain)
-        self._gauges = Gauges(metrics, self.cluster)
-        self._avoidance = NodeAvoidance(
-            self.cluster, recorder, metrics, look_up, leadership, timings
-        )
-        self._devices = DeviceEvents(recorder, self.cluster.at)
-        self._carving = carving(self.cluster, self.queue, self._avoidance) if carving else None
-        self._flushed_at = clock()
-
-    def enqueue(self, event: ev.Event) -> None:
-        """Put an event into the inbox; never blocks."""
-        self._inbox.append(event)
-        self._news.set()
-
-    def wake(self) -> None:
-        """Something outside the inbox changed (leadership, first sync): look again."""
-        self._news.set()
-
-    def is_active_leader(self) -> bool:
-        """Whether this state is good for decisions and answers: caches filled, and leading."""
-        return self.is_synced and self._leadership.leads()
+        self._unranked: UnrankedPlacement | None = None
+        self._ticked_at = clock()
 
     def state(self) -> ClusterSnapshot:
-        """One instant of all that decisions see."""
-        return take(self.cluster, self.queue, self.promises, self.generation, self._clock())
+        """The state at this instant, as decisions see it."""
+        return take(self.cluster, self.queue, self.reservations, self.generation, self._clock())
 
     async def run(self) -> None:
-        """Work for ever; ends by cancellation, or where the books are broken."""
+        """Work for ever; ends by cancellation, or when the state is broken."""
         while True:
             await self._wait()
             self._drain()
             now = self._clock()
             self._tick(now)
-            while self.is_active_leader() and self._decide_some(now):
-                await asyncio.sleep(0)
+            while self.gate.is_open() and self._decide_some(now):
+                await asyncio.sleep(0)  # the Bindings of the batch are sent here
+                self._rank()
                 self._drain()
                 now = self._clock()
 
     async def drain_bindings(self, timeout_s: float) -> bool:
-        """Stop deciding was said elsewhere: let Bindings in flight end; whether all did."""
-        await self._binder.drain(timeout_s)
+        """Wait for the Bindings in flight, after the gate was closed; whether all have ended."""
+        await self._bindings.drain(timeout_s)
         self._drain()
-        return self._binder.in_flight == 0
+        return self._bindings.in_flight == 0
 
     async def _wait(self) -> None:
-        # Whoever may not decide leaves pods in the queue that are due; they wake nobody.
-        due = self.queue.next_due() if self.is_active_leader() else None
-        timeout_s = TICK_S if due is None else max(0.0, min(TICK_S, due - self._clock()))
-        if self._inbox or timeout_s == 0.0:
-            await asyncio.sleep(0)
-        else:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(timeout_s):
-                    await self._news.wait()
-        self._news.clear()
+        # A non-leader does not pop the queue, so due pods must not shorten its wait.
+        due_at = self.queue.next_due() if self.gate.is_open() else None
+        left_s = TICK_S if due_at is None else due_at - self._clock()
+        await self._inbox.wait(max(0.0, min(TICK_S, left_s)))
+
+    # --- events and time ---------------------------------------------------------------------
 
     def _drain(self) -> None:
         now = self._clock()
-        while self._inbox:
-            event = self._inbox.popleft()
+        for event in self._inbox.drain():
             self.generation += 1
-            for change in (*self._heard(event, now), *self._fold(event)):
-                self._apply(change, now)
-            if self._carving is not None:
-                with self._contain("event", "cuts"):
-                    self._continue_after_partition(self._carving.after(event, now), now)
+            self._handle(event, now)
 
-    def _heard(self, event: ev.Event, now: float) -> list[ev.Change]:
-        """What follows for whoever listens, before the event is folded."""
-        heard: list[ev.Change] = []
-        with self._contain("event", "promises"):
-            self.promises.handle(event, now)
-        if isinstance(event, ev.BindEnded):
-            with self._contain("event", event.uid):
-                self._bind_ended(event, now)
-        with self._contain("event", "avoidance"):
-            heard += self._avoidance.handle(event, now)
-        with self._contain("event", "devices"):
-            self._devices.hear(event)
-        with self._contain("event", "moves"):
-            heard += self.moves.handle(event, self.is_active_leader)
-        return heard
+    def _handle(self, event: ev.Event, now: float) -> None:
+        """All handlers first, then their effects: a change meets a state that has the event."""
+        results: list[tuple[str, Effects]] = []
+        for handler in self.controllers.handlers:
+            with self.contain("event", handler.name):
+                if effects := handler.handle(event, now):
+                    results.append((handler.name, effects))
+        for name, effects in results:
+            self._run_contained("event", name, effects, now)
 
-    def _asked(self, pod: Pod, node_name: str) -> RequeueCondition | None:
-        """What the pod would wait for at a node by now; where we fail it is tried, which tells."""
-        with self._contain("decision", pod.key):
-            return still_refuses(self.cluster, self.pipeline, pod, node_name)
-        return None
+    def _tick(self, now: float) -> None:
+        """Each ticker sees the effects of those before it."""
+        if now - self._ticked_at < TICK_S:
+            return
+        self._ticked_at = now
+        for ticker in self.controllers.tickers:
+            effects: Effects = ()
+            with self.contain("tick", ticker.name):
+                effects = ticker.tick(now, leads=self.gate.is_open())
+            self._run_contained("tick", ticker.name, effects, now)
+
+    def _run_contained(self, part: Part, name: str, effects: Effects, now: float) -> None:
+        """An effect that fails keeps none of the others from running."""
+        for effect in effects:
+            with self.contain(part, name):
+                self._run((effect,), now)
+
+    def _run(self, effects: Effects, now: float) -> None:
+        for effect in effects:
+            if isinstance(effect, ev.Change):
+                self._apply(effect, now)
+            else:
+                self._runner.run(effect)
 
     def _apply(self, change: ev.Change, now: float) -> None:
-        pass_on(self.queue, change, now, self._asked)
+        pass_on(self.queue, change, now, self._still_refuses)
         match change:
             case ev.PodDone(uid):
                 if uid not in self.cluster.pods:
-                    self._recorder.gone(uid)
-                    self._sent.pop(uid, None)
+                    self._runner.run(ForgetPod(uid))
+                    self._bindings.drop(uid)
             case ev.BindFailed(pod, message, what):
-                sent = self._sent.pop(pod.uid, None)
-                self.queue.requeue_failed_bind(pod, sent[1] if sent else None, now)
-                self._recorder.failed(pod, f"{what}: {message}", "SchedulerError")
+                self.queue.requeue_failed_bind(pod, self._bindings.drop(pod.uid), now)
+                self._runner.run(RecordUnscheduled(pod, f"{what}: {message}", "SchedulerError"))
                 self._metrics.attempts.labels("error", self._metrics.profile).inc()
 
-    def _tick(self, now: float) -> None:
-        if now - self._flushed_at < TICK_S:
-            return
-        self._flushed_at = now
-        if self.promises.expire(now):
-            log.info("a promised tier was given back: its pod was not seen or not decided in time")
-        self.queue.flush_unschedulable(now)
-        changes: list[ev.Change] = []
-        with self._contain("tick", "avoidance"):
-            changes += self._avoidance.tick(now, self.is_active_leader())
-        with self._contain("tick", "devices"):
-            self._devices.tick(now, self.is_active_leader())
-        with self._contain("tick", "nodes"):
-            changes += self.cluster.pass_time(self._wall())
-        with self._contain("tick", "moves"):
-            changes += self.moves.tick() if self.is_active_leader() else ()
-        for change in changes:
-            self._apply(change, now)
-        with self._contain("tick", "cuts"):
-            if self._carving is not None:
-                self._continue_after_partition(
-                    self._carving.tick(now, leads=self.is_active_leader()), now
-                )
-        with self._contain("tick", "gauges"):
-            self._gauges.measure(self.queue, self.promises)
+    def _still_refuses(self, pod: Pod, node_name: str) -> RequeueCondition | None:
+        """What the pod would wait for at a node now; after an internal error it is tried."""
+        with self.contain("decision", pod.key):
+            return still_refuses(self.cluster, self.pipeline, pod, node_name)
+        return None
+
+    # --- decisions ---------------------------------------------------------------------------
 
     def _decide_some(self, now: float) -> bool:
         """Decide up to a batch, or as much as one decision may cost; whether any was decided."""
         work, done = Budget(self.pipeline.decision_steps_max), 0
-        while done < BATCH_MAX and not work.is_over:
+        while done < BATCH_MAX and not work.is_over and self._unranked is None:
             if not (entries := due(self.queue, self.cluster, now)):
                 break
             done += len(entries)
@@ -238,86 +200,69 @@ class Loop:
 
     def _together(self, entries: list[QueuedPodInfo], work: Budget) -> tuple[Placement, ...] | None:
         pods = [entry.pod for entry in entries]
-        with self._contain("decision", ", ".join(pod.key for pod in pods)):
+        with self.contain("decision", ", ".join(pod.key for pod in pods)):
             return as_a_whole(self.cluster, pods, self.pipeline, work)
-        return None  # each by itself, so that the one that it is about is found
+        return None  # each by itself, so that the error is found to be about one of them
 
     def _set_aside(self, entry: QueuedPodInfo, problem: Exception, now: float) -> None:
-        """We failed at a pod: it waits with a reason, and is tried again after a pause."""
+        """Internal error at a pod: it waits with a reason, and is retried after a backoff."""
         pod = entry.pod
-        number = self._contain.note("decision", pod.key, problem)
-        self._sent.pop(pod.uid, None)
+        number = self.contain.note("decision", pod.key, problem)
+        self._bindings.drop(pod.uid)
         for change in self.cluster.forget(pod.uid):
             self._apply(change, now)
         self.queue.delete(pod.uid, now)
         self.queue.requeue_failed_bind(pod, entry, now)
-        with self._contain("decision", pod.key):
-            self._tell(entry, failure(self.cluster, pod, number), now)
+        with self.contain("decision", pod.key):
+            self._report_rejection(entry, failure(self.cluster, pod, number), now)
 
-    def _decide(self, entry: QueuedPodInfo, found: Placement | None, now: float) -> int:
-        """Decide one pod; returns the steps that it took."""
+    def _decide(self, entry: QueuedPodInfo, placement: Placement | None, now: float) -> int:
+        """Decide one pod, unless it has a placement; returns the steps that it took."""
         started = self._clock()
         work = Budget(self.pipeline.decision_steps_max)
-        still = self._avoidance.unless_avoided(found)
-        decision = still or self._decider(self.cluster, entry.pod, self.pipeline, work)
+        decision = self._avoidance.unless_avoided(placement) or self._decider(
+            self.cluster, entry.pod, self.pipeline, work
+        )
         self._metrics.algorithm_s.observe(self._clock() - started)
         if isinstance(decision, Placement):
             record = self.journal.record(entry, decision, self, now)
+            won = node_before(self.cluster, decision) if self.journal.may_rank() else None
+            self._unranked = UnrankedPlacement(record, decision, won) if won is not None else None
             self._place(entry, decision, record, now)
         else:
-            self._tell(entry, decision, now)
+            self._report_rejection(entry, decision, now)
             self.queue.add_unschedulable(entry, why(decision.diagnosis, decision.node_name), now)
         return work.spent
 
     def _place(
         self, entry: QueuedPodInfo, placement: Placement, record: Record, now: float
     ) -> None:
+        """Assume the pod on its node, and bind it now or once its MIG instances exist."""
         pod = placement.pod
         self.generation += 1
         self.queue.delete(pod.uid, now)
-        self._recorder.forget(pod.uid)
+        self._runner.run(DropCondition(pod.uid))
         assumption = Assumption(placement.node_name, placement.devices, placement.index)
         self.cluster.assume(pod, assumption)
         self._avoidance.record_binding(pod, placement.node_name, now)
-        self._sent[pod.uid] = (placement, entry, record)
-        if isinstance(placement, PendingPlacement) and self._carving is not None:
-            schedule_result.cut_first(self._recorder, placement)
-            self._continue_after_partition(self._carving.begin(placement, now), now)
+        self._bindings.assume(placement, entry, record)
+        if isinstance(placement, PendingPlacement):
+            self._runner.run(schedule_result.waits_for_instances(placement))
+            self._run(self._partitions.begin(placement, now), now)
         else:
-            self._binder.start(placement, record.id)
+            self._bindings.start(pod.uid)
 
-    def _continue_after_partition(self, steps: PartitionResult, now: float) -> None:
-        """Placements that waited for their instances are bound, or wait no more."""
-        for uid in steps.ready:
-            placement, _, record = self._sent[uid]
-            self._recorder.forget(uid)
-            self._binder.start(placement, record.id)
-        for change in steps.changes:
-            self._apply(change, now)
-        for uid in steps.dropped:
-            self._sent.pop(uid, None)
-            for change in self._avoidance.forget_pod(uid):
-                self._apply(change, now)
+    def _rank(self) -> None:
+        """Look for the runner-up of the last placement; the state has no later change yet."""
+        if (unranked := self._unranked) is not None:
+            self._unranked = None
+            self.journal.add_ranking(unranked.record, self, unranked.placement, unranked.won)
 
-    def _tell(self, entry: QueuedPodInfo, rejection: Rejection, now: float) -> None:
+    def _report_rejection(self, entry: QueuedPodInfo, rejection: Rejection, now: float) -> None:
         record = self.journal.record(entry, rejection, self, now)
-        # As it is now: the queue keeps a pod as it was when it was offered.
+        # The newest pod: the queue keeps the pod of the last change that matters to a decision.
         pod = self.cluster.pods.get(entry.pod.uid, entry.pod)
-        awaited = self.cluster.nominations.awaited(pod)
-        if not awaited and self._carving is not None:
-            awaited = self._carving.awaited(pod)
-        schedule_result.refused(
-            self._recorder, self._metrics, pod, record, rejection.diagnosis, awaited
-        )
-
-    def _bind_ended(self, event: ev.BindEnded, now: float) -> None:
-        self._metrics.binds.labels(event.outcome.value).inc()
-        if sent := self._sent.get(event.uid):
-            sent[2].end, sent[2].problem = event.outcome.value, event.message
-        if event.outcome is not ev.BindOutcome.BOUND:
-            log.warning("binding failed", uid=event.uid, problem=event.message)
-            return
-        sent = self._sent.pop(event.uid, None)
-        if sent is None:
-            return
-        schedule_result.bound(self._recorder, self._metrics, sent, self._clock())
+        awaited = self.cluster.nominations.awaited(pod) or self._partitions.awaited(pod)
+        diagnosis = rejection.diagnosis
+        action = schedule_result.unscheduled(self._metrics, pod, record, diagnosis, awaited)
+        self._runner.run(action)

@@ -1,34 +1,32 @@
-"""A cluster in which pods are moved, without an API server: controllers, quotas, budgets and time.
+"""A cluster in which pods are migrated, without an API server: controllers, quotas, budgets, time.
 
-Everything of the product is real (state, admission, decisions, moves); what stands around it is
-written by hand and does what the real ones were seen to do in ``tests/controlplane``. A test may
-stop it between any two errands, as a crash would.
+Everything of the product is real (state, admission, decisions, migrations); its environment is
+written by hand and does what the real one was seen to do in ``tests/controlplane``. A test may stop
+it between any two actions, as a crash would.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable
 from functools import partial
-from typing import Any
 
 import msgspec
 
-from scheduler.containment import Contain, uncontained
+from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.migration.controller import MigrationController
-from scheduler.controllers.migration.planner import MigrationInputs, PlannerSettings
+from scheduler.controllers.migration.planner import PlannerSettings
 from scheduler.decide.admission.admit import Rules, admit, keep
 from scheduler.decide.requeue_check import still_refuses
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Placement
 from scheduler.model import well_known
+from scheduler.model.actions import LookUpPod, RecordOwnerEvent, RecordPodEvent
 from scheduler.model.crd.migration import Migration
 from scheduler.model.crd.migration_actions import (
     CompleteMigration,
     CreateMigration,
     DeleteMigration,
-    Errand,
     EvictPod,
+    MigrationAction,
     ReadOwner,
 )
 from scheduler.model.crd.migration_blockers import OwnerFacts
@@ -38,43 +36,26 @@ from scheduler.model.mig.fallback_ladder import parse_ladder
 from scheduler.model.node import Node
 from scheduler.model.pod import Condition, Owner, Pod
 from scheduler.model.timestamps import epoch, rfc3339
-from scheduler.report.events.migration_events import MigrationEvents
+from scheduler.report.containment import Containment
+from scheduler.report.events.migration_events import MigrationEvents, Records
+from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev
-from scheduler.state.cache.cluster import Assumption, Cluster
+from scheduler.state.cache.cluster import Assumption
+from scheduler.state.effects import Effects
 from scheduler.state.fold import fold, pass_on
 from scheduler.state.migration.history import Timings
 from scheduler.state.node_info import over_committed
 from scheduler.state.queue.requeue_conditions import why
-from scheduler.state.queue.scheduling_queue import SchedulingQueue
-from scheduler.state.reservations import Reservations
+from scheduler.state.scheduler_state import empty_state
+from scheduler.watch.inbox import Inbox
 from tests.builders import pod
+from tests.unit.loop.stage import Leader
+from tests.workloads import Uncontained
+from tests.workloads import Workload as Workload
 
 START_S = epoch("2026-11-27T10:00:00Z") or 0.0
 RULES = Rules(ladders=(parse_ladder("2g.20gb->1g.20gb->1g.10gb"),))
 TIMINGS = Timings()
-
-
-@dataclasses.dataclass
-class Workload:
-    """What an author wrote: a Deployment, and the budget that covers its pods."""
-
-    name: str
-    replicas: int = 2
-    tier: str = "2g.20gb"
-    priority: int = 0
-    revision: str = "r1"
-    annotations: dict[str, str] = dataclasses.field(default_factory=dict)
-    allowed: int | None = None
-    grace_s: float = 0.0
-    is_closed: bool = False
-    backoff_s: float = 0.0
-    tries_at: float = 0.0
-    wishes: dict[str, Any] = dataclasses.field(default_factory=dict)
-
-    @property
-    def key(self) -> str:
-        """How the product names it."""
-        return f"team/Deployment/{self.name}"
 
 
 class World:
@@ -86,22 +67,22 @@ class World:
         timings: Timings = TIMINGS,
         mode: str = "on",
         rules: Rules = RULES,
-        contain: Contain = uncontained,
+        contains: bool = False,
     ) -> None:
-        self.contain = contain
+        self.metrics = Metrics("gpu-scheduler")
+        self.contain = Containment(self.metrics) if contains else Uncontained(self.metrics)
         self.now = START_S
         self.nodes = {node.name: node for node in nodes}
         self.pods: dict[str, Pod] = {}
         self.stored: dict[str, Migration] = {}
         self.workloads: dict[str, Workload] = {}
-        self.errands: list[Errand] = []
+        self.actions: list[MigrationAction] = []
         self.looked_up: list[Pod] = []
-        self.writes: list[tuple[float, Errand]] = []
+        self.writes: list[tuple[float, MigrationAction]] = []
         self.notes: list[tuple[str, str, str]] = []
-        self.results: list[tuple[str, str]] = []
         self.ended: dict[str, tuple[Migration, MigrationResult]] = {}
         self.settings = PlannerSettings(mode=mode, timings=timings, rules=rules)
-        self.leads = True
+        self.leader = Leader()
         self.is_silent = False
         self._number = 0
         self.restart()
@@ -110,17 +91,20 @@ class World:
 
     def restart(self) -> None:
         """A new process: it knows what the API server tells it."""
-        self.cluster, self.queue, self.promises = Cluster(), SchedulingQueue(), Reservations()
-        self.errands.clear()
+        state = empty_state(well_known.SCHEDULER_NAME)
+        self.cluster, self.queue = state.cluster, state.queue
+        self.reservations = state.reservations
+        self.actions.clear()
+        gate = LeaderGate(self.leader, [], Inbox())
+        gate.is_synced = True
         self.moves = MigrationController(
-            MigrationInputs(self.cluster, self.queue, self.promises),
+            state,
             self.settings,
             self._listener(),
-            self.errands.append,
-            self.looked_up.append,
+            gate,
+            self.contain,
             lambda: self.now,
             self._fresh,
-            self.contain,
         )
         self.deliver(ev.NodesReplaced(tuple(self.nodes.values())))
         self.deliver(ev.MigrationsReplaced(tuple(self.stored.values())))
@@ -131,11 +115,22 @@ class World:
         ended = self.ended
 
         class Listener(MigrationEvents):
-            def ended(self, ticket: Migration, result: MigrationResult, text: str) -> None:
-                ended.setdefault(ticket.id, (ticket, result))
-                super().ended(ticket, result, text)
+            def ended(self, migration: Migration, result: MigrationResult, text: str) -> Records:
+                ended.setdefault(migration.id, (migration, result))
+                return super().ended(migration, result, text)
 
-        return Listener(self, lambda move, result: self.results.append((move, result)))
+        return Listener(self.metrics)
+
+    @property
+    def results(self) -> list[tuple[str, str]]:
+        """How migrations ended, as the metric counts them."""
+        [family] = self.metrics.moves.collect()
+        return [
+            (one.labels["move"], one.labels["result"])
+            for one in family.samples
+            if one.name.endswith("_total")
+            for _ in range(int(one.value))
+        ]
 
     @property
     def open(self) -> dict[str, Migration]:
@@ -146,14 +141,6 @@ class World:
         self._number += 1
         return f"{self._number:08x}"
 
-    def note(
-        self, pod: Pod, reason: str, text: str, kind: str = "Warning", decision_id: str = ""
-    ) -> None:
-        self.notes.append((pod.name, reason, text))
-
-    def note_owner(self, namespace: str, owner: Owner, reason: str, text: str) -> None:
-        self.notes.append((owner.name, reason, text))
-
     def said(self, name: str, reason: str) -> list[str]:
         """What was said about a pod or owner under a reason."""
         return [text for who, what, text in self.notes if (who, what) == (name, reason)]
@@ -161,14 +148,25 @@ class World:
     def deliver(self, *events: ev.Event) -> None:
         """What the watches and answers bring, in the loop's order."""
         for event in events:
-            self.promises.handle(event, self.now)
-            heard = self.moves.handle(event, lambda: self.leads)
-            self._apply([*heard, *fold(self.cluster, event)])
+            self.reservations.handle(event, self.now)
+            effects = self.moves.handle(event, self.now)
+            self._run((*effects, *fold(self.cluster, event)))
 
-    def _apply(self, changes: Iterable[ev.Change]) -> None:
+    def _run(self, effects: Effects) -> None:
         asked = partial(still_refuses, self.cluster, self.settings.rules.pipeline)
-        for change in changes:
-            pass_on(self.queue, change, self.now, asked)
+        for effect in effects:
+            match effect:
+                case RecordPodEvent(pod, reason, text):
+                    self.notes.append((pod.name, reason, text))
+                case RecordOwnerEvent(_, owner, reason, text):
+                    self.notes.append((owner.name, reason, text))
+                case LookUpPod(pod):
+                    self.looked_up.append(pod)
+                case _ if isinstance(effect, ev.Change):
+                    pass_on(self.queue, effect, self.now, asked)
+                case _:
+                    assert isinstance(effect, MigrationAction), effect
+                    self.actions.append(effect)
 
     def decide_all(self) -> None:
         """Place whoever can be placed."""
@@ -208,22 +206,22 @@ class World:
 
     def create(self, asked: Pod, *, is_refused: bool = False) -> Pod | None:
         """Admit a pod, through the webhook's question; a quota may refuse it afterwards."""
-        ticket = self.moves.ticket_for(asked)
+        ticket = self.moves.migration_for(asked)
         admission = admit(
             self.cluster,
-            self.promises,
+            self.reservations,
             self.queue.lacking_one(),
             asked,
             "ours",
             self.settings.rules,
             now=self.now,
             move=ticket.id if ticket else None,
-            shunned=self.moves.shunned(asked),
+            shunned=self.moves.avoided_tiers(asked),
         )
         answer = admission.answer
         written = dict(asked.annotations)
         if admission.is_promised:
-            answer = keep(self.promises, admission, f"r-{self._fresh()}", self.now)
+            answer = keep(self.reservations, admission, f"r-{self._fresh()}", self.now)
             written[well_known.RESERVATION] = answer.reservation or ""
         if answer.move:
             written[well_known.MOVE] = answer.move
@@ -275,17 +273,17 @@ class World:
                 if self.create(asked, is_refused=one.is_closed) is None:
                     break
 
-    # --- errands -----------------------------------------------------------------------------
+    # --- actions -----------------------------------------------------------------------------
 
     def run_one(self) -> None:
-        """Do the oldest errand."""
-        errand = self.errands.pop(0)
-        if not isinstance(errand, ReadOwner):
-            self.writes.append((self.now, errand))
-        match errand:
+        """Run the oldest action."""
+        action = self.actions.pop(0)
+        if not isinstance(action, ReadOwner):
+            self.writes.append((self.now, action))
+        match action:
             case ReadOwner():
-                facts = None if self.is_silent else self._facts(errand)
-                self.deliver(ev.OwnerRead(errand.pod_uid, errand.ticket_id, facts))
+                facts = None if self.is_silent else self._facts(action)
+                self.deliver(ev.OwnerRead(action.pod_uid, action.migration_id, facts))
             case CreateMigration(ticket):
                 self._number += 1
                 stored = msgspec.structs.replace(ticket, uid=f"t{self._number}")
@@ -339,17 +337,21 @@ class World:
         for _ in range(50):
             self.control()
             self.decide_all()
-            if not self.errands:
+            if not self.actions:
                 return
             self.run_one()
-        raise AssertionError(f"it never settles: {self.errands}")
+        raise AssertionError(f"it never settles: {self.actions}")
+
+    def take_steps(self) -> None:
+        """What the controller does once a second."""
+        self._run(self.moves.tick(self.now, leads=True))
 
     def tick(self, seconds: float = 1.0) -> None:
         """Time passes: the loop's second hand, and what follows from it."""
         self.now += seconds
-        self.promises.expire(self.now)
+        self.reservations.expire(self.now)
         self.queue.flush_unschedulable(self.now)
-        self._apply(self.moves.tick())
+        self.take_steps()
         self.settle()
 
     def pass_time(self, seconds: float, step_s: float = 1.0) -> None:
@@ -370,8 +372,8 @@ class World:
         placed = [one for one in self.of(name) if one.node_name]
         return sorted(well_known.mig_profile(r) for one in placed for r in one.gpu_requests)
 
-    def sent(self, kind: type[Errand]) -> list[tuple[float, Errand]]:
-        """The errands of a kind that were run, with their times."""
+    def sent(self, kind: type[MigrationAction]) -> list[tuple[float, MigrationAction]]:
+        """The actions of a kind that were run, with their times."""
         return [(at, one) for at, one in self.writes if isinstance(one, kind)]
 
 

@@ -27,7 +27,7 @@ from fakegpu.dra.kwok import KwokSlices
 from fakegpu.dra.publisher import Publisher
 from fakegpu.exporter.prometheus_query import PrometheusQuery
 from fakegpu.process import serving, stopped_by_signals
-from scheduler.leadership.elector import LeaderElector
+from scheduler.controllers.leadership.elector import LeaderElector
 from scheduler.model.crd import mig_partition_codec
 from scheduler.supervisor import TaskSupervisor
 from scheduler.watch.client import Client

@@ -1,14 +1,14 @@
-"""Between replicas: a standby passes its webhook's questions on to the leader.
+"""A standby forwards the admission queries of its webhook to the leader.
 
-Only the leader reserves (design 5.13), and the API server asks whichever replica it likes. The
-leader's address comes from its Lease, its certificate must be of the Service's name, and a token
-that only our pods have is asked for, because anybody in the cluster can connect.
+Only the leader reserves (design 5.13), and the API server calls any replica. The leader's address
+comes from its Lease, and its certificate must have the name of the Service. The leader requires a
+token that only our pods have, because any pod of the cluster can connect.
 
-Must never: pass a question on a second time (who does not lead says 421), keep a pod waiting
-longer than its budget, or answer without the token.
+A query is forwarded once (a replica that does not lead answers 421), and it waits no longer than
+its budget.
 
-Certificate, authority and token are files that change while we run; each is read again when it
-did. What cannot be read is as good as no leader: the pod is admitted as it came.
+Certificate, authority and token are files that change at run time; each is read again after a
+change. A file that cannot be read counts as no leader: the pod is admitted unchanged.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ WARN_AFTER_S: Final = 60.0
 NOT_LEADING: Final = 421
 UNANSWERED: Final = 503
 
-log = structlog.get_logger("forward")
+log = structlog.get_logger("admission")
 
 
 class LeaderProxySettings(msgspec.Struct, frozen=True, kw_only=True):
-    """``host`` and ``port`` are where we are reached, and where we listen."""
+    """``host`` and ``port`` of this replica, and the files that it needs."""
 
     host: str
     port: int
@@ -63,7 +63,7 @@ class LeaderProxySettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def settings_from(section: config.Forward, pod_ip: str) -> LeaderProxySettings | None:
-    """The configuration's section; None when it is off, ConfigError when its files are no good."""
+    """The configuration's section; None when it is off; raises ConfigError for bad files."""
     if not section.address:
         return None
     host, _, port = section.address.rpartition(":")
@@ -92,7 +92,7 @@ async def serve(
     answer: Callable[[bytes], Awaitable[Reply]],
     tally: ConnectionMetrics,
 ) -> None:
-    """Answer other replicas until cancelled; ``answer`` must not pass questions on."""
+    """Answer other replicas until cancelled; ``answer`` must not forward queries."""
 
     def gate(head: Head) -> Reply | int:
         if (head.method, head.path) != ("POST", PATH):
@@ -123,7 +123,7 @@ async def _follow(settings: LeaderProxySettings, context: ssl.SSLContext) -> Non
 
 
 class LeaderProxy:
-    """Asks the leader. ``leader`` is its address, empty while there is none."""
+    """Asks the leader; ``leader`` returns its address, empty while there is none."""
 
     def __init__(
         self, settings: LeaderProxySettings, leader: Callable[[], str], clock: Callable[[], float]
@@ -151,7 +151,7 @@ class LeaderProxy:
         return Reply(UNANSWERED, f"the leader at {address}: {problem}".encode())
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         if self._session is not None:
             await self._session.close()
 
@@ -162,7 +162,7 @@ class LeaderProxy:
         return await ask(session, url, body, headers, server_name=self._settings.server_name)
 
     async def _fresh_session(self) -> aiohttp.ClientSession:
-        """The session, made anew when the authority's file changed."""
+        """The session; a new one after a change of the authority's file."""
         authority = self._settings.authority.read_bytes()
         if self._session is None or authority != self._authority:
             context = _client_context(authority)
@@ -174,7 +174,7 @@ class LeaderProxy:
         return self._session
 
     def _warn(self, address: str, problem: str) -> None:
-        """At most once a minute: while the leader is away every question ends up here."""
+        """At most once a minute: without an answer of the leader, every query fails here."""
         if self._clock() >= self._silent_until:
             self._silent_until = self._clock() + WARN_AFTER_S
             log.warning("the leader does not answer", address=address, problem=problem)
@@ -187,7 +187,7 @@ def _server_context(settings: LeaderProxySettings) -> ssl.SSLContext:
 
 
 def _client_context(authority: bytes) -> ssl.SSLContext:
-    """Trusts this authority and no other: an empty file is no reason to trust the public ones."""
+    """Trusts this authority only: with an empty file, no public one is trusted either."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cadata=authority.decode("ascii"))
     return context

@@ -1,4 +1,4 @@
-"""Where the webhook beside us asks: a socket file that is ours and its only."""
+"""The Unix socket for the webhook in the same pod; only the two may open it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BACKLOG: Final = 1024
 async def serve(handler: Handler, path: Path, tally: ConnectionMetrics) -> None:
     """Listen on a socket file until cancelled.
 
-    A file left by a killed process is replaced; ours goes with us.
+    A file that a killed process left is replaced; it is deleted at the end.
     """
     path.unlink(missing_ok=True)
     listener = socket.socket(socket.AF_UNIX)

@@ -1,8 +1,8 @@
-"""Answers the webhook's questions over a Unix socket: ``POST /place/v1``.
+"""Answers admission queries of the webhook over a Unix socket: ``POST /place/v1``.
 
-It runs in the loop's own process and thread, so an answer sees exactly the state that
-decisions see. Only here do promises get their ids and their time. Who does not lead asks the
-leader, if it is told how; what the leader is asked comes in through ``forwarded``.
+It runs in the loop's own process and thread, so an answer sees exactly the state that decisions
+see. Only here reservations get their ids and times. A replica that does not lead forwards queries
+to the leader, if it is configured so; the leader receives them through ``forwarded``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import structlog
 
 from scheduler.admission import local_socket
 from scheduler.admission.leader_proxy import NOT_LEADING, LeaderProxy
-from scheduler.containment import Containment
 from scheduler.decide.admission.admit import Admission, Rules, admit, echo, keep, node_kinds
 from scheduler.httpserver.messages import TEXT, Reply, Request
 from scheduler.loop import Loop
@@ -38,21 +37,21 @@ from scheduler.watch.decode.pods import POD, to_pod
 from scheduler.watch.decode.unreadable import said
 
 ROOM_WAIT_S = 0.4
-#: For a standby's question: less than it waits, or a promise would be made to nobody.
+#: For a query that a standby forwarded: less than the standby waits, or a reservation is lost.
 ROOM_WAIT_FORWARDED_S = 0.15
 ROOM_POLL_S = 0.02
-#: What a pod gets at which we failed: nothing of it is changed, and nothing promised.
+#: The answer after an internal error: the pod is not changed, and nothing is reserved.
 AS_ASKED = AdmissionDecision()
-#: Questions that wait for room at once; any more are answered as they are.
+#: Queries that wait for room at once; others are answered without a reservation.
 WAITING_MAX = 64
 
-log = structlog.get_logger("answer")
-_QUESTION = msgspec.json.Decoder(AdmissionQuery)
+log = structlog.get_logger("admission")
+_QUERY = msgspec.json.Decoder(AdmissionQuery)
 _FORWARDED = {200: "answered", NOT_LEADING: "no_leader"}
 
 
 class AdmissionServer:
-    """Serves questions while this process leads; without the lead, ``forward`` asks who has it."""
+    """Answers queries while this process leads; otherwise ``forward`` asks the leader."""
 
     def __init__(
         self,
@@ -61,11 +60,11 @@ class AdmissionServer:
         metrics: Metrics,
         clock: Callable[[], float],
         forward: LeaderProxy | None = None,
-        pulse: WebhookLiveness | None = None,
+        webhook: WebhookLiveness | None = None,
     ) -> None:
         self._loop = loop
-        self._contain = Containment(metrics.count_internal_error)
-        self._pulse = pulse or WebhookLiveness()
+        self._contain = loop.contain
+        self._webhook = webhook or WebhookLiveness()
         self._forward = forward
         self._rules = rules
         self._metrics = metrics
@@ -83,7 +82,7 @@ class AdmissionServer:
     def _handle(self, request: Request) -> Reply | Awaitable[Reply]:
         asked = (request.head.method, request.head.path)
         if asked == ("GET", ALIVE_PATH):
-            self._pulse.beat(self._clock())
+            self._webhook.beat(self._clock())
             return Reply(204)
         if asked != ("POST", PATH):
             return Reply(404, b"there is nothing here", TEXT)
@@ -98,95 +97,96 @@ class AdmissionServer:
         return reply
 
     async def forwarded(self, body: bytes) -> Reply:
-        """Answer another replica's question here; 421 without the lead."""
+        """Answer the query of another replica; 421 if this one does not lead."""
         reply = self._reply(body, ROOM_WAIT_FORWARDED_S)
         return reply if isinstance(reply, Reply) else await reply
 
     def _reply(self, body: bytes, room_wait_s: float) -> Reply | Awaitable[Reply]:
-        """The reply at once, as nearly always, or once there is room for one more promise."""
-        self._pulse.asked(self._clock())
-        if not self._loop.is_active_leader():
+        """The reply at once, as nearly always, or once there is room for one more reservation."""
+        self._webhook.asked(self._clock())
+        if not self._loop.gate.is_open():
             return Reply(NOT_LEADING, b"this scheduler does not lead")
         try:
-            question = _QUESTION.decode(body)
-            pod = to_pod(POD.decode(question.pod), question.namespace)
+            query = _QUERY.decode(body)
+            pod = to_pod(POD.decode(query.pod), query.namespace)
         except UNREADABLE as error:
             return Reply(400, f"question cannot be read: {said(error)}".encode())
         answer: AdmissionDecision | None = AS_ASKED
         with self._contain("admission", pod.key):
-            answer = self._answer(question, pod)
+            answer = self._answer(query, pod)
         if answer is None:
-            return self._reply_later(question, pod, room_wait_s)
+            return self._reply_later(query, pod, room_wait_s)
         return Reply(200, msgspec.json.encode(answer))
 
-    async def _reply_later(self, question: AdmissionQuery, pod: Pod, room_wait_s: float) -> Reply:
+    async def _reply_later(self, query: AdmissionQuery, pod: Pod, room_wait_s: float) -> Reply:
         answer = AS_ASKED
         with self._contain("admission", pod.key):
-            answer = await self._answer_later(question, pod, room_wait_s)
+            answer = await self._answer_later(query, pod, room_wait_s)
         return Reply(200, msgspec.json.encode(answer))
 
-    def _answer(self, question: AdmissionQuery, pod: Pod) -> AdmissionDecision | None:
-        """The answer as things are now; None where too many promises wait for their pods."""
-        admission = self._admit(question, pod)
+    def _answer(self, query: AdmissionQuery, pod: Pod) -> AdmissionDecision | None:
+        """The answer on the present state; None if too many reservations wait for their pods."""
+        admission = self._admit(query, pod)
         if not admission.is_promised:
             return admission.answer
-        if question.dry_run:
-            return echo(self._loop.promises, admission, _fresh(), self._clock())
-        if not self._may_promise(pod):
+        if query.dry_run:
+            return echo(self._loop.reservations, admission, _new_id(), self._clock())
+        if not self._may_reserve(pod):
             return None
-        return self._promise(pod, admission)
+        return self._reserve(pod, admission)
 
-    def _may_promise(self, pod: Pod) -> bool:
-        """Whether there is room, and a namespace: for others the API server asks nothing."""
-        is_known = pod.namespace in self._loop.cluster.namespaces
-        return is_known and self._loop.promises.has_room(pod)
+    def _may_reserve(self, pod: Pod) -> bool:
+        """Whether there is room, and the namespace exists: reviews of others are not genuine."""
+        is_known = pod.namespace in self._loop.cluster.namespaces.known
+        return is_known and self._loop.reservations.has_room(pod)
 
     async def _answer_later(
-        self, question: AdmissionQuery, pod: Pod, room_wait_s: float
+        self, query: AdmissionQuery, pod: Pod, room_wait_s: float
     ) -> AdmissionDecision:
         if await self._room(pod, room_wait_s):
-            admission = self._admit(question, pod)
-            return self._promise(pod, admission) if admission.is_promised else admission.answer
-        log.warning("too many promises wait for their pods", namespace=pod.namespace)
+            admission = self._admit(query, pod)
+            return self._reserve(pod, admission) if admission.is_promised else admission.answer
+        log.warning("too many reservations wait for their pods", namespace=pod.namespace)
         return AdmissionDecision(node_kinds=node_kinds(self._loop.cluster, pod))
 
-    def _admit(self, question: AdmissionQuery, pod: Pod) -> Admission:
+    def _admit(self, query: AdmissionQuery, pod: Pod) -> Admission:
         self._loop.cluster.track_label_keys(pod)
-        ticket = self._loop.moves.ticket_for(pod)
+        migrations = self._loop.controllers.migrations
+        migration = migrations.migration_for(pod)
         admission = admit(
             self._loop.cluster,
-            self._loop.promises,
+            self._loop.reservations,
             self._loop.queue.lacking_one(),
             pod,
-            question.scope,
+            query.scope,
             self._rules,
             now=self._clock(),
-            move=ticket.id if ticket is not None else None,
-            shunned=self._loop.moves.shunned(pod),
+            move=migration.id if migration is not None else None,
+            shunned=migrations.avoided_tiers(pod),
         )
-        if not question.dry_run and admission.result != "untouched":
+        if not query.dry_run and admission.result != "untouched":
             self._metrics.tiers.labels(admission.result).inc()
             tell_tiers(self._metrics.tier_tries, admission)
             if not admission.is_promised:
                 self._loop.journal.admitted(pod, admission, "", self._clock())
         return admission
 
-    def _promise(self, pod: Pod, admission: Admission) -> AdmissionDecision:
+    def _reserve(self, pod: Pod, admission: Admission) -> AdmissionDecision:
         granted = admission.granted
         assert granted is not None
-        promise_id = _fresh()
+        reservation_id = _new_id()
         for old, new in granted.option.changes:
             log.info(
                 "tier degraded",
                 pod=granted.pod.key,
                 change=f"{well_known.mig_profile(old)}->{well_known.mig_profile(new)}",
-                reservation=promise_id,
+                reservation=reservation_id,
             )
-        self._loop.journal.admitted(pod, admission, promise_id, self._clock())
-        return keep(self._loop.promises, admission, promise_id, self._clock())
+        self._loop.journal.admitted(pod, admission, reservation_id, self._clock())
+        return keep(self._loop.reservations, admission, reservation_id, self._clock())
 
     async def _room(self, pod: Pod, wait_s: float) -> bool:
-        """Wait until the pod may be promised something; its namespace may be new to the watch."""
+        """Wait until the pod may have a reservation; its namespace may be new to the watch."""
         if self._waiting >= WAITING_MAX:
             return False
         deadline = self._clock() + wait_s
@@ -194,13 +194,13 @@ class AdmissionServer:
         try:
             while self._clock() < deadline:
                 await asyncio.sleep(ROOM_POLL_S)
-                if self._may_promise(pod):
+                if self._may_reserve(pod):
                     return True
         finally:
             self._waiting -= 1
         return False
 
 
-def _fresh() -> str:
-    """A reservation's id that nobody can guess."""
+def _new_id() -> str:
+    """An id of a reservation that cannot be guessed."""
     return "r-" + secrets.token_hex(RESERVATION_BYTES)

@@ -1,88 +1,43 @@
-"""The scheduler's side of admission, put together: what answers the webhook, here and elsewhere.
+"""The tasks of admission: the servers that answer webhooks, beside this process and elsewhere.
 
 ::
 
-    webhook beside us --socket--> Answerer --not leading--> Forwarder --TLS--> the leader
-    other replicas ------TLS----> Answerer, which then asks nobody else
-    pods that came past the webhook -----> Replacer, once the webhook has served for a while
+    webhook in the same pod --socket--> AdmissionServer --not leading--> LeaderProxy --> the leader
+    other replicas ----------TLS------> AdmissionServer, which answers itself
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from scheduler.admission import leader_proxy
 from scheduler.admission.server import AdmissionServer
-from scheduler.bind.pod_recreator import PodEventSink, PodRecreator
 from scheduler.config import Config
+from scheduler.controllers.leadership.elector import LeaderElector
 from scheduler.loop import Loop
-from scheduler.model.pod import Pod
-from scheduler.model.reason_code import RequeueCause
 from scheduler.report.metrics import Metrics
-from scheduler.state.breakers.recreate_budget import RecreateBudget, WebhookLiveness
-from scheduler.watch.client import Client
+from scheduler.state.breakers.recreate_budget import WebhookLiveness
 
 
-class Election(Protocol):
-    """What is asked of the election."""
-
-    leader_address: str
-
-
-class AdmissionServices:
-    """One process's part in admission."""
-
-    def __init__(
-        self,
-        config: Config,
-        replicas: leader_proxy.LeaderProxySettings | None,
-        metrics: Metrics,
-        clock: Callable[[], float],
-    ) -> None:
-        self._config = config
-        self._replicas = replicas
-        self._metrics = metrics
-        self._clock = clock
-
-    def stages(
-        self, client: Client, loop: Loop, election: Election, teller: PodEventSink
-    ) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
-        """What has to run beside the loop, by name."""
-        if not self._config.expects_webhook:
-            return
-        pulse = WebhookLiveness(self._config.webhook.repair_after_s)
-        forwarder = self._forwarder(election)
-        answerer = AdmissionServer(
-            loop, self._config.rules(), self._metrics, self._clock, forwarder, pulse
-        )
-        yield "answer", answerer.serve(Path(self._config.webhook.socket))
-        if self._replicas is not None:
-            tally = self._metrics.connections.of("replicas")
-            yield "replicas", leader_proxy.serve(self._replicas, answerer.forwarded, tally)
-        replacer = PodRecreator(
-            client,
-            RecreateBudget(pulse),
-            lambda: waiting_for_admission(loop),
-            loop.is_active_leader,
-            teller,
-            lambda result: self._metrics.replaced.labels(result).inc(),
-            self._clock,
-        )
-        yield "repair", replacer.run()
-
-    def _forwarder(self, election: Election) -> leader_proxy.LeaderProxy | None:
-        if self._replicas is None:
-            return None
-        return leader_proxy.LeaderProxy(
-            self._replicas, lambda: election.leader_address, self._clock
-        )
-
-
-def waiting_for_admission(loop: Loop) -> Iterator[Pod]:
-    """Pods that nothing helps but to be created again, as the watch shows them now."""
-    for entry in loop.queue.entries():
-        pod = loop.cluster.pods.get(entry.pod.uid)
-        if RequeueCause.ADMISSION in entry.causes and pod is not None:
-            yield pod
+def admission_tasks(
+    config: Config,
+    replicas: leader_proxy.LeaderProxySettings | None,
+    loop: Loop,
+    elector: LeaderElector,
+    metrics: Metrics,
+    webhook: WebhookLiveness | None,
+    clock: Callable[[], float],
+) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
+    """The tasks that run beside the loop, by name; none without a webhook."""
+    if webhook is None:
+        return
+    proxy = None
+    if replicas is not None:
+        proxy = leader_proxy.LeaderProxy(replicas, lambda: elector.leader_address, clock)
+    server = AdmissionServer(loop, config.rules(), metrics, clock, proxy, webhook)
+    yield "admission", server.serve(Path(config.webhook.socket))
+    if replicas is not None:
+        connections = metrics.connections.of("replicas")
+        yield "replicas", leader_proxy.serve(replicas, server.forwarded, connections)

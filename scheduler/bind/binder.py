@@ -1,15 +1,14 @@
-"""Sends Bindings and finds out what became of them.
+"""Sends Bindings and finds out how they ended.
 
 The Binding carries the pod's uid as a precondition, so that a pod that was replaced under
 the same name is never bound, and our annotations, which the API server merges into the pod
 in the same write as the node's name: the only race-free way to publish the devices.
-Answers are read raw: the API returns a Status, which typed clients refuse to understand.
+Answers are read raw: the API returns a Status, which typed clients cannot decode.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 import msgspec
 
@@ -17,8 +16,10 @@ from scheduler.framework.decision import Placement
 from scheduler.model import well_known
 from scheduler.model.device import format_devices
 from scheduler.model.json_bounds import UNREADABLE
+from scheduler.model.lease import LeaderTerm
 from scheduler.state.event import BindEnded, BindOutcome
 from scheduler.watch.client import ApiError, Client, Unreachable
+from scheduler.watch.inbox import Inbox
 
 IN_FLIGHT_MAX = 64
 TRIES = 4
@@ -33,47 +34,45 @@ class _Spec(msgspec.Struct, rename="camel"):
     node_name: str = ""
 
 
-class _Meta(msgspec.Struct, rename="camel"):
+class _PodMetadata(msgspec.Struct, rename="camel"):
     uid: str = ""
     deletion_timestamp: str | None = None
 
 
-class _PodTruth(msgspec.Struct):
-    metadata: _Meta
+class _BoundPod(msgspec.Struct):
+    metadata: _PodMetadata
     spec: _Spec
 
 
 class Binder:
-    """Binds placements, at most ``IN_FLIGHT_MAX`` at a time; results go to ``emit``.
+    """Binds placements, at most ``IN_FLIGHT_MAX`` at a time; results go to the inbox.
 
-    ``calm`` is set while no Binding is in flight: what is less urgent waits for it.
+    ``idle`` is set while no Binding is in flight: less urgent requests wait for it.
     """
 
     def __init__(
         self,
         client: Client,
-        emit: Callable[[BindEnded], None],
-        epoch: Callable[[], int | None],
-        leads: Callable[[], bool],
-        calm: asyncio.Event,
+        inbox: Inbox,
+        term: LeaderTerm,
+        idle: asyncio.Event,
         pause_first_s: float = PAUSE_FIRST_S,
     ) -> None:
         self._client = client
-        self._emit = emit
-        self._epoch = epoch
-        self._leads = leads
+        self._inbox = inbox
+        self._term = term
         self._pause_first_s = pause_first_s
         self._slots = asyncio.Semaphore(IN_FLIGHT_MAX)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._calm = calm
-        calm.set()
+        self._idle = idle
+        idle.set()
 
     def start(self, placement: Placement, decision_id: str) -> None:
         """Send the Binding in the background; its end comes back as an event."""
-        body = encode_binding(placement, decision_id, self._epoch())
+        body = encode_binding(placement, decision_id, self._term.epoch)
         task = asyncio.create_task(self._bind(placement, body), name=f"bind {placement.pod.key}")
         self._tasks.add(task)
-        self._calm.clear()
+        self._idle.clear()
         task.add_done_callback(self._done)
 
     async def drain(self, timeout_s: float) -> None:
@@ -89,12 +88,12 @@ class Binder:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not self._tasks:
-            self._calm.set()
+            self._idle.set()
 
     async def _bind(self, placement: Placement, body: bytes) -> None:
         async with self._slots:
             outcome, message = await self._try(placement, body)
-        self._emit(BindEnded(placement.pod.uid, outcome, message))
+        self._inbox.enqueue(BindEnded(placement.pod.uid, outcome, message))
 
     async def _try(self, placement: Placement, body: bytes) -> tuple[BindOutcome, str]:
         pod = placement.pod
@@ -104,7 +103,7 @@ class Binder:
         while refusals < TRIES:
             if attempt:
                 await self._pause(attempt)
-            if not self._leads():
+            if not self._term.leads():
                 break
             attempt += 1
             try:
@@ -115,8 +114,8 @@ class Binder:
                 if error.status not in BUSY:
                     return await self._refused(placement, error)
             except Unreachable as error:
-                # It may still be on its way: until an answer says otherwise the pod keeps what
-                # it was given, and the same Binding is sent again.
+                # The request may still arrive: until an answer says otherwise the pod keeps its
+                # devices, and the same Binding is sent again.
                 problem = str(error)
             else:
                 return BindOutcome.BOUND, ""
@@ -138,10 +137,10 @@ class Binder:
         return BindOutcome.REFUSED, error.message
 
     async def _read_back(self, placement: Placement) -> BindOutcome | None:
-        """The truth about a pod whose Binding has no clear answer; None when it is not bound.
+        """Read a pod whose Binding has no clear answer; None when it is not bound.
 
-        Until it is known, the pod keeps what it was given: a device is never free because we
-        failed to read who holds it. So we look until there is an answer.
+        Until it is known, the pod keeps its devices: a failed read never frees a device. So this
+        reads until there is an answer.
         """
         pod = placement.pod
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
@@ -159,13 +158,13 @@ class Binder:
 
 
 def _judge(placement: Placement, content: bytes) -> BindOutcome | None:
-    """What a pod as the API server has it says about our Binding."""
-    truth = msgspec.json.decode(content, type=_PodTruth)
-    if truth.metadata.uid != placement.pod.uid:
+    """How our Binding ended by the pod that the API server has."""
+    pod = msgspec.json.decode(content, type=_BoundPod)
+    if pod.metadata.uid != placement.pod.uid:
         return BindOutcome.GONE
-    if not truth.spec.node_name:
-        return BindOutcome.TAKEN if truth.metadata.deletion_timestamp else None
-    is_ours = truth.spec.node_name == placement.node_name
+    if not pod.spec.node_name:
+        return BindOutcome.TAKEN if pod.metadata.deletion_timestamp else None
+    is_ours = pod.spec.node_name == placement.node_name
     return BindOutcome.BOUND if is_ours else BindOutcome.TAKEN
 
 

@@ -1,8 +1,8 @@
-"""Evicts the pod of a ticket, by the Eviction API.
+"""Evicts the pod of a migration through the Eviction API.
 
-The uid is a precondition, so that a pod made meanwhile under the same name lives. For a pod that
-waits, its version is one too: if it was bound meanwhile, it is not evicted. PodDisruptionBudgets
-are the API server's to keep; it does not apply them to pods that never ran.
+The uid is a precondition, so a new pod of the same name is not evicted. For a pending pod the
+resourceVersion is one too: a pod that was bound meanwhile is not evicted. The API server enforces
+PodDisruptionBudgets; it does not apply them to pods that never ran.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from scheduler.model.crd.migration_actions import EvictPod
 from scheduler.state.event import Eviction, EvictionEnded
 from scheduler.watch.client import ApiError, Client, Unreachable
 
-#: What tells a budget's 429 from that of a busy API server.
+#: Distinguishes the 429 of a budget from that of a busy API server.
 BUDGET = "disruption budget"
 
 
-async def evict(client: Client, errand: EvictPod) -> EvictionEnded:
-    """Send one eviction and say how it ended."""
-    ticket = errand.ticket
+async def evict(client: Client, action: EvictPod) -> EvictionEnded:
+    """Send one eviction and return how it ended."""
+    migration = action.migration
     result, message = await request_eviction(
-        client, ticket.namespace, ticket.pod_name, ticket.pod_uid, errand.version
+        client, migration.namespace, migration.pod_name, migration.pod_uid, action.version
     )
-    return EvictionEnded(ticket.id, result, message)
+    return EvictionEnded(migration.id, result, message)
 
 
 async def request_eviction(

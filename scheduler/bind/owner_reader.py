@@ -1,7 +1,7 @@
-"""An owner as the API server has it, and what it says about moving one of its pods.
+"""The owner of a pod as the API server has it, and the facts that decide about a migration.
 
-Read only when a move is about to be made or is under way: moves are rare, and a watch on every
-controller of the cluster would not be.
+Owners are read only for a migration that is planned or open: migrations are rare, and a watch on
+every controller of the cluster would be expensive.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from typing import Final
 
 import msgspec
 
-from scheduler.bind.owner_types import Budget, Controller, FailurePolicy, PodNow, Status
 from scheduler.model.crd.migration_actions import ReadOwner
 from scheduler.model.crd.migration_blockers import OwnerFacts
 from scheduler.model.pod import Owner
 from scheduler.model.pod_parts import owner_of
-from scheduler.model.selector import matches_labels
+from scheduler.model.selector import LabelSelector, matches_labels
 
 PATHS: Final = {
     "ReplicaSet": "/apis/apps/v1/namespaces/{}/replicasets/{}",
@@ -26,8 +25,158 @@ PATHS: Final = {
 REVISION: Final = "deployment.kubernetes.io/revision"
 KUEUE: Final = "kueue.x-k8s.io/"
 JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
-#: What a container that is told to end may end with: by SIGTERM, by SIGKILL.
+#: Exit codes of a container that was terminated: by SIGTERM, by SIGKILL.
 ENDED_BY_SIGNAL: Final = frozenset((143, 137))
+
+
+# --- the fields of API objects that are read -----------------------------------------------------
+
+
+class Camel(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
+    """Any part of an object."""
+
+
+class Reference(Camel, frozen=True):
+    """One owner of an owner."""
+
+    kind: str
+    name: str
+    uid: str
+    controller: bool | None = None
+    api_version: str = ""
+
+
+class ObjectMeta(Camel, frozen=True):
+    """ObjectMeta as far as it is read."""
+
+    name: str = ""
+    uid: str = ""
+    generation: int = 0
+    resource_version: str = ""
+    deletion_timestamp: str | None = None
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: tuple[Reference, ...] | None = None
+
+
+class OnExitCodes(Camel, frozen=True):
+    """The exit codes that a rule is about."""
+
+    operator: str = ""
+    values: tuple[int, ...] = ()
+
+
+class OnCondition(Camel, frozen=True):
+    """A condition of the pod that a rule is about."""
+
+    type: str = ""
+    status: str = "True"
+
+
+class FailureRule(Camel, frozen=True):
+    """One rule of a Job's podFailurePolicy."""
+
+    action: str = ""
+    on_exit_codes: OnExitCodes | None = None
+    on_pod_conditions: tuple[OnCondition, ...] | None = None
+
+
+class FailurePolicy(Camel, frozen=True):
+    """A Job's podFailurePolicy."""
+
+    rules: tuple[FailureRule, ...] = ()
+
+
+class Ordinals(Camel, frozen=True):
+    """Where a StatefulSet begins to count."""
+
+    start: int = 0
+
+
+class Spec(Camel, frozen=True):
+    """The spec of any of the four kinds."""
+
+    replicas: int | None = None
+    parallelism: int | None = None
+    suspend: bool | None = None
+    managed_by: str | None = None
+    ordinals: Ordinals | None = None
+    pod_failure_policy: FailurePolicy | None = None
+
+
+class Status(Camel, frozen=True):
+    """The status of any of the four kinds."""
+
+    observed_generation: int = 0
+    replicas: int = 0
+    updated_replicas: int = 0
+    ready_replicas: int = 0
+    current_revision: str = ""
+    update_revision: str = ""
+    completion_time: str | None = None
+
+
+class Controller(Camel, frozen=True):
+    """A ReplicaSet, Deployment, StatefulSet or Job."""
+
+    metadata: ObjectMeta
+    spec: Spec = Spec()
+    status: Status = Status()
+
+
+class PodSpec(Camel, frozen=True):
+    """How long the pod may take to end."""
+
+    termination_grace_period_seconds: float | None = None
+
+
+class PodCondition(Camel, frozen=True):
+    """One condition."""
+
+    type: str
+    status: str = ""
+
+
+class PodStatus(Camel, frozen=True):
+    """Whether it is ready."""
+
+    conditions: tuple[PodCondition, ...] | None = None
+
+
+class PodNow(Camel, frozen=True):
+    """The pod to be moved."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it counts among the ready pods of its owner."""
+        conditions = self.status.conditions or ()
+        return any(one.type == "Ready" and one.status == "True" for one in conditions)
+
+
+class BudgetSpec(Camel, frozen=True):
+    """The pods that a PodDisruptionBudget covers; without a selector none."""
+
+    selector: LabelSelector | None = None
+
+
+class BudgetStatus(Camel, frozen=True):
+    """The number of pods that may be evicted now."""
+
+    disruptions_allowed: int = 0
+
+
+class Budget(Camel, frozen=True):
+    """A PodDisruptionBudget."""
+
+    spec: BudgetSpec = BudgetSpec()
+    status: BudgetStatus = BudgetStatus()
+
+
+# --- facts ---------------------------------------------------------------------------------------
 
 
 def facts(
@@ -37,16 +186,16 @@ def facts(
     pod: PodNow,
     budgets: tuple[Budget, ...],
 ) -> OwnerFacts:
-    """What these objects say; ``above`` is the Deployment of a ReplicaSet that has one."""
-    told = above_of(owner) if owner is not None else None
+    """The facts in these objects; ``above`` is the Deployment of a ReplicaSet that has one."""
+    top = above_of(owner) if owner is not None else None
     found = OwnerFacts(
-        told=told or ask.owner, grace_s=_grace_s(pod), version=pod.metadata.resource_version
+        told=top or ask.owner, grace_s=_grace_s(pod), version=pod.metadata.resource_version
     )
-    if owner is None or not _is_there(owner, ask.owner):
+    if owner is None or not _exists(owner, ask.owner):
         return msgspec.structs.replace(found, is_owner_gone=True)
-    if told is not None and told.word != "Deployment":
-        return msgspec.structs.replace(found, manager=f"{told.kind} {told.name}")
-    if told is not None and (above is None or not _is_there(above, told)):
+    if top is not None and top.word != "Deployment":
+        return msgspec.structs.replace(found, manager=f"{top.kind} {top.name}")
+    if top is not None and (above is None or not _exists(above, top)):
         return msgspec.structs.replace(found, is_owner_gone=True)
     found = _of_budgets(found, ask, budgets)
     found = msgspec.structs.replace(found, manager=_manager(owner) or _manager(above))
@@ -65,7 +214,7 @@ def above_of(owner: Controller) -> Owner | None:
     return None
 
 
-def _is_there(owner: Controller, expected: Owner) -> bool:
+def _exists(owner: Controller, expected: Owner) -> bool:
     meta = owner.metadata
     return meta.uid == expected.uid and meta.deletion_timestamp is None
 
@@ -132,8 +281,8 @@ def _of_replicas(
 def ignores_disruptions(policy: FailurePolicy | None) -> bool:
     """Whether an eviction does not count as a failure of the Job.
 
-    The first rule that fits decides, and the exit code of a container that was told to end may
-    fit an earlier one.
+    The first rule that matches decides, and the exit code of a terminated container may match an
+    earlier one.
     """
     for rule in policy.rules if policy is not None else ():
         codes = rule.on_exit_codes

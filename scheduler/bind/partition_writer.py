@@ -1,96 +1,104 @@
-"""Writes which MIG instances a node must have, into its object ``migcuts.gpu-scheduler.io``.
+"""Writes which MIG instances a node must have, and which MIG configuration mig-manager applies.
 
-Only the newest word for a node counts, so one that is overtaken is never sent. Each carries the
-term of the lease, and the API server refuses another term's (cluster/fencing-policy.yaml).
+The instances are written into the node's object ``migcuts.gpu-scheduler.io``. Only the newest
+request for a node is sent. Each carries the term of the lease, and the API server refuses the
+requests of another term (cluster/fencing-policy.yaml).
+
+The configuration is a label of the node; it needs cluster/rbac-relabel.yaml. The node's version is
+no precondition, because kubelets write to it all the time: the scheduler itself makes sure that no
+pod has a GPU of the node.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
+import msgspec
 import structlog
 
-from scheduler.bind.mig_config_writer import set_label
-from scheduler.decide.mig.config_change import Relabel
+from scheduler.model import well_known
+from scheduler.model.actions import RequestPartitions, SetMigConfig
 from scheduler.model.crd import mig_partition_codec
-from scheduler.model.crd.mig_partition import PartitionRequest
+from scheduler.model.lease import LeaderTerm
 from scheduler.state.event import PartitionsWriteFailed
 from scheduler.watch.client import MERGE_PATCH, ApiError, Client, Unreachable
+from scheduler.watch.inbox import Inbox
 
 WORKERS = 4
 
-log = structlog.get_logger("cuts")
-
-Orders = tuple[PartitionRequest, ...]
+log = structlog.get_logger("mig")
 
 
 class PartitionWriter:
-    """Sends orders in the background; ``namespace`` is our own."""
+    """Sends requests in the background; ``namespace`` is our own."""
 
-    def __init__(
-        self,
-        client: Client,
-        namespace: str,
-        emit: Callable[[PartitionsWriteFailed], None],
-        leads: Callable[[], bool],
-        epoch: Callable[[], int | None],
-    ) -> None:
+    def __init__(self, client: Client, namespace: str, inbox: Inbox, term: LeaderTerm) -> None:
         self._client = client
         self._namespace = namespace
-        self._emit = emit
-        self._leads = leads
-        self._epoch = epoch
-        self._newest: dict[str, Orders] = {}
-        self._line: asyncio.Queue[str | Relabel] = asyncio.Queue()
+        self._inbox = inbox
+        self._term = term
+        self._newest: dict[str, RequestPartitions] = {}
+        self._queue: asyncio.Queue[str | SetMigConfig] = asyncio.Queue()
         self._busy: set[str] = set()
 
-    def send(self, node_name: str, orders: Orders) -> None:
-        """From now on these instances must exist on the node."""
-        if node_name not in self._newest and node_name not in self._busy:
-            self._line.put_nowait(node_name)
-        self._newest[node_name] = orders
-
-    def relabel(self, relabel: Relabel) -> None:
-        """Let mig-manager cut a node anew."""
-        self._line.put_nowait(relabel)
+    def send(self, action: RequestPartitions | SetMigConfig) -> None:
+        """Send soon; a request for instances replaces the one that waits for the same node."""
+        if isinstance(action, SetMigConfig):
+            self._queue.put_nowait(action)
+            return
+        name = action.node_name
+        if name not in self._newest and name not in self._busy:
+            self._queue.put_nowait(name)
+        self._newest[name] = action
 
     async def run(self) -> None:
         """Work for ever; ends by cancellation."""
         async with asyncio.TaskGroup() as group:
             for number in range(WORKERS):
-                group.create_task(self._work(), name=f"cutter {number}")
+                group.create_task(self._work(), name=f"mig {number}")
 
     async def _work(self) -> None:
         while True:
-            item = await self._line.get()
+            item = await self._queue.get()
             if isinstance(item, str):
-                await self._send_all(item)
-            elif self._leads():
-                await set_label(self._client, item)
+                await self._request_all(item)
+            elif self._term.leads():
+                await self._set_label(item)
 
-    async def _send_all(self, node_name: str) -> None:
+    async def _request_all(self, node_name: str) -> None:
         self._busy.add(node_name)
-        while (orders := self._newest.pop(node_name, None)) is not None:
-            if self._leads():
-                await self._send(node_name, orders)
+        while (request := self._newest.pop(node_name, None)) is not None:
+            if self._term.leads():
+                await self._request(request)
         self._busy.discard(node_name)
 
-    async def _send(self, node_name: str, orders: Orders) -> None:
+    async def _request(self, request: RequestPartitions) -> None:
+        node_name = request.node_name
         try:
-            await self._patch(node_name, orders)
+            await self._patch(request)
         except (ApiError, Unreachable) as error:
             message = error.message if isinstance(error, ApiError) else str(error)
-            log.warning("instances were not asked for", node=node_name, problem=message)
-            self._emit(PartitionsWriteFailed(node_name, message))
+            log.warning("MIG instances not requested", node=node_name, problem=message)
+            self._inbox.enqueue(PartitionsWriteFailed(node_name, message))
 
-    async def _patch(self, node_name: str, orders: Orders) -> None:
-        body = mig_partition_codec.encode_spec(orders, self._epoch())
-        path = mig_partition_codec.path(self._namespace, node_name)
+    async def _patch(self, request: RequestPartitions) -> None:
+        epoch, namespace = self._term.epoch, self._namespace
+        body = mig_partition_codec.encode_spec(request.requests, epoch)
+        path = mig_partition_codec.path(namespace, request.node_name)
         try:
             await self._client.request("PATCH", path, body, content_type=MERGE_PATCH)
         except ApiError as error:
             if error.status != 404:
                 raise
-            body = mig_partition_codec.encode(node_name, orders, self._epoch(), self._namespace)
-            await self._client.request("POST", mig_partition_codec.path(self._namespace), body)
+            body = mig_partition_codec.encode(request.node_name, request.requests, epoch, namespace)
+            await self._client.request("POST", mig_partition_codec.path(namespace), body)
+
+    async def _set_label(self, action: SetMigConfig) -> None:
+        """Patch both labels at once; after a failure the controller uses the node again."""
+        labels = {well_known.MIG_WANTED: action.config, well_known.MIG_STATE: "pending"}
+        body = msgspec.json.encode({"metadata": {"labels": labels}})
+        path = f"/api/v1/nodes/{action.node_name}"
+        try:
+            await self._client.request("PATCH", path, body, content_type=MERGE_PATCH)
+        except (ApiError, Unreachable) as error:
+            log.warning("MIG configuration not set", node=action.node_name, problem=str(error))

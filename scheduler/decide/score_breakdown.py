@@ -59,11 +59,22 @@ class Ranking(msgspec.Struct, frozen=True, rename="camel"):
     margin: float = 0
 
 
-def rank(cluster: Cluster, placement: Placement, pipeline: Pipeline) -> Ranking | None:
-    """The ranking behind a placement, on the state it was made on; None for a mapped pod."""
+def node_before(cluster: Cluster, placement: Placement) -> NodeInfo | None:
+    """The node of a placement as the decision saw it, for ``rank`` after the state has it."""
+    node_info = beside_nominated(cluster, placement.pod).at(placement.node_name)
+    return node_info.copy() if node_info is not None else None
+
+
+def rank(
+    cluster: Cluster, placement: Placement, pipeline: Pipeline, won: NodeInfo | None = None
+) -> Ranking | None:
+    """The ranking behind a placement, on the state it was made on; None for a mapped pod.
+
+    If the state has the placement already, ``won`` is its node as it was before.
+    """
     pod = placement.pod
     view = beside_nominated(cluster, pod)
-    won = view.at(placement.node_name)
+    won = won or view.at(placement.node_name)
     if pod.map_text is not None or won is None or won.node is None:
         return None
     without = view if isinstance(view, WhatIfView) else WhatIfView(cluster)

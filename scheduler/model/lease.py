@@ -7,10 +7,22 @@ which the leader answers the other replicas' questions.
 from __future__ import annotations
 
 import enum
+from typing import Protocol
 
 import msgspec
 
 from scheduler.model import well_known
+
+
+class LeaderTerm(Protocol):
+    """This process's part in leadership, as the shells and services read it."""
+
+    @property
+    def epoch(self) -> int | None:
+        """The term of the lease that this process held last."""
+
+    def leads(self) -> bool:
+        """Whether this process may decide and send now."""
 
 
 class LeaseSpec(msgspec.Struct, rename="camel", omit_defaults=True):

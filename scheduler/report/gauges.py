@@ -1,39 +1,43 @@
-"""Gauges that are measured now and then: sizes of the state, and whether its books are sound.
+"""Gauges of the state: its sizes, and the number of over-committed devices.
 
-Only nodes that changed are added up again, so an idle cluster of any size costs nothing.
+Only nodes that changed are summed again, so an idle cluster of any size costs nothing.
 """
 
 from __future__ import annotations
 
 from scheduler.report.metrics import Metrics
-from scheduler.state.cache.cluster import Cluster
+from scheduler.state.effects import NOTHING, Effects
 from scheduler.state.node_info import over_committed
-from scheduler.state.queue.scheduling_queue import SchedulingQueue
-from scheduler.state.reservations import Reservations
+from scheduler.state.scheduler_state import SchedulerState
 
 
 class Gauges:
     """Measures one state."""
 
-    def __init__(self, metrics: Metrics, cluster: Cluster) -> None:
+    name = "gauges"
+
+    def __init__(self, metrics: Metrics, state: SchedulerState) -> None:
         self._metrics = metrics
-        self._cluster = cluster
+        self._state = state
         self._excess: dict[str, int] = {}
 
-    def measure(self, queue: SchedulingQueue, promises: Reservations) -> None:
+    def tick(self, now: float, *, leads: bool) -> Effects:
         """Set every gauge."""
-        for name, size in queue.sizes().items():
+        cluster = self._state.cluster
+        for name, size in self._state.queue.sizes().items():
             self._metrics.pending.labels(name).set(size)
-        self._metrics.cache_size.labels("pods").set(len(self._cluster.pods))
-        self._metrics.cache_size.labels("nodes").set(len(self._cluster.nodes))
-        self._metrics.cache_size.labels("assumed_pods").set(len(self._cluster.assumed))
-        self._metrics.promises.set(len(promises))
+        self._metrics.cache_size.labels("pods").set(len(cluster.pods))
+        self._metrics.cache_size.labels("nodes").set(len(cluster.nodes))
+        self._metrics.cache_size.labels("assumed_pods").set(len(cluster.assumed))
+        self._metrics.promises.set(len(self._state.reservations))
         self._metrics.over_committed.set(self._over_committed())
+        return NOTHING
 
     def _over_committed(self) -> int:
-        news = self._cluster.nodes.news
+        nodes = self._state.cluster.nodes
+        news = nodes.news
         for name in news:
-            node_info = self._cluster.at(name)
+            node_info = nodes.at(name)
             excess = sum(over_committed(node_info).values()) if node_info is not None else 0
             if excess:
                 self._excess[name] = excess

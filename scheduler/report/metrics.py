@@ -148,7 +148,7 @@ class Metrics:
         self.sli_s = self._histogram("scheduler_pod_scheduling_sli_duration_seconds")
 
     def count_internal_error(self, part: str) -> None:
-        """An exception was contained (``scheduler/containment``)."""
+        """An exception was contained (``report/containment``)."""
         self.internal_errors.labels(part).inc()
 
     def _counter(self, name: str) -> Counter:

@@ -1,8 +1,8 @@
-"""What enters the cluster state, and what comes out of folding it.
+"""Events that enter the cluster state, and the changes that follow from them.
 
 Everything that happens reaches the state as one of these values through one inbox: watch
-events, whole lists, and the results of our own Bindings. Folding an event yields changes,
-from which the queue learns who could be helped.
+events, whole lists, and the results of our own requests. Folding an event yields changes,
+which tell the queue which pods could be scheduled now.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class NamespaceDeleted(msgspec.Struct, frozen=True):
 
 
 class QuotaUpdated(msgspec.Struct, frozen=True):
-    """A ResourceQuota changed; one that is gone limits nothing."""
+    """A ResourceQuota changed; a deleted one limits nothing."""
 
     quota: Quota
 
@@ -73,19 +73,19 @@ class QuotasReplaced(msgspec.Struct, frozen=True):
 
 
 class PodsReplaced(msgspec.Struct, frozen=True):
-    """All pods there are: whatever is not in the list is gone."""
+    """All pods that exist: a pod that is not in the list is deleted."""
 
     pods: tuple[Pod, ...]
 
 
 class NodesReplaced(msgspec.Struct, frozen=True):
-    """All nodes there are."""
+    """All nodes that exist."""
 
     nodes: tuple[Node, ...]
 
 
 class NamespacesReplaced(msgspec.Struct, frozen=True):
-    """All namespaces there are."""
+    """All namespaces that exist."""
 
     namespaces: tuple[Namespace, ...]
 
@@ -95,7 +95,7 @@ class BindOutcome(enum.Enum):
 
     BOUND = "bound"  # by us, to the node we chose
     GONE = "gone"  # the pod does not exist any more
-    TAKEN = "taken"  # somebody else bound it, or it may not be bound (any more)
+    TAKEN = "taken"  # another scheduler bound it, or it may not be bound (any more)
     REFUSED = "refused"  # the API server refuses it: retried, with growing pauses
     UNREACHABLE = "unreachable"  # no answer in time; not bound when we looked, so retried
     UNSENT = "unsent"  # we stopped leading before it was sent; the pod waits as before
@@ -110,9 +110,9 @@ class BindEnded(msgspec.Struct, frozen=True):
 
 
 class MigrationUpdated(msgspec.Struct, frozen=True):
-    """A move's ticket was written or changed."""
+    """A migration object was created or changed."""
 
-    ticket: Migration
+    migration: Migration
 
 
 class ObjectUnreadable(msgspec.Struct, frozen=True):
@@ -124,31 +124,31 @@ class ObjectUnreadable(msgspec.Struct, frozen=True):
 
 
 class MigrationDeleted(msgspec.Struct, frozen=True):
-    """A move's ticket was deleted, or cannot be read any more."""
+    """A migration object was deleted, or cannot be read any more."""
 
-    ticket_id: str
+    migration_id: str
     unread: ObjectUnreadable | None = None
 
 
 class MigrationsReplaced(msgspec.Struct, frozen=True):
-    """All tickets there are, without those that cannot be read."""
+    """All migration objects that exist, without those that cannot be read."""
 
-    tickets: tuple[Migration, ...]
+    migrations: tuple[Migration, ...]
     unread: tuple[ObjectUnreadable, ...] = ()
 
 
 class MigrationWriteFailed(msgspec.Struct, frozen=True):
-    """A ticket could not be written: the API server said no."""
+    """The API server refused to create a migration object."""
 
-    ticket_id: str
+    migration_id: str
     message: str
 
 
 class OwnerRead(msgspec.Struct, frozen=True):
-    """What the API server says about a pod's owner; None where it did not answer."""
+    """A pod's owner as the API server has it; None where it did not answer."""
 
     pod_uid: str
-    ticket_id: str
+    migration_id: str
     facts: OwnerFacts | None
 
 
@@ -157,46 +157,54 @@ class Eviction(enum.Enum):
 
     EVICTED = "evicted"
     GONE = "gone"  # the pod is not there any more, or not what it was
-    FORBIDDEN = "forbidden"  # a PodDisruptionBudget stands against it
+    FORBIDDEN = "forbidden"  # a PodDisruptionBudget forbids it
     FAILED = "failed"  # refused for another reason, or no answer: tried again
 
 
 class EvictionEnded(msgspec.Struct, frozen=True):
-    """The result of our own eviction of a ticket's pod; ``message`` is the API server's."""
+    """The result of our own eviction of a migration's pod; ``message`` is the API server's."""
 
-    ticket_id: str
+    migration_id: str
     result: Eviction
     message: str = ""
 
 
 class PartitionsUpdated(msgspec.Struct, frozen=True):
-    """What a node's operator says about the instances that it cuts for us was changed."""
+    """The MIG instances that a node's operator reports were changed."""
 
-    cuts: NodePartitions
+    partitions: NodePartitions
 
 
 class PartitionsDeleted(msgspec.Struct, frozen=True):
-    """A node's object for cuts was deleted."""
+    """A node's object of MIG instances was deleted."""
 
     node_name: str
 
 
 class PartitionsReplaced(msgspec.Struct, frozen=True):
-    """All such objects there are."""
+    """All such objects that exist."""
 
-    cuts: tuple[NodePartitions, ...]
+    partitions: tuple[NodePartitions, ...]
 
 
 class PartitionsWriteFailed(msgspec.Struct, frozen=True):
-    """Instances could not be asked for: the API server said no."""
+    """The API server refused a request for MIG instances."""
 
     node_name: str
     message: str
 
 
+class PodRecreated(msgspec.Struct, frozen=True):
+    """The result of deleting a pod for its controller to create it again (``RecreatePod``)."""
+
+    pod: Pod
+    attempt: int
+    result: str
+
+
 PartitionEvent = PartitionsUpdated | PartitionsDeleted | PartitionsReplaced | PartitionsWriteFailed
 
-MoveNews = (
+MigrationEvent = (
     MigrationUpdated
     | MigrationDeleted
     | MigrationsReplaced
@@ -220,13 +228,14 @@ Event = (
     | BindEnded
     | PodRejected
     | PastRejectionsRead
-    | MoveNews
+    | PodRecreated
+    | MigrationEvent
     | PartitionEvent
 )
 
 
 class PodPending(msgspec.Struct, frozen=True):
-    """One of our pods waits for a node, new or with changed wishes."""
+    """One of our pods waits for a node: it is new or its spec changed."""
 
     pod: Pod
 
@@ -249,8 +258,8 @@ class ClusterEvent(msgspec.Struct, frozen=True):
     """Something changed that may lift rejections of the given cause.
 
     ``scope`` narrows it: the workload for OWNER, the namespace for NAMESPACE; so do the node
-    that changed, and the resources that became free there. Empty means anybody, anywhere,
-    anything.
+    that changed, and the resources that became free there. Empty means any workload, any node,
+    any resource.
     """
 
     cause: RequeueCause

@@ -1,4 +1,4 @@
-"""Event -> changes -> queue: the one place where an inbox value meets the cluster state."""
+"""Event -> cluster state -> changes -> queue."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fold(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
 
 
 def apart(cluster: Cluster, event: ev.Event) -> Iterator[ev.Event]:
-    """A list of pods or nodes as news of each object, so that each is folded by itself."""
+    """A list of pods or nodes as one event per object, so that each is folded by itself."""
     match event:
         case ev.PodsReplaced(pods):
             listed = {pod.uid: pod for pod in pods}
@@ -38,16 +38,18 @@ def apart(cluster: Cluster, event: ev.Event) -> Iterator[ev.Event]:
             yield from map(ev.PodUpdated, listed.values())
         case ev.NodesReplaced(nodes):
             known = {node.name: node for node in nodes}
-            yield from [ev.NodeDeleted(name) for name in cluster.node_info if name not in known]
+            yield from [
+                ev.NodeDeleted(name) for name in cluster.nodes.node_info if name not in known
+            ]
             yield from map(ev.NodeUpdated, known.values())
         case _:
             yield event
 
 
 def pass_on(queue: SchedulingQueue, change: ev.Change, now: float, asked: StillRefuses) -> None:
-    """Tell the queue who waits, who does not any more, and who could be helped.
+    """Tell the queue which pods wait, which do not any more, and which could be scheduled now.
 
-    ``Retry`` is its owner's: it takes the placement that failed.
+    ``BindFailed`` is left to the loop, which has the queue entry of the failed placement.
     """
     match change:
         case ev.PodPending(pod):
@@ -75,7 +77,7 @@ def _fold_rare(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
 
 def _fold_elsewhere(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
     if isinstance(event, ev.PartitionEvent):
-        return _cut_news(cluster, event)
+        return _fold_partitions(cluster, event)
     match event:
         case ev.QuotaUpdated(quota):
             cluster.quotas.upsert(quota)
@@ -83,28 +85,30 @@ def _fold_elsewhere(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
         case ev.QuotasReplaced(quotas):
             cluster.quotas.replace(quotas)
             return []
-    # Not in the books: the pods are gone already (state/breaker), or it is about a move.
-    if isinstance(event, ev.PodRejected | ev.PastRejectionsRead | ev.MoveNews):
+    # Not part of the cluster state: breakers, migrations and pod recreation handle these.
+    if isinstance(
+        event, ev.PodRejected | ev.PastRejectionsRead | ev.MigrationEvent | ev.PodRecreated
+    ):
         return []
-    raise AssertionError(f"an event that nobody folds: {event!r}")
+    raise AssertionError(f"no handler for {event!r}")
 
 
-def _cut_news(cluster: Cluster, event: ev.PartitionEvent) -> list[ev.Change]:
+def _fold_partitions(cluster: Cluster, event: ev.PartitionEvent) -> list[ev.Change]:
     match event:
-        case ev.PartitionsUpdated(cuts):
-            return _see_cuts(cluster, cuts)
+        case ev.PartitionsUpdated(partitions):
+            return _upsert_partitions(cluster, partitions)
         case ev.PartitionsDeleted(name):
-            return _see_cuts(cluster, NodePartitions(name))
+            return _upsert_partitions(cluster, NodePartitions(name))
         case ev.PartitionsReplaced(listed):
-            every = (*cluster.nodes.cuts.delete(listed), *listed)
-            return [change for cuts in every for change in _see_cuts(cluster, cuts)]
+            every = (*cluster.nodes.partitions.delete(listed), *listed)
+            return [change for one in every for change in _upsert_partitions(cluster, one)]
         case ev.PartitionsWriteFailed():
-            return []  # the books know nothing of what was only asked for
+            return []  # a request changes nothing
 
 
-def _see_cuts(cluster: Cluster, cuts: NodePartitions) -> list[ev.Change]:
-    is_news = cluster.nodes.upsert_partitions(cuts)
-    return [ev.ClusterEvent(RequeueCause.NODE, node_name=cuts.node_name)] if is_news else []
+def _upsert_partitions(cluster: Cluster, partitions: NodePartitions) -> list[ev.Change]:
+    is_news = cluster.nodes.upsert_partitions(partitions)
+    return [ev.ClusterEvent(RequeueCause.NODE, node_name=partitions.node_name)] if is_news else []
 
 
 def _bind_ended(cluster: Cluster, event: ev.BindEnded) -> list[ev.Change]:
@@ -117,7 +121,7 @@ def _bind_ended(cluster: Cluster, event: ev.BindEnded) -> list[ev.Change]:
         return changes + cluster.delete_pod(event.uid)
     if event.outcome is ev.BindOutcome.TAKEN:
         return changes
-    if not pod.waits_for(cluster.scheduler_name):  # it is being deleted by now
+    if not pod.waits_for(cluster.scheduler_name):  # it is being deleted
         return [*changes, ev.PodDone(event.uid)]
     if event.outcome is ev.BindOutcome.UNSENT:
         return [*changes, ev.PodPending(pod)]

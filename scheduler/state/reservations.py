@@ -19,15 +19,15 @@ seen by it: a condition ``PodScheduled`` says so, which authors of pods cannot w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import msgspec
 
 from scheduler.model import well_known
 from scheduler.model.admission import ResourceRewrite
-from scheduler.model.node import Namespace
 from scheduler.model.pod import Pod
 from scheduler.state import event as ev
+from scheduler.state.cache.namespaces import NamespaceStore
 from scheduler.state.reservation_limits import have_room, is_believed, is_seen
 from scheduler.state.webhook_scope import WebhookScope
 
@@ -61,10 +61,10 @@ class Reservations:
     def __init__(
         self,
         reach: WebhookScope | None = None,
-        namespace: Callable[[str], Namespace] = lambda name: Namespace(name=name),
+        namespaces: NamespaceStore | None = None,
     ) -> None:
         self._reach = reach or WebhookScope()
-        self._namespace = namespace
+        self._namespaces = namespaces or NamespaceStore("none")
         self._all: dict[str, Reservation] = {}
         self._by_uid: dict[str, str] = {}
         #: Of dry runs: they hold nothing, and are only there to be known again.
@@ -191,10 +191,10 @@ class Reservations:
             promise.silent_since = now
         return now - promise.silent_since >= SILENT_MAX_S
 
-    def cancel(self, ticket_id: str) -> None:
-        """A move is over: whoever was admitted for it and did not appear will not."""
+    def cancel(self, migration_id: str) -> None:
+        """A migration is over: a replacement that was admitted and did not appear will not."""
         for promise in self.pending():
-            if promise.pod.annotations.get(well_known.MOVE) == ticket_id:
+            if promise.pod.annotations.get(well_known.MOVE) == migration_id:
                 del self._all[promise.id]
 
     def replace(self, uids: Iterable[str]) -> None:
@@ -230,7 +230,7 @@ class Reservations:
     def _recalled(self, tag: str, pod: Pod) -> Reservation | None:
         """The promise that a process that is gone made for a pod, as far as it is believed."""
         known = [promise for promise in self._all.values() if promise.is_recalled]
-        if not is_believed(tag, pod, self._namespace(pod.namespace), self._reach):
+        if not is_believed(tag, pod, self._namespaces.of(pod.namespace), self._reach):
             return None
         if not have_room(pod, known):
             return None

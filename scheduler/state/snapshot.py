@@ -112,9 +112,9 @@ def take(
         scheduler_name=cluster.scheduler_name,
         generation=generation,
         now=now,
-        maps_allow=cluster.spaces.maps_allow,
+        maps_allow=cluster.namespaces.maps_allow,
         nodes=tuple(b.node for b in cluster.candidates() if b.node is not None),
-        namespaces=tuple(cluster.namespaces.values()),
+        namespaces=tuple(cluster.namespaces.known.values()),
         pods=tuple(cluster.pods.values()),
         assumed=tuple(_assumed(cluster, uid, held) for uid, held in cluster.assumed.items()),
         label_keys=cluster.index.keys,
@@ -137,10 +137,10 @@ def take(
             for node, scopes in avoided
             if node is not None
         ),
-        cuts=tuple(cluster.nodes.cuts.known.values()),
+        cuts=tuple(cluster.nodes.partitions.known.values()),
         resting=tuple(
             Resting(node_name=name, gpus=tuple(sorted(gpus)))
-            for name, gpus in cluster.nodes.cuts.resting.items()
+            for name, gpus in cluster.nodes.partitions.resting.items()
         ),
         quotas=tuple(cluster.quotas.every()),
         settled=tuple(b.node.name for b in cluster.candidates() if b.node and b.is_settled),
@@ -158,7 +158,7 @@ def restore(state: ClusterSnapshot) -> Cluster:
     for pod in state.pods:
         cluster.upsert_pod(pod)
     # What a decision may cost depends on what the index knows.
-    cluster.index.rebuild(state.label_keys, state.wide_keys, cluster.node_info)
+    cluster.index.rebuild(state.label_keys, state.wide_keys, cluster.nodes.node_info)
     for one in state.assumed:
         cluster.assume(one.pod, Assumption(one.node_name, one.devices, one.index))
     for rest in state.avoided:
@@ -176,7 +176,7 @@ def restore(state: ClusterSnapshot) -> Cluster:
 
 def _assumed(cluster: Cluster, uid: str, assumption: Assumption) -> Assumed:
     # Not the newest pod: what it holds was entered once, with the pod as it was then.
-    pod, _ = cluster.node_info[assumption.node_name].pods[uid]
+    pod, _ = cluster.nodes.node_info[assumption.node_name].pods[uid]
     return Assumed(
         pod=pod,
         node_name=assumption.node_name,

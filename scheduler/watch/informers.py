@@ -1,7 +1,8 @@
-"""What is watched, and how each kind becomes events.
+"""The watched kinds, and how each becomes events.
 
-Vital is what a decision could give away twice if its view were frozen. Quotas are only looked at by
-admissions; a ticket that was not seen evicts nobody; an instance that was not seen is waited for.
+A kind is vital if a decision on a frozen view of it could give the same thing away twice. Only
+admissions read quotas; a migration that was not seen evicts no pod; an instance that was not seen
+is waited for.
 """
 
 from __future__ import annotations
@@ -38,31 +39,31 @@ QUOTAS: WatchSource[Event] = WatchSource(
 )
 
 
-def tickets(namespace: str) -> WatchSource[Event]:
-    """The tickets of moves, in our own namespace; a cluster may lack the kind."""
+def migration_objects(namespace: str) -> WatchSource[Event]:
+    """The migration objects in our own namespace; a cluster may lack the kind."""
     return WatchSource(
         kind=migration_codec.PLURAL,
         path=migration_codec.path(namespace),
-        decode=migrations.ticket_event,
-        decode_list=migrations.tickets_listed,
+        decode=migrations.migration_event,
+        decode_list=migrations.migrations_listed,
         is_optional=True,
         is_vital=False,
     )
 
 
-def cut_instances(namespace: str) -> WatchSource[Event]:
-    """What the operators of dynamic nodes cut, in our own namespace; likewise."""
+def partition_objects(namespace: str) -> WatchSource[Event]:
+    """The MIG instances that operators of dynamic nodes report; likewise."""
     return WatchSource(
         kind=mig_partition_codec.PLURAL,
         path=mig_partition_codec.path(namespace),
-        decode=mig_partitions.cuts_event,
-        decode_list=mig_partitions.cuts_listed,
+        decode=mig_partitions.partitions_event,
+        decode_list=mig_partitions.partitions_listed,
         is_optional=True,
         is_vital=False,
     )
 
 
-def every(namespace: str, *, moves: bool = True) -> tuple[WatchSource[Event], ...]:
-    """All that is watched; ``namespace`` is our own. Without moves there is no right to tickets."""
-    of_moves = (tickets(namespace),) if moves else ()
-    return (NODES, NAMESPACES, QUOTAS, *of_moves, cut_instances(namespace), PODS)
+def every(namespace: str, *, migrations: bool = True) -> tuple[WatchSource[Event], ...]:
+    """All watched kinds; ``namespace`` is our own. RBAC may lack an unused kind."""
+    optional = (migration_objects(namespace),) if migrations else ()
+    return (NODES, NAMESPACES, QUOTAS, *optional, partition_objects(namespace), PODS)

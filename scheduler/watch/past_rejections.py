@@ -1,10 +1,10 @@
-"""What ended before this process began: one list of failed pods, and events about deleted ones.
+"""Reads the pods that ended before this process began: one list, and events about deleted pods.
 
-Of failed pods two sorts matter: those that a kubelet refused, so that a node that rejects pods is
-avoided as before, and degraded ones of which a container failed for good.
+Two kinds of failed pods matter: those that a kubelet rejected, so that a node that rejects pods is
+avoided as before, and degraded ones with a container that failed for good.
 
-Must never: keep anybody waiting for long. Decisions begin after ``WAIT_MAX_S`` in any case; what is
-read later is told later. Nor may it grow: so many pages are read, and no more.
+The first decision waits at most ``WAIT_MAX_S`` for it; later results are enqueued later. The number
+of pages is bounded.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from scheduler.watch.decode import kubelet_events
 from scheduler.watch.decode.api_types import ListMeta
 from scheduler.watch.decode.ended_pod import ENDED, EndedPod, crashed
 from scheduler.watch.decode.objects import read_pod
+from scheduler.watch.inbox import Inbox
 
-#: Pods in one answer, answers at most (the API keeps 12,500 pods that ended), and seconds before
-#: it is tried again.
+#: Pods per page, pages at most (the API keeps 12,500 pods that ended), seconds between attempts.
 PAGE = 500
 PAGES_MAX = 25
 RETRY_S = 5.0
-#: How old a refusal may be to matter, in seconds: from it the length of pauses is told.
+#: Maximum age of a rejection in seconds: it decides how long a backoff is.
 AGE_MAX_S = 4 * 3600.0
 #: How long the first decision waits for all this, in seconds.
 WAIT_MAX_S = 3.0
@@ -47,40 +47,40 @@ _PAGE = msgspec.json.Decoder(_Page)
 
 
 class PastRejections:
-    """Reads it once, and tells ``emit``: crashes as they are found, refusals all together."""
+    """Reads them once: crashes are enqueued as they are found, rejections all together."""
 
     def __init__(
         self,
         client: Client,
         scheduler_name: str,
-        emit: Callable[[PastRejectionsRead | PodUpdated], None],
+        inbox: Inbox,
         wall: Callable[[], datetime],
     ) -> None:
         self._client = client
         self._scheduler_name = scheduler_name
-        self._emit = emit
+        self._inbox = inbox
         self._wall = wall
         self._refusals: list[PastRejection] = []
         self._uids: set[str] = set()
-        self._is_asked = asyncio.Event()
-        self._is_told = asyncio.Event()
+        self._is_requested = asyncio.Event()
+        self._is_published = asyncio.Event()
 
-    async def tell(self, wait_max_s: float = WAIT_MAX_S) -> None:
-        """The caches are filled: tell now, or as soon as it is known; wait, but not for long."""
-        self._is_asked.set()
+    async def publish(self, wait_max_s: float = WAIT_MAX_S) -> None:
+        """The caches are filled: enqueue the rejections once they are read; waits for a while."""
+        self._is_requested.set()
         try:
             async with asyncio.timeout(wait_max_s):
-                await self._is_told.wait()
+                await self._is_published.wait()
         except TimeoutError:
-            log.warning("refusals of before are not read yet", waited_s=wait_max_s)
+            log.warning("past rejections are not read yet", waited_s=wait_max_s)
 
     async def read(self) -> None:
-        """Read it all; ends when it is told."""
+        """Read everything; ends when it is enqueued."""
         await self._read_pods()
         hearsay = await self._read_events()
-        await self._is_asked.wait()
-        self._emit(PastRejectionsRead(tuple(self._refusals), hearsay))
-        self._is_told.set()
+        await self._is_requested.wait()
+        self._inbox.enqueue(PastRejectionsRead(tuple(self._refusals), hearsay))
+        self._is_published.set()
 
     async def _read_pods(self) -> None:
         token = ""
@@ -102,7 +102,7 @@ class PastRejections:
                 content = await self._client.request("GET", "/api/v1/pods", params=params)
                 return _PAGE.decode(content)
             except ApiError as error:
-                if error.status == 410:  # it took too long; what was seen has to do
+                if error.status == 410:  # the list expired; the pages so far have to do
                     return _Page()
             except (Unreachable, *UNREADABLE):
                 pass
@@ -115,7 +115,7 @@ class PastRejections:
             if ended.is_crash:
                 pod = read_pod(item)
                 if is_degraded(pod):
-                    self._emit(PodUpdated(crashed(pod)))
+                    self._inbox.enqueue(PodUpdated(crashed(pod)))
             elif ended.is_refused and ended.was_bound:
                 self._refused(ended, item)
         except UNREADABLE:
@@ -131,11 +131,11 @@ class PastRejections:
             )
 
     async def _read_events(self) -> tuple[DeletedPodEvent, ...]:
-        """Once, and not at any price: without them the pods have to do."""
+        """One attempt: if it fails, the pods have to do."""
         try:
             events = await kubelet_events.of_all(self._client)
         except (ApiError, Unreachable, *UNREADABLE) as error:
-            log.warning("events of kubelets cannot be read", problem=str(error))
+            log.warning("kubelet events not read", problem=str(error))
             return ()
         found: dict[str, DeletedPodEvent] = {}
         for one in events:

@@ -126,6 +126,7 @@ class Reflector(Generic[E]):
         self._work: asyncio.Task[None] | None = None
         self.is_synced = asyncio.Event()
         self.lists = 0
+        self.kind = source.kind
         self.is_vital = source.is_vital
         self.is_healthy = False
 

@@ -1,11 +1,12 @@
-"""Why did a pod vanish from the watch? One GET each, a few at a time, and one list at the start.
+"""Looks up how pods ended that left the watch: one GET each, and one list at the start.
 
-The watch shows no pods that ended. Two ends matter nevertheless: a kubelet that refused a pod that
+The watch shows no pods that ended. Two ends matter nevertheless: a kubelet that rejected a pod that
 was bound to it, and a container that failed for good on a smaller tier than its author asked for.
-The first comes back as ``PodRejected``, the second as the pod in its last state. Of a pod that its
-owner has deleted since, the kubelet's event is left.
+The first comes back as ``PodRejected``, the second as the pod in its last state. If the owner has
+deleted the pod since, the kubelet's event remains.
 
-Must never: keep anybody waiting, or grow. When too many vanish at once the rest stays unexplained.
+It never blocks the loop and its queue is bounded: when too many pods vanish at once, the rest is
+not looked up.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from scheduler.state.event import PastRejectionsRead, PodRejected, PodUpdated
 from scheduler.watch.client import ApiError, Client, Unreachable
 from scheduler.watch.decode import kubelet_events
 from scheduler.watch.decode.ended_pod import ENDED, EndedPod, crashed
+from scheduler.watch.inbox import Inbox
 from scheduler.watch.past_rejections import PastRejections
 
 WORKERS = 4
@@ -34,33 +36,33 @@ News = PodRejected | PodUpdated | PastRejectionsRead
 
 
 class TerminatedPodLookup:
-    """Looks up pods that vanished, and tells ``emit`` of those whose end matters."""
+    """Looks up pods that vanished, and enqueues the ends that matter."""
 
     def __init__(
         self,
         client: Client,
         scheduler_name: str,
-        emit: Callable[[News], None],
+        inbox: Inbox,
         wall: Callable[[], datetime],
     ) -> None:
         self._client = client
-        self._emit = emit
-        self.past = PastRejections(client, scheduler_name, emit, wall)
+        self._inbox = inbox
+        self.past = PastRejections(client, scheduler_name, inbox, wall)
         self._waiting: asyncio.Queue[Pod] = asyncio.Queue(WAITING_MAX)
         self._asked: set[str] = set()
 
     def look_up(self, pod: Pod) -> None:
-        """Ask about a pod soon, once for all who want to know."""
+        """Look a pod up soon; requests for a pod that is queued are dropped."""
         if pod.uid not in self._asked and not self._waiting.full():
             self._asked.add(pod.uid)
             self._waiting.put_nowait(pod)
 
     async def run(self) -> None:
-        """Ask for ever; ends by cancellation."""
+        """Work for ever; ends by cancellation."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self.past.read(), name="inquest of the past")
+            group.create_task(self.past.read(), name="past rejections")
             for number in range(WORKERS):
-                group.create_task(self._work(), name=f"inquest {number}")
+                group.create_task(self._work(), name=f"terminated pods {number}")
 
     async def _work(self) -> None:
         while True:
@@ -68,11 +70,11 @@ class TerminatedPodLookup:
             try:
                 news = await self._ask(pod)
             except (ApiError, Unreachable, *UNREADABLE):
-                continue  # nobody knows
+                continue
             finally:
                 self._asked.discard(pod.uid)
             if news is not None:
-                self._emit(news)
+                self._inbox.enqueue(news)
 
     async def _ask(self, pod: Pod) -> News | None:
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
@@ -87,7 +89,7 @@ class TerminatedPodLookup:
         return _news(pod, ended)
 
     async def _said(self, pod: Pod) -> PodRejected | None:
-        """What its kubelet said of a pod that is deleted; it may say it a moment later."""
+        """The kubelet's event about a deleted pod; it may be written a moment later."""
         if pod.phase != "Pending" or pod.is_admitted:
             return None
         for attempt in range(EVENT_TRIES):

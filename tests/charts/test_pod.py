@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scheduler import config as configuration
-from scheduler.certificates.issuer import read_authority
+from scheduler.controllers.certificates.issuer import read_authority
 from tests.charts.rendering import (
     CHECK,
     FAKE,

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import yaml
 
-from scheduler.certificates.issuer import make_certificates
-from scheduler.certificates.rotator import PARTS, CertSecret, write_files
+from scheduler.controllers.certificates.issuer import make_certificates
+from scheduler.controllers.certificates.rotator import PARTS, CertSecret, write_files
 from tools.charts.copies import SCHEDULER
 from tools.charts.helm import HELMS, helm
 from tools.controlplane import ControlPlane, wait_until

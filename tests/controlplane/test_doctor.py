@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.certificates.issuer import make_certificates
+from scheduler.controllers.certificates.issuer import make_certificates
 from tests.controlplane.conftest import MakeNode
 from tests.unit.gpuctl.cli import gpuctl
 from tools.controlplane import ControlPlane, wait_until

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import pytest
 
-from scheduler.certificates.issuer import make_certificates
+from scheduler.controllers.certificates.issuer import make_certificates
 from scheduler.model import well_known
 from tests.controlplane.balancer import Balancer
 from tests.controlplane.conftest import MakeNode

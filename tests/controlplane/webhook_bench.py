@@ -24,7 +24,7 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
-from scheduler.certificates.issuer import CertificateBundle, make_certificates
+from scheduler.controllers.certificates.issuer import CertificateBundle, make_certificates
 from scheduler.model import well_known
 from scheduler.model.admission import AdmissionDecision
 from tests.unit.webhook.pods import pod

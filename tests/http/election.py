@@ -11,7 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
-from scheduler.leadership.elector import FIRST_TERM, LeaderElector, Timings
+from scheduler.controllers.leadership.elector import FIRST_TERM, LeaderElector, Timings
 from scheduler.watch.client import Client
 from tests.http.fakeapi import FakeApi, status_body
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from scheduler.report.events.recorder import Recorder
+from scheduler.report.metrics import Metrics
 from scheduler.watch.client import Client
 from tests.builders import pod
 from tests.http.fakeapi import FakeApi, reply
@@ -35,9 +36,9 @@ class Recording:
         api.script(PATCH, reply({}))
         self.api = api
         self.now = 0.0
-        self.counts: list[tuple[str, str]] = []
-        self.calm = asyncio.Event()
-        self.calm.set()
+        self.metrics = Metrics("gpu-scheduler")
+        self.idle = asyncio.Event()
+        self.idle.set()
         start = datetime(2026, 11, 27, 10, tzinfo=UTC)
         self.recorder = Recorder(
             client,
@@ -45,10 +46,21 @@ class Recording:
             "gpu-scheduler-" + "h" * 200,
             lambda: self.now,
             lambda: start + timedelta(seconds=self.now),
-            lambda what, result: self.counts.append((what, result)),
-            self.calm,
+            self.metrics,
+            self.idle,
             retry_first_s=0.001,
         )
+
+    @property
+    def counts(self) -> list[tuple[str, str]]:
+        """What was sent, and how that ended, as the metric counts it."""
+        [family] = self.metrics.reports.collect()
+        return [
+            (one.labels["what"], one.labels["result"])
+            for one in family.samples
+            if one.name.endswith("_total")
+            for _ in range(int(one.value))
+        ]
 
     async def sent(self) -> None:
         """Everything recorded so far was dealt with."""

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from scheduler.certificates.issuer import make_certificates
+from scheduler.controllers.certificates.issuer import make_certificates
 from tests.http.desk import LATER, LIMITS, QUESTION, Desk, Streams, answer_from, serving
 
 GOT = b"HTTP/1.1 200 OK | got hello"

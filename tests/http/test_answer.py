@@ -106,7 +106,7 @@ async def test_the_last_slice_is_promised_once(asking: Asking) -> None:
     assert {answer.rewrites for answer in answers if answer.rewrites} == {
         (ResourceRewrite(container="app", source=MIG_2G, target=MIG_1G),)
     }
-    assert len(asking.stage.loop.promises) == 20
+    assert len(asking.stage.loop.reservations) == 20
 
 
 @pytest.mark.contract("S0-B3")
@@ -115,29 +115,29 @@ async def test_a_dry_run_promises_nothing(asking: Asking) -> None:
         answer = await asking.ask(dry_run=True)
         assert (answer.rewrites, answer.reservation) == ((), None)
 
-    assert len(asking.stage.loop.promises) == 0
+    assert len(asking.stage.loop.reservations) == 0
     assert asking.stage.sample("gpu_scheduler_admissions_total", result="kept") == 0
 
 
 class OneTicket(NoMigration):
     """A move that waits for its replacement, whichever pod that is."""
 
-    def ticket_for(self, pod: Pod) -> Migration | None:
+    def migration_for(self, pod: Pod) -> Migration | None:
         return TICKET
 
 
 @pytest.mark.contract("S3-B14")
 async def test_dry_runs_leave_a_ticket_to_the_pod_that_is_created(asking: Asking) -> None:
-    asking.stage.loop.moves = OneTicket()
+    asking.stage.replace(OneTicket())
     for _ in range(3):
         answer = await asking.ask(dry_run=True, owner="Deployment/web@r1")
         assert (answer.move, answer.rewrites) == (TICKET.id, ())
-    assert len(asking.stage.loop.promises) == 0, "nothing is held for a pod that is not created"
+    assert len(asking.stage.loop.reservations) == 0, "nothing is held for a pod that is not created"
 
     made = await asking.ask(owner="Deployment/web@r1")
 
     assert (made.move, made.rewrites) == (TICKET.id, ())
-    assert len(asking.stage.loop.promises) == 1
+    assert len(asking.stage.loop.reservations) == 1
 
 
 async def test_the_second_call_of_a_dry_run_is_known_and_holds_nothing(asking: Asking) -> None:
@@ -151,7 +151,7 @@ async def test_the_second_call_of_a_dry_run_is_known_and_holds_nothing(asking: A
 
     assert second.known_reservation
     assert second.rewrites == first.rewrites
-    assert len(asking.stage.loop.promises) == 1
+    assert len(asking.stage.loop.reservations) == 1
 
     asking.stage.pass_time(11)
     await asking.stage.quiet()
@@ -174,7 +174,7 @@ async def test_a_retry_of_a_controller_keeps_its_tier(asking: Asking) -> None:
     asking.stage.clock.now += 2
 
     assert (await asking.ask(owner="Deployment/web")).rewrites == ()
-    assert len(asking.stage.loop.promises) == 1
+    assert len(asking.stage.loop.reservations) == 1
 
 
 @pytest.mark.contract("S0-B4")
@@ -186,7 +186,7 @@ async def test_who_does_not_lead_says_so(asking: Asking) -> None:
 
 @pytest.mark.contract("S0-B4")
 async def test_before_the_caches_are_filled_nothing_is_answered(asking: Asking) -> None:
-    asking.stage.loop.is_synced = False
+    asking.stage.gate.is_synced = False
 
     assert (await asking.post(question(pod_json())))[0] == 421
 
@@ -240,7 +240,7 @@ async def test_too_many_unmet_promises_leave_the_request_as_asked(asking: Asking
     answer = await until_answered(asking, asyncio.create_task(asking.ask()))
 
     assert (answer.rewrites, answer.reservation) == ((), None)
-    assert len(asking.stage.loop.promises) == 64
+    assert len(asking.stage.loop.reservations) == 64
 
 
 async def until_answered(
@@ -261,7 +261,7 @@ async def test_a_review_about_a_namespace_that_does_not_exist_promises_nothing(
     answer = await until_answered(asking, forged)
 
     assert (answer.rewrites, answer.reservation) == ((), None)
-    assert len(asking.stage.loop.promises) == 0
+    assert len(asking.stage.loop.reservations) == 0
 
 
 async def test_a_namespace_that_the_watch_shows_in_time_is_as_good_as_any(asking: Asking) -> None:
@@ -299,7 +299,7 @@ async def test_an_outsider_is_promised_64_devices_of_a_namespace_however_it_asks
     for task in tasks:
         await until_answered(asking, task)
 
-    held = [devices(one.pod) for one in asking.stage.loop.promises.pending()]
+    held = [devices(one.pod) for one in asking.stage.loop.reservations.pending()]
     assert sum(held) == 60
 
 
@@ -307,10 +307,10 @@ async def test_room_made_in_time_is_used(asking: Asking) -> None:
     await asyncio.gather(*(asking.ask() for _ in range(64)))
     waiting = asyncio.create_task(asking.ask())
     await asyncio.sleep(0)
-    asking.stage.loop.promises.expire(asking.stage.clock.now + 10)
+    asking.stage.loop.reservations.expire(asking.stage.clock.now + 10)
 
     assert (await waiting).reservation is not None
-    assert len(asking.stage.loop.promises) == 1
+    assert len(asking.stage.loop.reservations) == 1
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ async def test_a_webhook_that_says_it_serves_and_one_that_asks_are_both_heard(
 ) -> None:
     """What the repair of pods that came past it waits for."""
     stage, pulse = Stage(), WebhookLiveness()
-    answerer = AdmissionServer(stage.loop, RULES, stage.metrics, stage.clock, pulse=pulse)
+    answerer = AdmissionServer(stage.loop, RULES, stage.metrics, stage.clock, webhook=pulse)
     socket = tmp_path / "s"
     serving = asyncio.create_task(answerer.serve(socket))
     async with asyncio.timeout(10):

@@ -22,6 +22,8 @@ from tests.http.fakeapi import (
     reset,
     text,
 )
+from tests.http.shells import Heard
+from tests.unit.loop.stage import Leader
 
 GET = "GET /api/v1/namespaces/team/pods/a"
 POST = "POST /api/v1/namespaces/team/pods/a/binding"
@@ -38,24 +40,16 @@ class Binds:
     """A binder, and how its Bindings ended."""
 
     def __init__(self, client: Client) -> None:
-        self.ended: asyncio.Queue[BindEnded] = asyncio.Queue()
-        self.is_leading = True
-        self.calm = asyncio.Event()
-        self.binder = Binder(
-            client,
-            self.ended.put_nowait,
-            lambda: 7,
-            lambda: self.is_leading,
-            self.calm,
-            pause_first_s=0.001,
-        )
+        self.ended = Heard()
+        self.leader = Leader(epoch=7)
+        self.idle = asyncio.Event()
+        self.binder = Binder(client, self.ended, self.leader, self.idle, pause_first_s=0.001)
 
     async def bind(self) -> BindEnded:
         self.binder.start(PLACEMENT, "d-1")
-        async with asyncio.timeout(10):
-            ended = await self.ended.get()
+        ended: BindEnded = await self.ended.next()
         await self.binder.drain(1)
-        assert self.ended.empty(), "a Binding ends once"
+        assert self.ended.is_empty(), "a Binding ends once"
         return ended
 
 
@@ -196,7 +190,7 @@ async def test_while_the_truth_is_unknown_the_pod_keeps_its_devices(
 async def test_nothing_is_sent_by_a_process_that_does_not_lead_any_more(
     api: FakeApi, binds: Binds
 ) -> None:
-    binds.is_leading = False
+    binds.leader.is_leading = False
 
     assert (await binds.bind()).outcome is BindOutcome.UNSENT
     assert api.seen == []
@@ -205,7 +199,7 @@ async def test_nothing_is_sent_by_a_process_that_does_not_lead_any_more(
 @pytest.mark.contract("S2-B12")
 async def test_nothing_is_repeated_after_the_lead_is_lost(api: FakeApi, binds: Binds) -> None:
     async def answer(request: Any) -> Any:
-        binds.is_leading = False
+        binds.leader.is_leading = False
         return await failure(503)(request)
 
     api.script(POST, answer)
@@ -220,7 +214,7 @@ async def test_the_lead_that_runs_out_during_a_pause_ends_the_tries(
     api: FakeApi, client: Client
 ) -> None:
     clock = asyncio.get_running_loop().time
-    ended: asyncio.Queue[BindEnded] = asyncio.Queue()
+    ended = Heard()
     leads_until = clock() + 60
 
     async def answer(request: Any) -> Any:
@@ -230,18 +224,16 @@ async def test_the_lead_that_runs_out_during_a_pause_ends_the_tries(
 
     api.script(POST, answer)
     api.script(GET, OPEN)
-    binder = Binder(
-        client,
-        ended.put_nowait,
-        lambda: 7,
-        lambda: clock() < leads_until,
-        asyncio.Event(),
-        pause_first_s=0.05,
-    )
+
+    class Term(Leader):
+        def leads(self) -> bool:
+            return clock() < leads_until
+
+    binder = Binder(client, ended, Term(epoch=7), asyncio.Event(), pause_first_s=0.05)
     binder.start(PLACEMENT, "d-1")
     await binder.drain(10)
 
-    assert ended.get_nowait().outcome is BindOutcome.UNREACHABLE
+    assert (await ended.next()).outcome is BindOutcome.UNREACHABLE
     assert api.count(POST) == 1
 
 
@@ -253,15 +245,15 @@ async def test_other_traffic_waits_while_bindings_are_in_flight(api: FakeApi, bi
         return await SUCCESS(_)
 
     api.script(POST, slow)
-    assert binds.calm.is_set()
+    assert binds.idle.is_set()
     binds.binder.start(PLACEMENT, "d-1")
     await api.next(POST)
-    assert (binds.calm.is_set(), binds.binder.in_flight) == (False, 1)
+    assert (binds.idle.is_set(), binds.binder.in_flight) == (False, 1)
     release.set()
     await binds.binder.drain(5)
     await asyncio.sleep(0)
 
-    assert (binds.calm.is_set(), binds.binder.in_flight) == (True, 0)
+    assert (binds.idle.is_set(), binds.binder.in_flight) == (True, 0)
 
 
 async def test_draining_does_not_wait_for_ever(api: FakeApi, binds: Binds) -> None:

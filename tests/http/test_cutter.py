@@ -1,4 +1,4 @@
-"""Orders on their way to the API server: only the newest, only as leader, and a no is told."""
+"""Requests for MIG instances: only the newest is sent, only by the leader; refusals come back."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from collections.abc import AsyncIterator
 import pytest
 
 from scheduler.bind.partition_writer import PartitionWriter
+from scheduler.model.actions import RequestPartitions, SetMigConfig
 from scheduler.model.crd.mig_partition import PartitionRequest
 from scheduler.model.device import MigPlacement
 from scheduler.state.event import PartitionsWriteFailed
 from scheduler.watch.client import Client
 from tests.http.fakeapi import FakeApi, failure, reply
+from tests.http.shells import Heard
+from tests.unit.loop.stage import Leader
 
 PATH = "/apis/gpu-scheduler.io/v1alpha1/namespaces/own/migcuts"
 PATCH, POST = f"PATCH {PATH}/n1", f"POST {PATH}"
@@ -27,39 +30,37 @@ WRITTEN = {
 SPEC = {"epoch": 7, "instances": [WRITTEN]}
 
 
-class Desk:
-    """A cutter at work, and what it tells."""
+class Scene:
+    """A running writer and its inbox."""
 
     def __init__(self, client: Client) -> None:
-        self.told: asyncio.Queue[PartitionsWriteFailed] = asyncio.Queue()
-        self.is_leading = True
-        self.cutter = PartitionWriter(
-            client, "own", self.told.put_nowait, lambda: self.is_leading, lambda: 7
-        )
+        self.heard = Heard()
+        self.leader = Leader(epoch=7)
+        self.writer = PartitionWriter(client, "own", self.heard, self.leader)
 
 
 @pytest.fixture
-async def desk(client: Client) -> AsyncIterator[Desk]:
-    one = Desk(client)
-    task = asyncio.create_task(one.cutter.run())
+async def scene(client: Client) -> AsyncIterator[Scene]:
+    one = Scene(client)
+    task = asyncio.create_task(one.writer.run())
     yield one
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_the_whole_spec_is_patched_with_the_term(api: FakeApi, desk: Desk) -> None:
+async def test_the_whole_spec_is_patched_with_the_term(api: FakeApi, scene: Scene) -> None:
     api.script(PATCH, reply({}))
 
-    desk.cutter.send("n1", (ORDER,))
+    scene.writer.send(RequestPartitions("n1", (ORDER,)))
 
     assert (await api.next(PATCH)).json == {"spec": SPEC}
 
 
-async def test_a_node_without_an_object_gets_one(api: FakeApi, desk: Desk) -> None:
+async def test_a_node_without_an_object_gets_one(api: FakeApi, scene: Scene) -> None:
     api.script(PATCH, failure(404, "NotFound"))
     api.script(POST, reply({}, 201))
 
-    desk.cutter.send("n1", (ORDER,))
+    scene.writer.send(RequestPartitions("n1", (ORDER,)))
 
     assert (await api.next(POST)).json == {
         "apiVersion": "gpu-scheduler.io/v1alpha1",
@@ -69,33 +70,47 @@ async def test_a_node_without_an_object_gets_one(api: FakeApi, desk: Desk) -> No
     }
 
 
-async def test_a_no_is_told(api: FakeApi, desk: Desk) -> None:
+async def test_a_no_is_told(api: FakeApi, scene: Scene) -> None:
     api.script(PATCH, failure(403, "Forbidden", "another term"))
 
-    desk.cutter.send("n1", (ORDER,))
+    scene.writer.send(RequestPartitions("n1", (ORDER,)))
 
-    async with asyncio.timeout(10):
-        assert await desk.told.get() == PartitionsWriteFailed("n1", "another term")
+    assert await scene.heard.next() == PartitionsWriteFailed("n1", "another term")
 
 
-async def test_what_is_overtaken_is_never_sent(api: FakeApi, desk: Desk) -> None:
+async def test_what_is_overtaken_is_never_sent(api: FakeApi, scene: Scene) -> None:
     api.script(PATCH, reply({}), reply({}))
 
-    desk.cutter.send("n1", (ORDER,))
-    desk.cutter.send("n1", ())
+    scene.writer.send(RequestPartitions("n1", (ORDER,)))
+    scene.writer.send(RequestPartitions("n1", ()))
 
     assert (await api.next(PATCH)).json == {"spec": {"epoch": 7, "instances": []}}
 
 
-async def test_who_leads_no_more_sends_nothing(api: FakeApi, desk: Desk) -> None:
+async def test_who_leads_no_more_sends_nothing(api: FakeApi, scene: Scene) -> None:
     api.script(f"PATCH {PATH}/n2", reply({}))
-    desk.is_leading = False
-    desk.cutter.send("n1", (ORDER,))
+    scene.leader.is_leading = False
+    scene.writer.send(RequestPartitions("n1", (ORDER,)))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
-    desk.is_leading = True
+    scene.leader.is_leading = True
 
-    desk.cutter.send("n2", ())
+    scene.writer.send(RequestPartitions("n2", ()))
 
     await api.next(f"PATCH {PATH}/n2")
     assert api.count(PATCH) == 0
+
+
+async def test_both_labels_of_mig_manager_are_set_at_once(api: FakeApi, scene: Scene) -> None:
+    api.script("PATCH /api/v1/nodes/n1", reply({}))
+
+    scene.writer.send(SetMigConfig("n1", "all-2g.20gb"))
+
+    assert (await api.next("PATCH /api/v1/nodes/n1")).json == {
+        "metadata": {
+            "labels": {
+                "nvidia.com/mig.config": "all-2g.20gb",
+                "nvidia.com/mig.config.state": "pending",
+            }
+        }
+    }

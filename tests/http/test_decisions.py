@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -19,7 +19,7 @@ from scheduler.config import Config, Maps
 from scheduler.report.decisions.api import DecisionsHandler
 from scheduler.report.decisions.api_types import API_VERSION, Latest, Leader, PodAnswer, Snapshot
 from scheduler.report.decisions.renderer import DecisionRenderer
-from scheduler.report.decisions.service import DecisionService, serve
+from scheduler.report.decisions.service import decision_tasks, serve
 from scheduler.report.decisions.state_capture import StateCapture
 from scheduler.state import event as ev
 from tests.builders import node, pod
@@ -271,6 +271,14 @@ class Term:
         return True
 
 
+def tasks_of(config: Config, stage: Stage) -> Iterator[tuple[str, Any]]:
+    """The tasks that explain the decisions of a stage."""
+    return decision_tasks(
+        *(config, "host_0123456789", stage.loop, stage.journal, Term(), stage.metrics),
+        *(stage.clock, lambda: NOON),
+    )
+
+
 async def test_the_parts_are_put_together_from_the_configuration(tmp_path: Any) -> None:
     stage = Stage()
     address = free_address()
@@ -278,8 +286,8 @@ async def test_the_parts_are_put_together_from_the_configuration(tmp_path: Any) 
     config = msgspec.structs.replace(
         config, journal=msgspec.structs.replace(config.journal, path=str(tmp_path / "j"))
     )
-    explaining = DecisionService(config, "host_0123456789", stage.clock, lambda: NOON)
-    tasks = [asyncio.create_task(work) for _, work in explaining.stages(stage.loop, Term())]
+    works = tasks_of(config, stage)
+    tasks = [asyncio.create_task(work) for _, work in works]
     url = f"http://{address}/leader"
     async with aiohttp.ClientSession() as session, asyncio.timeout(10):
         while True:
@@ -299,9 +307,8 @@ async def test_the_parts_are_put_together_from_the_configuration(tmp_path: Any) 
 async def test_what_is_switched_off_does_not_run() -> None:
     stage = Stage()
     config = msgspec.structs.replace(CONFIG, decisions_address="")
-    explaining = DecisionService(config, "host_0123456789", stage.clock, lambda: NOON)
 
-    assert list(explaining.stages(stage.loop, Term())) == []
+    assert list(tasks_of(config, stage)) == []
 
 
 async def test_a_port_that_somebody_else_has_does_not_end_the_scheduler(

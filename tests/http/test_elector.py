@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
-from scheduler.leadership.elector import MARGIN_S
+from scheduler.controllers.leadership.elector import MARGIN_S
 from scheduler.watch.client import Client
 from tests.http.election import FIRST, LEASE, LEASES, PATIENT, QUICK, Candidate, Leases, running
 from tests.http.fakeapi import FakeApi, failure, reset

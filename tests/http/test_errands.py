@@ -1,11 +1,11 @@
-"""Errands of moves over real HTTP: what is sent, and what becomes of each answer."""
+"""Actions of migrations over real HTTP: the requests, and the event of each answer."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -15,9 +15,9 @@ from scheduler.model.crd.migration_actions import (
     CompleteMigration,
     CreateMigration,
     DeleteMigration,
-    Errand,
     EvictPod,
-    ask_for,
+    MigrationAction,
+    read_owner_for,
 )
 from scheduler.model.crd.migration_result import MigrationEnd, MigrationResult
 from scheduler.state import event as ev
@@ -25,6 +25,8 @@ from scheduler.state.event import Eviction
 from scheduler.watch.client import Client
 from tests.builders import restoring
 from tests.http.fakeapi import FakeApi, Json, failure, reply
+from tests.http.shells import Heard
+from tests.unit.loop.stage import Leader
 
 TICKET = restoring("restore-1-00000001", uid="u-t")
 EVICTION = "POST /api/v1/namespaces/team/pods/web-x/eviction"
@@ -33,27 +35,20 @@ DONE = MigrationEnd(MigrationResult.DONE, 0.0)
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
-class Heard:
-    """What comes back."""
+class Scene(NamedTuple):
+    """A running worker, its inbox and its election."""
 
-    def __init__(self) -> None:
-        self.leads = True
-        self._events: asyncio.Queue[ev.MoveNews] = asyncio.Queue()
-
-    def emit(self, event: ev.MoveNews) -> None:
-        self._events.put_nowait(event)
-
-    async def next(self) -> ev.MoveNews:
-        async with asyncio.timeout(10):
-            return await self._events.get()
+    worker: MigrationWorker
+    heard: Heard
+    leader: Leader
 
 
 @asynccontextmanager
-async def running(client: Client) -> AsyncIterator[tuple[MigrationWorker, Heard]]:
-    heard = Heard()
-    errands = MigrationWorker(client, "own", heard.emit, lambda: heard.leads)
-    task = asyncio.create_task(errands.run())
-    yield errands, heard
+async def running(client: Client) -> AsyncIterator[Scene]:
+    heard, leader = Heard(), Leader()
+    worker = MigrationWorker(client, "own", heard, leader)
+    task = asyncio.create_task(worker.run())
+    yield Scene(worker, heard, leader)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
@@ -74,10 +69,10 @@ async def test_how_an_eviction_ends(
     api: FakeApi, client: Client, code: int, message: str, result: Eviction
 ) -> None:
     api.script(EVICTION, failure(code, "", message) if code >= 400 else reply({}))
-    async with running(client) as (errands, heard):
-        errands.send(EvictPod(TICKET))
+    async with running(client) as scene:
+        scene.worker.send(EvictPod(TICKET))
 
-        assert await heard.next() == ev.EvictionEnded(TICKET.id, result, message)
+        assert await scene.heard.next() == ev.EvictionEnded(TICKET.id, result, message)
 
     sent = await api.next(EVICTION)
     assert sent.json["deleteOptions"]["preconditions"] == {"uid": "u-p"}
@@ -88,9 +83,9 @@ async def test_an_eviction_leaves_the_pod_its_own_grace_and_may_name_its_version
     api: FakeApi, client: Client
 ) -> None:
     api.script(EVICTION, reply({}))
-    async with running(client) as (errands, heard):
-        errands.send(EvictPod(TICKET, version="42"))
-        await heard.next()
+    async with running(client) as scene:
+        scene.worker.send(EvictPod(TICKET, version="42"))
+        await scene.heard.next()
 
     options = (await api.next(EVICTION)).json["deleteOptions"]
     assert "gracePeriodSeconds" not in options
@@ -101,18 +96,20 @@ async def test_a_ticket_that_is_refused_is_told_and_one_without_an_answer_is_not
     api: FakeApi, client: Client
 ) -> None:
     api.script(f"POST {TICKETS}", failure(422, "", "spec.change is too long"))
-    async with running(client) as (errands, heard):
-        errands.send(CreateMigration(TICKET))
+    async with running(client) as scene:
+        scene.worker.send(CreateMigration(TICKET))
 
-        assert await heard.next() == ev.MigrationWriteFailed(TICKET.id, "spec.change is too long")
+        assert await scene.heard.next() == ev.MigrationWriteFailed(
+            TICKET.id, "spec.change is too long"
+        )
     assert migration_codec.decode((await api.next(f"POST {TICKETS}")).body).id == TICKET.id
 
 
 async def test_a_ticket_is_deleted_by_its_uid(api: FakeApi, client: Client) -> None:
     call = f"DELETE {TICKETS}/{TICKET.id}"
     api.script(call, reply({}))
-    async with running(client) as (errands, _):
-        errands.send(DeleteMigration(TICKET))
+    async with running(client) as scene:
+        scene.worker.send(DeleteMigration(TICKET))
 
         assert (await api.next(call)).json["preconditions"] == {"uid": "u-t"}
 
@@ -135,13 +132,13 @@ async def test_how_a_move_ended_is_written_and_where_that_cannot_be_the_ticket_i
     api.script(call, failure(code) if code >= 400 else reply({}))
     api.script(f"DELETE {TICKETS}/{TICKET.id}", reply({}))
     api.script(EVICTION, reply({}))
-    async with running(client) as (errands, heard):
-        errands.send(CompleteMigration(TICKET, DONE))
+    async with running(client) as scene:
+        scene.worker.send(CompleteMigration(TICKET, DONE))
         sent = await api.next(call)
         if is_deleted:
             await api.next(f"DELETE {TICKETS}/{TICKET.id}")
-        errands.send(EvictPod(TICKET))
-        await heard.next()
+        scene.worker.send(EvictPod(TICKET))
+        await scene.heard.next()
 
     assert sent.json["status"] == {"result": "Done", "ended": "1970-01-01T00:00:00Z", "message": ""}
     assert [seen.method for seen in api.seen].count("DELETE") == int(is_deleted)
@@ -173,13 +170,13 @@ async def test_an_owner_is_read_with_what_is_above_it_though_the_pod_is_gone(
     for call, body in owners().items():
         api.script(call, reply(body))
     api.script("GET /api/v1/namespaces/team/pods/web-x", failure(404))
-    async with running(client) as (errands, heard):
-        errands.send(ask_for(TICKET))
-        told = await heard.next()
+    async with running(client) as scene:
+        scene.worker.send(read_owner_for(TICKET))
+        told = await scene.heard.next()
 
     assert isinstance(told, ev.OwnerRead)
     assert told.facts is not None
-    assert (told.ticket_id, told.facts.told.name, told.facts.replicas) == (TICKET.id, "web", 2)
+    assert (told.migration_id, told.facts.told.name, told.facts.replicas) == (TICKET.id, "web", 2)
     assert not told.facts.is_owner_gone
 
 
@@ -190,34 +187,34 @@ async def test_a_read_that_fails_is_not_taken_for_an_owner_that_is_gone(
     for call, body in owners().items():
         api.script(call, reply(body))
     api.script("GET /api/v1/namespaces/team/pods/web-x", failure(500))
-    async with running(client) as (errands, heard):
-        errands.send(ask_for(TICKET))
+    async with running(client) as scene:
+        scene.worker.send(read_owner_for(TICKET))
 
-        assert await heard.next() == ev.OwnerRead("u-p", TICKET.id, None)
+        assert await scene.heard.next() == ev.OwnerRead("u-p", TICKET.id, None)
 
 
 @pytest.mark.parametrize(
-    "errand",
+    "action",
     [
         CreateMigration(TICKET),
         EvictPod(TICKET),
         CompleteMigration(TICKET, DONE),
         DeleteMigration(TICKET),
-        ask_for(TICKET),
+        read_owner_for(TICKET),
     ],
 )
 async def test_who_leads_no_more_sends_nothing(
-    api: FakeApi, client: Client, errand: Errand
+    api: FakeApi, client: Client, action: MigrationAction
 ) -> None:
     api.script(EVICTION, reply({}))
-    async with running(client) as (errands, heard):
-        heard.leads = False
-        errands.send(errand)
+    async with running(client) as scene:
+        scene.leader.is_leading = False
+        scene.worker.send(action)
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        heard.leads = True
-        errands.send(EvictPod(TICKET))
-        await heard.next()
+        scene.leader.is_leading = True
+        scene.worker.send(EvictPod(TICKET))
+        await scene.heard.next()
 
     assert [seen.path for seen in api.seen] == ["/api/v1/namespaces/team/pods/web-x/eviction"]
 
@@ -225,11 +222,11 @@ async def test_who_leads_no_more_sends_nothing(
 async def test_a_full_line_drops_what_will_be_asked_for_again(api: FakeApi, client: Client) -> None:
     api.script(EVICTION, reply({}))
     heard = Heard()
-    errands = MigrationWorker(client, "own", heard.emit, lambda: True)
+    worker = MigrationWorker(client, "own", heard, Leader())
     for _ in range(WAITING_MAX + 10):
-        errands.send(EvictPod(TICKET))
+        worker.send(EvictPod(TICKET))
 
-    task = asyncio.create_task(errands.run())
+    task = asyncio.create_task(worker.run())
     for _ in range(WAITING_MAX):
         await heard.next()
     task.cancel()

@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 from scheduler import config
 from scheduler.admission import leader_proxy
 from scheduler.admission.leader_proxy import BUDGET_S, LeaderProxy, LeaderProxySettings
-from scheduler.certificates.issuer import CertificateBundle, make_certificates
+from scheduler.controllers.certificates.issuer import CertificateBundle, make_certificates
 from scheduler.httpserver.connection_metrics import uncounted
 from scheduler.httpserver.messages import Reply
 from scheduler.httpserver.post_request import ANSWER_MAX

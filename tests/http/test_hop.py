@@ -69,7 +69,7 @@ async def test_the_leader_promises_and_the_standby_does_not(pair: Pair) -> None:
     answers = await asyncio.gather(*(pair.ask() for _ in range(2)))
 
     assert sorted(len(answer.rewrites) for answer in answers) == [0, 1]
-    assert (len(pair.leader.loop.promises), len(pair.standby.loop.promises)) == (2, 0)
+    assert (len(pair.leader.loop.reservations), len(pair.standby.loop.reservations)) == (2, 0)
 
 
 async def test_a_standby_that_is_taken_for_the_leader_passes_nothing_on(pair: Pair) -> None:
@@ -88,4 +88,4 @@ async def test_where_too_many_promises_wait_the_standby_still_hears_in_time(pair
 
     assert (answer.rewrites, answer.reservation) == ((), None)
     assert time.monotonic() - started < BUDGET_S
-    assert len(pair.leader.loop.promises) == 64
+    assert len(pair.leader.loop.reservations) == 64

@@ -17,6 +17,7 @@ from scheduler.watch.client import Client
 from scheduler.watch.terminated_pods import WAITING_MAX, News, TerminatedPodLookup
 from tests.builders import Json, pod, pod_json
 from tests.http.fakeapi import FakeApi, failure, name_of, reply, reset, text
+from tests.http.shells import Heard
 
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 PAST = "GET /api/v1/pods"
@@ -55,39 +56,37 @@ def ended(
     return {"metadata": meta, "status": status}
 
 
-class Desk:
-    """An inquest at work, and what it found."""
+class Scene:
+    """A running lookup and its inbox."""
 
     def __init__(self, client: Client) -> None:
-        self.found: asyncio.Queue[News] = asyncio.Queue()
-        self.inquest = TerminatedPodLookup(
-            client, "gpu-scheduler", self.found.put_nowait, lambda: NOW
-        )
+        self.heard = Heard()
+        self.lookup = TerminatedPodLookup(client, "gpu-scheduler", self.heard, lambda: NOW)
 
     async def next(self) -> News:
-        async with asyncio.timeout(10):
-            return await self.found.get()
+        event: News = await self.heard.next()
+        return event
 
 
 @pytest.fixture
-async def desk(
+async def scene(
     api: FakeApi, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Desk]:
+) -> AsyncIterator[Scene]:
     monkeypatch.setattr(terminated_pods, "RETRY_S", 0.01)
     api.script(PAST, reply({"items": []}))
-    at_work = Desk(client)
-    task = asyncio.create_task(at_work.inquest.run())
+    at_work = Scene(client)
+    task = asyncio.create_task(at_work.lookup.run())
     yield at_work
     assert not task.done(), task
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_what_the_kubelet_said_comes_back(api: FakeApi, desk: Desk) -> None:
+async def test_what_the_kubelet_said_comes_back(api: FakeApi, scene: Scene) -> None:
     api.script(CALL, reply(answer()))
-    desk.inquest.look_up(pod("a"))
+    scene.lookup.look_up(pod("a"))
 
-    assert await desk.next() == PodRejected("team-a", "OutOfcpu", "no room")
+    assert await scene.next() == PodRejected("team-a", "OutOfcpu", "no room")
 
 
 @pytest.mark.parametrize(
@@ -106,39 +105,41 @@ async def test_what_the_kubelet_said_comes_back(api: FakeApi, desk: Desk) -> Non
         pytest.param(reset, id="no-answer"),
     ],
 )
-async def test_anything_else_is_nobodys_business(api: FakeApi, desk: Desk, script: object) -> None:
+async def test_anything_else_is_nobodys_business(
+    api: FakeApi, scene: Scene, script: object
+) -> None:
     """And the next pod is looked up all the same."""
     api.script(CALL, script)  # type: ignore[arg-type]
     api.script("GET /api/v1/namespaces/team/pods/b", reply(answer(uid="team-b")))
-    desk.inquest.look_up(pod("a"))
+    scene.lookup.look_up(pod("a"))
     await api.next(CALL)
-    desk.inquest.look_up(pod("b"))
+    scene.lookup.look_up(pod("b"))
 
-    assert await desk.next() == PodRejected("team-b", "OutOfcpu", "no room")
-    assert desk.found.empty()
+    assert await scene.next() == PodRejected("team-b", "OutOfcpu", "no room")
+    assert scene.heard.is_empty()
 
 
 @pytest.mark.contract("S3-B2")
 @pytest.mark.parametrize("where", ["containerStatuses", "initContainerStatuses"])
 async def test_a_container_that_failed_for_good_comes_back_as_the_pod_in_its_last_state(
-    api: FakeApi, desk: Desk, where: str
+    api: FakeApi, scene: Scene, where: str
 ) -> None:
     api.script(CALL, reply(ended(where=where)))
     gone = pod("a", mig={"1g.10gb": 1})
-    desk.inquest.look_up(gone)
+    scene.lookup.look_up(gone)
 
-    told = await desk.next()
+    told = await scene.next()
 
     assert told == PodUpdated(msgspec.structs.replace(gone, phase="Failed", crashes=1))
 
 
-async def test_who_wants_to_know_twice_asks_once(api: FakeApi, desk: Desk) -> None:
+async def test_who_wants_to_know_twice_asks_once(api: FakeApi, scene: Scene) -> None:
     api.script(CALL, reply(answer()))
     for _ in range(2):
-        desk.inquest.look_up(pod("a"))
-    await desk.next()
-    desk.inquest.look_up(pod("a"))
-    await desk.next()
+        scene.lookup.look_up(pod("a"))
+    await scene.next()
+    scene.lookup.look_up(pod("a"))
+    await scene.next()
 
     assert api.count(CALL) == 2
 
@@ -161,8 +162,8 @@ async def test_pods_that_crashed_before_anybody_was_here_are_found_page_by_page(
         "items": [failed("x", annotations={}), evicted, {"metadata": 3}, failed("y")],
     }
     api.script(PAST, reply(first), reply({"metadata": {}, "items": [failed("z")]}))
-    at_work = Desk(client)
-    task = asyncio.create_task(at_work.inquest.run())
+    at_work = Scene(client)
+    task = asyncio.create_task(at_work.lookup.run())
 
     told = [await at_work.next(), await at_work.next()]
 
@@ -175,7 +176,7 @@ async def test_pods_that_crashed_before_anybody_was_here_are_found_page_by_page(
 
 
 async def test_when_too_many_vanish_the_rest_stays_unexplained(client: Client) -> None:
-    idle = Desk(client).inquest
+    idle = Scene(client).lookup
     for number in range(2 * WAITING_MAX):
         idle.look_up(pod(f"p{number}"))
 
@@ -208,15 +209,15 @@ def event(reason: str = "UnexpectedAdmissionError", **more: Any) -> Json:
     ],
 )
 async def test_of_a_pod_that_was_deleted_the_kubelets_event_tells(
-    api: FakeApi, desk: Desk, gone: Any
+    api: FakeApi, scene: Scene, gone: Any
 ) -> None:
     """As a StatefulSet's controller does; and the event may come a moment after that."""
     others = {"items": [event("FailedMount"), event(deprecatedSource={"component": "mallory"})]}
     api.script(CALL, gone)
     api.script(EVENTS, reply({"items": None}), reply({"items": [*others["items"], event()]}))
-    desk.inquest.look_up(pod("a"))
+    scene.lookup.look_up(pod("a"))
 
-    told = await desk.next()
+    told = await scene.next()
 
     text = "no healthy devices present"
     assert told == PodRejected("team-a", "UnexpectedAdmissionError", text, is_hearsay=True)
@@ -225,19 +226,21 @@ async def test_of_a_pod_that_was_deleted_the_kubelets_event_tells(
     ] * 2
 
 
-async def test_events_are_not_read_of_a_pod_that_was_admitted(api: FakeApi, desk: Desk) -> None:
+async def test_events_are_not_read_of_a_pod_that_was_admitted(api: FakeApi, scene: Scene) -> None:
     api.script(CALL, failure(404, "NotFound"))
     api.script("GET /api/v1/namespaces/team/pods/b", reply(answer(uid="team-b")))
-    desk.inquest.look_up(pod("a", phase="Running"))
+    scene.lookup.look_up(pod("a", phase="Running"))
     await api.next(CALL)
-    desk.inquest.look_up(pod("b"))
-    await desk.next()
+    scene.lookup.look_up(pod("b"))
+    await scene.next()
 
     assert api.count(EVENTS) == 0
 
 
-async def test_an_api_server_that_does_not_answer_is_asked_again(api: FakeApi, desk: Desk) -> None:
+async def test_an_api_server_that_does_not_answer_is_asked_again(
+    api: FakeApi, scene: Scene
+) -> None:
     api.script(CALL, reset, reply(answer()))
-    desk.inquest.look_up(pod("a"))
+    scene.lookup.look_up(pod("a"))
 
-    assert await desk.next() == PodRejected("team-a", "OutOfcpu", "no room")
+    assert await scene.next() == PodRejected("team-a", "OutOfcpu", "no room")

@@ -15,9 +15,15 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-from scheduler.certificates.issuer import Authority, make_authority
-from scheduler.certificates.rotator import PARTS, CertRotator, CertSecret, renewed, write_files
 from scheduler.config import Certificates
+from scheduler.controllers.certificates.issuer import Authority, make_authority
+from scheduler.controllers.certificates.rotator import (
+    PARTS,
+    CertRotator,
+    CertSecret,
+    renewed,
+    write_files,
+)
 from scheduler.watch.client import Client
 from tests.http.fakeapi import FakeApi, failure, name_of, reply
 

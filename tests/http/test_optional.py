@@ -8,7 +8,7 @@ import random
 from scheduler.model.crd import migration_codec
 from scheduler.state import event as ev
 from scheduler.watch.client import Client
-from scheduler.watch.informers import NODES, tickets
+from scheduler.watch.informers import NODES, migration_objects
 from scheduler.watch.reflector import Limits, Reflector
 from tests.http.fakeapi import FakeApi, Stream, failure, listed, reply
 
@@ -25,7 +25,7 @@ async def test_a_cluster_without_the_kind_has_no_tickets_until_it_is_installed(
     warnings: list[str] = []
     watching = Reflector(
         client,
-        tickets("own"),
+        migration_objects("own"),
         events.put_nowait,
         lambda _, problem: warnings.append(problem),
         random.Random(1),

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from scheduler.model import well_known
-from scheduler.state.event import DeletedPodEvent, PastRejectionsRead, PodUpdated
+from scheduler.state.event import DeletedPodEvent, Event, PastRejectionsRead
 from scheduler.watch.client import Client
+from scheduler.watch.inbox import Inbox
 from scheduler.watch.past_rejections import AGE_MAX_S, PAGES_MAX, PastRejections
 from tests.builders import GPU, Json, pod_json
 from tests.http.fakeapi import FakeApi, failure, name_of, reply
@@ -69,14 +70,18 @@ class Reading:
     """The past being read, and what is told of it."""
 
     def __init__(self, client: Client) -> None:
-        self.told: list[PastRejectionsRead | PodUpdated] = []
-        self.past = PastRejections(client, "gpu-scheduler", self.told.append, lambda: NOW)
+        self.inbox = Inbox()
+        self.past = PastRejections(client, "gpu-scheduler", self.inbox, lambda: NOW)
+
+    def events(self) -> list[Event]:
+        """The events that arrived since the last call."""
+        return list(self.inbox.drain())
 
     async def to_the_end(self) -> PastRejectionsRead:
         async with asyncio.timeout(10), asyncio.TaskGroup() as group:
             group.create_task(self.past.read())
-            group.create_task(self.past.tell(10))
-        [told] = self.told
+            group.create_task(self.past.publish(10))
+        [told] = self.events()
         assert isinstance(told, PastRejectionsRead)
         return told
 
@@ -192,9 +197,9 @@ async def test_nobody_waits_long_for_it_and_it_is_told_all_the_same(
     task = asyncio.create_task(begun.past.read())
     await api.next(PODS)
 
-    await begun.past.tell(0.01)
+    await begun.past.publish(0.01)
 
-    assert begun.told == []
+    assert begun.events() == []
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
@@ -206,9 +211,9 @@ async def test_nothing_is_told_before_the_caches_are_filled(
     task = asyncio.create_task(begun.past.read())
     await api.next(EVENTS)
     await api.next(EVENTS)
-    assert begun.told == []
+    assert begun.events() == []
 
-    await begun.past.tell(10)
+    await begun.past.publish(10)
 
-    assert len(begun.told) == 1
+    assert len(begun.events()) == 1
     await task

@@ -239,14 +239,14 @@ async def test_a_condition_that_is_true_no_more_is_not_sent_again(recording: Rec
 @pytest.mark.parametrize("how", ["placed", "scheduled"])
 async def test_a_condition_that_is_true_no_more_is_not_sent(recording: Recording, how: str) -> None:
     """It waited while Bindings were in flight, and one of them was this pod's."""
-    recording.calm.clear()
+    recording.idle.clear()
     recording.recorder.failed(A, SENTENCE)
     await asyncio.sleep(0)
     if how == "placed":
         recording.recorder.forget(A.uid)
     else:
         recording.recorder.scheduled(A, "n1")
-    recording.calm.set()
+    recording.idle.set()
     await recording.sent()
 
     assert recording.bodies(PATCH) == []
@@ -256,19 +256,19 @@ async def test_a_condition_that_is_true_no_more_is_not_sent(recording: Recording
 async def test_nothing_is_said_while_bindings_are_in_flight_and_then_all_of_it(
     recording: Recording,
 ) -> None:
-    recording.calm.clear()
+    recording.idle.clear()
     recording.recorder.failed(A, SENTENCE)
     for _ in range(5):
         await asyncio.sleep(0)
     assert recording.api.seen == []
 
-    recording.calm.set()
+    recording.idle.set()
     await recording.sent()
     assert sorted(recording.counts) == [("condition", "sent"), ("event", "sent")]
 
 
 async def test_bindings_in_flight_hold_it_back_for_a_while_only(recording: Recording) -> None:
-    recording.calm.clear()
+    recording.idle.clear()
     recording.recorder.failed(A, SENTENCE)
     recording.now += 10
     await recording.sent()
@@ -295,8 +295,8 @@ async def test_no_condition_is_dropped_and_only_the_newest_of_each_pod_waits(
         for one in pods:
             idle.recorder.failed(one, text)
 
-    assert len(idle.recorder._lane._newest) == 50
-    assert idle.recorder._lane._queue.qsize() == 50 + 150
+    assert len(idle.recorder._queue._newest) == 50
+    assert idle.recorder._queue._queue.qsize() == 50 + 150
     assert idle.counts == []
 
 
@@ -306,8 +306,9 @@ async def test_of_a_pod_that_is_gone_nothing_is_remembered(recording: Recording)
     await recording.sent()
     recording.recorder.gone(A.uid)
 
-    assert (recording.recorder._said, recording.recorder._conditions) == ({}, {})
-    assert recording.recorder._lane._newest == {}
+    assert recording.recorder._recorded == {}
+    assert recording.recorder._queue._conditions == {}
+    assert recording.recorder._queue._newest == {}
 
 
 async def test_draining_gives_up_in_time(api: FakeApi, client: Client) -> None:

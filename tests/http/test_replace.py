@@ -1,65 +1,54 @@
-"""Pods that came past the webhook are deleted by uid, and their authors are told."""
+"""Pods are deleted by uid, so that their controllers create them again."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
 from scheduler.bind.pod_recreator import PodRecreator
-from scheduler.model.pod import Pod
-from scheduler.state.breakers.recreate_budget import RecreateBudget, WebhookLiveness
+from scheduler.model.actions import RecreatePod
+from scheduler.state.event import PodRecreated
 from scheduler.watch.client import Client
 from tests.builders import pod
 from tests.http.fakeapi import Answer, FakeApi, failure, reply, reset
+from tests.http.shells import Heard
+from tests.unit.loop.stage import Leader
 
 WEB = pod("web-a", owner="Deployment/web@r1", uid="u-1")
 POD = "DELETE /api/v1/namespaces/team/pods/web-a"
 
 
 class Scene:
-    """A replacer whose webhook has answered for a minute."""
+    """A running recreator, its inbox and its election."""
 
     def __init__(self, client: Client) -> None:
-        self.said: list[tuple[str, str, str]] = []
-        self.counted: list[str] = []
-        self.leads = True
-        self.now = 0.0
-        self.pulse = WebhookLiveness()
-        for self.now in range(0, 65, 5):
-            self.pulse.asked(self.now)
-        self.replacer = PodRecreator(
-            client,
-            RecreateBudget(self.pulse),
-            lambda: [WEB],
-            lambda: self.leads,
-            self,
-            self.counted.append,
-            lambda: self.now,
-        )
-
-    def note(self, pod: Pod, reason: str, text: str) -> None:
-        self.said.append((pod.name, reason, text))
+        self.heard = Heard()
+        self.leader = Leader()
+        self.recreator = PodRecreator(client, self.heard, self.leader)
 
 
-async def test_the_pod_is_deleted_by_its_uid_and_the_author_is_told(
-    api: FakeApi, client: Client
-) -> None:
-    scene = Scene(client)
+@pytest.fixture
+async def scene(client: Client) -> AsyncIterator[Scene]:
+    made = Scene(client)
+    task = asyncio.create_task(made.recreator.run())
+    yield made
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_the_pod_is_deleted_by_its_uid(api: FakeApi, scene: Scene) -> None:
     api.script(POD, reply({}))
-    await scene.replacer.replace_due()
+    scene.recreator.send(RecreatePod(WEB, 2))
 
+    assert await scene.heard.next() == PodRecreated(WEB, 2, "replaced")
     [sent] = api.seen
     assert sent.json == {
         "apiVersion": "v1",
         "kind": "DeleteOptions",
         "preconditions": {"uid": "u-1"},
     }
-    [(name, reason, text)] = scene.said
-    assert (name, reason) == ("web-a", "NotMutated")
-    assert "ReplicaSet web-r1 creates it again" in text
-    assert "1 of at most 3" in text
-    assert scene.counted == ["replaced"]
 
 
 @pytest.mark.parametrize(
@@ -72,25 +61,23 @@ async def test_the_pod_is_deleted_by_its_uid_and_the_author_is_told(
         pytest.param(reset, "unreachable", 2, id="no-answer"),
     ],
 )
-async def test_what_fails_is_counted_and_not_tried_again_at_once(
-    api: FakeApi, client: Client, answer: Answer, result: str, sent: int
+async def test_a_failure_is_an_event_and_is_not_repeated(
+    api: FakeApi, scene: Scene, answer: Answer, result: str, sent: int
 ) -> None:
-    scene = Scene(client)
     api.script(POD, answer)
-    for _ in range(2):
-        await scene.replacer.replace_due()
+    scene.recreator.send(RecreatePod(WEB, 1))
 
-    assert (scene.counted, scene.said, api.count(POD)) == ([result], [], sent)
+    assert await scene.heard.next() == PodRecreated(WEB, 1, result)
+    assert api.count(POD) == sent
 
 
-async def test_who_does_not_lead_deletes_nothing(api: FakeApi, client: Client) -> None:
-    scene = Scene(client)
-    scene.leads = False
-    await scene.replacer.replace_due()
+async def test_a_process_that_does_not_lead_deletes_nothing(api: FakeApi, scene: Scene) -> None:
+    scene.leader.is_leading = False
+    scene.recreator.send(RecreatePod(WEB, 1))
+    await asyncio.sleep(0.01)
     assert api.seen == []
-    scene.leads = True
+
+    scene.leader.is_leading = True
     api.script(POD, reply({}))
-    running = asyncio.create_task(scene.replacer.run())
-    await api.next(POD)
-    running.cancel()
-    await asyncio.gather(running, return_exceptions=True)
+    scene.recreator.send(RecreatePod(WEB, 2))
+    assert await scene.heard.next() == PodRecreated(WEB, 2, "replaced")

@@ -139,7 +139,7 @@ def picture(state: Cluster) -> dict[str, Any]:
     tokens = (*NODE_NAMES, "alias")
     return {
         "pods": state.pods,
-        "namespaces": state.namespaces,
+        "namespaces": state.namespaces.known,
         "nodes": {
             name: (
                 node_info.node,
@@ -148,7 +148,7 @@ def picture(state: Cluster) -> dict[str, Any]:
                 node_info.ports,
                 without_order(node_info.usage),
             )
-            for name, node_info in state.node_info.items()
+            for name, node_info in state.nodes.node_info.items()
         },
         "count": len(state.nodes),
         "aliases": {token: state.resolve(token) for token in tokens},
@@ -200,10 +200,14 @@ def test_whatever_frees_something_says_so(history: list[Any]) -> None:
     """Or a pod that could be placed now sleeps for five minutes."""
     past = History()
     for event in history:
-        before = {name: dict(node_info.used) for name, node_info in past.state.node_info.items()}
+        before = {
+            name: dict(node_info.used) for name, node_info in past.state.nodes.node_info.items()
+        }
         changes = past.happens(event)
         for name, used in before.items():
-            now = past.state.node_info[name].used if name in past.state.node_info else {}
+            now = (
+                past.state.nodes.node_info[name].used if name in past.state.nodes.node_info else {}
+            )
             freed = {resource for resource, value in used.items() if value > now.get(resource, 0)}
             said: set[str] = set()
             for change in changes:

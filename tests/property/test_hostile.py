@@ -176,7 +176,7 @@ class Home:
             body, pod, "ours" if pod.scheduler_name == well_known.SCHEDULER_NAME else "any"
         )
         for name in {pod.node_name} & KINDS.keys():
-            over_committed(self.cluster.node_info[name])
+            over_committed(self.cluster.nodes.node_info[name])
         self.cluster.indexes_held(pod)
         self.cluster.delete_pod(pod.uid)
         self.promises.handle(ev.PodDeleted(pod.uid), 1.0)

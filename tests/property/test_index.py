@@ -159,7 +159,7 @@ def play(steps: list[tuple[str, object]]) -> None:
             name = agree(cluster, value)
             if name is not None:
                 try_out(cluster, value)
-                given = best_fit.devices(value, cluster.node_info[name])
+                given = best_fit.devices(value, cluster.nodes.node_info[name])
                 cluster.assume(value, Assumption(name, given))
                 placed.append(value.uid)
         elif isinstance(value, NodePartitions):
@@ -220,7 +220,7 @@ def test_classes_stay_few_when_pods_ask_for_a_label_with_a_value_per_node() -> N
     for number in range(1000):
         cluster.upsert_node(Node(name=f"n{number}", labels={"host": str(number)}, allocatable={}))
     for _ in range(label_keys.PATIENCE):
-        cluster.index.track_label_keys(["host"], cluster.node_info)
+        cluster.index.track_label_keys(["host"], cluster.nodes.node_info)
 
     assert len(cluster.index.classes) == 1
     assert cluster.index.with_value("host", "7") == {"n7"}

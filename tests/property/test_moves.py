@@ -117,7 +117,7 @@ class Chance:
             if world.now >= next_at:
                 self.something_happens()
                 next_at = world.now + self.rng.expovariate(1 / 400.0)
-            is_busy = world.open or world.moves.tickets
+            is_busy = world.open or world.moves.open
             world.tick(2.0 if is_busy else min(60.0, max(1.0, next_at - world.now)))
             world.check()
 
@@ -127,7 +127,7 @@ def judge(world: World) -> None:
     per_workload: dict[str, list[float]] = {}
     for at, errand in world.sent(EvictPod):
         assert isinstance(errand, EvictPod)
-        ticket, result = world.ended[errand.ticket.id]
+        ticket, result = world.ended[errand.migration.id]
         assert result in {MigrationResult.DONE, *EXCUSES}
         per_workload.setdefault(ticket.workload, []).append(at)
     for times in per_workload.values():

@@ -1,213 +1,200 @@
-"""One scheduler's moves: what it hears, what it does once a second, what admissions ask of it.
+"""Migrations of pods to another MIG tier: reads events, plans and executes, serves admissions.
 
-Who is chosen is ``scheduler/controllers/migration/planner``'s to say, and what becomes of a chosen
-one is the matter of ``scheduler/controllers/migration/executor``. Every replica hears everything;
-only who leads acts."""
+::
+
+    loop --events--> MigrationController --actions--> MigrationWorker --> the API server
+      ^------------------ answers, and the watch of migration objects ----------'
+
+``planner`` chooses the pods, ``executor`` takes a chosen one to its result. Every replica reads
+every event; only the leader sends.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
-from scheduler.containment import Contain, uncontained
+from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.migration.executor import MigrationExecutor
 from scheduler.controllers.migration.finished import ended_at
-from scheduler.controllers.migration.planner import (
-    MigrationInputs,
-    MigrationPlanner,
-    PlannerSettings,
-)
+from scheduler.controllers.migration.planner import MigrationPlanner, PlannerSettings
 from scheduler.model import well_known
+from scheduler.model.actions import LookUpPod
 from scheduler.model.crd.migration import Migration
-from scheduler.model.crd.migration_actions import Errand
 from scheduler.model.pod import Pod
+from scheduler.report.containment import Containment
 from scheduler.report.events.migration_events import MigrationEvents
 from scheduler.state import event as ev
+from scheduler.state.effects import NOTHING, Effects
 from scheduler.state.migration.history import MigrationHistory
+from scheduler.state.scheduler_state import SchedulerState
 
 
-class MigrationHooks(Protocol):
-    """What a loop and its admissions ask of moves."""
+class NoMigration:
+    """A scheduler without migrations, as in a simulation; the controller overrides all of it."""
 
-    def handle(self, event: ev.Event, acts: Callable[[], bool]) -> list[ev.Change]:
-        """An event that is about to be folded; ``acts`` is whether this process leads."""
+    name = "migrations"
 
-    def tick(self) -> list[ev.Change]:
-        """A second has passed; asked only of who leads."""
+    def handle(self, event: ev.Event, now: float) -> Effects:
+        """Handle an event that is about to be folded into the cluster state."""
+        return NOTHING
 
-    def ticket_for(self, pod: Pod) -> Migration | None:
-        """The ticket that a pod under review takes, if one waits for it."""
+    def tick(self, now: float, *, leads: bool) -> Effects:
+        """A second has passed."""
+        return NOTHING
 
-    def shunned(self, pod: Pod) -> frozenset[str]:
+    def migration_for(self, pod: Pod) -> Migration | None:
+        """The migration whose replacement a pod under admission is, if there is one."""
+        return None
+
+    def avoided_tiers(self, pod: Pod) -> frozenset[str]:
         """Tiers on which pods like this one crashed."""
+        return frozenset()
 
 
-class MigrationController:
-    """One scheduler's moves; ``wall`` is seconds since 1970, ``fresh`` a new random word.
-
-    How a pod ended that ``look_up`` was asked about is heard as a pod in its last state.
-    """
+class MigrationController(NoMigration):
+    """The migrations of one scheduler; ``wall`` is Unix time, ``new_id`` returns a random word."""
 
     def __init__(
         self,
-        state: MigrationInputs,
+        state: SchedulerState,
         settings: PlannerSettings,
-        moved: MigrationEvents,
-        send: Callable[[Errand], None],
-        look_up: Callable[[Pod], None],
+        events: MigrationEvents,
+        gate: LeaderGate,
+        contain: Containment,
         wall: Callable[[], float],
-        fresh: Callable[[], str],
-        contain: Contain = uncontained,
+        new_id: Callable[[], str],
     ) -> None:
-        self._contain = contain
         self._state = state
         self._settings = settings
-        self._moved = moved
-        self._look_up = look_up
+        self._events = events
+        self._gate = gate
+        self._contain = contain
         self._wall = wall
         self._history = MigrationHistory(settings.timings, state.cluster.scheduler_name)
-        self._course = MigrationExecutor(state.cluster, self._history, moved, send, fresh)
-        self.tickets = self._course.tickets
-        self._scout = MigrationPlanner(
-            state, settings, self._history, self.tickets, moved, send, contain
-        )
+        self._executor = MigrationExecutor(state.cluster, self._history, events, new_id)
+        self.open = self._executor.open
+        self._planner = MigrationPlanner(state, settings, self._history, self.open, events, contain)
         self._is_recalled = False
 
     # --- for admissions ----------------------------------------------------------------------
 
-    def ticket_for(self, pod: Pod) -> Migration | None:
-        """The ticket that a pod under review takes, if one waits for it."""
-        return self.tickets.for_newcomer(pod, self._state.cluster.pods, self._course.evicted())
+    def migration_for(self, pod: Pod) -> Migration | None:
+        """The migration whose replacement a pod under admission is, if there is one."""
+        pods = self._state.cluster.pods
+        return self.open.for_newcomer(pod, pods, self._executor.evicted())
 
-    def shunned(self, pod: Pod) -> frozenset[str]:
+    def avoided_tiers(self, pod: Pod) -> frozenset[str]:
         """Tiers on which pods like this one crashed."""
         return self._history.crashed_on(pod)
 
-    # --- what happens ------------------------------------------------------------------------
+    # --- events ------------------------------------------------------------------------------
 
-    def handle(self, event: ev.Event, acts: Callable[[], bool]) -> list[ev.Change]:
-        """An event that is about to be folded; ``acts`` is whether this process leads."""
-        self._scout.news()
+    def handle(self, event: ev.Event, now: float) -> Effects:
+        """Handle an event that is about to be folded into the cluster state."""
+        self._planner.retry_hopeless()
         now = self._wall()
         match event:
             case ev.PodUpdated(pod):
-                return self._pod_seen(pod, now, acts)
+                return self._upsert_pod(pod, now)
             case ev.PodDeleted(uid):
-                self._pod_vanished(uid)
+                return self._delete_pod(uid)
             case ev.PodsReplaced(pods):
-                self._pods_listed(pods)
-            case ev.OwnerRead(ticket_id=""):
-                wish = self._scout.owner_read(event, now)
-                if wish is not None and event.facts is not None:
-                    self._course.begin(wish, event.facts, now)
-            case _ if isinstance(event, ev.MoveNews):
-                return self._ticket_news(event, now, acts)
-        return []
+                return self._replace_pods(pods)
+            case ev.OwnerRead(migration_id=""):
+                candidate, effects = self._planner.owner_read(event, now)
+                if candidate is not None and event.facts is not None:
+                    effects += self._executor.begin(candidate, event.facts, now)
+                return effects
+            case _ if isinstance(event, ev.MigrationEvent):
+                return self._handle_migration(event, now)
+        return NOTHING
 
-    def _ticket_news(
-        self, event: ev.MoveNews, now: float, acts: Callable[[], bool]
-    ) -> list[ev.Change]:
+    def _handle_migration(self, event: ev.MigrationEvent, now: float) -> Effects:
         match event:
-            case ev.MigrationUpdated(ticket):
-                changes = self._ticket_seen(ticket, now)
-                is_open = ticket.end is None
-                return self._course.step(ticket, now) if is_open and acts() else changes
-            case ev.MigrationDeleted(ticket_id):
-                return self._gone(ticket_id, now)
-            case ev.MigrationsReplaced(tickets):
-                return self._tickets_listed(tickets, now)
-            case ev.MigrationWriteFailed(ticket_id, message):
-                return self._course.write_failed(ticket_id, message, now)
+            case ev.MigrationUpdated(migration):
+                effects = self._upsert(migration, now)
+                if migration.end is None and self._gate.is_open():
+                    effects += self._executor.step(migration, now)
+                return effects
+            case ev.MigrationDeleted(migration_id):
+                return self._delete(migration_id, now)
+            case ev.MigrationsReplaced(migrations):
+                return self._replace(migrations, now)
+            case ev.MigrationWriteFailed(migration_id, message):
+                return self._executor.write_failed(migration_id, message, now)
             case ev.OwnerRead():
-                return self._course.owner_read(event, now)
+                return self._executor.owner_read(event, now)
             case ev.EvictionEnded():
-                return self._course.eviction_ended(event, now)
+                return self._executor.eviction_ended(event, now)
 
-    def _gone(self, ticket_id: str, now: float) -> list[ev.Change]:
-        """A move is over, however we learned it: what was promised for it waits for nobody."""
-        self._state.promises.cancel(ticket_id)
-        return self._course.pod_deleted(ticket_id, now)
+    def _upsert(self, migration: Migration, now: float) -> Effects:
+        if migration.end is not None:
+            self._state.reservations.cancel(migration.id)
+        return self._executor.upsert(migration, now)
 
-    def _ticket_seen(self, ticket: Migration, now: float) -> list[ev.Change]:
-        if ticket.end is None:
-            self._course.pod_updated(ticket, now)
-            return []
-        self._state.promises.cancel(ticket.id)
-        return self._course.over(ticket)
+    def _delete(self, migration_id: str, now: float) -> Effects:
+        """A migration is over, however it ended: the reservation of its replacement ends."""
+        self._state.reservations.cancel(migration_id)
+        return self._executor.delete(migration_id, now)
 
-    def _tickets_listed(self, tickets: tuple[Migration, ...], now: float) -> list[ev.Change]:
-        listed = {ticket.id for ticket in tickets}
-        gone = [one.id for one in self.tickets if one.id not in listed]
-        changes = [
-            change
-            for ticket_id in gone
-            if self.tickets.is_seen(ticket_id)
-            for change in self._gone(ticket_id, now)
-        ]
-        self._course.endings.replace(listed)
-        for ticket in sorted(tickets, key=ended_at):
-            changes += self._ticket_seen(ticket, now)
-        return changes
+    def _replace(self, migrations: tuple[Migration, ...], now: float) -> Effects:
+        listed = {migration.id for migration in migrations}
+        effects: Effects = ()
+        for migration_id in [one.id for one in self.open if one.id not in listed]:
+            if self.open.is_seen(migration_id):
+                effects += self._delete(migration_id, now)
+        self._executor.finished.replace(listed)
+        for migration in sorted(migrations, key=ended_at):
+            effects += self._upsert(migration, now)
+        return effects
 
-    def _pod_seen(self, pod: Pod, now: float, acts: Callable[[], bool]) -> list[ev.Change]:
+    # --- pods --------------------------------------------------------------------------------
+
+    def _upsert_pod(self, pod: Pod, now: float) -> Effects:
         if pod.is_terminal:
-            self._scout.record_final_state(pod)
-            return []
+            self._planner.record_final_state(pod)
+            return NOTHING
         self._note(pod)
-        ticket = self.tickets.get(pod.annotations.get(well_known.MOVE, ""))
-        return self._course.step(ticket, now) if ticket is not None and acts() else []
+        migration = self.open.get(pod.annotations.get(well_known.MOVE, ""))
+        if migration is None or not self._gate.is_open():
+            return NOTHING
+        return self._executor.step(migration, now)
 
     def _note(self, pod: Pod) -> None:
-        self.tickets.upsert_pod(pod)
-        self._scout.note(pod)
+        self.open.upsert_pod(pod)
+        self._planner.upsert_pod(pod)
 
-    def _pod_vanished(self, uid: str) -> None:
+    def _delete_pod(self, uid: str) -> Effects:
         pod = self._state.cluster.pods.get(uid)
-        if pod is not None and self._scout.needs_final_state(pod):
-            self._look_up(pod)
-        self.tickets.delete_pod(uid)
-        self._moved.forget(uid)
-        self._scout.forget(uid)
+        is_looked_up = pod is not None and self._planner.needs_final_state(pod)
+        self.open.delete_pod(uid)
+        self._events.forget(uid)
+        self._planner.delete_pod(uid)
+        # The answer comes back as the pod in its final state.
+        return (LookUpPod(pod),) if pod is not None and is_looked_up else NOTHING
 
-    def _pods_listed(self, pods: tuple[Pod, ...]) -> None:
+    def _replace_pods(self, pods: tuple[Pod, ...]) -> Effects:
         listed = {pod.uid for pod in pods}
-        for uid in [uid for uid in self._state.cluster.pods if uid not in listed]:
-            self._pod_vanished(uid)
+        missing = [uid for uid in self._state.cluster.pods if uid not in listed]
+        effects = tuple(effect for uid in missing for effect in self._delete_pod(uid))
         for pod in pods:
             with self._contain("move", pod.key):
                 self._note(pod)
                 if not self._is_recalled:
                     self._history.recall(pod)
         self._is_recalled = True
+        return effects
 
-    def tick(self) -> list[ev.Change]:
-        """Take every move further, and look for new ones; asked only of who leads."""
+    def tick(self, now: float, *, leads: bool) -> Effects:
+        """Take the next step of every migration, and plan new ones."""
+        if not leads:
+            return NOTHING
         now = self._wall()
-        changes: list[ev.Change] = []
-        for one in tuple(self.tickets):
-            with self._contain("move", one.id):
-                changes += self._course.step(one, now)
-        self._course.endings.tick(now)
+        effects: Effects = ()
+        for migration in tuple(self.open):
+            with self._contain("move", migration.id):
+                effects += self._executor.step(migration, now)
+        effects += self._executor.finished.tick(now)
         if self._settings.mode != "off":
-            self._scout.plan(now)
-        return changes
-
-
-class NoMigration:
-    """Moves where there are none: a scheduler without an API server to ask."""
-
-    def handle(self, event: ev.Event, acts: Callable[[], bool]) -> list[ev.Change]:
-        """Nothing follows."""
-        return []
-
-    def tick(self) -> list[ev.Change]:
-        """Nothing is done."""
-        return []
-
-    def ticket_for(self, pod: Pod) -> Migration | None:
-        """Nobody is waited for."""
-        return None
-
-    def shunned(self, pod: Pod) -> frozenset[str]:
-        """Nothing is known."""
-        return frozenset()
+            effects += self._planner.plan(now)
+        return effects

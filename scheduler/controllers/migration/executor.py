@@ -1,14 +1,14 @@
-"""The course of every open move, from its ticket to its end.
+"""Takes every open migration from its object to its result.
 
 ::
 
-    begin --write--> WRITTEN --evict--> LEAVING, AWAITED --> ADMITTED --> ARRIVED --> end
-                        |                      |                |
-                        '---- owner says no ---'-- deadline ----'--> end without effect
+    begin --create--> WRITTEN --evict--> LEAVING, AWAITED --> ADMITTED --> ARRIVED --> result
+                        |                     |                  |
+                        '-- owner says no ----'---- deadline ----'--> result without effect
 
-What is done next follows from API objects alone (``state/migration/tickets``); what is remembered
-here only spares a question or a repetition. So whoever leads after a crash goes on where it finds a
-ticket."""
+The next step follows from API objects alone (``state/migration/tickets``); the progress in memory
+only avoids a repeated request. So a new leader resumes every migration from its object.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ from scheduler.decide.migration.restore import MigrationCandidate, ticket_of
 from scheduler.model.crd.migration import Migration, MigrationKind, holder, profiles
 from scheduler.model.crd.migration_actions import (
     CreateMigration,
-    Errand,
     EvictPod,
-    ask_about,
-    ask_for,
+    read_owner_for,
+    read_owner_of,
 )
 from scheduler.model.crd.migration_blockers import OwnerFacts
 from scheduler.model.crd.migration_result import MigrationEnd, MigrationResult
@@ -35,17 +34,18 @@ from scheduler.model.pod import Pod
 from scheduler.report.events.migration_events import MigrationEvents
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Cluster
+from scheduler.state.effects import NOTHING, Effects
 from scheduler.state.migration.history import MigrationHistory
 from scheduler.state.migration.tickets import MigrationPhase, OpenMigrations
 
 ASK_EVERY_S: Final = 5.0
 TRIES_MAX: Final = 3
 
-log = structlog.get_logger("moves")
+log = structlog.get_logger("migration")
 
 
 class MigrationProgress(msgspec.Struct):
-    """What this process did for a ticket."""
+    """What this process did for a migration."""
 
     facts: OwnerFacts | None = None
     asked_at: float = float("-inf")
@@ -56,209 +56,200 @@ class MigrationProgress(msgspec.Struct):
 
 
 class MigrationExecutor:
-    """Takes every open move as far as it can go."""
+    """Takes every open migration as far as it can go; ``new_id`` returns a random word."""
 
     def __init__(
         self,
         cluster: Cluster,
         history: MigrationHistory,
-        moved: MigrationEvents,
-        send: Callable[[Errand], None],
-        fresh: Callable[[], str],
+        events: MigrationEvents,
+        new_id: Callable[[], str],
     ) -> None:
-        self.tickets = OpenMigrations(cluster.scheduler_name)
+        self.open = OpenMigrations(cluster.scheduler_name)
+        self.finished = FinishedMigrations(history)
         self._cluster = cluster
         self._history = history
-        self._moved = moved
-        self._send = send
-        self._fresh = fresh
-        self.endings = FinishedMigrations(history, send)
+        self._events = events
+        self._new_id = new_id
         self._progress: dict[str, MigrationProgress] = {}
 
-    def begin(self, wish: MigrationCandidate, facts: OwnerFacts, now: float) -> None:
-        """Write the ticket of a move that is safe."""
-        pod = wish.pod
+    def begin(self, candidate: MigrationCandidate, facts: OwnerFacts, now: float) -> Effects:
+        """Create the object of a migration that is safe."""
+        pod = candidate.pod
         attempt = self._history.attempt(pod.workload, pod.revision)
-        ticket = ticket_of(wish, facts, attempt, self._fresh(), now)
-        self.tickets.assume(ticket)
-        self._progress[ticket.id] = MigrationProgress(facts=facts, sent_at=now)
-        self._cluster.nominations.hold(holder(ticket))
-        log.info("move begins", ticket=ticket.id, pod=pod.key, change=ticket.change)
-        self._send(CreateMigration(ticket))
+        migration = ticket_of(candidate, facts, attempt, self._new_id(), now)
+        self.open.assume(migration)
+        self._progress[migration.id] = MigrationProgress(facts=facts, sent_at=now)
+        self._cluster.nominations.hold(holder(migration))
+        log.info("migration begins", migration=migration.id, pod=pod.key, change=migration.change)
+        return (CreateMigration(migration),)
 
     def evicted(self) -> frozenset[str]:
-        """Tickets whose eviction was sent, whatever the watch shows."""
-        return frozenset(name for name, one in self._progress.items() if one.tries)
+        """Migrations whose eviction was sent, whatever the watch shows."""
+        return frozenset(name for name, progress in self._progress.items() if progress.tries)
 
-    # --- what happens ------------------------------------------------------------------------
+    # --- events ------------------------------------------------------------------------------
 
-    def pod_updated(self, ticket: Migration, now: float) -> None:
-        """The watch shows a ticket."""
-        if self.tickets.upsert(ticket):
-            self._history.began(ticket, now)
-        self._hold(ticket)
+    def upsert(self, migration: Migration, now: float) -> Effects:
+        """The watch shows a migration."""
+        if migration.end is not None:
+            return self._forget(migration) if self.finished.upsert(migration) else NOTHING
+        if self.open.upsert(migration):
+            self._history.began(migration, now)
+        self._hold(migration)
+        return NOTHING
 
-    def pod_deleted(self, ticket_id: str, now: float) -> list[ev.Change]:
-        """The ticket is gone: what came of it is remembered on every replica."""
-        ticket = self.tickets.get(ticket_id)
-        if ticket is None:
-            self.endings.delete(ticket_id)
-            return []
-        end = self.endings.recorded(ticket_id)
-        failure = end.result.is_failure if end is not None else self._is_failure(ticket)
-        self._history.ended(ticket, now, is_failure=failure)
-        return self._lose(ticket)
+    def delete(self, migration_id: str, now: float) -> Effects:
+        """The object is deleted: every replica remembers the result."""
+        migration = self.open.get(migration_id)
+        if migration is None:
+            self.finished.delete(migration_id)
+            return NOTHING
+        end = self.finished.result_of(migration_id)
+        failure = end.result.is_failure if end is not None else self._is_failure(migration)
+        self._history.ended(migration, now, is_failure=failure)
+        return self._forget(migration)
 
-    def over(self, ticket: Migration) -> list[ev.Change]:
-        """The watch shows a ticket that says how it ended."""
-        return self._lose(ticket) if self.endings.upsert(ticket) else []
+    def _forget(self, migration: Migration) -> Effects:
+        self._progress.pop(migration.id, None)
+        self.open.delete(migration.id)
+        return self._release(migration)
 
-    def _lose(self, ticket: Migration) -> list[ev.Change]:
-        self._progress.pop(ticket.id, None)
-        self.tickets.delete(ticket.id)
-        return self._release(ticket)
+    def write_failed(self, migration_id: str, message: str, now: float) -> Effects:
+        """The API server refused the object."""
+        migration = self.open.get(migration_id)
+        if migration is None or self.open.is_seen(migration_id):
+            return NOTHING
+        events = self._events.ended(migration, MigrationResult.UNWRITTEN, message)
+        return (*events, *self.delete(migration_id, now))
 
-    def write_failed(self, ticket_id: str, message: str, now: float) -> list[ev.Change]:
-        """The API server refused the ticket."""
-        ticket = self.tickets.get(ticket_id)
-        if ticket is None or self.tickets.is_seen(ticket_id):
-            return []
-        self._moved.ended(ticket, MigrationResult.UNWRITTEN, message)
-        return self.pod_deleted(ticket_id, now)
-
-    def owner_read(self, news: ev.OwnerRead, now: float) -> list[ev.Change]:
-        """What the owner of an open ticket says now."""
-        ticket = self.tickets.get(news.ticket_id)
-        if ticket is None or news.facts is None:
-            return []
-        stage = self.tickets.stage(ticket, self._cluster.pods)
-        if stage in (MigrationPhase.LEAVING, MigrationPhase.AWAITED):
-            problem = preconditions.not_made_again(ticket, news.facts)
-            return self._end(ticket, MigrationResult.HINDERED, problem.text, now) if problem else []
-        pod = self._cluster.pods.get(ticket.pod_uid)
-        if stage is MigrationPhase.WRITTEN and pod is not None:
-            problem = preconditions.verdict(pod, ticket.move, news.facts)
+    def owner_read(self, event: ev.OwnerRead, now: float) -> Effects:
+        """The owner of an open migration was read."""
+        migration = self.open.get(event.migration_id)
+        if migration is None or event.facts is None:
+            return NOTHING
+        phase = self.open.phase(migration, self._cluster.pods)
+        if phase in (MigrationPhase.LEAVING, MigrationPhase.AWAITED):
+            problem = preconditions.not_made_again(migration, event.facts)
+            if problem is None:
+                return NOTHING
+            return self._end(migration, MigrationResult.HINDERED, problem.text, now)
+        pod = self._cluster.pods.get(migration.pod_uid)
+        if phase is MigrationPhase.WRITTEN and pod is not None:
+            problem = preconditions.verdict(pod, migration.move, event.facts)
             if problem is not None:
-                return self._end(ticket, MigrationResult.HINDERED, problem.text, now)
-            self._at(ticket).facts = news.facts
-        return self.step(ticket, now)
+                return self._end(migration, MigrationResult.HINDERED, problem.text, now)
+            self._progress_of(migration).facts = event.facts
+        return self.step(migration, now)
 
-    def eviction_ended(self, news: ev.EvictionEnded, now: float) -> list[ev.Change]:
-        """The API server's answer to an eviction."""
-        ticket = self.tickets.get(news.ticket_id)
-        if ticket is None:
-            return []
-        progress = self._at(ticket)
-        pod = self._cluster.pods.get(ticket.pod_uid)
-        match news.result:
+    def eviction_ended(self, event: ev.EvictionEnded, now: float) -> Effects:
+        """The API server answered to an eviction."""
+        migration = self.open.get(event.migration_id)
+        if migration is None:
+            return NOTHING
+        progress = self._progress_of(migration)
+        pod = self._cluster.pods.get(migration.pod_uid)
+        match event.result:
             case ev.Eviction.EVICTED:
                 progress.is_evicted = True
-                # By its answer the watch may have shown the end of the pod.
-                self._moved.evicted(ticket, pod or progress.victim)
+                # The watch may have shown the end of the pod before this answer.
+                return self._events.evicted(migration, pod or progress.victim)
             case ev.Eviction.FORBIDDEN:
                 progress.tries = 0
-                return self._end(ticket, MigrationResult.FORBIDDEN, news.message, now)
+                return self._end(migration, MigrationResult.FORBIDDEN, event.message, now)
             case ev.Eviction.GONE:
                 progress.tries = 0
                 if pod is not None and not pod.is_deleting:
-                    return self._end(
-                        ticket, MigrationResult.POD_CHANGED, "the pod changed meanwhile", now
-                    )
+                    return self._pod_changed(migration, "the pod changed meanwhile", now)
             case ev.Eviction.FAILED:
-                log.warning("eviction failed", ticket=ticket.id, problem=news.message)
-                progress.facts = None  # by the next try they are old
+                log.warning("eviction failed", migration=migration.id, problem=event.message)
+                progress.facts = None  # they are old at the next attempt
                 if progress.tries >= TRIES_MAX:
-                    return self._end(ticket, MigrationResult.REFUSED, news.message, now)
-        return []
+                    return self._end(migration, MigrationResult.REFUSED, event.message, now)
+        return NOTHING
 
-    # --- what is done ------------------------------------------------------------------------
+    # --- steps -------------------------------------------------------------------------------
 
-    def step(self, ticket: Migration, now: float) -> list[ev.Change]:
-        """Do what comes next for one ticket, if anything does."""
-        progress = self._at(ticket)
-        self._hold(ticket)
-        if self.endings.recorded(ticket.id) is not None:
-            self.endings.repeat(ticket, now)
-            return []
-        stage = self.tickets.stage(ticket, self._cluster.pods)
-        if stage is MigrationPhase.ARRIVED:
-            return self._arrived(ticket, now)
-        if now >= ticket.deadline:
-            return self._end(
-                ticket, MigrationResult.EXPIRED, "its replacement was not placed in time", now
-            )
-        if stage is MigrationPhase.WRITTEN:
-            return self._before_eviction(ticket, progress, now)
-        if stage is not MigrationPhase.ADMITTED and now - progress.asked_at >= ASK_EVERY_S:
+    def step(self, migration: Migration, now: float) -> Effects:
+        """Take the next step of one migration, if there is one."""
+        progress = self._progress_of(migration)
+        self._hold(migration)
+        if self.finished.result_of(migration.id) is not None:
+            return self.finished.repeat(migration, now)
+        phase = self.open.phase(migration, self._cluster.pods)
+        if phase is MigrationPhase.ARRIVED:
+            return self._arrived(migration, now)
+        if now >= migration.deadline:
+            text = "its replacement was not placed in time"
+            return self._end(migration, MigrationResult.EXPIRED, text, now)
+        if phase is MigrationPhase.WRITTEN:
+            return self._before_eviction(migration, progress, now)
+        if phase is not MigrationPhase.ADMITTED and now - progress.asked_at >= ASK_EVERY_S:
             progress.asked_at = now
-            self._send(ask_for(ticket))
-        return []
+            return (read_owner_for(migration),)
+        return NOTHING
 
     def _before_eviction(
-        self, ticket: Migration, progress: MigrationProgress, now: float
-    ) -> list[ev.Change]:
-        pod = self._cluster.pods[ticket.pod_uid]
-        if not self.tickets.is_seen(ticket.id):
+        self, migration: Migration, progress: MigrationProgress, now: float
+    ) -> Effects:
+        pod = self._cluster.pods[migration.pod_uid]
+        if not self.open.is_seen(migration.id):
             is_lost = now - progress.sent_at >= REPEAT_AFTER_S
-            return self.write_failed(ticket.id, "no answer", now) if is_lost else []
-        if ticket.move is MigrationKind.RESCUE and (
-            pod.node_name or pod.uid in self._cluster.assumed
-        ):
-            return self._end(
-                ticket, MigrationResult.POD_CHANGED, "the pod found a node by itself", now
-            )
+            return self.write_failed(migration.id, "no answer", now) if is_lost else NOTHING
+        is_rescue = migration.move is MigrationKind.RESCUE
+        if is_rescue and (pod.node_name or pod.uid in self._cluster.assumed):
+            return self._pod_changed(migration, "the pod found a node by itself", now)
         if progress.is_evicted or (progress.tries and now - progress.sent_at < REPEAT_AFTER_S):
-            return []
+            return NOTHING
         if progress.facts is None:
-            if now - progress.asked_at >= ASK_EVERY_S:
-                progress.asked_at = now
-                self._send(ask_about(pod, ticket.revision, ticket.index, ticket.id))
-            return []
+            if now - progress.asked_at < ASK_EVERY_S:
+                return NOTHING
+            progress.asked_at = now
+            return (read_owner_of(pod, migration.revision, migration.index, migration.id),)
         progress.victim = pod
         progress.tries += 1
         progress.sent_at = now
-        version = progress.facts.version if ticket.move is MigrationKind.RESCUE else ""
-        self._send(EvictPod(ticket, version))
-        return []
+        return (EvictPod(migration, progress.facts.version if is_rescue else ""),)
 
-    def _arrived(self, ticket: Migration, now: float) -> list[ev.Change]:
-        pod = self.tickets.taker(ticket)
-        assert pod is not None, "somebody arrived"
-        if pod.gpu_requests != ticket.target:
-            got = f"its replacement has {profiles(pod.gpu_requests)}"
-            return self._end(ticket, MigrationResult.WITHOUT_TIER, got, now)
-        self._moved.arrived(ticket, pod)
-        return self._end(ticket, MigrationResult.DONE, "", now)
+    def _arrived(self, migration: Migration, now: float) -> Effects:
+        pod = self.open.taker(migration)
+        assert pod is not None, "a replacement arrived"
+        if pod.gpu_requests != migration.target:
+            text = f"its replacement has {profiles(pod.gpu_requests)}"
+            return self._end(migration, MigrationResult.WITHOUT_TIER, text, now)
+        events = self._events.arrived(migration, pod)
+        return (*events, *self._end(migration, MigrationResult.DONE, "", now))
 
-    def _end(
-        self, ticket: Migration, result: MigrationResult, text: str, now: float
-    ) -> list[ev.Change]:
-        self._moved.ended(ticket, result, text)
-        self.endings.record(ticket, MigrationEnd(result, now, text))
-        return self._release(ticket)
+    def _pod_changed(self, migration: Migration, text: str, now: float) -> Effects:
+        return self._end(migration, MigrationResult.POD_CHANGED, text, now)
 
-    def _is_failure(self, ticket: Migration) -> bool | None:
-        """What another replica's move came to, as far as can be seen."""
-        stage = self.tickets.stage(ticket, self._cluster.pods)
-        if stage is MigrationPhase.ARRIVED:
-            pod = self.tickets.taker(ticket)
-            return pod is not None and pod.gpu_requests != ticket.target
-        return True if stage is MigrationPhase.ADMITTED else None
+    def _end(self, migration: Migration, result: MigrationResult, text: str, now: float) -> Effects:
+        events = self._events.ended(migration, result, text)
+        complete = self.finished.complete(migration, MigrationEnd(result, now, text))
+        return (*events, complete, *self._release(migration))
 
-    # --- what is held ------------------------------------------------------------------------
+    def _is_failure(self, migration: Migration) -> bool | None:
+        """Whether another replica's migration failed, as far as the watches show."""
+        phase = self.open.phase(migration, self._cluster.pods)
+        if phase is MigrationPhase.ARRIVED:
+            pod = self.open.taker(migration)
+            return pod is not None and pod.gpu_requests != migration.target
+        return True if phase is MigrationPhase.ADMITTED else None
 
-    def _hold(self, ticket: Migration) -> None:
-        taker = self.tickets.taker(ticket)
+    # --- the room for the replacement --------------------------------------------------------
+
+    def _hold(self, migration: Migration) -> None:
+        taker = self.open.taker(migration)
         is_bound = taker is not None and bool(taker.node_name)
-        if is_bound or self.endings.recorded(ticket.id) is not None:
-            self._cluster.nominations.release(ticket.id)
+        if is_bound or self.finished.result_of(migration.id) is not None:
+            self._cluster.nominations.release(migration.id)
         elif taker is None or taker.uid not in self._cluster.assumed:
-            self._cluster.nominations.hold(holder(ticket))
+            self._cluster.nominations.hold(holder(migration))
 
-    def _release(self, ticket: Migration) -> list[ev.Change]:
-        if not self._cluster.nominations.release(ticket.id):
-            return []
-        return [self._cluster.freed(ticket.node_name, frozenset(ticket.requests))]
+    def _release(self, migration: Migration) -> Effects:
+        if not self._cluster.nominations.release(migration.id):
+            return NOTHING
+        return (self._cluster.freed(migration.node_name, frozenset(migration.requests)),)
 
-    def _at(self, ticket: Migration) -> MigrationProgress:
-        return self._progress.setdefault(ticket.id, MigrationProgress())
+    def _progress_of(self, migration: Migration) -> MigrationProgress:
+        return self._progress.setdefault(migration.id, MigrationProgress())

@@ -201,7 +201,7 @@ def _kind(cluster: Cluster, token: str) -> NodeAssignment:
     found = cluster.resolve(token)
     if len(found) != 1:
         return NodeAssignment()
-    node = cluster.node_info[next(iter(found))].node
+    node = cluster.nodes.node_info[next(iter(found))].node
     assert node is not None
     return NodeAssignment(node.name, "numbered" if node.is_numbered else "counted")
 

@@ -22,7 +22,7 @@ from scheduler.state.cache.cluster import Cluster
 from scheduler.state.node_info import NodeInfo
 
 
-class Relabel(msgspec.Struct, frozen=True):
+class MigConfigChange(msgspec.Struct, frozen=True):
     """Cut all GPUs of a node into instances of one profile."""
 
     node_name: str
@@ -41,7 +41,7 @@ def idle_nodes(cluster: Cluster, resting: frozenset[str] = frozenset()) -> list[
     ]
 
 
-def candidate(idle: Sequence[NodeInfo], pod: Pod, pipeline: Pipeline) -> Relabel | None:
+def candidate(idle: Sequence[NodeInfo], pod: Pod, pipeline: Pipeline) -> MigConfigChange | None:
     """The one with the fewest GPUs that would do for a pod, by name among equals."""
     profiles = instance_search.wanted(pod)
     if not profiles or len(pod.gpu_requests) != 1 or pod.map_text is not None:
@@ -56,7 +56,7 @@ def candidate(idle: Sequence[NodeInfo], pod: Pod, pipeline: Pipeline) -> Relabel
     if not able:
         return None
     node = min(able, key=lambda one: (one.gpu_count or 0, one.name))
-    return Relabel(node.name, "all-" + profiles[0].replace("+", "."))
+    return MigConfigChange(node.name, "all-" + profiles[0].replace("+", "."))
 
 
 def pods_on(node: Node, pod: Pod) -> int:

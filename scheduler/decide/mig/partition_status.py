@@ -57,7 +57,7 @@ def lateness(cluster: Cluster, carve: PendingPlacement) -> str:
 
 
 def _instances(cluster: Cluster, node_name: str) -> tuple[MigInstance, ...]:
-    known = cluster.nodes.cuts.known.get(node_name)
+    known = cluster.nodes.partitions.known.get(node_name)
     return known.instances if known is not None else ()
 
 

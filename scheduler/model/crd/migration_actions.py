@@ -1,4 +1,4 @@
-"""What a move needs done in the world: asked for as values, done by ``bind/migration_worker``."""
+"""The requests of a migration, as values; ``bind/migration_worker`` sends them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from scheduler.model.pod import Owner, Pod
 
 
 class ReadOwner(msgspec.Struct, frozen=True, kw_only=True):
-    """Read the owner of a pod as it is now; the pod itself may be gone.
+    """Read the owner of a pod as it is now; the pod itself may be deleted.
 
-    ``ticket_id`` is the open ticket on whose behalf it is asked, if there is one.
+    ``migration_id`` is the open migration that needs the answer, if there is one.
     """
 
     namespace: str
@@ -22,41 +22,41 @@ class ReadOwner(msgspec.Struct, frozen=True, kw_only=True):
     revision: str
     index: int | None = None
     labels: dict[str, str] = {}
-    ticket_id: str = ""
+    migration_id: str = ""
 
 
 class CreateMigration(msgspec.Struct, frozen=True):
-    """Create a ticket."""
+    """Create a migration object."""
 
-    ticket: Migration
+    migration: Migration
 
 
 class EvictPod(msgspec.Struct, frozen=True):
-    """Evict a ticket's pod; with a ``version`` only if it is still exactly that."""
+    """Evict the pod of a migration; with a ``version`` only if the pod is still unchanged."""
 
-    ticket: Migration
+    migration: Migration
     version: str = ""
 
 
 class CompleteMigration(msgspec.Struct, frozen=True):
-    """Write into a ticket how its move ended."""
+    """Write the result into the status of a migration object."""
 
-    ticket: Migration
+    migration: Migration
     end: MigrationEnd
 
 
 class DeleteMigration(msgspec.Struct, frozen=True):
-    """Delete a ticket."""
+    """Delete a migration object."""
 
-    ticket: Migration
-
-
-Errand = ReadOwner | CreateMigration | EvictPod | CompleteMigration | DeleteMigration
+    migration: Migration
 
 
-def ask_about(pod: Pod, revision: str, index: int | None, ticket_id: str = "") -> ReadOwner:
-    """Ask about a pod that is there."""
-    assert pod.owner is not None, "only owned pods are moved"
+MigrationAction = ReadOwner | CreateMigration | EvictPod | CompleteMigration | DeleteMigration
+
+
+def read_owner_of(pod: Pod, revision: str, index: int | None, migration_id: str = "") -> ReadOwner:
+    """Read the owner of a pod that exists."""
+    assert pod.owner is not None, "only pods with an owner are migrated"
     return ReadOwner(
         namespace=pod.namespace,
         pod_name=pod.name,
@@ -65,18 +65,18 @@ def ask_about(pod: Pod, revision: str, index: int | None, ticket_id: str = "") -
         revision=revision,
         index=index,
         labels=pod.labels,
-        ticket_id=ticket_id,
+        migration_id=migration_id,
     )
 
 
-def ask_for(ticket: Migration) -> ReadOwner:
-    """Ask about an open ticket's owner."""
+def read_owner_for(migration: Migration) -> ReadOwner:
+    """Read the owner of an open migration."""
     return ReadOwner(
-        namespace=ticket.namespace,
-        pod_name=ticket.pod_name,
-        pod_uid=ticket.pod_uid,
-        owner=ticket.owner,
-        revision=ticket.revision,
-        index=ticket.index,
-        ticket_id=ticket.id,
+        namespace=migration.namespace,
+        pod_name=migration.pod_name,
+        pod_uid=migration.pod_uid,
+        owner=migration.owner,
+        revision=migration.revision,
+        index=migration.index,
+        migration_id=migration.id,
     )

@@ -1,10 +1,10 @@
-"""The decisions API: why pods are where they are, and one instant of everything for replay.
+"""The decisions API: explains where pods are, and serves a snapshot of the state for replay.
 
-It listens on the loopback interface only and is reached through ``kubectl port-forward``, so the
-cluster's own rights guard it. A browser on this machine must not be talked into asking on behalf
-of a foreign page: other Host names (DNS rebinding) and foreign Origins are refused.
+It listens on the loopback interface only and is reached through ``kubectl port-forward``, so RBAC
+guards it. A foreign page in a browser on this machine must not reach it: other Host names (DNS
+rebinding) and foreign Origins are refused.
 
-Must never: change anything. Every answer is read from the journal or decided for nobody.
+It changes nothing: an answer comes from the journal, or from a decision that has no effect.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from scheduler.report.decisions.waiters import TooManyWait
 from scheduler.state.queue.scheduling_queue import QueuedPodInfo
 
 LATEST_DEFAULT: Final = 100
-#: Refusals of nodes told of each decision in a list of many.
+#: Rejecting nodes shown of each decision in a list of many.
 ROWS_IN_LIST_MAX: Final = 50
 WAIT_DEFAULT_S: Final = 60
 PATHS: Final = "/decisions /decisions/NAMESPACE/POD /snapshot /leader"
@@ -48,14 +48,14 @@ class DecisionsHandler:
         self,
         world: DecisionContext,
         journal: Journal,
-        camera: StateCapture,
-        retelling: DecisionRenderer,
+        capture: StateCapture,
+        renderer: DecisionRenderer,
         leader: Callable[[], Leader],
     ) -> None:
         self._world = world
         self._journal = journal
-        self._camera = camera
-        self._retelling = retelling
+        self._capture = capture
+        self._renderer = renderer
         self._leader = leader
 
     def application(self) -> web.Application:
@@ -76,7 +76,7 @@ class DecisionsHandler:
                 leads=self._leader().leads,
                 kept=len(self._journal),
                 awaited=len(self._journal.awaited),
-                decisions=tuple(self._retelling.decided(r, ROWS_IN_LIST_MAX) for r in records),
+                decisions=tuple(self._renderer.decided(r, ROWS_IN_LIST_MAX) for r in records),
             )
         )
 
@@ -88,7 +88,7 @@ class DecisionsHandler:
         entry = self._entry(namespace, name)
         if not found and entry is None:
             raise _refused(web.HTTPNotFound, self._nothing(f"{namespace}/{name}"))
-        decisions = tuple(self._retelling.decided(record) for record in found[:limit])
+        decisions = tuple(self._renderer.decided(record) for record in found[:limit])
         now = None if entry is None else self._decided_now(entry)
         admission = self._journal.admission_of(entry.pod if entry is not None else found[0])
         return _json(
@@ -97,10 +97,10 @@ class DecisionsHandler:
                 namespace=namespace,
                 pod=name,
                 leads=self._leader().leads,
-                waiting=None if entry is None else self._retelling.waiting(entry),
+                waiting=None if entry is None else self._renderer.waiting(entry),
                 now=now,
                 decisions=decisions,
-                admission=None if admission is None else self._retelling.admitted(admission),
+                admission=None if admission is None else self._renderer.admitted(admission),
                 codes=meanings(_codes([now, *(one.outcome for one in decisions)])),
             )
         )
@@ -108,7 +108,7 @@ class DecisionsHandler:
     async def _snapshot(self, request: web.Request) -> web.Response:
         key = request.query.get("next")
         if key is None:
-            return _json(self._camera.take())
+            return _json(self._capture.take())
         wait_s = _number(request, "wait", WAIT_DEFAULT_S, SNAPSHOT_WAIT_S_MAX)
         try:
             caught = await self._journal.awaited.next(key, wait_s)
@@ -118,7 +118,7 @@ class DecisionsHandler:
         except TimeoutError:
             text = f"no decision about {shown(key)} within {wait_s} s"
             raise _refused(web.HTTPNotFound, text) from None
-        return _json(self._camera.of(caught))
+        return _json(self._capture.of(caught))
 
     async def _who(self, _: web.Request) -> web.Response:
         return _json(self._leader())

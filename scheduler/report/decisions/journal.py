@@ -1,9 +1,8 @@
 """The journal: the last decisions with everything needed to explain them.
 
-It lies on the way of every decision, so it keeps values and renders nothing until somebody
-asks. It is bounded twice: by the number of entries, and by the number of nodes whose refusals
-they hold together, for in a large cluster one rejection is thousands of lines. What grew too old
-keeps its sentence.
+Every decision passes through it, so it keeps values and renders them on request only. It is bounded
+twice: by the number of entries, and by the number of nodes whose reasons they hold together, since
+in a large cluster one rejection has thousands of lines. An old entry keeps its sentence.
 """
 
 from __future__ import annotations
@@ -25,19 +24,20 @@ from scheduler.model.pod import Pod
 from scheduler.model.reason import Diagnosis, sentence
 from scheduler.report.decisions.waiters import DecisionWaiters
 from scheduler.state.cache.cluster import Cluster
+from scheduler.state.node_info import NodeInfo
 from scheduler.state.queue.scheduling_queue import QueuedPodInfo, SchedulingQueue
 from scheduler.state.snapshot import ClusterSnapshot
 
 ENTRIES_DEFAULT = JournalSettings().entries
 ADMISSIONS_MAX = 1024
-#: Refusals of nodes that all entries together may hold.
+#: Rejecting nodes that all entries together may hold.
 ROWS_MAX = 50_000
-#: Looking for the runner-up may take one part in so many of this process's time.
+#: The search for runners-up may take one part in so many of this process's time.
 RANKING_SHARE = 100
 TEXT_MAX = 200
 
 log = structlog.get_logger("scheduler")
-_NOBODY = Pod(uid="", name="", namespace="")
+_NO_POD = Pod(uid="", name="", namespace="")
 
 
 class Record(msgspec.Struct, kw_only=True, gc=False):
@@ -78,26 +78,26 @@ class AdmissionRecord(msgspec.Struct, kw_only=True, gc=False):
 
 
 class DecisionContext(Protocol):
-    """What a decision was made on."""
+    """The state that a decision was made on."""
 
     @property
     def cluster(self) -> Cluster:
-        """The state."""
+        """The cluster."""
 
     @property
     def pipeline(self) -> Pipeline:
-        """How decisions are made."""
+        """The scheduling profile."""
 
     @property
     def queue(self) -> SchedulingQueue:
-        """Who waits."""
+        """The pending pods."""
 
     @property
     def generation(self) -> int:
-        """How much was folded into it."""
+        """The number of changes of the state."""
 
     def state(self) -> ClusterSnapshot:
-        """All of it as one value."""
+        """The whole state as one value."""
 
 
 class Journal:
@@ -126,7 +126,7 @@ class Journal:
     def record(
         self, entry: QueuedPodInfo, decision: Decision, world: DecisionContext, now: float
     ) -> Record:
-        """Keep a decision, before anything of it is entered into the state."""
+        """Keep a decision, before the state has it; ``add_ranking`` completes it later."""
         pod = entry.pod
         self.written += 1
         record = Record(
@@ -143,8 +143,7 @@ class Journal:
             fallback=pod.annotations.get(well_known.FALLBACK, "")[:TEXT_MAX],
         )
         if isinstance(decision, Placement):
-            record.placement = msgspec.structs.replace(decision, pod=_NOBODY)
-            record.ranking = self._rank(world, decision)
+            record.placement = msgspec.structs.replace(decision, pod=_NO_POD)
         else:
             record.message = sentence(decision.diagnosis)
             self._detail(record, decision.diagnosis)
@@ -154,6 +153,25 @@ class Journal:
         if self.awaited:
             self.awaited.catch(pod, decision, record.id, world.state)
         return record
+
+    def may_rank(self) -> bool:
+        """Whether the search for a runner-up is affordable now."""
+        return self._clock() >= self._rank_at
+
+    def add_ranking(
+        self, record: Record, world: DecisionContext, placement: Placement, won: NodeInfo
+    ) -> None:
+        """Add why this node and not the next one, after the Binding was sent.
+
+        The state has the placement and no later change; ``won`` is its node as it was before.
+        """
+        started = self._clock()
+        try:
+            record.ranking = rank(world.cluster, placement, world.pipeline, won)
+        except Exception:
+            log.error("no runner-up was found", pod=placement.pod.key, exc_info=True)
+        ended = self._clock()
+        self._rank_at = ended + (ended - started) * (RANKING_SHARE - 1)
 
     def admitted(self, pod: Pod, admission: Admission, reservation: str, now: float) -> None:
         """Keep what a pod got at admission, and why it got nothing better."""
@@ -208,19 +226,6 @@ class Journal:
         return None
 
     # --- bounds --------------------------------------------------------------------------
-
-    def _rank(self, world: DecisionContext, placement: Placement) -> Ranking | None:
-        started = self._clock()
-        if started < self._rank_at:
-            return None
-        try:
-            ranking = rank(world.cluster, placement, world.pipeline)
-        except Exception:
-            log.error("no runner-up was found", pod=placement.pod.key, exc_info=True)
-            ranking = None
-        ended = self._clock()
-        self._rank_at = ended + (ended - started) * (RANKING_SHARE - 1)
-        return ranking
 
     def _detail(self, record: Record, diagnosis: Diagnosis) -> None:
         record.diagnosis = diagnosis

@@ -1,8 +1,8 @@
 """The journal on disk: one decision per line (JSON), written behind the decisions.
 
 Off unless the configuration names a file. It is bounded by rotation: a full file becomes
-``<file>.1``, and the one before that is gone. Nothing here may hold up or end scheduling: what
-cannot be written is said once in the log, and counted in the next line that can.
+``<file>.1``, and the former one is deleted. It never delays or ends scheduling: a failed write is
+logged once, and counted in the next line that is written.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class JournalFile:
     """Follows a journal into a file."""
 
     def __init__(
-        self, journal: Journal, retelling: DecisionRenderer, path: Path, bytes_max: int = BYTES_MAX
+        self, journal: Journal, renderer: DecisionRenderer, path: Path, bytes_max: int = BYTES_MAX
     ) -> None:
         self._journal = journal
-        self._retelling = retelling
+        self._renderer = renderer
         self._path = path
         self._bytes_max = bytes_max
         self._written = journal.written
@@ -60,7 +60,7 @@ class JournalFile:
             return b""
         self._lost += records[0].number - self._written - 1
         self._written = records[-1].number
-        lines = [msgspec.json.encode(self._retelling.decided(r, ROWS_MAX)) for r in records]
+        lines = [msgspec.json.encode(self._renderer.decided(r, ROWS_MAX)) for r in records]
         if self._lost:
             lines.insert(0, msgspec.json.encode({"lost": self._lost}))
         return b"\n".join(lines) + b"\n"

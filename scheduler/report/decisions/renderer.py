@@ -1,4 +1,4 @@
-"""The journal's records as they are told: rendered when somebody asks, never before."""
+"""Renders the journal's records, on request only."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from scheduler.state.queue.scheduling_queue import QueuedPodInfo
 
 
 class DecisionRenderer:
-    """Turns records into answers; ``clock`` is the loop's, ``wall`` is what people read."""
+    """Turns records into answers; ``clock`` is the loop's, ``wall`` the wall clock."""
 
     def __init__(self, clock: Callable[[], float], wall: Callable[[], datetime]) -> None:
         self._clock = clock
         self._wall = wall
 
     def time(self, moment: float) -> str:
-        """A moment of the loop's clock, as people write it."""
+        """A moment of the loop's clock, as a timestamp."""
         ago = timedelta(seconds=max(0.0, self._clock() - moment))
         return micro_time(self._wall() - ago)
 

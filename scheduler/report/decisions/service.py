@@ -1,6 +1,6 @@
-"""Everything that explains decisions, put together: journal, its file, and the decisions API.
+"""The tasks that explain decisions: the decisions API and the journal file.
 
-None of it may end the scheduler: a port or a file that cannot be had is said in the log.
+Neither may end the scheduler: a port or a file that is not available is logged.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import structlog
 from aiohttp import web
@@ -20,16 +20,18 @@ from scheduler.httpserver import web_app
 from scheduler.httpserver.connection_metrics import ConnectionMetrics, uncounted
 from scheduler.httpserver.limits import DECISIONS
 from scheduler.httpserver.sockets import listen
+from scheduler.model.lease import LeaderTerm
 from scheduler.report.decisions.api import DecisionsHandler
 from scheduler.report.decisions.api_types import API_VERSION, Leader
 from scheduler.report.decisions.journal import DecisionContext, Journal
 from scheduler.report.decisions.journal_file import JournalFile
 from scheduler.report.decisions.renderer import DecisionRenderer
 from scheduler.report.decisions.state_capture import StateCapture
+from scheduler.report.metrics import Metrics
 
-#: Enough to tell one process's decisions from another's.
+#: Characters of the identity that tell the decisions of processes apart.
 RUN_LENGTH = 6
-#: Whoever waits for a decision does not hold up the end.
+#: A client that waits for a decision does not delay the end of the process.
 SHUTDOWN_S = 0.5
 
 _UNCOUNTED: Final = uncounted("decisions")
@@ -37,64 +39,42 @@ _UNCOUNTED: Final = uncounted("decisions")
 log = structlog.get_logger("decisions")
 
 
-class Term(Protocol):
-    """What is asked of the election."""
-
-    epoch: int | None
-
-    def leads(self) -> bool:
-        """Whether this process leads now."""
-
-
-class DecisionService:
-    """One process's journal and whoever reads it."""
-
-    def __init__(
-        self,
-        config: Config,
-        identity: str,
-        clock: Callable[[], float],
-        wall: Callable[[], datetime],
-        tally: ConnectionMetrics = _UNCOUNTED,
-    ) -> None:
-        self._config = config
-        self._identity = identity
-        self._clock = clock
-        self._wall = wall
-        self._tally = tally
-        self._retelling = DecisionRenderer(clock, wall)
-        run = identity[-RUN_LENGTH:]
-        self.journal = Journal(clock, run, config.journal.entries)
-
-    def stages(
-        self, world: DecisionContext, term: Term
-    ) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
-        """What has to run beside the loop, by name."""
-        config = self._config
-        if config.decisions_address:
-            desk = DecisionsHandler(
-                world,
-                self.journal,
-                StateCapture(world, self.journal, config, program(), self._clock, self._wall),
-                self._retelling,
-                lambda: self._leader(term),
-            )
-            yield "decisions", serve(desk.application(), config.decisions_address, self._tally)
-        if config.journal.path:
-            file = JournalFile(self.journal, self._retelling, Path(config.journal.path))
-            yield "journal", file.run()
-
-    def _leader(self, term: Term) -> Leader:
-        return Leader(
-            api_version=API_VERSION,
-            identity=self._identity,
-            leads=term.leads(),
-            epoch=term.epoch,
+def decision_tasks(
+    config: Config,
+    identity: str,
+    world: DecisionContext,
+    journal: Journal,
+    term: LeaderTerm,
+    metrics: Metrics,
+    clock: Callable[[], float],
+    wall: Callable[[], datetime],
+) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
+    """The tasks that run beside the loop, by name."""
+    renderer = DecisionRenderer(clock, wall)
+    if config.decisions_address:
+        handler = DecisionsHandler(
+            world,
+            journal,
+            StateCapture(world, journal, config, program(), clock, wall),
+            renderer,
+            lambda: Leader(
+                api_version=API_VERSION, identity=identity, leads=term.leads(), epoch=term.epoch
+            ),
         )
+        connections = metrics.connections.of("decisions")
+        yield "decisions", serve(handler.application(), config.decisions_address, connections)
+    if config.journal.path:
+        file = JournalFile(journal, renderer, Path(config.journal.path))
+        yield "journal", file.run()
+
+
+def journal_of(config: Config, identity: str, clock: Callable[[], float]) -> Journal:
+    """The journal of one process; its decisions have ids of their own."""
+    return Journal(clock, identity[-RUN_LENGTH:], config.journal.entries)
 
 
 async def serve(app: web.Application, address: str, tally: ConnectionMetrics = _UNCOUNTED) -> None:
-    """Listen until cancelled; a port that is taken is no reason to stop scheduling."""
+    """Listen until cancelled; without the port, scheduling goes on."""
     try:
         listener = listen(address)
     except OSError as error:

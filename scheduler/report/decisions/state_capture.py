@@ -1,9 +1,9 @@
-"""The snapshot: the whole state, and what was decided on it, as one document.
+"""The snapshot: the whole state and the decisions made on it, as one document.
 
-State and decisions are taken in one go, without a pause in between, so that nothing can change
-from one to the other: whoever decides again on this state must come to the same bytes.
+State and decisions are taken in one step, so nothing changes between them: a decision that is
+repeated on this state has the same bytes.
 
-Must never: change the state. Deciding does not; entering a decision would.
+It does not change the state: it decides, and assumes no placement.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from scheduler.report.decisions.renderer import DecisionRenderer
 from scheduler.report.decisions.waiters import AwaitedDecision
 from scheduler.state.snapshot import ClusterSnapshot
 
-#: Nothing else is decided meanwhile, so this is how long a snapshot may hold the loop up.
+#: A snapshot blocks the loop for no longer than this.
 DECIDING_MAX_S = 0.25
 DECISIONS_MAX = 500
-#: Refusals told of each decision that is only history; those of pending pods are complete.
+#: Rejecting nodes shown of each past decision; those of pending pods are complete.
 ROWS_MAX = 100
 
 
@@ -50,7 +50,7 @@ class StateCapture:
         self._program = program
         self._clock = clock
         self._wall = wall
-        self._retelling = DecisionRenderer(clock, wall)
+        self._renderer = DecisionRenderer(clock, wall)
 
     def take(self) -> Snapshot:
         """The state as it is now, with a decision about every waiting pod, if time allows."""
@@ -91,7 +91,7 @@ class StateCapture:
             pending=pending,
             left_out=left_out,
             caught=caught,
-            decisions=tuple(self._retelling.decided(record, ROWS_MAX) for record in records),
+            decisions=tuple(self._renderer.decided(record, ROWS_MAX) for record in records),
         )
 
 

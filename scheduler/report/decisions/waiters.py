@@ -1,7 +1,7 @@
-"""Decisions that somebody waits for: the next one about a pod, and the state it was made on.
+"""Requests that wait for the next decision about a pod, and for the state it is made on.
 
-This is how a past decision can be replayed exactly: the state is taken at that moment, and only
-when it was asked for. A decision that nobody waits for costs one look at an empty dict.
+The state is taken at the moment of the decision, and only on request, so the decision can be
+replayed exactly. A decision without a request costs one look at an empty dict.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class AwaitedDecision(msgspec.Struct, frozen=True):
 
 
 class TooManyWait(Exception):
-    """As many as may wait for a decision are waiting."""
+    """Too many requests wait for a decision."""
 
 
 class DecisionWaiters:
-    """Who waits for the next decision about which pod (``namespace/name``)."""
+    """The requests that wait, by pod (``namespace/name``)."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, list[asyncio.Future[AwaitedDecision]]] = {}

@@ -1,81 +1,72 @@
-"""Tells what kubelets say of the GPUs that pods have: failed ones, and books that cannot be right.
+"""Reports problems with the GPUs that kubelets allocated to pods.
 
-A pod on a GPU that is reported as unhealthy gets an event. A node gets one where two pods have one
-GPU, and where its label says that its plugin gives the GPUs that we choose and it does not. Each is
-told once, until it is over and comes again.
+A pod with an unhealthy GPU gets an event. A node gets an event if two pods have the same GPU, or if
+its label promises that its device plugin allocates the GPUs that the scheduler chooses and the
+plugin does not. Each problem is reported once until it ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Protocol
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 import msgspec
 import structlog
 
 from scheduler.model import well_known
+from scheduler.model.actions import RecordNodeEvent, RecordPodEvent
 from scheduler.model.allocated_devices import shown_id, unhealthy
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.plugins.webhook_mutation import command
 from scheduler.state import event as ev
+from scheduler.state.cache.nodes import Nodes
+from scheduler.state.effects import NOTHING, Effects
 from scheduler.state.node_info import NodeInfo
 from scheduler.state.reported_devices import Numbering, held_twice
 
 GPU_FAILED: Final = "GpuFailed"
 HELD_TWICE: Final = "GpuHeldTwice"
 LABEL_WRONG: Final = "DevicesLabelWrong"
-#: Seconds for which two pods have one GPU before it is told: a pod that ended may show it still.
+#: Seconds for which two pods have one GPU before it is reported: an ended pod may still show it.
 SETTLE_S: Final = 10.0
 _SHOWN_MAX: Final = 3
 
 log = structlog.get_logger("scheduler")
 
 
-class DeviceEventRecorder(Protocol):
-    """Where events go (``report/events/recorder``)."""
-
-    def note(self, pod: Pod, reason: str, text: str) -> None:
-        """Something the pod's author should know."""
-
-    def note_node(self, node: Node, reason: str, text: str) -> None:
-        """Something the node's owner should know."""
-
-
 class _Numbered(msgspec.Struct):
-    """A node with the label: its pods while the numbers mean the same, and whether it was told."""
+    """A node with the label: its pods while the indexes mean the same GPUs."""
 
     meaning: tuple[str, str, str]
     numbering: Numbering
-    is_told: bool = False
+    is_reported: bool = False
 
 
 class DeviceEvents:
-    """What was seen, and what of it was told; only who leads tells.
+    """The problems that every replica sees; the leader reports them."""
 
-    ``at`` gives the books of a node that exists.
-    """
+    name = "devices"
 
-    def __init__(self, recorder: DeviceEventRecorder, at: Callable[[str], NodeInfo | None]) -> None:
-        self._recorder = recorder
-        self._at = at
-        self._ill: dict[str, frozenset[str]] = {}
-        self._untold: dict[str, Pod] = {}
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+        self._unhealthy: dict[str, frozenset[str]] = {}
+        self._unreported: dict[str, Pod] = {}
         self._changed: set[str] = set()
         self._numbered: dict[str, _Numbered] = {}
         self._twice: dict[str, dict[str, float | None]] = {}
         self._to_nodes: dict[tuple[str, str], str] = {}
 
-    def hear(self, event: ev.Event) -> None:
-        """An event that is about to be folded."""
+    def handle(self, event: ev.Event, now: float) -> Effects:
+        """Note the nodes and pods in an event; ``tick`` looks at them."""
         match event:
             case ev.PodUpdated(pod):
                 self._see(pod)
             case ev.PodsReplaced(pods):
                 self._list(pods)
             case ev.PodDeleted(uid):
-                self._ill.pop(uid, None)
-                self._untold.pop(uid, None)
+                self._unhealthy.pop(uid, None)
+                self._unreported.pop(uid, None)
             case ev.NodeUpdated(node):
                 self._see_node(node)
             case ev.NodesReplaced(nodes):
@@ -86,39 +77,39 @@ class DeviceEvents:
             case ev.NodeDeleted(name):
                 self._numbered.pop(name, None)
                 self._twice.pop(name, None)
+        return NOTHING
 
-    def tick(self, now: float, leads: bool) -> None:
-        """Look at the nodes that changed, and tell what is new where we lead."""
+    def tick(self, now: float, *, leads: bool) -> Effects:
+        """Look at the nodes that changed, and report new problems where this process leads."""
         for name in sorted(self._changed):
-            node_info = self._at(name)
+            node_info = self._nodes.at(name)
             if node_info is not None and node_info.node is not None:
                 self._look(node_info.node, node_info, now)
             else:
                 self._twice.pop(name, None)
-        # Nodes on which two pods have one GPU are looked at until that is over.
+        # A node on which two pods have one GPU is looked at until that ends.
         self._changed = set(self._twice)
-        if leads:
-            self._tell()
+        return (*self._pod_events(), *self._node_events()) if leads else NOTHING
 
-    # --- what is heard -----------------------------------------------------------------------
+    # --- events ------------------------------------------------------------------------------
 
     def _see(self, pod: Pod) -> None:
-        if not pod.allocated and pod.uid not in self._ill:
+        if not pod.allocated and pod.uid not in self._unhealthy:
             return
         if pod.node_name:
             self._changed.add(pod.node_name)
         ill = frozenset() if pod.is_deleting or pod.is_terminal else unhealthy(pod.allocated)
-        if ill == self._ill.get(pod.uid, frozenset()):
+        if ill == self._unhealthy.get(pod.uid, frozenset()):
             return
-        self._ill.pop(pod.uid, None)
-        self._untold.pop(pod.uid, None)
+        self._unhealthy.pop(pod.uid, None)
+        self._unreported.pop(pod.uid, None)
         if ill:
-            self._ill[pod.uid] = ill
-            self._untold[pod.uid] = pod
+            self._unhealthy[pod.uid] = ill
+            self._unreported[pod.uid] = pod
 
     def _list(self, pods: Iterable[Pod]) -> None:
         listed = {pod.uid: pod for pod in pods}
-        for known in (self._ill, self._untold):
+        for known in (self._unhealthy, self._unreported):
             for uid in known.keys() - listed.keys():
                 del known[uid]
         for pod in listed.values():
@@ -135,7 +126,7 @@ class DeviceEvents:
             self._numbered[node.name] = _Numbered(meaning, Numbering())
             self._changed.add(node.name)
 
-    # --- what it comes to --------------------------------------------------------------------
+    # --- reports -----------------------------------------------------------------------------
 
     def _look(self, node: Node, node_info: NodeInfo, now: float) -> None:
         twice = held_twice(pod for pod, _ in node_info.pods.values())
@@ -151,34 +142,36 @@ class DeviceEvents:
                     " one of them and restart the node's device plugin"
                 )
         numbered = self._numbered.get(node.name)
-        if numbered is None or numbered.is_told:
+        if numbered is None or numbered.is_reported:
             return
         if wrong := numbered.numbering.see(node_info):
-            numbered.is_told = True
+            numbered.is_reported = True
             self._to_nodes[node.name, LABEL_WRONG] = label_wrong(node.name, wrong)
 
-    def _tell(self) -> None:
-        for uid, pod in self._untold.items():
-            node_info = self._at(pod.node_name)
+    def _pod_events(self) -> Iterator[RecordPodEvent]:
+        for uid, pod in self._unreported.items():
+            node_info = self._nodes.at(pod.node_name)
             table = (
                 node_info.node.gpu_ids
                 if node_info is not None and node_info.node is not None
                 else {}
             )
-            text = failed(pod, self._ill[uid], table)
+            text = failed(pod, self._unhealthy[uid], table)
             log.warning("a pod has an unhealthy GPU", pod=pod.key, problem=text)
-            self._recorder.note(pod, GPU_FAILED, text)
-        self._untold.clear()
+            yield RecordPodEvent(pod, GPU_FAILED, text)
+        self._unreported.clear()
+
+    def _node_events(self) -> Iterator[RecordNodeEvent]:
         for (name, reason), text in self._to_nodes.items():
-            node_info = self._at(name)
+            node_info = self._nodes.at(name)
             if node_info is not None and node_info.node is not None:
-                log.warning("the GPUs of a node are given out wrongly", node=name, problem=text)
-                self._recorder.note_node(node_info.node, reason, text)
+                log.warning("wrong GPU allocation on a node", node=name, problem=text)
+                yield RecordNodeEvent(node_info.node, reason, text)
         self._to_nodes.clear()
 
 
 def failed(pod: Pod, ids: Iterable[str], table: Mapping[str, int]) -> str:
-    """What a pod on failed GPUs is told; ``table`` has the indexes that are known by id."""
+    """The event of a pod on failed GPUs; ``table`` has the indexes that are known by id."""
     gpus = {one.id: one.gpu for one in pod.allocated}
     every = sorted(ids)
     shown = [
@@ -193,7 +186,7 @@ def failed(pod: Pod, ids: Iterable[str], table: Mapping[str, int]) -> str:
 
 
 def label_wrong(node_name: str, why: str) -> str:
-    """What the owner of a node is told whose label promises what its device plugin does not do."""
+    """The event of a node whose label promises what its device plugin does not do."""
     return (
         f"label {well_known.NUMBERED}=numbered is wrong: the device plugin does not give the GPUs"
         f" that gpu-scheduler chooses ({why}); take the label off: kubectl label node {node_name}"

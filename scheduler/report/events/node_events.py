@@ -1,41 +1,37 @@
-"""Tells a node's owner when its annotation describes GPUs that cannot be cut like that.
+"""Reports nodes whose annotation describes a MIG geometry that their GPUs cannot have.
 
-One line for each flaw in the log of every replica, and from the leader as an event on the node
-(``kubectl describe node``), once until the annotation says something else.
+Every replica logs each flaw. The leader records it as an event on the node (``kubectl describe
+node``), once until the annotation changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Final
 
 import structlog
 
+from scheduler.model.actions import RecordNodeEvent
 from scheduler.model.node import Node
 from scheduler.state import event as ev
+from scheduler.state.effects import NOTHING, Effects
 
-REASON = "MigConfigInvalid"
+REASON: Final = "MigConfigInvalid"
 
 log = structlog.get_logger("scheduler")
 
 
-class NodeEventRecorder(Protocol):
-    """Where events about nodes go (``report/events/recorder``)."""
-
-    def note_node(self, node: Node, reason: str, text: str) -> None:
-        """Something the node's owner should know."""
-
-
 class NodeEvents:
-    """What is wrong with nodes, and what of it was told."""
+    """The flaws of every node, and the nodes whose flaws have no event yet."""
 
-    def __init__(self, recorder: NodeEventRecorder) -> None:
-        self._recorder = recorder
+    name = "node-events"
+
+    def __init__(self) -> None:
         self._flaws: dict[str, tuple[str, ...]] = {}
-        self._untold: dict[str, Node] = {}
+        self._unreported: dict[str, Node] = {}
 
-    def handle(self, event: ev.Event) -> None:
-        """An event that is about to be folded."""
+    def handle(self, event: ev.Event, now: float) -> Effects:
+        """Check the nodes in an event."""
         match event:
             case ev.NodeUpdated(node):
                 self._check((node,))
@@ -43,14 +39,18 @@ class NodeEvents:
                 self._check(nodes)
             case ev.NodeDeleted(name):
                 self._flaws.pop(name, None)
-                self._untold.pop(name, None)
+                self._unreported.pop(name, None)
+        return NOTHING
 
-    def report(self) -> None:
-        """Write the events; only who leads does."""
-        for node in self._untold.values():
-            for flaw in node.geometry.flaws:
-                self._recorder.note_node(node, REASON, flaw)
-        self._untold.clear()
+    def tick(self, now: float, *, leads: bool) -> Effects:
+        """Record the events where this process leads."""
+        if not leads or not self._unreported:
+            return NOTHING
+        nodes = list(self._unreported.values())
+        self._unreported.clear()
+        return tuple(
+            RecordNodeEvent(node, REASON, flaw) for node in nodes for flaw in node.geometry.flaws
+        )
 
     def _check(self, nodes: Iterable[Node]) -> None:
         for node in nodes:
@@ -59,6 +59,6 @@ class NodeEvents:
             if flaws == self._flaws.get(node.name, ()):
                 continue
             self._flaws[node.name] = flaws
-            self._untold[node.name] = node
+            self._unreported[node.name] = node
             for flaw in flaws:
-                log.warning("the GPUs cannot be cut like that", node=node.name, problem=flaw)
+                log.warning("invalid MIG configuration", node=node.name, problem=flaw)

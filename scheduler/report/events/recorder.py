@@ -1,8 +1,9 @@
-"""Events and conditions: what people see on the pod, each only when it is news.
+"""Writes events and PodScheduled conditions, each only when it says something new.
 
 Texts and reasons are kube-scheduler's (``pkg/scheduler/schedule_one.go``,
-``client-go/tools/events``). How they travel is the matter of ``report/events/send_queue``; a
-decision is never delayed by it."""
+``client-go/tools/events``). ``report/events/send_queue`` sends them in the background, so a
+decision never waits for them.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +14,13 @@ from datetime import datetime
 
 import msgspec
 
-from scheduler.model import well_known
+from scheduler.model import actions, well_known
 from scheduler.model.condition_reason import ConditionReason
 from scheduler.model.node import Node
 from scheduler.model.pod import Condition, Owner, Pod
 from scheduler.model.timestamps import micro_time, second_time
 from scheduler.report.events.send_queue import RETRY_FIRST_S, Item, SendQueue
+from scheduler.report.metrics import Metrics
 from scheduler.watch.client import JSON, STRATEGIC_PATCH, Client
 
 NOTE_BYTES_MAX = 1024
@@ -38,37 +40,56 @@ class Recorder:
         instance: str,
         clock: Callable[[], float],
         wall: Callable[[], datetime],
-        count: Callable[[str, str], None],
-        calm: asyncio.Event,
+        metrics: Metrics,
+        idle: asyncio.Event,
         retry_first_s: float = RETRY_FIRST_S,
     ) -> None:
         self._name = scheduler_name
         self._instance = instance[:128]
         self._clock = clock
         self._wall = wall
-        self._count = count
-        self._lane = SendQueue(client, clock, count, calm, self, retry_first_s)
-        #: By pod and reason: the last text, and when it was said.
-        self._said: dict[str, dict[str, tuple[str, float]]] = {}
-        self._conditions: dict[str, Condition] = {}
-        #: Pods for which a node was nominated here, and not taken back since.
+        self._metrics = metrics
+        self._queue = SendQueue(client, clock, metrics, idle, retry_first_s)
+        #: By pod and reason: the last text, and when it was recorded.
+        self._recorded: dict[str, dict[str, tuple[str, float]]] = {}
+        #: Pods with a node that was nominated here and is not withdrawn.
         self._nominated: set[str] = set()
 
     async def run(self) -> None:
         """Send for ever; ends by cancellation."""
-        await self._lane.run()
+        await self._queue.run()
 
     async def drain(self, timeout_s: float) -> None:
         """Wait until what was recorded is sent, as long as the timeout allows."""
-        if not await self._lane.drain(timeout_s):
-            self._count("event", "undelivered")
+        if not await self._queue.drain(timeout_s):
+            self._metrics.reports.labels("event", "undelivered").inc()
+
+    def record(self, action: actions.RecorderAction) -> None:
+        """Record what a handler asks for."""
+        match action:
+            case actions.RecordScheduled(pod, node_name, decision_id):
+                self.scheduled(pod, node_name, decision_id)
+            case actions.RecordUnscheduled(pod, message, reason, decision_id, node_name):
+                self.failed(pod, message, reason, decision_id, node_name)
+            case actions.RecordWaiting(pod, message, node_name):
+                self.waits(pod, message, node_name)
+            case actions.RecordPodEvent(pod, reason, text, kind, decision_id):
+                self.note(pod, reason, text, kind, decision_id)
+            case actions.RecordNodeEvent(node, reason, text):
+                self.note_node(node, reason, text)
+            case actions.RecordOwnerEvent(namespace, owner, reason, text):
+                self.note_owner(namespace, owner, reason, text)
+            case actions.DropCondition(uid):
+                self.forget(uid)
+            case actions.ForgetPod(uid):
+                self.gone(uid)
 
     def scheduled(self, pod: Pod, node_name: str, decision_id: str = "") -> None:
         """The pod was bound."""
         note = f"Successfully assigned {pod.key} to {node_name}"
         self._event(pod, "Normal", "Scheduled", "Binding", note, decision_id)
         self.forget(pod.uid)
-        self._nominated.discard(pod.uid)  # the API server takes it back with the Binding
+        self._nominated.discard(pod.uid)  # the API server withdraws it with the Binding
 
     def failed(
         self,
@@ -78,27 +99,27 @@ class Recorder:
         decision_id: str = "",
         waits_for: str = "",
     ) -> None:
-        """The pod stays pending: an Event and the condition, each only when it is news.
+        """The pod stays pending: an Event and the condition.
 
-        ``waits_for`` is the node that becomes free for it, or is being cut for it.
+        ``waits_for`` is the node that becomes free for it, or gets its MIG instances.
         """
         if self._is_news(pod, "FailedScheduling", message):
             self._event(pod, "Warning", "FailedScheduling", "Scheduling", message, decision_id)
         self._condition(pod, reason, message, waits_for)
 
     def waits(self, pod: Pod, message: str, node_name: str) -> None:
-        """The pod has a place on a node that is being cut for it: the condition only."""
+        """The pod is placed on a node that gets its MIG instances: the condition only."""
         self._condition(pod, ConditionReason.WAITING_FOR_CAPACITY, message, node_name)
 
     def note(
         self, pod: Pod, reason: str, text: str, kind: str = "Warning", decision_id: str = ""
     ) -> None:
-        """Something the pod's author should know."""
+        """An event on the pod."""
         if self._is_news(pod, reason, text):
             self._event(pod, kind, reason, "Scheduling", text, decision_id)
 
     def note_owner(self, namespace: str, owner: Owner, reason: str, text: str) -> None:
-        """Something the author of a pod's owner should know."""
+        """An event on the controller of a pod."""
         about = {
             "apiVersion": "batch/v1" if owner.kind == "Job" else "apps/v1",
             "kind": owner.kind,
@@ -109,38 +130,30 @@ class Recorder:
         self._send_event(about, "Warning", reason, "Moving", text, "")
 
     def note_node(self, node: Node, reason: str, text: str) -> None:
-        """Something the owner of a node should know."""
+        """An event on a node."""
         about = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.uid}
         self._send_event(about, "Warning", reason, "Scheduling", text, "")
 
     def forget(self, uid: str) -> None:
-        """The pod is placed: its condition, if it was not sent yet, is true no more."""
-        self._conditions.pop(uid, None)
+        """The pod is placed: a condition that was not sent yet is not true any more."""
+        self._queue.drop_condition(uid)
 
     def gone(self, uid: str) -> None:
-        """The pod is gone, and with it everything that was said."""
+        """The pod is deleted."""
         self.forget(uid)
         self._nominated.discard(uid)
-        self._said.pop(uid, None)
-
-    def is_true(self, item: Item) -> bool:
-        """Whether this is the condition that the pod should have."""
-        return self._conditions.get(item.uid) is item.condition
-
-    def unsaid(self, item: Item) -> None:
-        """It did not arrive: the next attempt says it again."""
-        self.forget(item.uid)
+        self._recorded.pop(uid, None)
 
     def _is_news(self, pod: Pod, reason: str, text: str) -> bool:
         now = self._clock()
-        about = self._said.get(pod.uid)
-        said = about.get(reason) if about else None
-        if said is not None and said[0] == text and now - said[1] < REPEAT_AFTER_S:
+        about = self._recorded.get(pod.uid)
+        last = about.get(reason) if about else None
+        if last is not None and last[0] == text and now - last[1] < REPEAT_AFTER_S:
             return False
         if about is None:
-            if len(self._said) >= REMEMBERED_MAX:
-                self._said.pop(next(iter(self._said)))
-            about = self._said[pod.uid] = {}
+            if len(self._recorded) >= REMEMBERED_MAX:
+                self._recorded.pop(next(iter(self._recorded)))
+            about = self._recorded[pod.uid] = {}
         about[reason] = (text, now)
         return True
 
@@ -187,7 +200,7 @@ class Recorder:
             "type": kind,
         }
         path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
-        self._lane.enqueue(
+        self._queue.enqueue(
             Item(
                 method="POST",
                 path=path,
@@ -198,16 +211,19 @@ class Recorder:
         )
 
     def _condition(self, pod: Pod, reason: str, message: str, waits_for: str) -> None:
-        known = self._conditions.get(pod.uid) or _shown(pod)
-        told = (known.status, known.reason, known.message, known.waits_for)
-        if told == ("False", reason, message, waits_for):
+        known = self._queue.condition_of(pod.uid) or _shown(pod)
+        if (known.status, known.reason, known.message, known.waits_for) == (
+            "False",
+            reason,
+            message,
+            waits_for,
+        ):
             return
         kept = known.since if known.status == "False" else ""
         since = kept or second_time(self._wall())
         self._patch_condition(pod, Condition("False", reason, message, since, waits_for), known)
 
     def _patch_condition(self, pod: Pod, condition: Condition, known: Condition) -> None:
-        self._conditions[pod.uid] = condition
         entry = {
             "type": "PodScheduled",
             "status": condition.status,
@@ -225,7 +241,7 @@ class Recorder:
             self._nominated.discard(pod.uid)
         body = {"metadata": {"uid": pod.uid}, "status": status}
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
-        self._lane.enqueue(
+        self._queue.enqueue(
             Item(
                 method="PATCH",
                 path=path,
@@ -239,9 +255,9 @@ class Recorder:
 
 
 def _shown(pod: Pod) -> Condition:
-    """The condition that the watch shows, with the node that one of us nominated with it.
+    """The condition that the watch shows, with the node that a scheduler replica nominated.
 
-    A nomination beside any other reason comes from another program, and is left as it is.
+    A nomination with any other reason comes from another program and is not changed.
     """
     condition = pod.condition
     if condition.reason != ConditionReason.WAITING_FOR_CAPACITY:

@@ -1,10 +1,9 @@
-"""The lane behind the Bindings on which events and conditions travel.
+"""Sends events and conditions in the background, after the Bindings.
 
-Several workers, bounded, and never in the way: while Bindings are in flight it waits for them, but
-for no longer than ``HOLD_MAX_S``. An event that finds the lane full, or gets lost, is counted and
-gone. A condition is not: it is what stays on the pod, and nobody says it again by himself. Only its
-newest version waits, so that there are never more than there are pods, and what got lost on the
-way is sent again.
+Several workers send from one bounded queue. While Bindings are in flight they wait, but for no
+longer than ``HOLD_MAX_S``. An event that finds the queue full, or gets lost, is counted and
+dropped. Conditions are never dropped, because nothing would resend them. Only the newest condition
+of a pod waits, so there are never more than there are pods; one that got lost is sent again.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from typing import Protocol
 
 import msgspec
 
 from scheduler.model.pod import Condition
+from scheduler.report.metrics import Metrics
 from scheduler.watch.client import ApiError, Client, Unreachable
 
 EVENTS_MAX = 20_000
@@ -25,7 +24,7 @@ HOLD_MAX_S = 10.0
 TRIES = 12
 RETRY_FIRST_S = 1.0
 RETRY_MAX_S = 15.0
-#: Statuses that say "not now" and nothing about what was sent.
+#: Statuses that say "not now" and nothing about the request.
 BUSY = (429, 500, 502, 503, 504)
 
 
@@ -43,41 +42,31 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def what(self) -> str:
-        """The word for the metric."""
+        """The label of the metric."""
         return "condition" if self.uid else "event"
 
 
-class MessageSource(Protocol):
-    """Who puts conditions on the lane."""
-
-    def is_true(self, item: Item) -> bool:
-        """Whether a condition still holds, now that it could be sent."""
-
-    def unsaid(self, item: Item) -> None:
-        """A condition did not arrive and is given up."""
-
-
 class SendQueue:
-    """Sends for one speaker."""
+    """The requests of one recorder."""
 
     def __init__(
         self,
         client: Client,
         clock: Callable[[], float],
-        count: Callable[[str, str], None],
-        calm: asyncio.Event,
-        speaker: MessageSource,
+        metrics: Metrics,
+        idle: asyncio.Event,
         retry_first_s: float = RETRY_FIRST_S,
     ) -> None:
         self._client = client
         self._clock = clock
-        self._count = count
-        self._calm = calm
-        self._speaker = speaker
+        self._metrics = metrics
+        self._idle = idle
         self._retry_first_s = retry_first_s
         #: Events, and for conditions the uid whose newest one is in ``_newest``.
         self._queue: asyncio.Queue[Item | str] = asyncio.Queue()
         self._newest: dict[str, Item] = {}
+        #: By pod: the condition that it has, or will have once it is sent.
+        self._conditions: dict[str, Condition] = {}
         self._events = 0
 
     async def run(self) -> None:
@@ -95,9 +84,18 @@ class SendQueue:
             return False
         return True
 
+    def condition_of(self, uid: str) -> Condition | None:
+        """The newest condition of a pod that was enqueued here."""
+        return self._conditions.get(uid)
+
+    def drop_condition(self, uid: str) -> None:
+        """The pod's condition is not true any more: it is not sent, or not sent again."""
+        self._conditions.pop(uid, None)
+
     def enqueue(self, item: Item) -> None:
-        """Send an event, or the newest version of a condition."""
-        if item.uid:
+        """Send an event, or the newest condition of a pod."""
+        if item.condition is not None:
+            self._conditions[item.uid] = item.condition
             if item.uid not in self._newest:
                 self._queue.put_nowait(item.uid)
             self._newest[item.uid] = item
@@ -121,33 +119,40 @@ class SendQueue:
                 self._queue.task_done()
 
     async def _hold(self, item: Item) -> None:
-        """Let Bindings go first: they start pods, this only tells about them."""
+        """Let Bindings go first: they start pods."""
         left_s = item.since + HOLD_MAX_S - self._clock()
-        if not self._calm.is_set() and left_s > 0:
+        if not self._idle.is_set() and left_s > 0:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(left_s):
-                    await self._calm.wait()
+                    await self._idle.wait()
 
     async def _send_condition(self, item: Item) -> None:
-        if not self._speaker.is_true(item):
+        if not self._is_true(item):
             self._count(item.what, "stale")
             return
         result = await self._send(item)
         self._count(item.what, result)
-        if result == "sent" or not self._speaker.is_true(item):
+        if result == "sent" or not self._is_true(item):
             return
         if result in ("busy", "unreachable") and item.tries < TRIES:
             pause_s = min(RETRY_MAX_S, self._retry_first_s * 2 ** (item.tries - 1))
             asyncio.get_running_loop().call_later(pause_s, self._again, item)
         else:
-            self._speaker.unsaid(item)
+            self.drop_condition(item.uid)  # the next attempt of the pod sends it again
 
     def _again(self, item: Item) -> None:
-        if self._speaker.is_true(item) and item.uid not in self._newest:
+        if self._is_true(item) and item.uid not in self._newest:
             self.enqueue(msgspec.structs.replace(item, tries=item.tries + 1))
 
+    def _is_true(self, item: Item) -> bool:
+        """Whether this is the condition that the pod should have."""
+        return self._conditions.get(item.uid) is item.condition
+
+    def _count(self, what: str, result: str) -> None:
+        self._metrics.reports.labels(what, result).inc()
+
     async def _send(self, item: Item) -> str:
-        """Send one item; the word for the metric."""
+        """Send one item; returns the label of the metric."""
         try:
             await self._client.request(
                 item.method, item.path, item.body, content_type=item.content_type
@@ -162,7 +167,7 @@ class SendQueue:
 
 
 def _is_gone(error: ApiError) -> bool:
-    """Whether the pod or its namespace is gone, so that nobody is left to read it."""
+    """Whether the pod or its namespace is deleted."""
     return error.status in (404, 409) or (
         error.status == 403 and "being terminated" in error.message
     )

@@ -1,15 +1,18 @@
-"""Says once of each object that cannot be read: in the log, in a metric, and by an event on it."""
+"""Reports each object that cannot be read once: a log line, a metric and an event on the object."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final, Protocol
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 import structlog
 
+from scheduler.model.actions import RecordNodeEvent, RecordPodEvent
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
+from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev
+from scheduler.state.effects import NOTHING, Effects
 from scheduler.state.event import ObjectUnreadable
 
 REMEMBERED_MAX: Final = 10_000
@@ -19,59 +22,57 @@ NODE_REASON: Final = "NodeUnreadable"
 log = structlog.get_logger("scheduler")
 
 
-class UnreadableEventRecorder(Protocol):
-    """Where events go (``report/events/recorder``)."""
-
-    def note(self, pod: Pod, reason: str, text: str) -> None:
-        """Something the pod's author should know."""
-
-    def note_node(self, node: Node, reason: str, text: str) -> None:
-        """Something the node's owner should know."""
-
-
 class UnreadableEvents:
-    """What cannot be read, and what of it was told; ``count`` gets the kind."""
+    """The problem of every unreadable object, and the objects that have no event yet."""
 
-    def __init__(self, recorder: UnreadableEventRecorder, count: Callable[[str], None]) -> None:
-        self._recorder = recorder
-        self._count = count
-        self._said: dict[tuple[str, str], str] = {}
-        self._untold: dict[tuple[str, str], Pod | Node] = {}
+    name = "unreadable-objects"
 
-    def handle(self, event: ev.Event) -> None:
-        """An event that is about to be folded."""
-        for found in _unread(event):
-            thing = found if isinstance(found, Pod | Node) else None
-            self._check(found if isinstance(found, ObjectUnreadable) else _of(found), thing)
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._logged: dict[tuple[str, str], str] = {}
+        self._unreported: dict[tuple[str, str], Pod | Node] = {}
 
-    def report(self) -> None:
-        """Write the events; only who leads does."""
-        for thing in self._untold.values():
-            if isinstance(thing, Pod):
-                self._recorder.note(thing, POD_REASON, thing.unread.text)
+    def handle(self, event: ev.Event, now: float) -> Effects:
+        """Check the objects in an event."""
+        for item in _unread(event):
+            if isinstance(item, ObjectUnreadable):
+                self._check(item, None)
             else:
-                text = thing.unread or thing.gpu_problem
-                self._recorder.note_node(thing, NODE_REASON, text)
-        self._untold.clear()
+                self._check(_of(item), item)
+        return NOTHING
+
+    def tick(self, now: float, *, leads: bool) -> Effects:
+        """Record the events where this process leads."""
+        if not leads or not self._unreported:
+            return NOTHING
+        objects = list(self._unreported.values())
+        self._unreported.clear()
+        return tuple(map(_event, objects))
 
     def _check(self, unread: ObjectUnreadable, thing: Pod | Node | None) -> None:
         key = (unread.kind, unread.name)
-        if self._said.get(key) == unread.problem:
+        if self._logged.get(key) == unread.problem:
             return
-        for known in (self._said, self._untold):
+        for known in (self._logged, self._unreported):
             if len(known) >= REMEMBERED_MAX:
                 del known[next(iter(known))]
-        self._said[key] = unread.problem
-        self._count(unread.kind)
+        self._logged[key] = unread.problem
+        self._metrics.unreadable.labels(unread.kind).inc()
         log.warning(
             "an object cannot be read", kind=unread.kind, name=unread.name, problem=unread.problem
         )
         if thing is not None:
-            self._untold[key] = thing
+            self._unreported[key] = thing
+
+
+def _event(item: Pod | Node) -> RecordPodEvent | RecordNodeEvent:
+    if isinstance(item, Pod):
+        return RecordPodEvent(item, POD_REASON, item.unread.text)
+    return RecordNodeEvent(item, NODE_REASON, item.unread or item.gpu_problem)
 
 
 def _unread(event: ev.Event) -> Iterable[Pod | Node | ObjectUnreadable]:
-    """The objects in an event of which something cannot be read: nearly always none."""
+    """The objects in an event that cannot be read completely: nearly always none."""
     match event:
         case ev.PodUpdated(pod):
             return (pod,) if pod.unread else ()
@@ -99,8 +100,8 @@ def _unread_elsewhere(event: ev.Event) -> Iterator[ObjectUnreadable]:
         case ev.QuotasReplaced(quotas):
             found = ((f"{one.namespace}/{one.name}", one.unread) for one in quotas)
             yield from _named("resourcequotas", found)
-        case ev.PartitionsUpdated(cuts):
-            yield from _named("migcuts", [(cuts.node_name, cuts.unread)])
+        case ev.PartitionsUpdated(partitions):
+            yield from _named("migcuts", [(partitions.node_name, partitions.unread)])
         case ev.PartitionsReplaced(every):
             yield from _named("migcuts", ((one.node_name, one.unread) for one in every))
         case ev.MigrationDeleted(_, unread) if unread is not None:

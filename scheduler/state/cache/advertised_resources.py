@@ -1,7 +1,7 @@
-"""Which resources there are at all: what some node advertises, or cuts when it is asked.
+"""The resources that some node advertises, or creates on request (dynamic MIG).
 
-Full or not does not matter here. A tier that no node has is not even tried, and a request that the
-largest node cannot meet is told apart from one that waits for others to end.
+Usage does not matter here. A tier that no node has is not tried, and a request that the largest
+node cannot meet gets another reason than one that waits for other pods to end.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from scheduler.model.mig.gpu_models import BOARDS
 from scheduler.model.mig.profile import GpuModel, profile_of
 from scheduler.model.node import Node
 
-#: The label by which feature discovery says that a GPU cannot be cut.
-_CANNOT_BE_CUT = "false"
+#: The value of feature discovery's label for a GPU without MIG.
+_NOT_MIG_CAPABLE = "false"
 
 
 class AdvertisedResources:
@@ -31,7 +31,7 @@ class AdvertisedResources:
         self._models: Counter[str] = Counter()
 
     def change(self, before: Node | None, after: Node | None) -> None:
-        """A node came, changed or went."""
+        """A node was added, changed or deleted."""
         for node, step in ((before, -1), (after, 1)):
             if node is None:
                 continue
@@ -41,7 +41,7 @@ class AdvertisedResources:
                 self._count(self._boards, node.cuttable.board, step)
             for resource, amount in node.when_empty.items():
                 self._weigh(resource, amount, step)
-            if node.has_gpus and node.labels.get(well_known.MIG_CAPABLE) != _CANNOT_BE_CUT:
+            if node.has_gpus and node.labels.get(well_known.MIG_CAPABLE) != _NOT_MIG_CAPABLE:
                 self._count(self._models, node.geometry.board, step)
 
     def has(self, resource: str) -> bool:
@@ -75,7 +75,7 @@ class AdvertisedResources:
         return not any(profile_of(BOARDS[name], resource) for name in self._models or BOARDS)
 
     def models(self) -> list[str]:
-        """The known GPU models that can be cut, by name."""
+        """The known GPU models with MIG, by name."""
         return sorted(name for name in self._models if name)
 
     def _weigh(self, resource: str, amount: int, step: int) -> None:

@@ -1,6 +1,6 @@
-"""The cluster as last seen: the one mutable picture that decisions are made on.
+"""The cluster as last seen: the mutable state that decisions are made on.
 
-It folds events, has one writer (the loop) and no lock. What a placement does to it::
+It folds events, has one writer (the loop) and no lock. The states of a placement::
 
     pod waits --assume--> assumed --the watch shows our node--> bound
                             |  \\--the watch shows another node--> bound there
@@ -11,7 +11,7 @@ An assumed pod holds its node's resources like a bound one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from scheduler.model import well_known
 from scheduler.model.node import Namespace, Node
@@ -33,7 +33,10 @@ __all__ = ["Assumption", "Cluster"]
 
 
 class Cluster:
-    """Pods, nodes and namespaces, and the books of every node."""
+    """Pods, nodes and namespaces.
+
+    The parts are public. The methods under "reading" make the cluster a ``decide/view.View``.
+    """
 
     def __init__(
         self,
@@ -42,44 +45,58 @@ class Cluster:
         node_labels: Collection[str] = (),
     ) -> None:
         self.scheduler_name = scheduler_name
-        self.spaces = NamespaceStore(maps_allow)
-        self.namespaces = self.spaces.known
-        self.namespace = self.spaces.of
-        self.nodes = Nodes(scheduler_name, self.spaces.may_map)
-        self.node_info = self.nodes.node_info
+        self.namespaces = NamespaceStore(maps_allow)
+        self.nodes = Nodes(scheduler_name, self.namespaces)
+        self.pods: dict[str, Pod] = {}
+        self.assumed: dict[str, Assumption] = {}
+        self.nominations = Nominator()
+        #: Read by admissions, never by decisions.
+        self.quotas = Quotas()
+        self.groups = PodGroups(self.pods)
+        self._map_indexes = MapIndexes(self.pods, self.assumed)
+        # Attributes of the view, which decisions read often.
         self.index = self.nodes.index
         #: Labels that plugins read for every pod count as named by one pod that never ends.
         self.index.labels.name((), node_labels)
         self.verdicts = self.nodes.verdicts
-        self.at = self.nodes.at
-        self.candidates = self.nodes.candidates
-        self.resolve = self.nodes.resolve
-        #: Nothing is tried out on the cluster itself (see ``decide/view.Overlay``).
-        self.changed: Mapping[str, NodeInfo] = {}
-        self.pods: dict[str, Pod] = {}
-        self.assumed: dict[str, Assumption] = {}
-        self.nominations = Nominator()
         self.nominated = self.nominations.held
-        #: What admissions look at, and decisions never.
-        self.quotas = Quotas()
-        self.groups = PodGroups(self.pods)
-        self._siblings = MapIndexes(self.pods, self.assumed)
-        self.indexes_held = self._siblings.indexes_held
+        #: Only a ``decide/view.WhatIfView`` has changed nodes.
+        self.changed: Mapping[str, NodeInfo] = {}
 
     # --- reading ---------------------------------------------------------------------
 
+    def at(self, name: str) -> NodeInfo | None:
+        """One node, or None when it does not exist."""
+        return self.nodes.at(name)
+
+    def candidates(self) -> Iterator[NodeInfo]:
+        """All nodes that exist."""
+        return self.nodes.candidates()
+
+    def resolve(self, token: str) -> frozenset[str]:
+        """The nodes that a map's node name fits."""
+        return self.nodes.resolve(token)
+
+    def namespace(self, name: str) -> Namespace:
+        """A namespace; one that is not known yet has no labels."""
+        return self.namespaces.of(name)
+
+    def indexes_held(self, pod: Pod) -> Mapping[int, Pod]:
+        """Map index -> live placed pod of the pod's workload that has the same map text."""
+        return self._map_indexes.indexes_held(pod)
+
     def track_label_keys(self, pod: Pod) -> None:
-        """Let the index tell nodes apart by the labels that this pod asks for."""
-        self.index.track_label_keys(pod.label_keys, self.node_info)
+        """Let the index distinguish nodes by the labels that this pod asks for."""
+        self.index.track_label_keys(pod.label_keys, self.nodes.node_info)
 
     # --- our own decisions -----------------------------------------------------------
 
     def assume(self, pod: Pod, assumption: Assumption) -> None:
-        """Enter a placement before its Binding is sent; the next decision sees it."""
+        """Add a placement before its Binding is sent; the next decision sees it."""
         if pod.uid in self.assumed:
             raise InvariantViolation(f"{pod.key} is placed twice")
         self.nominations.place(pod)
-        self._siblings.join(self.pods.setdefault(pod.uid, pod))
+        self._map_indexes.join(self.pods.setdefault(pod.uid, pod))
         self.assumed[pod.uid] = assumption
         self.nodes.add_pod(pod, assumption.node_name, assumption.devices)
 
@@ -91,11 +108,11 @@ class Cluster:
         pod = self.pods[uid]
         self.nominations.take_back(uid)
         self.nominations.note(pod, is_assumed=False)
-        struck = self._remove_from_node(pod, assumption.node_name)
-        return [*struck, ClusterEvent(RequeueCause.OWNER, pod.workload)]
+        freed = self._remove_from_node(pod, assumption.node_name)
+        return [*freed, ClusterEvent(RequeueCause.OWNER, pod.workload)]
 
     def avoid(self, node_name: str, scopes: frozenset[str]) -> list[Change]:
-        """For whom a node is avoided from now on."""
+        """Set which pods avoid a node."""
         if not self.nodes.avoid(node_name, scopes):
             return []
         return [ClusterEvent(RequeueCause.AVOIDED, node_name=node_name)]
@@ -116,7 +133,7 @@ class Cluster:
         self.nominations.note(pod, is_assumed=pod.uid in self.assumed)
         has_left = before is not None and _place(before) != _place(pod)
         left = self._leave(before) if before and has_left else []
-        self._siblings.join(pod)
+        self._map_indexes.join(pod)
         return left + self._upsert_living(pod, before)
 
     def _upsert_living(self, pod: Pod, before: Pod | None) -> list[Change]:
@@ -138,7 +155,7 @@ class Cluster:
             changes += self._remove_from_node(before, at)
         known = at == pod.node_name and assumption is None
         if known and before is not None and holds_alike(before, pod):
-            self.node_info[at].renew(pod)
+            self.nodes.node_info[at].renew(pod)
             return (
                 [ClusterEvent(RequeueCause.DEVICES, node_name=at)] if recovered(before, pod) else []
             )
@@ -149,7 +166,7 @@ class Cluster:
         return changes
 
     def delete_pod(self, uid: str) -> list[Change]:
-        """Fold a pod's end: deleted, or Succeeded or Failed."""
+        """Fold the end of a pod: deleted, Succeeded or Failed."""
         self.nominations.delete_pod(uid)
         pod = self.pods.pop(uid, None)
         if pod is None:
@@ -165,12 +182,12 @@ class Cluster:
         return changes + self._leave(pod)
 
     def _leave(self, pod: Pod) -> list[Change]:
-        """The pod is gone, its owner let go of it, or it has another map: its index is free."""
-        self._siblings.leave(pod)
+        """The pod is deleted, its owner released it, or it has another map: its index is free."""
+        self._map_indexes.leave(pod)
         return [ClusterEvent(RequeueCause.OWNER, pod.workload)]
 
     def replace_pods(self, pods: Iterable[Pod]) -> list[Change]:
-        """Fold a whole list: what is missing from it is gone (a relist's synthetic deletes)."""
+        """Fold a whole list: a pod that is missing from it is deleted."""
         listed = {pod.uid: pod for pod in pods}
         changes: list[Change] = []
         for uid in [uid for uid in self.pods if uid not in listed]:
@@ -188,20 +205,20 @@ class Cluster:
     def _freed(
         self, node_name: str, before: Mapping[str, int], after: Mapping[str, int]
     ) -> list[Change]:
-        """What a pod holds no more of on its node."""
+        """The resources that a pod does not hold any more on its node."""
         what = frozenset(r for r, amount in before.items() if amount > after.get(r, 0))
         return [self.freed(node_name, what)] if what else []
 
     def freed(self, node_name: str, what: frozenset[str]) -> Change:
-        """Resources are held no more on a node: whom that could help.
+        """Resources became free on a node.
 
-        Where GPUs are cut to order, slices of one profile are room for any other; so is a whole
-        GPU that another scheduler gave away before, and one that a map named without a request.
+        With dynamic MIG, slices of one profile are room for any other; so is a whole GPU that
+        another scheduler allocated before, and one that a map named without a request.
         """
         node_info = self.at(node_name)
-        is_cut = node_info is not None and node_info.gpus is not None
+        is_dynamic = node_info is not None and node_info.gpus is not None
         return ClusterEvent(
-            RequeueCause.FREED, node_name=node_name, what=frozenset() if is_cut else what
+            RequeueCause.FREED, node_name=node_name, what=frozenset() if is_dynamic else what
         )
 
     # --- nodes -----------------------------------------------------------------------
@@ -211,7 +228,7 @@ class Cluster:
         is_new = self.at(node.name) is None
         if not self.nodes.upsert(node):
             return []
-        # Maps that meant another node by this name mean the new one from now on.
+        # Maps that named another node by this alias name the new one from now on.
         meant = sorted(self.nodes.aliased(node.name) - {node.name}) if is_new else []
         return [ClusterEvent(RequeueCause.NODE, node_name=name) for name in (node.name, *meant)]
 
@@ -220,7 +237,7 @@ class Cluster:
         return [ClusterEvent(RequeueCause.NODE, node_name=name)] if self.nodes.delete(name) else []
 
     def pass_time(self, now: float) -> list[Change]:
-        """Let time pass to ``now`` (Unix time): new nodes are not waited for any longer."""
+        """Time passes to ``now`` (Unix time): the layout of older nodes is not awaited any more."""
         return [
             ClusterEvent(RequeueCause.NODE, node_name=name) for name in self.nodes.pass_time(now)
         ]
@@ -229,7 +246,7 @@ class Cluster:
         """Fold the whole list of nodes."""
         listed = {node.name: node for node in nodes}
         changes: list[Change] = []
-        for name in [name for name in self.node_info if name not in listed]:
+        for name in [name for name in self.nodes.node_info if name not in listed]:
             changes += self.delete_node(name)
         for node in listed.values():
             changes += self.upsert_node(node)
@@ -239,22 +256,22 @@ class Cluster:
 
     def upsert_namespace(self, namespace: Namespace) -> list[Change]:
         """Fold a namespace's newest state."""
-        return self.spaces.upsert(namespace) + self._recount_maps()
+        return self.namespaces.upsert(namespace) + self._recount_maps()
 
     def delete_namespace(self, name: str) -> list[Change]:
         """Fold a namespace's deletion."""
-        return self.spaces.delete(name) + self._recount_maps()
+        return self.namespaces.delete(name) + self._recount_maps()
 
     def replace_namespaces(self, namespaces: Iterable[Namespace]) -> list[Change]:
         """Fold the whole list of namespaces."""
-        return self.spaces.replace(namespaces) + self._recount_maps()
+        return self.namespaces.replace(namespaces) + self._recount_maps()
 
     def _recount_maps(self) -> list[Change]:
         """Where maps became allowed or forbidden, count the placed pods' maps again."""
-        turned = self.spaces.turned()
+        turned = self.namespaces.turned()
         if not turned:
             return []
-        # What is only assumed was given by us, so it holds whatever its namespace may do.
+        # An assumed pod was placed by us, so it holds its devices whatever its namespace may do.
         placed = [
             pod
             for pod in self.pods.values()
@@ -266,5 +283,5 @@ class Cluster:
 
 
 def _place(pod: Pod) -> tuple[str, tuple[str, str] | None]:
-    """Among whose pods it counts, and within what its map index does."""
+    """The workload that it counts for, and the space of its map index."""
     return pod.workload, space_of(pod)

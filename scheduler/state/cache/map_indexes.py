@@ -14,7 +14,7 @@ from scheduler.model.pod import Pod
 
 
 class Assumption(msgspec.Struct, frozen=True, gc=False):
-    """Where we said a pod goes, before the API server confirmed it."""
+    """A placement that the API server has not confirmed."""
 
     node_name: str
     devices: Devices
@@ -34,12 +34,12 @@ class MapIndexes:
         self._uids: dict[tuple[str, str], set[str]] = {}
 
     def join(self, pod: Pod) -> None:
-        """A pod lives."""
+        """A pod exists."""
         if (space := space_of(pod)) is not None:
             self._uids.setdefault(space, set()).add(pod.uid)
 
     def leave(self, pod: Pod) -> None:
-        """A pod is gone, its owner let go of it, or it has another map by now."""
+        """A pod is deleted, its owner released it, or its map changed."""
         space = space_of(pod)
         if space is None:
             return
@@ -55,7 +55,7 @@ class MapIndexes:
         for uid in self._uids.get(space, ()) if space is not None else ():
             other = self._pods[uid]
             index = self._index_of(other)
-            # Siblings have no order: of two with one index the name decides who is spoken of.
+            # Siblings have no order: of two with one index, the name decides which one is reported.
             if index is not None and (index not in held or other.name < held[index].name):
                 held[index] = other
         return held

@@ -1,4 +1,4 @@
-"""Namespaces with their labels and annotations: who may use maps, which ladder holds."""
+"""Namespaces with their labels and annotations: whether pods may use maps, which ladder applies."""
 
 from __future__ import annotations
 
@@ -47,8 +47,7 @@ class NamespaceStore:
         return [change for one in listed.values() for change in self.upsert(one)]
 
     def turned(self) -> frozenset[str]:
-        """The namespaces that may use maps now and could not when this was last asked, or the
-        other way round."""
+        """The namespaces that may use maps now and might not at the last call, or vice versa."""
         found = frozenset(self._turned)
         self._turned.clear()
         return found

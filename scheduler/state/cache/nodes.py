@@ -1,12 +1,12 @@
-"""The nodes' side of the cluster state: their books, their aliases in maps, their index.
+"""The nodes of the cluster state, their aliases in maps, and their index.
 
-A node that was deleted while pods still name it stays as books without a node: never a
-candidate, never forgotten, because its pods' deletion may come after its own.
+The NodeInfo of a node that was deleted while pods still name it stays without a node: it is no
+candidate, and it is kept because the deletion of its pods may come after its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from scheduler.model import well_known
 from scheduler.model.crd.mig_partition import NodePartitions
@@ -14,6 +14,7 @@ from scheduler.model.device import Devices
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.state.cache.advertised_resources import AdvertisedResources
+from scheduler.state.cache.namespaces import NamespaceStore
 from scheduler.state.index.filter_cache import FilterResultCache
 from scheduler.state.index.node_index import NodeIndex
 from scheduler.state.mig.layout_wait import LayoutWait
@@ -23,21 +24,18 @@ from scheduler.state.pod_allocation import PodAllocation, holding_of
 
 
 class Nodes:
-    """Books of every node, kept in step with the index that finds them.
+    """The NodeInfo of every node, kept in step with the index; ``namespaces`` allow maps."""
 
-    ``may_map`` tells of a namespace by its name whether its pods may use maps.
-    """
-
-    def __init__(self, scheduler_name: str, may_map: Callable[[str], bool]) -> None:
+    def __init__(self, scheduler_name: str, namespaces: NamespaceStore) -> None:
         self.node_info: dict[str, NodeInfo] = {}
         self.index = NodeIndex()
         self.verdicts = FilterResultCache(self.node_info)
-        #: Nodes whose books changed since somebody emptied this.
+        #: Nodes that changed since a reader emptied this.
         self.news: set[str] = set()
         self._scheduler_name = scheduler_name
-        self._may_map = may_map
+        self._namespaces = namespaces
         self._aliases: dict[str, set[str]] = {}
-        self.cuts = PartitionStore()
+        self.partitions = PartitionStore()
         self.offers = AdvertisedResources()
         self._settling = LayoutWait()
         self._count = 0
@@ -47,19 +45,19 @@ class Nodes:
         return self._count
 
     def candidates(self) -> Iterator[NodeInfo]:
-        """The books of every node that exists."""
+        """The NodeInfo of every node that exists."""
         return (node_info for node_info in self.node_info.values() if node_info.node is not None)
 
     def at(self, name: str) -> NodeInfo | None:
-        """The books of one node, or None when it does not exist."""
+        """The NodeInfo of one node, or None when it does not exist."""
         node_info = self.node_info.get(name)
         return node_info if node_info is not None and node_info.node is not None else None
 
     def resolve(self, token: str) -> frozenset[str]:
         """The nodes that a map's node name fits: the node of that name, else by an alias label.
 
-        A label of another node never comes between a map and the node that it names: who runs
-        one node could label it with any other node's name.
+        A label of another node never comes between a map and the node that it names: otherwise
+        the owner of one node could label it with the name of another.
         """
         if self.at(token) is not None:
             return frozenset((token,))
@@ -70,9 +68,9 @@ class Nodes:
         return frozenset(self._aliases.get(token, ()))
 
     def upsert(self, node: Node) -> bool:
-        """Fold a node's newest state; whether that could help a pod that it refused before.
+        """Fold a node's newest state; whether a pod that it rejected before may fit now.
 
-        A heartbeat is no news, and a label that no pod ever named helps nobody.
+        A heartbeat changes nothing, nor does a label that no pod ever named.
         """
         node_info = self.node_info.get(node.name)
         if node_info is None:
@@ -84,7 +82,7 @@ class Nodes:
             self._unalias(before)
         else:
             self._count += 1
-            # In the order in which nodes came, whether or not pods were known of them before.
+            # In the order in which nodes came, even if pods named them before.
             self.node_info[node.name] = self.node_info.pop(node.name)
         self.offers.change(before, node)
         node_info.is_settled = (
@@ -93,7 +91,7 @@ class Nodes:
         node_info.node = node
         self._settling.see(node)
         if node.cuttable is not None:
-            node_info.upsert_partitions(*self.cuts.of(node.name))
+            node_info.upsert_partitions(*self.partitions.of(node.name))
         for alias in _aliases(node):
             self._aliases.setdefault(alias, set()).add(node.name)
         self.index.put(node_info)
@@ -119,7 +117,7 @@ class Nodes:
         return True
 
     def add_pod(self, pod: Pod, name: str, devices: Devices | None) -> None:
-        """Enter a placed pod; its node may not be known yet."""
+        """Add a placed pod; its node may not be known yet."""
         node_info = self.node_info.get(name)
         if node_info is None:
             node_info = self.node_info[name] = NodeInfo(None)
@@ -130,11 +128,11 @@ class Nodes:
 
     def holding(self, pod: Pod, devices: Devices | None) -> PodAllocation:
         """What a pod holds where it is placed; ``devices`` is our own choice, if it is new."""
-        may_map = self._may_map(pod.namespace)
+        may_map = self._namespaces.may_map(pod.namespace)
         return holding_of(pod, devices, self._scheduler_name, may_map=may_map)
 
     def recount(self, pod: Pod) -> bool:
-        """Enter a placed pod again if it holds something else by now; whether it does."""
+        """Add a placed pod again if its allocation changed; whether it did."""
         known = self.node_info[pod.node_name].pods.get(pod.uid)
         if known is None or known[1] == self.holding(pod, None):
             return False
@@ -142,7 +140,7 @@ class Nodes:
         return True
 
     def avoid(self, name: str, scopes: frozenset[str]) -> bool:
-        """For whom a node is avoided from now on; whether that could help somebody."""
+        """Set which pods avoid a node; whether some pods avoid it no more."""
         node_info = self.at(name)
         if node_info is None or node_info.avoided == scopes:
             return False
@@ -152,11 +150,11 @@ class Nodes:
         return helps
 
     def pass_time(self, now: float) -> list[str]:
-        """The nodes that are not waited for any longer at ``now`` (Unix time)."""
+        """The nodes whose MIG layout is not awaited any more at ``now`` (Unix time)."""
         return [name for name in self._settling.old(now) if self.settle(name)]
 
     def settle(self, name: str) -> bool:
-        """Use a node as it is, although its MIG layout is still awaited; whether that is news."""
+        """Use a node as it is, although its MIG layout is missing; whether that is a change."""
         node_info = self.at(name)
         if node_info is None or node_info.is_settled:
             return False
@@ -164,19 +162,19 @@ class Nodes:
         self._touch(name)
         return True
 
-    def upsert_partitions(self, cuts: NodePartitions) -> bool:
-        """What a node's operator says; whether that is news."""
-        self.cuts.upsert(cuts)
-        return self._recut(cuts.node_name)
+    def upsert_partitions(self, partitions: NodePartitions) -> bool:
+        """Fold the MIG instances that a node's operator reports; whether they changed."""
+        self.partitions.upsert(partitions)
+        return self._update_partitions(partitions.node_name)
 
     def pause_gpus(self, name: str, gpus: frozenset[int]) -> bool:
-        """Of which GPUs of a node nothing is cut from now on; whether that is news."""
-        self.cuts.rest(name, gpus)
-        return self._recut(name)
+        """Set the GPUs of a node that get no new MIG instances; whether they changed."""
+        self.partitions.set_backoff(name, gpus)
+        return self._update_partitions(name)
 
-    def _recut(self, name: str) -> bool:
+    def _update_partitions(self, name: str) -> bool:
         node_info = self.at(name)
-        if node_info is None or not node_info.upsert_partitions(*self.cuts.of(name)):
+        if node_info is None or not node_info.upsert_partitions(*self.partitions.of(name)):
             return False
         self.index.put(node_info)
         self._touch(name)
@@ -205,11 +203,11 @@ class Nodes:
             or (before.devices, before.cuttable) != (after.devices, after.cuttable)
             or before.capacity != after.capacity
             or (before.unschedulable, before.taints) != (after.unschedulable, after.taints)
-            or self._tells_apart(before.labels, after.labels)
+            or self._are_distinct(before.labels, after.labels)
         )
 
-    def _tells_apart(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
-        """Whether labels differ in what a pod may have asked for."""
+    def _are_distinct(self, before: Mapping[str, str], after: Mapping[str, str]) -> bool:
+        """Whether labels differ under a key that a pod or a filter reads."""
         if before == after:
             return False
         return any(

@@ -1,10 +1,9 @@
-"""Who is held room for on a node: pods that preempted for it, and replacements of open moves. Pure.
+"""Pods that room on a node is held for: preemptors, and replacements of open migrations. Pure.
 
-A hold ends while the one that it is for is assumed to be placed, and comes back with him if his
-Binding fails::
+The room is not held while its pod is assumed to be placed; it is held again if its Binding fails::
 
     held --place--> lifted --take_back (Binding failed)--> held
-                      '----- bound, or gone -------------> over
+                      '----- bound, or deleted ----------> over
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from scheduler.model.pod import Pod
 
 
 class Nominator:
-    """``held`` maps a pod's uid, or a ticket's name, to who needs the room."""
+    """``held`` maps a pod's uid, or a migration's name, to the pod that needs the room."""
 
     def __init__(self) -> None:
         self.held: dict[str, Pod] = {}
@@ -31,7 +30,7 @@ class Nominator:
             self._lifted.pop(pod.uid, None)
 
     def place(self, pod: Pod) -> None:
-        """A pod is assumed to be placed: what was held for it is its own now."""
+        """A pod is assumed to be placed: it has the room that was held for it."""
         self.held.pop(pod.uid, None)
         move = self.held.get(pod.annotations.get(well_known.MOVE, ""))
         if move is not None and is_for(move, pod):
@@ -39,27 +38,27 @@ class Nominator:
             self._lifted[pod.uid] = move
 
     def awaited(self, pod: Pod) -> str:
-        """The node on which an open move holds room for a pod; empty where none does."""
+        """The node on which an open migration holds room for a pod; empty where none does."""
         move = self.held.get(pod.annotations.get(well_known.MOVE, ""))
         return move.nominated_node if move is not None and is_for(move, pod) else ""
 
     def take_back(self, uid: str) -> None:
-        """It was not placed after all."""
+        """The placement failed."""
         move = self._lifted.pop(uid, None)
         if move is not None:
             self.held[move.uid] = move
 
     def delete_pod(self, uid: str) -> None:
-        """A pod is gone."""
+        """A pod is deleted."""
         self.held.pop(uid, None)
         self._lifted.pop(uid, None)
 
     def hold(self, holder: Pod) -> None:
-        """An open ticket holds what its replacement needs."""
+        """An open migration holds what its replacement needs."""
         self.held.setdefault(holder.uid, holder)
 
-    def release(self, ticket_id: str) -> bool:
-        """A ticket holds nothing any more; whether anybody could have noticed that it did."""
-        for uid in [uid for uid, other in self._lifted.items() if other.uid == ticket_id]:
+    def release(self, migration_id: str) -> bool:
+        """A migration holds nothing any more; whether room becomes free by that."""
+        for uid in [uid for uid, other in self._lifted.items() if other.uid == migration_id]:
             del self._lifted[uid]
-        return self.held.pop(ticket_id, None) is not None
+        return self.held.pop(migration_id, None) is not None

@@ -1,4 +1,4 @@
-"""Who belongs to which gang: the living members of every group, by namespace and name."""
+"""The members of every pod group, by namespace and name."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the operators of dynamic nodes say they have cut, and the GPUs that rest.
+"""The MIG instances that operators of dynamic nodes report, and the GPUs in backoff.
 
-Kept beside the nodes, because either may become known first and either may come again.
+They are stored apart from the nodes, because either may become known first.
 """
 
 from __future__ import annotations
@@ -13,32 +13,32 @@ _NONE: frozenset[int] = frozenset()
 
 
 class PartitionStore:
-    """The newest word of each node's operator; ``resting`` are GPUs by node."""
+    """The newest report of each node's operator; ``resting`` are GPUs in backoff by node."""
 
     def __init__(self) -> None:
         self.known: dict[str, NodePartitions] = {}
         self.resting: dict[str, frozenset[int]] = {}
 
     def of(self, node_name: str) -> tuple[tuple[MigInstance, ...], frozenset[int]]:
-        """What there is on a node, and which of its GPUs rest."""
+        """The instances of a node, and its GPUs in backoff."""
         known = self.known.get(node_name)
         return known.instances if known else (), self.resting.get(node_name, _NONE)
 
-    def upsert(self, cuts: NodePartitions) -> None:
-        """A node's newest word."""
-        if cuts.orders or cuts.instances:
-            self.known[cuts.node_name] = cuts
+    def upsert(self, partitions: NodePartitions) -> None:
+        """A node's newest report."""
+        if partitions.orders or partitions.instances:
+            self.known[partitions.node_name] = partitions
         else:
-            self.known.pop(cuts.node_name, None)
+            self.known.pop(partitions.node_name, None)
 
-    def rest(self, node_name: str, gpus: frozenset[int]) -> None:
-        """These GPUs of a node rest from now on, and no others."""
+    def set_backoff(self, node_name: str, gpus: frozenset[int]) -> None:
+        """Set the GPUs of a node that are in backoff."""
         if gpus:
             self.resting[node_name] = gpus
         else:
             self.resting.pop(node_name, None)
 
     def delete(self, listed: Iterable[NodePartitions]) -> list[NodePartitions]:
-        """An empty word for each node that a whole list lacks."""
-        names = {cuts.node_name for cuts in listed}
+        """An empty report for each node that a whole list lacks."""
+        names = {partitions.node_name for partitions in listed}
         return [NodePartitions(name) for name in self.known if name not in names]

@@ -1,16 +1,15 @@
-"""The open tickets, as the watch shows them, and what became of each. Pure.
+"""The open migrations, as the watch shows their objects, and the phase of each. Pure.
 
-Where a move stands is derived from API objects, so that a crash at any point leaves nothing to
-remember::
+The phase is derived from API objects, so a crash at any point loses nothing::
 
-    WRITTEN   its pod lives                                      next: evict it
-    LEAVING   its pod is being deleted                           next: wait
-    AWAITED   its pod is gone, and no pod names the ticket yet   next: wait
-    ADMITTED  a pod that names the ticket waits for its node     next: wait
-    ARRIVED   that pod has a node                                next: end the ticket
+    WRITTEN   its pod lives                                            next: evict it
+    LEAVING   its pod is being deleted                                 next: wait
+    AWAITED   its pod is deleted, and no pod names the migration yet   next: wait
+    ADMITTED  a pod that names the migration waits for its node        next: wait
+    ARRIVED   that pod has a node                                      next: write the result
 
-A ticket that was just sent counts before the watch shows it, as a placement does (*assumed*), so
-that what it waits for is given to nobody else; it is acted on only once it was seen.
+A migration whose object was just sent counts before the watch shows it, as a placement does
+(*assumed*), so that its room is given to no other pod; the executor acts on it once it was seen.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from scheduler.model.pod import Pod
 
 
 class MigrationPhase(enum.Enum):
-    """Where a move stands."""
+    """How far a migration has come."""
 
     WRITTEN = "written"
     LEAVING = "leaving"
@@ -34,13 +33,13 @@ class MigrationPhase(enum.Enum):
 
 
 class OpenMigrations:
-    """Every ticket that is not over; only pods of ``scheduler_name`` take one."""
+    """Every migration that is not over; only pods of ``scheduler_name`` are replacements."""
 
     def __init__(self, scheduler_name: str = well_known.SCHEDULER_NAME) -> None:
         self._scheduler_name = scheduler_name
         self._open: dict[str, Migration] = {}
         self._assumed: set[str] = set()
-        #: By what a pod says that it took and what it may take: the ticket decides which is true.
+        #: By the migration that a pod names and the workload that it matches; the object decides.
         self._takers: dict[tuple[str, WorkloadMatch], Pod] = {}
         self._claims: dict[str, tuple[str, WorkloadMatch]] = {}
 
@@ -51,65 +50,65 @@ class OpenMigrations:
         """Oldest first."""
         return iter(sorted(self._open.values(), key=lambda one: (one.made_at, one.id)))
 
-    def get(self, ticket_id: str) -> Migration | None:
-        """One open ticket."""
-        return self._open.get(ticket_id)
+    def get(self, migration_id: str) -> Migration | None:
+        """One open migration."""
+        return self._open.get(migration_id)
 
-    def is_seen(self, ticket_id: str) -> bool:
-        """Whether our own watch has shown it."""
-        return ticket_id in self._open and ticket_id not in self._assumed
+    def is_seen(self, migration_id: str) -> bool:
+        """Whether the watch of this process has shown it."""
+        return migration_id in self._open and migration_id not in self._assumed
 
-    # --- tickets -----------------------------------------------------------------------------
+    # --- objects -----------------------------------------------------------------------------
 
-    def assume(self, ticket: Migration) -> None:
-        """Count a ticket that is being sent."""
-        self._open[ticket.id] = ticket
-        self._assumed.add(ticket.id)
+    def assume(self, migration: Migration) -> None:
+        """Count a migration whose object is being created."""
+        self._open[migration.id] = migration
+        self._assumed.add(migration.id)
 
-    def upsert(self, ticket: Migration) -> bool:
-        """Fold a ticket's newest state; whether it is new to us."""
-        is_new = not self.is_seen(ticket.id)
-        self._open[ticket.id] = ticket
-        self._assumed.discard(ticket.id)
+    def upsert(self, migration: Migration) -> bool:
+        """Fold the newest state of an object; whether it is new to this process."""
+        is_new = not self.is_seen(migration.id)
+        self._open[migration.id] = migration
+        self._assumed.discard(migration.id)
         return is_new
 
-    def delete(self, ticket_id: str) -> Migration | None:
-        """The ticket is over, or was never stored."""
-        self._assumed.discard(ticket_id)
-        return self._open.pop(ticket_id, None)
+    def delete(self, migration_id: str) -> Migration | None:
+        """The migration is over, or its object was never stored."""
+        self._assumed.discard(migration_id)
+        return self._open.pop(migration_id, None)
 
-    # --- the pods that take them -------------------------------------------------------------
+    # --- replacements ----------------------------------------------------------------------
 
     def upsert_pod(self, pod: Pod) -> None:
-        """A pod may name the ticket that it took; of two that may, the first one counts."""
+        """A pod may name the migration that it replaces a pod of; the first one counts."""
         self.delete_pod(pod.uid)
-        ticket_id = pod.annotations.get(well_known.MOVE)
-        if ticket_id is None or pod.scheduler_name != self._scheduler_name:
+        migration_id = pod.annotations.get(well_known.MOVE)
+        if migration_id is None or pod.scheduler_name != self._scheduler_name:
             return
         match = match_of(pod)
-        if match is not None and (ticket_id, match) not in self._takers:
-            self._takers[ticket_id, match] = pod
-            self._claims[pod.uid] = ticket_id, match
+        if match is not None and (migration_id, match) not in self._takers:
+            self._takers[migration_id, match] = pod
+            self._claims[pod.uid] = migration_id, match
 
     def delete_pod(self, uid: str) -> None:
-        """A pod that took a ticket is gone: another one may take it."""
+        """A replacement is deleted: another pod may take its part."""
         claim = self._claims.pop(uid, None)
         if claim is not None:
             del self._takers[claim]
 
-    def taker(self, ticket: Migration) -> Pod | None:
-        """The pod that took a ticket. A pod that only claims to is none."""
-        pod = self._takers.get((ticket.id, ticket.match))
-        return None if pod is None or pod.uid == ticket.pod_uid else pod
+    def taker(self, migration: Migration) -> Pod | None:
+        """The replacement. A pod that names the migration without matching its workload is none."""
+        pod = self._takers.get((migration.id, migration.match))
+        return None if pod is None or pod.uid == migration.pod_uid else pod
 
     # --- reading -----------------------------------------------------------------------------
 
-    def stage(self, ticket: Migration, pods: Mapping[str, Pod]) -> MigrationPhase:
-        """Where a move stands, as far as the watches know."""
-        taker = self.taker(ticket)
+    def phase(self, migration: Migration, pods: Mapping[str, Pod]) -> MigrationPhase:
+        """How far a migration has come, as far as the watches show."""
+        taker = self.taker(migration)
         if taker is not None and not taker.is_deleting:
             return MigrationPhase.ARRIVED if taker.node_name else MigrationPhase.ADMITTED
-        pod = pods.get(ticket.pod_uid)
+        pod = pods.get(migration.pod_uid)
         if pod is None:
             return MigrationPhase.AWAITED
         return MigrationPhase.LEAVING if pod.is_deleting else MigrationPhase.WRITTEN
@@ -117,22 +116,22 @@ class OpenMigrations:
     def for_newcomer(
         self, pod: Pod, pods: Mapping[str, Pod], evicted: Collection[str]
     ) -> Migration | None:
-        """The oldest ticket that a pod at admission may take: its replacement is due.
+        """The oldest migration whose replacement a pod under admission may be.
 
-        ``evicted`` are tickets whose eviction was sent, which the watch may not show yet. A ticket
-        is taken once its pod has appeared: until then a quota may have refused that pod, and its
-        controller tries again within milliseconds.
+        ``evicted`` are migrations whose eviction was sent, which the watch may not show yet. A
+        migration has its replacement once that pod has appeared: until then a quota may have
+        refused the pod, and its controller tries again within milliseconds.
         """
         match = match_of(pod)
-        for ticket in self:
-            stage = self.stage(ticket, pods)
-            is_due = stage in (MigrationPhase.LEAVING, MigrationPhase.AWAITED) or (
-                stage is MigrationPhase.WRITTEN and ticket.id in evicted
+        for migration in self:
+            phase = self.phase(migration, pods)
+            is_due = phase in (MigrationPhase.LEAVING, MigrationPhase.AWAITED) or (
+                phase is MigrationPhase.WRITTEN and migration.id in evicted
             )
-            if is_due and ticket.match == match:
-                return ticket
+            if is_due and migration.match == match:
+                return migration
         return None
 
     def of_workload(self, workload: str) -> Migration | None:
-        """The open ticket of a workload, if there is one."""
+        """The open migration of a workload, if there is one."""
         return next((one for one in self._open.values() if one.workload == workload), None)

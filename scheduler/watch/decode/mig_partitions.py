@@ -1,7 +1,7 @@
-"""The bytes of ``migcuts`` -> what operators say. What cannot be read says so in ``unread``.
+"""Decodes ``migcuts`` objects, which operators of dynamic nodes write.
 
-An object that cannot be read counts as one without a word: whoever holds an instance of unknown
-place then holds its whole node, which is the safe side.
+An object that cannot be read counts as one without instances, with the problem in ``unread``: a pod
+that holds an instance of unknown place then holds its whole node, which is the safe side.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scheduler.state import event as ev
 from scheduler.watch.decode.unreadable import said
 
 
-def cuts_event(content: bytes, is_gone: bool) -> ev.Event:
+def partitions_event(content: bytes, is_gone: bool) -> ev.Event:
     """A line of the watch."""
     return (
         ev.PartitionsDeleted(mig_partition_codec.name_in(content))
@@ -26,7 +26,7 @@ def cuts_event(content: bytes, is_gone: bool) -> ev.Event:
     )
 
 
-def cuts_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
+def partitions_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
     """The whole list."""
     return ev.PartitionsReplaced(tuple(_read(bytes(item)) for item in items))
 

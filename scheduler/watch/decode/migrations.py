@@ -1,4 +1,4 @@
-"""The bytes of ``migrules`` -> tickets. What cannot be read is no ticket, and the event says so."""
+"""Decodes ``migrules`` objects; one that cannot be read is no migration, and its event says so."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from scheduler.state import event as ev
 from scheduler.watch.decode.unreadable import said
 
 
-def ticket_event(content: bytes, is_gone: bool) -> ev.Event:
-    """A line of the tickets' watch; one that cannot be read stands for no ticket."""
+def migration_event(content: bytes, is_gone: bool) -> ev.Event:
+    """A line of the watch; an object that cannot be read counts as deleted."""
     if is_gone:
         return ev.MigrationDeleted(migration_codec.name_in(content))
     found = _read(content)
@@ -23,8 +23,8 @@ def ticket_event(content: bytes, is_gone: bool) -> ev.Event:
     return ev.MigrationUpdated(found)
 
 
-def tickets_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
-    """The list of tickets."""
+def migrations_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
+    """The whole list."""
     found = [_read(bytes(item)) for item in items]
     return ev.MigrationsReplaced(
         tuple(one for one in found if isinstance(one, Migration)),

@@ -1,4 +1,4 @@
-"""Open cuts between a state that a test writes and a voice that it listens to."""
+"""Placements that wait for MIG instances, on a state that a test writes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,18 @@ from typing import Any
 
 import pytest
 
-from scheduler.controllers.mig_partition import NOTHING, PartitionController, PartitionResult
+from scheduler.controllers.leadership.gate import LeaderGate
+from scheduler.controllers.mig_partition import PartitionController
+from scheduler.controllers.node_avoidance import NodeAvoidance
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import PendingPlacement
+from scheduler.model.actions import (
+    DropCondition,
+    DropPlacement,
+    RecordPodEvent,
+    RequestPartitions,
+    StartBinding,
+)
 from scheduler.model.crd.mig_partition import (
     MigInstance,
     NodePartitions,
@@ -19,10 +28,14 @@ from scheduler.model.device import Devices, MigPlacement
 from scheduler.model.pod import Pod
 from scheduler.model.reason import RequeueCause
 from scheduler.plugins import REASON_CODES
+from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Assumption
+from scheduler.state.effects import NOTHING, Effects
 from scheduler.state.fold import fold
+from scheduler.watch.inbox import Inbox
 from tests.builders import ANYBODY, cluster, codes, dynamic, pod
+from tests.unit.loop.stage import Leader
 
 WALL = 1_800_000_000.0
 UNTIL = "2027-01-15T08:01:00Z"
@@ -30,47 +43,75 @@ TWO = MigPlacement(0, 4, "2g.20gb")
 
 
 class Stage:
-    """A cluster and its open cuts; ``sent`` is the newest word for each node."""
+    """A cluster and its pending placements; ``sent`` is the newest request of each node."""
 
     def __init__(self, *objects: Any) -> None:
         self.cluster = cluster(*objects)
         self.now = 100.0
         self.sent: dict[str, tuple[PartitionRequest, ...]] = {}
         self.said: list[tuple[str, str]] = []
-        self.counted: list[str] = []
+        self.metrics = Metrics("gpu-scheduler")
+        gate = LeaderGate(Leader(), [], Inbox())
         self.carving = PartitionController(
             self.cluster,
-            self,
-            self._send,
+            self.metrics,
+            NodeAvoidance(self.cluster, self.metrics, gate),
             lambda: WALL + self.now - 100,
-            self.counted.append,
             timeout_s=60,
         )
 
-    def _send(self, node_name: str, orders: tuple[PartitionRequest, ...]) -> None:
-        self.sent[node_name] = orders
+    @property
+    def counted(self) -> list[str]:
+        """The results that the metric counts."""
+        [family] = self.metrics.cuts.collect()
+        return [
+            one.labels["result"]
+            for one in family.samples
+            if one.name.endswith("_total")
+            for _ in range(int(one.value))
+        ]
 
-    def note(self, pod: Pod, reason: str, text: str) -> None:
-        self.said.append((reason, text))
+    def _heard(self, effects: Effects) -> Effects:
+        """The effects without events and requests, which are kept by themselves."""
+        others: Effects = ()
+        for effect in effects:
+            match effect:
+                case RecordPodEvent(_, reason, text):
+                    self.said.append((reason, text))
+                case RequestPartitions(node_name, requests):
+                    self.sent[node_name] = requests
+                case _:
+                    others += (effect,)
+        return others
 
-    def begin(self, newcomer: Pod) -> PartitionResult:
+    def begin(self, newcomer: Pod) -> Effects:
         """Decide, assume and ask, as the loop does."""
         self.cluster.upsert_pod(newcomer)
         decision = schedule_one(self.cluster, newcomer, ANYBODY)
         assert isinstance(decision, PendingPlacement)
         self.cluster.assume(newcomer, Assumption(decision.node_name, decision.devices))
-        return self.carving.begin(decision, self.now)
+        return self._heard(self.carving.begin(decision, self.now))
 
-    def see(self, event: ev.Event) -> PartitionResult:
+    def see(self, event: ev.Event) -> Effects:
         fold(self.cluster, event)
-        return self.carving.after(event, self.now)
+        return self._heard(self.carving.handle(event, self.now))
 
-    def answer(self, *instances: MigInstance, node_name: str = "n1") -> PartitionResult:
+    def answer(self, *instances: MigInstance, node_name: str = "n1") -> Effects:
         return self.see(ev.PartitionsUpdated(NodePartitions(node_name, instances=instances)))
 
-    def tick(self, seconds: float, *, leads: bool = True) -> PartitionResult:
+    def tick(self, seconds: float, *, leads: bool = True) -> Effects:
         self.now += seconds
-        return self.carving.tick(self.now, leads=leads)
+        return self._heard(self.carving.tick(self.now, leads=leads))
+
+
+def bound(*uids: str) -> Effects:
+    """The Bindings of these pods are started, and what their conditions said is not sent."""
+    return tuple(one for uid in uids for one in (DropCondition(uid), StartBinding(uid)))
+
+
+def started(effects: Effects) -> list[str]:
+    """The pods whose Bindings are started."""
+    return [one.uid for one in effects if isinstance(one, StartBinding)]
 
 
 @pytest.fixture
@@ -117,7 +158,7 @@ def test_a_pod_is_bound_when_its_instance_exists_and_the_kubelet_knows_it(stage:
 
     assert stage.answer(MigInstance(TWO, PartitionState.PENDING, deadline=UNTIL)) == NOTHING
     assert stage.answer(ready()) == NOTHING
-    assert stage.see(advertised(1)) == PartitionResult(ready=("team-a",))
+    assert stage.see(advertised(1)) == bound("team-a")
     assert stage.counted == ["ready"]
     assert stage.see(advertised(2)) == NOTHING  # once
 
@@ -126,7 +167,7 @@ def test_advertised_before_the_answer_is_as_good(stage: Stage) -> None:
     stage.begin(wants_2g())
     assert stage.see(advertised(1)) == NOTHING
 
-    assert stage.answer(ready(uuid="MIG-1")) == PartitionResult(ready=("team-a",))
+    assert stage.answer(ready(uuid="MIG-1")) == bound("team-a")
 
 
 def test_two_that_wait_are_not_bound_for_one_advertised_instance(stage: Stage) -> None:
@@ -134,8 +175,8 @@ def test_two_that_wait_are_not_bound_for_one_advertised_instance(stage: Stage) -
     stage.begin(wants_2g("b"))
     stage.answer(*(ready(order.spot) for order in stage.sent["n1"]))
 
-    assert len(stage.see(advertised(1)).ready) == 1
-    assert len(stage.see(advertised(2)).ready) == 1
+    assert len(started(stage.see(advertised(1)))) == 1
+    assert len(started(stage.see(advertised(2)))) == 1
 
 
 def test_what_others_hold_of_what_is_advertised_counts() -> None:
@@ -144,7 +185,7 @@ def test_what_others_hold_of_what_is_advertised_counts() -> None:
     stage.answer(*(ready(order.spot) for order in stage.sent["n1"]))
 
     assert stage.see(advertised(1)) == NOTHING
-    assert stage.see(advertised(2)).ready == ("team-a",)
+    assert started(stage.see(advertised(2))) == ["team-a"]
 
 
 def test_an_idle_instance_that_is_advertised_needs_no_waiting() -> None:
@@ -156,7 +197,7 @@ def test_an_idle_instance_that_is_advertised_needs_no_waiting() -> None:
     carve = PendingPlacement(pod=newcomer, node_name="n1", devices=Devices(spots=(TWO,)))
     stage.cluster.assume(newcomer, Assumption("n1", carve.devices))
 
-    assert stage.carving.begin(carve, stage.now) == PartitionResult(ready=("team-a",))
+    assert stage._heard(stage.carving.begin(carve, stage.now)) == bound("team-a")
     assert stage.said == []
 
 
@@ -164,13 +205,13 @@ def test_a_failure_lets_the_gpu_rest_and_the_pod_try_elsewhere() -> None:
     stage = Stage(dynamic(gpus=2))
     stage.begin(wants_2g())
 
-    steps = stage.answer(failed())
+    effects = stage.answer(failed())
 
     text = "n1: no room on the die; GPU 0 rests for 30 s"
-    assert steps.dropped == ("team-a",)
-    assert steps.changes[-1] == ev.BindFailed(
-        stage.cluster.pods["team-a"], text, "cutting MIG instances failed"
-    )
+    assert DropPlacement("team-a") in effects
+    failure = ev.BindFailed(stage.cluster.pods["team-a"], text, "cutting MIG instances failed")
+    # The failure takes the placement along, so it comes first.
+    assert effects.index(failure) < effects.index(DropPlacement("team-a"))
     assert stage.said[-1] == ("CutFailed", text)
     assert stage.counted == ["failed"]
     stage.begin(wants_2g("b"))
@@ -189,7 +230,7 @@ def test_a_rest_ends_and_wakes_who_waits(stage: Stage) -> None:
     stage.answer(failed())
 
     assert stage.tick(29) == NOTHING
-    assert stage.tick(1).changes == (ev.ClusterEvent(RequeueCause.AVOIDED, node_name="n1"),)
+    assert stage.tick(1) == (ev.ClusterEvent(RequeueCause.AVOIDED, node_name="n1"),)
     assert stage.begin(wants_2g("b")) == NOTHING
 
 
@@ -236,9 +277,9 @@ def test_who_is_too_late_lets_the_whole_node_rest(answers: list[MigInstance], wo
     stage.answer(*answers)
 
     assert stage.tick(59) == NOTHING
-    steps = stage.tick(1)
+    effects = stage.tick(1)
 
-    assert steps.dropped == ("team-a",)
+    assert DropPlacement("team-a") in effects
     assert stage.said[-1] == ("CutFailed", f"n1: {words} within 60 s; its GPUs rest for 30 s")
     assert stage.counted == ["timeout"]
     assert codes(stage.cluster, wants_2g("b")) == {REASON_CODES["GPU_RESTS"]}
@@ -268,7 +309,7 @@ GONE = [
 def test_who_needs_it_no_more_is_let_go(stage: Stage, event: ev.Event) -> None:
     stage.begin(wants_2g())
 
-    assert stage.see(event).dropped == ("team-a",)
+    assert DropPlacement("team-a") in stage.see(event)
     assert "team-a" not in stage.cluster.assumed
     assert stage.tick(100) == NOTHING
 
@@ -277,10 +318,10 @@ def test_who_leads_no_more_lets_go_of_everything(stage: Stage) -> None:
     """The next leader decides again; the pod waits as before."""
     stage.begin(wants_2g())
 
-    steps = stage.tick(1, leads=False)
+    effects = stage.tick(1, leads=False)
 
-    assert steps.dropped == ("team-a",)
-    assert ev.PodPending(stage.cluster.pods["team-a"]) in steps.changes
+    assert DropPlacement("team-a") in effects
+    assert ev.PodPending(stage.cluster.pods["team-a"]) in effects
     assert stage.cluster.assumed == {}
 
 

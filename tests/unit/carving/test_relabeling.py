@@ -6,21 +6,29 @@ from typing import Any
 
 import pytest
 
+from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.mig_config import COOLDOWN_S, SEEN_WITHIN_S, MigConfigController
+from scheduler.controllers.node_avoidance import NodeAvoidance
 from scheduler.decide.mig import config_change
-from scheduler.decide.mig.config_change import Relabel
+from scheduler.decide.mig.config_change import MigConfigChange
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Rejection
 from scheduler.model import well_known
+from scheduler.model.actions import RecordPodEvent, SetMigConfig
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.plugins import REASON_CODES
-from scheduler.state.breakers.kubelet_rejection import WHOLE_NODE
+from scheduler.report.metrics import Metrics
 from scheduler.state.cache.cluster import Cluster
-from scheduler.state.event import Change, ClusterEvent
+from scheduler.state.effects import Effects
+from scheduler.state.event import ClusterEvent
 from scheduler.state.queue.requeue_conditions import why
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
+from scheduler.state.reservations import Reservations
+from scheduler.state.scheduler_state import SchedulerState
+from scheduler.watch.inbox import Inbox
 from tests.builders import ANYBODY, cluster, codes, dynamic, node, pod
+from tests.unit.loop.stage import Leader
 
 #: When pods of these tests are created.
 BORN = 1_795_773_600.0
@@ -41,15 +49,15 @@ def wants_2g(name: str = "a", count: int = 1, **wishes: Any) -> Pod:
     return pod(name, mig={"2g.20gb": count}, **wishes)
 
 
-def candidate(state: Cluster, newcomer: Pod) -> Relabel | None:
+def candidate(state: Cluster, newcomer: Pod) -> MigConfigChange | None:
     """What would be cut anew for a pod alone."""
     return config_change.candidate(config_change.idle_nodes(state), newcomer, ANYBODY)
 
 
 @pytest.mark.contract("S3-18")
 def test_all_gpus_of_an_idle_node_are_cut_for_the_profile() -> None:
-    assert candidate(cluster(managed()), wants_2g()) == Relabel("n1", "all-2g.20gb")
-    assert candidate(cluster(managed()), pod(mig={"1g.10gb.me": 1})) == Relabel(
+    assert candidate(cluster(managed()), wants_2g()) == MigConfigChange("n1", "all-2g.20gb")
+    assert candidate(cluster(managed()), pod(mig={"1g.10gb.me": 1})) == MigConfigChange(
         "n1", "all-1g.10gb.me"
     )
 
@@ -57,7 +65,7 @@ def test_all_gpus_of_an_idle_node_are_cut_for_the_profile() -> None:
 def test_the_node_with_the_fewest_gpus_is_taken() -> None:
     state = cluster(managed("a", gpus=8), managed("b", gpus=2), managed("c", gpus=2))
 
-    assert candidate(state, wants_2g()) == Relabel("b", "all-2g.20gb")
+    assert candidate(state, wants_2g()) == MigConfigChange("b", "all-2g.20gb")
 
 
 def test_a_board_is_known_by_its_memory_where_its_name_is_not_enough() -> None:
@@ -65,7 +73,7 @@ def test_a_board_is_known_by_its_memory_where_its_name_is_not_enough() -> None:
     h20 = {well_known.GPU_PRODUCT: "NVIDIA-H20", well_known.GPU_MEMORY: "143771"}
     state = cluster(managed(labels=h20))
 
-    assert candidate(state, pod(mig={"1g.18gb": 1})) == Relabel("n1", "all-1g.18gb")
+    assert candidate(state, pod(mig={"1g.18gb": 1})) == MigConfigChange("n1", "all-1g.18gb")
     assert candidate(state, pod(mig={"1g.12gb": 1})) is None
 
 
@@ -118,21 +126,16 @@ class Stage:
         self.cluster = cluster(*objects)
         self.queue = SchedulingQueue()
         self.now = BORN
-        self.sent: list[Relabel] = []
+        self.sent: list[SetMigConfig] = []
         self.said: list[str] = []
+        metrics, gate = Metrics("gpu-scheduler"), LeaderGate(Leader(), [], Inbox())
         self.relabeling = MigConfigController(
-            self.cluster, self.queue, self, self, self.sent.append, lambda: self.now, ANYBODY
+            SchedulerState(self.cluster, self.queue, Reservations()),
+            NodeAvoidance(self.cluster, metrics, gate),
+            lambda: self.now,
+            ANYBODY,
         )
         self.park(wants_2g())
-
-    def note(self, pod: Pod, reason: str, text: str) -> None:
-        self.said.append(f"{pod.name} {reason}: {text}")
-
-    def hold(self, node_name: str) -> None:
-        self.cluster.avoid(node_name, frozenset((WHOLE_NODE,)))
-
-    def release(self, node_name: str) -> list[Change]:
-        return self.cluster.avoid(node_name, frozenset())
 
     def park(self, newcomer: Pod) -> None:
         self.queue.add(newcomer, 0.0)
@@ -142,9 +145,19 @@ class Stage:
         assert isinstance(decision, Rejection)
         self.queue.add_unschedulable(entry, why(decision.diagnosis), 0.0)
 
-    def tick(self, seconds: float = 0.0) -> list[Any]:
+    def tick(self, seconds: float = 0.0) -> Effects:
+        """The changes that follow from a tick; events and labels are kept by themselves."""
         self.now += seconds
-        return list(self.relabeling.tick())
+        others: Effects = ()
+        for effect in self.relabeling.tick():
+            match effect:
+                case RecordPodEvent(pod, reason, text):
+                    self.said.append(f"{pod.name} {reason}: {text}")
+                case SetMigConfig():
+                    self.sent.append(effect)
+                case _:
+                    others += (effect,)
+        return others
 
 
 @pytest.mark.contract("S3-18")
@@ -155,7 +168,7 @@ def test_only_after_half_a_minute_of_waiting() -> None:
 
     stage.tick(1)
 
-    assert stage.sent == [Relabel("n1", "all-2g.20gb")]
+    assert stage.sent == [SetMigConfig("n1", "all-2g.20gb")]
     assert stage.said == ["a MigRelabelled: n1 is idle and is to be cut as all-2g.20gb"]
 
 

@@ -210,6 +210,6 @@ def test_a_snapshot_knows_which_nodes_were_waited_for_long_enough() -> None:
     state = cluster(born(node("n1", gpus=1, labels=NEW)), born(node("n2", gpus=1, labels=NEW)))
     state.nodes.settle("n2")
     kept = restore(
-        take(state, SchedulingQueue(), Reservations(ANYBODY.reach, state.namespace), 0, 0.0)
+        take(state, SchedulingQueue(), Reservations(ANYBODY.reach, state.namespaces), 0, 0.0)
     )
     assert placed(kept, pod(gpus=1)).node_name == "n2"

@@ -32,7 +32,7 @@ TEXTS = GOLDEN["texts"][0]
 def node_info(at: Node | None = None, *running: Pod) -> NodeInfo:
     """The books of one node with pods that run on it."""
     state = cluster(at or node(), *running)
-    return state.node_info[(at or node()).name]
+    return state.nodes.node_info[(at or node()).name]
 
 
 # --- cordon, taints ------------------------------------------------------------------

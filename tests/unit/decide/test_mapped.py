@@ -71,7 +71,7 @@ def test_one_busy_device_with_two_holders_is_free_when_both_are_gone() -> None:
     state = cluster(node("gpu-b", gpus=4, numbered=True))
     text = "3=gpu-b:3\n4=gpu-b:3"
     holders = [as_bound(settle(state, pod(f"c-{n}", owner=SET, map=text))) for n in (3, 4)]
-    node_info = state.node_info["gpu-b"]
+    node_info = state.nodes.node_info["gpu-b"]
 
     assert node_info.free("nvidia.com/gpu") == 3
     for one in holders:

@@ -342,7 +342,7 @@ def test_every_node_is_explained() -> None:
     ],
 )
 def test_leftovers(asking: Pod, left: tuple[int, ...]) -> None:
-    node_info = cluster(node(gpus=4, mig={"1g.10gb": 7})).node_info["n1"]
+    node_info = cluster(node(gpus=4, mig={"1g.10gb": 7})).nodes.node_info["n1"]
 
     assert leftover(asking, node_info) == left
 
@@ -380,5 +380,5 @@ def test_what_is_tried_out_on_top_leaves_the_cluster_alone() -> None:
 
     assert placed(tried, pod("q", gpus=1)).node_name == "b"
     assert placed(state, pod("q", gpus=1)).node_name == "a"
-    assert state.node_info["a"].free(well_known.GPU) == 2
+    assert state.nodes.node_info["a"].free(well_known.GPU) == 2
     assert tried.at("no-such-node") is None

@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
+from scheduler.model.actions import RecordNodeEvent
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.model.reason import sentence
 from scheduler.plugins import REASON_CODES
 from scheduler.report.events.unreadable_events import UnreadableEvents
+from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev
 from tests.builders import cluster, codes, dynamic, node, placed, pod, refused
 
@@ -83,21 +85,12 @@ def test_nobody_gets_a_gpu_where_the_list_of_failed_ones_cannot_be_read(
 @pytest.mark.parametrize("text", LISTS)
 @pytest.mark.parametrize("make", sorted({one.values[0] for one in NODES}, key=str))
 def test_the_owner_of_such_a_node_is_told_what_cannot_be_read(make: Make, text: str) -> None:
-    said: list[tuple[str, str]] = []
-
-    class Listener:
-        def note(self, pod: Pod, reason: str, text: str) -> None:
-            raise AssertionError("no pod is wrong")
-
-        def note_node(self, node: Node, reason: str, text: str) -> None:
-            said.append((reason, text))
-
-    notes = UnreadableEvents(Listener(), lambda kind: None)
-    notes.handle(ev.NodeUpdated(make({UNUSABLE: text})))
-    notes.report()
-    [(reason, told)] = said
-    assert reason == "NodeUnreadable"
-    assert told.startswith(f"annotation {UNUSABLE}: ")
+    notes = UnreadableEvents(Metrics("gpu-scheduler"))
+    notes.handle(ev.NodeUpdated(make({UNUSABLE: text})), 0.0)
+    [event] = notes.tick(0.0, leads=True)
+    assert isinstance(event, RecordNodeEvent)
+    assert event.reason == "NodeUnreadable"
+    assert event.text.startswith(f"annotation {UNUSABLE}: ")
 
 
 def test_a_pod_without_a_gpu_may_go_to_such_a_node() -> None:

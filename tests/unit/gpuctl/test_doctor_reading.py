@@ -10,7 +10,7 @@ import pytest
 from gpuctl.doctor.api_types import ApiObjects, entry_of, is_gpu_plugin, is_held, node_of, quotas_of
 from gpuctl.doctor.certificate import check
 from gpuctl.doctor.facts import Certificate, Quota, Taint, Unread
-from scheduler.certificates.issuer import make_certificates
+from scheduler.controllers.certificates.issuer import make_certificates
 from tests.unit.gpuctl.wellcluster import GPU, N1, NOW, TARGET, replaced
 
 

@@ -15,14 +15,14 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-from scheduler.certificates.issuer import (
+from scheduler.config import Certificates, ConfigError, parse
+from scheduler.controllers.certificates.issuer import (
     NotAnAuthority,
     make_authority,
     make_certificates,
     read_authority,
 )
-from scheduler.certificates.rotator import CertSecret, renewed, write_files
-from scheduler.config import Certificates, ConfigError, parse
+from scheduler.controllers.certificates.rotator import CertSecret, renewed, write_files
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 NAMES = ("gpu-scheduler-webhook", "gpu-scheduler-webhook.gpu-scheduler-system.svc")

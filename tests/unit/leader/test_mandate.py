@@ -6,7 +6,8 @@ import asyncio
 
 from structlog.testing import capture_logs
 
-from scheduler.leadership.gate import LeaderGate
+from scheduler.controllers.leadership.gate import LeaderGate
+from scheduler.watch.inbox import Inbox
 
 
 class FakeTerm:
@@ -48,35 +49,44 @@ class FakeCache:
         await self.listed.wait()
 
 
+class Woken(Inbox):
+    """Counts how often the loop is woken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wakes: asyncio.Queue[None] = asyncio.Queue()
+
+    def wake(self) -> None:
+        self.wakes.put_nowait(None)
+
+
 class World:
-    """A mandate with everything it stands on."""
+    """A gate with its election and caches."""
 
     def __init__(self, *, is_enabled: bool = True) -> None:
         self.term = FakeTerm(is_enabled=is_enabled)
         self.caches = [FakeCache(), FakeCache()]
-        self.changes: asyncio.Queue[None] = asyncio.Queue()
-        self.mandate = LeaderGate(
-            self.term, self.caches, lambda: self.changes.put_nowait(None), settle_s=0.0
-        )
+        self.inbox = Woken()
+        self.gate = LeaderGate(self.term, self.caches, self.inbox, settle_s=0.0)
 
 
 async def test_without_an_election_it_may_decide_at_once() -> None:
-    assert World(is_enabled=False).mandate.leads()
+    assert World(is_enabled=False).gate.leads()
 
 
 async def test_a_new_term_waits_for_every_cache_to_be_listed_after_it_began() -> None:
     world = World()
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
-        running = group.create_task(world.mandate.run())
+        running = group.create_task(world.gate.run())
         world.term.take(7)
         world.caches[0].listed.set()
         await world.caches[1].was_asked.wait()
-        assert not world.mandate.leads()
+        assert not world.gate.leads()
 
         world.caches[1].listed.set()
-        await world.changes.get()
+        await world.inbox.wakes.get()
 
-        assert world.mandate.leads()
+        assert world.gate.leads()
         assert [cache.asked for cache in world.caches] == [[7.0], [7.0]]
         running.cancel()
 
@@ -85,14 +95,14 @@ async def test_a_term_is_announced_when_it_has_settled_and_not_before() -> None:
     world = World()
     with capture_logs() as lines:
         async with asyncio.timeout(5), asyncio.TaskGroup() as group:
-            running = group.create_task(world.mandate.run())
+            running = group.create_task(world.gate.run())
             world.term.take(7)
             await world.caches[0].was_asked.wait()
             assert lines == []
 
             for cache in world.caches:
                 cache.listed.set()
-            await world.changes.get()
+            await world.inbox.wakes.get()
             running.cancel()
     assert [(line["event"], line["epoch"]) for line in lines] == [("leading", 7)]
 
@@ -102,19 +112,19 @@ async def test_a_term_that_was_lost_and_won_again_settles_anew() -> None:
     for cache in world.caches:
         cache.listed.set()
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
-        running = group.create_task(world.mandate.run())
+        running = group.create_task(world.gate.run())
         world.term.take(7)
-        await world.changes.get()
+        await world.inbox.wakes.get()
         for cache in world.caches:
             cache.listed.clear()
         world.term.take(9)
-        assert not world.mandate.leads()
+        assert not world.gate.leads()
 
         for cache in world.caches:
             cache.listed.set()
-        await world.changes.get()
+        await world.inbox.wakes.get()
 
-        assert world.mandate.leads()
+        assert world.gate.leads()
         assert [cache.asked for cache in world.caches] == [[7.0, 9.0], [7.0, 9.0]]
         running.cancel()
 
@@ -123,7 +133,7 @@ async def test_nobody_decides_while_a_watch_is_broken() -> None:
     world = World(is_enabled=False)
     world.caches[1].is_healthy = False
 
-    assert not world.mandate.leads()
+    assert not world.gate.leads()
 
 
 async def test_a_kind_that_no_decision_can_give_away_twice_is_not_waited_for() -> None:
@@ -131,4 +141,16 @@ async def test_a_kind_that_no_decision_can_give_away_twice_is_not_waited_for() -
     world.caches[1].is_healthy = False
     world.caches[1].is_vital = False
 
-    assert world.mandate.leads()
+    assert world.gate.leads()
+
+
+async def test_the_gate_is_open_once_every_cache_was_filled() -> None:
+    world = World(is_enabled=False)
+    assert not world.gate.is_open()
+
+    world.gate.sync()
+
+    assert world.gate.is_open()
+    assert world.inbox.wakes.qsize() == 1
+    world.term.is_leading = False
+    assert not world.gate.is_open()

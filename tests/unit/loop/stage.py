@@ -1,4 +1,4 @@
-"""The loop between hand-written neighbours: a binder that a test ends, a recorder that listens."""
+"""The loop between test doubles: a binder that a test ends, shells that keep what they are sent."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import cast
+from typing import Any, cast
 
 from scheduler.bind.binder import Binder
-from scheduler.controllers.mig_config import NodeGate
-from scheduler.controllers.mig_partition import PartitionController
-from scheduler.controllers.migration.controller import MigrationHooks, NoMigration
-from scheduler.controllers.node_avoidance import NodeAvoidance
+from scheduler.controllers.action_runner import ActionRunner, Shells
+from scheduler.controllers.leadership.gate import LeaderGate
+from scheduler.controllers.migration.controller import NoMigration
+from scheduler.controllers.table import DEFAULT, Controllers, ControllerSettings
 from scheduler.decide.schedule_one import schedule_one
-from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Decision, Placement
 from scheduler.framework.pipeline import Pipeline
 from scheduler.loop import Loop
+from scheduler.model.actions import Action, LookUpPod, RequestPartitions
 from scheduler.model.crd.mig_partition import PartitionRequest
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod
@@ -25,13 +25,14 @@ from scheduler.report.decisions.journal import Journal
 from scheduler.report.events.recorder import Recorder
 from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev
-from scheduler.state.cache.cluster import Cluster
-from scheduler.state.queue.scheduling_queue import SchedulingQueue
-from scheduler.state.reservations import Reservations
+from scheduler.state.scheduler_state import empty_state
 from scheduler.watch.client import Client
+from scheduler.watch.inbox import Inbox
 from tests.builders import ANYBODY, as_bound
 
-NOBODY = cast(Client, None)
+NO_CLIENT = cast(Client, None)
+#: The wall clock of these tests.
+WALL = 1_800_000_000.0
 
 
 class Clock:
@@ -47,24 +48,29 @@ class Clock:
 
 
 class Leader:
-    """Leads as long as a test says so."""
+    """An election without a lease: a test sets who leads."""
 
-    def __init__(self) -> None:
+    def __init__(self, epoch: int | None = 1) -> None:
         self.is_leading = True
+        self.is_enabled = False
+        self.epoch = epoch
 
     def leads(self) -> bool:
         return self.is_leading
 
+    async def next_term(self, epoch: int | None) -> float:
+        await asyncio.Event().wait()
+        return 0.0
+
 
 class FakeBinder(Binder):
-    """Sends nothing: the test says how each Binding ended."""
+    """Sends nothing: the test sets how each Binding ended."""
 
-    def __init__(self, emit: Callable[[ev.BindEnded], None]) -> None:
-        super().__init__(NOBODY, emit, lambda: 1, lambda: True, asyncio.Event())
+    def __init__(self, inbox: Inbox) -> None:
+        super().__init__(NO_CLIENT, inbox, Leader(), asyncio.Event())
         self.sent: list[Placement] = []
         self.ids: list[str] = []
         self._started: asyncio.Queue[Placement] = asyncio.Queue()
-        self._report = emit
 
     def start(self, placement: Placement, decision_id: str) -> None:
         self.sent.append(placement)
@@ -80,20 +86,20 @@ class FakeBinder(Binder):
         self, placement: Placement, outcome: ev.BindOutcome = ev.BindOutcome.BOUND, text: str = ""
     ) -> None:
         """The API server's answer."""
-        self._report(ev.BindEnded(placement.pod.uid, outcome, text))
+        self._inbox.enqueue(ev.BindEnded(placement.pod.uid, outcome, text))
 
 
 class Listener(Recorder):
-    """Remembers what would be said to the pods' authors."""
+    """Keeps the events and conditions that would be written."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, metrics: Metrics) -> None:
         super().__init__(
-            NOBODY,
+            NO_CLIENT,
             "gpu-scheduler",
             "test",
             clock,
             lambda: datetime(2026, 11, 27, tzinfo=UTC),
-            lambda *_: None,
+            metrics,
             asyncio.Event(),
         )
         self.said: list[tuple[str, str, str]] = []
@@ -139,65 +145,103 @@ class Listener(Recorder):
         self.forgotten.append(uid)
 
     async def next(self) -> tuple[str, str, str]:
-        """The next thing that is said: pod, reason, text."""
+        """The next thing that is recorded: pod, reason, text."""
         async with asyncio.timeout(10):
             return await self._heard.get()
 
 
+class Sent:
+    """Stands for every shell with a queue: keeps the actions that it is sent."""
+
+    def __init__(self) -> None:
+        self.actions: list[Action] = []
+
+    def send(self, action: Action) -> None:
+        self.actions.append(action)
+
+    def look_up(self, pod: Pod) -> None:
+        self.actions.append(LookUpPod(pod))
+
+
+def shells(recorder: Recorder, sent: Sent) -> Shells:
+    """The I/O shells of a test: a recorder, and one double for all the others."""
+    double = cast(Any, sent)
+    return Shells(recorder, double, double, double, double)
+
+
 class Stage:
-    """A loop and its neighbours."""
+    """A loop and its neighbours; ``migrations`` takes the place of the controller."""
 
     def __init__(
         self,
         pipeline: Pipeline = ANYBODY,
-        carving: Callable[[Cluster, SchedulingQueue, NodeAvoidance], PartitionController]
-        | None = None,
-        decider: Callable[[Cluster, Pod, Pipeline, Budget], Decision] = schedule_one,
-        moves: Callable[[Cluster, SchedulingQueue, Reservations], MigrationHooks] = lambda *_: (
-            NoMigration()
-        ),
+        decider: Callable[..., Decision] = schedule_one,
+        settings: ControllerSettings = DEFAULT,
+        migrations: NoMigration | None = None,
     ) -> None:
         self.clock = Clock()
         self.leader = Leader()
-        self.recorder = Listener(self.clock)
         self.metrics = Metrics("gpu-scheduler")
-        binders: list[FakeBinder] = []
-
-        def make(emit: Callable[[ev.BindEnded], None]) -> FakeBinder:
-            binders.append(FakeBinder(emit))
-            return binders[0]
-
+        self.recorder = Listener(self.clock, self.metrics)
         self.journal = Journal(self.clock, "run")
-        self.looked_up: list[Pod] = []
+        self.inbox = Inbox()
+        self.binder = FakeBinder(self.inbox)
+        self.sent = Sent()
+        self.gate = LeaderGate(self.leader, [], self.inbox)
+        state = empty_state(pipeline.scheduler_name, pipeline.maps_allow, pipeline.reach)
+        self.controllers = Controllers(
+            state, self.binder, self.gate, self.metrics, lambda: WALL, settings
+        )
+        if migrations is not None:
+            self.replace(migrations)
         self.loop = Loop(
             pipeline,
-            make,
-            self.recorder,
-            self.metrics,
-            self.leader,
-            self.clock,
+            state,
+            self.inbox,
+            self.gate,
+            self.controllers,
+            ActionRunner(shells(self.recorder, self.sent), self.controllers.bindings),
             self.journal,
-            self.looked_up.append,
-            moves=moves,
-            carving=carving,
-            decider=decider,
+            self.metrics,
+            self.clock,
+            decider,
         )
-        [self.binder] = binders
+
+    def replace(self, migrations: NoMigration) -> None:
+        """Put another migration controller in its place in both tables."""
+        tables = self.controllers
+        tables.migrations = migrations
+        tables.handlers = tuple(
+            migrations if one.name == migrations.name else one for one in tables.handlers
+        )
+        tables.tickers = tuple(
+            migrations if one.name == migrations.name else one for one in tables.tickers
+        )
+
+    @property
+    def looked_up(self) -> list[Pod]:
+        """The pods whose end was looked up."""
+        return [one.pod for one in self.sent.actions if isinstance(one, LookUpPod)]
+
+    @property
+    def asked(self) -> dict[str, tuple[PartitionRequest, ...]]:
+        """The newest request for MIG instances of each node."""
+        requests = (one for one in self.sent.actions if isinstance(one, RequestPartitions))
+        return {one.node_name: one.requests for one in requests}
 
     def see(self, *events: ev.Event) -> None:
         """Events arrive."""
         for one in events:
-            self.loop.enqueue(one)
+            self.inbox.enqueue(one)
 
     def sync(self) -> None:
         """Every cache is filled."""
-        self.loop.is_synced = True
-        self.loop.wake()
+        self.gate.sync()
 
     def pass_time(self, seconds: float) -> None:
         """Time passes."""
         self.clock.now += seconds
-        self.loop.wake()
+        self.inbox.wake()
 
     def confirm(self, placement: Placement) -> None:
         """The Binding went through, and the watch shows it."""
@@ -210,7 +254,7 @@ class Stage:
 
     async def quiet(self) -> None:
         """Everything that can happen now has happened."""
-        self.loop.wake()
+        self.inbox.wake()
         for _ in range(20):
             await asyncio.sleep(0)
 
@@ -225,18 +269,3 @@ async def playing(stage: Stage) -> AsyncIterator[Stage]:
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-
-
-class CutStage(Stage):
-    """A loop with an operator that a test plays; ``asked`` is the newest word for each node."""
-
-    def __init__(self) -> None:
-        self.asked: dict[str, tuple[PartitionRequest, ...]] = {}
-        super().__init__(carving=self._carving)
-
-    def _carving(
-        self, cluster: Cluster, queue: SchedulingQueue, doors: NodeGate
-    ) -> PartitionController:
-        return PartitionController(
-            cluster, self.recorder, self.asked.__setitem__, lambda: 1_800_000_000.0
-        )

@@ -119,15 +119,15 @@ async def test_a_node_that_is_held_stays_closed_through_the_breakers_pauses(stag
     stage.see(ev.NodeUpdated(TWO[0]))
     for number in range(3):
         await rejected(stage, await bound(stage, f"p{number}"))
-    doors = stage.loop._avoidance
-    doors.hold("n1")
+    doors = stage.controllers.avoidance
+    doors.close("n1")
     stage.pass_time(PAUSE_FIRST_S)
     await stage.quiet()
     stage.see(ev.PodUpdated(pod("waits", gpus=1)), ev.PodUpdated(pod("cpu", requests={"cpu": "1"})))
     await stage.quiet()
     assert {name for name, _, text in stage.recorder.said if WORDS in text} == {"waits", "cpu"}
 
-    assert doors.release("n1") == [ev.ClusterEvent(RequeueCause.AVOIDED, node_name="n1")]
+    assert doors.reopen("n1") == [ev.ClusterEvent(RequeueCause.AVOIDED, node_name="n1")]
 
     stage.see(ev.PodUpdated(pod("later", requests={"cpu": "1"})))
     assert (await stage.binder.next()).pod.name == "later"
@@ -137,14 +137,14 @@ async def test_a_release_leaves_what_the_breaker_says(stage: Stage) -> None:
     stage.see(ev.NodeUpdated(TWO[0]))
     for number in range(3):
         await rejected(stage, await bound(stage, f"p{number}"))
-    doors = stage.loop._avoidance
-    before = stage.loop.cluster.node_info["n1"].avoided
+    doors = stage.controllers.avoidance
+    before = stage.loop.cluster.nodes.node_info["n1"].avoided
     assert before
 
-    doors.hold("n1")
-    doors.release("n1")
+    doors.close("n1")
+    doors.reopen("n1")
 
-    assert stage.loop.cluster.node_info["n1"].avoided == before
+    assert stage.loop.cluster.nodes.node_info["n1"].avoided == before
 
 
 def named_by_its_author(name: str) -> Pod:

@@ -7,13 +7,13 @@ from scheduler.model.crd.mig_partition import MigInstance, NodePartitions, Parti
 from scheduler.model.device import MigPlacement
 from scheduler.state import event as ev
 from tests.builders import dynamic, pod
-from tests.unit.loop.stage import CutStage, playing
+from tests.unit.loop.stage import Stage, playing
 
 TWO = MigPlacement(0, 4, "2g.20gb")
 
 
 async def test_it_is_bound_once_the_instance_is_ready_and_advertised() -> None:
-    async with playing(CutStage()) as stage:
+    async with playing(Stage()) as stage:
         stage.see(ev.NodeUpdated(dynamic()), ev.PodUpdated(pod("a", mig={"2g.20gb": 1})))
         stage.sync()
         assert (await stage.recorder.next())[1] == "CutRequested"
@@ -32,7 +32,7 @@ async def test_it_is_bound_once_the_instance_is_ready_and_advertised() -> None:
 
 
 async def test_it_is_tried_again_elsewhere_when_it_cannot_be_cut() -> None:
-    stage = CutStage()
+    stage = Stage()
     async with playing(stage):
         stage.see(ev.NodeUpdated(dynamic(gpus=2)), ev.PodUpdated(pod("a", mig={"2g.20gb": 1})))
         stage.sync()
@@ -54,7 +54,7 @@ async def test_it_is_tried_again_elsewhere_when_it_cannot_be_cut() -> None:
 
 
 async def test_who_leads_no_more_binds_nothing_that_was_asked_for() -> None:
-    async with playing(CutStage()) as stage:
+    async with playing(Stage()) as stage:
         stage.see(ev.NodeUpdated(dynamic()), ev.PodUpdated(pod("a", mig={"2g.20gb": 1})))
         stage.sync()
         await stage.recorder.next()
@@ -73,7 +73,7 @@ async def test_who_leads_no_more_binds_nothing_that_was_asked_for() -> None:
 async def test_pods_that_wait_at_once_are_placed_as_a_whole_where_their_order_would_fail_one() -> (
     None
 ):
-    stage = CutStage()
+    stage = Stage()
     async with playing(stage):
         stage.see(ev.NodeUpdated(dynamic()))
         for name, profile in (("a", "2g.20gb"), ("b", "2g.20gb"), ("c", "3g.40gb")):

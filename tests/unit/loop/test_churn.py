@@ -16,6 +16,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from scheduler.controllers.action_runner import ActionRunner
+from scheduler.controllers.leadership.gate import LeaderGate
+from scheduler.controllers.table import Controllers
 from scheduler.framework.pipeline import Pipeline
 from scheduler.loop import Loop
 from scheduler.model.node import Node
@@ -26,9 +29,11 @@ from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev
 from scheduler.state.breakers.circuit import Timings
 from scheduler.state.index.node_index import VALUES_MAX
+from scheduler.state.scheduler_state import empty_state
 from scheduler.watch.client import Client
+from scheduler.watch.inbox import Inbox
 from tests.builders import ANYBODY, as_bound, namespace, node, pod
-from tests.unit.loop.stage import Clock, FakeBinder, Leader
+from tests.unit.loop.stage import WALL, Clock, FakeBinder, Leader, Sent, shells
 
 ROUNDS = 8
 PODS = 60
@@ -49,40 +54,39 @@ class Anything(Client):
 
 
 class World:
-    """A loop, and everybody who comes and goes around it."""
+    """A loop, and the pods and nodes that come and go."""
 
     def __init__(self, *, leads: bool) -> None:
         self.clock = Clock()
         self.leader = Leader()
         self.leader.is_leading = leads
-        calm = asyncio.Event()
-        calm.set()
+        idle = asyncio.Event()
+        idle.set()
+        metrics, self.inbox = Metrics("gpu-scheduler"), Inbox()
         self.recorder = Recorder(
             Anything(),
             "gpu-scheduler",
             "test",
             self.clock,
             lambda: datetime(2026, 11, 27, tzinfo=UTC),
-            lambda *_: None,
-            calm,
+            metrics,
+            idle,
         )
-        binders: list[FakeBinder] = []
-
-        def make(emit: Any) -> FakeBinder:
-            binders.append(FakeBinder(emit))
-            return binders[0]
-
+        self.binder = FakeBinder(self.inbox)
+        state, gate = empty_state(ANYBODY.scheduler_name), LeaderGate(self.leader, [], self.inbox)
+        controllers = Controllers(state, self.binder, gate, metrics, lambda: WALL)
         self.loop = Loop(
             ANYBODY,
-            make,
-            self.recorder,
-            Metrics("gpu-scheduler"),
-            self.leader,
-            self.clock,
+            state,
+            self.inbox,
+            gate,
+            controllers,
+            ActionRunner(shells(self.recorder, Sent()), controllers.bindings),
             Journal(self.clock, entries=50),
+            metrics,
+            self.clock,
         )
-        [self.binder] = binders
-        self.loop.is_synced = True
+        gate.sync()
         self.rng = random.Random(7)
         self.alive: dict[str, Pod] = {}
         self.nodes: dict[str, Node] = {}
@@ -90,7 +94,7 @@ class World:
     async def quiet(self, seconds: float = 0.0) -> None:
         """Time passes, and everything that can happen then has happened."""
         self.clock.now += seconds
-        self.loop.wake()
+        self.inbox.wake()
         for _ in range(30):
             await asyncio.sleep(0)
 
@@ -102,7 +106,7 @@ class World:
             gpus = None if number % 2 else 2
             made = node(name, gpus=gpus, mig=mig, numbered=True, labels=labels, uid=name)
             self.nodes[name] = made
-            self.loop.enqueue(ev.NodeUpdated(made))
+            self.inbox.enqueue(ev.NodeUpdated(made))
 
     def pod_comes(self, round_: int, number: int) -> None:
         name = f"p{round_}-{number}"
@@ -119,9 +123,9 @@ class World:
         wishes = kinds[number % len(kinds)]
         made = pod(name, uid=name, namespace=f"ns-{round_}", priority=number % 2, **wishes)
         self.alive[name] = made
-        self.loop.enqueue(ev.PodUpdated(made))
+        self.inbox.enqueue(ev.PodUpdated(made))
         if number % 10 == 2:  # admitted through us
-            self.loop.promises.create(f"r-{name}", made, "", self.clock.now, is_annotated=False)
+            self.loop.reservations.create(f"r-{name}", made, "", self.clock.now, is_annotated=False)
 
     def bindings_end(self) -> None:
         """Most go through, others fail in every way there is."""
@@ -131,24 +135,24 @@ class World:
             self.binder.end(placement, outcome, "as the test says")
             if outcome is ev.BindOutcome.BOUND:
                 bound = self.alive[placement.pod.uid] = as_bound(placement)
-                self.loop.enqueue(ev.PodUpdated(bound))
+                self.inbox.enqueue(ev.PodUpdated(bound))
                 if self.rng.random() < 0.5:
                     running = msgspec.structs.replace(bound, phase="Running")
-                    self.loop.enqueue(ev.PodUpdated(running))
+                    self.inbox.enqueue(ev.PodUpdated(running))
 
     def everybody_goes(self, round_: int) -> None:
         for uid in list(self.alive):
-            self.loop.enqueue(ev.PodDeleted(uid))
+            self.inbox.enqueue(ev.PodDeleted(uid))
             if self.rng.random() < 0.1:
-                self.loop.enqueue(ev.PodRejected(uid, "OutOfcpu"))
+                self.inbox.enqueue(ev.PodRejected(uid, "OutOfcpu"))
         self.alive.clear()
         for name in list(self.nodes):
-            self.loop.enqueue(ev.NodeDeleted(name))
+            self.inbox.enqueue(ev.NodeDeleted(name))
         self.nodes.clear()
-        self.loop.enqueue(ev.NamespaceDeleted(f"ns-{round_}"))
+        self.inbox.enqueue(ev.NamespaceDeleted(f"ns-{round_}"))
 
     async def round(self, round_: int) -> None:
-        self.loop.enqueue(ev.NamespaceUpdated(namespace(f"ns-{round_}", maps=True)))
+        self.inbox.enqueue(ev.NamespaceUpdated(namespace(f"ns-{round_}", maps=True)))
         self.nodes_come(round_)
         for number in range(PODS):
             self.pod_comes(round_, number)

@@ -27,7 +27,7 @@ async def test_a_waiting_pod_is_decided_bound_and_told(stage: Stage) -> None:
     stage.see(ONE_GPU, ev.PodUpdated(pod("a", gpus=1)))
     placement = await stage.binder.next()
     assert (placement.node_name, placement.devices) == ("n1", Devices(numbers=(0,)))
-    assert (stage.loop.cluster.node_info["n1"].free(GPU), len(stage.loop.queue)) == (0, 0)
+    assert (stage.loop.cluster.nodes.node_info["n1"].free(GPU), len(stage.loop.queue)) == (0, 0)
     assert stage.recorder.forgotten == [placement.pod.uid], "it is not unschedulable any more"
 
     stage.confirm(placement)
@@ -46,11 +46,11 @@ async def test_nothing_is_decided_before_every_cache_is_filled() -> None:
     async with playing(Stage()) as stage:
         stage.see(ONE_GPU, ev.PodUpdated(pod("a", gpus=1)))
         await stage.quiet()
-        assert (stage.binder.sent, stage.loop.is_active_leader()) == ([], False)
+        assert (stage.binder.sent, stage.gate.is_open()) == ([], False)
 
         stage.sync()
         assert (await stage.binder.next()).pod.name == "a"
-        assert stage.loop.is_active_leader()
+        assert stage.gate.is_open()
 
 
 @pytest.mark.contract("S2-B12")
@@ -58,11 +58,11 @@ async def test_a_standby_knows_everything_and_decides_nothing(stage: Stage) -> N
     stage.leader.is_leading = False
     stage.see(ONE_GPU, ev.PodUpdated(pod("a", gpus=1)))
     await stage.quiet()
-    assert (stage.binder.sent, stage.loop.is_active_leader()) == ([], False)
+    assert (stage.binder.sent, stage.gate.is_open()) == ([], False)
     assert len(stage.loop.queue) == 1
 
     stage.leader.is_leading = True
-    stage.loop.wake()
+    stage.inbox.wake()
     assert (await stage.binder.next()).pod.name == "a"
 
 
@@ -223,7 +223,7 @@ async def test_what_was_not_sent_waits_without_a_word(stage: Stage) -> None:
     await stage.quiet()
 
     assert stage.recorder.said == []
-    assert stage.loop.cluster.node_info["n1"].free(GPU) == 1
+    assert stage.loop.cluster.nodes.node_info["n1"].free(GPU) == 1
     assert len(stage.loop.queue) == 1
 
 
@@ -298,7 +298,7 @@ async def test_a_map_follows_an_alias_that_goes_to_another_node(stage: Stage) ->
 def promised(stage: Stage) -> ev.PodUpdated:
     """A promise made at admission, and its pod as the watch shows it."""
     asked = pod("web-", mig={"2g.20gb": 1}, uid="")
-    stage.loop.promises.create("r-1", asked, "n1", stage.clock.now, is_annotated=True)
+    stage.loop.reservations.create("r-1", asked, "n1", stage.clock.now, is_annotated=True)
     tag = {well_known.RESERVATION: "r-1"}
     return ev.PodUpdated(pod("web-x", mig={"2g.20gb": 1}, annotations=tag))
 
@@ -309,13 +309,13 @@ async def test_a_promise_lasts_until_its_pod_is_bound(stage: Stage) -> None:
     first = await stage.binder.next()
     stage.binder.end(first, ev.BindOutcome.REFUSED, "not now")
     await stage.recorder.next()
-    assert len(stage.loop.promises) == 1, "its Binding failed, so it still needs its tier"
+    assert len(stage.loop.reservations) == 1, "its Binding failed, so it still needs its tier"
 
     stage.pass_time(1)
     stage.confirm(await stage.binder.next())
     await stage.recorder.next()
     await stage.quiet()
-    assert len(stage.loop.promises) == 0
+    assert len(stage.loop.reservations) == 0
 
 
 async def test_a_promise_without_a_pod_is_given_back(stage: Stage) -> None:
@@ -323,7 +323,7 @@ async def test_a_promise_without_a_pod_is_given_back(stage: Stage) -> None:
     stage.pass_time(10)
     await stage.quiet()
 
-    assert len(stage.loop.promises) == 0
+    assert len(stage.loop.reservations) == 0
     assert stage.sample("gpu_scheduler_promises") == 0
 
 
@@ -337,11 +337,11 @@ async def test_a_promise_without_a_pod_is_given_back(stage: Stage) -> None:
 async def test_a_promise_ends_with_its_pod(stage: Stage, end: ev.Event) -> None:
     stage.see(promised(stage))
     await stage.recorder.next()
-    assert len(stage.loop.promises) == 1
+    assert len(stage.loop.reservations) == 1
     stage.see(end)
     await stage.quiet()
 
-    assert len(stage.loop.promises) == 0
+    assert len(stage.loop.reservations) == 0
 
 
 # --- figures -------------------------------------------------------------------------

@@ -37,7 +37,7 @@ async def test_a_stage_that_ends_by_itself_is_named_and_is_a_failure() -> None:
     with capture_logs() as lines:
         assert await stages.until(asyncio.Event()) is True
 
-    assert [(line["event"], line["stage"]) for line in lines] == [("a stage ended", "loop")]
+    assert [(line["event"], line["task"]) for line in lines] == [("background task exited", "loop")]
     assert isinstance(lines[0]["exc_info"], ValueError)
     assert not stages.are_alive()
     await stages.end()

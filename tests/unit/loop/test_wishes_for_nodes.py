@@ -12,7 +12,7 @@ from scheduler.plugins import default_pipeline
 from scheduler.state import event as ev
 from tests.autoscalers import wants_a_node
 from tests.builders import dynamic, node, pod, pod_json, restoring
-from tests.unit.loop.stage import CutStage, Stage, playing
+from tests.unit.loop.stage import Stage, playing
 
 FOUR = node(gpus=4, labels={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"})
 AFFINITY = {
@@ -75,7 +75,7 @@ async def test_it_buys_nothing_for_a_map(name: str, text: str, reason: str) -> N
 
 
 async def test_it_buys_nothing_while_instances_are_cut_for_a_pod() -> None:
-    stage = CutStage()
+    stage = Stage()
     async with playing(stage):
         stage.see(ev.NodeUpdated(dynamic()), ev.PodUpdated(pod("a", mig={"2g.20gb": 1})))
         stage.sync()

@@ -82,13 +82,13 @@ def test_a_rule_that_cannot_be_read_is_no_ticket() -> None:
     later = msgspec.json.encode(newer)
 
     for content, name in ((foreign, "by-hand"), (later, TICKET.id)):
-        found = migrations.ticket_event(content, is_gone=False)
+        found = migrations.migration_event(content, is_gone=False)
         assert isinstance(found, ev.MigrationDeleted)
-        assert (found.ticket_id, found.unread is not None) == (name, True)
-    listed = migrations.tickets_listed([msgspec.Raw(foreign), good])
+        assert (found.migration_id, found.unread is not None) == (name, True)
+    listed = migrations.migrations_listed([msgspec.Raw(foreign), good])
     assert isinstance(listed, ev.MigrationsReplaced)
-    assert (listed.tickets, [one.name for one in listed.unread]) == ((TICKET,), ["by-hand"])
-    assert migrations.ticket_event(foreign, is_gone=True) == ev.MigrationDeleted("by-hand")
+    assert (listed.migrations, [one.name for one in listed.unread]) == ((TICKET,), ["by-hand"])
+    assert migrations.migration_event(foreign, is_gone=True) == ev.MigrationDeleted("by-hand")
 
 
 @pytest.mark.parametrize(

@@ -31,13 +31,13 @@ def test_one_freed_slice_moves_one_pod_once() -> None:
     world.pass_time(5)
 
     assert world.tiers("web") == ["1g.10gb", "1g.10gb", "2g.20gb"]
-    assert [type(errand) for _, errand in world.writes] == [
+    assert [type(action) for _, action in world.writes] == [
         CreateMigration,
         EvictPod,
         CompleteMigration,
     ]
     world.pass_time(HOUR_S, 10)
-    assert [type(errand) for _, errand in world.writes[3:]] == [DeleteMigration]
+    assert [type(action) for _, action in world.writes[3:]] == [DeleteMigration]
     assert (world.stored, world.results) == ({}, [("Restore", "done")])
     assert [reason for _, reason, _ in world.notes] == ["Restoring", "Restored"]
     world.check()
@@ -46,24 +46,24 @@ def test_one_freed_slice_moves_one_pod_once() -> None:
 def test_the_pod_is_evicted_only_after_its_ticket_was_seen() -> None:
     world, holder = full(Workload("web"))
     world.remove(holder.uid)
-    while not any(isinstance(errand, CreateMigration) for errand in world.errands):
+    while not any(isinstance(action, CreateMigration) for action in world.actions):
         world.now += 1.0
-        world.moves.tick()
-        if world.errands and isinstance(world.errands[0], ReadOwner):
+        world.take_steps()
+        if world.actions and isinstance(world.actions[0], ReadOwner):
             world.run_one()
 
     for _ in range(5):
         world.now += 1.0
-        world.moves.tick()
-        assert not any(isinstance(errand, EvictPod) for errand in world.errands)
+        world.take_steps()
+        assert not any(isinstance(action, EvictPod) for action in world.actions)
 
     world.run_one()  # the ticket is stored, and our watch shows it
-    assert any(isinstance(errand, EvictPod) for errand in world.errands)
+    assert any(isinstance(action, EvictPod) for action in world.actions)
 
 
 @pytest.mark.contract("S3-B12")
 @pytest.mark.parametrize("after", range(6))
-def test_a_crash_after_any_errand_is_repaired(after: int) -> None:
+def test_a_crash_after_any_action_is_repaired(after: int) -> None:
     """Also one that is sent and not answered: the next process finds pods and tickets only."""
     world, holder = full(Workload("web"))
     world.remove(holder.uid)
@@ -71,11 +71,11 @@ def test_a_crash_after_any_errand_is_repaired(after: int) -> None:
         for _ in range(10):
             world.control()
             world.decide_all()
-            if world.errands:
+            if world.actions:
                 break
             world.now += 1.0
-            world.moves.tick()
-        if world.errands:
+            world.take_steps()
+        if world.actions:
             world.run_one()
 
     world.restart()
@@ -224,10 +224,10 @@ def test_a_budget_that_closes_at_the_last_moment_is_kept() -> None:
     workload = Workload("web", allowed=1)
     world, holder = full(workload)
     world.remove(holder.uid)
-    while not any(isinstance(errand, EvictPod) for errand in world.errands):
+    while not any(isinstance(action, EvictPod) for action in world.actions):
         world.now += 1.0
-        world.moves.tick()
-        while world.errands and not isinstance(world.errands[0], EvictPod):
+        world.take_steps()
+        while world.actions and not isinstance(world.actions[0], EvictPod):
             world.run_one()
     workload.allowed = 0
     world.pass_time(10 * MINUTE_S)
@@ -290,20 +290,20 @@ def test_what_was_promised_for_a_move_that_is_over_waits_for_nobody(news: ev.Eve
     admitted = pod(
         "web-y", uid="", mig={"2g.20gb": 1}, annotations={well_known.MOVE: "restore-1-x"}
     )
-    world.promises.create("r-1", admitted, "cut", world.now, is_annotated=True)
+    world.reservations.create("r-1", admitted, "cut", world.now, is_annotated=True)
 
     world.deliver(news)
 
-    assert list(world.promises.pending()) == []
+    assert list(world.reservations.pending()) == []
 
 
 def test_a_new_template_is_another_chance() -> None:
     test = Workload("web")
     world, holder = full(test)
-    world.leads = False
+    world.leader.is_leading = False
     for number in range(1, 4):
         world.deliver(*failed_move(number))
-    world.leads = True
+    world.leader.is_leading = True
     world.remove(holder.uid)
     world.pass_time(10 * MINUTE_S, 5)
     assert world.writes == []

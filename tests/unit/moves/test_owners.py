@@ -7,8 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.bind.owner_reader import facts, ignores_disruptions
-from scheduler.bind.owner_types import Budget, Controller, FailurePolicy, PodNow
+from scheduler.bind.owner_reader import (
+    Budget,
+    Controller,
+    FailurePolicy,
+    PodNow,
+    facts,
+    ignores_disruptions,
+)
 from scheduler.model.crd.migration_actions import ReadOwner
 from scheduler.model.crd.migration_blockers import OwnerFacts
 from scheduler.model.pod import Owner

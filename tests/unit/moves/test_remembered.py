@@ -9,7 +9,10 @@ import pytest
 
 from scheduler.controllers.migration.finished import KEPT_MAX, FinishedMigrations
 from scheduler.model import well_known
-from scheduler.model.crd.migration_actions import CompleteMigration, DeleteMigration, Errand
+from scheduler.model.crd.migration_actions import (
+    CompleteMigration,
+    DeleteMigration,
+)
 from scheduler.model.crd.migration_result import MigrationEnd, MigrationResult
 from scheduler.model.pod import Pod
 from scheduler.model.timestamps import epoch
@@ -41,7 +44,7 @@ def after_one_move(per_hour: int = 1) -> tuple[World, Pod]:
     world.remove(moved.uid)
     world.settle()
     assert not any(well_known.MOVE in one.annotations for one in world.of("web"))
-    assert [type(errand) for _, errand in world.writes][2:] == [CompleteMigration]
+    assert [type(action) for _, action in world.writes][2:] == [CompleteMigration]
     return world, second
 
 
@@ -104,40 +107,37 @@ def test_a_pod_whose_ticket_is_known_adds_nothing_to_it() -> None:
 
 
 def test_an_end_is_said_again_until_the_watch_shows_it() -> None:
-    sent: list[Errand] = []
-    endings = FinishedMigrations(MigrationHistory(Timings()), sent.append)
+    finished = FinishedMigrations(MigrationHistory(Timings()))
     ticket, end = restoring("restore-1-x"), MigrationEnd(MigrationResult.DONE, 100.0)
+    complete = CompleteMigration(ticket, end)
 
-    endings.record(ticket, end)
-    endings.repeat(ticket, 105.0)
-    endings.repeat(ticket, 110.0)
-    endings.upsert(msgspec.structs.replace(ticket, end=end))
+    assert finished.complete(ticket, end) == complete
+    assert finished.repeat(ticket, 105.0) == ()
+    assert finished.repeat(ticket, 110.0) == (complete,)
+    finished.upsert(msgspec.structs.replace(ticket, end=end))
 
-    assert sent == [CompleteMigration(ticket, end)] * 2
-    assert endings.recorded(ticket.id) is None
+    assert finished.result_of(ticket.id) is None
 
 
 def test_of_too_many_ended_tickets_the_oldest_are_deleted_early() -> None:
-    sent: list[Errand] = []
-    endings = FinishedMigrations(MigrationHistory(Timings()), sent.append)
+    finished = FinishedMigrations(MigrationHistory(Timings()))
     for number in range(KEPT_MAX + 3):
         end = MigrationEnd(MigrationResult.DONE, float(number))
-        endings.upsert(restoring(f"restore-1-{number:08x}", end=end))
+        finished.upsert(restoring(f"restore-1-{number:08x}", end=end))
 
-    endings.tick(float(KEPT_MAX))
-    endings.tick(float(KEPT_MAX + 1))
+    deleted = finished.tick(float(KEPT_MAX))
+    assert finished.tick(float(KEPT_MAX + 1)) == (), "asked for once, and again after a pause"
 
-    erased = [errand.ticket.id for errand in sent if isinstance(errand, DeleteMigration)]
-    assert erased == [f"restore-1-{number:08x}" for number in range(3)]
-    endings.replace([])
-    endings.tick(10 * HOUR_S)
-    assert len(sent) == 3
+    names = [action.migration.id for action in deleted if isinstance(action, DeleteMigration)]
+    assert names == [f"restore-1-{number:08x}" for number in range(3)]
+    finished.replace([])
+    assert finished.tick(10 * HOUR_S) == ()
 
 
 def test_what_was_ended_by_another_replica_holds_nothing_here() -> None:
     """A standby hears of the end as the leader does."""
     world, holder = after_one_move(per_hour=20)
-    world.leads = False
+    world.leader.is_leading = False
     world.remove(holder.uid)
     ticket = restoring("restore-1-y", pod_uid="gone", requests={"nvidia.com/mig-2g.20gb": 1})
     world.deliver(ev.MigrationUpdated(ticket))
@@ -150,7 +150,7 @@ def test_what_was_ended_by_another_replica_holds_nothing_here() -> None:
     )
 
     assert world.cluster.nominated == {}
-    assert len(world.moves.tickets) == 0
+    assert len(world.moves.open) == 0
 
 
 @pytest.mark.parametrize(

@@ -243,15 +243,15 @@ def test_a_look_asks_nothing_and_chooses_the_same_whatever_the_order() -> None:
         for name in names_of:
             world.add(Workload(name, 2))
         world.pass_time(5 * MINUTE_S, 5)
-        assert (world.errands, world.writes) == ([], [])
+        assert (world.actions, world.writes) == ([], [])
         shuffled = {one.uid: one for one in reversed(list(world.pods.values()))}
         world.pods = shuffled if names_of[0] == "one" else world.pods
         world.restart()
         world.remove(holder.uid)
         world.pass_time(5)
-        [(_, errand)] = world.sent(EvictPod)
-        assert isinstance(errand, EvictPod)
-        return [errand.ticket.pod_uid]
+        [(_, action)] = world.sent(EvictPod)
+        assert isinstance(action, EvictPod)
+        return [action.migration.pod_uid]
 
     assert moved(["one", "two"]) == moved(["two", "one"])
 
@@ -294,7 +294,7 @@ def test_a_dry_run_and_a_label_patch_use_no_ticket_up() -> None:
     [sibling] = world.of("web")
 
     for number in range(5):
-        assert world.moves.ticket_for(asked) == ticket  # as a dry run asks
+        assert world.moves.migration_for(asked) == ticket  # as a dry run asks
         labels = {**sibling.labels, "touched": str(number)}
         world.show(msgspec.structs.replace(sibling, labels=labels))
 
@@ -310,7 +310,7 @@ def test_a_ticket_is_for_pods_of_its_owner_and_template_only() -> None:
 
     def taken(owner: str, **wishes: Any) -> bool:
         asked = pod("x", uid="", owner=owner, mig={"2g.20gb": 1}, **wishes)
-        return world.moves.ticket_for(asked) is not None
+        return world.moves.migration_for(asked) is not None
 
     assert taken("Deployment/web@r1")
     assert not taken("Deployment/web@r2")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.model.node import Node
+from scheduler.model.actions import RecordNodeEvent, RecordPodEvent
 from scheduler.model.pod import Pod
 from scheduler.report.events.device_events import SETTLE_S, DeviceEvents
 from scheduler.state import event as ev
@@ -23,28 +23,26 @@ class World:
 
     def __init__(self, *events: ev.Event) -> None:
         self.cluster = Cluster(maps_allow="all")
-        self.notes = DeviceEvents(self, self.cluster.at)
-        self.said: list[tuple[str, str, str]] = []
+        self.notes = DeviceEvents(self.cluster.nodes)
         self.now = 0.0
         self.see(*events)
 
-    def note(self, pod: Pod, reason: str, text: str) -> None:
-        self.said.append((pod.name, reason, text))
-
-    def note_node(self, node: Node, reason: str, text: str) -> None:
-        self.said.append((node.name, reason, text))
-
     def see(self, *events: ev.Event) -> None:
         for event in events:
-            self.notes.hear(event)
+            assert self.notes.handle(event, self.now) == ()
             fold(self.cluster, event)
 
     def tells(self, after_s: float = 1.0, *, leads: bool = True) -> list[tuple[str, str, str]]:
         """What is told at the next look."""
         self.now += after_s
-        self.said.clear()
-        self.notes.tick(self.now, leads)
-        return list(self.said)
+        said: list[tuple[str, str, str]] = []
+        for effect in self.notes.tick(self.now, leads=leads):
+            match effect:
+                case RecordPodEvent(pod, reason, text):
+                    said.append((pod.name, reason, text))
+                case RecordNodeEvent(node, reason, text):
+                    said.append((node.name, reason, text))
+        return said
 
 
 def n1(*, numbered: bool = True, **more: Any) -> ev.NodeUpdated:

@@ -9,6 +9,7 @@ import pytest
 
 from scheduler.decide.admission.admit import Admission
 from scheduler.decide.schedule_one import schedule_one
+from scheduler.decide.score_breakdown import node_before
 from scheduler.framework.decision import Decision, Placement, Rejection
 from scheduler.model.admission import AdmissionDecision
 from scheduler.model.pod import Pod
@@ -55,7 +56,12 @@ class Desk:
 
     def keep(self, one: Pod, decision: Decision, attempts: int = 0) -> Record:
         entry = QueuedPodInfo(one, 990.0, 1, attempts)
-        return self.journal.record(entry, decision, self.world, self.clock.now)
+        record = self.journal.record(entry, decision, self.world, self.clock.now)
+        if isinstance(decision, Placement) and self.journal.may_rank():
+            won = node_before(self.world.cluster, decision)
+            assert won is not None
+            self.journal.add_ranking(record, self.world, decision, won)
+        return record
 
 
 def rejection(one: Pod, diagnosis: Diagnosis) -> Rejection:

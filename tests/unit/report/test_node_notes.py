@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scheduler.model.actions import RecordNodeEvent
 from scheduler.model.node import Node
 from scheduler.report.events.node_events import NodeEvents
 from scheduler.state import event as ev
@@ -10,16 +11,6 @@ from tests.builders import node
 LABELS = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}
 FOUR = "mig-configs.selected[0]: 4 x 2g.20gb do not fit on one A100-80"
 FIVE = "mig-configs.selected[0]: 5 x 2g.20gb do not fit on one A100-80"
-
-
-class Listener:
-    """Remembers what would be said to the nodes' owners."""
-
-    def __init__(self) -> None:
-        self.said: list[tuple[str, str, str]] = []
-
-    def note_node(self, node: Node, reason: str, text: str) -> None:
-        self.said.append((node.name, reason, text))
 
 
 def cut_into(count: int, name: str = "n1", cpu: str = "8") -> Node:
@@ -31,15 +22,18 @@ def cut_into(count: int, name: str = "n1", cpu: str = "8") -> Node:
 
 
 def told(*events: ev.Event | None) -> list[tuple[str, str, str]]:
-    """What was said after these events; None is the leader's turn to tell."""
-    listener = Listener()
-    notes = NodeEvents(listener)
+    """What was recorded after these events; None is a tick of the leader."""
+    notes = NodeEvents()
+    said: list[tuple[str, str, str]] = []
     for event in events:
-        if event is None:
-            notes.report()
-        else:
-            notes.handle(event)
-    return listener.said
+        if event is not None:
+            assert notes.handle(event, 0.0) == ()
+            continue
+        for effect in notes.tick(0.0, leads=True):
+            assert isinstance(effect, RecordNodeEvent)
+            said.append((effect.node.name, effect.reason, effect.text))
+    assert notes.tick(0.0, leads=False) == ()
+    return said
 
 
 def line(text: str, name: str = "n1") -> tuple[str, str, str]:

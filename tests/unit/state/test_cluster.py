@@ -22,7 +22,7 @@ FREED = [
 
 
 def free(state: Cluster, name: str = "n1") -> int:
-    return state.node_info[name].free(GPU)
+    return state.nodes.node_info[name].free(GPU)
 
 
 def assumed(*, numbered: bool = True) -> Cluster:
@@ -83,7 +83,7 @@ def test_an_assumed_pod_holds_like_a_bound_one() -> None:
     """Semantics case 27."""
     state = assumed()
 
-    assert (free(state), state.node_info["n1"].free_numbers()) == (1, (1,))
+    assert (free(state), state.nodes.node_info["n1"].free_numbers()) == (1, (1,))
 
 
 def test_assuming_twice_is_a_bug() -> None:
@@ -103,7 +103,7 @@ def test_the_watch_confirms_what_we_assumed() -> None:
     bound = pod("a", gpus=1, node="n1", devices="gpu:0")
 
     assert state.upsert_pod(bound) == [ev.PodDone(bound.uid)]
-    assert (state.assumed, free(state), state.node_info["n1"].free_numbers()) == ({}, 1, (1,))
+    assert (state.assumed, free(state), state.nodes.node_info["n1"].free_numbers()) == ({}, 1, (1,))
 
 
 def test_the_watch_is_right_when_somebody_bound_it_elsewhere() -> None:
@@ -170,10 +170,10 @@ def test_an_unknown_pods_end_is_no_change() -> None:
 def test_a_devices_annotation_that_appears_late_is_heard() -> None:
     state = cluster(node(gpus=2, numbered=True), pod("a", gpus=1, node="n1"))
 
-    assert state.node_info["n1"].usage.unknown == 1
+    assert state.nodes.node_info["n1"].usage.unknown == 1
     changes = state.upsert_pod(pod("a", gpus=1, node="n1", devices="gpu:1"))
     assert changes[-1:] == [ev.ClusterEvent(RequeueCause.DEVICES, node_name="n1")]
-    assert state.node_info["n1"].free_numbers() == (0,)
+    assert state.nodes.node_info["n1"].free_numbers() == (0,)
 
 
 def test_a_pod_that_was_resized_frees_what_it_gave_up() -> None:
@@ -182,7 +182,7 @@ def test_a_pod_that_was_resized_frees_what_it_gave_up() -> None:
     changes = state.upsert_pod(pod("a", node="n1", requests={"cpu": "1"}))
 
     assert ev.ClusterEvent(RequeueCause.FREED, node_name="n1", what=frozenset(("cpu",))) in changes
-    assert state.node_info["n1"].free("cpu") == 3000
+    assert state.nodes.node_info["n1"].free("cpu") == 3000
 
 
 # --- the end of a Binding ------------------------------------------------------------
@@ -243,7 +243,7 @@ def test_a_released_pod_shares_with_its_former_siblings_no_more() -> None:
     state = cluster(node(), pod("a", **owned))
     state.upsert_pod(pod("a", **wishes))
 
-    [holding] = state.node_info["n1"].usage.holders[0]
+    [holding] = state.nodes.node_info["n1"].usage.holders[0]
     assert holding.sharing == pod("a", **wishes).sharing
 
 
@@ -252,7 +252,7 @@ def test_a_placed_pod_that_only_changes_its_status_is_kept_as_it_is_now() -> Non
     running = pod("a", gpus=1, node="n1", phase="Running")
 
     assert state.upsert_pod(running) == []
-    assert state.node_info["n1"].pods[running.uid][0] == running
+    assert state.nodes.node_info["n1"].pods[running.uid][0] == running
 
 
 # --- nodes ---------------------------------------------------------------------------
@@ -268,7 +268,7 @@ def test_a_deleted_node_is_no_candidate_but_its_pods_are_remembered() -> None:
     assert state.delete_node("gpu-a") == []
 
     state.upsert_node(node("gpu-a", gpus=2, numbered=True, uid="new"))
-    node_info = state.node_info["gpu-a"]
+    node_info = state.nodes.node_info["gpu-a"]
     assert (node_info.free(GPU), node_info.free_numbers()) == (1, (0, 1))
 
     state.delete_pod(held.uid)
@@ -281,7 +281,7 @@ def test_a_node_replaced_without_a_delete_event_ends_in_the_same_state() -> None
     state = cluster(node("gpu-a", gpus=4, numbered=True, uid="old"), held)
     state.upsert_node(node("gpu-a", gpus=2, numbered=True, uid="new"))
 
-    assert (state.node_info["gpu-a"].free(GPU), len(state.nodes)) == (1, 1)
+    assert (state.nodes.node_info["gpu-a"].free(GPU), len(state.nodes)) == (1, 1)
 
 
 def test_the_books_of_a_deleted_node_go_with_its_last_pod() -> None:
@@ -289,7 +289,7 @@ def test_the_books_of_a_deleted_node_go_with_its_last_pod() -> None:
     state.delete_node("n1")
     state.delete_pod("team-a")
 
-    assert state.node_info == {}
+    assert state.nodes.node_info == {}
 
 
 def test_a_pod_may_be_seen_before_its_node() -> None:

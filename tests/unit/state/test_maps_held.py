@@ -48,7 +48,7 @@ def see(state: Cluster, objects: Iterable[Any]) -> None:
 
 
 def tally(state: Cluster) -> DeviceUsage:
-    return state.node_info["g1"].usage
+    return state.nodes.node_info["g1"].usage
 
 
 #: (pod, numbers, unknown) where the namespace may not map.

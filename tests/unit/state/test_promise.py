@@ -10,6 +10,7 @@ from scheduler.model import well_known
 from scheduler.model.limits import RESERVED_MAX, RESERVED_PER_NAMESPACE_MAX
 from scheduler.model.node import Namespace
 from scheduler.model.pod import Pod
+from scheduler.state.cache.namespaces import NamespaceStore
 from scheduler.state.reservations import SILENT_MAX_S, Reservation, Reservations
 from scheduler.state.webhook_scope import WebhookScope
 from tests.builders import namespace, pod
@@ -199,7 +200,9 @@ BELIEVED = [
 
 
 def after_restart(space: Namespace, scope: str) -> Reservations:
-    return Reservations(WebhookScope(scope=scope), lambda name: space)
+    namespaces = NamespaceStore("labelled")
+    namespaces.upsert(space)
+    return Reservations(WebhookScope(scope=scope), namespaces)
 
 
 @pytest.mark.parametrize(("tag", "wishes", "space", "scope"), FORGED)

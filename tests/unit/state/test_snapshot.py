@@ -29,7 +29,7 @@ def test_an_unconfirmed_pod_holds_what_it_was_given_whatever_became_of_it_since(
 
     again = restore(snapshot(state))
 
-    assert again.node_info["n1"].free("nvidia.com/gpu") == 0
+    assert again.nodes.node_info["n1"].free("nvidia.com/gpu") == 0
     assert refused(again, pod("b", gpus=1)) == refused(state, pod("b", gpus=1))
 
 

@@ -24,4 +24,4 @@ def test_a_namespace_that_is_gone_is_forgotten() -> None:
     assert state.namespace("one").labels == {}
 
     fold(state, ev.NamespacesReplaced((namespace("three"),)))
-    assert list(state.namespaces) == ["three"]
+    assert list(state.namespaces.known) == ["three"]

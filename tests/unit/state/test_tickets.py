@@ -30,7 +30,7 @@ def test_a_forged_claim_keeps_nobody_from_the_ticket(owner: str) -> None:
     replacement = claims("web-y", "Deployment/web@r1")
 
     tickets.upsert_pod(claims("forger", owner))
-    assert tickets.stage(TICKET, {}) is MigrationPhase.AWAITED
+    assert tickets.phase(TICKET, {}) is MigrationPhase.AWAITED
 
     tickets.upsert_pod(replacement)
     assert tickets.taker(TICKET) == replacement

@@ -216,7 +216,7 @@ def test_without_moves_their_tickets_are_not_watched() -> None:
     """There is no right to list them then, and a list that is refused is asked for for ever."""
     with_moves = {source.kind for source in every("own")}
 
-    assert with_moves - {source.kind for source in every("own", moves=False)} == {"migrules"}
+    assert with_moves - {source.kind for source in every("own", migrations=False)} == {"migrules"}
 
 
 def test_an_amount_that_is_none_is_an_error_and_not_a_zero() -> None:

@@ -16,7 +16,7 @@ from scheduler.model.crd.mig_partition import (
 )
 from scheduler.model.device import MigPlacement
 from scheduler.state import event as ev
-from scheduler.watch.decode.mig_partitions import cuts_event, cuts_listed
+from scheduler.watch.decode.mig_partitions import partitions_event, partitions_listed
 
 spots = st.builds(
     MigPlacement, st.integers(0, 63), st.integers(0, 7), st.sampled_from(("1g.10gb", "2g.20gb+me"))
@@ -37,7 +37,7 @@ def test_what_is_written_is_what_is_read(
     body = msgspec.json.decode(mig_partition_codec.encode("n1", asked, epoch, "own"))
     body |= msgspec.json.decode(mig_partition_codec.encode_status(there))
 
-    found = cuts_event(msgspec.json.encode(body), is_gone=False)
+    found = partitions_event(msgspec.json.encode(body), is_gone=False)
 
     assert found == ev.PartitionsUpdated(NodePartitions("n1", tuple(asked), tuple(there), epoch))
 
@@ -59,13 +59,15 @@ UNREADABLE = [
 
 @pytest.mark.parametrize("content", UNREADABLE)
 def test_one_that_cannot_be_read_says_nothing(content: bytes) -> None:
-    seen = cuts_event(content, is_gone=False)
+    seen = partitions_event(content, is_gone=False)
 
     assert isinstance(seen, ev.PartitionsUpdated)
-    assert seen.cuts.unread
-    assert msgspec.structs.replace(seen.cuts, unread="") == NodePartitions("n1")
-    assert cuts_listed([msgspec.Raw(content)]) == ev.PartitionsReplaced((seen.cuts,))
+    assert seen.partitions.unread
+    assert msgspec.structs.replace(seen.partitions, unread="") == NodePartitions("n1")
+    assert partitions_listed([msgspec.Raw(content)]) == ev.PartitionsReplaced((seen.partitions,))
 
 
 def test_one_that_is_gone_is_named() -> None:
-    assert cuts_event(b'{"metadata":{"name":"n1"}}', is_gone=True) == ev.PartitionsDeleted("n1")
+    assert partitions_event(b'{"metadata":{"name":"n1"}}', is_gone=True) == ev.PartitionsDeleted(
+        "n1"
+    )

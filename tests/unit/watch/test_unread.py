@@ -136,7 +136,7 @@ def test_a_pod_has_an_uid() -> None:
 
 
 def test_a_ticket_that_cannot_be_read_is_named() -> None:
-    found = migrations.ticket_event(b'{"metadata":{"name":"t"},"spec":7}', is_gone=False)
+    found = migrations.migration_event(b'{"metadata":{"name":"t"},"spec":7}', is_gone=False)
 
     assert isinstance(found, ev.MigrationDeleted)
     assert found.unread is not None

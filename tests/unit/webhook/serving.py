@@ -16,7 +16,7 @@ from typing import Any
 
 import aiohttp
 
-from scheduler.certificates.issuer import CertificateBundle, make_certificates
+from scheduler.controllers.certificates.issuer import CertificateBundle, make_certificates
 from tests.unit.webhook.pods import MIG_2G, container, pod
 from webhook.app import Server, Settings
 

@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from scheduler.certificates.issuer import CertificateBundle, make_certificates
+from scheduler.controllers.certificates.issuer import CertificateBundle, make_certificates
 from scheduler.model.admission import AdmissionDecision
 from tests.unit.webhook.pods import rewrite
 from tests.unit.webhook.reviews import body

@@ -14,7 +14,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from structlog.testing import capture_logs
 
-from scheduler.certificates.issuer import CertificateBundle, make_certificates
+from scheduler.controllers.certificates.issuer import CertificateBundle, make_certificates
 from webhook.certs import CertificateError, LiveCertificate
 
 NOW = datetime.datetime.now(datetime.UTC)

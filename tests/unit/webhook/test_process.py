@@ -18,7 +18,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from scheduler.certificates.issuer import make_certificates
+from scheduler.controllers.certificates.issuer import make_certificates
 from webhook.__main__ import parse
 
 ROOT = Path(__file__).parents[3]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.certificates.issuer import make_certificates
+from scheduler.controllers.certificates.issuer import make_certificates
 from tools.controlplane.ports import LOOPBACK, free_ports
 from webhook.register_cli import main
 

@@ -1,19 +1,19 @@
-"""Keeps the pod's serving certificate and the replicas' token, without cert-manager or a person.
+"""Renews the pod's serving certificate and the replicas' token, without cert-manager.
 
-    Secret of the authority (made once, by who installs the chart) ── only read ──┐
+    Secret of the authority (created once, at installation) ── only read ─────────┐
     Secret of the pod <── leaf, renewed at 2/3 of its life <── any replica <──────┘
        │ ca.crt tls.crt tls.key token
-       └──> files in memory, for the webhook and the leader's door beside us
+       └──> files in memory, for the webhook and the server of other replicas in this pod
 
 The API server trusts the authority by the registration's caBundle, which the chart renders together
-with the authority. So no right on the registration is needed, and none is given.
+with the authority. So no permission on the registration is needed, and none is given.
 
-Every look starts from what is there, so a crash anywhere is repaired by the next one. Two replicas
-that renew at once are told apart by the Secret's resourceVersion; the loser takes the winner's.
-The authority of the former certificate stays in ca.crt as long as it is valid, so replicas go on
-speaking with each other while they change over.
+Every check starts from the objects that exist, so the next one repairs what a crash left. If two
+replicas renew at once, the Secret's resourceVersion decides, and the loser takes the certificate of
+the winner. The authority of the former certificate stays in ca.crt as long as it is valid, so that
+replicas trust each other during the change.
 
-Must never: log a key, write the authority, or touch another Secret than the configured two.
+It never logs a key, never writes the authority, and touches the two configured Secrets only.
 """
 
 from __future__ import annotations
@@ -34,11 +34,16 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from scheduler.certificates.issuer import Authority, NotAnAuthority, issue, read_authority
 from scheduler.config import Certificates
+from scheduler.controllers.certificates.issuer import (
+    Authority,
+    NotAnAuthority,
+    issue,
+    read_authority,
+)
 from scheduler.watch.client import MERGE_PATCH, ApiError, Client, Unreachable
 
-#: An authority that was replaced is taken over within this time; until then reviews fail.
+#: A replaced authority is adopted within this time; until then reviews fail.
 LOOK_S: Final = 15.0
 RETRY_S: Final = 2.0
 FAILED_S: Final = 10.0
@@ -47,7 +52,7 @@ AUTHORITIES_MAX: Final = 2
 PARTS: Final = {"ca.crt": "ca", "tls.crt": "certificate", "tls.key": "key", "token": "token"}
 AUTHORITY_PARTS: Final = ("ca.crt", "ca.key")
 
-log = structlog.get_logger("keeper")
+log = structlog.get_logger("certificates")
 
 
 class CertSecret(msgspec.Struct, frozen=True):
@@ -84,13 +89,13 @@ def _fault(kept: CertSecret, authority: Authority, wanted: Certificates, now: da
     """Why a new certificate is due, or nothing."""
     try:
         mine = x509.load_pem_x509_certificate(kept.certificate)
-        told = x509.load_pem_x509_certificates(kept.ca)[0]
-        found = mine.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        trusted = x509.load_pem_x509_certificates(kept.ca)[0]
+        names = mine.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (ValueError, IndexError, x509.ExtensionNotFound):
         return "there was no certificate"
-    if told != authority.certificate or not _is_issued_by(mine, authority):
+    if trusted != authority.certificate or not _is_issued_by(mine, authority):
         return "it is not of the authority"
-    if set(found.get_values_for_type(x509.DNSName)) != set(wanted.names):
+    if set(names.get_values_for_type(x509.DNSName)) != set(wanted.names):
         return "it is of other names"
     if not kept.key:
         return "its key is gone"
@@ -117,7 +122,7 @@ def _trusted(bundle: bytes, now: datetime) -> list[bytes]:
 
 
 class CertRotator:
-    """One look at a time: authority, Secret, files."""
+    """Checks the authority, the Secret and the files, one check at a time."""
 
     def __init__(
         self, client: Client, wanted: Certificates, namespace: str, now: Callable[[], datetime]
@@ -130,7 +135,7 @@ class CertRotator:
         self._now = now
 
     async def ensure(self) -> None:
-        """Make everything as it should be; ApiError, Unreachable or NotAnAuthority if it failed."""
+        """Renew what is due; raises ApiError, Unreachable or NotAnAuthority."""
         secret = msgspec.json.decode(await self._client.request("GET", self._path))
         kept = _read(secret)
         authority = await self._authority() if self._wanted.names else None
@@ -152,14 +157,14 @@ class CertRotator:
         return found
 
     async def run(self) -> None:
-        """Look again and again, until cancelled; a failure is retried sooner."""
+        """Check at intervals until cancelled; after a failure the interval is shorter."""
         pause_s = LOOK_S
         while True:
             await asyncio.sleep(pause_s)
             pause_s = LOOK_S if await self.try_once() else FAILED_S
 
     async def until_there(self) -> None:
-        """The first look: without files the pod cannot start, so it is tried until it works."""
+        """The first check, repeated until it succeeds: the pod cannot start without files."""
         directory = Path(self._wanted.directory)
         needed = PARTS if self._wanted.names else ("token",)
         while True:
@@ -169,16 +174,16 @@ class CertRotator:
             await asyncio.sleep(RETRY_S)
 
     async def try_once(self) -> bool:
-        """One look; a failure is a log line."""
+        """One check; a failure is a log line."""
         try:
             await self.ensure()
         except (ApiError, Unreachable, NotAnAuthority) as error:
-            log.warning("the certificate could not be looked after", problem=str(error))
+            log.warning("certificate not checked", problem=str(error))
             return False
         return True
 
     async def _store(self, fresh: CertSecret, version: str, reason: str) -> CertSecret:
-        """Write the Secret; if somebody was faster, what they wrote."""
+        """Write the Secret; returns the content of another replica that was faster."""
         data = {name: _base64(getattr(fresh, part)) for name, part in PARTS.items()}
         body = {"metadata": {"resourceVersion": version}, "data": data}
         content = msgspec.json.encode(body)
@@ -188,21 +193,21 @@ class CertRotator:
             if error.status != CONFLICT:
                 raise
             return _read(msgspec.json.decode(await self._client.request("GET", self._path)))
-        log.info("the pod's Secret was renewed", secret=self._wanted.secret, reason=reason)
+        log.info("certificate renewed", secret=self._wanted.secret, reason=reason)
         return fresh
 
 
 @contextlib.asynccontextmanager
-async def keeping(
+async def rotating(
     wanted: Certificates, namespace: str, kubeconfig: str | None, now: Callable[[], datetime]
 ) -> AsyncIterator[None]:
-    """Everything is there when the block begins, and looked after for as long as it lasts."""
-    client = await Client.connect(kubeconfig, "gpu-scheduler/certificates/rotator")
-    keeper = CertRotator(client, wanted, namespace, now)
+    """The files exist when the block begins, and are renewed while it lasts."""
+    client = await Client.connect(kubeconfig, "gpu-scheduler/certificates")
+    rotator = CertRotator(client, wanted, namespace, now)
     try:
-        await keeper.until_there()
-        task = asyncio.create_task(keeper.run(), name="keeper")
-        task.add_done_callback(_say_why)
+        await rotator.until_there()
+        task = asyncio.create_task(rotator.run(), name="certificates")
+        task.add_done_callback(_log_failure)
         try:
             yield
         finally:
@@ -211,13 +216,13 @@ async def keeping(
         await client.close()
 
 
-def _say_why(task: asyncio.Task[None]) -> None:
+def _log_failure(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and task.exception() is not None:
-        log.error("the keeper ended", exc_info=task.exception())
+        log.error("certificate rotation ended", exc_info=task.exception())
 
 
 def write_files(directory: Path, kept: CertSecret) -> None:
-    """Lay the parts as files, each as a whole; those that did not change are left alone."""
+    """Write the parts as files, each atomically; an unchanged file is not written."""
     directory.mkdir(mode=0o750, parents=True, exist_ok=True)
     for name, part in PARTS.items():
         content: bytes = getattr(kept, part)

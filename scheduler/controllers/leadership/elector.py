@@ -42,12 +42,12 @@ log = structlog.get_logger("leader")
 
 
 class LeaderElector:
-    """Takes part in the election; ``leads()`` is asked before every decision and Binding.
+    """Takes part in the election; ``leads()`` is checked before every decision and Binding.
 
-    Losing the lease steps down inside the process: caches stay, and the lease is sought
-    again. Stopping is two steps: ``retire()`` ends our leading at once while the lease is still
-    kept, ``release()`` gives it to others once everything that was sent has ended.
-    With ``enabled=False`` the process leads until it retires and no Lease is touched.
+    A process that loses the lease goes on: its caches stay, and it seeks the lease again. Stopping
+    has two steps: ``stop_leading()`` ends leading at once while the lease is kept, ``release()``
+    gives it to others once every request in flight has ended.
+    With ``enabled=False`` the process leads until ``stop_leading()``, and no Lease is touched.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class LeaderElector:
         self._client = client
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self._name = name
-        self._meta = msgspec.Raw(msgspec.json.encode({"name": name, "namespace": namespace}))
+        self._metadata = msgspec.Raw(msgspec.json.encode({"name": name, "namespace": namespace}))
         self._me = identity
         self._timings = timings
         self._clock = clock
@@ -80,18 +80,18 @@ class LeaderElector:
         self._seen: tuple[LeaseSpec, float] | None = None
         self._renewed_at: float | None = None
         self._holds = False
-        self._is_retired = False
+        self._is_stopped = False
         self._follows = ""
         self._taken_at = 0.0
-        self._news = asyncio.Event()
+        self._round_end = asyncio.Event()
         self.epoch: int | None = None
-        #: Where another process, which leads, answers questions; empty: there is none.
+        #: Where another process, which leads, answers admission queries; empty if there is none.
         self.leader_address = ""
 
     def leads(self) -> bool:
         """Whether this process may decide and send now; false once the deadline is near."""
-        if self._is_retired or not self.is_enabled:
-            return not self._is_retired
+        if self._is_stopped or not self.is_enabled:
+            return not self._is_stopped
         if not self._holds or self._renewed_at is None:
             return False
         deadline_s = self._timings.renew_deadline_s
@@ -99,12 +99,12 @@ class LeaderElector:
         return self._clock() - self._renewed_at < deadline_s - margin_s
 
     def stop_leading(self) -> None:
-        """Lead no more; the lease stays ours until it is released."""
-        self._is_retired = True
+        """Do not lead any more; the lease stays ours until it is released."""
+        self._is_stopped = True
         self._on_change(False)
 
     async def run(self) -> None:
-        """Seek and keep the lease for ever; ends by cancellation, and then keeps it."""
+        """Acquire and renew the lease for ever; ends by cancellation, and keeps the lease then."""
         self._on_change(self.leads())
         if not self.is_enabled:
             log.info("leading without an election")
@@ -112,7 +112,7 @@ class LeaderElector:
         while True:
             await self._round()
             self._on_change(self.leads())
-            self._tell()
+            self._end_round()
             pause = self._timings.retry_period_s
             await asyncio.sleep(pause if self._holds else pause * (1 + self._rng.random()))
 
@@ -123,13 +123,13 @@ class LeaderElector:
         return self._taken_at
 
     async def round_ended(self) -> None:
-        """Wait for the end of the present look at the lease, whatever comes of it."""
-        await self._news.wait()
+        """Wait for the end of the current attempt at the lease, however it ends."""
+        await self._round_end.wait()
 
-    def _tell(self) -> None:
-        # Whoever waits is woken; whoever waits from now on waits for the next round.
-        self._news.set()
-        self._news = asyncio.Event()
+    def _end_round(self) -> None:
+        # A caller that waits from here on waits for the next round.
+        self._round_end.set()
+        self._round_end = asyncio.Event()
 
     async def _round(self) -> None:
         started = self._clock()
@@ -145,12 +145,12 @@ class LeaderElector:
                 return
             await self._write(lease, step)
         except ApiError as error:
-            # 409: somebody else was quicker. Anything else: the deadline decides.
+            # 409: another process was faster. Anything else: the deadline decides.
             self._holds = self._holds and error.status != 409
         except Unreachable:
             pass
         else:
-            # The promise counts from before the request, not from its answer.
+            # The renewal counts from before the request, not from its answer.
             self._holds = True
             self._follows = ""
             self._renewed_at = started
@@ -181,7 +181,7 @@ class LeaderElector:
     async def _write(self, lease: Lease | None, step: Step) -> None:
         now = micro_time(self._wall())
         old = lease.spec if lease else LeaseSpec()
-        # A lease that somebody deleted goes on with a new term: terms never come twice.
+        # A deleted lease is created again with a new term: no term comes twice.
         known = old if lease or self._seen is None else self._seen[0]
         transitions = known.lease_transitions or self._first_term()
         if known.lease_transitions and (step is Step.ACQUIRE or known is not old):
@@ -193,7 +193,7 @@ class LeaderElector:
             renew_time=now,
             lease_transitions=transitions,
         )
-        metadata = with_address(lease.metadata if lease else self._meta, self._address)
+        metadata = with_address(lease.metadata if lease else self._metadata, self._address)
         body = msgspec.json.encode(Lease(metadata, spec))
         if step is Step.CREATE:
             await self._request("POST", self._path, body)
@@ -207,7 +207,7 @@ class LeaderElector:
         return max(1, int((self._wall() - FIRST_TERM).total_seconds()))
 
     async def release(self) -> None:
-        """Give the lease back, if it is ours, so that the next one need not wait for its end."""
+        """Release the lease, if it is ours, so that the next leader need not wait for its end."""
         if not self._holds:
             return
         self._holds = False

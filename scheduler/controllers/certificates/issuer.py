@@ -1,8 +1,8 @@
-"""Makes certificates: the leaf of an authority that exists, or both at once for demo and tests.
+"""Creates certificates: a leaf of an existing authority, or both at once for demo and tests.
 
-In a cluster the authority is made once, by who installs the chart; keeper.py only signs leaves with
-it. ``make_certificates`` makes an authority for one leaf and forgets its key: what is never written
-cannot leak. Elliptic keys, because they are made in a millisecond.
+In a cluster the authority is created once, at installation; ``rotator`` only signs leaves with it.
+``make_certificates`` creates an authority for one leaf and does not store its key, so the key
+cannot leak. Keys are elliptic, because they are generated in a millisecond.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class NotAnAuthority(ValueError):
 
 
 def read_authority(certificate_pem: bytes, key_pem: bytes) -> Authority:
-    """The authority of these two PEM texts; NotAnAuthority where they are none."""
+    """The authority of these two PEM texts; raises NotAnAuthority."""
     try:
         certificate = x509.load_pem_x509_certificate(certificate_pem)
         key = serialization.load_pem_private_key(key_pem, password=None)
@@ -113,7 +113,7 @@ def make_certificates(
 
 
 def _issuer_key(authority: Authority) -> x509.AuthorityKeyIdentifier:
-    """As the authority itself names its key: not every maker hashes it the same way."""
+    """The key identifier that the authority itself has: tools hash the key in different ways."""
     extensions = authority.certificate.extensions
     try:
         found = extensions.get_extension_for_class(x509.SubjectKeyIdentifier)

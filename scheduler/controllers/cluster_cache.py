@@ -1,41 +1,56 @@
-"""Events into the books, so that no object can keep the others out of them.
+"""Folds events into the cluster state, so that no object can keep the others out of it.
 
-An object at which folding fails is entered as one that cannot be read: a pod then holds an unknown
-part of its node, and a node takes no pods. Only where even that fails the books are broken.
+An object at which folding fails is entered as unreadable: a pod then holds an unknown part of its
+node, and a node takes no pods. Only if that fails as well, the state is wrong and the process ends.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
-from scheduler.containment import Containment
 from scheduler.model.node import Node
 from scheduler.model.pod import Pod, Unread
+from scheduler.report.containment import Containment
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Cluster
+from scheduler.state.effects import Effects
 from scheduler.state.fold import apart, fold
 from scheduler.state.invariant import InvariantViolation
 
 
-class EventFolder:
-    """Folds into one cluster's books."""
+class ClusterCache:
+    """Keeps one cluster state up to date; ``wall`` is Unix time, by which new nodes grow older."""
 
-    def __init__(self, cluster: Cluster, containment: Containment) -> None:
+    name = "cluster-cache"
+
+    def __init__(self, cluster: Cluster, contain: Containment, wall: Callable[[], float]) -> None:
         self._cluster = cluster
-        self._containment = containment
+        self._contain = contain
+        self._wall = wall
 
-    def __call__(self, event: ev.Event) -> list[ev.Change]:
-        """What follows from an event; a list is folded object by object."""
-        return [change for one in apart(self._cluster, event) for change in self._one(one)]
+    def handle(self, event: ev.Event, now: float) -> Effects:
+        """Fold an event; a list is folded object by object."""
+        try:
+            parts = list(apart(self._cluster, event))
+        except Exception as problem:
+            # A list that is lost would leave the state wrong for good.
+            raise _broken(about_event(event), problem) from problem
+        return tuple(change for part in parts for change in self._fold(part))
 
-    def _one(self, event: ev.Event) -> list[ev.Change]:
+    def tick(self, now: float, *, leads: bool) -> Effects:
+        """New nodes whose MIG layout was awaited long enough are used as they are."""
+        return tuple(self._cluster.pass_time(self._wall()))
+
+    def _fold(self, event: ev.Event) -> list[ev.Change]:
         try:
             return fold(self._cluster, event)
         except InvariantViolation:
             raise
-        except Exception as problem:  # noqa: BLE001 - whatever it is, it is this object's
+        except Exception as problem:  # noqa: BLE001 - any fault belongs to this object
             about = about_event(event)
-            number = self._containment.note("event", about, problem)
+            number = self._contain.note("event", about, problem)
             return self._bare(event, about, f"internal error {number}", problem)
 
     def _bare(self, event: ev.Event, about: str, text: str, problem: Exception) -> list[ev.Change]:
@@ -48,7 +63,7 @@ class EventFolder:
             case ev.PodDeleted() | ev.NodeDeleted() | ev.BindEnded():
                 raise _broken(about, problem) from problem
             case _:
-                return []  # it is in no books: what was known of it stays
+                return []  # it holds nothing on a node: the former state stays
         try:
             return fold(self._cluster, event)
         except Exception as again:  # noqa: BLE001 - likewise
@@ -56,7 +71,7 @@ class EventFolder:
 
 
 def about_event(event: ev.Event) -> str:
-    """Whom an event is about, for people."""
+    """The object of an event, for log lines."""
     match event:
         case ev.PodUpdated(pod):
             return f"pod {pod.key} (uid {pod.uid})"
@@ -70,7 +85,7 @@ def about_event(event: ev.Event) -> str:
 
 
 def _bare(pod: Pod, text: str) -> Pod:
-    """The pod without any field that its author writes."""
+    """The pod without the fields that its author writes."""
     return msgspec.structs.replace(
         pod,
         labels={},
@@ -88,7 +103,7 @@ def _bare(pod: Pod, text: str) -> Pod:
 
 def _broken(about: str, problem: Exception) -> InvariantViolation:
     return InvariantViolation(
-        f"{about} cannot be entered into the books ({type(problem).__name__}:"
-        f" {str(problem)[:200]}). The process ends, and the next one reads everything anew from the"
-        f" API; if that one ends here too, delete {about} and report this line"
+        f"{about} cannot be entered into the cluster state ({type(problem).__name__}:"
+        f" {str(problem)[:200]}). The process ends, and the next one lists every object from the"
+        f" API; if it ends at the same object, delete {about} and report this line"
     )

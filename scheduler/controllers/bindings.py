@@ -1,0 +1,76 @@
+"""Placements on their way to the API server: from the decision to the answer to the Binding."""
+
+from __future__ import annotations
+
+import msgspec
+import structlog
+
+from scheduler.bind.binder import Binder
+from scheduler.framework.decision import Placement
+from scheduler.report import schedule_result
+from scheduler.report.decisions.journal import Record
+from scheduler.report.metrics import Metrics
+from scheduler.state import event as ev
+from scheduler.state.effects import NOTHING, Effects
+from scheduler.state.queue.scheduling_queue import QueuedPodInfo
+
+log = structlog.get_logger("scheduler")
+
+
+class AssumedPlacement(msgspec.Struct, frozen=True):
+    """A decision that the API server has not confirmed."""
+
+    placement: Placement
+    entry: QueuedPodInfo
+    record: Record
+
+
+class BindingController:
+    """Starts Bindings and reports their results."""
+
+    name = "bindings"
+
+    def __init__(self, binder: Binder, metrics: Metrics) -> None:
+        self._binder = binder
+        self._metrics = metrics
+        self._assumed: dict[str, AssumedPlacement] = {}
+
+    def assume(self, placement: Placement, entry: QueuedPodInfo, record: Record) -> None:
+        """Keep a placement; its Binding is started at once or once its node is ready."""
+        self._assumed[placement.pod.uid] = AssumedPlacement(placement, entry, record)
+
+    def start(self, uid: str) -> None:
+        """Send the Binding; its result comes back as an event."""
+        assumed = self._assumed[uid]
+        self._binder.start(assumed.placement, assumed.record.id)
+
+    def drop(self, uid: str) -> QueuedPodInfo | None:
+        """Forget a placement; returns the queue entry that was decided."""
+        assumed = self._assumed.pop(uid, None)
+        return assumed.entry if assumed is not None else None
+
+    def handle(self, event: ev.Event, now: float) -> Effects:
+        """Record how a Binding ended."""
+        if not isinstance(event, ev.BindEnded):
+            return NOTHING
+        self._metrics.binds.labels(event.outcome.value).inc()
+        assumed = self._assumed.get(event.uid)
+        if assumed is not None:
+            assumed.record.end, assumed.record.problem = event.outcome.value, event.message
+        if event.outcome is not ev.BindOutcome.BOUND:
+            log.warning("binding failed", uid=event.uid, problem=event.message)
+            return NOTHING
+        if assumed is None:
+            return NOTHING
+        del self._assumed[event.uid]
+        placement, entry, record = assumed.placement, assumed.entry, assumed.record
+        return schedule_result.bound(self._metrics, placement, entry, record.id, now)
+
+    async def drain(self, timeout_s: float) -> None:
+        """Wait for the Bindings in flight, as long as the timeout allows."""
+        await self._binder.drain(timeout_s)
+
+    @property
+    def in_flight(self) -> int:
+        """Number of Bindings without an answer yet."""
+        return self._binder.in_flight

@@ -1,0 +1,138 @@
+"""The controllers of one scheduler, and the two tables in whose order the loop calls them.
+
+The order of ``handlers`` matters: every handler before the cluster cache sees the state without the
+event, every one after it sees the state with it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from scheduler.bind.binder import Binder
+from scheduler.config import Config
+from scheduler.controllers.bindings import BindingController
+from scheduler.controllers.cluster_cache import ClusterCache
+from scheduler.controllers.expiry import ReservationExpiry, UnschedulableFlush
+from scheduler.controllers.handlers import EventHandler, Ticker
+from scheduler.controllers.leadership.gate import LeaderGate
+from scheduler.controllers.mig_config import MigConfigController
+from scheduler.controllers.mig_partition import TIMEOUT_S, PartitionController
+from scheduler.controllers.migration.controller import MigrationController, NoMigration
+from scheduler.controllers.migration.planner import PlannerSettings
+from scheduler.controllers.node_avoidance import NodeAvoidance
+from scheduler.controllers.pod_recreation import PodRecreationController
+from scheduler.framework.pipeline import Pipeline
+from scheduler.report.containment import Containment
+from scheduler.report.events.device_events import DeviceEvents
+from scheduler.report.events.migration_events import MigrationEvents
+from scheduler.report.events.node_events import NodeEvents
+from scheduler.report.events.unreadable_events import UnreadableEvents
+from scheduler.report.gauges import Gauges
+from scheduler.report.metrics import Metrics
+from scheduler.state.breakers.circuit import Timings
+from scheduler.state.breakers.recreate_budget import WebhookLiveness
+from scheduler.state.scheduler_state import SchedulerState
+
+
+class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The configuration's part.
+
+    ``mig_config`` is the pipeline of a scheduler that sets the MIG config of nodes;
+    ``migrations`` is None for a scheduler that never migrates pods.
+    """
+
+    avoidance: Timings = Timings()
+    partition_timeout_s: float = TIMEOUT_S
+    mig_config: Pipeline | None = None
+    migrations: PlannerSettings | None = None
+
+
+DEFAULT: Final = ControllerSettings()
+
+
+def settings_of(config: Config) -> ControllerSettings:
+    """The settings in a configuration."""
+    restore = config.restore
+    return ControllerSettings(
+        avoidance=config.avoidance,
+        partition_timeout_s=config.mig.cut_timeout_s,
+        mig_config=config.pipeline() if config.mig.relabel_nodes else None,
+        migrations=PlannerSettings(
+            mode=restore.mode_word(), timings=restore.timings(), rules=config.rules()
+        ),
+    )
+
+
+class Controllers:
+    """Every controller of one state; ``wall`` is Unix time."""
+
+    def __init__(
+        self,
+        state: SchedulerState,
+        binder: Binder,
+        gate: LeaderGate,
+        metrics: Metrics,
+        wall: Callable[[], float],
+        settings: ControllerSettings = DEFAULT,
+        webhook: WebhookLiveness | None = None,
+    ) -> None:
+        cluster = state.cluster
+        self.contain = Containment(metrics)
+        self.bindings = BindingController(binder, metrics)
+        self.avoidance = NodeAvoidance(cluster, metrics, gate, settings.avoidance)
+        self.partitions = PartitionController(
+            cluster,
+            metrics,
+            self.avoidance,
+            wall,
+            settings.partition_timeout_s,
+            MigConfigController(state, self.avoidance, wall, settings.mig_config)
+            if settings.mig_config is not None
+            else None,
+        )
+        self.migrations: NoMigration = NoMigration()
+        if settings.migrations is not None:
+            self.migrations = MigrationController(
+                state,
+                settings.migrations,
+                MigrationEvents(metrics),
+                gate,
+                self.contain,
+                wall,
+                lambda: secrets.token_hex(4),
+            )
+        reservations = ReservationExpiry(state.reservations)
+        node_events, unreadable = NodeEvents(), UnreadableEvents(metrics)
+        devices = DeviceEvents(cluster.nodes)
+        cache = ClusterCache(cluster, self.contain, wall)
+        # Without a webhook, no pod lacks its mutation.
+        recreation = [PodRecreationController(state, metrics, webhook)] if webhook else []
+        self.handlers: tuple[EventHandler, ...] = (
+            reservations,
+            self.bindings,
+            node_events,
+            unreadable,
+            self.avoidance,
+            devices,
+            self.migrations,
+            cache,
+            self.partitions,
+            *recreation,
+        )
+        self.tickers: tuple[Ticker, ...] = (
+            reservations,
+            UnschedulableFlush(state.queue),
+            node_events,
+            unreadable,
+            self.avoidance,
+            devices,
+            cache,
+            self.migrations,
+            self.partitions,
+            *recreation,
+            Gauges(metrics, state),
+        )

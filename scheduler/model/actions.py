@@ -1,0 +1,144 @@
+"""What a handler asks the I/O shells to do: values, run by ``controllers/action_runner``.
+
+A handler changes the state that it owns and returns the rest as values, so a test compares what
+would be sent without any shell, and one place decides the order in which things are sent.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from scheduler.model.condition_reason import ConditionReason
+from scheduler.model.crd.mig_partition import PartitionRequest
+from scheduler.model.crd.migration_actions import MigrationAction
+from scheduler.model.node import Node
+from scheduler.model.pod import Owner, Pod
+
+
+class RecordPodEvent(msgspec.Struct, frozen=True):
+    """Write an event on a pod; ``kind`` is Normal or Warning."""
+
+    pod: Pod
+    reason: str
+    text: str
+    kind: str = "Warning"
+    decision_id: str = ""
+
+
+class RecordNodeEvent(msgspec.Struct, frozen=True):
+    """Write an event on a node."""
+
+    node: Node
+    reason: str
+    text: str
+
+
+class RecordOwnerEvent(msgspec.Struct, frozen=True):
+    """Write an event on the controller of a pod."""
+
+    namespace: str
+    owner: Owner
+    reason: str
+    text: str
+
+
+class RecordScheduled(msgspec.Struct, frozen=True):
+    """Write that a pod was bound."""
+
+    pod: Pod
+    node_name: str
+    decision_id: str = ""
+
+
+class RecordUnscheduled(msgspec.Struct, frozen=True):
+    """Write an event and the condition of a pod that stays pending.
+
+    ``nominated_node`` is the node that becomes free for it, or gets its MIG instances.
+    """
+
+    pod: Pod
+    message: str
+    reason: str = ConditionReason.UNSCHEDULABLE
+    decision_id: str = ""
+    nominated_node: str = ""
+
+
+class RecordWaiting(msgspec.Struct, frozen=True):
+    """Write the condition of a pod that is placed on a node without its MIG instances yet."""
+
+    pod: Pod
+    message: str
+    node_name: str
+
+
+class DropCondition(msgspec.Struct, frozen=True):
+    """Do not send the pod's queued condition: the pod is placed."""
+
+    uid: str
+
+
+class ForgetPod(msgspec.Struct, frozen=True):
+    """Forget what was recorded about a pod that is deleted."""
+
+    uid: str
+
+
+class LookUpPod(msgspec.Struct, frozen=True):
+    """Read from the API server how a pod ended that left the watch; the answer is an event."""
+
+    pod: Pod
+
+
+class RecreatePod(msgspec.Struct, frozen=True):
+    """Delete a pod, so that its controller creates it again; ``attempt`` counts per owner."""
+
+    pod: Pod
+    attempt: int
+
+
+class RequestPartitions(msgspec.Struct, frozen=True):
+    """Write which MIG instances must exist on a node."""
+
+    node_name: str
+    requests: tuple[PartitionRequest, ...]
+
+
+class SetMigConfig(msgspec.Struct, frozen=True):
+    """Set the label by which mig-manager configures a node."""
+
+    node_name: str
+    config: str
+
+
+class StartBinding(msgspec.Struct, frozen=True):
+    """Send the Binding of a pod that is assumed."""
+
+    uid: str
+
+
+class DropPlacement(msgspec.Struct, frozen=True):
+    """Forget the placement of a pod whose Binding will not be sent."""
+
+    uid: str
+
+
+RecorderAction = (
+    RecordPodEvent
+    | RecordNodeEvent
+    | RecordOwnerEvent
+    | RecordScheduled
+    | RecordUnscheduled
+    | RecordWaiting
+    | DropCondition
+    | ForgetPod
+)
+Action = (
+    RecorderAction
+    | LookUpPod
+    | RecreatePod
+    | RequestPartitions
+    | SetMigConfig
+    | StartBinding
+    | DropPlacement
+    | MigrationAction
+)

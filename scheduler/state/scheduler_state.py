@@ -1,0 +1,39 @@
+"""The state of one scheduler: everything that decisions see. The loop is its one writer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import msgspec
+
+from scheduler.state.cache.cluster import Cluster
+from scheduler.state.queue.equivalence_group import EquivalenceOf, kind_of
+from scheduler.state.queue.scheduling_queue import SchedulingQueue
+from scheduler.state.reservations import Reservations
+from scheduler.state.webhook_scope import WebhookScope
+
+
+class SchedulerState(msgspec.Struct, frozen=True):
+    """The cluster, the pending pods and the reservations of admitted pods."""
+
+    cluster: Cluster
+    queue: SchedulingQueue
+    reservations: Reservations
+
+
+def empty_state(
+    scheduler_name: str,
+    maps_allow: str = "labelled",
+    scope: WebhookScope | None = None,
+    *,
+    node_labels: Collection[str] = (),
+    equivalence_of: EquivalenceOf = kind_of,
+) -> SchedulerState:
+    """The state before the first event.
+
+    ``node_labels`` are read by plugins for every pod; ``equivalence_of`` gives all that plugins
+    read of a pod.
+    """
+    cluster = Cluster(scheduler_name, maps_allow, node_labels)
+    queue = SchedulingQueue(equivalence_of)
+    return SchedulerState(cluster, queue, Reservations(scope, cluster.namespaces))

@@ -1,0 +1,98 @@
+"""One whole scheduler process on a scripted API server: it lists, decides, binds and stops."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from scheduler.app import App
+from scheduler.config import Config
+from scheduler.model import well_known
+from scheduler.watch.client import Client
+from tests.builders import pod_json
+from tests.http.election import Leases
+from tests.http.fakeapi import FakeApi, Stream, listed, reply
+
+NODE = {
+    "metadata": {"name": "n1", "uid": "u-n1", "creationTimestamp": "2026-11-27T09:00:00Z"},
+    "spec": {},
+    "status": {
+        "allocatable": {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "1"},
+        "capacity": {"cpu": "8", "memory": "32Gi", "pods": "110", "nvidia.com/gpu": "1"},
+    },
+}
+BINDING = "POST /api/v1/namespaces/team/pods/a/binding"
+LISTS: dict[str, list[Any]] = {
+    "nodes": [NODE],
+    "pods": [pod_json("a", gpus=1)],
+    "namespaces": [],
+    "resourcequotas": [],
+}
+
+
+def free_address() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+def configuration(*, elects: bool = False, socket: str = "") -> Config:
+    """A configuration with free addresses."""
+    config = Config(health_address=free_address(), decisions_address=free_address())
+    election = msgspec.structs.replace(
+        config.leader_election,
+        leader_elect=elects,
+        resource_namespace="system",
+        lease_duration_s=60.0,
+        renew_deadline_s=40.0,
+        retry_period_s=0.05,
+    )
+    webhook = msgspec.structs.replace(config.webhook, socket=socket)
+    return msgspec.structs.replace(config, leader_election=election, webhook=webhook)
+
+
+@pytest.fixture
+def served(api: FakeApi) -> FakeApi:
+    """A cluster with one node and one pending pod."""
+    for plural, items in LISTS.items():
+        api.script(f"GET /api/v1/{plural}", reply(listed("1", *items)))
+        api.script(f"WATCH /api/v1/{plural}", Stream(end="hang"))
+    api.script("GET /apis/events.k8s.io/v1/events", reply({"items": []}))
+    api.script(BINDING, reply({"kind": "Status"}, 201))
+    return api
+
+
+async def test_a_process_lists_binds_and_stops_on_a_signal(served: FakeApi, client: Client) -> None:
+    process = asyncio.create_task(App(configuration(), client, None).run())
+    sent = await served.next(BINDING)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+    async with asyncio.timeout(10):
+        assert await process == 0
+    assert sent.json["target"]["name"] == "n1"
+
+
+async def test_a_leader_binds_with_its_term_and_releases_the_lease_at_the_end(
+    served: FakeApi, client: Client, leases: Leases, tmp_path: Path
+) -> None:
+    """The webhook's socket is served beside it."""
+    file = tmp_path / "place.sock"
+    config = configuration(elects=True, socket=str(file))
+    process = asyncio.create_task(App(config, client, None).run())
+    sent = await served.next(BINDING)
+    epoch = leases.spec["leaseTransitions"]
+    assert file.is_socket()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+    async with asyncio.timeout(10):
+        assert await process == 0
+    assert sent.json["metadata"]["annotations"][well_known.EPOCH] == str(epoch)
+    assert leases.spec["holderIdentity"] == ""
+    assert not file.exists()
