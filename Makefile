@@ -16,7 +16,7 @@ ARGS ?=
 # Extra words for pytest: make test-unit PYTEST_ARGS="tests/unit/model -k quantity"
 PYTEST_ARGS ?=
 VERSION ?=
-# With DRY_RUN=1 commands that build or ask somebody are printed and not run.
+# With DRY_RUN=1 commands that build or use the network are printed and not run.
 DRY_RUN ?=
 DRY := $(if $(DRY_RUN),@echo +)
 
@@ -47,12 +47,13 @@ $(STAMP): $(LOCKED) pyproject.toml hatch_build.py $(wildcard fakegpu/kubelet/*.p
 	@touch $@
 
 .PHONY: lint
-lint: $(STAMP) ## formatting, ruff, mypy --strict, import rules, unused dependencies
+lint: $(STAMP) ## formatting, ruff, mypy --strict, import rules, unused dependencies, words and names
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/deptry scheduler webhook fakegpu gpucheck gpuctl
+	$(BIN)/pytest -q -p no:cacheprovider tests/unit/docs/test_language.py tests/unit/docs/test_suppressions.py
 
 .PHONY: format
 format: $(STAMP) ## let ruff format and sort imports
@@ -67,8 +68,13 @@ controlplane: $(STAMP) ## find or build the Kubernetes programs (the first time 
 	$(BIN)/python -m tools.controlplane build
 
 .PHONY: test-unit
-test-unit: $(STAMP) ## unit and property tests only (under 90 s)
+test-unit: $(STAMP) ## unit, property and HTTP tests only (about 3 min)
 	$(BIN)/pytest -n 2 --durations=15 tests/unit tests/property tests/http $(PYTEST_ARGS)
+
+.PHONY: test-fast
+test-fast: controlplane ## unit tests and the ten most telling tests on the real API server (under 5 min)
+	$(BIN)/pytest -n 2 --durations=5 tests/unit $(PYTEST_ARGS)
+	$(BIN)/pytest -n 2 --dist loadfile --durations=5 -m smoke tests/controlplane
 
 .PHONY: test-charts
 test-charts: controlplane ## charts and what is delivered with them, through the real helm
@@ -83,7 +89,7 @@ e2e: controlplane ## delivery and fake GPUs on a real kubelet (root; the first t
 	$(BIN)/pytest -m e2e --durations=15 tests/e2e $(PYTEST_ARGS)
 
 .PHONY: nightly
-nightly: controlplane ## a search for new examples, a hundred kills, minutes of silence (long)
+nightly: controlplane ## a search for new examples, a hundred kills, minutes without events (long)
 	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n 2 --timeout=900 tests/property $(PYTEST_ARGS)
 	$(BIN)/pytest -m nightly --durations=0 --log-cli-level=info tests/controlplane tests/property $(PYTEST_ARGS)
 

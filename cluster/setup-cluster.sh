@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The local cluster for maps: one control plane, four workers called node1 to node4.
-# DRY_RUN=1 prints the commands. An existing cluster of that name is made anew.
+# DRY_RUN=1 prints the commands. An existing cluster of that name is recreated.
 set -euo pipefail
 # shellcheck source=cluster/steps.sh
 source "$(dirname "${BASH_SOURCE[0]}")/steps.sh"

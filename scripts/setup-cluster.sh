@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The simulated MIG cluster: KinD, the fake GPU operator, labels, MIG layouts. DRY_RUN=1 prints the
-# commands. An existing cluster of that name is made anew.
+# commands. An existing cluster of that name is recreated.
 set -euo pipefail
 # shellcheck source=cluster/steps.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../cluster/steps.sh"

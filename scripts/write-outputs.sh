@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Writes down what the check service's pods came to, for whoever was not there:
+# Writes the results of the check service's pods to files:
 #
 #   outputs/kubectl-get-pods-wide.txt   all pods and their nodes
 #   outputs/logs-node3-node4.txt        what the check's pods on node3 and node4 said

@@ -1,7 +1,7 @@
 """What holds for every test: the folder says what a test needs, and chance can be repeated.
 
 Tests below tests/controlplane get the marker ``controlplane``; so ``-m "not controlplane"`` is
-always right, and nobody has to remember the marker. With the marker comes more time: real programs
+always right without setting the marker by hand. With the marker comes more time: real programs
 are started in it, on machines that may be several times slower than ours.
 """
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from scheduler.model.pod import Pod
 from tests.builders import node, pod
-from tests.movesworld import Workload, World
+from tests.migration_world import Workload, World
 
 
 def cut_node() -> Any:
@@ -17,13 +17,13 @@ def cut_node() -> Any:
 def held(world: World, name: str = "holder", **wishes: Any) -> Pod:
     """A bare pod that takes the big slice."""
     made = world.create(pod(name, uid="", mig={"2g.20gb": 1}, **wishes))
-    world.decide_all()
+    world.decide_due()
     assert made is not None
     return made
 
 
 def full(workload: Workload, **more: Any) -> tuple[World, Pod]:
-    """A workload whose pods are all degraded, old enough to be moved, and who is in their way."""
+    """A workload of degraded pods, old enough to migrate, and the pod in their way."""
     world = World(cut_node(), **more)
     holder = held(world)
     world.add(workload)

@@ -1,4 +1,4 @@
-"""What the simulated controllers of ``tests/movesworld`` know: workloads, and no containment."""
+"""What the simulated controllers of ``tests/migration_world`` know of their workloads."""
 
 from __future__ import annotations
 

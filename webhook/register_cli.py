@@ -76,7 +76,7 @@ def _wait(url: str, authority: str, seconds: float) -> None:
     while True:
         try:
             # The command line takes https addresses only.
-            with urllib.request.urlopen(url, context=context, timeout=_ASK_S):  # noqa: S310
+            with urllib.request.urlopen(url, context=context, timeout=_ASK_S):  # noqa: S310 - https only
                 return
         except OSError:
             if time.monotonic() > deadline:

@@ -77,7 +77,7 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Document:
     for key, value in over.items():
         old = result.get(key)
         both = isinstance(old, Mapping) and isinstance(value, Mapping)
-        result[key] = merge(old, value) if both else value  # type: ignore[arg-type]
+        result[key] = merge(old, value) if both else value  # type: ignore[arg-type] # both are mappings
     return result
 
 

@@ -136,7 +136,7 @@ class ComputeDomainController:
             )
         elif owner != meta.uid:
             log.warning(
-                "compute domain: somebody else has a template of this name",
+                "compute domain: another owner has a template of this name",
                 name=meta.name,
                 template=f"{meta.namespace}/{one.template_name}",
             )

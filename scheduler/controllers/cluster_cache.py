@@ -34,8 +34,7 @@ class ClusterCache:
         """Fold an event; a list is folded object by object."""
         try:
             parts = list(apart(self._cluster, event))
-        except Exception as problem:
-            # A list that is lost would leave the state wrong for good.
+        except Exception as problem:  # a lost list would leave the state wrong for good
             raise _broken(about_event(event), problem) from problem
         return tuple(change for part in parts for change in self._fold(part))
 

@@ -1,4 +1,4 @@
-"""The attacks of tenants and of nodes, by name: who can do it, how many at once, and how.
+"""The attacks of tenants and nodes, by name: required identity, concurrency, and content.
 
 Each creates something that stays for a while, and returns how it is taken away again. What the API
 server or one of its policies refuses is over at once, which is a right outcome.
@@ -71,7 +71,7 @@ NODE_LABELS: Final = (
 
 
 class Attack(NamedTuple):
-    """One kind; ``who`` is the least that somebody must be to do it."""
+    """One kind of attack; ``who`` is the least identity that can run it."""
 
     name: str
     who: str
@@ -148,7 +148,7 @@ def _many_annotations(scene: Scene, rng: random.Random, name: str) -> Undo:
 
 
 def _forged_binding(scene: Scene, rng: random.Random, name: str) -> Undo:
-    """By who may bind in one namespace, as a team's own scheduler may."""
+    """By an account that may bind in one namespace, such as a team's own scheduler."""
     undo = _created(scene, pod(name, scheduler=hostile.ELSEWHERE))
     forged = {well_known.DEVICES: "gpu:0,1,2,3,4,5,6,7", well_known.EPOCH: "1"}
     try:

@@ -1,4 +1,4 @@
-"""Pods of tenants who want GPUs and nothing else: they come all the time, and go after a while.
+"""Pods of well-behaved tenants: created all the time, deleted after a while.
 
 There is always room for the next one, so whatever one waits for is a fault of ours. Mapped pods
 take devices that no other pod of the run holds.
@@ -30,7 +30,7 @@ KINDS: Final = ("gpu", "gpus", "mig-2g", "mig-1g", "map", "cpu")
 
 
 @dataclass(slots=True)
-class Told:
+class PodCounts:
     """What became of the honest pods, as their owners saw it."""
 
     created: int = 0
@@ -55,7 +55,7 @@ class Honest:
         self._leaves: dict[str, float] = {}
         self._alive: dict[str, Tenant] = {}
         self._next: tuple[str, Tenant, Json] | None = None
-        self.told = Told()
+        self.told = PodCounts()
 
     def __enter__(self) -> Honest:
         self._thread.start()
@@ -142,7 +142,7 @@ class Honest:
         return kind, self._scene.bob, pod(name, limits=wanted[kind])
 
     def _look(self, now: float) -> None:
-        """See off whoever stayed for long enough, and take back what the gone ones held."""
+        """Delete pods past their lifetime, and release what deleted pods held."""
         seen: set[str] = set()
         for tenant in (self._scene.bob, self._scene.carol):
             for item in tenant.pods():

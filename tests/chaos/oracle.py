@@ -14,7 +14,7 @@ from typing import Final
 
 from tests.chaos.scene import CAPACITY
 from tests.chaos.windows import Windows
-from tests.controlplane.verdict import Record, crimes, read
+from tests.controlplane.device_audit import Record, crimes, read
 from tools.product import ACCOUNT
 
 P99_MAX_S: Final = 5.0

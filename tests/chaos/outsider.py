@@ -1,4 +1,4 @@
-"""Somebody without credentials who reaches our ports, as a program of its own.
+"""A client without credentials that reaches our ports, as a program of its own.
 
     python -m tests.chaos.outsider ATTACK WEBHOOK-PORT HEALTH-PORT SECONDS SEED
 
@@ -117,7 +117,7 @@ def malformed(outsider: Outsider) -> None:
 
 
 def reviews(outsider: Outsider) -> None:
-    """For slices, with the highest priority, in namespaces that nobody made."""
+    """For slices, with the highest priority, in namespaces that do not exist."""
     off = {"gpu-scheduler.io/mig-fallback": "off"}
 
     def send() -> None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 #: After a kill: a standby waits for the lease (4 s) and starts to decide; a webhook starts again.
 KILL_GRACE_S = 10.0
-#: After the API server answers again, or a watch is heard again: everybody connects and lists.
+#: After the API server answers again, or a watch is heard again: every client connects and lists.
 OUTAGE_GRACE_S = 15.0
 
 

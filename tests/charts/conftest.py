@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.building import build_for, fail_if_missing
+from tests.built_programs import build_for, fail_if_missing
 from tools.charts.helm import HELMS
 
 HERE = Path(__file__).parent

@@ -29,7 +29,7 @@ def classes(found: list[Json]) -> dict[str, Json]:
 
 @pytest.mark.contract("S1-68", "S1-81")
 @pytest.mark.parametrize("switch", ["draPlugin.enabled=true", "kwokDraPlugin.enabled=true"])
-def test_either_switch_brings_the_classes(switch: str) -> None:
+def test_either_dra_switch_installs_the_device_classes(switch: str) -> None:
     """``gpu.nvidia.com`` with the seed's expression and ``extendedResourceName: nvidia.com/gpu``;
     not where ``nvidiaDraDriver`` brings them, and not by default."""
     found = classes(objects(FAKE, *settings(switch)))
@@ -74,7 +74,7 @@ def test_either_switch_brings_the_classes(switch: str) -> None:
         ),
     ],
 )
-def test_the_switches_become_the_configuration(sets: tuple[str, ...], expected: Any) -> None:
+def test_dra_switches_are_passed_to_the_configuration(sets: tuple[str, ...], expected: Any) -> None:
     assert config(objects(FAKE, *settings(*sets))).get("dra") == expected
 
 
@@ -144,11 +144,11 @@ def test_the_switches_become_the_configuration(sets: tuple[str, ...], expected: 
             ("kwokGpuDevicePlugin.enabled=false",),
             "kwokGpuDevicePlugin.enabled=false",
             "set kwokDraPlugin.enabled=true too",
-            id="nobody-offers-kwoks-gpus",
+            id="kwok-gpus-without-a-publisher",
         ),
     ],
 )
-def test_what_would_do_nothing_or_give_gpus_two_owners_is_refused(
+def test_useless_or_conflicting_dra_values_are_refused(
     sets: tuple[str, ...], where: str, instead: str, by: str
 ) -> None:
     """In one line that begins with the value and says what to set."""
@@ -179,7 +179,7 @@ def test_the_agent_has_the_folders_of_a_dra_driver() -> None:
 
 
 @pytest.mark.contract("S1-B33")
-def test_every_part_runs_the_one_image() -> None:
+def test_every_container_runs_the_same_image() -> None:
     """So no component can be missing where images are built, ``kwok-compute-domain-dra-plugin``
     neither."""
     values: Path = FAKE / "ci" / "everything-values.yaml"
@@ -194,7 +194,7 @@ def test_every_part_runs_the_one_image() -> None:
 
 
 @pytest.mark.contract("S1-73")
-def test_one_switch_brings_all_of_compute_domains() -> None:
+def test_one_switch_installs_compute_domains() -> None:
     """``computeDomainDraPlugin.enabled``: kind, class of channels with id 0, rights, folders and
     the health port 8082; nothing of it by default."""
     name = "computedomains.resource.nvidia.com"

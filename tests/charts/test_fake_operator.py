@@ -53,7 +53,7 @@ def tolerates(pod: Json, taint: Json) -> bool:
 
 
 @pytest.mark.contract("S1-30", "S4-2")
-def test_the_device_plugin_has_the_seeds_names() -> None:
+def test_device_plugin_has_the_seed_names() -> None:
     """And is found by ``app.kubernetes.io/name=nvidia-device-plugin``."""
     found = objects(FAKE)
     daemon = one(found, "DaemonSet", "device-plugin")
@@ -78,7 +78,7 @@ def test_the_device_plugin_has_the_seeds_names() -> None:
 
 
 @pytest.mark.contract("S4-10", "S1-B32")
-def test_the_daemon_set_tolerates_what_gpu_nodes_are_set_apart_by() -> None:
+def test_daemon_set_tolerates_gpu_node_taints() -> None:
     """``dedicated=gpu:NoSchedule`` of the lab, and the taint that we part nodes by."""
     pod = agent()["spec"]["template"]["spec"]
     assert tolerates(pod, DEDICATED)
@@ -90,7 +90,7 @@ def test_the_daemon_set_tolerates_what_gpu_nodes_are_set_apart_by() -> None:
 
 
 @pytest.mark.contract("S1-46", "S1-B29", "S4-11")
-def test_the_exporters_service_finds_the_agents_and_nothing_shares_its_name() -> None:
+def test_exporter_service_selects_agents_and_has_a_unique_name() -> None:
     """``nvidia-dcgm-exporter``, 9400, ``gpu-metrics``: a Service and no workload; no selector of
     the chart takes the pods of another."""
     found = objects(FAKE)
@@ -189,7 +189,7 @@ def test_each_part_can_be_switched_off(
         "controller.tolerations[0].key=other",
     ],
 )
-def test_no_value_is_without_effect(setting: str) -> None:
+def test_every_value_has_an_effect(setting: str) -> None:
     assert text(FAKE, *settings(setting)) != text(FAKE)
 
 
@@ -218,7 +218,7 @@ def test_the_operator_accepts_what_each_variant_configures(values: Path) -> None
 
 
 @pytest.mark.contract("S0-7", "S0-8", "S1-14")
-def test_pools_label_key_and_strategy_are_values_that_the_operator_reads(tmp_path: Path) -> None:
+def test_operator_reads_pools_label_key_and_strategy_values(tmp_path: Path) -> None:
     """The seed's file, and a further pool that is added to it."""
     values = yaml.safe_load((ROOT / "config/fake-gpu-values.yaml").read_text(encoding="utf-8"))
     h200 = {"gpuProduct": "NVIDIA-H200", "gpuCount": 4, "gpuMemory": 71680}
@@ -240,14 +240,14 @@ def test_pools_label_key_and_strategy_are_values_that_the_operator_reads(tmp_pat
 
 
 @pytest.mark.contract("S1-83")
-def test_the_address_of_prometheus_is_a_value_and_has_the_seeds_default() -> None:
+def test_prometheus_address_is_a_value_with_the_seed_default() -> None:
     assert config_of(objects(FAKE)).node.prometheus_url == ("http://prometheus-operated.runai:9090")
     there = objects(FAKE, *settings("prometheus.url=http://localhost:9090"))
     assert config_of(there).node.prometheus_url == "http://localhost:9090"
 
 
 @pytest.mark.contract("S1-B32")
-def test_readings_are_drawn_anew_as_often_on_nodes_with_a_kubelet_as_on_kwok_nodes() -> None:
+def test_kubelet_and_kwok_nodes_refresh_readings_at_the_same_interval() -> None:
     """The agent tells those of its node, the controller those of all KWOK nodes."""
     found = objects(FAKE, *settings("statusExporter.topologyMaxExportInterval=3s"))
     for program in (
@@ -259,7 +259,7 @@ def test_readings_are_drawn_anew_as_often_on_nodes_with_a_kubelet_as_on_kwok_nod
 
 
 @pytest.mark.contract("S4-2", "S4-3")
-def test_the_labs_file_is_given_as_in_its_chart(tmp_path: Path) -> None:
+def test_lab_plugin_config_is_given_as_in_its_chart(tmp_path: Path) -> None:
     """``--set-file config.map.config=gpu-config.yaml``, also with the release in kube-system."""
     sharing = {"renameByDefault": False, "resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}
     content = {"version": "v1", "sharing": {"timeSlicing": sharing}}
@@ -287,21 +287,21 @@ def ids(found: list[Json]) -> list[tuple[Any, ...]]:
     ]
 
 
-def test_of_several_files_one_is_the_default() -> None:
+def test_one_of_several_plugin_configs_is_the_default() -> None:
     words = settings("config.map.a=version: v1", "config.map.b=version: v1 #b", "config.default=b")
     data = one(objects(FAKE, *words), "ConfigMap", "device-plugin-config")["data"]
     assert data[chosen(data, "")].strip() == data["b"].strip() == "version: v1 #b"
     assert chosen(data, "a") == "a"
 
 
-def test_a_config_map_of_ones_own_is_read_instead() -> None:
+def test_external_plugin_config_map_replaces_ours() -> None:
     found = objects(FAKE, *settings("config.name=mine", "config.map.a=version: v1"))
     config = config_of(found).device_plugin_config
     assert (config.name, config.namespace) == ("mine", "gpu-operator")
     assert "device-plugin-config" not in {name for _, _, name in ids(found)}
 
 
-def test_openshift_gets_its_constraint_and_chooses_the_controllers_user() -> None:
+def test_openshift_gets_an_scc_and_assigns_the_controller_user() -> None:
     found = objects(FAKE, *preset("openshift", FAKE))
     binding = one(found, "ClusterRoleBinding", "fake-device-plugin-scc")
     assert binding["roleRef"]["name"] == "system:openshift:scc:privileged"
@@ -326,8 +326,6 @@ def test_openshift_gets_its_constraint_and_chooses_the_controllers_user() -> Non
     ],
 )
 @pytest.mark.contract("S1-19", "S1-B2")
-def test_the_default_pool_is_the_seeds_or_the_users_and_no_mixture(
-    sets: tuple[str, ...], gpus: int
-) -> None:
+def test_default_pool_is_replaced_and_never_merged(sets: tuple[str, ...], gpus: int) -> None:
     data = one(objects(FAKE, *settings(*sets)), "ConfigMap", "topology")["data"]
     assert len(read_topology(data["topology.yml"]).pools["default"].gpus) == gpus

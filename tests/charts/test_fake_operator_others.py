@@ -37,7 +37,7 @@ def told() -> set[str]:
 
 
 @pytest.mark.contract("S1-1", "S1-80")
-def test_the_chart_is_installed_as_the_seeds_and_lives_in_whichever_namespace() -> None:
+def test_chart_installs_with_the_seed_commands_in_any_namespace() -> None:
     """``helm install gpu-operator fake-gpu-operator -n gpu-operator``."""
     meta = yaml.safe_load((FAKE / "Chart.yaml").read_text(encoding="utf-8"))
     assert meta["name"] == "fake-gpu-operator"
@@ -51,7 +51,7 @@ def test_the_chart_is_installed_as_the_seeds_and_lives_in_whichever_namespace() 
 
 
 @pytest.mark.contract("S1-B1")
-def test_no_object_knows_another_namespace_than_the_releases() -> None:
+def test_every_object_uses_the_release_namespace() -> None:
     found = objects(FAKE, release="mine", namespace="elsewhere")
 
     theirs = {each["metadata"].get("namespace") for each in found} - {None}
@@ -64,7 +64,7 @@ def test_no_object_knows_another_namespace_than_the_releases() -> None:
 
 
 @pytest.mark.contract("S1-21", "S1-23")
-def test_profiles_of_ones_own_are_config_maps_that_the_operator_reads() -> None:
+def test_custom_profiles_become_config_maps_of_the_operator() -> None:
     """``customProfiles`` stand beside the built-in ones."""
     text = "device_defaults: {name: NVIDIA X1, memory: {total_bytes: 17179869184}}"
     found = objects(FAKE, "--set-json", json.dumps({"customProfiles": {"x1": text}}))
@@ -78,7 +78,7 @@ def test_profiles_of_ones_own_are_config_maps_that_the_operator_reads() -> None:
 
 
 @pytest.mark.contract("S1-B22")
-def test_no_pod_names_a_secret_that_nobody_makes() -> None:
+def test_every_image_pull_secret_named_by_a_pod_exists() -> None:
     """``gcr-secret`` was one: pods name the values' ``imagePullSecrets``, and by default none."""
 
     def secrets(*words: str) -> list[Any]:
@@ -95,7 +95,7 @@ def test_no_pod_names_a_secret_that_nobody_makes() -> None:
 
 
 @pytest.mark.contract("S1-74")
-def test_whoever_looks_for_an_operator_finds_one_unless_there_is_a_real_one() -> None:
+def test_operator_discovery_finds_the_fake_one_unless_a_real_one_runs() -> None:
     found = objects(FAKE)
     assert one(found, "Deployment", "gpu-operator")["spec"]["replicas"] == 0
     names = one(found, "CustomResourceDefinition", "clusterpolicies.nvidia.com")["spec"]["names"]
@@ -109,7 +109,7 @@ def test_whoever_looks_for_an_operator_finds_one_unless_there_is_a_real_one() ->
 
 
 @pytest.mark.contract("S1-76")
-def test_beside_real_gpus_nothing_is_there_that_the_real_operator_brings() -> None:
+def test_chart_renders_nothing_that_a_real_gpu_operator_provides() -> None:
     """Real nodes are left alone: only labelled ones are in a pool."""
     found = objects(FAKE, *preset("beside-real-gpus", FAKE), namespace="fake-gpu-operator")
 
@@ -132,7 +132,7 @@ def test_the_kwok_exporters_service_leads_to_the_controller() -> None:
 
 
 @pytest.mark.contract("S1-44")
-def test_run_ais_names_of_the_metrics_are_there_on_request_and_once() -> None:
+def test_runai_metric_names_are_optional_and_unique() -> None:
     """A rule ``fake-gpu-operator-kwok-dcgm`` with three records, of series that we tell."""
     assert "PrometheusRule" not in kinds(objects(FAKE))
     found = objects(FAKE, *settings("statusUpdater.runaiIntegration.enabled=true"))
@@ -153,7 +153,7 @@ def test_run_ais_names_of_the_metrics_are_there_on_request_and_once() -> None:
 
 
 @pytest.mark.contract("S1-52", "S1-53")
-def test_numa_zones_are_told_on_request_with_rights_kind_and_sockets() -> None:
+def test_numa_zones_are_optional_with_rights_crd_and_sockets() -> None:
     plain = objects(FAKE)
     assert not config_of(plain).node_resource_topology.enabled
     assert "NodeResourceTopology" not in str(plain)
@@ -177,7 +177,7 @@ def test_numa_zones_are_told_on_request_with_rights_kind_and_sockets() -> None:
 
 
 @pytest.mark.contract("S4-13")
-def test_the_labs_dashboard_can_be_imported_and_asks_for_series_that_we_tell() -> None:
+def test_lab_dashboard_imports_and_queries_exported_series() -> None:
     found = objects(
         FAKE,
         *settings(
@@ -209,7 +209,7 @@ def test_the_labs_dashboard_can_be_imported_and_asks_for_series_that_we_tell() -
         ("teardown-e2e", "clean"),
     ],
 )
-def test_the_seeds_make_targets_have_counterparts(theirs: str, ours: str) -> None:
+def test_seed_make_targets_have_counterparts(theirs: str, ours: str) -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     page = (ROOT / "docs" / "fakegpu.md").read_text(encoding="utf-8")
 

@@ -31,7 +31,7 @@ def asked(expression: str) -> set[str]:
 
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel[0])
-def test_a_panel_asks_for_metrics_that_exist(
+def test_panels_query_existing_metrics(
     panel: tuple[str, tuple[tuple[str, str], ...], str],
 ) -> None:
     for expression, _ in panel[1]:
@@ -39,7 +39,7 @@ def test_a_panel_asks_for_metrics_that_exist(
         assert asked(expression) <= known()
 
 
-def test_an_alert_asks_for_metrics_that_exist_and_says_what_to_do() -> None:
+def test_alerts_query_existing_metrics_and_have_advice() -> None:
     found = objects(SCHEDULER, *settings("metrics.prometheusRule.enabled=true"))
     (group,) = one(found, "PrometheusRule")["spec"]["groups"]
     assert len(group["rules"]) == 5

@@ -1,4 +1,4 @@
-"""The pod: who has the token, what it may do, and a configuration that the scheduler accepts."""
+"""The pod: the token's container, its rights, and a configuration that the scheduler accepts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_scheduler_accepts_what_each_variant_configures(values: Path) -> Non
 
 @pytest.mark.contract("S2-33")
 @pytest.mark.parametrize("values", variants(), ids=lambda path: f"{of(path).name}-{path.stem}")
-def test_every_container_is_fit_for_the_restricted_standard(values: Path) -> None:
+def test_every_container_meets_the_restricted_pod_security_standard(values: Path) -> None:
     """But the node's agent: root, since the kubelet's sockets are root's, and no more than that."""
     for each in objects(of(values), "--values", values):
         spec = each["spec"] if each["kind"] == "Pod" else each.get("spec", {}).get("template", {})
@@ -112,7 +112,7 @@ def test_the_default_installation_makes_its_certificate_by_itself() -> None:
     kept = config_of(found).certificates
     secret = one(found, "Secret", "gpu-scheduler-webhook-tls")
     assert kept.secret == secret["metadata"]["name"]
-    assert "data" not in secret, "what the scheduler wrote is nobody else's to change"
+    assert "data" not in secret, "helm must not own what the scheduler writes"
     role = one(found, "Role", "gpu-scheduler-certificates")
     assert [(rule["resourceNames"], rule["verbs"]) for rule in role["rules"]] == [
         ([kept.secret], ["get", "patch"]),
@@ -128,7 +128,7 @@ def test_the_default_installation_makes_its_certificate_by_itself() -> None:
 
 @pytest.mark.parametrize("variant", ["default", "cert-manager", "ca-bundle", "seed-000"])
 def test_no_account_has_a_right_on_a_registration(variant: str) -> None:
-    """Who may patch one reads every Secret as it is written, and becomes cluster-admin."""
+    """An account that may patch one could read every written Secret and become cluster-admin."""
     found = objects(SCHEDULER, *([] if variant == "default" else preset(variant)))
     rules = [rule for each in found for rule in each.get("rules") or () if "verbs" in rule]
     assert rules
@@ -153,7 +153,7 @@ def test_the_container_on_the_network_writes_nothing_but_the_socket(variant: str
     assert not any(place.startswith("/run/gpu-scheduler") for place in places)
 
 
-def test_cert_manager_makes_a_certificate_of_the_services_names_and_writes_the_ca() -> None:
+def test_cert_manager_certificate_has_service_names_and_sets_the_ca() -> None:
     found = objects(SCHEDULER, *preset("cert-manager"))
     certificate = one(found, "Certificate")
     service = one(found, "MutatingWebhookConfiguration")["webhooks"][0]["clientConfig"]["service"]
@@ -168,7 +168,7 @@ def test_cert_manager_makes_a_certificate_of_the_services_names_and_writes_the_c
 
 
 @pytest.mark.contract("S2-17")
-def test_the_seeds_flow_mounts_the_secret_of_its_script_and_registers_its_bundle() -> None:
+def test_seed_flow_mounts_the_script_secret_and_registers_its_bundle() -> None:
     found = objects(SCHEDULER, *settings("webhook.enabled=true", "webhook.caBundle=QQ=="))
     volumes = one(found, "Deployment")["spec"]["template"]["spec"]["volumes"]
     secrets = [volume["secret"]["secretName"] for volume in volumes if "secret" in volume]
@@ -187,7 +187,7 @@ def test_openshift_chooses_users_itself() -> None:
     assert pod["securityContext"].keys() == {"runAsNonRoot", "seccompProfile"}
 
 
-def test_a_changed_configuration_restarts_the_pods_and_the_same_one_does_not() -> None:
+def test_only_a_changed_configuration_restarts_the_pods() -> None:
     def checksum(*sets: str) -> str:
         found = one(objects(SCHEDULER, *settings(*sets)), "Deployment")
         annotations = found["spec"]["template"]["metadata"]["annotations"]
@@ -196,13 +196,13 @@ def test_a_changed_configuration_restarts_the_pods_and_the_same_one_does_not() -
     assert checksum() == checksum("replicaCount=3") != checksum("config.placement=spread")
 
 
-def test_a_disruption_budget_stands_only_where_a_drain_can_still_go_on() -> None:
+def test_disruption_budget_exists_only_where_a_drain_can_proceed() -> None:
     assert "PodDisruptionBudget" in kinds(objects())
     assert "PodDisruptionBudget" not in kinds(objects(SCHEDULER, *settings("replicaCount=1")))
     assert "PodDisruptionBudget" not in kinds(objects(CHECK))
 
 
-def test_the_leaders_door_is_open_to_our_own_pods_only() -> None:
+def test_leader_port_is_open_to_our_pods_only() -> None:
     found = objects()
     rules = one(found, "NetworkPolicy")["spec"]["ingress"]
     open_to_all = {port["port"] for rule in rules if "from" not in rule for port in rule["ports"]}
@@ -213,7 +213,7 @@ def test_the_leaders_door_is_open_to_our_own_pods_only() -> None:
 
 
 @pytest.mark.contract("S4-5")
-def test_the_labs_priority_classes_have_its_values_and_none_is_the_clusters_default() -> None:
+def test_lab_priority_classes_keep_their_values_and_none_is_default() -> None:
     found = objects(SCHEDULER, *settings("priorityClasses.enabled=true"))
     classes = [each for each in found if each["kind"] == "PriorityClass"]
     assert {each["metadata"]["name"]: each["value"] for each in classes} == {
@@ -226,7 +226,7 @@ def test_the_labs_priority_classes_have_its_values_and_none_is_the_clusters_defa
     assert [each.get("preemptionPolicy") for each in classes] == [None, None, None, "Never"]
 
 
-def test_api_kinds_outlive_the_release_unless_that_is_not_wanted() -> None:
+def test_crds_outlive_the_release_by_default() -> None:
     def kept(*sets: str) -> set[str | None]:
         found = objects(SCHEDULER, *settings(*sets))
         crds = [each for each in found if each["kind"] == "CustomResourceDefinition"]

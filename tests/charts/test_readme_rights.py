@@ -11,7 +11,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 ROLES = ("ClusterRole", "Role")
 
 
-def test_beside_those_of_cluster_there_are_the_roles_that_the_readme_names_and_no_others() -> None:
+def test_default_release_creates_exactly_the_documented_cluster_roles() -> None:
     """Their content is compared with cluster/ in test_one_truth.py; here is the rest."""
     files = [ROOT / "cluster" / name for name in ("rbac.yaml", "rbac-moves.yaml")]
     known = {

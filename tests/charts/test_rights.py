@@ -30,7 +30,7 @@ def granted(found: list[Json]) -> set[str]:
         pytest.param("config.restore.mode=false", set(), id="yamls-off"),
     ],
 )
-def test_the_rights_of_moves_are_given_where_pods_are_moved(setting: str, given: set[str]) -> None:
+def test_migration_rights_follow_the_migration_mode(setting: str, given: set[str]) -> None:
     found = objects(SCHEDULER, *settings(setting))
 
     assert granted(found) & (OF_OWNERS | TICKETS | EVICTION) == given
@@ -43,7 +43,7 @@ def variables(found: list[Json], policy: str) -> dict[str, Any]:
     return {each["name"]: each["expression"] for each in spec["variables"]}
 
 
-def test_another_release_has_policies_of_its_own_names() -> None:
+def test_policies_carry_the_release_name() -> None:
     """Account, scheduler names, scope and unseen namespaces are those of the release."""
     words = settings(
         "scheduler.name=mine",
@@ -70,7 +70,7 @@ def test_another_release_has_policies_of_its_own_names() -> None:
     assert "gpu-scheduler-system" not in str(found)
 
 
-def test_the_policy_and_the_registration_mean_the_same_namespaces() -> None:
+def test_policy_and_registration_select_the_same_namespaces() -> None:
     """What the webhook never sees is what no pod may claim a reservation in."""
     found = objects(SCHEDULER, *settings("webhook.excludedNamespaces={vault,kube-system}"))
     unseen = variables(found, "gpu-scheduler-protected-annotations")["unseen"]

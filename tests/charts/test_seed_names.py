@@ -90,7 +90,7 @@ def test_the_schedulers_values_have_the_seeds_names_and_defaults() -> None:
 
 
 @pytest.mark.contract("S2-20")
-def test_by_default_no_label_of_a_node_is_asked_for_and_the_kind_preset_asks_the_seeds() -> None:
+def test_default_values_need_no_node_label_the_kind_preset_does() -> None:
     pod = one(objects(), "Deployment")["spec"]["template"]["spec"]
     assert "nodeSelector" not in pod
     local = one(objects(SCHEDULER, *preset("kind")), "Deployment")["spec"]["template"]["spec"]
@@ -184,7 +184,7 @@ def test_the_seed_000_preset_has_that_seeds_names() -> None:
 
 
 @pytest.mark.contract("S0-30")
-def test_the_seeds_selectors_find_both_programs() -> None:
+def test_seed_selectors_match_both_programs() -> None:
     """``-l app=gpu-webhook``, and ``-l app.kubernetes.io/name=fake-gpu-operator``."""
     place = {"release": "gpu-webhook", "namespace": "gpu-webhook"}
     webhook = one(objects(SCHEDULER, *preset("seed-000"), **place), "Deployment")
@@ -201,7 +201,7 @@ def test_the_seeds_selectors_find_both_programs() -> None:
 
 
 @pytest.mark.contract("S2-B17")
-def test_by_default_only_namespaces_that_somebody_allowed_may_use_maps() -> None:
+def test_maps_are_allowed_by_default_only_in_labelled_namespaces() -> None:
     """And the API server refuses forged annotations."""
     config = yaml.safe_load(one(objects(), "ConfigMap")["data"]["config.yaml"])
     assert config.get("maps", {}).get("allow", "labelled") == "labelled"

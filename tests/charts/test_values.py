@@ -38,7 +38,7 @@ def sorted_objects(rendered: str) -> list[str]:
 
 @pytest.mark.parametrize("values", variants(), ids=lambda path: f"{of(path).name}-{path.stem}")
 @pytest.mark.contract("S2-28")
-def test_every_variant_passes_helm_lint_and_renders_the_same_bytes_twice(values: Path) -> None:
+def test_every_variant_passes_helm_lint_and_renders_deterministically(values: Path) -> None:
     release, namespace = PLACES[of(values).name]
     helm("lint", "--strict", of(values), "--values", values, "--namespace", namespace)
     words: list[str | Path] = ["--values", values]
@@ -84,7 +84,7 @@ def test_helm_3_survives_null_values_too(chart: Path) -> None:
 
 
 @pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart.name)
-def test_templates_ask_neither_the_cluster_nor_chance_nor_the_clock(chart: Path) -> None:
+def test_templates_use_no_lookup_random_or_time(chart: Path) -> None:
     """ArgoCD renders without a cluster, and again and again. The webhook's authority is the one
     exception: ignoreDifferences keep the first (docs/decisions/0025-*.md)."""
     banned = ("lookup ", "genCA", "genSigned", "genSelf", "rand", " now ", "uuidv4", "genPrivate")
@@ -107,7 +107,7 @@ def test_each_value_may_be_null(chart: Path) -> None:
 
 @pytest.mark.contract("S1-75")
 @pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart.name)
-def test_values_of_a_release_that_knew_none_of_them_give_the_same_objects(chart: Path) -> None:
+def test_values_without_the_new_keys_render_the_same_objects(chart: Path) -> None:
     """``helm upgrade --reuse-values`` brings no value that is new here; with none at all the same
     kinds of objects under the same names come out."""
     names = {name.split(".")[0] for where, name in EVERY if where == chart}
@@ -155,13 +155,13 @@ def test_values_of_a_release_that_knew_none_of_them_give_the_same_objects(chart:
     ],
 )
 @pytest.mark.contract("S2-B16")
-def test_what_means_nothing_is_refused_and_named(chart: Path, setting: str, said: str) -> None:
+def test_unknown_value_is_refused_by_name(chart: Path, setting: str, said: str) -> None:
     with pytest.raises(HelmFailed, match=said):
         text(chart, *settings(setting))
 
 
 @pytest.mark.contract("S2-B16")
-def test_no_value_of_the_scheduler_is_without_effect() -> None:
+def test_every_scheduler_value_has_an_effect() -> None:
     """Each named one changes what is rendered."""
     plain = text(SCHEDULER)
     for setting in (
@@ -196,7 +196,7 @@ def test_no_value_of_the_scheduler_is_without_effect() -> None:
 
 
 @pytest.mark.contract("S2-B16", "S2-B18")
-def test_two_releases_share_no_object() -> None:
+def test_releases_share_no_cluster_object() -> None:
     """Nor does either select the other's pods; names of certificates follow the release."""
     first = objects(SCHEDULER, *settings("crd.install=false"))
     second = objects(

@@ -17,8 +17,8 @@ from typing import Any, Final
 
 import pytest
 
-from tests.building import build_for, fail_if_missing
-from tests.controlplane.running import here, product
+from tests.built_programs import build_for, fail_if_missing
+from tests.controlplane.product_fixtures import here, product
 from tools.controlplane import (
     Client,
     ControlPlane,

@@ -103,7 +103,7 @@ def affinity_terms(name: str, terms: int) -> Json:
 
 
 def forged_reservation(name: str, slices: int = 1) -> Json:
-    """A pod that no scheduler places, with a promise that nobody gave."""
+    """A pod that no scheduler places, with a forged reservation."""
     annotations = {well_known.RESERVATION: "r-forged"}
     return pod(name, annotations=annotations, limits={BIG: str(slices)}, scheduler=ELSEWHERE)
 

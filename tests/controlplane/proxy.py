@@ -92,7 +92,7 @@ def answered(reply: Reply) -> web.Response:
 
 
 async def lose_answer(exchange: Exchange) -> web.StreamResponse:
-    """It is done, and nobody is told."""
+    """The request is executed and its response is lost."""
     await exchange.forward()
     return exchange.abort()
 
@@ -120,7 +120,7 @@ def fail(status: int, *, retry_after: str = "") -> Action:
 
 
 class HeldAnswers:
-    """Does what is asked and keeps the answer back, until it is released or nobody waits."""
+    """Executes the request and holds the response until it is released or the client is gone."""
 
     def __init__(self) -> None:
         self.held = 0
@@ -297,7 +297,7 @@ class Proxy:
 
 
 async def passed_on(exchange: Exchange) -> web.StreamResponse:
-    """The mark for: as if nobody had said anything."""
+    """The marker for a dropped response."""
     raise AssertionError(f"never called ({exchange})")
 
 

@@ -128,7 +128,7 @@ class Release:
             self._webhook = None
 
     def reach(self) -> None:
-        """Puts the process in the Service's place; whom to trust stays the release's business."""
+        """Puts the process in the Service's place; the CA stays that of the release."""
         entries = self.registration()["webhooks"]
         self._services = [entry["clientConfig"]["service"] for entry in entries]
         address = f"https://localhost:{self._port}"
@@ -153,7 +153,7 @@ class Release:
         return self.plane.client.get(REGISTRATION)
 
     def bundles(self) -> set[str]:
-        """Whom the API server trusts."""
+        """The CA bundles that the API server trusts."""
         return {
             entry["clientConfig"].get("caBundle", "") for entry in self.registration()["webhooks"]
         }

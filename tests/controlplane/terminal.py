@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tests.sessions import Step, alike
+from tests.console_sessions import Step, alike
 from tools.charts import helm
 from tools.controlplane import ControlPlane
 from tools.product import ROOT
@@ -53,7 +53,7 @@ class Terminal:
         assert (ended.returncode != 0) == is_refused, said
 
     def _answered(self, command: str) -> subprocess.CompletedProcess[str]:
-        """A pod that is being replaced is not there for a moment: who waits for it asks again."""
+        """A pod that is being replaced is absent for a moment: the wait is repeated."""
         ended = self.type(command)
         for _ in range(ASKED_AGAIN_MAX):
             if not command.startswith("kubectl wait ") or "(NotFound)" not in ended.stderr:

@@ -77,7 +77,7 @@ def test_the_api_server_accepts_every_manifest_of_every_variant(cp: ControlPlane
 
 
 @pytest.mark.contract("S0-16")
-def test_the_api_server_accepts_the_plain_manifests_in_the_order_of_their_numbers(
+def test_api_server_accepts_the_plain_manifests_in_numeric_order(
     cp: ControlPlane,
 ) -> None:
     make_namespaces(cp, deploy.NAMESPACE)
@@ -115,7 +115,7 @@ def test_deleting_the_two_folders_of_manifests_leaves_nothing_of_them(cp: Contro
 
 @pytest.mark.contract("S2-28")
 @pytest.mark.parametrize("folder", ["cluster", "argocd", "manifests/test-pods"])
-def test_the_api_server_accepts_what_is_applied_by_hand(cp: ControlPlane, folder: str) -> None:
+def test_api_server_accepts_manual_manifests(cp: ControlPlane, folder: str) -> None:
     """Files for other programs are left out by their kinds: kind's, KWOK's and ArgoCD's own."""
     objects = [
         each
@@ -130,7 +130,7 @@ def test_the_api_server_accepts_what_is_applied_by_hand(cp: ControlPlane, folder
 
 
 @pytest.mark.contract("S1-79")
-def test_where_pod_security_is_enforced_the_agent_needs_the_seeds_label(cp: ControlPlane) -> None:
+def test_enforced_pod_security_admits_the_agent_with_the_seed_label(cp: ControlPlane) -> None:
     """``kubectl label ns gpu-operator pod-security.kubernetes.io/enforce=privileged``."""
     label, path = "pod-security.kubernetes.io/enforce", "/api/v1/namespaces/gpu-operator"
     make_namespaces(cp, "gpu-operator")
@@ -155,7 +155,7 @@ def namespaces_of(objects: list[dict[str, Any]]) -> set[str]:
     return found - {"kube-system"}
 
 
-def test_a_toleration_is_given_to_our_pods_where_nodes_are_partitioned(cp: ControlPlane) -> None:
+def test_our_pods_tolerate_the_taint_of_nodes_being_partitioned(cp: ControlPlane) -> None:
     make_namespaces(cp, "partition")
     cp.wait_for_service_account("partition")
     words = ["--set", "nodePartition.enabled=true", "--show-only", "templates/nodepartition.yaml"]
@@ -184,9 +184,7 @@ def test_a_toleration_is_given_to_our_pods_where_nodes_are_partitioned(cp: Contr
 
 
 @pytest.mark.contract("S2-B5", "S2-B14", "S2-29", "S0-14")
-def test_a_release_from_installation_to_its_end(
-    cp: ControlPlane, kwok_node: MakeNode, tmp_path: Path
-) -> None:
+def test_release_lifecycle(cp: ControlPlane, kwok_node: MakeNode, tmp_path: Path) -> None:
     """Install, a mapped pod with its environment, a new certificate, upgrade, rollback, uninstall:
     the scheduler runs with the release's rights alone, and only the API kinds are left."""
     before = everything(cp) - API_KINDS
@@ -214,7 +212,7 @@ def test_a_release_from_installation_to_its_end(
 
 
 @pytest.mark.contract("S2-17", "S3-7", "S3-25")
-def test_the_seeds_flow_with_its_script_and_a_bundle_is_trusted_by_the_api_server(
+def test_api_server_trusts_the_bundle_of_the_seed_certificate_script(
     cp: ControlPlane, tmp_path: Path
 ) -> None:
     """Script, Secret, release with the bundle that it printed; no scheduler runs."""
@@ -238,12 +236,12 @@ def test_the_seeds_flow_with_its_script_and_a_bundle_is_trusted_by_the_api_serve
             )
         finally:
             release.helm("uninstall", "gpu-scheduler", "--wait")
-    assert cp.client.get(SECRET), "somebody else's Secret stays"
+    assert cp.client.get(SECRET), "a foreign Secret stays"
     cp.client.delete(SECRET)
 
 
 @pytest.mark.contract("S3-5")
-def test_without_the_webhook_maps_are_placed_and_an_event_says_what_is_missing(
+def test_without_the_webhook_maps_are_placed_and_an_event_names_it(
     cp: ControlPlane, kwok_node: MakeNode, namespace: str, tmp_path: Path
 ) -> None:
     """The seed's option A, with the rights that such a release has."""
@@ -270,7 +268,7 @@ def wait_for_events(here: Watcher, name: str, count: int) -> list[dict[str, Any]
     return here.events(name)
 
 
-def test_helm_keeps_nothing_below_the_home_of_who_runs_it(
+def test_helm_writes_nothing_to_the_home_directory(
     cp: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not what it learned of an API server either, which it is asked for here."""
@@ -290,7 +288,7 @@ def certificates_by_script(folder: Path) -> str:
     ).stdout.strip()
 
 
-def test_where_the_api_kinds_are_not_kept_nothing_is_left(cp: ControlPlane, tmp_path: Path) -> None:
+def test_uninstall_without_kept_crds_leaves_nothing(cp: ControlPlane, tmp_path: Path) -> None:
     before = {name for name in everything(cp) if "gpu-scheduler.io" not in name}
     with Release(cp, tmp_path) as release:
         release.install("--set", "crd.keep=false", "--take-ownership")

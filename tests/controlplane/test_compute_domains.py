@@ -1,4 +1,4 @@
-"""Compute domains on the real API server: what a user makes, and what comes of it."""
+"""Compute domains on the real API server: a user's objects and the resulting ones."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.controlplane.conftest import MakeNode
-from tests.controlplane.dranodes import ROLES, Dra, claiming, kube_scheduler
-from tests.controlplane.gpunodes import wait_kind
+from tests.controlplane.dra_objects import ROLES, Dra, claiming, kube_scheduler
+from tests.controlplane.gpu_nodes import wait_kind
 from tests.controlplane.workloads import Json, Watcher
 from tools.controlplane import ControlPlane, ControlPlaneError
 from tools.fake_operator import FakeOperator
@@ -33,7 +33,7 @@ def operator(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iter
         running.configure({"nodePools": {"gb": {"gpu": {"profile": "gb200"}}}})
         with running:
             yield running
-            # While somebody is there who takes the finalizers off.
+            # While the controller that removes the finalizers still runs.
             cp.kubectl("delete", "-f", str(ROOT / "cluster" / CRD))
     finally:
         for name in (CLASSES, CRD):
@@ -83,7 +83,7 @@ def domains(cp: ControlPlane, operator: FakeOperator, namespace: str) -> Domains
 
 
 @pytest.mark.contract("S1-71")
-def test_a_domain_makes_its_template(domains: Domains) -> None:
+def test_domain_creates_its_claim_template(domains: Domains) -> None:
     """Labels, parameters with the domain's uid, one channel of the class; a domain for no nodes in
     particular is ready at once."""
     made = domains.new("wide", 0, "wide-channel")
@@ -117,8 +117,8 @@ def test_a_domain_makes_its_template(domains: Domains) -> None:
 
 
 @pytest.mark.contract("S1-71")
-def test_a_template_comes_back_and_goes_with_its_domain(domains: Domains) -> None:
-    """Made again when somebody deletes it; gone with the domain, whose finalizer is
+def test_claim_template_is_restored_and_deleted_with_its_domain(domains: Domains) -> None:
+    """Recreated after a deletion; gone with the domain, whose finalizer is
     ``computedomain.resource.nvidia.com/finalizer``."""
     domains.new("wide", 0, "wide-channel")
     template = domains.wait_template("wide-channel", lambda seen: seen is not None)
@@ -137,7 +137,7 @@ def test_a_template_comes_back_and_goes_with_its_domain(domains: Domains) -> Non
 
 
 @pytest.mark.contract("S1-70")
-def test_a_domain_cannot_be_changed_nor_be_nonsense(domains: Domains) -> None:
+def test_domain_is_immutable_and_validated(domains: Domains) -> None:
     """The CRD ``computedomains.resource.nvidia.com``, version v1beta1."""
     domains.new("fixed", 2, "fixed-channel", allocationMode="All")
 
@@ -150,7 +150,7 @@ def test_a_domain_cannot_be_changed_nor_be_nonsense(domains: Domains) -> None:
 
 
 @pytest.mark.contract("S1-71", "S1-72", "S1-73")
-def test_a_domain_is_ready_when_its_pods_have_channels_on_enough_nodes(
+def test_domain_is_ready_when_enough_nodes_have_pods_with_channels(
     cp: ControlPlane, domains: Domains, kwok_node: MakeNode, namespace: str
 ) -> None:
     """``channel-0`` of ``kwok-<node>-compute-domain-channel``, one for each node, allocated by the

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.autoscalers import wants_a_node
 from tests.controlplane.conftest import MakeNode
-from tests.controlplane.cutoperator import CUTS, CutOperator
+from tests.controlplane.partition_operator import CUTS, CutOperator
 from tests.controlplane.workloads import Json, Watcher, node_of, pod
+from tests.fake_autoscalers import wants_a_node
 from tools.controlplane import ControlPlane
 from tools.product import Product
 
@@ -51,9 +51,7 @@ def told(here: Watcher, name: str, *reasons: str) -> Json:
     return found
 
 
-def test_no_node_is_bought_for_what_only_a_changed_pod_can_lift(
-    here: Watcher, kwok_node: MakeNode
-) -> None:
+def test_autoscaler_buys_no_node_for_unfixable_pods(here: Watcher, kwok_node: MakeNode) -> None:
     kwok_node("node1", gpus=4)
     text = (CASES / "14-unschedulable-for-ever.yaml").read_text(encoding="utf-8")
     pods = [one for one in yaml.safe_load_all(text) if one]
@@ -72,7 +70,7 @@ def test_no_node_is_bought_for_what_only_a_changed_pod_can_lift(
         here.wait_told(one["metadata"]["name"], "FailedScheduling")
 
 
-def test_a_node_is_bought_for_a_pod_that_one_would_help(here: Watcher, kwok_node: MakeNode) -> None:
+def test_autoscaler_buys_a_node_that_helps(here: Watcher, kwok_node: MakeNode) -> None:
     kwok_node("node1", gpus=2)
     here.create(pod("larger", limits={"nvidia.com/gpu": "3"}))
 
@@ -85,7 +83,7 @@ def test_a_node_is_bought_for_a_pod_that_one_would_help(here: Watcher, kwok_node
     )
 
 
-def test_a_node_is_nominated_while_it_is_cut_and_no_longer(
+def test_node_is_nominated_only_while_it_is_partitioned(
     cp: ControlPlane, here: Watcher, kwok_node: MakeNode
 ) -> None:
     """Without an answer the wait ends with an error of ours; with one the pod is bound."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.controlplane.dranodes import kube_scheduler
+from tests.controlplane.dra_objects import kube_scheduler
 from tests.controlplane.rights import whole_lines
 from tools.controlplane import (
     DEFAULT_COMPONENTS,
@@ -83,10 +83,10 @@ def test_a_fake_node_keeps_the_resources_it_was_given(
     assert [taint["key"] for taint in node["spec"]["taints"]] == ["gpu"]
 
 
-def test_a_deployments_pod_that_is_bound_by_hand_runs(
+def test_manually_bound_deployment_pod_runs(
     client: Client, namespace: str, kwok_node: MakeNode
 ) -> None:
-    """A real controller makes the pod, a Binding places it, KWOK runs it; nobody else acts."""
+    """A real controller makes the pod, a Binding places it, KWOK runs it; no other program acts."""
     node = kwok_node("bound")
     labels = {"app": "web"}
     client.create(
@@ -220,7 +220,7 @@ def test_a_certificate_is_a_user_with_groups(cp: ControlPlane) -> None:
     assert answer["status"]["userInfo"]["groups"] == ["team-a", "system:authenticated"]
 
 
-def test_the_audit_log_says_who_did_what(cp: ControlPlane, namespace: str) -> None:
+def test_audit_log_records_user_and_request(cp: ControlPlane, namespace: str) -> None:
     """Each write is in the audit log with its user."""
     events = [json.loads(line) for line in whole_lines(cp.audit_log)]
     creators = {
@@ -273,9 +273,7 @@ def test_a_program_that_dies_at_the_start_says_why(tmp_path: Path) -> None:
     assert state["pids"] == {}
 
 
-def test_a_port_that_was_lost_to_another_program_is_not_the_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_start_survives_a_lost_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A clash between the choice of a port and its use is answered with other ports."""
     etcd, once = tmp_path / "etcd", tmp_path / "once"
     complaint = "listen tcp 127.0.0.1:1: bind: address already in use"
@@ -332,8 +330,8 @@ def test_up_and_down_leave_nothing_behind(cp: ControlPlane, tmp_path: Path) -> N
     assert not folder.exists()
 
 
-def test_down_does_not_touch_a_process_that_took_over_the_id(tmp_path: Path) -> None:
-    """A written-down process id that now belongs to somebody else is left alone."""
+def test_down_spares_a_process_with_a_reused_pid(tmp_path: Path) -> None:
+    """A recorded process id that another process has now is left alone."""
     folder = tmp_path / "gpu-scheduler" / "controlplane" / "old"
     folder.mkdir(parents=True)
     ports = dict.fromkeys(

@@ -87,7 +87,7 @@ def until_applied(path: Path) -> subprocess.Popen[str]:
 
 
 @pytest.mark.contract("S2-19", "S0-3", "S0-15", "S0-19", "S0-20", "S0-24", "S0-B1", "S2-B7")
-def test_the_demo_does_what_it_is_expected_to_and_says_so() -> None:
+def test_demo_meets_its_expectations() -> None:
     done = demo()
 
     assert done.returncode == 0, done.stdout + done.stderr
@@ -104,7 +104,7 @@ def test_the_demo_does_what_it_is_expected_to_and_says_so() -> None:
 
 
 @pytest.mark.contract("S0-B1")
-def test_a_product_that_is_broken_on_purpose_fails_the_demo_with_the_cells_named() -> None:
+def test_demo_with_a_broken_product_fails_and_names_the_cells() -> None:
     """The webhook runs and is not registered: no environment for maps, no fallback for MIG."""
     done = demo("--sabotage", "webhook")
 

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.console_sessions import commands, steps
 from tests.controlplane.conftest import _started
 from tests.controlplane.terminal import Terminal
 from tests.controlplane.workloads import Watcher, pod
 from tests.leftovers import API_KINDS, everything
-from tests.sessions import commands, steps
 from tools.controlplane import ControlPlane, FakeNode, add_nodes, wait_until
 from tools.product import ROOT
 
@@ -32,9 +32,9 @@ NOT_HERE = {
     "kubectl get applications": "ArgoCD's API kinds: tests/e2e",
     "helm install gpu-scheduler charts/gpu-scheduler -n gpu-scheduler-system --create-namespace -f "
     "charts/gpu-scheduler/ci/openshift-values.yaml": "in place of the first: tests/charts",
-    "kubectl patch secret": "the keeper has to have filled it: tests/http/test_keeper.py",
+    "kubectl patch secret": "the keeper has to have filled it: tests/http/test_cert_rotator.py",
 }
-#: Commands whose exit status is an answer: here nobody leads and the pod waits.
+#: Commands whose exit status is an answer: here is no leader and the pod waits.
 ANSWERS = {"gpuctl doctor": 2, "gpuctl why": 2}
 
 
@@ -59,7 +59,7 @@ def typed(command: str) -> str:
     )
 
 
-def test_every_command_of_the_pages_works_in_its_order(
+def test_documented_commands_work_in_order(
     cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """From an empty cluster to an empty one."""
@@ -85,7 +85,7 @@ def test_every_command_of_the_pages_works_in_its_order(
     wait_until(lambda: not left(), what="everything to be gone", last=left)
 
 
-def test_every_page_with_commands_is_played_and_every_exception_is_one() -> None:
+def test_every_page_with_commands_is_played_or_listed_as_an_exception() -> None:
     """Sessions with their answers are played elsewhere: the README's and those of the examples."""
     pages = {path.stem: commands(path.read_text()) for path in (ROOT / "docs").glob("*.md")}
     others = [*ROOT.glob("*.md"), *(ROOT / "charts").rglob("*.md"), *EXAMPLES.rglob("*.md")]

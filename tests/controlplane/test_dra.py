@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.controlplane.conftest import MakeNode
-from tests.controlplane.dranodes import CLASSES, ROLES, Dra, claim_spec, claiming, kube_scheduler
-from tests.controlplane.gpunodes import killed
+from tests.controlplane.dra_objects import CLASSES, ROLES, Dra, claim_spec, claiming, kube_scheduler
+from tests.controlplane.gpu_nodes import killed
 from tests.controlplane.workloads import Json, Watcher, pod
 from tools.controlplane import ControlPlane
 from tools.fake_operator import FakeOperator
@@ -27,7 +27,7 @@ ON_KWOK: Json = {
     "nodeSelector": {"type": "kwok"},
     "tolerations": [{"key": "kwok.x-k8s.io/node", "operator": "Equal", **KWOK_TAINT}],
 }
-#: What kube-scheduler is asked by who looks for a kind of GPU.
+#: Selectors of claims for a kind of GPU.
 AMPERE = "device.attributes['gpu.nvidia.com'].architecture == 'Ampere'"
 DRIVER_550 = (
     "device.attributes['gpu.nvidia.com'].driverVersion.compareTo(semver('550.0.0')) >= 0"
@@ -59,7 +59,7 @@ def test_a_kwok_nodes_gpus_are_published_and_follow_its_topology(
     operator: FakeOperator, nodes: Dra, kwok_node: MakeNode
 ) -> None:
     """``kwok-<node>-gpu``: driver, pool, devices; a change of the pool is a new generation; an
-    edit of somebody else's is taken back; the slice goes with the label."""
+    edit by another user is reverted; the slice goes with the label."""
     kwok_node("kwok-gpu-node-1", labels={POOL: "default"})
     devices = nodes.wait_devices("kwok-gpu-node-1", 2)
     (before,) = nodes.slices("kwok-gpu-node-1")
@@ -93,7 +93,7 @@ def test_a_kwok_nodes_gpus_are_published_and_follow_its_topology(
     nodes.wait_no_map("kwok-gpu-node-1")
 
 
-def test_slices_of_a_node_that_went_while_nobody_looked_go_too(
+def test_slices_of_nodes_deleted_during_downtime_are_removed(
     operator: FakeOperator, nodes: Dra, kwok_node: MakeNode, cp: ControlPlane
 ) -> None:
     kwok_node("dra-gone", labels={POOL: "default"})
@@ -105,7 +105,7 @@ def test_slices_of_a_node_that_went_while_nobody_looked_go_too(
     nodes.wait_slices("dra-gone", "nothing", lambda seen: seen == [])
 
 
-def test_a_failed_gpu_is_tainted_one_off_the_bus_is_gone_and_both_come_back(
+def test_failed_gpu_is_tainted_lost_gpu_is_removed_and_both_return(
     nodes: Dra, kwok_node: MakeNode
 ) -> None:
     """The API server says when the taint was added, and that is no reason to write again."""
@@ -119,7 +119,7 @@ def test_a_failed_gpu_is_tainted_one_off_the_bus_is_gone_and_both_come_back(
         ("gpu.nvidia.com/xid", "48", "NoSchedule")
     ]
     assert "timeAdded" in taints[0]
-    nodes.change("dra-fails", notes={"somebody": "else"})
+    nodes.change("dra-fails", notes={"other": "user"})
     kwok_node("dra-after", labels={POOL: "cut"})
     assert {one["attributes"]["profile"]["string"] for one in nodes.wait_devices("dra-after", 16)}
     assert [one["spec"]["pool"]["generation"] for one in nodes.slices("dra-fails")] == [2]
@@ -156,7 +156,7 @@ def five(nodes: Dra, kwok_node: MakeNode) -> list[str]:
 
 
 @pytest.mark.contract("S1-41", "S1-68", "S1-78")
-def test_pods_with_the_seeds_claim_get_distinct_gpus_and_a_shared_claim_one(
+def test_seed_claims_get_distinct_gpus_and_a_shared_claim_gets_one(
     cp: ControlPlane, nodes: Dra, five: list[str], namespace: str
 ) -> None:
     """Two pools on five nodes, and the README's KWOK example: ``gpu-claim`` of the class
@@ -255,7 +255,7 @@ spec:
 
 
 @pytest.mark.contract("S1-69", "S1-85")
-def test_the_seeds_manifests_for_kwok_and_its_three_commands_work_as_they_are_written(
+def test_seed_kwok_manifests_and_their_three_commands_work_verbatim(
     cp: ControlPlane, nodes: Dra, namespace: str
 ) -> None:
     """On the KWOK and with the stages that this repository runs; kube-scheduler is the real one."""
@@ -291,7 +291,7 @@ def test_a_plain_request_for_nvidia_com_gpu_is_met_by_dra(
     cp: ControlPlane, nodes: Dra, kwok_node: MakeNode, namespace: str
 ) -> None:
     """``extendedResourceName: nvidia.com/gpu``: no device plugin offers it, so kube-scheduler makes
-    a claim for the pod; a GPU that failed is given to nobody."""
+    a claim for the pod; a failed GPU is not allocated."""
     kwok_node("dra-extended", labels={POOL: "default"})
     nodes.wait_devices("dra-extended", 2)
     nodes.change("dra-extended", notes={FAILURES: "0:xid-48"})
@@ -315,7 +315,7 @@ def test_a_plain_request_for_nvidia_com_gpu_is_met_by_dra(
     nodes.wait("dra-extended", f"{wanted}", lambda _: holders(nodes, "dra-extended") == wanted)
 
 
-def test_a_claim_finds_gpus_by_what_nvidias_driver_tells_of_them(
+def test_claim_selects_gpus_by_nvidia_driver_attributes(
     cp: ControlPlane, nodes: Dra, kwok_node: MakeNode, namespace: str
 ) -> None:
     """CEL on a text, on a version and on an attribute of Kubernetes' own domain."""

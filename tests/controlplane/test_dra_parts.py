@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from tests.controlplane.conftest import MakeNode
-from tests.controlplane.dranodes import CLASSES, ROLES, Dra, claim_spec, claiming, kube_scheduler
+from tests.controlplane.dra_objects import CLASSES, ROLES, Dra, claim_spec, claiming, kube_scheduler
 from tests.controlplane.workloads import Json, Watcher
 from tools.controlplane import ControlPlane
 from tools.fake_operator import FakeOperator
@@ -38,7 +39,7 @@ def is_complete(slices: list[Json]) -> bool:
     return bool(slices) and len(slices) == slices[0]["spec"]["pool"]["resourceSliceCount"]
 
 
-def test_nine_gpus_in_parts_are_taken_by_the_api_server(nodes: Dra, kwok_node: MakeNode) -> None:
+def test_api_server_accepts_nine_partitionable_gpus(nodes: Dra, kwok_node: MakeNode) -> None:
     """In slices of one generation: counters, 8 sets in each, and then one for each GPU."""
     kwok_node("dra-nine", labels={POOL: "nine"})
     found = nodes.wait_slices("dra-nine", "all of the pool", is_complete)
@@ -64,7 +65,11 @@ def make_templates(nodes: Dra, namespace: str) -> None:
     nodes.make(namespace, "resourceclaimtemplates", "whole", {"spec": claim_spec()})
 
 
-def test_parts_are_cut_as_they_are_allocated_and_exclude_the_whole(
+def _is_reported(here: Watcher, pod: str, reason: str, _: object) -> bool:
+    return reason in str(here.events(pod))
+
+
+def test_allocated_partitions_exclude_the_whole_gpu(
     cp: ControlPlane, nodes: Dra, kwok_node: MakeNode, namespace: str
 ) -> None:
     """One H100: a 4g and a 3g beside each other, then neither another 3g nor the whole GPU; the
@@ -82,7 +87,7 @@ def test_parts_are_cut_as_they_are_allocated_and_exclude_the_whole(
         no = "cannot allocate all claims"
         for name in ("wants-3g", "wants-whole"):
             here.create(claiming(name, template=name.removeprefix("wants-")))
-            nodes.wait("dra-one", no, lambda _, name=name: no in str(here.events(name)))  # type: ignore[misc]
+            nodes.wait("dra-one", no, partial(_is_reported, here, name, no))
 
         def cut() -> list[str]:
             text = nodes.topology("dra-one").replace('"', "")

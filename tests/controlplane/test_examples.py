@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from tests.charts.rendering import FAKE, config_file, objects, one
-from tests.controlplane.dranodes import CLASSES, ROLES, kube_scheduler
-from tests.controlplane.gpunodes import nvidia
+from tests.console_sessions import steps
+from tests.controlplane.dra_objects import CLASSES, ROLES, kube_scheduler
+from tests.controlplane.gpu_nodes import nvidia
 from tests.controlplane.terminal import Terminal
-from tests.sessions import steps
 from tools.controlplane import ControlPlane
 from tools.controlplane.fake_nodes import is_ready
 from tools.fake_operator import FakeOperator
@@ -62,7 +62,7 @@ def terminal(
             cp.wait_for_service_account("gpu-examples")
             yield typed
         finally:
-            # Pods before their nodes: without a kubelet nobody confirms their end.
+            # Pods before their nodes: without a kubelet their end is never confirmed.
             typed.type("kubectl delete namespace gpu-examples")
             typed.type("kubectl delete --ignore-not-found -f examples/cluster/nodes.yaml")
 
@@ -109,14 +109,14 @@ def _wait_for_nodes(plane: ControlPlane) -> None:
 
 
 @pytest.mark.parametrize("folder", [name for name in FOLDERS if name != "dra"])
-def test_an_example_does_what_its_page_shows(
+def test_example_prints_what_its_page_shows(
     folder: str, terminal: Terminal, cp: ControlPlane
 ) -> None:
     """And leaves nothing behind for the next one."""
     _play(folder, terminal, cp)
 
 
-def test_claims_do_what_their_page_shows(dra: Terminal, cp: ControlPlane) -> None:
+def test_claim_examples_print_what_their_page_shows(dra: Terminal, cp: ControlPlane) -> None:
     """Placed by the real kube-scheduler, with slices of the real API server."""
     _play("dra", dra, cp)
 
@@ -136,7 +136,7 @@ def _play(folder: str, terminal: Terminal, cp: ControlPlane) -> None:
     cp.client.wait_for(pods, lambda seen: not seen["items"], what=f"the pods of {folder} to go")
 
 
-def test_every_example_is_on_the_first_page() -> None:
+def test_every_example_is_linked_from_the_readme() -> None:
     told = (EXAMPLES / "README.md").read_text()
     folders = {path.name for path in EXAMPLES.iterdir() if path.is_dir()} - {"cluster"}
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.controlplane.conftest import MakeNode
-from tests.controlplane.gpunodes import Nodes, killed, nvidia
+from tests.controlplane.gpu_nodes import Nodes, killed, nvidia
 from tests.controlplane.workloads import Json, Watcher, pod
 from tools.controlplane import ControlPlane
 from tools.fake_operator import NAMESPACE, FakeOperator
@@ -60,7 +60,7 @@ def nodes(cp: ControlPlane, operator: FakeOperator) -> Nodes:
 
 
 @pytest.mark.contract("S0-3", "S0-6", "S0-7", "S0-B1", "S1-2", "S1-64")
-def test_the_two_pools_of_seed_000_show_28_and_12_and_4(
+def test_seed_000_pools_advertise_28_12_and_4(
     cp: ControlPlane, nodes: Nodes, kwok_node: MakeNode
 ) -> None:
     kwok_node("fg-small", labels={POOL: "small"})
@@ -80,7 +80,7 @@ def test_the_two_pools_of_seed_000_show_28_and_12_and_4(
 
 
 @pytest.mark.contract("S0-8", "S1-37", "S1-B4")
-def test_a_large_pool_is_configuration_and_every_edit_of_a_pool_takes_effect(
+def test_every_edit_of_a_large_pool_takes_effect(
     pools: FakeOperator, nodes: Nodes, kwok_node: MakeNode
 ) -> None:
     kwok_node("fg-large", labels={POOL: "large"})
@@ -106,7 +106,7 @@ def labels_of(node: Json) -> dict[str, str]:
 
 
 @pytest.mark.contract("S1-4", "S1-5", "S1-9", "S1-24", "S1-B25")
-def test_a_node_that_leaves_its_pool_is_as_it_was(
+def test_node_leaving_its_pool_is_restored(
     nodes: Nodes, kwok_node: MakeNode, operator: FakeOperator
 ) -> None:
     """By another value of the label, and by its removal; others' labels stay."""
@@ -144,7 +144,7 @@ def test_a_node_that_leaves_its_pool_is_as_it_was(
     nodes.wait_no_map("fg-leaves")
 
 
-def test_nodes_that_go_while_nobody_looks_leave_nothing_behind(
+def test_nodes_deleted_during_downtime_leave_no_objects(
     operator: FakeOperator, nodes: Nodes, kwok_node: MakeNode, cp: ControlPlane
 ) -> None:
     """The next process cleans up: after a deleted node, and after one without its label."""
@@ -162,11 +162,11 @@ def test_nodes_that_go_while_nobody_looks_leave_nothing_behind(
     nodes.wait_no_map("fg-gone")
     nodes.wait_no_map("fg-unlabelled")
     names = {one["metadata"]["name"] for one in cp.client.get("/api/v1/nodes")["items"]}
-    assert "fg-gone" not in names, "nobody makes it again by writing to it"
+    assert "fg-gone" not in names, "no write recreates it"
 
 
 @pytest.mark.contract("S1-12", "S1-26", "S1-50", "S1-B14", "S1-B18")
-def test_what_others_take_away_comes_back_and_a_node_at_rest_is_not_written(
+def test_deleted_objects_are_restored_and_idle_nodes_are_not_written(
     nodes: Nodes, kwok_node: MakeNode, cp: ControlPlane
 ) -> None:
     kwok_node("fg-drift", labels={POOL: "whole"})
@@ -191,8 +191,8 @@ def test_what_others_take_away_comes_back_and_a_node_at_rest_is_not_written(
     managers = {one["manager"] for one in node["metadata"]["managedFields"]}
     assert "fake-gpu-operator" in managers
 
-    # Somebody else's work on the node is no reason to write to it.
-    nodes.change("fg-drift", notes={"somebody": "else"})
+    # A change by another user is no reason to write to the node.
+    nodes.change("fg-drift", notes={"other": "user"})
     kwok_node("fg-after", labels={POOL: "whole"})
     nodes.wait_offer("fg-after", {GPU: "2"})
     now = cp.client.get("/api/v1/nodes/fg-drift")["metadata"]["managedFields"]
@@ -205,7 +205,7 @@ def test_what_others_take_away_comes_back_and_a_node_at_rest_is_not_written(
 
 
 @pytest.mark.contract("S1-B2", "S1-19")
-def test_a_bad_pool_is_named_on_its_nodes_and_spoils_no_other(
+def test_invalid_pool_is_reported_on_its_nodes_only(
     pools: FakeOperator, nodes: Nodes, kwok_node: MakeNode
 ) -> None:
     kwok_node("fg-typo", labels={POOL: "whole"})
@@ -235,7 +235,7 @@ def state_of(node: Json) -> str:
 
 
 @pytest.mark.contract("S1-8", "S1-60", "S1-61", "S1-B9", "S0-10")
-def test_a_mig_configuration_is_carried_out_refused_and_taken_back(
+def test_mig_configuration_is_applied_refused_and_reverted(
     nodes: Nodes, kwok_node: MakeNode
 ) -> None:
     kwok_node("fg-mig", labels={POOL: "a100"})
@@ -263,7 +263,7 @@ def test_a_mig_configuration_is_carried_out_refused_and_taken_back(
     nodes.wait_offer("fg-mig", {"nvidia.com/mig-1g.5gb": "56"})
 
 
-def test_a_repartition_fails_as_configured_and_waits_for_pods_that_hold_the_gpu(
+def test_repartition_fails_as_configured_and_waits_for_gpu_users(
     nodes: Nodes, kwok_node: MakeNode, namespace: str, cp: ControlPlane
 ) -> None:
     kwok_node("fg-fails", labels={POOL: "a100"})
@@ -285,7 +285,7 @@ def test_a_repartition_fails_as_configured_and_waits_for_pods_that_hold_the_gpu(
 
 
 @pytest.mark.contract("S1-39", "S1-B5", "S1-B10", "S1-B11")
-def test_who_holds_a_gpu_stands_in_the_topology_and_is_told_when_it_fails(
+def test_topology_names_the_gpu_holder_and_its_failure_is_reported(
     nodes: Nodes, kwok_node: MakeNode, namespace: str, cp: ControlPlane
 ) -> None:
     kwok_node("fg-pods", labels={POOL: "whole"})
@@ -319,7 +319,7 @@ def test_who_holds_a_gpu_stands_in_the_topology_and_is_told_when_it_fails(
 
 
 @pytest.mark.contract("S4-3", "S4-15")
-def test_the_device_plugins_file_shares_gpus_and_is_read_again(
+def test_device_plugin_config_shares_gpus_and_is_reloaded(
     nodes: Nodes, kwok_node: MakeNode, cp: ControlPlane
 ) -> None:
     kwok_node("fg-shared", labels={POOL: "whole"})
@@ -351,7 +351,7 @@ def test_the_device_plugins_file_shares_gpus_and_is_read_again(
 
 
 @pytest.mark.contract("S1-27", "S1-28", "S1-29")
-def test_the_topology_server_answers_as_the_seeds(
+def test_topology_server_answers_like_the_seed(
     operator: FakeOperator, nodes: Nodes, kwok_node: MakeNode
 ) -> None:
     kwok_node("fg-asked", labels={POOL: "whole"})
@@ -370,5 +370,5 @@ def test_the_topology_server_answers_as_the_seeds(
     assert [gpu["ID"][:4] for gpu in node["Gpus"]] == ["GPU-", "GPU-"]
     assert node["GpuMemory"] == 12288
     assert ask("/topology")[1]["NodePools"]["medium"]["GpuCount"] == 4
-    assert ask("/topology/nodes/nobody")[:2] == (404, "Node topology not found")
+    assert ask("/topology/nodes/absent")[:2] == (404, "Node topology not found")
     assert ask("/topology/nodes/")[:2] == (400, "Can't get node name from url /topology/nodes/")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.controlplane.conftest import MakeNode
-from tests.controlplane.gpunodes import Nodes, nvidia, wait_kind
+from tests.controlplane.gpu_nodes import Nodes, nvidia, wait_kind
 from tests.controlplane.rights import audited
 from tests.controlplane.workloads import Json, Watcher, fetch, pod
 from tools.controlplane import ControlPlane, wait_until
@@ -71,7 +71,7 @@ def other_node(cp: ControlPlane) -> Iterator[str]:
 
 
 @pytest.mark.contract("S1-4", "S1-6", "S1-34")
-def test_only_kwok_nodes_are_given_resources_and_others_are_left_to_their_agent(
+def test_operator_sets_resources_on_kwok_nodes_only(
     nodes: Nodes, kwok_node: MakeNode, other_node: str
 ) -> None:
     """The annotation's value has to be ``kwok.x-k8s.io/node: fake``, exactly."""
@@ -88,9 +88,7 @@ def test_only_kwok_nodes_are_given_resources_and_others_are_left_to_their_agent(
 
 
 @pytest.mark.contract("S1-3")
-def test_a_node_of_different_gpus_and_other_devices_shows_all_of_them(
-    nodes: Nodes, kwok_node: MakeNode
-) -> None:
+def test_mixed_node_advertises_all_its_devices(nodes: Nodes, kwok_node: MakeNode) -> None:
     kwok_node("fk-different", labels={POOL: "different"})
 
     node = nodes.wait_offer("fk-different", {GPU: "4"})
@@ -103,7 +101,7 @@ def test_a_node_of_different_gpus_and_other_devices_shows_all_of_them(
 
 
 @pytest.mark.contract("S1-52")
-def test_a_node_resource_topology_follows_its_node_and_goes_when_it_leaves_its_pool(
+def test_node_resource_topology_follows_its_node_and_its_pool(
     nodes: Nodes, kwok_node: MakeNode, cp: ControlPlane
 ) -> None:
     """As the kind of the Kubernetes SIGs has it: ``kubectl get NodeResourceTopology``."""
@@ -147,7 +145,7 @@ def test_one_exporter_tells_the_metrics_of_all_kwok_nodes(
     wait_until(lambda: shown().get("fk-one") == [" 0", " 0"], what="the series to go")
 
 
-def test_a_pod_is_as_busy_as_its_script_says_at_that_moment(
+def test_pod_utilization_follows_its_script(
     nodes: Nodes, kwok_node: MakeNode, namespace: str, cp: ControlPlane
 ) -> None:
     kwok_node("fk-script", labels={POOL: "two"})
@@ -174,10 +172,10 @@ def share(cp: ControlPlane, *, strict: bool) -> None:
 
 
 @pytest.mark.contract("S4-3")
-def test_a_pod_that_asks_for_more_than_one_share_is_refused_as_the_kubelet_would(
+def test_pod_requesting_two_shares_is_refused_as_by_the_kubelet(
     nodes: Nodes, kwok_node: MakeNode, namespace: str, cp: ControlPlane
 ) -> None:
-    """Only while ``failRequestsGreaterThanOne`` is said; who was let in before stays."""
+    """Only with ``failRequestsGreaterThanOne``; pods admitted before stay."""
     kwok_node("fk-shared", labels={POOL: "two"})
     here = Watcher(cp, namespace)
     try:
@@ -213,7 +211,7 @@ def test_a_pod_that_asks_for_more_than_one_share_is_refused_as_the_kubelet_would
 
 
 @pytest.mark.contract("S1-B30")
-def test_what_is_written_grows_with_the_changes_and_not_with_the_cluster(
+def test_writes_grow_with_changes_and_not_with_cluster_size(
     nodes: Nodes, kwok_node: MakeNode, namespace: str, cp: ControlPlane
 ) -> None:
     """By the API server's audit log: pods of one node cost writes of its ConfigMap and no other."""

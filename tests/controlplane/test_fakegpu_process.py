@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.controlplane.conftest import MakeNode
-from tests.controlplane.gpunodes import Nodes, killed, wait_kind
+from tests.controlplane.gpu_nodes import Nodes, killed, wait_kind
 from tests.controlplane.rights import audited, granted_rights, used_rights
 from tests.controlplane.workloads import Json, Watcher, annotation, pod
 from tools.controlplane import ControlPlane
@@ -115,7 +115,7 @@ def test_an_edit_takes_effect_within_seconds(
 
 
 @pytest.mark.contract("S1-7", "S1-42")
-def test_how_busy_a_pod_is_follows_from_the_priority_class_of_its_group(
+def test_pod_utilization_follows_the_priority_class_of_its_group(
     cp: ControlPlane,
     operator: FakeOperator,
     kwok_node: MakeNode,
@@ -217,7 +217,7 @@ def test_a_second_replica_stands_by_and_takes_over(
 
 
 @pytest.mark.contract("S1-B19")
-def test_who_asks_the_topology_server_has_to_bear_the_token(
+def test_topology_server_requires_the_token(
     cp: ControlPlane, operator: FakeOperator, kwok_node: MakeNode
 ) -> None:
     kwok_node("fp-token", labels={POOL: "two"})
@@ -239,7 +239,7 @@ def test_who_asks_the_topology_server_has_to_bear_the_token(
 
 
 @pytest.mark.contract("S1-13")
-def test_it_says_when_it_starts_and_why_it_stops(operator: FakeOperator) -> None:
+def test_start_and_stop_reason_are_logged(operator: FakeOperator) -> None:
     operator.stop()
     said = operator.log()
     operator.start()

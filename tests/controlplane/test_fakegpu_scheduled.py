@@ -81,9 +81,7 @@ def topology(here: Watcher, node: str) -> str:
     return str(here.client.get(path)["data"]["topology.yml"])
 
 
-def test_no_pod_goes_to_a_failed_gpu_and_the_next_starts_when_it_recovers(
-    here: Watcher, kwok_node: MakeNode
-) -> None:
+def test_pods_avoid_a_failed_gpu_until_it_recovers(here: Watcher, kwok_node: MakeNode) -> None:
     kwok_node("fs-pair", labels={POOL: "pair"})
     wait_usable(here, "fs-pair", GPU, 2)
     set_failures(here, "fs-pair", "0:xid-79")
@@ -109,9 +107,7 @@ def test_no_pod_goes_to_a_failed_gpu_and_the_next_starts_when_it_recovers(
 
 
 @pytest.mark.contract("S4-8")
-def test_nodes_of_a_pool_have_room_for_pods_of_32_gi_and_two_gpus(
-    here: Watcher, kwok_node: MakeNode
-) -> None:
+def test_pool_nodes_fit_pods_of_32_gi_and_two_gpus(here: Watcher, kwok_node: MakeNode) -> None:
     """The lab's Deployment ``a100-training``, two replicas, chosen by ``gpu-type: a100``."""
     for number in range(2):
         kwok_node(f"fs-lab-{number}", labels={POOL: "lab"})
@@ -143,7 +139,7 @@ def classes(cp: ControlPlane) -> Iterator[None]:
             cp.client.delete_if_there(f"{path}/{name}")
 
 
-def test_with_free_shares_nobody_is_pushed_aside_and_who_never_preempts_waits(
+def test_preemption_spares_pods_where_shares_are_free(
     here: Watcher, kwok_node: MakeNode, classes: None
 ) -> None:
     kwok_node("fs-shared", labels={POOL: "shared"})
@@ -163,7 +159,7 @@ def test_with_free_shares_nobody_is_pushed_aside_and_who_never_preempts_waits(
     assert {item["metadata"]["uid"] for item in before} <= set(names)
 
 
-def test_instances_are_cut_to_order_for_pods_and_show_who_holds_them(
+def test_dynamic_mig_partitions_show_the_pods_that_hold_them(
     here: Watcher, kwok_node: MakeNode
 ) -> None:
     kwok_node("fs-cut", labels={POOL: "dynamic", "gpu-scheduler.io/mig-dynamic": "true"})

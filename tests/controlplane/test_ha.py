@@ -1,5 +1,5 @@
-"""Two replicas behind one Service: only the leader reserves, whoever is asked; and the repair of
-pods that were created while nobody was there to be asked."""
+"""Two replicas behind one Service: only the leader reserves, also for a standby; recreation of
+pods that were created while no replica ran."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def create_all(here: Watcher, bodies: list[Json]) -> None:
 
 
 def promised(items: list[Json], resource: str) -> list[Json]:
-    """Pods that were given a tier at admission, whether they are placed by now or not."""
+    """Pods that got a tier at admission, placed or not."""
     return [
         item
         for item in items
@@ -95,10 +95,10 @@ def promises_in(log: Path) -> int:
 
 @pytest.mark.timeout(600)
 @pytest.mark.contract("S0-B3", "S2-B12")
-def test_five_hundred_pods_and_a_leader_killed_in_the_middle_promise_no_slice_twice(
+def test_leader_kill_during_500_pods_reserves_no_slice_twice(
     cp: ControlPlane, make_replica: MakeReplica, namespace: str, kwok_node: MakeNode
 ) -> None:
-    """Whoever was promised a slice gets it, and whoever was not is explained."""
+    """A pod with a reservation gets its slice, and every other pod gets a reason."""
     for number in range(2):
         kwok_node(f"big{number}", mig={"2g.20gb": BIG_FREE // 2}, resources={"pods": 500})
         kwok_node(f"small{number}", mig={"1g.10gb": SMALL_FREE // 2}, resources={"pods": 500})
@@ -108,7 +108,7 @@ def test_five_hundred_pods_and_a_leader_killed_in_the_middle_promise_no_slice_tw
         replicas[0].register(service.port)
         leader, standby = leader_of(replicas)
         create_all(here, many("a", 25))
-        # Some were promised by now, and more are on their way.
+        # Some have a reservation already, and more are created.
         here.wait("a hundred pods", lambda items: len(items) >= 100, timeout_s=60)
         leader.kill("scheduler")
         create_all(here, many("b", 5))
@@ -129,7 +129,7 @@ def test_five_hundred_pods_and_a_leader_killed_in_the_middle_promise_no_slice_tw
     figures.info("degraded by %s, connections %s", degraded_by, service.passed)
     assert min(degraded_by) > 0, "both leaders promised something"
     assert min(service.passed.values()) >= 2, service.passed
-    assert answered(standby) + answered(leader) > 0, "somebody was asked for somebody else"
+    assert answered(standby) + answered(leader) > 0, "a standby forwarded a query"
     assert_promises_are_kept(items)
 
 
@@ -139,14 +139,14 @@ def assert_promises_are_kept(items: list[Json]) -> None:
     figures.info("kept %d, degraded %d", len(kept), len(degraded))
     assert (len(kept) <= BIG_FREE, len(degraded) <= SMALL_FREE) == (True, True)
     assert [item["metadata"]["name"] for item in kept + degraded if not node_of(item)] == []
-    # Whoever was admitted without a leader waits for what was asked for, or found it free.
+    # A pod admitted without a leader waits for its request, or found it free.
     bound = [tier(item) for item in items if node_of(item)]
     assert bound.count({BIG: "1"}) == BIG_FREE
     assert bound.count({SMALL: "1"}) == len(degraded) > 0
 
 
 @pytest.mark.contract("S0-B3")
-def test_a_standbys_webhook_answers_with_the_leaders_word(
+def test_standby_webhook_answers_with_the_leader_decision(
     cp: ControlPlane, make_replica: MakeReplica, namespace: str, kwok_node: MakeNode
 ) -> None:
     """The API server asks only the standby; the leader's address is on the Lease."""
@@ -176,7 +176,7 @@ def test_a_standbys_webhook_answers_with_the_leaders_word(
     assert "The scheduler does not answer" not in standby.log("webhook")
 
 
-def test_without_a_leader_pods_are_admitted_as_they_came(
+def test_pods_are_admitted_unchanged_without_a_leader(
     cp: ControlPlane, make_replica: MakeReplica, namespace: str, kwok_node: MakeNode
 ) -> None:
     """And the answer does not take longer than the budget."""
@@ -191,7 +191,7 @@ def test_without_a_leader_pods_are_admitted_as_they_came(
     stored = here.create(pod("p1", limits={BIG: "1"}))
 
     assert (tier(stored), annotation(stored, well_known.RESERVATION)) == ({BIG: "1"}, None)
-    # The standby leads by and by, and the next one is answered by itself.
+    # The standby becomes leader, and answers the next query itself.
     wait_until(lambda: dry_run(here) == {SMALL: "1"}, what="the standby to lead")
 
 
@@ -203,7 +203,7 @@ def dry_run(here: Watcher) -> dict[str, str]:
 
 @pytest.mark.timeout(600)
 @pytest.mark.contract("S2-B6")
-def test_pods_that_were_created_without_the_webhook_are_replaced_or_say_what_to_run(
+def test_unmutated_pods_are_recreated_or_get_an_event_with_a_command(
     cp: ControlPlane, namespace: str, kwok_node: MakeNode, tmp_path: Path
 ) -> None:
     """Design 5.15; a running pod may not be deleted, whatever the scheduler believes."""

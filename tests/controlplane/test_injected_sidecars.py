@@ -89,7 +89,7 @@ def without_annotation(trainer: Json) -> Json:
     return {**trainer, "metadata": {"name": "unnamed", "annotations": kept}}
 
 
-def test_a_sidecar_that_was_put_first_before_our_webhook_gets_nothing(here: Watcher) -> None:
+def test_sidecar_injected_before_our_webhook_gets_nothing(here: Watcher) -> None:
     policy, binding, trainer = documents()
     put_in_force(here, policy, binding, trainer)
 
@@ -102,7 +102,7 @@ def test_a_sidecar_that_was_put_first_before_our_webhook_gets_nothing(here: Watc
         assert annotation(item, well_known.MEMORY_GIVEN) == "train=2g.20gb"
 
 
-def test_a_sidecar_that_is_put_first_after_our_webhook_changes_nothing(here: Watcher) -> None:
+def test_sidecar_injected_first_after_our_webhook_changes_nothing(here: Watcher) -> None:
     policy, binding, trainer = documents()
     spec = policy["spec"]
     [mutation] = spec["mutations"]

@@ -1,7 +1,7 @@
 """kill -9 of the scheduler, again and again, while pods come and go.
 
 The judge is the API server's audit log (``verdict.py``). Kills come at random moments of a seeded
-course, and on purpose at the two worst ones: while a Binding was done and nobody was told, and
+course, and on purpose at the two worst ones: after a Binding whose response is lost, and
 between a pod's admission and its Binding, which then never arrives, or arrives in the next term.
 """
 
@@ -18,8 +18,8 @@ from typing import Final
 import pytest
 
 from tests.controlplane.conftest import MakeNode
+from tests.controlplane.device_audit import crimes, read
 from tests.controlplane.proxy import HeldAnswers, HeldRequests, Proxy
-from tests.controlplane.verdict import crimes, read
 from tests.controlplane.workloads import Json, Watcher, fetch, node_of, pod, why
 from tools.controlplane import ControlPlane, ControlPlaneError, wait_until
 from tools.product import Product
@@ -86,7 +86,7 @@ class Traffic:
         self.end()
 
     def close(self) -> None:
-        """No more pods come; who is there leaves after being bound."""
+        """No more pods are created; existing pods are deleted after their Binding."""
         self._is_closed = True
 
     def end(self) -> None:
@@ -150,7 +150,7 @@ class Executioner:
         self.restart()
 
     def while_a_binding_is_unanswered(self) -> None:
-        """The API server did it, and the scheduler never hears of it."""
+        """The API server executes it, and the response is lost."""
         held = HeldAnswers()
         self._proxy.always("bind", held)
         wait_until(lambda: held.held > 0, what="a Binding without an answer", timeout_s=60)
@@ -167,7 +167,7 @@ class Executioner:
         self._product.start_scheduler()
 
     def with_a_binding_that_arrives_in_the_next_term(self) -> None:
-        """The API server has to refuse it: nobody else can."""
+        """Only the API server can refuse it."""
         held = HeldRequests()
         self._proxy.always("bind", held)
         wait_until(lambda: held.held > 0, what="a Binding on its way", timeout_s=60)
@@ -194,7 +194,7 @@ def course(kills: int, rng: random.Random) -> list[str]:
     return ways
 
 
-def is_everybody_answered(items: list[Json]) -> bool:
+def is_every_pod_answered(items: list[Json]) -> bool:
     """Whether each pod has a node or a reason."""
     return all(node_of(item) or why(item) for item in items)
 
@@ -218,7 +218,7 @@ def here(cp: ControlPlane, namespace: str, kwok_node: MakeNode) -> Watcher:
 
 @pytest.mark.contract("S2-B12")
 @pytest.mark.parametrize(("kills", "seed"), KILLS)
-def test_no_device_is_held_twice_and_nobody_is_forgotten_however_often_it_is_killed(
+def test_repeated_kills_double_assign_no_device_and_lose_no_pod(
     cp: ControlPlane, proxy: Proxy, product: Product, here: Watcher, kills: int, seed: int
 ) -> None:
     axe = Executioner(product, proxy, random.Random(seed + 1))
@@ -235,8 +235,8 @@ def test_no_device_is_held_twice_and_nobody_is_forgotten_however_often_it_is_kil
             ways[way]()
         took_s = time.monotonic() - started
         traffic.close()
-        here.wait("everybody to be bound or explained", is_everybody_answered, timeout_s=60)
-        here.wait("everybody to be bound in the end", lambda found: not found, timeout_s=120)
+        here.wait("every pod to be bound or explained", is_every_pod_answered, timeout_s=60)
+        here.wait("every pod to be bound in the end", lambda found: not found, timeout_s=120)
 
     figures.info("%d kills in %.0f s: %s", kills, took_s, {way: plan.count(way) for way in ways})
     assert set(axe.late) == {403}, "a Binding of an earlier term is refused by the API server"

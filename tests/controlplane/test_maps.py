@@ -43,8 +43,9 @@ def seed_set(name: str = "check", text: str = SEED_MAP, replicas: int = 5) -> di
     return controlled("StatefulSet", name, replicas=replicas, annotations={MAP: text})
 
 
+@pytest.mark.smoke
 @pytest.mark.contract("S2-1", "S2-6", "S2-8", "S2-14", "S2-19", "S2-B1", "S2-B7")
-def test_the_seeds_five_pods_land_where_the_map_says_and_see_their_devices(
+def test_five_seed_pods_land_on_mapped_nodes_and_see_their_devices(
     here: Watcher, product: Product, seed_nodes: list[str]
 ) -> None:
     """Pods 0 to 4: 0,1 - 2 - 0,1,2 - 3 - 3; the sixth has no line and says so."""
@@ -148,9 +149,7 @@ def test_an_indexed_job_reads_its_completion_index(here: Watcher, seed_nodes: li
     ]
 
 
-def test_a_surge_says_that_older_pods_hold_all_indexes_and_what_to_do(
-    here: Watcher, seed_nodes: list[str]
-) -> None:
+def test_surge_pod_names_index_holders_and_advice(here: Watcher, seed_nodes: list[str]) -> None:
     surge = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
     here.create(
         controlled("Deployment", "solo", replicas=1, annotations={MAP: "0=node1:0"}, strategy=surge)
@@ -185,7 +184,7 @@ def test_a_pod_waits_for_its_node_and_starts_when_the_node_appears(
 
 
 @pytest.mark.contract("S2-B6")
-def test_a_map_never_overrides_a_cordon_a_taint_or_a_full_node(
+def test_map_respects_cordon_taints_and_capacity(
     here: Watcher, kwok_node: MakeNode, cp: ControlPlane
 ) -> None:
     kwok_node("tainted", taints=[{"key": "maint", "value": "x", "effect": "NoSchedule"}])
@@ -218,7 +217,7 @@ def test_devices_of_a_node_with_known_count_are_checked(here: Watcher, kwok_node
 
 
 @pytest.mark.contract("S2-B17")
-def test_where_maps_need_a_label_a_namespace_without_it_is_told(
+def test_unlabelled_namespace_gets_a_map_permission_reason(
     cp: ControlPlane, product: Product, here: Watcher, kwok_node: MakeNode, tmp_path: Path
 ) -> None:
     """The chart's default; the policy hook that the seed did not have."""
@@ -245,7 +244,7 @@ def test_a_bad_line_is_refused_at_creation_with_its_number(here: Watcher, produc
 
 
 @pytest.mark.contract("S2-B9")
-def test_after_a_drain_replicas_take_free_lines_and_the_line_again_when_its_node_is_back(
+def test_after_a_drain_replicas_take_free_lines_and_return_later(
     here: Watcher, kwok_node: MakeNode, cp: ControlPlane
 ) -> None:
     """Two replicas of three lines: the node of line 0 is drained, and a third replica comes."""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.controlplane.conftest import MakeNode
-from tests.controlplane.dranodes import kube_scheduler
+from tests.controlplane.dra_objects import kube_scheduler
 from tests.controlplane.workloads import (
     Json,
     Watcher,
@@ -73,8 +73,9 @@ def create_all(here: Watcher, bodies: list[Json]) -> None:
         list(pool.map(here.create, bodies))
 
 
+@pytest.mark.smoke
 @pytest.mark.contract("S0-3", "S0-20", "S0-21", "S0-22", "S0-24", "S0-B1", "S0-B2")
-def test_twelve_keep_their_tier_thirty_two_degrade_and_the_rest_waits(
+def test_twelve_keep_their_tier_32_degrade_and_the_rest_waits(
     here: Watcher, product: Product
 ) -> None:
     """In order, one by one; then one ends and a waiting pod starts by itself."""
@@ -114,7 +115,7 @@ def test_twelve_keep_their_tier_thirty_two_degrade_and_the_rest_waits(
 
 
 @pytest.mark.contract("S0-15", "S0-19", "S0-B3")
-def test_two_hundred_pods_of_real_controllers_at_once_promise_no_slice_twice(
+def test_two_hundred_concurrent_pods_reserve_no_slice_twice(
     here: Watcher, product: Product
 ) -> None:
     """Deployment, StatefulSet and Job together; none lost, none unexplained."""
@@ -149,7 +150,7 @@ def ended(item: Json) -> bool:
 
 
 @pytest.mark.contract("S0-18", "S0-24")
-def test_with_the_real_kube_scheduler_binding_at_most_twelve_keep_their_tier(
+def test_with_kube_scheduler_at_most_twelve_pods_keep_their_tier(
     here: Watcher, cp: ControlPlane
 ) -> None:
     with kube_scheduler(cp):
@@ -178,7 +179,7 @@ def test_with_the_real_kube_scheduler_binding_at_most_twelve_keep_their_tier(
 
 
 @pytest.mark.contract("S0-B5")
-def test_twelve_pods_that_can_go_nowhere_degrade_nobody(here: Watcher) -> None:
+def test_twelve_unplaceable_pods_degrade_no_other_pod(here: Watcher) -> None:
     for number in range(12):
         here.create(wants_big(f"lost{number}", nodeSelector={"node-pool": "none"}))
     here.wait_explained("lost11", "didn't match Pod's node affinity/selector")
@@ -189,7 +190,7 @@ def test_twelve_pods_that_can_go_nowhere_degrade_nobody(here: Watcher) -> None:
     assert (item["metadata"]["name"], tier(item)) == ("fine", {BIG: "1"})
 
 
-def test_a_stronger_newcomer_keeps_its_tier_while_weaker_pods_wait_for_it(
+def test_higher_priority_pod_keeps_its_tier_before_waiting_pods(
     here: Watcher, cp: ControlPlane
 ) -> None:
     cp.client.create(
@@ -212,7 +213,7 @@ def test_a_stronger_newcomer_keeps_its_tier_while_weaker_pods_wait_for_it(
         cp.client.delete("/apis/scheduling.k8s.io/v1/priorityclasses/p1000")
 
 
-def test_an_equal_newcomer_takes_a_lower_tier_while_equals_wait_for_the_higher_one(
+def test_equal_priority_pod_takes_a_lower_tier_behind_waiting_pods(
     here: Watcher,
 ) -> None:
     off = {"gpu-scheduler.io/mig-fallback": "off"}
@@ -226,9 +227,7 @@ def test_an_equal_newcomer_takes_a_lower_tier_while_equals_wait_for_the_higher_o
     assert tier(here.client.get(here.path("Pod", "later"))) == {SMALL: "1"}
 
 
-def test_a_dry_run_gets_the_same_answer_and_promises_nothing(
-    here: Watcher, product: Product
-) -> None:
+def test_dry_run_gets_the_same_answer_and_reserves_nothing(here: Watcher, product: Product) -> None:
     for number in range(20):
         answer = here.client.create(f"{here.pods_path}?dryRun=All", wants_big(f"dry{number}"))
         assert tier(answer) == {BIG: "1"}
@@ -237,7 +236,7 @@ def test_a_dry_run_gets_the_same_answer_and_promises_nothing(
 
 
 @pytest.mark.contract("S0-26")
-def test_a_ladder_that_ends_in_fail_refuses_the_pod_when_nothing_is_free(
+def test_ladder_ending_in_fail_denies_the_pod_when_nothing_is_free(
     here: Watcher,
 ) -> None:
     strict = {"gpu-scheduler.io/mig-fallback": "2g.20gb->fail"}
@@ -262,7 +261,7 @@ def test_a_pod_may_opt_out_of_fallback(here: Watcher) -> None:
 
 
 @pytest.mark.contract("S0-B4")
-def test_without_its_scheduler_the_webhook_lets_pods_through_as_they_are(
+def test_webhook_admits_pods_unchanged_while_the_scheduler_is_down(
     here: Watcher, product: Product, tmp_path: Path
 ) -> None:
     with away(product, "scheduler"):

@@ -18,7 +18,7 @@ def wants(name: str, resource: str) -> Json:
 
 
 @pytest.mark.parametrize("state", ["pending", "failed"])
-def test_a_pod_waits_while_its_gpus_are_cut_and_starts_when_they_are(
+def test_pod_waits_during_partitioning_and_then_starts(
     cp: ControlPlane, here: Watcher, kwok_node: MakeNode, state: str
 ) -> None:
     name = f"cut-{state}"
@@ -33,7 +33,7 @@ def test_a_pod_waits_while_its_gpus_are_cut_and_starts_when_they_are(
     assert {node_of(one) for one in here.wait_bound(2)} == {name}
 
 
-def test_a_new_node_gives_no_gpu_away_before_its_mig_manager_has_begun(
+def test_new_node_offers_no_gpu_before_its_mig_manager_starts(
     cp: ControlPlane, here: Watcher, kwok_node: MakeNode
 ) -> None:
     """From zero nodes up: the first pod would get a whole GPU that is about to be cut."""
@@ -53,7 +53,7 @@ def test_a_new_node_gives_no_gpu_away_before_its_mig_manager_has_begun(
 
 
 @pytest.mark.contract("S0-5", "S0-10")
-def test_whole_gpus_that_are_cut_are_not_given_away_and_a_wrong_geometry_is_told(
+def test_partitioned_gpus_are_not_whole_and_bad_layout_is_reported(
     cp: ControlPlane, here: Watcher, kwok_node: MakeNode
 ) -> None:
     """The plugin still says that two GPUs are whole; the annotation says that both are cut."""
@@ -85,7 +85,7 @@ def test_whole_gpus_that_are_cut_are_not_given_away_and_a_wrong_geometry_is_told
     )
 
 
-def test_a_new_node_is_waited_for_before_it_is_known_who_cuts_it(
+def test_new_node_waits_until_its_partitioner_is_known(
     cp: ControlPlane, here: Watcher, kwok_node: MakeNode
 ) -> None:
     """The cloud wrote what is wanted; the operator's label about mig-manager comes last."""

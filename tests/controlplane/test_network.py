@@ -1,4 +1,4 @@
-"""Outsiders who open connections to the running product, while the API server asks it for pods."""
+"""Unknown clients open connections to the running product during API server reviews."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def same_address(_: int) -> str:
 
 
 @pytest.mark.parametrize("source", [other_pod, same_address])
-def test_1500_silent_connections_cost_no_mutation(
+def test_webhook_mutates_beside_1500_silent_connections(
     product: Product, tenant: Tenant, source: Source
 ) -> None:
     """And less memory than the container may have."""
@@ -67,7 +67,7 @@ def test_1500_silent_connections_cost_no_mutation(
 
 
 @pytest.mark.parametrize("source", [other_pod, same_address])
-def test_1020_half_requests_cost_no_mutation(
+def test_webhook_mutates_beside_1020_half_requests(
     product: Product, tenant: Tenant, source: Source
 ) -> None:
     """Each behind a whole TLS handshake."""
@@ -83,7 +83,7 @@ def test_1020_half_requests_cost_no_mutation(
     assert memory < LIMIT
 
 
-def test_1100_silent_clients_cost_no_probe_with_1024_files(
+def test_probes_answer_beside_1100_silent_clients_with_1024_files(
     product: Product, tenant: Tenant
 ) -> None:
     """Neither of the health port, nor of the webhook's."""

@@ -45,7 +45,7 @@ SELDOM = {
     ("", "resourcequotas", "get"),
     ("", "bindings", "create"),
     ("", "pods/eviction", "create"),
-    # Asked for by a policy, and served by nobody.
+    # Named by a policy; no API serves it.
     ("gpu-scheduler.io", "devices", "assign"),
     ("apps", "deployments", "get"),
     ("apps", "replicasets", "get"),
@@ -75,7 +75,7 @@ def product(
 
 
 @pytest.mark.contract("S2-B14", "S2-B8", "S2-7")
-def test_every_right_is_used_and_none_is_missing_and_nothing_is_listed_per_pod(
+def test_shipped_rights_equal_used_rights_and_no_list_per_pod(
     cp: ControlPlane, product: Product, before: int, namespace: str, kwok_node: MakeNode
 ) -> None:
     """Judged by the API server's audit log after a run with maps, refusals and releases."""
@@ -104,23 +104,21 @@ def test_every_right_is_used_and_none_is_missing_and_nothing_is_listed_per_pod(
     # A kind that was registered a moment ago may be listed twice: the first answer is "not yet".
     counts = {kind: lists.count(kind) for kind in set(lists) - {"migrules", "migcuts"}}
     once = dict.fromkeys(("nodes", "namespaces", "resourcequotas"), starts)
-    # Pods that live, and those that failed before anybody was there; kubelets' events, by reason.
+    # Pods that live, and those that failed before the start; kubelets' events, by reason.
     assert counts == {**once, "pods": 2 * starts, "events": 2 * starts}
     assert all(lists.count(kind) <= starts + 2 for kind in ("migrules", "migcuts"))
 
 
 @pytest.mark.contract("S2-29")
-def test_the_documented_check_of_rights_says_yes(cp: ControlPlane, product: Product) -> None:
+def test_documented_rights_check_succeeds(cp: ControlPlane, product: Product) -> None:
     answer = cp.kubectl("auth", "can-i", "create", "bindings", f"--as={USER}")
 
     assert answer.strip() == "yes"
 
 
 @pytest.mark.parametrize("schema", ["gpu-scheduler-lease", "gpu-scheduler"])
-def test_requests_pass_by_the_flow_schema_that_is_theirs(
-    cp: ControlPlane, product: Product, schema: str
-) -> None:
-    """So renewing the lease waits neither for the scheduler's own requests nor for anybody's."""
+def test_requests_use_our_flow_schema(cp: ControlPlane, product: Product, schema: str) -> None:
+    """Lease renewals wait neither for the scheduler's own requests nor for those of others."""
     counter = rf'apiserver_flowcontrol_dispatched_requests_total{{flow_schema="{schema}",.*}} (\d+)'
     assert product.plane is cp
 
@@ -140,7 +138,7 @@ def test_health_and_readiness_answer_with_the_seeds_documents(product: Product) 
 
 
 @pytest.mark.contract("S2-10")
-def test_without_a_cluster_or_a_kubeconfig_the_process_ends_and_says_so(tmp_path: Path) -> None:
+def test_missing_cluster_and_kubeconfig_end_the_process_clearly(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "scheduler"],
         env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
@@ -156,7 +154,7 @@ def test_without_a_cluster_or_a_kubeconfig_the_process_ends_and_says_so(tmp_path
 
 
 @pytest.mark.contract("S2-B15")
-def test_every_object_that_we_ship_is_of_a_kind_that_the_api_server_knows(
+def test_every_shipped_object_kind_is_known_to_the_api_server(
     cp: ControlPlane, product: Product
 ) -> None:
     """Server-side dry run: names of kinds and fields are checked by the real thing."""
@@ -173,7 +171,7 @@ def test_every_object_that_we_ship_is_of_a_kind_that_the_api_server_knows(
         cp.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", str(path))
 
 
-def test_every_field_of_a_pod_in_the_running_servers_schema_is_classified(
+def test_every_pod_field_of_the_server_schema_is_classified(
     cp: ControlPlane,
 ) -> None:
     """A field that a newer server adds must be looked at before pods with it are placed."""
@@ -182,8 +180,9 @@ def test_every_field_of_a_pod_in_the_running_servers_schema_is_classified(
     assert field_use.unclassified(podspec_fields.fields(schema)) == []
 
 
+@pytest.mark.smoke
 @pytest.mark.contract("S2-B12")
-def test_a_second_replica_stands_by_and_takes_over_when_the_first_is_killed(
+def test_second_replica_takes_over_after_the_first_is_killed(
     cp: ControlPlane, product: Product, namespace: str, kwok_node: MakeNode, tmp_path: Path
 ) -> None:
     kwok_node("replicas", labels={"gpu-node-name": "replicas"})
@@ -212,7 +211,7 @@ def test_a_binding_of_an_earlier_term_is_refused_by_the_api_server(
     present term passes, and one that is newer than the API server's own view of the lease."""
     kwok_node("fenced")
     here = Watcher(cp, namespace)
-    here.create(pod("stale", scheduler="nobody"))
+    here.create(pod("stale", scheduler="none"))
     # The test before may have left the election open, and the API server has a view of its own.
     wait_logged(product, "scheduler", "leading")
     lease = cp.client.get(

@@ -111,7 +111,7 @@ def team(cp: ControlPlane, namespace: str) -> Client:
 
 @pytest.fixture
 def victim(cp: ControlPlane, namespace: str, kwok_node: MakeNode) -> str:
-    """The path of a tenant's running pod, with a condition that somebody else keeps."""
+    """The path of a tenant's running pod, with a condition of another controller."""
     path = pods(namespace, "victim")
     cp.client.create(pods(namespace), body("victim", {"x": "y"}, OTHER))
     cp.client.create(f"{path}/binding", a_binding("victim", {}, kwok_node("victims")))
@@ -139,7 +139,7 @@ TAKEOVERS: Final = {
 
 
 @pytest.mark.parametrize("patch", TAKEOVERS.values(), ids=TAKEOVERS)
-def test_the_account_changes_nothing_of_a_running_pod_but_what_a_scheduler_writes(
+def test_account_changes_only_scheduler_fields_of_a_running_pod(
     account: Client, client: Client, victim: str, patch: Json
 ) -> None:
     def seen() -> tuple[Any, ...]:
@@ -188,12 +188,12 @@ def test_the_account_writes_what_a_scheduler_writes(
         assert patched["status"].get("nominatedNodeName") == status["nominatedNodeName"]
 
 
-def test_others_write_a_status_as_ever(client: Client, victim: str) -> None:
-    """The kubelet and everybody else are no concern of the policy."""
+def test_other_accounts_still_write_pod_status(client: Client, victim: str) -> None:
+    """The policy ignores the kubelet and all other accounts."""
     assert client.patch(f"{victim}/status", {"status": {"message": "seen"}})
 
 
-def test_the_account_deletes_neither_another_schedulers_pod_nor_one_that_a_node_has(
+def test_account_deletes_neither_foreign_pods_nor_bound_pods(
     cp: ControlPlane, account: Client, namespace: str, victim: str
 ) -> None:
     cp.client.create(pods(namespace), body("of-another", scheduler=OTHER))
@@ -208,7 +208,7 @@ def test_the_account_deletes_neither_another_schedulers_pod_nor_one_that_a_node_
 
 @pytest.mark.parametrize("kind", ["mutating", "validating"])
 def test_the_account_has_no_right_on_a_registration(account: Client, kind: str) -> None:
-    """Who may patch one reads every Secret that is written, and is cluster-admin in the end."""
+    """An account that may patch one could read every written Secret and become cluster-admin."""
     path = f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations"
     one = f"{path}/gpu-scheduler-webhook"
     for write in (
@@ -235,7 +235,7 @@ def test_the_account_has_no_right_on_a_registration(account: Client, kind: str) 
     ],
 )
 @pytest.mark.parametrize("way", ["pods/binding", "bindings"])
-def test_a_teams_own_scheduler_writes_no_annotation_of_ours(
+def test_other_scheduler_writes_no_annotation_of_ours(
     cp: ControlPlane, namespace: str, kwok_node: MakeNode, annotations: Json, way: str
 ) -> None:
     node = kwok_node("teams")
@@ -255,7 +255,7 @@ def test_a_teams_own_scheduler_writes_no_annotation_of_ours(
     assert "nodeName" not in cp.client.get(pods(namespace, "fb"))["spec"]
 
 
-def test_a_teams_own_scheduler_binds_with_annotations_of_its_own(
+def test_other_scheduler_binds_with_its_own_annotations(
     cp: ControlPlane, namespace: str, kwok_node: MakeNode
 ) -> None:
     node = kwok_node("teams")
@@ -272,7 +272,7 @@ def test_a_teams_own_scheduler_binds_with_annotations_of_its_own(
     assert found["metadata"]["annotations"] == {"team/rank": "1"}
 
 
-def test_another_release_of_ours_binds_with_its_annotations(
+def test_second_release_binds_with_our_annotations(
     cp: ControlPlane, namespace: str, kwok_node: MakeNode
 ) -> None:
     """Its account has the right `assign` by its role, whatever it is called."""
@@ -349,7 +349,7 @@ POLICIES: Final = ("protected-annotations", "bindings", "fencing", "deletes", "s
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_the_type_checker_of_policies_has_nothing_to_say(client: Client, name: str) -> None:
+def test_policy_type_checking_has_no_warnings(client: Client, name: str) -> None:
     """It reads the expressions with the schemas of this Kubernetes."""
     kind = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
     found = client.wait_for(

@@ -49,7 +49,7 @@ def is_explained(items: list[Json]) -> bool:
     return len(waiting) == PODS and all(f"Insufficient {TIER}" in why(item) for item in waiting)
 
 
-def test_many_pods_that_wait_cost_the_others_nothing(
+def test_many_waiting_pods_do_not_delay_others(
     cp: ControlPlane, product: Product, namespace: str, kwok_node: MakeNode
 ) -> None:
     """Reasons on every pod, a new one bound at once, idle when nothing happens, one try for all."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.controlplane.conftest import MakeNode
-from tests.controlplane.dranodes import kube_scheduler
+from tests.controlplane.dra_objects import kube_scheduler
 from tests.controlplane.workloads import (
     Json,
     Watcher,
@@ -61,7 +61,7 @@ def settled(here: Watcher, *bodies: Json) -> list[Json]:
 
 
 def limit(here: Watcher, name: str, **hard: int) -> None:
-    """A ResourceQuota that the API server applies by now; our scheduler sees it by and by."""
+    """A ResourceQuota that the API server applies already; our scheduler sees it with a delay."""
     known = {"big": f"requests.{BIG}", "small": f"requests.{SMALL}"}
     path = f"/api/v1/namespaces/{here.namespace}/resourcequotas"
     wanted = {known[word]: str(count) for word, count in hard.items()}
@@ -79,7 +79,7 @@ def asked(here: Watcher, body: Json) -> dict[str, str]:
     return tier(answer)
 
 
-def test_a_lower_tier_whose_quota_is_full_is_passed_over_until_there_is_room(
+def test_lower_tier_with_a_full_quota_is_skipped_until_it_has_room(
     here: Watcher, kwok_node: MakeNode, product: Product
 ) -> None:
     kwok_node("n", mig={"1g.10gb": 5})
@@ -100,7 +100,7 @@ def test_a_lower_tier_whose_quota_is_full_is_passed_over_until_there_is_room(
     wait_until(lambda: asked(here, wants("p")) == {SMALL: "1"}, what="room in the quota again")
 
 
-def test_the_refusal_of_a_full_quota_of_the_asked_tier_stands(
+def test_full_quota_of_the_requested_tier_refuses_the_pod(
     here: Watcher, kwok_node: MakeNode
 ) -> None:
     kwok_node("n", mig={"2g.20gb": 5, "1g.10gb": 5})
@@ -114,7 +114,7 @@ def test_the_refusal_of_a_full_quota_of_the_asked_tier_stands(
     assert tier(first) == {BIG: "1"}
 
 
-def test_a_deployment_under_a_quota_gets_what_the_quota_allows_and_no_more(
+def test_deployment_under_a_quota_gets_exactly_the_quota(
     here: Watcher, kwok_node: MakeNode
 ) -> None:
     """Created all at once by the real controller; none of its pods is refused by the API server."""
@@ -133,7 +133,7 @@ def test_a_deployment_under_a_quota_gets_what_the_quota_allows_and_no_more(
 
 
 @pytest.mark.contract("S2-B10", "S0-B7")
-def test_a_default_that_limit_ranger_adds_again_is_not_paid_twice(
+def test_limit_range_default_is_not_counted_twice(
     here: Watcher, kwok_node: MakeNode, product: Product
 ) -> None:
     """The API server runs LimitRanger and us twice; the pod has one slice and one promise."""
@@ -170,7 +170,7 @@ def test_a_ladder_may_go_up_to_a_larger_slice(here: Watcher, kwok_node: MakeNode
     assert tier(second) == {"nvidia.com/mig-3g.40gb": "1"}
 
 
-def test_a_tier_with_labels_binds_the_pod_to_such_nodes_whoever_schedules_it(
+def test_tier_with_labels_restricts_nodes_for_every_scheduler(
     here: Watcher, cp: ControlPlane, kwok_node: MakeNode
 ) -> None:
     """The other node has more room, and the real kube-scheduler would have spread to it."""
@@ -210,9 +210,7 @@ def test_memory_is_kept_before_compute_and_never_below_the_floor(
 
 
 @pytest.mark.contract("S3-B8")
-def test_a_wish_for_memory_gets_the_smallest_free_thing_that_has_it(
-    here: Watcher, kwok_node: MakeNode
-) -> None:
+def test_memory_request_gets_the_smallest_free_device(here: Watcher, kwok_node: MakeNode) -> None:
     """Smallest memory, then least compute, then a whole GPU that is large enough."""
     labels = {"nvidia.com/gpu.memory": "81559"}
     kwok_node("cut", mig={"1g.10gb": 5, "1g.20gb": 1, "2g.20gb": 1})
@@ -236,7 +234,7 @@ def test_a_wish_for_memory_gets_the_smallest_free_thing_that_has_it(
             here.create(body)
 
 
-def test_a_wish_that_came_past_the_webhook_does_not_run_without_a_gpu(
+def test_unmutated_memory_request_does_not_run_without_a_gpu(
     here: Watcher, kwok_node: MakeNode, product: Product
 ) -> None:
     kwok_node("n", mig={"1g.10gb": 1})

@@ -1,8 +1,8 @@
-"""Upgrades beneath running pods: nobody is lost or started again, whichever helm does it.
+"""Upgrades beneath running pods: no pod is lost or restarted, with either helm.
 
 The release's own pods are real objects here: the real kube-scheduler places them on KWOK's nodes,
 so helm's ``--wait`` means what it says. The scheduler that decides is a process beside them, which
-takes the release's configuration and rights and is started anew after each change, as the pod is.
+takes the release's configuration and rights and is restarted after each change, as the pod is.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import pytest
 import yaml
 from cryptography import x509
 
-from tests.building import fail_if_missing
+from tests.built_programs import fail_if_missing
 from tests.controlplane.conftest import HERE, MakeNode
 from tests.controlplane.release import NAME, NAMESPACE, Release
 from tests.controlplane.workloads import Json, Watcher, controlled, node_of, pod
@@ -113,7 +113,7 @@ def next_one(tmp_path: Path) -> Path:
 
 
 @pytest.mark.contract("S2-20")
-def test_with_default_values_it_runs_on_nodes_that_no_label_marks(
+def test_default_values_run_on_unlabelled_nodes(
     cp: ControlPlane, workers: list[str], tmp_path: Path
 ) -> None:
     """As in a managed cloud, whose control plane has no nodes; the replicas keep apart."""
@@ -133,7 +133,7 @@ def test_with_default_values_it_runs_on_nodes_that_no_label_marks(
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("by", HELMS)
-def test_a_hundred_running_pods_live_through_upgrade_downgrade_and_new_api_kinds(
+def test_running_pods_survive_upgrade_downgrade_and_new_crds(
     cp: ControlPlane,
     workers: list[str],
     namespace: str,
@@ -172,13 +172,13 @@ def test_a_hundred_running_pods_live_through_upgrade_downgrade_and_new_api_kinds
 
 def once(by: str, previous: Path) -> tuple[str, ...]:
     """What docs/upgrade.md says for charts whose scheduler wrote into the registration: helm 4
-    takes over a field of somebody else only if it is told to."""
+    takes over a field of another manager only with its flag."""
     wrote_itself = not (previous / "templates/secret-authority.yaml").exists()
     return ("--force-conflicts",) if wrote_itself and by == HELMS[0] else ()
 
 
 def assert_reviews_are_trusted(release: Release) -> None:
-    """The registration trusts who signed what the webhook serves, and its right is gone."""
+    """The registration trusts the CA of the served certificate, and the old right is gone."""
     (bundle,) = release.bundles()
     authorities = x509.load_pem_x509_certificates(base64.b64decode(bundle))
     served = x509.load_pem_x509_certificate((release.certs / "tls.crt").read_bytes())
@@ -199,7 +199,7 @@ def own_pods(cp: ControlPlane) -> list[Json]:
 
 
 def as_they_run(here: Watcher) -> set[tuple[str, ...]]:
-    """The Deployment's pods: who, where, with which devices, and that none was started again."""
+    """The Deployment's pods with nodes and devices, and that none was restarted."""
     wait_until(
         lambda: all(each["status"]["phase"] == "Running" for each in here.pods()),
         what="every pod to run",
@@ -215,7 +215,7 @@ def as_they_run(here: Watcher) -> set[tuple[str, ...]]:
 
 
 def change(release: Release, *words: str | Path) -> None:
-    """One command of helm, and the scheduler that it starts anew."""
+    """One helm command, and the scheduler that it restarts."""
     release.reach_no_more()
     release.helm(*words)
     release.stop_scheduler()
@@ -254,7 +254,7 @@ def new_api_kinds(cp: ControlPlane, release: Release, next_one: Path, *words: st
 
 def with_reason(name: str) -> Json:
     """A ticket with the field of the later version."""
-    spec = {**TICKET["spec"], "reason": "new"}  # type: ignore[dict-item]
+    spec = {**TICKET["spec"], "reason": "new"}  # type: ignore[dict-item] # JSON
     return {**TICKET, "metadata": {"name": name}, "spec": spec}
 
 

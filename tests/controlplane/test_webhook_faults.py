@@ -1,4 +1,4 @@
-"""A webhook that does not answer, in every way in which it can: nobody else's pods notice, ours
+"""A webhook that does not answer, in every possible way: other pods are not affected, ours
 lose at most its time-out, and each of them ends on a node or with a reason to read.
 
 The API server's own counter of admissions without a webhook's word proves that the fault was met.
@@ -31,7 +31,7 @@ from tools.product import NAMESPACE, Product
 from webhook.webhook_configuration import ENVIRONMENT_ENTRY, TIMEOUT_S, webhook_configuration
 
 figures = logging.getLogger("figures")
-#: What anybody's pod may take to be created, whatever state the webhook is in.
+#: The longest creation of a pod of another scheduler, whatever state the webhook is in.
 UNRELATED_S = 1.0
 #: What the API server needs beside the webhook's time-out, on a busy machine.
 BESIDE_S = 0.8
@@ -45,7 +45,7 @@ FAILED_OPEN = re.compile(
 
 
 class Door(NamedTuple):
-    """Where the API server is told to go, and whom to trust there."""
+    """The address in the registration and its CA."""
 
     port: int
     authority: bytes
@@ -65,7 +65,7 @@ class Plant:
         return Door(self.service.port, self.plane.ca_certificate.read_bytes())
 
     def register(self, door: Door) -> None:
-        """As it is; the API server learns of it by and by."""
+        """Unchanged; the API server sees it with a delay."""
         body = webhook_configuration(
             ca_bundle=door.authority,
             scheduler_name="gpu-scheduler",
@@ -111,7 +111,7 @@ def plant(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @contextmanager
 def down(plant: Plant) -> Iterator[Door]:
-    """Nobody listens."""
+    """The port is closed."""
     plant.product.stop("webhook")
     try:
         yield Door(plant.product.webhook_port, plant.door.authority)
@@ -134,7 +134,7 @@ def expired(plant: Plant) -> Iterator[Door]:
 
 @contextmanager
 def wrong_authority(plant: Plant) -> Iterator[Door]:
-    """The registration trusts somebody else, as after a restored backup."""
+    """The registration trusts another CA, as after a restored backup."""
     now = datetime.datetime.now(datetime.UTC)
     yield Door(plant.service.port, make_certificates([], [LOOPBACK], 1, now=now).ca_pem)
 
@@ -225,7 +225,7 @@ def here(cp: ControlPlane, namespace: str, kwok_node: MakeNode) -> Watcher:
 
 @pytest.mark.contract("S2-B3", "S2-B13")
 @pytest.mark.parametrize(("fault", "longest_s"), FAULTS)
-def test_a_webhook_without_an_answer_delays_ours_by_its_time_out_and_nobody_else(
+def test_unresponsive_webhook_delays_only_our_pods_by_its_timeout(
     here: Watcher, cp: ControlPlane, plant: Plant, fault: Fault, longest_s: float
 ) -> None:
     """Packed pods are placed, the mapped one says what is missing; once it is over all is well."""
@@ -254,7 +254,7 @@ def is_seen(here: Watcher) -> bool:
 
 
 @pytest.mark.contract("S2-B12")
-def test_with_both_replicas_killed_pods_are_created_and_whoever_comes_next_places_them(
+def test_pods_created_while_both_replicas_are_dead_are_placed_later(
     here: Watcher, cp: ControlPlane, plant: Plant, tmp_path: Path
 ) -> None:
     other = Product(cp, tmp_path / "other", config={"webhook": {"repairAfterS": 2}})

@@ -70,7 +70,7 @@ def degrades_once(question: Json) -> AdmissionDecision:
 
 
 @pytest.mark.contract("S2-B10", "S0-B7")
-def test_a_default_that_limit_ranger_puts_back_is_taken_away_again(
+def test_restored_limit_range_default_is_removed_again(
     bench: Bench, client: Client, namespace: str
 ) -> None:
     """The API server runs its own plugins again after our patch, and then us again."""
@@ -117,6 +117,7 @@ def deploy(client: Client, namespace: str, template: dict[str, Any]) -> None:
     client.create(f"/apis/apps/v1/namespaces/{namespace}/deployments", body)
 
 
+@pytest.mark.smoke
 @pytest.mark.contract("S2-B9", "S0-19", "S0-B6")
 def test_a_deployments_pods_read_what_the_binding_writes(
     bench: Bench, client: Client, namespace: str, kwok_node: MakeNode
@@ -157,7 +158,7 @@ def test_a_deployments_pods_read_what_the_binding_writes(
     assert bench.wait_for_log(f"Reviewing pod: {namespace}/{generated}")
 
 
-def test_a_users_forgery_is_stripped_for_us_and_refused_for_others(
+def test_forged_annotation_is_stripped_or_refused(
     bench: Bench, client: Client, namespace: str
 ) -> None:
     """The webhook comes before the policy, and looks only after our scheduler's pods."""
@@ -173,7 +174,7 @@ def test_a_users_forgery_is_stripped_for_us_and_refused_for_others(
     assert caught.value.status == 403
 
 
-def test_a_debug_container_is_none_of_our_business(
+def test_debug_container_is_ignored(
     bench: Bench, client: Client, namespace: str, kwok_node: MakeNode
 ) -> None:
     """``kubectl debug`` on a running mapped pod works and is not reviewed."""
@@ -195,9 +196,7 @@ def test_a_debug_container_is_none_of_our_business(
 
 
 @pytest.mark.contract("S2-B13", "S0-29", "S0-B10")
-def test_no_pod_misses_us_while_the_certificate_is_renewed(
-    bench: Bench, client: Client, namespace: str
-) -> None:
+def test_certificate_renewal_misses_no_pod(bench: Bench, client: Client, namespace: str) -> None:
     """Old and new authority in the bundle, no restart, pods all the time."""
     old = bench.bundle
     bench.bundle = bench.renew()
@@ -220,7 +219,7 @@ def test_no_pod_misses_us_while_the_certificate_is_renewed(
 def test_while_the_webhook_is_down_pods_are_created_without_it(
     bench: Bench, client: Client, namespace: str
 ) -> None:
-    """failurePolicy Ignore: nobody's pods are held up; afterwards everything is as before."""
+    """failurePolicy Ignore: no pod is blocked; afterwards mutation works as before."""
     bodies = [
         pod(name="plain-0", schedulerName="default-scheduler"),
         pod(map_text=MAP),

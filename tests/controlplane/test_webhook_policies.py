@@ -100,8 +100,9 @@ def test_a_binding_writes_every_protected_annotation(client: Client, bound: str)
     assert pod["spec"]["nodeName"] == "guarded"
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("key", BINDING_KEYS)
-def test_nobody_creates_a_pod_with_a_bindings_annotation(
+def test_create_with_a_binding_annotation_is_refused(
     client: Client, namespace: str, key: str
 ) -> None:
     """Not even an administrator; the answer names the annotation."""
@@ -115,7 +116,7 @@ def test_nobody_creates_a_pod_with_a_bindings_annotation(
 @pytest.mark.parametrize(
     "annotations", [None, {"team": "a"}, {well_known.RESERVATION: RESERVATION}]
 )
-def test_other_pods_are_created_as_ever(
+def test_other_pods_are_created_unchanged(
     client: Client, namespace: str, annotations: Json | None
 ) -> None:
     """What the webhook writes is allowed at creation: it has taken the user's away before."""
@@ -151,7 +152,9 @@ def test_a_live_pods_protected_annotations_cannot_be_edited(
 
 
 @pytest.mark.parametrize("way", ["/ephemeralcontainers", "/resize"])
-def test_subresources_cannot_smuggle_an_annotation_in(client: Client, bound: str, way: str) -> None:
+def test_subresources_cannot_set_a_protected_annotation(
+    client: Client, bound: str, way: str
+) -> None:
     """This API server ignores annotations there; one that did not would meet the policy."""
     before = client.get(bound)["metadata"]["annotations"]
     for edit, _ in EDITS:
@@ -254,7 +257,7 @@ def labelled(cp: ControlPlane, namespace: str) -> Callable[[Json], str]:
         ),
     ],
 )
-def test_what_only_the_webhook_writes_is_refused_where_it_did_not_write_it(
+def test_webhook_only_values_are_refused_from_other_writers(
     client: Client,
     labelled: Callable[[Json], str],
     annotations: Json,
@@ -306,7 +309,7 @@ def test_what_the_webhook_writes_passes(
     )
 
 
-def test_the_pod_that_squatted_slices_is_refused(client: Client, namespace: str) -> None:
+def test_forged_reservation_pod_is_refused(client: Client, namespace: str) -> None:
     forged = yaml.safe_load((THREATS / "08-forged-reservation.yaml").read_text())
 
     assert said(lambda: client.create(pods(namespace), forged)).startswith("403 ")
@@ -334,7 +337,7 @@ def test_a_pod_of_ours_has_at_most_256_annotations(client: Client, namespace: st
 def test_a_forged_annotation_is_found_among_very_many(
     client: Client, namespace: str, count: int
 ) -> None:
-    """And a pod without one is created and written, whoever schedules it."""
+    """And a pod without one is created and written, under every scheduler."""
     many = {f"a{number:x}": "" for number in range(count - 1)}
     client.create(pods(namespace), pod_body("many", many, schedulerName=OTHER))
     client.patch(f"{pods(namespace)}/many/status", {"status": {"message": "seen"}})

@@ -45,6 +45,7 @@ def resources(body: Json, position: int = 0) -> Json:
     return {side: dict(found.get(side, {})) for side in ("limits", "requests")}
 
 
+@pytest.mark.smoke
 @pytest.mark.contract("S2-1", "S2-14", "S2-16")
 def test_a_mapped_pod_is_created_with_its_devices(
     bench: Bench, client: Client, namespace: str
@@ -121,9 +122,7 @@ def test_patches_are_accepted_whatever_the_variable_was(
 
 
 @pytest.mark.contract("S2-B10")
-def test_null_lists_and_maps_in_a_manifest_are_no_trouble(
-    bench: Bench, client: Client, namespace: str
-) -> None:
+def test_null_lists_and_maps_are_accepted(bench: Bench, client: Client, namespace: str) -> None:
     """As templates with an empty value write them."""
     body = pod(container(limits={MIG_2G: "1"}), initContainers=None, volumes=None)
     body["metadata"] |= {"annotations": None, "labels": None}
@@ -136,7 +135,7 @@ def test_null_lists_and_maps_in_a_manifest_are_no_trouble(
 
 
 @pytest.mark.contract("S2-B11")
-def test_a_bad_map_is_refused_with_its_line_and_nobody_is_asked(
+def test_bad_map_is_denied_with_its_line_without_asking_the_scheduler(
     bench: Bench, client: Client, namespace: str
 ) -> None:
     """The user reads it where the pod was created."""
@@ -230,7 +229,7 @@ IN_INIT = pod(init=[container("prep", {MIG_2G: "1"})], schedulerName=FOREIGN)
         pytest.param(("gpu-webhook", "disabled"), pod(), 0, id="opted-out"),
     ],
 )
-def test_the_api_server_sends_only_what_is_ours_to_review(
+def test_api_server_sends_only_matching_pods(
     bench: Bench,
     client: Client,
     namespace: str,

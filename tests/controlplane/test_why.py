@@ -15,7 +15,7 @@ import pytest
 
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.workloads import Json, Watcher, annotation, controlled, fetch, pod
-from tests.unit.gpuctl.cli import Said, gpuctl
+from tests.unit.gpuctl.cli import CommandOutput, gpuctl
 from tools.controlplane import ControlPlane, wait_until
 from tools.product import NAMESPACE, ROOT, Product
 
@@ -33,7 +33,7 @@ Kubeconfig = Callable[..., Path]
 
 @pytest.fixture
 def kubeconfig(cp: ControlPlane, namespace: str) -> Kubeconfig:
-    """A kubeconfig of somebody who may do exactly this, here or in another namespace."""
+    """A kubeconfig of a user with exactly these rights, here or in another namespace."""
     rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces"
     reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
@@ -67,7 +67,7 @@ def kubeconfig(cp: ControlPlane, namespace: str) -> Kubeconfig:
     return make
 
 
-def why(namespace: str, name: str, kubeconfig: Path, *options: str) -> Said:
+def why(namespace: str, name: str, kubeconfig: Path, *options: str) -> CommandOutput:
     """Ask as a person does."""
     return gpuctl("why", name, "-n", namespace, "--kubeconfig", str(kubeconfig), *options)
 
@@ -88,7 +88,8 @@ def pending(cp: ControlPlane, product: Product, namespace: str, kwok_node: MakeN
     return here
 
 
-def test_who_may_only_read_pods_and_events_is_told_why_and_what_to_do(
+@pytest.mark.smoke
+def test_reader_of_pods_and_events_gets_reason_and_next_step(
     pending: Watcher, kubeconfig: Kubeconfig
 ) -> None:
     pending.client.wait_for(
@@ -120,10 +121,8 @@ def test_without_the_right_to_events_the_pod_still_says_why(
     assert "events cannot be read: 403 Forbidden" in said.out
 
 
-def test_the_command_to_be_told_more_names_the_leader_of_the_lease(
-    pending: Watcher, kubeconfig: Kubeconfig
-) -> None:
-    """Who may read the Lease but not forward is told what somebody else can type."""
+def test_suggested_command_names_the_lease_holder(pending: Watcher, kubeconfig: Kubeconfig) -> None:
+    """A user that may read the Lease but not forward gets the command for an administrator."""
     config = kubeconfig("lease", READ_POD, READ_EVENTS, elsewhere=(NAMESPACE, READ_LEASE))
 
     said = why(pending.namespace, "big", config, "-o", "json")
@@ -134,7 +133,7 @@ def test_the_command_to_be_told_more_names_the_leader_of_the_lease(
     assert again == f"gpuctl why big -n {pending.namespace} --server http://127.0.0.1:8090"
 
 
-def test_with_the_decisions_api_every_node_answers_for_itself(
+def test_decisions_api_explains_every_node(
     pending: Watcher, product: Product, kubeconfig: Kubeconfig
 ) -> None:
     config = kubeconfig("both", READ_POD, READ_EVENTS)
@@ -153,7 +152,7 @@ def test_with_the_decisions_api_every_node_answers_for_itself(
     assert answer["decisions"][0]["outcome"]["message"] == told["witness"]["message"]
 
 
-def test_one_decision_has_one_id_wherever_it_shows(
+def test_decision_has_one_id_everywhere(
     cp: ControlPlane,
     product: Product,
     namespace: str,
@@ -187,7 +186,7 @@ def test_one_decision_has_one_id_wherever_it_shows(
     assert f"decision={decision}" in line
 
 
-def test_a_pod_that_stepped_down_shows_the_tier_that_was_not_free(
+def test_degraded_pod_shows_the_full_tier(
     cp: ControlPlane,
     product: Product,
     namespace: str,
@@ -218,7 +217,7 @@ def test_a_pod_that_stepped_down_shows_the_tier_that_was_not_free(
     assert "Insufficient nvidia.com/mig-2g.20gb" in tried["2g.20gb"]
 
 
-def test_kubectl_finds_it_as_its_plugin(pending: Watcher, cp: ControlPlane, tmp_path: Path) -> None:
+def test_why_runs_as_a_kubectl_plugin(pending: Watcher, cp: ControlPlane, tmp_path: Path) -> None:
     """By the name under which the package installs it; options go behind the plugin's name."""
     with (ROOT / "pyproject.toml").open("rb") as file:
         module, function = tomllib.load(file)["project"]["scripts"][PLUGIN].split(":")
@@ -241,25 +240,25 @@ def test_kubectl_finds_it_as_its_plugin(pending: Watcher, cp: ControlPlane, tmp_
     assert f"{pending.namespace}/big waits" in done.stdout
 
 
-def test_a_pod_that_is_not_there_is_one_line_and_no_answer(
+def test_missing_pod_is_one_line_and_an_error(
     product: Product, namespace: str, kubeconfig: Kubeconfig
 ) -> None:
     assert product.is_running("scheduler")
-    said = why(namespace, "nobody", kubeconfig("nobody", READ_POD))
+    said = why(namespace, "absent", kubeconfig("absent", READ_POD))
 
     assert said.status == 1
-    assert said.err == 'gpuctl why: pods "nobody" not found\n'
+    assert said.err == 'gpuctl why: pods "absent" not found\n'
 
 
-def test_who_may_read_nothing_is_told_so(namespace: str, cp: ControlPlane) -> None:
-    said = why(namespace, "big", cp.kubeconfig_for_user(f"nobody-at-all-{namespace}"))
+def test_user_without_rights_gets_a_message(namespace: str, cp: ControlPlane) -> None:
+    said = why(namespace, "big", cp.kubeconfig_for_user(f"no-rights-{namespace}"))
 
     assert said.status == 1
     assert 'cannot get resource "pods"' in said.err
     assert said.err.count("\n") == 1
 
 
-def test_the_live_state_is_fetched_and_decided_again_byte_for_byte(
+def test_live_snapshot_replays_byte_for_byte(
     pending: Watcher, product: Product, tmp_path: Path
 ) -> None:
     pending.create(pod("lost-0", annotations={"gpu-scheduling-map": "0=nowhere:0"}))
@@ -279,7 +278,7 @@ def test_the_live_state_is_fetched_and_decided_again_byte_for_byte(
     assert kept["kind"] == "Snapshot"
 
 
-def test_the_state_of_the_next_decision_is_waited_for(
+def test_snapshot_waits_for_the_next_decision(
     pending: Watcher, product: Product, kwok_node: MakeNode, tmp_path: Path
 ) -> None:
     """The node that comes is in the state, the placement that it brings is not yet."""

@@ -38,7 +38,7 @@ def expand(template: Any, element: dict[str, str]) -> Any:
 
 
 @pytest.mark.contract("S2-26", "S2-B15")
-def test_the_project_allows_exactly_the_kinds_that_the_charts_consist_of() -> None:
+def test_project_allows_exactly_the_kinds_in_the_charts() -> None:
     """A kind that does not exist would be one too many, a forgotten one one too few."""
     project = load("gpu-scheduler-project.yaml")["spec"]
     rendered = set()
@@ -110,7 +110,7 @@ def test_the_complete_set_makes_the_seeds_applications_in_waves() -> None:
 
 @pytest.mark.parametrize("path", SETS, ids=lambda path: path.stem)
 @pytest.mark.contract("S2-26", "S2-B15")
-def test_a_set_names_charts_that_exist_and_leaves_to_the_product_what_it_writes(path: Any) -> None:
+def test_application_set_names_existing_charts_and_ignores_our_writes(path: Any) -> None:
     spec = yaml.safe_load(path.read_text(encoding="utf-8"))["spec"]
     assert spec["goTemplate"] is True
     assert spec["goTemplateOptions"] == ["missingkey=error"]
@@ -127,7 +127,7 @@ def test_a_set_names_charts_that_exist_and_leaves_to_the_product_what_it_writes(
 
 
 @pytest.mark.parametrize("path", SETS, ids=lambda path: path.stem)
-def test_a_clusters_applications_are_called_the_same_by_every_set_and_stage(path: Any) -> None:
+def test_application_names_are_equal_for_every_set_and_stage(path: Any) -> None:
     """What has another name is another Application: it goes, and takes the product along."""
     spec = yaml.safe_load(path.read_text(encoding="utf-8"))["spec"]
     cluster = {"nameNormalized": "local-cluster", "server": "https://kubernetes.default.svc"}

@@ -47,7 +47,7 @@ def starts(each: Json | None) -> bool:
 
 
 @pytest.mark.contract("S2-23")
-def test_it_runs_as_nobody_in_particular_with_locked_packages_and_both_names() -> None:
+def test_image_runs_unprivileged_with_locked_packages_and_both_names() -> None:
     assert [*STAGES][-2:] == ["gpu-scheduler-check", "gpu-scheduler"], "the last is the default"
     assert {STAGES[name].user for name in ("gpu-scheduler-check", "gpu-scheduler")} == {
         "65532:65532"

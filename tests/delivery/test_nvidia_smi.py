@@ -59,7 +59,7 @@ GOLDEN = """\
 """
 
 
-class Said(NamedTuple):
+class Output(NamedTuple):
     """What a run has printed, and its status."""
 
     out: str
@@ -72,11 +72,11 @@ def smi() -> Path:
     return ensure_go_program(SMI_SOURCE)
 
 
-def run(smi: Path, *words: str, **environment: str) -> Said:
+def run(smi: Path, *words: str, **environment: str) -> Output:
     done = subprocess.run(
         [smi, *words], env=environment, capture_output=True, text=True, timeout=30, check=False
     )
-    return Said(done.stdout, done.stderr, done.returncode)
+    return Output(done.stdout, done.stderr, done.returncode)
 
 
 def busy(name: str, percent: int, **more: Any) -> PodUse:
@@ -102,7 +102,7 @@ def write(
 
 
 @pytest.mark.contract("S1-58")
-def test_the_table_is_the_seeds(smi: Path, tmp_path: Path) -> None:
+def test_nvidia_smi_table_equals_the_seed(smi: Path, tmp_path: Path) -> None:
     """Line 1 is the date; the process's number is a made-up one."""
     found = assign(fake(A100), [busy("one", 42, created="1"), busy("two", 87, created="2")])
     said = run(smi, **write(tmp_path, found))
@@ -113,7 +113,7 @@ def test_the_table_is_the_seeds(smi: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.contract("S1-B26")
-def test_it_is_small_static_and_starts_at_once(smi: Path, tmp_path: Path) -> None:
+def test_nvidia_smi_is_small_static_and_fast(smi: Path, tmp_path: Path) -> None:
     """So it runs in any image: no interpreter, no library, below a tenth of a second."""
     assert smi.stat().st_size < 8 * 2**20
     content = smi.read_bytes()
@@ -151,7 +151,7 @@ def test_each_profile_of_the_a100_can_be_had_as_often_as_it_fits(
     assert [line.split()[:2] for line in lines[1:]] == [["MIG", profile]] * count
 
 
-def test_who_holds_instances_sees_these_alone(smi: Path, tmp_path: Path) -> None:
+def test_holder_of_instances_sees_only_its_instances(smi: Path, tmp_path: Path) -> None:
     """``-L`` and the table of a container with two of one GPU."""
     layout = "mig: {mig-devices: {1g.5gb: 1, 2g.10gb: 1, 3g.20gb: 1}}"
     found = assign(fake(A100_40GB + layout), [])
@@ -201,16 +201,16 @@ def test_the_memory_is_scaled_by_the_pods_share(
         pytest.param({"HOSTNAME": "idle", "POD_NAMESPACE": "team"}, 0, id="holds-none"),
     ],
 )
-async def test_a_pod_without_mounts_is_shown_what_it_holds_and_no_made_up_gpu(
+async def test_pod_without_mounts_sees_what_it_holds_and_no_invented_gpu(
     smi: Path, asking: dict[str, str], gpus: int
 ) -> None:
-    """A fractional pod, say: the topology server knows who it is."""
+    """A fractional pod: the topology server identifies it."""
     found = assign(fake(A100), [busy("mine", 30)])
     said = await ask(smi, "-L", topology=encode_yaml(found), **asking)
     if gpus:
-        assert said == Said(f"GPU 0: NVIDIA A100-SXM4-40GB (UUID: {found.gpus[0].id})\n", "", 0)
+        assert said == Output(f"GPU 0: NVIDIA A100-SXM4-40GB (UUID: {found.gpus[0].id})\n", "", 0)
     else:
-        assert said == Said("No devices were found\n", "", 1)
+        assert said == Output("No devices were found\n", "", 1)
 
 
 @pytest.mark.contract("S1-59")
@@ -227,7 +227,7 @@ async def test_a_pod_without_mounts_is_shown_what_it_holds_and_no_made_up_gpu(
         pytest.param("", "", "Failed to parse devices data", id="no-json"),
     ],
 )
-async def test_a_failure_has_the_seeds_text_its_cause_on_stderr_and_status_1(
+async def test_failure_prints_the_seed_text_and_cause_and_exits_with_1(
     smi: Path, topology: str | None, server: str, text: str
 ) -> None:
     said = await ask(smi, topology=topology, server=server, HOSTNAME="p")
@@ -235,14 +235,14 @@ async def test_a_failure_has_the_seeds_text_its_cause_on_stderr_and_status_1(
     assert said.error.strip()
 
 
-def test_outside_of_everything_it_fails_as_nvidias_does(smi: Path) -> None:
+def test_nvidia_smi_without_a_gpu_fails_like_the_original(smi: Path) -> None:
     """In a container that has no GPU at all."""
     said = run(smi)
     assert "couldn't communicate with the NVIDIA driver" in said.out
     assert said.status == 9
 
 
-def test_a_gpu_that_fell_off_the_bus_ends_it(smi: Path, tmp_path: Path) -> None:
+def test_lost_gpu_fails_nvidia_smi(smi: Path, tmp_path: Path) -> None:
     found = assign(fake(A100), [])
     environment = write(tmp_path, found)
     reading = tmp_path / "node" / "devices" / found.gpus[1].id / "reading.json"
@@ -254,7 +254,7 @@ def test_a_gpu_that_fell_off_the_bus_ends_it(smi: Path, tmp_path: Path) -> None:
 
 async def ask(
     smi: Path, *words: str, topology: str | None, server: str = "", **environment: str
-) -> Said:
+) -> Output:
     """Run it against the real topology server, or one that answers nonsense for an empty text."""
     answers = Answers(lambda: None, lambda _: topology, lambda: None)
     app = application(Server(), answers)

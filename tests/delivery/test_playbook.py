@@ -64,7 +64,7 @@ def test_every_command_and_every_variable_of_a_task_exists() -> None:
 
 
 @pytest.mark.contract("S2-27")
-def test_the_outputs_say_where_pods_are_and_what_those_of_two_nodes_said(tmp_path: Path) -> None:
+def test_outputs_list_pod_nodes_and_the_logs_of_two_nodes(tmp_path: Path) -> None:
     program = tmp_path / "kubectl"
     program.write_text(KUBECTL)
     program.chmod(0o755)

@@ -108,7 +108,7 @@ def test_a_file_that_a_seed_names_is_there(name: str) -> None:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
-def test_a_script_is_sound(script: Path) -> None:
+def test_scripts_pass_shellcheck(script: Path) -> None:
     """For bash everywhere, and for shellcheck where it is installed (.ci/run sees to that)."""
     subprocess.run(["bash", "-n", script], check=True, timeout=30)
     if shutil.which("shellcheck"):
@@ -145,7 +145,7 @@ def test_local_deployment_builds_loads_and_installs_both_charts() -> None:
 
 
 @pytest.mark.contract("S0-9", "S0-11", "S0-13")
-def test_setup_does_the_seeds_steps_in_the_seeds_order() -> None:
+def test_setup_runs_the_seed_steps_in_order() -> None:
     in_order(
         dry("scripts/setup-cluster.sh"),
         "# needs: docker kind kubectl helm",
@@ -295,9 +295,7 @@ def test_the_test_workloads_ask_for_mig() -> None:
     ],
 )
 @pytest.mark.contract("S0-31")
-def test_what_is_missing_is_named_at_once_and_before_anything_is_done(
-    script: str, tmp_path: Path
-) -> None:
+def test_missing_tool_is_named_before_any_step(script: str, tmp_path: Path) -> None:
     """All of it in one line, not one program after the other."""
     for name in ("bash", "dirname", "basename", "env"):
         (tmp_path / name).symlink_to(shutil.which(name) or name)
@@ -309,7 +307,7 @@ def test_what_is_missing_is_named_at_once_and_before_anything_is_done(
     assert ended.stdout == ""
 
 
-def test_the_step_for_other_peoples_ci_brings_up_all_in_a_cluster_that_is_there() -> None:
+def test_external_ci_step_installs_everything_in_an_existing_cluster() -> None:
     """Workers get the pools in order; the last pool is for all that remain."""
     text = dry("scripts/fake-gpus-in-kind.sh", CLUSTER="mine", POOLS="mig whole")
     in_order(

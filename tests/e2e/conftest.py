@@ -17,8 +17,8 @@ from typing import Final
 
 import pytest
 
-from tests.building import build_for, fail_if_missing
-from tests.controlplane.running import here, product
+from tests.built_programs import build_for, fail_if_missing
+from tests.controlplane.product_fixtures import here, product
 from tests.e2e.agent import FAILURES, POOL, POOLS, Agent
 from tests.e2e.containers import SHELL_IMAGE
 from tests.e2e.delivered import LOGICAL_NODE
@@ -83,12 +83,19 @@ def node(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield real
 
 
+@pytest.fixture(scope="session")
+def with_image(node: RealNode) -> RealNode:
+    """The session's node with our images; they are imported once and stay."""
+    node.load(ensure_images().archive)
+    return node
+
+
 _numbers = itertools.count(1)
 
 
 @contextlib.contextmanager
 def fresh_namespace(cp: ControlPlane) -> Iterator[str]:
-    """One that nobody has used; its pods are gone in the end."""
+    """A new namespace; its pods are deleted at the end."""
     name = f"test-{next(_numbers)}"
     cp.client.create("/api/v1/namespaces", {"metadata": {"name": name}})
     cp.wait_for_service_account(name)
@@ -107,11 +114,10 @@ def namespace(cp: ControlPlane) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def newcomers(cp: ControlPlane, node: RealNode) -> Iterator[Newcomers]:
+def newcomers(cp: ControlPlane, with_image: RealNode) -> Iterator[Newcomers]:
     """They come all through a story, to a cluster whose node has our image, and the name by which
     the check's map calls it."""
-    path = f"/api/v1/nodes/{node.name}"
-    node.load(ensure_images().archive)
+    path = f"/api/v1/nodes/{with_image.name}"
     cp.client.patch(path, {"metadata": {"labels": {"gpu-node-name": LOGICAL_NODE}}})
     with fresh_namespace(cp) as name, Newcomers(cp, name) as coming:
         yield coming

@@ -1,6 +1,6 @@
 """The product as an administrator gets it: charts in, pods on the real node out.
 
-How a change of values reaches the cluster is one small class; whoever delivers by other means
+How a change of values reaches the cluster is one small class; another means of delivery
 brings another one with the same three verbs.
 """
 
@@ -117,7 +117,7 @@ class Scheduler:
         return self.pods()
 
     def leader(self) -> str:
-        """The name of the pod that leads; empty while nobody does."""
+        """The name of the leading pod; empty without a leader."""
         lease = self.plane.client.get(LEASE)
         return str((lease["spec"].get("holderIdentity") or "").partition("_")[0])
 
@@ -129,7 +129,7 @@ class Scheduler:
         return self.leader()
 
     def delete(self, pod: str, *, grace_s: int | None = None) -> None:
-        """Delete one of them, as anybody with kubectl would; without grace it is killed."""
+        """Delete one of them like kubectl; a grace period of zero kills it."""
         words = "" if grace_s is None else f"?gracePeriodSeconds={grace_s}"
         self.plane.client.delete(f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}{words}")
 
@@ -152,7 +152,7 @@ class Scheduler:
         return base64.b64decode(self.plane.client.get(SECRET)["data"].get("tls.crt", "")).decode()
 
     def bundles(self) -> set[str]:
-        """Whom the API server trusts."""
+        """The CA bundles that the API server trusts."""
         entries = self.plane.client.get(REGISTRATION)["webhooks"]
         return {entry["clientConfig"].get("caBundle", "") for entry in entries}
 
@@ -195,7 +195,7 @@ class Check:
         return self.pods()
 
     def containers(self) -> dict[int, tuple[str, str]]:
-        """Which container each pod is, by uid and by id: the same as long as nobody touched it."""
+        """Which container each pod is, by uid and by id: the same until it is recreated."""
         return {
             index: (
                 pod["metadata"]["uid"],

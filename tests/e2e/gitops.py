@@ -39,7 +39,7 @@ PLACES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Who takes part."""
+    """The participants of the delivery."""
 
     plane: ControlPlane
     argo: ArgoCD

@@ -59,8 +59,8 @@ class Newcomers:
                 return
 
     def _come(self, name: str) -> None:
-        # Nobody places it: only its admission is of interest, and the node has other work.
-        body: Json = shell_pod(name, schedulerName="nobody")
+        # No scheduler places it: only its admission is measured.
+        body: Json = shell_pod(name, schedulerName="none")
         began = time.monotonic()
         try:
             self._plane.client.create(self._path, body)

@@ -60,9 +60,7 @@ def story(
 
 
 @pytest.mark.contract("S2-B15")
-def test_the_files_are_found_good_before_they_are_applied(
-    cp: ControlPlane, story: Story, tmp_path: Path
-) -> None:
+def test_argocd_files_validate(cp: ControlPlane, story: Story, tmp_path: Path) -> None:
     """The page's script says what to do where no set would find a cluster."""
     terminal = Terminal(cp, tmp_path)
 
@@ -76,9 +74,7 @@ def test_the_files_are_found_good_before_they_are_applied(
 
 
 @pytest.mark.contract("S2-26")
-def test_the_set_brings_both_charts_until_they_are_synced_and_healthy(
-    node: RealNode, story: Story
-) -> None:
+def test_application_set_syncs_both_charts_to_healthy(node: RealNode, story: Story) -> None:
     """Scheduler and webhook run on the real node, the check's pods stand where their map says."""
     story.change("gpu-scheduler-check", story.check.values(5), "Our node")
     story.apply(PROJECT)
@@ -91,7 +87,7 @@ def test_the_set_brings_both_charts_until_they_are_synced_and_healthy(
     story.check.wait_for_lines(node.name)
 
 
-def test_neither_application_has_waited_for_the_other(story: Story) -> None:
+def test_applications_sync_independently(story: Story) -> None:
     """ArgoCD honours waves inside one Application: that of the check did not wait, so its pods came
     past a webhook that was not there yet, and have got their devices all the same."""
     check, scheduler = (
@@ -100,7 +96,7 @@ def test_neither_application_has_waited_for_the_other(story: Story) -> None:
     assert check["deployStartedAt"] < scheduler["deployedAt"]
 
 
-def test_ten_comparisons_after_a_new_certificate_find_nothing_to_do(story: Story) -> None:
+def test_renewed_certificate_causes_no_drift(story: Story) -> None:
     """The pair is the product's own, and each rendering of the chart makes another authority:
     ArgoCD keeps the one that it wrote first, and calls nothing a difference."""
     trusted = story.scheduler.bundles()
@@ -121,10 +117,10 @@ def test_ten_comparisons_after_a_new_certificate_find_nothing_to_do(story: Story
 
     assert seen == [("Synced", "Healthy")] * 2 * RECONCILES
     assert story.scheduler.bundles() == trusted
-    assert story.versions() == versions, "somebody writes although nothing changes"
+    assert story.versions() == versions, "objects are written although nothing changes"
 
 
-def test_what_a_hand_has_changed_is_put_back(story: Story) -> None:
+def test_manual_change_is_reverted(story: Story) -> None:
     """A setting that git does not know lives for a moment only."""
     told = story.plane.client.get(CONFIG)["data"]
 
@@ -138,7 +134,7 @@ def test_what_a_hand_has_changed_is_put_back(story: Story) -> None:
     story.settled()
 
 
-def test_a_value_and_a_version_that_change_in_git_replace_the_pods(story: Story) -> None:
+def test_git_change_of_value_and_version_replaces_the_pods(story: Story) -> None:
     """The new chart's replicas come one by one, and running workloads stay what they are."""
     containers, old = story.check.containers(), story.scheduler.names()
     chart = "charts/gpu-scheduler/Chart.yaml"
@@ -152,7 +148,7 @@ def test_a_value_and_a_version_that_change_in_git_replace_the_pods(story: Story)
     assert story.check.containers() == containers
 
 
-def test_a_revert_in_git_brings_the_former_value_back(story: Story) -> None:
+def test_git_revert_restores_the_former_value(story: Story) -> None:
     containers, old = story.check.containers(), story.scheduler.names()
     trusted = story.scheduler.bundles()
     story.repository.revert()
@@ -165,7 +161,7 @@ def test_a_revert_in_git_brings_the_former_value_back(story: Story) -> None:
     assert story.scheduler.bundles() == trusted
 
 
-def test_a_deleted_leader_is_followed_and_the_next_commit_is_placed(story: Story) -> None:
+def test_deleted_leader_is_replaced_and_the_next_commit_is_placed(story: Story) -> None:
     """No running pod is lost, and two more of them get their devices from the other replica."""
     containers, leader = story.check.containers(), story.scheduler.wait_for_leader()
 
@@ -180,8 +176,8 @@ def test_a_deleted_leader_is_followed_and_the_next_commit_is_placed(story: Story
     story.scheduler.wait(without={leader})
 
 
-def test_a_component_that_leaves_the_set_goes_alone(story: Story) -> None:
-    """Its Application goes with all that it has brought. Nobody writes what is the scheduler's."""
+def test_removed_component_is_deleted_alone(story: Story) -> None:
+    """Its Application goes with all its objects. The scheduler's objects are not written."""
     before, replicas = story.versions(), story.scheduler.names()
 
     story.apply(COMPLETE, without="test-service")
@@ -194,7 +190,7 @@ def test_a_component_that_leaves_the_set_goes_alone(story: Story) -> None:
     assert story.scheduler.names() == replicas
 
 
-def test_a_component_that_comes_back_is_placed_again(node: RealNode, story: Story) -> None:
+def test_returning_component_is_deployed_again(node: RealNode, story: Story) -> None:
     story.apply(COMPLETE)
 
     story.settled()
@@ -203,7 +199,7 @@ def test_a_component_that_comes_back_is_placed_again(node: RealNode, story: Stor
     story.check.wait_for_lines(node.name)
 
 
-def test_without_the_set_only_the_api_kinds_and_the_lease_are_left(story: Story) -> None:
+def test_deleted_set_leaves_only_crds_and_the_lease(story: Story) -> None:
     """ArgoCD takes everything away that it has brought. Kinds with users' objects stay, and the
     election's Lease, which ArgoCD leaves out of its work in every cluster."""
     story.delete(COMPLETE)
@@ -211,9 +207,7 @@ def test_without_the_set_only_the_api_kinds_and_the_lease_are_left(story: Story)
     story.wait_for_the_end()
 
 
-def test_the_set_that_is_applied_again_brings_the_product_back(
-    node: RealNode, story: Story
-) -> None:
+def test_reapplied_set_deploys_the_product_again(node: RealNode, story: Story) -> None:
     """On the API server that has seen its former leaders; pods are bound again."""
     story.change("gpu-scheduler-check", story.check.values(2), "Two are enough")
     story.apply(COMPLETE)
@@ -225,7 +219,7 @@ def test_the_set_that_is_applied_again_brings_the_product_back(
     story.check.wait_for_lines(node.name)
 
 
-def test_the_set_of_clusters_takes_over_what_another_has_brought(story: Story) -> None:
+def test_cluster_set_adopts_existing_applications(story: Story) -> None:
     """It finds the cluster by its Secret and makes Applications of the same names. Where the other
     set is deleted without them, no pod notices."""
     containers, replicas = story.check.containers(), story.scheduler.names()
@@ -240,7 +234,7 @@ def test_the_set_of_clusters_takes_over_what_another_has_brought(story: Story) -
     assert story.scheduler.names() == replicas
 
 
-def test_a_cluster_that_goes_from_dev_to_prod_gets_the_release_in_place(story: Story) -> None:
+def test_cluster_moving_from_dev_to_prod_upgrades_in_place(story: Story) -> None:
     """By the label of its Secret: dev follows the branch, prod stays at the tag, whose values
     replace the pods one by one; and running workloads stay what they are."""
     containers, old = story.check.containers(), story.scheduler.names()
@@ -264,8 +258,8 @@ def test_a_cluster_that_goes_from_dev_to_prod_gets_the_release_in_place(story: S
     assert story.check.containers() == containers
 
 
-def test_whatever_set_looks_after_the_product_takes_it_away(story: Story) -> None:
-    """That of stages has no check service; the Application that nobody owns goes by itself."""
+def test_owning_set_deletes_the_product(story: Story) -> None:
+    """That of stages has no check service; the Application without an owner goes by itself."""
     story.delete(STAGES)
     story.plane.kubectl("delete", "application", CHECKER, "--namespace=argocd")
 

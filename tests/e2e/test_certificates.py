@@ -1,4 +1,4 @@
-"""Whoever makes the webhook's certificate: the API server trusts it, and helm's own test of the
+"""Every source of the webhook's certificate: the API server trusts it, and helm's test of the
 release passes, asking both Services from a pod.
 
 There is no cluster DNS here, and no cert-manager: a policy gives the test's pod the names of the
@@ -21,7 +21,6 @@ from tests.e2e.delivered import NAME, NAMESPACE, REGISTRATION, SCHEDULER, ByHelm
 from tests.leftovers import everything
 from tools.charts.helm import helm
 from tools.controlplane import ControlPlane, wait_until
-from tools.image.build import ensure_images
 from tools.product import ROOT
 from tools.realnode import RealNode
 
@@ -147,9 +146,9 @@ def give_names(cp: ControlPlane) -> None:
 
 
 @pytest.fixture
-def delivery(cp: ControlPlane, node: RealNode, tmp_path: Path) -> Iterator[ByHelm]:
+def delivery(cp: ControlPlane, with_image: RealNode, tmp_path: Path) -> Iterator[ByHelm]:
     """Our image is on the node and the release's namespace is there; nothing else is left."""
-    node.load(ensure_images().archive)
+    assert with_image is not None
     apply(cp, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     cp.wait_for_service_account(NAMESPACE)
     installed = ByHelm(cp, tmp_path)
@@ -169,7 +168,7 @@ def delivery(cp: ControlPlane, node: RealNode, tmp_path: Path) -> Iterator[ByHel
 
 @pytest.mark.contract("S2-17")
 @pytest.mark.parametrize("maker", [by_itself, by_script, by_cert_manager])
-def test_helms_test_passes_and_reviews_are_trusted_whoever_makes_the_certificate(
+def test_helm_test_passes_with_every_certificate_source(
     cp: ControlPlane,
     node: RealNode,
     delivery: ByHelm,

@@ -58,7 +58,7 @@ print(json.dumps({key: status[key].split()[0] for key in keys} | {
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Who takes part."""
+    """The participants of the delivery."""
 
     delivery: Delivery
     scheduler: Scheduler
@@ -79,7 +79,7 @@ def story(
             delivery.withdraw(release)
 
 
-def test_the_chart_with_its_default_values_becomes_two_ready_pods(
+def test_default_chart_becomes_two_ready_pods(
     cp: ControlPlane, node: RealNode, story: Story
 ) -> None:
     """Two containers each, on a node without any label of a control plane; one of them leads."""
@@ -96,7 +96,7 @@ def test_the_chart_with_its_default_values_becomes_two_ready_pods(
 
 
 @pytest.mark.contract("S2-10", "S2-29")
-def test_they_run_with_the_rights_of_the_chart_alone(cp: ControlPlane, story: Story) -> None:
+def test_pods_run_with_chart_rights_only(cp: ControlPlane, story: Story) -> None:
     """As the chart's account, which may bind, and may neither create pods nor read all Secrets."""
     (account,) = {pod["spec"]["serviceAccountName"] for pod in story.scheduler.pods()}
     user = f"--as=system:serviceaccount:{NAMESPACE}:{account}"
@@ -108,7 +108,7 @@ def test_they_run_with_the_rights_of_the_chart_alone(cp: ControlPlane, story: St
 
 
 @pytest.mark.parametrize("container", ["scheduler", "webhook"])
-def test_a_container_can_write_nothing_and_become_nobody(story: Story, container: str) -> None:
+def test_container_has_a_read_only_root_and_no_privileges(story: Story, container: str) -> None:
     """Seen from inside: no capability, no way to get one, filtered calls, a read-only root; and
     only the scheduler has a token."""
     pod = min(story.scheduler.names())
@@ -128,7 +128,7 @@ def test_a_container_can_write_nothing_and_become_nobody(story: Story, container
 
 
 @pytest.mark.contract("S2-18", "S2-19")
-def test_the_check_service_prints_where_it_is_and_what_it_was_given(
+def test_check_service_prints_its_node_and_devices(
     cp: ControlPlane, node: RealNode, story: Story
 ) -> None:
     """The seed's five pods are placed by their map, and the kubelet's log shows the seed's line."""
@@ -143,7 +143,7 @@ def test_the_check_service_prints_where_it_is_and_what_it_was_given(
     assert f"Node: {node.name}, CUDA_VISIBLE_DEVICES: 0,1" in story.check.lines(0)
 
 
-def test_a_deleted_leader_is_followed_and_no_pod_is_lost(story: Story) -> None:
+def test_deleted_leader_is_replaced_without_losing_pods(story: Story) -> None:
     """The other replica leads, running pods stay what they were, and new ones are placed."""
     containers = story.check.containers()
     leader = story.scheduler.wait_for_leader()
@@ -160,9 +160,7 @@ def test_a_deleted_leader_is_followed_and_no_pod_is_lost(story: Story) -> None:
     story.scheduler.wait(without={leader})
 
 
-def test_a_new_certificate_is_taken_over_while_reviews_go_on(
-    cp: ControlPlane, story: Story
-) -> None:
+def test_new_certificate_is_loaded_during_reviews(cp: ControlPlane, story: Story) -> None:
     """The pair is lost: a replica makes the next one of the same authority, and at no time is a
     mapped pod admitted without its environment."""
     trusted, lost = story.scheduler.bundles(), story.scheduler.kept()
@@ -183,7 +181,7 @@ def test_a_new_certificate_is_taken_over_while_reviews_go_on(
     assert story.check.is_reviewed()
 
 
-def test_what_comes_while_both_replicas_are_dead_runs_in_the_end(
+def test_pods_created_while_both_replicas_are_dead_run_later(
     node: RealNode, newcomers: Newcomers, story: Story
 ) -> None:
     """Both are killed at once: a pod that no webhook has seen is let in, and runs with its
@@ -201,8 +199,8 @@ def test_what_comes_while_both_replicas_are_dead_runs_in_the_end(
     story.check.wait_for_line(7, node.name)
 
 
-def test_a_changed_value_replaces_the_pods_one_by_one(story: Story) -> None:
-    """An upgrade under running workloads: they stay, and the new replicas do as they are told."""
+def test_changed_value_rolls_the_pods(story: Story) -> None:
+    """An upgrade under running workloads: they stay, and the new replicas use the new value."""
     containers, old = story.check.containers(), story.scheduler.names()
 
     values: Json = {"scheduler": {"logJson": True}, "config": {"placement": "spread"}}
@@ -216,7 +214,7 @@ def test_a_changed_value_replaces_the_pods_one_by_one(story: Story) -> None:
     assert story.scheduler.wait_for_leader() in new
 
 
-def test_a_rollback_brings_the_former_value_back(story: Story) -> None:
+def test_rollback_restores_the_former_value(story: Story) -> None:
     """And takes neither the pods nor the API server's trust away."""
     containers, old = story.check.containers(), story.scheduler.names()
     trusted = story.scheduler.bundles()
@@ -231,7 +229,7 @@ def test_a_rollback_brings_the_former_value_back(story: Story) -> None:
     assert story.check.containers().keys() == {*range(9)}
 
 
-def test_after_the_uninstall_only_the_api_kinds_are_left(cp: ControlPlane, story: Story) -> None:
+def test_uninstall_leaves_only_crds(cp: ControlPlane, story: Story) -> None:
     """Running pods of the scheduler's users go on without it."""
     containers = story.check.containers()
 
@@ -246,7 +244,7 @@ def test_after_the_uninstall_only_the_api_kinds_are_left(cp: ControlPlane, story
     )
 
 
-def test_where_the_api_kinds_are_not_kept_nothing_at_all_is_left(
+def test_uninstall_without_kept_crds_leaves_nothing(
     cp: ControlPlane, newcomers: Newcomers, story: Story
 ) -> None:
     """They are given up with the release if a value says so."""

@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.agent import DEVICES, FAILURES, GPU, POOL, Agent, wait_allocatable
 from tests.e2e.conftest import Pool
 from tests.e2e.containers import create, delete, execute, run, shell_pod, wait_for_phase
-from tests.e2e.newnode import start_as_new
+from tests.e2e.new_node import start_as_new
 from tools.controlplane import ControlPlane, wait_until
 from tools.realnode import RealNode
 
@@ -32,7 +32,7 @@ def test_a_pod_gets_its_gpus(cp: ControlPlane, node: RealNode, pool: Pool, names
     assert sorted(given.split(",")) == sorted(line.split("UUID: ")[1][:-1] for line in listed)
 
 
-def test_the_schedulers_choice_is_what_the_pod_gets(
+def test_pod_gets_the_devices_chosen_by_the_scheduler(
     cp: ControlPlane, node: RealNode, pool: Pool, namespace: str
 ) -> None:
     """A pod whose annotation says GPUs 3 and 1 gets these two, and the topology tells so."""
@@ -62,7 +62,7 @@ def test_the_schedulers_choice_is_what_the_pod_gets(
             json.loads(seen["data"].get("assigned.json", "{}")).get(f"{namespace}/chosen/main")
             == sorted(given.split(","))
         ),
-        what="who holds what to be written",
+        what="the device holders to be written",
     )
 
 
@@ -91,7 +91,7 @@ def test_nvidia_smi_prints_the_table_with_live_values(
     )
 
 
-def test_metrics_carry_the_pod_and_go_with_it(
+def test_pod_metrics_end_with_the_pod(
     cp: ControlPlane, node: RealNode, agent: Agent, pool: Pool, namespace: str
 ) -> None:
     """A series has the pod's labels while it runs; afterwards the GPU's labels are empty."""
@@ -137,7 +137,7 @@ def test_a_failed_gpu_is_not_allocatable_and_comes_back(
     assert seen["status"]["capacity"][GPU] == "4"
 
 
-def test_nvidia_smi_says_that_the_pods_gpu_fell_off_the_bus_and_that_it_came_back(
+def test_nvidia_smi_reports_a_lost_gpu_and_its_return(
     cp: ControlPlane, node: RealNode, pool: Pool, namespace: str
 ) -> None:
     """Status 15 and NVIDIA's words, in the pod that holds it."""
@@ -188,7 +188,7 @@ def test_devices_survive_a_restart_of_the_kubelet(
 def test_devices_survive_a_killed_agent(
     cp: ControlPlane, node: RealNode, agent: Agent, pool: Pool, namespace: str
 ) -> None:
-    """Ids are the same after it, so a running pod's GPU is given to nobody else."""
+    """Ids are the same after it, so a running pod's GPU is not assigned again."""
     pool("four")
     wait_allocatable(cp, node, gpu=4)
     run(cp, namespace, shell_pod("before", limits={GPU: "3"}))
@@ -240,7 +240,7 @@ def test_a_pod_gets_a_mig_instance(
     assert "MIG devices:" in execute(cp, namespace, "slice", "nvidia-smi")
 
 
-def test_a_new_node_whose_gpus_are_all_cut_has_no_such_resource(
+def test_new_node_with_all_gpus_partitioned_has_no_whole_gpu_resource(
     cp: ControlPlane, node: RealNode, agent: Agent, pool: Pool
 ) -> None:
     """As with NVIDIA's plugin; a kubelet that has known ``nvidia.com/gpu`` keeps it as 0."""
@@ -259,7 +259,7 @@ def test_a_new_node_whose_gpus_are_all_cut_has_no_such_resource(
 def test_a_node_that_leaves_its_pool_has_no_gpus(
     cp: ControlPlane, node: RealNode, pool: Pool
 ) -> None:
-    """Without the label nothing is allocatable any more, and nobody may choose by number."""
+    """Without the label nothing is allocatable any more, and no scheduler may choose by index."""
     pool("four")
     wait_allocatable(cp, node, gpu=4)
     path = f"/api/v1/nodes/{node.name}"

@@ -59,7 +59,7 @@ def operator(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iter
         running.configure({"nodePools": pools})
         with running:
             yield running
-            remove(*KINDS)  # while somebody is there who takes the finalizers off
+            remove(*KINDS)  # while the controller that removes the finalizers still runs
     finally:
         roles = sorted(path.name for path in (ROOT / "cluster").glob("fakegpu*-rbac.yaml"))
         remove(*KINDS, *roles)
@@ -161,7 +161,7 @@ def test_two_pods_share_a_claim_and_a_third_gets_another_gpu(
 
     for pod in ("one", "two", "alone"):
         wait_until(
-            lambda pod=pod: shown(pod) == uuids(cp, namespace, pod),  # type: ignore[misc]
+            lambda pod=pod: shown(pod) == uuids(cp, namespace, pod),  # type: ignore[misc] # default
             what=f"{pod} in the metrics",
         )
     delete(cp, namespace, "one")
@@ -169,7 +169,7 @@ def test_two_pods_share_a_claim_and_a_third_gets_another_gpu(
     assert uuids(cp, namespace, "two") != []
 
 
-def test_prepared_claims_survive_a_killed_agent_and_a_restarted_kubelet(
+def test_prepared_claims_survive_agent_kill_and_kubelet_restart(
     cp: ControlPlane, plain: RealNode, agent: DraAgent, namespace: str
 ) -> None:
     """While no agent is there a pod waits; afterwards it runs, on the GPU that is free; the first
@@ -196,7 +196,7 @@ def test_prepared_claims_survive_a_killed_agent_and_a_restarted_kubelet(
     wait_until(lambda: cdi_files(plain) == [], what="all claims to be unprepared")
 
 
-def test_a_part_of_a_gpu_is_cut_while_its_claim_lasts(
+def test_gpu_partition_lasts_as_long_as_its_claim(
     cp: ControlPlane, node: RealNode, pool: Pool, namespace: str
 ) -> None:
     """A claim of the class ``mig.nvidia.com``: the pod sees its instance, nothing else was cut."""
@@ -219,9 +219,7 @@ def test_a_part_of_a_gpu_is_cut_while_its_claim_lasts(
     )
 
 
-def test_a_failed_gpu_is_allocated_to_nobody(
-    cp: ControlPlane, plain: RealNode, namespace: str
-) -> None:
+def test_failed_gpu_is_never_allocated(cp: ControlPlane, plain: RealNode, namespace: str) -> None:
     """A plain request for ``nvidia.com/gpu``, which DRA meets, finds the two GPUs that are left."""
     path = f"/api/v1/nodes/{plain.name}"
     cp.client.patch(path, {"metadata": {"annotations": {FAILURES: "0:xid-48"}}})
@@ -236,7 +234,7 @@ def test_a_failed_gpu_is_allocated_to_nobody(
 
 
 @pytest.mark.contract("S1-66")
-def test_the_health_service_answers_for_liveness(agent: DraAgent, plain: RealNode) -> None:
+def test_health_service_answers_liveness(agent: DraAgent, plain: RealNode) -> None:
     """gRPC health on its port (51515 by default), service ``liveness``."""
     assert plain.name
     request = HealthCheckRequest(service="liveness")

@@ -27,7 +27,7 @@ print(sys.prefix, os.getuid(), len(os.listdir(sys.prefix + "/bin")))
 """
 
 
-def test_it_is_the_same_whoever_makes_it(tmp_path: Path) -> None:
+def test_image_digest_is_independent_of_the_builder(tmp_path: Path) -> None:
     """Made from nothing in another folder, archive and list of parts are the same bytes."""
     pip = subprocess.run(
         [sys.executable, "-m", "pip", "cache", "dir"], capture_output=True, text=True, check=True
@@ -49,7 +49,7 @@ def test_it_is_the_same_whoever_makes_it(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path)
 
 
-def test_its_list_of_parts_names_every_locked_package() -> None:
+def test_sbom_names_every_locked_package() -> None:
     """Each with the hash by which it was checked, and a licence."""
     parts = json.loads(ensure_images().sbom.read_text())["components"]
     packages = [one for one in parts if one["type"] == "library"]
@@ -62,10 +62,10 @@ def test_its_list_of_parts_names_every_locked_package() -> None:
 @pytest.mark.contract("S2-23")
 @pytest.mark.parametrize("name", NAMES)
 def test_every_program_starts_as_the_user_that_it_names(
-    cp: ControlPlane, node: RealNode, namespace: str, name: str
+    cp: ControlPlane, with_image: RealNode, namespace: str, name: str
 ) -> None:
     """On a read-only root, as 65532, and beside Python there is nothing that could be started."""
-    node.load(ensure_images().archive)
+    assert with_image is not None
     container = {
         "name": "main",
         "image": f"{name}:latest",

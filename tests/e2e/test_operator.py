@@ -26,7 +26,6 @@ from tools.charts.copies import CHARTS
 from tools.charts.helm import helm
 from tools.controlplane import ControlPlane, ControlPlaneError, wait_until
 from tools.image import machine
-from tools.image.build import ensure_images
 from tools.product import ROOT
 from tools.realnode import RealNode
 
@@ -141,10 +140,10 @@ class Release:
 
 @pytest.fixture(scope="module")
 def release(
-    cp: ControlPlane, node: RealNode, tmp_path_factory: pytest.TempPathFactory
+    cp: ControlPlane, with_image: RealNode, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Release]:
     """The image is on the node, the node in no pool, and nothing is installed."""
-    node.load(ensure_images().archive)
+    node = with_image
     for name, entrypoint in IMAGES.items():
         node.make_image(name, machine.shell(), entrypoint=entrypoint)
     label(cp, node, **{POOL: None})
@@ -171,7 +170,7 @@ def apply(cp: ControlPlane, namespace: str, *manifests: str, directory: Path) ->
 
 
 @pytest.mark.contract("S1-1", "S1-31", "S1-56", "S1-86")
-def test_the_quick_start_of_seed_001(
+def test_seed_001_quick_start(
     cp: ControlPlane, node: RealNode, release: Release, namespace: str
 ) -> None:
     """Label the node, install the chart, deploy the pod: its log is nvidia-smi's table."""
@@ -194,7 +193,7 @@ def test_the_quick_start_of_seed_001(
 
 
 @pytest.mark.contract("S1-46", "S4-12")
-def test_the_service_of_the_exporter_tells_the_labs_metrics_with_the_pod(
+def test_exporter_service_returns_the_lab_metrics_with_the_pod(
     cp: ControlPlane, release: Release, namespace: str
 ) -> None:
     """Each of the lab's list, for a pod that runs."""
@@ -213,7 +212,7 @@ def test_the_service_of_the_exporter_tells_the_labs_metrics_with_the_pod(
 
 @pytest.mark.contract("S4-19")
 @pytest.mark.usefixtures("release")
-def test_the_labs_troubleshooting_finds_something(cp: ControlPlane, node: RealNode) -> None:
+def test_lab_troubleshooting_commands_find_output(cp: ControlPlane, node: RealNode) -> None:
     """The plugin's log by its label, and nvidia-smi on the machine itself by kubectl debug."""
     selector = ("-l", "app.kubernetes.io/name=nvidia-device-plugin")
     assert "registered" in cp.kubectl("logs", "-n", RELEASE, *selector, "--tail=-1")
@@ -234,7 +233,7 @@ def test_the_labs_troubleshooting_finds_something(cp: ControlPlane, node: RealNo
 
 
 @pytest.mark.contract("S4-10", "S1-B32")
-def test_the_agent_survives_the_labs_taint(
+def test_agent_tolerates_the_lab_taint(
     cp: ControlPlane, node: RealNode, release: Release, namespace: str
 ) -> None:
     """A deleted agent comes back on the tainted node, and the lab's pod gets a GPU there."""
@@ -364,7 +363,7 @@ def test_the_job_of_seed_000_prints_its_slice(
 
 
 @pytest.mark.contract("S1-66", "S1-67", "S1-68")
-def test_dra_instead_of_the_device_plugin_is_two_values_of_the_chart(
+def test_two_chart_values_switch_to_dra(
     cp: ControlPlane, node: RealNode, release: Release, namespace: str
 ) -> None:
     """The agent's pod, without more rights than the chart gives it, publishes the GPUs and prepares

@@ -1,4 +1,4 @@
-"""A fake API server and a client for it, and a kubelet, made anew for each test."""
+"""A fake API server with a client, and a fake kubelet, new for each test."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Leases:
         return spec
 
     def made_anew(self) -> None:
-        """Somebody deleted it, and made one that is as empty as the chart's."""
+        """The lease is deleted and recreated empty, as the chart has it."""
         name = {"name": "gpu-scheduler", "namespace": "system", "resourceVersion": "0"}
         self._version = 0
         self.lease = {

@@ -30,7 +30,7 @@ PATIENCE_S = 20.0
 
 
 class Watched:
-    """A watch that stays open and says what it is told to, as soon as it is."""
+    """A watch that stays open and sends each scripted event at once."""
 
     def __init__(self) -> None:
         self.news: asyncio.Queue[bytes] = asyncio.Queue()
@@ -99,7 +99,7 @@ class Agent:
         return (self._folder / "log").read_text()
 
     async def ask(self, path: str) -> tuple[int, str]:
-        """Status and text; 0 where nobody listens."""
+        """Status and text; 0 for a closed port."""
         try:
             async with (
                 aiohttp.ClientSession() as session,
@@ -147,7 +147,7 @@ def utilizations(metrics: str) -> list[int]:
 
 
 @pytest.mark.contract("S1-31", "S1-48", "S1-13")
-async def test_it_waits_for_its_topology_follows_it_and_draws_anew_every_interval(
+async def test_agent_follows_its_topology_and_redraws_every_interval(
     agent: Agent, kubelet: MadeUpKubelet, api: FakeApi
 ) -> None:
     """``TOPOLOGY_MAX_EXPORT_INTERVAL``; it does not end while there is no ConfigMap."""
@@ -180,7 +180,7 @@ async def test_it_waits_for_its_topology_follows_it_and_draws_anew_every_interva
     [signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT],
     ids=lambda one: one.name,
 )
-async def test_each_of_four_signals_ends_it_and_is_named(
+async def test_each_signal_ends_the_agent_and_is_logged(
     agent: Agent, number: signal.Signals
 ) -> None:
     await agent.start({})
@@ -191,7 +191,7 @@ async def test_each_of_four_signals_ends_it_and_is_named(
 
 
 @pytest.mark.contract("S1-35")
-async def test_without_the_device_plugin_it_exports_and_the_kubelet_is_left_alone(
+async def test_without_the_device_plugin_the_agent_only_exports(
     agent: Agent, kubelet: MadeUpKubelet
 ) -> None:
     """``devicePlugin.enabled: false``."""
@@ -215,7 +215,7 @@ async def test_without_the_exporter_there_are_no_metrics(
 
 
 @pytest.mark.contract("S1-53")
-async def test_on_request_it_tells_numa_zones_as_a_kubelet_does(
+async def test_numa_zones_are_served_like_a_kubelet(
     agent: Agent, api: FakeApi, tmp_path: Path
 ) -> None:
     """``statusExporter.podResources``: the socket, and a ``cpulist`` for each zone."""
@@ -239,9 +239,7 @@ async def test_on_request_it_tells_numa_zones_as_a_kubelet_does(
     assert [len(one.device_ids) for one in told.devices] == [1]
 
 
-async def test_a_topology_that_cannot_be_read_changes_nothing(
-    agent: Agent, kubelet: MadeUpKubelet
-) -> None:
+async def test_unreadable_topology_changes_nothing(agent: Agent, kubelet: MadeUpKubelet) -> None:
     await agent.start({"TOPOLOGY_MAX_EXPORT_INTERVAL": "50ms"})
     agent.topology(fake(TWO))
     await kubelet.next_plugin()

@@ -37,7 +37,7 @@ HALF = (
 
 
 class Victim:
-    """A webhook in a process of its own, and an honest client that connects anew each time."""
+    """A webhook in a process of its own, and a valid client with a new connection per request."""
 
     def __init__(self, port: int, pid: int, log: Path) -> None:
         self.port = port
@@ -117,7 +117,7 @@ async def test_connections_with_half_a_request_cost_no_review(victim: Victim) ->
     assert memory < LIMIT
 
 
-async def test_half_bodies_are_held_within_bounds(victim: Victim) -> None:
+async def test_half_bodies_use_bounded_memory(victim: Victim) -> None:
     """150 of three megabytes, of three addresses."""
     async with flood(victim.port) as half:
         before = victim.memory()
@@ -128,7 +128,7 @@ async def test_half_bodies_are_held_within_bounds(victim: Victim) -> None:
     assert grown < 100 * MIB
 
 
-async def test_silent_clients_of_the_health_port_cost_no_probe(tmp_path: Path) -> None:
+async def test_probes_answer_beside_silent_clients(tmp_path: Path) -> None:
     """1,100 with one byte each, and a process that may open 256 files; no line in its log."""
     (port,) = free_ports(1)
     async with (
@@ -154,7 +154,7 @@ def page(port: int) -> bytes:
         return content
 
 
-async def test_malformed_requests_flood_no_log(tmp_path: Path) -> None:
+async def test_malformed_requests_are_log_throttled(tmp_path: Path) -> None:
     """One short line in ten seconds."""
     (port,) = free_ports(1)
     async with program("tests.http.healthprocess", str(port), log=tmp_path / "log"):
@@ -171,7 +171,9 @@ async def test_malformed_requests_flood_no_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", [7])
-async def test_nonsense_is_answered_and_honest_pods_are_mutated(victim: Victim, seed: int) -> None:
+async def test_fuzzed_requests_are_answered_and_valid_pods_mutated(
+    victim: Victim, seed: int
+) -> None:
     """Twenty seconds of broken framing and broken reviews: never 500, and no growth."""
     fuzzers = [Fuzzer(victim.port, seed + number) for number in range(3)]
     await asyncio.gather(*(fuzzer.run(3) for fuzzer in fuzzers))

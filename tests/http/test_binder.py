@@ -23,7 +23,7 @@ from tests.http.fakeapi import (
     text,
 )
 from tests.http.shells import Heard
-from tests.unit.loop.stage import Leader
+from tests.unit.loop.loop_world import Leader
 
 GET = "GET /api/v1/namespaces/team/pods/a"
 POST = "POST /api/v1/namespaces/team/pods/a/binding"
@@ -74,7 +74,7 @@ async def test_a_status_as_the_answer_is_a_success(api: FakeApi, binds: Binds) -
 
 
 @pytest.mark.contract("S2-B1")
-async def test_a_success_may_say_anything(api: FakeApi, binds: Binds) -> None:
+async def test_any_2xx_body_is_a_success(api: FakeApi, binds: Binds) -> None:
     api.script(POST, text("this is no JSON", 201))
 
     assert (await binds.bind()).outcome is BindOutcome.BOUND
@@ -83,7 +83,7 @@ async def test_a_success_may_say_anything(api: FakeApi, binds: Binds) -> None:
 #: First answer to the POST, what a look at the pod then shows, the end.
 CONFLICTS: list[Any] = [
     pytest.param(CONFLICT, OURS, BindOutcome.BOUND, id="bound-by-us-after-all"),
-    pytest.param(CONFLICT, THEIRS, BindOutcome.TAKEN, id="bound-by-somebody-else"),
+    pytest.param(CONFLICT, THEIRS, BindOutcome.TAKEN, id="bound-by-another-scheduler"),
     pytest.param(CONFLICT, REPLACED, BindOutcome.GONE, id="c51-another-pod-of-that-name"),
     pytest.param(CONFLICT, GONE, BindOutcome.GONE, id="deleted"),
     pytest.param(CONFLICT, DELETING, BindOutcome.TAKEN, id="being-deleted"),
@@ -94,7 +94,7 @@ CONFLICTS: list[Any] = [
 
 @pytest.mark.contract("S2-B7")
 @pytest.mark.parametrize(("answer", "look", "outcome"), CONFLICTS)
-async def test_a_conflict_is_resolved_by_a_look_at_the_pod(
+async def test_conflict_is_resolved_by_reading_the_pod(
     api: FakeApi, binds: Binds, answer: Answer, look: Answer, outcome: BindOutcome
 ) -> None:
     api.script(POST, answer)
@@ -113,7 +113,7 @@ async def test_a_conflict_is_resolved_by_a_look_at_the_pod(
         pytest.param(failure(400, message="no"), BindOutcome.REFUSED, id="400-refused"),
     ],
 )
-async def test_a_clear_no_is_not_repeated(
+async def test_clear_refusal_is_not_retried(
     api: FakeApi, binds: Binds, answer: Answer, outcome: BindOutcome
 ) -> None:
     api.script(POST, answer)
@@ -126,14 +126,14 @@ BUSY = [failure(500), failure(503), failure(429, retry_after="0"), failure(504),
 
 
 @pytest.mark.parametrize("busy", BUSY, ids=["500", "503", "429", "504", "reset"])
-async def test_a_busy_server_is_asked_again(api: FakeApi, binds: Binds, busy: Answer) -> None:
+async def test_busy_server_is_retried(api: FakeApi, binds: Binds, busy: Answer) -> None:
     api.script(POST, busy, busy, SUCCESS)
 
     assert (await binds.bind()).outcome is BindOutcome.BOUND
     assert api.count(POST) == 3
 
 
-async def test_a_lost_answer_is_no_second_success(api: FakeApi, binds: Binds) -> None:
+async def test_lost_response_causes_no_second_success(api: FakeApi, binds: Binds) -> None:
     """Semantics case 52: the first try went through, its answer was lost, the second is refused."""
     api.script(POST, reset, CONFLICT)
     api.script(GET, OURS)
@@ -142,9 +142,7 @@ async def test_a_lost_answer_is_no_second_success(api: FakeApi, binds: Binds) ->
     assert (api.count(POST), api.count(GET)) == (2, 1)
 
 
-async def test_after_its_tries_it_looks_and_finds_that_it_went_through(
-    api: FakeApi, binds: Binds
-) -> None:
+async def test_exhausted_retries_read_back_a_success(api: FakeApi, binds: Binds) -> None:
     api.script(POST, failure(503))
     api.script(GET, OURS)
 
@@ -152,19 +150,15 @@ async def test_after_its_tries_it_looks_and_finds_that_it_went_through(
     assert api.count(POST) == TRIES
 
 
-async def test_without_an_answer_the_same_binding_is_sent_until_there_is_one(
-    api: FakeApi, binds: Binds
-) -> None:
-    """The first may still be on its way: nobody else may get the devices in between."""
+async def test_binding_is_resent_until_the_server_answers(api: FakeApi, binds: Binds) -> None:
+    """The first request may still be in flight: no other pod may get the devices."""
     api.script(POST, *[reset] * (TRIES + 2), SUCCESS)
 
     assert (await binds.bind()).outcome is BindOutcome.BOUND
     assert (api.count(POST), api.count(GET)) == (TRIES + 3, 0)
 
 
-async def test_after_its_tries_a_pod_that_is_still_open_comes_back(
-    api: FakeApi, binds: Binds
-) -> None:
+async def test_exhausted_retries_return_an_unbound_pod(api: FakeApi, binds: Binds) -> None:
     api.script(POST, failure(500, message="etcd is slow"))
     api.script(GET, OPEN)
 
@@ -176,10 +170,10 @@ async def test_after_its_tries_a_pod_that_is_still_open_comes_back(
     [reset, failure(503), text("<html>", 200), Stream(b'{"meta', end="break")],
     ids=["reset", "503", "garbage", "half"],
 )
-async def test_while_the_truth_is_unknown_the_pod_keeps_its_devices(
+async def test_unknown_binding_result_keeps_the_devices(
     api: FakeApi, binds: Binds, no_answer: Answer
 ) -> None:
-    """No end is told until a look is answered."""
+    """No result is reported until the read-back is answered."""
     api.script(POST, failure(503))
     api.script(GET, no_answer, no_answer, no_answer, THEIRS)
 
@@ -187,9 +181,7 @@ async def test_while_the_truth_is_unknown_the_pod_keeps_its_devices(
 
 
 @pytest.mark.contract("S2-B12")
-async def test_nothing_is_sent_by_a_process_that_does_not_lead_any_more(
-    api: FakeApi, binds: Binds
-) -> None:
+async def test_former_leader_sends_no_binding(api: FakeApi, binds: Binds) -> None:
     binds.leader.is_leading = False
 
     assert (await binds.bind()).outcome is BindOutcome.UNSENT
@@ -197,7 +189,7 @@ async def test_nothing_is_sent_by_a_process_that_does_not_lead_any_more(
 
 
 @pytest.mark.contract("S2-B12")
-async def test_nothing_is_repeated_after_the_lead_is_lost(api: FakeApi, binds: Binds) -> None:
+async def test_lost_leadership_stops_retries(api: FakeApi, binds: Binds) -> None:
     async def answer(request: Any) -> Any:
         binds.leader.is_leading = False
         return await failure(503)(request)
@@ -210,7 +202,7 @@ async def test_nothing_is_repeated_after_the_lead_is_lost(api: FakeApi, binds: B
 
 
 @pytest.mark.contract("S2-B12")
-async def test_the_lead_that_runs_out_during_a_pause_ends_the_tries(
+async def test_leadership_expiring_during_backoff_stops_retries(
     api: FakeApi, client: Client
 ) -> None:
     clock = asyncio.get_running_loop().time
@@ -256,7 +248,7 @@ async def test_other_traffic_waits_while_bindings_are_in_flight(api: FakeApi, bi
     assert (binds.idle.is_set(), binds.binder.in_flight) == (True, 0)
 
 
-async def test_draining_does_not_wait_for_ever(api: FakeApi, binds: Binds) -> None:
+async def test_drain_has_a_timeout(api: FakeApi, binds: Binds) -> None:
     api.script(POST, Stream(end="hang"))
     binds.binder.start(PLACEMENT, "d-1")
     await api.next(POST)

@@ -11,7 +11,7 @@ from scheduler.watch.client import ApiError, Client, Unreachable
 from tests.http.fakeapi import FakeApi, Stream, failure, reply, reset, text
 
 
-async def test_bytes_come_back_as_they_are(api: FakeApi, client: Client) -> None:
+async def test_response_bytes_are_returned_unchanged(api: FakeApi, client: Client) -> None:
     api.script("GET /x", reply({"a": 1}))
 
     assert await client.request("GET", "/x", params={"limit": "1"}) == b'{"a": 1}'
@@ -32,7 +32,7 @@ async def test_the_token_and_the_type_of_the_body_are_sent(api: FakeApi, client:
     assert headers["Content-Type"] == "application/merge-patch+json"
 
 
-async def test_a_no_of_the_server_is_an_api_error(api: FakeApi, client: Client) -> None:
+async def test_server_refusal_is_an_api_error(api: FakeApi, client: Client) -> None:
     api.script("GET /x", failure(429, "TooManyRequests", "slow down", retry_after="7"))
 
     with pytest.raises(ApiError) as refused:
@@ -44,7 +44,7 @@ async def test_a_no_of_the_server_is_an_api_error(api: FakeApi, client: Client) 
 
 
 @pytest.mark.parametrize("header", ["", "soon", "-1", "\u0663", "Wed, 21 Oct 2026 07:28:00 GMT"])
-async def test_an_unreadable_retry_after_is_none(api: FakeApi, client: Client, header: str) -> None:
+async def test_unreadable_retry_after_is_ignored(api: FakeApi, client: Client, header: str) -> None:
     api.script("GET /x", failure(503, "X", retry_after=header))
 
     with pytest.raises(ApiError) as refused:
@@ -52,7 +52,7 @@ async def test_an_unreadable_retry_after_is_none(api: FakeApi, client: Client, h
     assert refused.value.retry_after_s == 0.0
 
 
-async def test_a_proxys_page_is_an_api_error_too(api: FakeApi, client: Client) -> None:
+async def test_proxy_error_page_is_an_api_error(api: FakeApi, client: Client) -> None:
     api.script("GET /x", text("<html>" + "x" * 1000, 502))
 
     with pytest.raises(ApiError, match="502: <html>x") as refused:
@@ -67,7 +67,7 @@ async def test_a_broken_connection_is_unreachable(api: FakeApi, client: Client) 
         await client.request("POST", "/x", b"{}")
 
 
-async def test_nobody_there_is_unreachable(api: FakeApi, client: Client) -> None:
+async def test_closed_port_is_unreachable(api: FakeApi, client: Client) -> None:
     await api.stop()
 
     with pytest.raises(Unreachable, match="GET /x: "):
@@ -86,19 +86,19 @@ async def lines(client: Client, silence_s: float = 5.0) -> list[bytes]:
         return [line async for line in stream]
 
 
-async def test_lines_are_whole_however_they_were_cut(api: FakeApi, client: Client) -> None:
+async def test_lines_are_joined_across_chunks(api: FakeApi, client: Client) -> None:
     api.script("WATCH /w", Stream(b"on", b"e\ntwo\nth", b"ree", b"\n\n", b"four\n"))
 
     assert await lines(client) == [b"one", b"two", b"three", b"four"]
 
 
-async def test_a_line_longer_than_any_buffer_is_whole(api: FakeApi, client: Client) -> None:
+async def test_line_longer_than_the_buffer_is_complete(api: FakeApi, client: Client) -> None:
     api.script("WATCH /w", Stream(b"x" * 2_000_000, b"\n"))
 
     assert [len(line) for line in await lines(client)] == [2_000_000]
 
 
-async def test_half_a_last_line_is_dropped(api: FakeApi, client: Client) -> None:
+async def test_incomplete_last_line_is_dropped(api: FakeApi, client: Client) -> None:
     """A clean end in the middle of a line: a proxy closed the connection politely."""
     api.script("WATCH /w", Stream(b"one\n", b'{"type":"ADD'))
 
@@ -106,7 +106,9 @@ async def test_half_a_last_line_is_dropped(api: FakeApi, client: Client) -> None
 
 
 @pytest.mark.parametrize("end", ["hang", "break"])
-async def test_silence_and_a_break_are_unreachable(api: FakeApi, client: Client, end: str) -> None:
+async def test_silence_and_a_broken_stream_are_unreachable(
+    api: FakeApi, client: Client, end: str
+) -> None:
     api.script("WATCH /w", Stream(b"one\n", end=end))
 
     with pytest.raises(Unreachable, match="watch /w: "):
@@ -129,7 +131,7 @@ async def test_a_refused_watch_is_an_api_error(api: FakeApi, client: Client) -> 
         await lines(client)
 
 
-async def test_being_cancelled_is_not_an_error_of_the_server(api: FakeApi, client: Client) -> None:
+async def test_cancellation_is_no_server_error(api: FakeApi, client: Client) -> None:
     api.script("GET /x", Stream(end="hang"))
     task = asyncio.create_task(client.request("GET", "/x"))
     await api.next("GET /x")

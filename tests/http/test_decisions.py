@@ -23,7 +23,7 @@ from scheduler.report.decisions.service import decision_tasks, serve
 from scheduler.report.decisions.state_capture import StateCapture
 from scheduler.state import event as ev
 from tests.builders import node, pod
-from tests.unit.loop.stage import Stage, playing
+from tests.unit.loop.loop_world import Stage, playing
 
 NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
 CONFIG = Config(maps=Maps(allow="all"))
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 class Asking:
-    """A loop with its desk, and a way to ask."""
+    """A loop with its handler, and a way to ask."""
 
     def __init__(self, stage: Stage, session: aiohttp.ClientSession, url: str) -> None:
         self.stage = stage
@@ -64,8 +64,8 @@ async def asking() -> AsyncIterator[Asking]:
         journal, clock = stage.journal, stage.clock
         retelling = DecisionRenderer(clock, lambda: NOON)
         camera = StateCapture(stage.loop, journal, CONFIG, "gpu-scheduler 0", clock, lambda: NOON)
-        desk = DecisionsHandler(stage.loop, journal, camera, retelling, lambda: LEADER)
-        runner = web.AppRunner(desk.application(), shutdown_timeout=0.1)
+        handler = DecisionsHandler(stage.loop, journal, camera, retelling, lambda: LEADER)
+        runner = web.AppRunner(handler.application(), shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
         stage.see(ev.NodeUpdated(node("a", gpus=4)), ev.NodeUpdated(node("b", gpus=2)))
@@ -74,7 +74,7 @@ async def asking() -> AsyncIterator[Asking]:
         await runner.cleanup()
 
 
-async def test_a_waiting_pod_is_explained_by_its_history_and_by_a_look_at_this_moment(
+async def test_waiting_pod_is_explained_by_history_and_a_live_evaluation(
     asking: Asking,
 ) -> None:
     stage = asking.stage
@@ -99,7 +99,7 @@ async def test_a_waiting_pod_is_explained_by_its_history_and_by_a_look_at_this_m
     assert answer.codes["INSUFFICIENT"].stage == "NodeResourcesFit"
 
 
-async def test_a_placed_pod_is_explained_with_its_rival_and_the_end_of_its_binding(
+async def test_placed_pod_is_explained_with_runner_up_and_binding_result(
     asking: Asking,
 ) -> None:
     stage = asking.stage
@@ -120,7 +120,7 @@ async def test_a_placed_pod_is_explained_with_its_rival_and_the_end_of_its_bindi
     assert (decided.ranking.decided_by, decided.ranking.margin) == ("requested_left", 2)
 
 
-async def test_what_the_api_server_said_to_a_binding_is_told(asking: Asking) -> None:
+async def test_binding_response_is_shown(asking: Asking) -> None:
     stage = asking.stage
     stage.see(ev.PodUpdated(pod("one", gpus=1)))
     stage.binder.end(await stage.binder.next(), ev.BindOutcome.REFUSED, "denied by a policy")
@@ -133,17 +133,17 @@ async def test_what_the_api_server_said_to_a_binding_is_told(asking: Asking) -> 
     ]
 
 
-async def test_a_pod_that_nobody_decided_about_is_not_found_and_the_answer_says_why(
+async def test_undecided_pod_is_not_found_with_a_reason(
     asking: Asking,
 ) -> None:
-    status, error = await asking.error("/decisions/team/nobody")
+    status, error = await asking.error("/decisions/team/absent")
 
     assert status == 404
-    assert error.startswith("nothing is known about team/nobody")
+    assert error.startswith("nothing is known about team/absent")
     assert "this process leads" in error
 
 
-async def test_the_latest_decisions_come_newest_first_and_no_more_than_asked_for(
+async def test_latest_decisions_are_newest_first_and_limited(
     asking: Asking,
 ) -> None:
     stage = asking.stage
@@ -177,7 +177,7 @@ async def test_the_latest_decisions_come_newest_first_and_no_more_than_asked_for
         pytest.param("/snapshot?next=team/x&wait=1", 404, "no decision about team/x", id="in-vain"),
     ],
 )
-async def test_a_mistake_is_answered_with_what_to_do(
+async def test_bad_request_is_answered_with_advice(
     asking: Asking, path: str, status: int, said: str
 ) -> None:
     code, error = await asking.error(path)
@@ -186,7 +186,7 @@ async def test_a_mistake_is_answered_with_what_to_do(
     assert said in error
 
 
-async def test_who_leads_is_told(asking: Asking) -> None:
+async def test_response_names_the_leader(asking: Asking) -> None:
     assert await asking.ask("/leader", Leader) == LEADER
 
 
@@ -210,7 +210,7 @@ async def test_who_leads_is_told(asking: Asking) -> None:
         pytest.param({"Sec_Fetch_Site": "none"}, 200, id="typed-by-a-person"),
     ],
 )
-async def test_only_this_machines_own_programs_are_answered(
+async def test_only_loopback_clients_are_answered(
     asking: Asking, headers: dict[str, str], status: int
 ) -> None:
     for path in ("/leader", "/decisions", "/snapshot"):
@@ -242,7 +242,7 @@ async def test_a_snapshot_of_the_next_decision_repeats_that_decision(asking: Ask
     stage = asking.stage
     waiting = asyncio.create_task(asking.ask("/snapshot?next=team/one", Snapshot))
     async with asyncio.timeout(10):
-        while not stage.journal.awaited:  # noqa: ASYNC110 - the server tells nobody
+        while not stage.journal.awaited:  # noqa: ASYNC110 - no notification for a waiter
             await asyncio.sleep(0.001)
     stage.see(ev.PodUpdated(pod("one", gpus=1)))
     await stage.binder.next()
@@ -279,7 +279,7 @@ def tasks_of(config: Config, stage: Stage) -> Iterator[tuple[str, Any]]:
     )
 
 
-async def test_the_parts_are_put_together_from_the_configuration(tmp_path: Any) -> None:
+async def test_configuration_enables_the_api_parts(tmp_path: Any) -> None:
     stage = Stage()
     address = free_address()
     config = msgspec.structs.replace(CONFIG, decisions_address=address)
@@ -304,14 +304,14 @@ async def test_the_parts_are_put_together_from_the_configuration(tmp_path: Any) 
     assert len(tasks) == 2
 
 
-async def test_what_is_switched_off_does_not_run() -> None:
+async def test_disabled_api_does_not_run() -> None:
     stage = Stage()
     config = msgspec.structs.replace(CONFIG, decisions_address="")
 
     assert list(tasks_of(config, stage)) == []
 
 
-async def test_a_port_that_somebody_else_has_does_not_end_the_scheduler(
+async def test_occupied_port_does_not_end_the_scheduler(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     with socket.socket() as taken:

@@ -137,7 +137,7 @@ async def test_each_resource_registers_once_on_its_own_socket(
 
 
 @pytest.mark.contract("S1-B12")
-async def test_a_kubelet_that_starts_anew_is_registered_with_again(
+async def test_restarted_kubelet_gets_a_new_registration(
     node: Node, kubelet: MadeUpKubelet
 ) -> None:
     """It has removed every socket; and one that removes ours alone is noticed too."""
@@ -153,10 +153,8 @@ async def test_a_kubelet_that_starts_anew_is_registered_with_again(
     assert (await kubelet.options(MAIN)).get_preferred_allocation_available
 
 
-async def test_a_new_kubelet_never_hears_of_a_resource_that_no_gpu_is_for(
-    node: Node, kubelet: MadeUpKubelet
-) -> None:
-    """Every GPU was cut: the kubelet of before is told that there is none, the next one nothing."""
+async def test_resource_without_gpus_is_not_registered(node: Node, kubelet: MadeUpKubelet) -> None:
+    """Every GPU was cut: the running kubelet gets an empty list, a restarted one nothing."""
     node.update(fake(FOUR))
     await kubelet.next_plugin()
 
@@ -192,7 +190,7 @@ async def test_health_changes_both_ways_and_edits_arrive_on_the_open_stream(
 
 
 @pytest.mark.contract("S1-33", "S1-B20")
-async def test_a_container_gets_the_seeds_environment_and_mounts_that_it_cannot_write(
+async def test_container_gets_the_seed_env_and_read_only_mounts(
     node: Node, kubelet: MadeUpKubelet
 ) -> None:
     found = fake(FOUR)
@@ -213,9 +211,7 @@ async def test_a_container_gets_the_seeds_environment_and_mounts_that_it_cannot_
     assert node.allocated == 1
 
 
-async def test_devices_that_are_no_gpus_bring_nothing_along(
-    node: Node, kubelet: MadeUpKubelet
-) -> None:
+async def test_non_gpu_devices_add_no_env_or_mounts(node: Node, kubelet: MadeUpKubelet) -> None:
     node.update(fake(FOUR + ", resources: [{rdma/hca: 2}]"))
     for _ in range(2):
         await kubelet.next_plugin()
@@ -224,7 +220,7 @@ async def test_devices_that_are_no_gpus_bring_nothing_along(
 
 
 @pytest.mark.contract("S4-3")
-async def test_more_than_one_unit_of_a_shared_gpu_is_refused_where_the_file_says_so(
+async def test_two_units_of_a_shared_gpu_are_refused_where_configured(
     node: Node, kubelet: MadeUpKubelet
 ) -> None:
     """``failRequestsGreaterThanOne``; the text becomes the pod's message."""
@@ -238,7 +234,7 @@ async def test_more_than_one_unit_of_a_shared_gpu_is_refused_where_the_file_says
     assert (await kubelet.allocate(MAIN, one)).envs["MOCK_NVIDIA_VISIBLE_DEVICES"] == one[:-3]
 
 
-async def test_the_pod_that_is_being_started_gets_what_was_chosen_for_it(
+async def test_starting_pod_gets_its_chosen_devices(
     node: Node, kubelet: MadeUpKubelet, api: FakeApi
 ) -> None:
     """Of two pods of one size the kubelet has taken in the second: its choice is preferred."""
@@ -253,7 +249,7 @@ async def test_the_pod_that_is_being_started_gets_what_was_chosen_for_it(
     assert await kubelet.prefer(MAIN, (ids[0], ids[1], ids[3]), 1) == (ids[0],)
 
 
-async def test_without_an_answer_of_the_api_server_devices_are_given_by_index(
+async def test_without_the_api_server_devices_are_given_by_index(
     node: Node, kubelet: MadeUpKubelet, api: FakeApi
 ) -> None:
     found = fake(FOUR)
@@ -264,8 +260,8 @@ async def test_without_an_answer_of_the_api_server_devices_are_given_by_index(
     assert await kubelet.prefer(MAIN, ids[1:], 2) == ids[1:3]
 
 
-async def test_who_holds_what_is_written_once_for_each_change(kubelet: MadeUpKubelet) -> None:
-    """Other resources than the node's own are nobody's business here."""
+async def test_device_holders_are_written_once_per_change(kubelet: MadeUpKubelet) -> None:
+    """Resources that the node does not have are ignored."""
     written: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
     recorded = "{}"
 

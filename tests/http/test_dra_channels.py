@@ -1,4 +1,4 @@
-"""Channels of compute domains as the kubelet asks for them, and as the runtime is told."""
+"""Channels of compute domains: the kubelet's requests and the CDI files of the runtime."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def test_a_channel_is_a_device_file_of_its_domain(
         pytest.param(claim(PARAMETERS, "channel-9"), "has no channel channel-9", id="no-channel"),
     ],
 )
-async def test_what_cannot_be_prepared_says_why(
+async def test_failed_prepare_has_a_reason(
     client: Client, api: FakeApi, tmp_path: Path, found: Json, reason: str
 ) -> None:
     api.script(PATH, reply(found))

@@ -153,7 +153,7 @@ async def node(client: Client, tmp_path: Path) -> AsyncIterator[Node]:
 
 
 async def test_the_kubelet_finds_the_driver_by_its_registration_socket(node: Node) -> None:
-    """``DRAPlugin``, version ``v1.DRAPlugin``; both sockets come back when somebody takes them."""
+    """``DRAPlugin``, version ``v1.DRAPlugin``; both sockets are restored after removal."""
     info = await call(
         node.registration,
         f"/{PLUGIN_REGISTRATION}/GetInfo",
@@ -212,7 +212,7 @@ async def test_a_claim_becomes_a_file_with_its_variables(node: Node, api: FakeAp
 
 
 @pytest.mark.contract("S1-B23")
-async def test_a_claim_that_cannot_be_prepared_spoils_no_other(node: Node, api: FakeApi) -> None:
+async def test_failed_claim_affects_no_other(node: Node, api: FakeApi) -> None:
     """Other drivers' devices in a claim are theirs; each claim has its own answer, with a reason;
     GPUs that came or failed since the start are known."""
     node.topology = fake("gpu: {profile: t4}", failures={1: Failure(48)})
@@ -249,7 +249,7 @@ async def test_a_claim_that_cannot_be_prepared_spoils_no_other(node: Node, api: 
     assert sorted(node.files()) == ["common.json", "uid-mixed.json"]
 
 
-async def test_the_answer_is_the_same_after_a_restart_and_needs_nobody(
+async def test_prepare_repeats_its_answer_after_a_restart_without_the_api(
     node: Node, api: FakeApi
 ) -> None:
     """Lost files come back, and files of claims that were never finished go."""
@@ -260,7 +260,7 @@ async def test_the_answer_is_the_same_after_a_restart_and_needs_nobody(
     assert await node.prepare("a") == before
     (node.folder / "cdi" / "k8s.gpu.nvidia.com-gpu_uid-b.json").write_text("{}")
     (node.folder / "cdi" / "k8s.gpu.nvidia.com-gpu_uid-c.json.new").write_text("half")
-    (node.folder / "cdi" / "somebody-else.json").write_text("{}")
+    (node.folder / "cdi" / "other-driver.json").write_text("{}")
     node.topology = None
 
     await node.restart()
@@ -269,10 +269,10 @@ async def test_the_answer_is_the_same_after_a_restart_and_needs_nobody(
     assert api.count(f"GET {CLAIMS}/a") == 1
     names = sorted(one.name for one in (node.folder / "cdi").iterdir())
     prefix = "k8s.gpu.nvidia.com-gpu_"
-    assert names == [f"{prefix}common.json", f"{prefix}uid-a.json", "somebody-else.json"]
+    assert names == [f"{prefix}common.json", f"{prefix}uid-a.json", "other-driver.json"]
 
 
-async def test_what_is_not_known_yet_is_asked_for_again(node: Node, api: FakeApi) -> None:
+async def test_unknown_claim_is_read_again(node: Node, api: FakeApi) -> None:
     """Before the topology is there, a claim waits."""
     api.script(f"GET {CLAIMS}/a", reply(claim("a", result(device()))))
     topology, node.topology = node.topology, None
@@ -282,9 +282,7 @@ async def test_what_is_not_known_yet_is_asked_for_again(node: Node, api: FakeApi
     assert (await node.prepare("a"))["a"].error == ""
 
 
-async def test_unpreparing_takes_the_file_away_and_may_be_asked_twice(
-    node: Node, api: FakeApi
-) -> None:
+async def test_unprepare_removes_the_file_and_is_idempotent(node: Node, api: FakeApi) -> None:
     api.script(f"GET {CLAIMS}/a", reply(claim("a", result(device()))))
     await node.prepare("a")
 
@@ -304,7 +302,7 @@ async def test_unpreparing_takes_the_file_away_and_may_be_asked_twice(
         pytest.param(lambda text: text.replace("uid-a", "uid-b"), id="changed"),
     ],
 )
-async def test_a_damaged_checkpoint_is_not_believed(node: Node, api: FakeApi, damage: Any) -> None:
+async def test_damaged_checkpoint_is_ignored(node: Node, api: FakeApi, damage: Any) -> None:
     """The kubelet asks again, and so the claim is prepared again."""
     api.script(f"GET {CLAIMS}/a", reply(claim("a", result(device()))))
     before = await node.prepare("a")
@@ -319,10 +317,10 @@ async def test_a_damaged_checkpoint_is_not_believed(node: Node, api: FakeApi, da
     assert api.count(f"GET {CLAIMS}/a") == 2
 
 
-async def test_a_driver_whose_port_is_taken_comes_as_soon_as_it_is_free(tmp_path: Path) -> None:
+async def test_driver_binds_its_port_as_soon_as_it_is_free(tmp_path: Path) -> None:
     """And then it says how it is; it knows no service but ``liveness``."""
 
-    class Nobody:
+    class NoDevices:
         """Prepares nothing."""
 
         async def prepare(self, name: Claim) -> NodePrepareResourceResponse:
@@ -333,7 +331,7 @@ async def test_a_driver_whose_port_is_taken_comes_as_soon_as_it_is_free(tmp_path
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        driver = Driver(DRIVER, tmp_path / "p", tmp_path / "r", Nobody(), f"127.0.0.1:{port}")
+        driver = Driver(DRIVER, tmp_path / "p", tmp_path / "r", NoDevices(), f"127.0.0.1:{port}")
         task = asyncio.create_task(driver.run())
         # Long enough for one attempt, which must not be its end.
         await asyncio.wait({task}, timeout=0.2)

@@ -15,7 +15,7 @@ from tests.http.election import FIRST, LEASE, LEASES, PATIENT, QUICK, Candidate,
 from tests.http.fakeapi import FakeApi, failure, reset
 
 
-async def test_the_first_one_creates_the_lease_and_keeps_it(leases: Leases, client: Client) -> None:
+async def test_first_candidate_creates_and_keeps_the_lease(leases: Leases, client: Client) -> None:
     one = Candidate(client, "one")
     async with running(one):
         await one.says(True)
@@ -35,7 +35,7 @@ async def test_the_first_one_creates_the_lease_and_keeps_it(leases: Leases, clie
 
 
 @pytest.mark.contract("S2-B12")
-async def test_of_two_exactly_one_leads_at_any_moment(leases: Leases, client: Client) -> None:
+async def test_exactly_one_of_two_candidates_leads(leases: Leases, client: Client) -> None:
     one, two = (Candidate(client, name, timings=PATIENT) for name in ("one", "two"))
     async with running(one, two):
         for _ in range(30):
@@ -64,7 +64,7 @@ async def test_a_standby_takes_over_from_a_dead_leader_with_a_new_term(
     assert leases.spec["leaseTransitions"] == FIRST + 1
 
 
-async def test_a_lease_given_back_is_taken_at_once(leases: Leases, client: Client) -> None:
+async def test_released_lease_is_taken_at_once(leases: Leases, client: Client) -> None:
     one, two = (Candidate(client, name, timings=PATIENT) for name in ("one", "two"))
     async with running(one):
         await one.says(True)
@@ -79,7 +79,9 @@ async def test_a_lease_given_back_is_taken_at_once(leases: Leases, client: Clien
     assert leases.spec["leaseTransitions"] == FIRST + 1
 
 
-async def test_who_retires_leads_no_more_although_it_renews(leases: Leases, client: Client) -> None:
+async def test_stopped_leader_stays_stopped_although_it_renews(
+    leases: Leases, client: Client
+) -> None:
     one = Candidate(client, "one")
     async with running(one):
         await one.says(True)
@@ -91,7 +93,7 @@ async def test_who_retires_leads_no_more_although_it_renews(leases: Leases, clie
         assert one.announced[-1] is False
 
 
-async def test_only_the_holder_gives_the_lease_back(leases: Leases, client: Client) -> None:
+async def test_only_the_holder_releases_the_lease(leases: Leases, client: Client) -> None:
     one, two = Candidate(client, "one"), Candidate(client, "two")
     async with running(one, two):
         await asyncio.wait_for(leases.written(), 10)
@@ -107,7 +109,9 @@ async def test_only_the_holder_gives_the_lease_back(leases: Leases, client: Clie
     assert leases.spec["holderIdentity"] == "third"
 
 
-async def test_a_renewal_counts_from_before_it_was_asked_for(api: FakeApi, client: Client) -> None:
+async def test_renewal_counts_from_the_time_before_its_request(
+    api: FakeApi, client: Client
+) -> None:
     """The answer came so late that the lease, as others see it, is all but over."""
     leases = Leases(api)
     one = Candidate(client, "one")
@@ -143,7 +147,7 @@ async def test_a_leader_that_cannot_renew_steps_down_before_its_deadline(
     assert one.announced == [False, True, False, True]
 
 
-async def test_the_lead_ends_a_margin_before_the_deadline_of_its_renewal(
+async def test_leadership_ends_a_margin_before_the_renew_deadline(
     leases: Leases, client: Client
 ) -> None:
     """With leases of a minute, so that no pause of this machine comes near either of them."""
@@ -157,9 +161,7 @@ async def test_the_lead_ends_a_margin_before_the_deadline_of_its_renewal(
     assert not one.elector.leads()
 
 
-async def test_the_lead_runs_out_by_itself_while_no_answer_comes(
-    leases: Leases, client: Client
-) -> None:
+async def test_leadership_expires_without_an_answer(leases: Leases, client: Client) -> None:
     """Nothing else has to run for it: the clock alone decides."""
     one = Candidate(client, "one")
     async with running(one):
@@ -170,7 +172,7 @@ async def test_the_lead_runs_out_by_itself_while_no_answer_comes(
     assert not one.elector.leads()
 
 
-async def test_a_conflict_means_that_somebody_was_quicker(
+async def test_conflict_means_that_another_candidate_won(
     api: FakeApi, leases: Leases, client: Client
 ) -> None:
     one = Candidate(client, "one", timings=PATIENT)
@@ -181,7 +183,7 @@ async def test_a_conflict_means_that_somebody_was_quicker(
 
 
 @pytest.mark.parametrize("answer", [failure(500), reset], ids=["500", "reset"])
-async def test_one_failed_renewal_costs_nothing(
+async def test_one_failed_renewal_keeps_leadership(
     api: FakeApi, leases: Leases, client: Client, answer: Any
 ) -> None:
     one = Candidate(client, "one", timings=PATIENT)
@@ -216,7 +218,7 @@ async def test_without_election_it_leads_and_touches_no_lease(
     assert (api.seen, one.elector.epoch) == ([], None)
 
 
-async def test_what_others_wrote_on_the_lease_is_kept(leases: Leases, client: Client) -> None:
+async def test_foreign_lease_fields_are_kept(leases: Leases, client: Client) -> None:
     one = Candidate(client, "one")
     leases.lease = {
         "apiVersion": "coordination.k8s.io/v1",
@@ -256,11 +258,11 @@ async def test_a_standby_learns_where_the_leader_answers(leases: Leases, client:
     async with running(two):
         await two.says(True)
 
-        assert two.elector.leader_address == "", "nobody asks himself"
+        assert two.elector.leader_address == "", "a leader is no peer of itself"
         assert address_on(leases) == "two:8444"
 
 
-async def test_a_standby_says_once_whom_it_follows(leases: Leases, client: Client) -> None:
+async def test_standby_logs_once_which_leader_it_follows(leases: Leases, client: Client) -> None:
     one, two = Candidate(client, "one"), Candidate(client, "two")
     async with running(one):
         await one.says(True)
@@ -271,8 +273,8 @@ async def test_a_standby_says_once_whom_it_follows(leases: Leases, client: Clien
     assert [line["holder"] for line in lines] == ["one"]
 
 
-async def test_an_address_goes_with_its_leader(leases: Leases, client: Client) -> None:
-    """Given back, or taken over by one that answers nobody."""
+async def test_leader_address_ends_with_its_leader(leases: Leases, client: Client) -> None:
+    """Released, or taken over by a replica without an address."""
     one, two = Candidate(client, "one", address="one:8444"), Candidate(client, "two")
     async with running(one):
         await one.says(True)

@@ -51,7 +51,7 @@ async def node(tmp_path: Path) -> AsyncIterator[Node]:
 
 
 @pytest.mark.contract("S1-53")
-async def test_list_tells_devices_processors_and_memory_by_zone(node: Node) -> None:
+async def test_list_reports_devices_cpus_and_memory_by_zone(node: Node) -> None:
     """Charged by the devices in each zone, the larger remainder first."""
     pods = [use("a", gpus=1, created="1"), use("b", gpus=3, created="2")]
     node.topology = assign(fake(FOUR), pods)
@@ -75,7 +75,7 @@ async def test_list_tells_devices_processors_and_memory_by_zone(node: Node) -> N
 
 
 @pytest.mark.contract("S1-B31")
-async def test_the_first_answer_is_whole_and_each_later_one_as_new_as_the_node(node: Node) -> None:
+async def test_first_answer_is_complete_and_later_ones_are_current(node: Node) -> None:
     """Nothing is subscribed to, so there is nothing that could come too late."""
     assert await node.listed() == {}
     for names in (["a"], ["a", "b"], ["b"]):

@@ -76,7 +76,7 @@ def exporter(url: str, topology: NodeTopology) -> KwokExporter:
 
 
 @pytest.mark.contract("S1-51", "S1-54")
-async def test_pods_show_the_rate_of_their_requests_as_per_cent_and_at_most_100(
+async def test_pods_show_their_request_rate_as_percent_up_to_100(
     url: str, prometheus: Prometheus
 ) -> None:
     shown = await scrape(exporter(url, served("busy", "flooded", "unknown")))
@@ -94,7 +94,7 @@ async def test_pods_show_the_rate_of_their_requests_as_per_cent_and_at_most_100(
 async def test_metrics_do_not_wait_for_a_prometheus_that_hangs(
     url: str, prometheus: Prometheus
 ) -> None:
-    """All pods are asked about at once, and one second later whoever has no answer is idle."""
+    """One query covers all pods; after one second a pod without a value is idle."""
     prometheus.hangs = True
     started = time.monotonic()
 
@@ -105,6 +105,6 @@ async def test_metrics_do_not_wait_for_a_prometheus_that_hangs(
     assert set(shown.values()) == {"0"}
 
 
-async def test_nobody_is_asked_without_an_address_and_an_error_means_idle(url: str) -> None:
+async def test_without_an_address_no_query_is_sent_and_an_error_means_idle(url: str) -> None:
     for wrong in ("", url + "nothing/there"):
         assert await scrape(exporter(wrong, served("busy"))) == {"busy": "0"}

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 from structlog.testing import capture_logs
 
-from tests.http.desk import serving
+from tests.http.echo_server import serving
 
 GET: Final = b"GET /healthz HTTP/1.1\r\nHost: x\r\n"
 POST: Final = b"POST /mutate HTTP/1.1\r\nHost: x\r\n"
@@ -58,7 +58,7 @@ REFUSED: Final = {
     "HTTP/0.9": b"GET /healthz\r\n\r\n",
     "http in lower case": b"GET /healthz http/1.1\r\nHost: x\r\n\r\n",
     "a tab in the request line": b"GET\t/healthz HTTP/1.1\r\nHost: x\r\n\r\n",
-    "a method nobody registered": b"SOURCE /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+    "an unregistered method": b"SOURCE /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
     "NUL in the path": b"GET /healthz\x00 HTTP/1.1\r\nHost: x\r\n\r\n",
     "a control character in the path": b"GET /hea\x01lthz HTTP/1.1\r\nHost: x\r\n\r\n",
     "a path beyond ASCII": b"GET /\xc3\xa9 HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -74,13 +74,13 @@ REFUSED: Final = {
 async def test_an_ambiguous_request_is_refused_and_its_connection_closed(sent: bytes) -> None:
     """Whatever else was sent on it is not read; the log has one short line at most."""
     with capture_logs() as lines:
-        async with serving() as desk:
-            reader, writer = await desk.connect()
+        async with serving() as server:
+            reader, writer = await server.connect()
             writer.write(sent)
             content = await reader.read()
 
     assert re.findall(rb"^HTTP/[01]\.\d (\d)\d\d ", content, re.MULTILINE) == [b"4"]
-    assert desk.asked == []
+    assert server.asked == []
     assert len(lines) <= 1
     assert all(len(str(line)) < 300 for line in lines)
 
@@ -102,12 +102,12 @@ HARMLESS: Final = {
 
 
 @pytest.mark.parametrize(("sent", "path"), HARMLESS.values(), ids=HARMLESS)
-async def test_what_is_unusual_but_clear_is_read_as_it_stands(sent: bytes, path: str) -> None:
+async def test_unusual_but_unambiguous_requests_are_accepted(sent: bytes, path: str) -> None:
     """One request, and the next one begins where it ends."""
-    async with serving() as desk:
-        reader, writer = await desk.connect()
+    async with serving() as server:
+        reader, writer = await server.connect()
         writer.write(sent + GET + b"Connection: close\r\n\r\n")
         content = await reader.read()
 
     assert content.count(b"HTTP/1.1 200 OK") == 2
-    assert [request.head.path for request in desk.asked] == [path, "/healthz"]
+    assert [request.head.path for request in server.asked] == [path, "/healthz"]

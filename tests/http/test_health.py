@@ -39,7 +39,7 @@ async def page(condition: Condition) -> AsyncIterator[Web]:
 
 
 @pytest.mark.contract("S2-11")
-async def test_the_seeds_documents(page: Web) -> None:
+async def test_health_endpoints_return_the_seed_documents(page: Web) -> None:
     health, ready = await page.get("/health"), await page.get("/ready")
 
     assert (health.status, await health.json()) == (
@@ -54,9 +54,7 @@ async def test_the_seeds_documents(page: Web) -> None:
 
 @pytest.mark.contract("S2-B12")
 @pytest.mark.parametrize("path", ["/health", "/livez", "/healthz"])
-async def test_a_dead_scheduler_does_not_look_healthy(
-    page: Web, condition: Condition, path: str
-) -> None:
+async def test_dead_scheduler_is_unhealthy(page: Web, condition: Condition, path: str) -> None:
     condition.is_alive = False
     answer = await page.get(path)
 
@@ -65,7 +63,7 @@ async def test_a_dead_scheduler_does_not_look_healthy(
 
 @pytest.mark.contract("S2-B12")
 @pytest.mark.parametrize("path", ["/ready", "/readyz"])
-async def test_a_broken_watch_is_said(page: Web, condition: Condition, path: str) -> None:
+async def test_broken_watch_is_reported(page: Web, condition: Condition, path: str) -> None:
     """Field case C08."""
     condition.problem = "the watch of nodes is broken"
     answer = await page.get(path)

@@ -6,7 +6,7 @@ from tests.builders import pod
 from tests.http.recording import EVENT, PATCH, SENTENCE, A, Recording, condition
 
 
-async def test_a_nominated_node_stands_beside_its_reason_until_the_wait_is_over(
+async def test_nominated_node_is_set_until_the_wait_is_over(
     recording: Recording,
 ) -> None:
     recorder = recording.recorder
@@ -25,7 +25,7 @@ async def test_a_nominated_node_stands_beside_its_reason_until_the_wait_is_over(
     assert len(recording.bodies(EVENT)) == 1  # the request to cut has an event of its own
 
 
-async def test_a_nomination_that_another_of_us_wrote_is_taken_back(recording: Recording) -> None:
+async def test_nomination_of_another_replica_is_cleared(recording: Recording) -> None:
     left = {**condition("waits"), "reason": "WaitingForCapacity"}
     recording.recorder.failed(
         pod("a", gpus=1, nominated="n1", status={"conditions": [left]}), SENTENCE
@@ -36,7 +36,7 @@ async def test_a_nomination_that_another_of_us_wrote_is_taken_back(recording: Re
     assert body["status"]["nominatedNodeName"] is None
 
 
-async def test_a_nomination_that_is_not_ours_is_left_as_it_is(recording: Recording) -> None:
+async def test_foreign_nomination_is_kept(recording: Recording) -> None:
     theirs = pod("a", gpus=1, nominated="n1", status={"conditions": [condition("old")]})
     recording.recorder.failed(theirs, SENTENCE)
     await recording.sent()
@@ -45,7 +45,7 @@ async def test_a_nomination_that_is_not_ours_is_left_as_it_is(recording: Recordi
     assert "nominatedNodeName" not in body["status"]
 
 
-async def test_a_binding_that_fails_after_the_wait_takes_the_nomination_back(
+async def test_binding_failure_after_the_wait_clears_the_nomination(
     recording: Recording,
 ) -> None:
     """The watch may not show the nomination yet."""

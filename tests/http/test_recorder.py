@@ -51,7 +51,7 @@ async def test_a_refusal_is_an_event_and_a_condition(recording: Recording) -> No
     assert kinds == {"application/strategic-merge-patch+json"}
 
 
-async def test_the_same_refusal_again_is_no_news(recording: Recording) -> None:
+async def test_repeated_refusal_writes_nothing(recording: Recording) -> None:
     for _ in range(5):
         recording.recorder.failed(A, SENTENCE)
         recording.now += 10
@@ -60,7 +60,7 @@ async def test_the_same_refusal_again_is_no_news(recording: Recording) -> None:
     assert (len(recording.bodies(EVENT)), len(recording.bodies(PATCH))) == (1, 1)
 
 
-async def test_after_five_minutes_the_event_is_said_again_and_the_condition_stands(
+async def test_event_repeats_after_five_minutes_and_the_condition_stays(
     recording: Recording,
 ) -> None:
     recording.recorder.failed(A, SENTENCE)
@@ -73,7 +73,7 @@ async def test_after_five_minutes_the_event_is_said_again_and_the_condition_stan
     assert len(names) == 2
 
 
-async def test_another_reason_is_news_since_the_same_moment(recording: Recording) -> None:
+async def test_changed_reason_keeps_the_transition_time(recording: Recording) -> None:
     """The status did not change, so its transition time stays (semantics 7.2)."""
     recording.recorder.failed(A, SENTENCE)
     await recording.sent()
@@ -94,7 +94,7 @@ async def test_of_two_conditions_only_the_newer_one_is_sent(recording: Recording
     assert [c["message"] for c in recording.conditions()] == ["another"]
 
 
-async def test_what_the_pod_says_already_is_not_written_again(recording: Recording) -> None:
+async def test_existing_condition_is_not_rewritten(recording: Recording) -> None:
     """After a restart: the condition stands since the earlier process wrote it."""
     told = pod("a", gpus=1, status={"conditions": [condition(SENTENCE)]})
     recording.recorder.failed(told, SENTENCE)
@@ -108,7 +108,7 @@ async def test_what_the_pod_says_already_is_not_written_again(recording: Recordi
     )
 
 
-async def test_success_is_told_with_kube_schedulers_words(recording: Recording) -> None:
+async def test_success_event_has_the_kube_scheduler_text(recording: Recording) -> None:
     recording.recorder.scheduled(A, "n1")
     await recording.sent()
 
@@ -122,14 +122,14 @@ async def test_success_is_told_with_kube_schedulers_words(recording: Recording) 
     assert recording.bodies(PATCH) == []
 
 
-async def test_an_error_of_ours_has_its_own_reason(recording: Recording) -> None:
+async def test_internal_error_has_its_own_reason(recording: Recording) -> None:
     recording.recorder.failed(A, "binding failed: x", "SchedulerError")
     await recording.sent()
 
     assert [c["reason"] for c in recording.conditions()] == ["SchedulerError"]
 
 
-async def test_a_note_is_said_once(recording: Recording) -> None:
+async def test_note_is_sent_once(recording: Recording) -> None:
     for _ in range(3):
         recording.recorder.note(A, "MapHonouredNodeOnly", "text")
     recording.recorder.note(A, "PreferenceIgnored", "text", kind="Normal")
@@ -139,7 +139,7 @@ async def test_a_note_is_said_once(recording: Recording) -> None:
     assert said == [("MapHonouredNodeOnly", "Warning"), ("PreferenceIgnored", "Normal")]
 
 
-async def test_an_owner_hears_of_a_move_under_its_own_kind(recording: Recording) -> None:
+async def test_migration_event_references_the_owner_kind(recording: Recording) -> None:
     recording.recorder.note_owner("team", Owner("Deployment", "web", "u-d"), "MoveEnded", "text")
     recording.recorder.note_owner("team", Owner("Job", "j", "u-j"), "MoveEnded", "text")
     await recording.sent()
@@ -175,7 +175,7 @@ LOST: list[Any] = [
 
 
 @pytest.mark.parametrize(("answer", "result"), LOST)
-async def test_what_cannot_be_sent_is_counted_and_ends_nothing(
+async def test_send_failure_is_counted_and_sending_continues(
     recording: Recording, answer: Answer, result: str
 ) -> None:
     recording.api.script(EVENT, answer, reply({}, 201))
@@ -186,7 +186,7 @@ async def test_what_cannot_be_sent_is_counted_and_ends_nothing(
     assert sorted(recording.counts) == [("condition", result), ("event", result)]
 
 
-async def test_a_condition_that_was_refused_is_said_again_with_the_next_attempt(
+async def test_refused_condition_is_retried_with_the_next_attempt(
     recording: Recording,
 ) -> None:
     recording.api.script(PATCH, failure(422), reply({}))
@@ -208,10 +208,10 @@ NOT_NOW = [
 
 
 @pytest.mark.parametrize(("answer", "result"), NOT_NOW)
-async def test_a_condition_that_got_lost_is_sent_again_by_itself_and_an_event_is_not(
+async def test_lost_condition_is_resent_and_a_lost_event_is_not(
     recording: Recording, answer: Answer, result: str
 ) -> None:
-    """Equal pods wait as one: whoever is not tried again himself must not stay without a reason."""
+    """Equal pods wait as one group: a pod that is not retried itself still needs a reason."""
     recording.api.script(EVENT, answer, reply({}, 201))
     recording.api.script(PATCH, answer, answer, reply({}))
     recording.recorder.failed(A, SENTENCE)
@@ -224,7 +224,7 @@ async def test_a_condition_that_got_lost_is_sent_again_by_itself_and_an_event_is
     assert sorted(recording.counts) == sorted([*conditions, ("event", result)])
 
 
-async def test_a_condition_that_is_true_no_more_is_not_sent_again(recording: Recording) -> None:
+async def test_outdated_condition_is_not_resent(recording: Recording) -> None:
     recording.api.script(PATCH, failure(503), reply({}))
     recording.recorder.failed(A, SENTENCE)
     await recording.api.next(PATCH)
@@ -237,7 +237,7 @@ async def test_a_condition_that_is_true_no_more_is_not_sent_again(recording: Rec
 
 
 @pytest.mark.parametrize("how", ["placed", "scheduled"])
-async def test_a_condition_that_is_true_no_more_is_not_sent(recording: Recording, how: str) -> None:
+async def test_outdated_condition_is_not_sent(recording: Recording, how: str) -> None:
     """It waited while Bindings were in flight, and one of them was this pod's."""
     recording.idle.clear()
     recording.recorder.failed(A, SENTENCE)
@@ -253,7 +253,7 @@ async def test_a_condition_that_is_true_no_more_is_not_sent(recording: Recording
     assert ("condition", "stale") in recording.counts
 
 
-async def test_nothing_is_said_while_bindings_are_in_flight_and_then_all_of_it(
+async def test_writes_wait_for_bindings_in_flight_and_are_then_all_sent(
     recording: Recording,
 ) -> None:
     recording.idle.clear()
@@ -267,7 +267,7 @@ async def test_nothing_is_said_while_bindings_are_in_flight_and_then_all_of_it(
     assert sorted(recording.counts) == [("condition", "sent"), ("event", "sent")]
 
 
-async def test_bindings_in_flight_hold_it_back_for_a_while_only(recording: Recording) -> None:
+async def test_bindings_in_flight_delay_writes_for_a_limited_time(recording: Recording) -> None:
     recording.idle.clear()
     recording.recorder.failed(A, SENTENCE)
     recording.now += 10
@@ -277,7 +277,7 @@ async def test_bindings_in_flight_hold_it_back_for_a_while_only(recording: Recor
 
 
 async def test_a_full_queue_drops_and_counts(api: FakeApi, client: Client) -> None:
-    """Nobody sends here; deciding is never delayed by it."""
+    """Without a sender nothing blocks: decisions never wait for events."""
     idle = Recording(api, client)
     for number in range(20_001):
         idle.recorder.scheduled(Pod(uid=str(number), name="a", namespace="team"), "n1")
@@ -285,10 +285,10 @@ async def test_a_full_queue_drops_and_counts(api: FakeApi, client: Client) -> No
     assert idle.counts == [("event", "dropped")]
 
 
-async def test_no_condition_is_dropped_and_only_the_newest_of_each_pod_waits(
+async def test_conditions_are_never_dropped_and_coalesce_per_pod(
     api: FakeApi, client: Client
 ) -> None:
-    """Ten thousand pods are told why they wait, however often the reason changes meanwhile."""
+    """Ten thousand waiting pods get their newest reason, however often it changes."""
     idle = Recording(api, client)
     pods = [pod(f"p{number}") for number in range(50)]
     for text in ("first", "second", "third"):
@@ -300,7 +300,7 @@ async def test_no_condition_is_dropped_and_only_the_newest_of_each_pod_waits(
     assert idle.counts == []
 
 
-async def test_of_a_pod_that_is_gone_nothing_is_remembered(recording: Recording) -> None:
+async def test_deleted_pod_is_forgotten(recording: Recording) -> None:
     recording.recorder.failed(A, SENTENCE)
     recording.recorder.note(A, "Note", "text")
     await recording.sent()
@@ -311,7 +311,7 @@ async def test_of_a_pod_that_is_gone_nothing_is_remembered(recording: Recording)
     assert recording.recorder._queue._newest == {}
 
 
-async def test_draining_gives_up_in_time(api: FakeApi, client: Client) -> None:
+async def test_drain_times_out(api: FakeApi, client: Client) -> None:
     idle = Recording(api, client)
     idle.recorder.scheduled(A, "n1")
     await idle.recorder.drain(0.01)
@@ -319,7 +319,7 @@ async def test_draining_gives_up_in_time(api: FakeApi, client: Client) -> None:
     assert idle.counts == [("event", "undelivered")]
 
 
-async def test_what_is_wrong_with_a_node_is_an_event_on_the_node(recording: Recording) -> None:
+async def test_node_problem_is_an_event_on_the_node(recording: Recording) -> None:
     """An object without a namespace has its events in ``default``; the API server insists."""
     path = "POST /apis/events.k8s.io/v1/namespaces/default/events"
     recording.api.script(path, reply({}, 201))

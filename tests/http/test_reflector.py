@@ -98,9 +98,7 @@ async def test_an_empty_list_without_items_is_a_list(api: FakeApi, client: Clien
 
 
 @pytest.mark.contract("S2-7")
-async def test_events_are_delivered_and_a_clean_end_goes_on_from_the_last_version(
-    api: FakeApi, client: Client
-) -> None:
+async def test_clean_watch_end_resumes_at_the_last_version(api: FakeApi, client: Client) -> None:
     api.script(LIST, reply(listed("7")))
     api.script(
         WATCH,
@@ -126,7 +124,7 @@ async def test_events_are_delivered_and_a_clean_end_goes_on_from_the_last_versio
     assert api.count(LIST) == 1
 
 
-async def test_a_bookmark_moves_the_version_and_is_no_object(api: FakeApi, client: Client) -> None:
+async def test_bookmark_updates_the_resource_version_only(api: FakeApi, client: Client) -> None:
     bookmark = {"kind": "Pod", "metadata": {"resourceVersion": "99"}}
     api.script(LIST, reply(listed("7")))
     api.script(WATCH, Stream(line("BOOKMARK", bookmark)), QUIET)
@@ -147,7 +145,9 @@ EXPIRED = [
 
 
 @pytest.mark.parametrize("gone", EXPIRED)
-async def test_an_expired_version_lists_again(api: FakeApi, client: Client, gone: Answer) -> None:
+async def test_expired_version_triggers_a_relist(
+    api: FakeApi, client: Client, gone: Answer
+) -> None:
     """Semantics case 13: what is gone from the list is gone from the state, nothing is twice."""
     api.script(LIST, reply(listed("7", A)), reply(listed("20", B)))
     api.script(WATCH, gone, QUIET)
@@ -161,9 +161,7 @@ async def test_an_expired_version_lists_again(api: FakeApi, client: Client, gone
     assert mirror.warnings == []
 
 
-async def test_an_api_server_that_comes_back_without_its_history_is_listed_at_once(
-    api: FakeApi, client: Client
-) -> None:
+async def test_api_server_without_history_is_relisted_at_once(api: FakeApi, client: Client) -> None:
     """As after every restart; the failures before it have paused enough."""
     api.script(LIST, reply(listed("7")), reply(listed("20")))
     api.script(WATCH, failure(503), failure(503), failure(410, "Expired"), QUIET)
@@ -178,7 +176,7 @@ async def test_an_api_server_that_comes_back_without_its_history_is_listed_at_on
         assert loop.time() - expired < 0.2
 
 
-async def test_a_server_that_always_says_expired_is_asked_at_growing_intervals(
+async def test_repeated_expired_answers_are_retried_with_backoff(
     api: FakeApi, client: Client
 ) -> None:
     """Or every list would be followed by the next one at once."""
@@ -212,10 +210,10 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("broken", "problem"), BROKEN)
-async def test_a_broken_watch_is_taken_up_again_where_it_was(
+async def test_broken_watch_resumes_at_its_version(
     api: FakeApi, client: Client, broken: Answer, problem: str
 ) -> None:
-    """Field case C08: no crash, no new list, and somebody is told."""
+    """Field case C08: no crash, no relist, and the failure is reported."""
     api.script(LIST, reply(listed("7")))
     api.script(WATCH, broken, Stream(line("ADDED", at_version(A, "8")), end="hang"))
     async with running(client) as mirror:
@@ -227,7 +225,7 @@ async def test_a_broken_watch_is_taken_up_again_where_it_was(
     assert problem in mirror.warnings[0][1]
 
 
-async def test_a_watch_that_falls_silent_is_broken(api: FakeApi, client: Client) -> None:
+async def test_silent_watch_is_broken(api: FakeApi, client: Client) -> None:
     """Field case C08 A: a network that swallows everything gives no error."""
     api.script(LIST, reply(listed("7")))
     api.script(
@@ -249,9 +247,7 @@ async def silent(_: web.Request) -> web.StreamResponse:
     return web.Response()
 
 
-async def test_a_watch_that_is_never_answered_is_given_up_soon(
-    api: FakeApi, client: Client
-) -> None:
+async def test_unanswered_watch_times_out_quickly(api: FakeApi, client: Client) -> None:
     """Or a network that heals after a minute would be noticed after the next one."""
     api.script(LIST, reply(listed("7")))
     api.script(WATCH, silent, silent, Stream(line("ADDED", at_version(A, "8")), end="hang"))
@@ -289,7 +285,7 @@ async def test_a_failed_first_list_is_tried_again(api: FakeApi, client: Client) 
     assert len(mirror.warnings) == 2
 
 
-async def test_the_server_says_when_to_come_back(api: FakeApi, client: Client) -> None:
+async def test_retry_after_delays_the_next_request(api: FakeApi, client: Client) -> None:
     """429 with Retry-After: neither a new list nor an early try."""
     loop = asyncio.get_running_loop()
     api.script(LIST, reply(listed("7")))
@@ -303,7 +299,7 @@ async def test_the_server_says_when_to_come_back(api: FakeApi, client: Client) -
     assert (api.count(LIST), len(mirror.warnings)) == (1, 1)
 
 
-async def test_pauses_grow_and_start_anew_after_progress(api: FakeApi, client: Client) -> None:
+async def test_backoff_grows_and_resets_after_progress(api: FakeApi, client: Client) -> None:
     """A watch that worked for hours and breaks is not punished for breaks of last week."""
     api.script(LIST, reply(listed("7")))
     works = Stream(line("ADDED", at_version(A, "8")), end="break")
@@ -321,9 +317,7 @@ async def test_pauses_grow_and_start_anew_after_progress(api: FakeApi, client: C
     assert min(waited[5:]) < 0.1
 
 
-async def test_a_server_that_hangs_up_at_once_does_not_spin_us(
-    api: FakeApi, client: Client
-) -> None:
+async def test_immediate_disconnects_do_not_spin(api: FakeApi, client: Client) -> None:
     api.script(LIST, reply(listed("7")))
     api.script(WATCH, Stream())
     loop = asyncio.get_running_loop()
@@ -356,7 +350,7 @@ async def test_nodes_are_listed_once_however_many_pods_come(api: FakeApi, client
     assert (len(api.seen), api.count("GET /api/v1/nodes")) == (4, 1)
 
 
-async def test_a_source_without_selector_sends_none(api: FakeApi, client: Client) -> None:
+async def test_watch_source_without_selector_sends_none(api: FakeApi, client: Client) -> None:
     api.script("GET /api/v1/nodes", reply(listed("7")))
     api.script("WATCH /api/v1/nodes", QUIET)
     task = asyncio.create_task(

@@ -15,8 +15,8 @@ from scheduler.decide.explain import Outcome, Refusal
 from scheduler.report.decisions.api_types import API_VERSION, Decided, PodAnswer, Waiting
 from tests.builders import pod_json
 from tests.http.fakeapi import FakeApi, failure, reply
-from tests.http.test_reach import EVENTS, LEASE, POD, REVIEW
-from tests.unit.gpuctl.cli import Said, gpuctl
+from tests.http.test_cluster_access import EVENTS, LEASE, POD, REVIEW
+from tests.unit.gpuctl.cli import CommandOutput, gpuctl
 
 DECISIONS = "GET /decisions/team/a"
 HOLDER = {"metadata": {}, "spec": {"holderIdentity": "leader-1_abc"}}
@@ -55,8 +55,8 @@ def told(outcome: Outcome, *, waits: bool, leads: bool = True) -> Any:
     return reply(json.loads(msgspec.json.encode(answer)))
 
 
-class Person:
-    """Somebody with a kubeconfig for the made-up API server."""
+class User:
+    """A user with a kubeconfig for the fake API server."""
 
     def __init__(self, api: FakeApi, folder: Path) -> None:
         self.api = api
@@ -76,15 +76,15 @@ class Person:
             )
         )
 
-    async def types(self, *words: str) -> Said:
+    async def types(self, *words: str) -> CommandOutput:
         """Run a command while the servers of this test answer."""
         return await asyncio.to_thread(gpuctl, *words, "--kubeconfig", str(self.kubeconfig))
 
 
 @pytest.fixture
-def person(api: FakeApi, tmp_path: Path) -> Person:
+def person(api: FakeApi, tmp_path: Path) -> User:
     api.script(EVENTS, reply({"items": []}))
-    return Person(api, tmp_path)
+    return User(api, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def person(api: FakeApi, tmp_path: Path) -> Person:
         pytest.param({"gates": ["x.example/hold"]}, 2, id="gated"),
     ],
 )
-async def test_the_exit_status_says_whether_it_waits(person: Person, pod: Any, status: int) -> None:
+async def test_the_exit_status_says_whether_it_waits(person: User, pod: Any, status: int) -> None:
     person.api.script(POD, reply(pod_json("a", **pod)))
 
     said = await person.types("why", "a")
@@ -115,7 +115,7 @@ async def test_the_exit_status_says_whether_it_waits(person: Person, pod: Any, s
     ],
 )
 async def test_the_namespace_is_the_one_that_kubectl_would_take(
-    person: Person, words: tuple[str, ...], space: str
+    person: User, words: tuple[str, ...], space: str
 ) -> None:
     said = await person.types("why", "a", *words)
 
@@ -123,13 +123,13 @@ async def test_the_namespace_is_the_one_that_kubectl_would_take(
     assert person.api.seen[0].path == f"/api/v1/namespaces/{space}/pods/a"
 
 
-async def test_a_pod_may_be_named_with_its_namespace(person: Person) -> None:
+async def test_a_pod_may_be_named_with_its_namespace(person: User) -> None:
     await person.types("why", "named/a")
 
     assert person.api.seen[0].path == "/api/v1/namespaces/named/pods/a"
 
 
-async def test_a_pod_that_is_gone_is_explained_by_whoever_remembers_it(person: Person) -> None:
+async def test_deleted_pod_is_explained_by_a_replica_that_remembers_it(person: User) -> None:
     person.api.script(POD, failure(404, "NotFound", 'pods "a" not found'))
     person.api.script(DECISIONS, told(Outcome(node="n1"), waits=False))
 
@@ -141,7 +141,7 @@ async def test_a_pod_that_is_gone_is_explained_by_whoever_remembers_it(person: P
     assert 'the pod itself cannot be read: pods "a" not found' in said.out
 
 
-async def test_a_pod_that_nobody_knows_is_said_with_both_answers(person: Person) -> None:
+async def test_unknown_pod_shows_both_answers(person: User) -> None:
     person.api.script(POD, failure(404, "NotFound", 'pods "a" not found'))
     person.api.script(DECISIONS, failure(404, "", "nothing is known about team/a"))
 
@@ -151,7 +151,7 @@ async def test_a_pod_that_nobody_knows_is_said_with_both_answers(person: Person)
     assert said.err == 'gpuctl why: pods "a" not found; nothing is known about team/a\n'
 
 
-async def test_who_answers_without_leading_is_marked(person: Person) -> None:
+async def test_answer_of_a_standby_is_marked(person: User) -> None:
     person.api.script(POD, reply(pod_json("a", status={"conditions": [WAITS]})))
     person.api.script(DECISIONS, told(REFUSED, waits=True, leads=False))
 
@@ -161,7 +161,7 @@ async def test_who_answers_without_leading_is_marked(person: Person) -> None:
     assert "this replica is not the leader" in said.out
 
 
-async def test_a_server_that_is_none_leaves_the_pods_own_words(person: Person) -> None:
+async def test_unreachable_server_leaves_the_pod_status(person: User) -> None:
     person.api.script(POD, reply(pod_json("a", status={"conditions": [WAITS]})))
     person.api.script(DECISIONS, reply({"hello": 1}))
 
@@ -182,8 +182,8 @@ def install_kubectl(folder: Path, api: FakeApi, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
 
 
-async def test_the_leader_is_asked_through_kubectl_by_who_may(
-    person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_leader_is_asked_through_kubectl_where_the_user_may(
+    person: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install_kubectl(tmp_path, person.api, monkeypatch)
     person.api.script(POD, reply(pod_json("a", status={"conditions": [WAITS]})))
@@ -200,8 +200,8 @@ async def test_the_leader_is_asked_through_kubectl_by_who_may(
 
 
 @pytest.mark.parametrize("words", [(), ("--no-forward",)], ids=["no-right", "not-wanted"])
-async def test_who_may_not_or_will_not_forward_starts_nothing(
-    person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+async def test_user_without_the_right_or_with_the_flag_starts_no_forward(
+    person: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     install_kubectl(tmp_path, person.api, monkeypatch)
     person.api.script(POD, reply(pod_json("a", status={"conditions": [WAITS]})))
@@ -216,7 +216,7 @@ async def test_who_may_not_or_will_not_forward_starts_nothing(
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
-async def test_programs_read_the_same_answer(person: Person, form: str) -> None:
+async def test_json_output_has_the_same_answer(person: User, form: str) -> None:
     person.api.script(POD, reply(pod_json("a", status={"conditions": [WAITS]})))
     person.api.script(DECISIONS, told(REFUSED, waits=True))
 
@@ -235,8 +235,8 @@ async def test_programs_read_the_same_answer(person: Person, form: str) -> None:
         pytest.param(reply(HOLDER), False, "you may not forward to pod leader-1", id="forward"),
     ],
 )
-async def test_a_snapshot_that_cannot_be_fetched_says_which_right_is_missing(
-    person: Person, lease: Any, allowed: bool, said: str
+async def test_failed_snapshot_names_the_missing_right(
+    person: User, lease: Any, allowed: bool, said: str
 ) -> None:
     person.api.script(LEASE, lease)
     person.api.script(REVIEW, reply({"status": {"allowed": allowed}}, 201))
@@ -248,7 +248,7 @@ async def test_a_snapshot_that_cannot_be_fetched_says_which_right_is_missing(
     assert "gpuctl snapshot --server http://127.0.0.1:8090" in answer.err
 
 
-async def test_an_answer_that_is_no_snapshot_is_not_written(person: Person, tmp_path: Path) -> None:
+async def test_non_snapshot_answer_is_not_written(person: User, tmp_path: Path) -> None:
     person.api.script("GET /snapshot", reply({"kind": "Pod"}))
     file = tmp_path / "s.json"
 

@@ -74,7 +74,7 @@ def fits(shape: Any) -> bool:
 
 
 @given(shapes.filter(fits), modes, st.sampled_from([0, 1]))
-def test_a_literal_and_an_annotation_say_the_same(shape: Any, mode: str, index: int) -> None:
+def test_literal_and_annotation_agree(shape: Any, mode: str, index: int) -> None:
     """An index known at admission and the same index assigned at bind: one and the same value."""
     known = patched(body(shape, mode, name=f"w-{index}", owner="StatefulSet"), NUMBERED)
     assigned = patched(body(shape, mode, name="", owner="ReplicaSet"), NUMBERED)

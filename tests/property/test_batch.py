@@ -74,7 +74,7 @@ def check_spots(gpus: DynamicGpus, batch: tuple[str, ...], spots: tuple[MigPlace
 
 
 @pytest.mark.parametrize("gpus", [1, 2])
-def test_every_batch_of_up_to_seven_that_fits_is_placed_as_a_whole(gpus: int) -> None:
+def test_fitting_batches_of_up_to_seven_are_placed_completely(gpus: int) -> None:
     """1,715 batches on empty GPUs; those that do not fit are not placed as a whole."""
     empty = pool(*((),) * gpus)
     fitting = possible((0,) * gpus)
@@ -94,7 +94,7 @@ def layouts() -> Iterator[mig_layout.Layout]:
     st.lists(st.sampled_from(sorted(layouts())), min_size=1, max_size=2),
     st.lists(st.sampled_from(PROFILES), min_size=1, max_size=7),
 )
-def test_beside_what_is_held_the_batch_is_whole_or_the_best_choice_is_known(
+def test_batch_beside_held_devices_is_complete_or_provably_best(
     held: list[mig_layout.Layout], batch: list[str]
 ) -> None:
     """Whole wherever that is possible; and the most slices that a choice of it fills."""
@@ -119,7 +119,7 @@ def optimum(fitting: frozenset[Counts], asked: Counts) -> int:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_pods_of_one_profile_need_no_look_ahead(profile: str) -> None:
+def test_pods_of_one_profile_need_no_joint_search(profile: str) -> None:
     """One after the other they fill as much as fits at all, whatever is held beside them.
 
     So a workload's pods, which ask alike, are placed as a whole by a scheduler that decides about

@@ -18,7 +18,7 @@ from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.fold import fold
 from scheduler.state.node_info import DeviceUsage
 from tests.builders import ANYBODY, cluster, namespace, pod
-from tests.property.worlds import NODE_NAMES, nodes
+from tests.property.strategies import NODE_NAMES, nodes
 
 UIDS = tuple(f"u{number}" for number in range(6))
 PROBES = (
@@ -129,7 +129,7 @@ class History:
 
 
 def without_order(tally: DeviceUsage) -> DeviceUsage:
-    """Those who share a device have no order: a pod that is seen again comes last."""
+    """Holders of one device have no order: an updated pod comes last."""
     holders = {index: sorted(found, key=repr) for index, found in tally.holders.items()}
     return msgspec.structs.replace(tally, holders=holders)
 
@@ -166,7 +166,7 @@ histories = st.lists(events, max_size=25)
 
 
 @given(histories)
-def test_any_history_ends_where_a_fresh_list_begins(history: list[Any]) -> None:
+def test_any_history_equals_a_fresh_list(history: list[Any]) -> None:
     past = History()
     for event in history:
         past.happens(event)
@@ -196,7 +196,7 @@ def test_a_list_replaces_everything_at_once(before: list[Any], after: list[Any])
 
 
 @given(histories)
-def test_whatever_frees_something_says_so(history: list[Any]) -> None:
+def test_every_release_emits_its_event(history: list[Any]) -> None:
     """Or a pod that could be placed now sleeps for five minutes."""
     past = History()
     for event in history:

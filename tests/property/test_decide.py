@@ -17,7 +17,7 @@ from scheduler.plugins import default_pipeline
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.node_info import over_committed
 from tests.builders import ANYBODY, GPU, as_bound, cluster, node
-from tests.property.worlds import NODE_NAMES, crowds, nodes, open_nodes, several, strangers
+from tests.property.strategies import NODE_NAMES, crowds, nodes, open_nodes, several, strangers
 
 PROFILES = st.sampled_from(
     [ANYBODY, default_pipeline(Settings(placement="spread", maps_allow="all"))]
@@ -57,7 +57,7 @@ def run(
 
 @FEWER
 @given(node_lists, several(8), PROFILES, st.lists(st.integers(0, 3), min_size=1, max_size=8))
-def test_no_device_is_ever_held_twice_by_pods_that_do_not_share(
+def test_no_device_is_held_by_two_unrelated_pods(
     offered: list[Node], pods: list[Pod], pipeline: Pipeline, ends: list[int]
 ) -> None:
     state = cluster(*offered)
@@ -74,7 +74,7 @@ def test_no_device_is_ever_held_twice_by_pods_that_do_not_share(
     crowds(),
     st.lists(st.sampled_from([0, 1, 1, 2]), min_size=1, max_size=8),
 )
-def test_in_a_crowd_nobody_takes_what_another_workload_holds(
+def test_contended_devices_are_never_taken_from_another_workload(
     offered: list[Node], pods: list[Pod], ends: list[int]
 ) -> None:
     """Checked without the product's own idea of sharing: by owner, or by text within a tenant."""
@@ -92,7 +92,7 @@ def test_in_a_crowd_nobody_takes_what_another_workload_holds(
 
 @FEWER
 @given(node_lists, several(8), PROFILES)
-def test_our_own_placements_never_take_more_than_a_node_has(
+def test_own_placements_never_overcommit_a_node(
     offered: list[Node], pods: list[Pod], pipeline: Pipeline
 ) -> None:
     state = cluster(*offered)
@@ -108,7 +108,7 @@ def test_our_own_placements_never_take_more_than_a_node_has(
 
 @FEWER
 @given(node_lists, stranger_lists, several(6), PROFILES)
-def test_whatever_strangers_did_we_only_go_where_every_filter_agrees(
+def test_placements_pass_every_filter_beside_foreign_pods(
     offered: list[Node], others: list[Pod], pods: list[Pod], pipeline: Pipeline
 ) -> None:
     """Nodes may be over-committed from the start; the process must not stumble over it."""
@@ -130,7 +130,7 @@ def test_whatever_strangers_did_we_only_go_where_every_filter_agrees(
 
 @FEWER
 @given(node_lists, stranger_lists, several(6), PROFILES, st.permutations(range(4)))
-def test_the_same_world_gives_the_same_decisions_in_whatever_order_it_was_seen(
+def test_decisions_do_not_depend_on_event_order(
     offered: list[Node], others: list[Pod], pods: list[Pod], pipeline: Pipeline, order: list[int]
 ) -> None:
     shuffled = [offered[place] for place in order if place < len(offered)]
@@ -146,7 +146,7 @@ def test_the_same_world_gives_the_same_decisions_in_whatever_order_it_was_seen(
 
 @FEWER
 @given(node_lists, stranger_lists, several(3), PROFILES)
-def test_one_more_empty_node_never_costs_a_packed_pod_its_place(
+def test_extra_empty_node_never_unplaces_a_pod(
     offered: list[Node], others: list[Pod], pods: list[Pod], pipeline: Pipeline
 ) -> None:
     state = cluster(*offered, *others)
@@ -161,7 +161,7 @@ def test_one_more_empty_node_never_costs_a_packed_pod_its_place(
 
 @FEWER
 @given(node_lists, stranger_lists, several(3), PROFILES)
-def test_a_refusal_names_every_node_once_or_gives_one_reason_for_all(
+def test_refusal_names_every_node_once_or_one_pod_level_reason(
     offered: list[Node], others: list[Pod], pods: list[Pod], pipeline: Pipeline
 ) -> None:
     state = cluster(*offered, *others)

@@ -112,7 +112,7 @@ def test_no_device_is_held_more_often_than_it_is_handed_out(
 
 
 @given(machines(), pods(), pods())
-def test_whoever_held_a_device_keeps_it_and_asking_again_changes_nothing(
+def test_repeated_allocation_keeps_devices_and_changes_nothing(
     machine: NodeTopology, there: list[PodUse], more: list[PodUse]
 ) -> None:
     before = assign(machine, there)
@@ -140,7 +140,7 @@ def test_both_spellings_read_back_what_was_written(
 
 
 @given(machines())
-def test_capacity_covers_allocatable_and_the_layouts_can_be_read_back(
+def test_capacity_covers_allocatable_and_layouts_are_readable(
     machine: NodeTopology,
 ) -> None:
     found = amounts(machine)

@@ -169,7 +169,7 @@ def play(steps: list[tuple[str, object]]) -> None:
 
 
 @given(STEPS, st.sampled_from((1, 3)))
-def test_the_index_and_a_full_scan_choose_the_same_node(
+def test_index_and_full_scan_choose_the_same_node(
     steps: list[tuple[str, object]], patience: int
 ) -> None:
     before = label_keys.PATIENCE
@@ -181,7 +181,7 @@ def test_the_index_and_a_full_scan_choose_the_same_node(
 
 
 @given(STEPS, st.integers(0, 2))
-def test_they_agree_when_pods_name_more_labels_than_the_index_takes(
+def test_index_equals_scan_beyond_the_label_limit(
     steps: list[tuple[str, object]], most: int
 ) -> None:
     """By pod, and in all."""
@@ -194,7 +194,7 @@ def test_they_agree_when_pods_name_more_labels_than_the_index_takes(
 
 
 @given(STEPS)
-def test_they_agree_when_labels_have_too_many_values_for_classes(
+def test_index_equals_scan_for_high_cardinality_labels(
     steps: list[tuple[str, object]],
 ) -> None:
     """Host names become a wide key as soon as three of them are seen."""
@@ -206,7 +206,7 @@ def test_they_agree_when_labels_have_too_many_values_for_classes(
         index_module.VALUES_MAX, index_module.CLASSES_MAX, label_keys.PATIENCE = before
 
 
-def test_nodes_that_differ_only_in_labels_nobody_asks_for_are_one_class() -> None:
+def test_nodes_differing_in_unselected_labels_are_one_class() -> None:
     cluster = Cluster()
     for number in range(50):
         labels = {"id": str(number), "stamp": f"t{number}"}
@@ -215,7 +215,7 @@ def test_nodes_that_differ_only_in_labels_nobody_asks_for_are_one_class() -> Non
     assert len(cluster.index.classes) == 1
 
 
-def test_classes_stay_few_when_pods_ask_for_a_label_with_a_value_per_node() -> None:
+def test_classes_stay_few_for_a_label_with_a_value_per_node() -> None:
     cluster = Cluster()
     for number in range(1000):
         cluster.upsert_node(Node(name=f"n{number}", labels={"host": str(number)}, allocatable={}))
@@ -227,7 +227,7 @@ def test_classes_stay_few_when_pods_ask_for_a_label_with_a_value_per_node() -> N
     assert not cluster.index.covers(["host"])
 
 
-def test_a_growing_cluster_widens_a_key_that_became_too_diverse() -> None:
+def test_growing_cluster_marks_high_cardinality_keys() -> None:
     cluster = Cluster()
     cluster.index.labels.name((), ["host"])
     for number in range(index_module.CLASSES_MAX + 10):
@@ -237,7 +237,7 @@ def test_a_growing_cluster_widens_a_key_that_became_too_diverse() -> None:
     assert "host" in cluster.index.wide
 
 
-def test_a_pod_without_devices_keeps_away_from_them_even_when_it_is_spread() -> None:
+def test_pod_without_devices_avoids_gpu_nodes_even_when_spreading() -> None:
     cluster = Cluster()
     cluster.upsert_node(
         Node(name="gpus", allocatable={"cpu": 9000, "pods": 9, "nvidia.com/gpu": 4})
@@ -249,7 +249,7 @@ def test_a_pod_without_devices_keeps_away_from_them_even_when_it_is_spread() -> 
     assert [agree(cluster, pod), spread_to(cluster, pod)] == ["small", "large"]
 
 
-def test_what_was_tried_out_on_a_node_moves_it_in_the_order() -> None:
+def test_what_if_changes_reorder_the_node() -> None:
     cluster = Cluster()
     for name in ("a", "b"):
         allocatable = {"cpu": 8000, "pods": 9, "nvidia.com/gpu": 4}
@@ -267,6 +267,6 @@ def test_what_was_tried_out_on_a_node_moves_it_in_the_order() -> None:
 
 def test_dropping_an_unknown_node_changes_nothing() -> None:
     index = NodeIndex()
-    index.drop("nobody")
+    index.drop("absent")
 
     assert index.epoch == 0

@@ -78,7 +78,7 @@ def claimants(draw: st.DrawFn) -> list[Pod]:
 
 @settings(max_examples=settings().max_examples // 2)
 @given(claimants(), st.booleans(), st.lists(st.integers(0, 3), min_size=1, max_size=10))
-def test_no_device_has_two_owners_and_no_index_two_pods(
+def test_device_has_one_owner_and_index_one_pod(
     pods: list[Pod], cordoned: bool, ends: list[int]
 ) -> None:
     state = cluster(node("n0", cordoned=cordoned), node("n1"))
@@ -151,7 +151,7 @@ def test_an_index_is_bounded_or_a_rule_whatever_labels_say(
     assert isinstance(index, IndexRule) or 0 <= index <= MAP_INDEX_MAX
 
 
-def test_every_label_that_numbers_pods_is_tried_here() -> None:
+def test_every_index_label_is_covered() -> None:
     assert not [
         key
         for source in SOURCES
@@ -162,7 +162,7 @@ def test_every_label_that_numbers_pods_is_tried_here() -> None:
 
 
 @given(st.lists(st.integers(0, 5), min_size=6, max_size=6, unique=True), st.integers(0, 63))
-def test_numbered_pods_get_their_lines_in_whatever_order_and_others_all_that_can_be_had(
+def test_numbered_pods_get_their_lines_and_others_all_free_ones(
     order: list[int], cordons: int
 ) -> None:
     nodes = [node(f"n{at}", cordoned=bool(cordons >> at & 1)) for at in range(6)]

@@ -172,7 +172,7 @@ def test_every_patch_applies_and_a_second_review_changes_nothing(
 
 
 @given(pods, requests, answers)
-def test_a_review_leaves_its_input_and_everything_it_does_not_own_alone(
+def test_review_leaves_its_input_and_foreign_fields_unchanged(
     body: Any, request: Request, answer: AdmissionDecision | None
 ) -> None:
     """Outside of protected and recorded annotations, one variable and MIG amounts: no change."""
@@ -248,7 +248,7 @@ def test_a_pod_of_another_scheduler_gets_no_variable(
 
 
 @given(pods, requests, answers)
-def test_limits_and_requests_that_agreed_still_agree(
+def test_equal_limits_and_requests_stay_equal(
     body: Any, request: Request, answer: AdmissionDecision | None
 ) -> None:
     """The API server refuses an extended resource whose request is unlike its limit."""

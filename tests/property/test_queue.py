@@ -1,4 +1,4 @@
-"""The queue never loses a pod: whoever was offered and not settled comes out again."""
+"""The queue never loses a pod: an added pod that was not deleted comes out again."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ CHANGES = st.sampled_from(
     [
         *(ClusterEvent(cause) for cause in RequeueCause),
         ClusterEvent(RequeueCause.OWNER, PODS[0, 0].workload),
-        ClusterEvent(RequeueCause.OWNER, "somebody else"),
+        ClusterEvent(RequeueCause.OWNER, "other"),
         ClusterEvent(RequeueCause.NAMESPACE, "team"),
     ]
 )
@@ -127,7 +127,7 @@ class Waiting(RuleBasedStateMachine):
         assert min(sizes.values()) >= 0
 
     def teardown(self) -> None:
-        """Five minutes and a pause later everybody was due, strongest first."""
+        """After five minutes and a backoff every pod was due, highest priority first."""
         if self.popped is not None:
             self.park(frozenset((RequeueCause.NODE,)))
         self.now += PARKED_MAX_S

@@ -24,10 +24,10 @@ from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from scheduler.state.reservations import Reservations
 from scheduler.state.snapshot import ClusterSnapshot, restore, take
 from tests.builders import pod
+from tests.property.strategies import NODE_NAMES, several
 from tests.property.test_cluster import History, events, picture
-from tests.property.worlds import NODE_NAMES, several
 
-#: Some preempted for a node, which everybody decides around.
+#: Some preempted for a node, which every decision respects.
 preemptors = st.builds(
     lambda number, node, priority: ev.PodUpdated(
         pod(f"w-{number}", uid=f"u{number}", gpus=1, nominated=node, priority=priority)
@@ -36,7 +36,7 @@ preemptors = st.builds(
     st.sampled_from(NODE_NAMES),
     st.integers(0, 1),
 )
-#: Some nodes rejected pods too often, and rest for everybody or for those who want a GPU.
+#: Some nodes rejected pods too often, and are closed for every pod or for GPU pods.
 rests = st.tuples(
     st.just("rest"),
     st.sampled_from(NODE_NAMES),
@@ -80,7 +80,7 @@ def verdict(cluster: Cluster, one: Pod, pipeline: Pipeline) -> bytes:
 
 
 @given(histories, several(4), profiles)
-def test_whoever_waits_is_decided_about_in_the_same_bytes(
+def test_waiting_pods_replay_to_identical_bytes(
     history: list[Any], newcomers: list[Pod], pipeline: Pipeline
 ) -> None:
     cluster, queue = lived(history, newcomers)
@@ -93,7 +93,7 @@ def test_whoever_waits_is_decided_about_in_the_same_bytes(
 
 
 @given(histories)
-def test_nothing_that_can_be_asked_of_the_state_is_lost(history: list[Any]) -> None:
+def test_restored_state_answers_every_query(history: list[Any]) -> None:
     cluster, queue = lived(history, [])
     again = restore(through_bytes(cluster, queue))
 
@@ -128,7 +128,7 @@ def test_deciding_for_a_snapshot_changes_nothing(
     assert through_bytes(cluster, queue) == before
 
 
-def test_every_part_of_the_state_is_in_the_snapshot_or_follows_from_it() -> None:
+def test_every_state_field_is_in_the_snapshot_or_derived() -> None:
     """An addition to the state is listed here; if decisions see it, ``restore`` must restore it."""
     written = {"scheduler_name", "pods", "assumed", "namespaces", "nodes", "index", "quotas"}
     follow = {"nominated", "nominations", "_map_indexes", "verdicts", "groups"}

@@ -22,7 +22,7 @@ class Link(NamedTuple):
 #: Absolute path in the image -> a file of this machine, its content, or a link.
 Files = Mapping[str, Path | bytes | Link]
 #: The directories of a base layer.
-FOLDERS: Final = ("/tmp", "/proc", "/sys", "/dev", "/etc", "/run", "/var/run")  # noqa: S108
+FOLDERS: Final = ("/tmp", "/proc", "/sys", "/dev", "/etc", "/run", "/var/run")  # noqa: S108 - in the image
 
 
 class Layer(NamedTuple):

@@ -103,7 +103,7 @@ def _definition(tree: ast.Module, at: str) -> ast.AST:
         if len(found) != 1:
             raise NotFound(f"{at}: {len(found)} definitions of {name} instead of one")
         scope = found[0]
-    return scope  # type: ignore[no-any-return]
+    return scope  # type: ignore[no-any-return] # a definition: checked above
 
 
 def _own(scope: ast.AST) -> Iterator[ast.AST]:
@@ -267,12 +267,12 @@ def _replace(kind: str, place: Place, change: str) -> None:
 
 
 def _expression(before: ast.expr, change: str) -> ast.expr:
-    return _With(before).visit(ast.parse(change, mode="eval").body)  # type: ignore[no-any-return]
+    return _With(before).visit(ast.parse(change, mode="eval").body)  # type: ignore[no-any-return] # visit is untyped
 
 
 def _statements(before: ast.stmt, change: str, kind: str) -> list[ast.stmt]:
     if change == DROP:
-        return before.body if kind == "with" else [ast.Pass()]  # type: ignore[attr-defined]
+        return before.body if kind == "with" else [ast.Pass()]  # type: ignore[attr-defined] # With has a body
     statements = ast.parse(change).body
     return [before if _is_it(each) else each for each in statements]
 

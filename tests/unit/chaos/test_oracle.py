@@ -10,11 +10,11 @@ from tests.chaos import attacks, outsider
 from tests.chaos.oracle import Latency, late, latency, records, twice
 from tests.chaos.storm import DECK
 from tests.chaos.windows import Windows
-from tests.controlplane.verdict import Record, Stay
+from tests.controlplane.device_audit import Assignment, Record
 
 
 def placed(name: str, asked: float, bound: float, *numbers: int) -> Record:
-    stay = Stay(name, "counted0", bound, numbers=frozenset(numbers))
+    stay = Assignment(name, "counted0", bound, numbers=frozenset(numbers))
     return Record(stays=[stay], created={name}, created_at={name: asked})
 
 
@@ -49,7 +49,7 @@ def test_a_window_that_is_open_has_no_end() -> None:
         pytest.param(Latency(waits=[0.1] * 79), ["79"], id="too-few"),
     ],
 )
-def test_what_is_late(found: Latency, expected: list[str]) -> None:
+def test_wait_beyond_the_limit_is_late(found: Latency, expected: list[str]) -> None:
     assert [text.split()[0] for text in late(found, 100)] == expected
 
 
@@ -59,7 +59,7 @@ def test_one_device_of_pods_in_two_namespaces_is_held_twice() -> None:
     assert twice(both) == ["held twice: counted0 GPU [3]: a and b"]
 
 
-def test_a_log_that_makes_no_sense_is_a_violation(tmp_path: Path) -> None:
+def test_inconsistent_audit_log_is_a_violation(tmp_path: Path) -> None:
     log = tmp_path / "audit.log"
     user = '"user":{"username":"system:serviceaccount:gpu-scheduler-system:gpu-scheduler"}'
     reference = '"objectRef":{"resource":"pods","namespace":"a","name":"p","subresource":"binding"}'

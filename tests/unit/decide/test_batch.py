@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from scheduler.decide.batch import as_a_whole
@@ -13,10 +15,9 @@ from scheduler.state.cache.cluster import Assumption, Cluster
 from tests.builders import ANYBODY, cluster, dynamic, node, pod
 
 
-def batch(*profiles: str, **wishes: object) -> list[Pod]:
+def batch(*profiles: str, **wishes: Any) -> list[Pod]:
     return [
-        pod(f"p-{number}", mig={profile: 1}, **wishes)  # type: ignore[arg-type]
-        for number, profile in enumerate(profiles)
+        pod(f"p-{number}", mig={profile: 1}, **wishes) for number, profile in enumerate(profiles)
     ]
 
 
@@ -45,7 +46,7 @@ def test_a_batch_that_only_fits_as_a_whole_is_placed_as_a_whole() -> None:
     ]
 
 
-def test_places_for_all_are_found_among_nodes_that_are_full() -> None:
+def test_joint_placements_are_found_among_full_nodes() -> None:
     full = [f"full-{at}" for at in range(6)]
     state = cluster(*map(dynamic, full), dynamic("left"))
     for name in full:
@@ -83,11 +84,11 @@ def test_places_for_all_are_found_among_nodes_that_are_full() -> None:
         ),
     ],
 )
-def test_in_every_other_case_the_order_decides(pods: list[Pod], state: Cluster) -> None:
+def test_otherwise_pods_are_placed_in_queue_order(pods: list[Pod], state: Cluster) -> None:
     assert as_a_whole(state, pods, ANYBODY) is None
 
 
-def test_looking_for_places_for_all_changes_nothing() -> None:
+def test_joint_search_changes_no_state() -> None:
     state = cluster(dynamic())
     as_a_whole(state, batch("2g.20gb", "2g.20gb", "3g.40gb"), ANYBODY)
 

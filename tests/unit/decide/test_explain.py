@@ -13,12 +13,12 @@ from scheduler.model.node import Node
 from scheduler.model.reason import ReasonCode, sentence
 from scheduler.plugins import REASON_CODES, default_pipeline
 from tests.builders import ANYBODY, GPU, Wishes, cluster, node, placed, pod, refused
-from tests.unit.decide.test_codes import DECIDED, EXAMPLES, PIPELINES
+from tests.unit.decide.test_reason_codes import DECIDED, EXAMPLES, PIPELINES
 
 
 @pytest.mark.parametrize("code", DECIDED, ids=lambda code: code.name)
-def test_every_code_is_told_from_its_words_and_comes_with_advice(code: ReasonCode) -> None:
-    """Whoever can read only the condition still learns what to do."""
+def test_every_code_is_parsed_from_its_sentence_with_advice(code: ReasonCode) -> None:
+    """The condition alone contains the next step."""
     objects, wishes = EXAMPLES[code]
     name = "solo" if code is REASON_CODES["INDEX_UNKNOWN"] else "w-0"
     pipeline = PIPELINES.get(code, ANYBODY)
@@ -60,7 +60,7 @@ def test_every_code_is_told_from_its_words_and_comes_with_advice(code: ReasonCod
         pytest.param(
             "0/2 nodes are available: 2 node(s) had volume node affinity conflict.",
             (Part(2, "node(s) had volume node affinity conflict", None),),
-            id="words-of-somebody-else",
+            id="foreign-text",
         ),
         pytest.param(
             "binding failed: no, really",
@@ -82,7 +82,7 @@ def test_every_code_is_told_from_its_words_and_comes_with_advice(code: ReasonCod
         ),
     ],
 )
-def test_a_sentence_is_taken_apart_again(message: str, expected: tuple[Part, ...]) -> None:
+def test_diagnosis_sentence_is_parsed_back(message: str, expected: tuple[Part, ...]) -> None:
     assert parts(message) == expected
 
 
@@ -109,7 +109,7 @@ def tainted(name: str) -> Refusal:
     )
 
 
-def test_each_node_says_no_with_its_own_numbers() -> None:
+def test_each_node_refusal_has_its_own_numbers() -> None:
     world = cluster(node("a", gpus=4), node("b", gpus=1, taints=["x=y:NoSchedule"]), node("c"))
 
     said = explain(refused(world, pod(gpus=8)))
@@ -124,14 +124,14 @@ def test_each_node_says_no_with_its_own_numbers() -> None:
     assert not said.is_placed
 
 
-def test_what_concerns_the_whole_pod_is_said_of_no_node() -> None:
+def test_pod_level_reasons_name_no_node() -> None:
     said = explain(refused(cluster(node(), node("b")), pod("w-0", map="0=n9:0")))
 
     [only] = said.refusals
     assert (only.node, only.code, said.total) == ("", "MAP_NODE_UNKNOWN", 2)
 
 
-def test_a_placement_says_all_that_the_pod_is_given() -> None:
+def test_placement_lists_everything_the_pod_gets() -> None:
     world = cluster(node(gpus=4, numbered=True))
 
     said = explain(placed(world, pod("w-1", map="1=n1:3,2")))
@@ -151,7 +151,7 @@ def test_a_placement_says_all_that_the_pod_is_given() -> None:
     assert said.is_placed
 
 
-def test_what_is_empty_is_not_written() -> None:
+def test_empty_fields_are_omitted() -> None:
     world = cluster(node(gpus=4))
 
     written = msgspec.json.encode(explain(placed(world, pod(gpus=1))))
@@ -197,7 +197,7 @@ LIKES_Z = {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuring
             [node("a", gpus=2), node("b", gpus=0)],
             {"gpus": 1},
             Ranking(NodeScore("a", 0, 1, 0, 32000)),
-            id="nobody-else",
+            id="no-runner-up",
         ),
         pytest.param(
             [node("a", gpus=2), node("b", gpus=2, cpu="8")],
@@ -225,7 +225,7 @@ def test_when_spreading_the_emptiest_node_wins() -> None:
     assert (ranking.winner.node, ranking.runner_up.node, ranking.margin) == ("b", "c", -1)
 
 
-def test_a_mapped_pod_has_no_rivals() -> None:
+def test_mapped_pod_has_no_runner_up() -> None:
     world = cluster(node(gpus=2), node("b", gpus=2))
 
     assert rank(world, placed(world, pod("w-0", map="0=n1:0")), ANYBODY) is None

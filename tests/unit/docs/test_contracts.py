@@ -44,18 +44,18 @@ def shown() -> dict[str, list[str]]:
     return group_by_row(collect())
 
 
-def test_every_row_has_the_answer_that_its_part_asks_for(shown: dict[str, list[str]]) -> None:
+def test_every_contract_row_has_the_required_answer(shown: dict[str, list[str]]) -> None:
     """Markers name rows; in a complete part each row is shown, literally, or said to be no more."""
     assert problems(read_sections(), shown, TestCode(ROOT)) == []
 
 
-def test_the_page_is_fresh(shown: dict[str, list[str]]) -> None:
+def test_page_equals_the_generator_output(shown: dict[str, list[str]]) -> None:
     page = (ROOT / "docs" / "contracts.md").read_text(encoding="utf-8")
 
     assert page == render(read_sections(), shown), "stale: run `make contracts` and commit the page"
 
 
-def test_every_row_of_the_seeds_is_there_once() -> None:
+def test_every_seed_row_is_present_once() -> None:
     expected = [
         *(f"S0-{n}" for n in range(1, 34)),
         *(f"S0-B{n}" for n in range(1, 13)),
@@ -71,7 +71,7 @@ def test_every_row_of_the_seeds_is_there_once() -> None:
     assert [row for section in read_sections() for row in section.rows] == expected
 
 
-def test_marks_of_functions_classes_and_single_parameters_are_all_found(tmp_path: Path) -> None:
+def test_markers_of_functions_classes_and_parameters_are_found(tmp_path: Path) -> None:
     (tmp_path / "test_example.py").write_text(EXAMPLE)
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = contract(*rows)\n")
 
@@ -128,9 +128,9 @@ ANSWERS = [
         ["S0-1: the code of no test that shows it contains 'd'"],
         id="changed, and a literal of what we do is missing",
     ),
-    pytest.param(Row("calls `c`", dropped="nobody asks"), True, {}, [], id="dropped"),
+    pytest.param(Row("calls `c`", dropped="unused"), True, {}, [], id="dropped"),
     pytest.param(
-        Row("calls `a`", dropped="nobody asks"),
+        Row("calls `a`", dropped="unused"),
         False,
         SHOWN,
         ["S0-1: is dropped, but tests/t.py::x shows it"],
@@ -154,7 +154,7 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize(("row", "complete", "shown_by", "wrong"), ANSWERS)
-def test_what_is_an_answer_to_a_row(
+def test_valid_answers_to_a_row(
     row: str | Row, complete: bool, shown_by: dict[str, list[str]], wrong: list[str]
 ) -> None:
     section = Section("T", {"S0-1": row}, complete)
@@ -218,9 +218,7 @@ IN_CODE = [
 
 
 @pytest.mark.parametrize(("test", "found"), IN_CODE)
-def test_the_code_of_a_test_is_what_runs_and_not_what_is_written_beside_it(
-    tmp_path: Path, test: str, found: set[str]
-) -> None:
+def test_test_hash_covers_code_and_not_comments(tmp_path: Path, test: str, found: set[str]) -> None:
     folder = tmp_path / "tests"
     folder.mkdir()
     (folder / "conftest.py").write_text(CONFTEST)
@@ -233,7 +231,7 @@ def test_the_code_of_a_test_is_what_runs_and_not_what_is_written_beside_it(
     assert {word for word in words if word in code.split()} == found
 
 
-def test_the_page_tells_and_counts_what_is_shown_changed_dropped_and_open() -> None:
+def test_page_lists_and_counts_shown_changed_dropped_and_open_rows() -> None:
     rows: dict[str, str | Row] = {
         "S0-1": "a|b",
         "S0-2": "c",

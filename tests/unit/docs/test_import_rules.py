@@ -152,7 +152,7 @@ def report_of_strays(tmp_path_factory: pytest.TempPathFactory) -> str:
     return result.stdout
 
 
-def test_the_tree_as_it_is_keeps_every_rule(tmp_path: Path) -> None:
+def test_current_tree_keeps_every_import_rule(tmp_path: Path) -> None:
     result = lint(copy_of_the_tree(tmp_path))
 
     assert "0 broken" in result.stdout, result.stdout + result.stderr

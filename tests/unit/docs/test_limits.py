@@ -13,7 +13,7 @@ def row(port: str, of: Limits) -> list[str]:
     return [port, str(of.connections), str(of.per_address), *bodies]
 
 
-def test_the_table_of_the_ports_is_what_holds() -> None:
+def test_port_limits_table_equals_the_code() -> None:
     assert section("What outsiders can do to the ports") == [
         row("8443, reviews", limits.REVIEWS),
         row("the webhook's socket", limits.SOCKET),
@@ -23,7 +23,7 @@ def test_the_table_of_the_ports_is_what_holds() -> None:
     ]
 
 
-def test_the_seconds_of_the_ports_are_what_hold() -> None:
+def test_port_timeouts_equal_the_code() -> None:
     every = Limits(connections=1, per_address=1)
     seconds = {every.handshake_s, every.head_s, every.body_s, every.unread_s}
 

@@ -31,7 +31,7 @@ def test_every_package_has_a_hash(name: str) -> None:
     assert [package for package in packages if "--hash=sha256:" not in package] == []
 
 
-def test_what_is_shipped_is_what_is_tested() -> None:
+def test_shipped_packages_are_the_tested_versions() -> None:
     tested, shipped = pins("dev.txt"), pins("runtime.txt")
 
     assert "aiohttp" in shipped

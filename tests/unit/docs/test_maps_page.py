@@ -9,7 +9,7 @@ from scheduler.model.pod_index import SOURCES, Source
 from tools.map_indexes import PAGE, render
 
 
-def test_the_table_of_what_numbers_pods_is_fresh() -> None:
+def test_index_source_table_equals_the_code() -> None:
     """Run `python -m tools.map_indexes` after a change of the sources."""
     page = PAGE.read_text(encoding="utf-8")
 
@@ -17,7 +17,7 @@ def test_the_table_of_what_numbers_pods_is_fresh() -> None:
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: f"{source.owners[0]}:{source.also}")
-def test_every_source_says_who_writes_it_and_reads_only_labels_with_a_name(source: Source) -> None:
+def test_every_index_source_names_its_writer_and_prefixed_labels(source: Source) -> None:
     spelled = {value for key, value in vars(well_known).items() if key.isupper()}
 
     assert source.origin

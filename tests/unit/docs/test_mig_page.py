@@ -11,16 +11,16 @@ from tools.mig_page import BEGIN, END, PAGE, SOURCES, render
 TEXT = PAGE.read_text(encoding="utf-8")
 
 
-def test_the_tables_are_what_the_generator_writes() -> None:
+def test_mig_tables_equal_the_generator_output() -> None:
     written = TEXT.partition(BEGIN)[2].partition(END)[0]
     assert written == render(), "stale: run python -m tools.mig_page"
 
 
-def test_every_board_says_where_its_numbers_come_from() -> None:
+def test_every_gpu_model_names_its_source() -> None:
     assert SOURCES.keys() == layout.BOARDS.keys()
 
 
-def test_the_pages_example_is_one_that_the_product_reads() -> None:
+def test_page_example_is_accepted_by_the_product() -> None:
     [example] = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
     labels = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu.count": "5"}
     found = geometry(labels, {"run.ai/mig.config": example}, {})

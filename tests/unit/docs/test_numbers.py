@@ -17,7 +17,7 @@ SLICES_PER_CARD = 7
 
 
 @pytest.mark.contract("S0-B11", "S0-3")
-def test_the_demos_mig_nodes_are_cut_as_four_whole_cards_can_be() -> None:
+def test_demo_mig_nodes_have_a_possible_layout() -> None:
     """28 x 1g, and 12 x 2g with 4 x 1g: each uses all seven slices of each of four cards."""
     documents = yaml.safe_load_all(
         (ROOT / "tools" / "demo" / "scenarios" / "mig.yaml").read_text(encoding="utf-8")

@@ -39,7 +39,7 @@ def shipped(file: str) -> set[Row]:
 @pytest.mark.parametrize(
     "file", ["cluster/rbac.yaml", "cluster/rbac-moves.yaml", "cluster/rbac-relabel.yaml"]
 )
-def test_the_table_of_a_role_is_the_role(file: str) -> None:
+def test_role_table_equals_the_role(file: str) -> None:
     told = {
         (where, frozenset(re.findall(r"`([^`]+)`", kinds)), frozenset(verbs.split(", ")))
         for where, kinds, verbs, _why, _taken_over in section(file)
@@ -49,7 +49,7 @@ def test_the_table_of_a_role_is_the_role(file: str) -> None:
     assert all(why and taken_over for *_, why, taken_over in section(file))
 
 
-def test_every_admission_policy_is_told() -> None:
+def test_every_admission_policy_is_documented() -> None:
     names = {
         each["metadata"]["name"].removeprefix("gpu-scheduler-")
         for file in POLICIES

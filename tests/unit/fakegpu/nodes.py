@@ -61,7 +61,7 @@ def use(name: str = "p", *, gpus: int = 1, resource: str = GPU, **more: Any) -> 
 
 
 def holders(found: NodeTopology) -> list[str]:
-    """The first holder of each GPU, or of each instance where it is cut; empty: nobody."""
+    """The first holder of each GPU, or of each instance where it is cut; empty: no holder."""
     statuses = [
         one.status for gpu in found.gpus for one in (gpu.instances if gpu.is_cut else (gpu,))
     ]

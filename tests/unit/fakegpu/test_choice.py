@@ -15,7 +15,7 @@ from tests.unit.fakegpu.nodes import GPU, H200, fake, slicing, use
 
 FOUR = f"{H200}, gpuCount: 4"
 MIG_1G = "nvidia.com/mig-1g.10gb"
-NOBODY = Known()
+NO_PODS = Known()
 
 
 def chosen(name: str, *numbers: int, **more: Any) -> PodUse:
@@ -35,7 +35,7 @@ def known(*pods: str, holding: tuple[tuple[str, str], ...] = ()) -> Known:
 def given(
     found: NodeTopology,
     pods: list[PodUse],
-    kubelet: Known = NOBODY,
+    kubelet: Known = NO_PODS,
     *,
     count: int = 1,
     resource: str = GPU,
@@ -55,7 +55,9 @@ def given(
     ("pods", "kubelet", "count", "expected"),
     [
         pytest.param([chosen("a", 3, 1)], known("a"), 2, [3, 1], id="its-choice"),
-        pytest.param([chosen("a", 3)], NOBODY, 1, [3], id="the-only-choice-if-nobody-can-tell"),
+        pytest.param(
+            [chosen("a", 3)], NO_PODS, 1, [3], id="the-only-choice-if-the-kubelet-is-silent"
+        ),
         pytest.param(
             [chosen("a", 3), chosen("b", 2)], known("b"), 1, [2], id="whom-the-kubelet-has-taken-in"
         ),
@@ -67,7 +69,7 @@ def given(
             id="who-holds-its-units-does-not-ask",
         ),
         pytest.param(
-            [chosen("a", 3), chosen("b", 2)], NOBODY, 1, [0], id="unclear-so-what-nobody-chose"
+            [chosen("a", 3), chosen("b", 2)], NO_PODS, 1, [0], id="unclear-so-an-unchosen-gpu"
         ),
         pytest.param(
             [chosen("a", 3, 2), use("b", gpus=1)], known("b"), 1, [0], id="a-pod-without-a-choice"
@@ -82,7 +84,7 @@ def given(
             [3, 0],
             id="taken-if-there-is-nothing-else",
         ),
-        pytest.param([], NOBODY, 3, [0, 1, 2], id="by-index"),
+        pytest.param([], NO_PODS, 3, [0, 1, 2], id="by-index"),
     ],
 )
 def test_the_asker_gets_what_was_chosen_for_it(

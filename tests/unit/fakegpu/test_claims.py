@@ -93,7 +93,7 @@ def test_an_extended_resource_that_dra_meets_is_a_claim_and_no_device_of_a_plugi
     assert found.use.needs == ()
 
 
-def test_a_claims_devices_are_ours_and_not_those_that_somebody_only_looks_at() -> None:
+def test_only_claims_that_reserve_devices_count() -> None:
     results = [
         {"request": "a", "driver": "gpu.nvidia.com", "pool": "n", "device": "gpu-1"},
         {"request": "b", "driver": "net.example.com", "pool": "n", "device": "card"},
@@ -118,7 +118,7 @@ def test_a_claims_devices_are_ours_and_not_those_that_somebody_only_looks_at() -
 
 
 @pytest.mark.contract("S1-41")
-def test_pods_are_shown_on_the_devices_of_their_claims_and_nobody_is_given_them() -> None:
+def test_pods_show_on_the_devices_of_their_claims_and_get_no_others() -> None:
     """By the name of a device, or by its id in either case, as a claim of before has it; a shared
     claim has two holders; what a plugin hands out is none of these."""
     node = fake(T4)
@@ -170,7 +170,7 @@ def configured(strategy: str, *requests: str) -> Configured:
         "sharing": {"strategy": strategy},
     }
     content = json.dumps(parameters).encode()
-    return Configured(requests, Opaque("gpu.nvidia.com", content))  # type: ignore[arg-type]
+    return Configured(requests, Opaque("gpu.nvidia.com", content))  # type: ignore[arg-type] # as read
 
 
 def test_the_last_parameters_for_a_request_hold() -> None:
@@ -199,7 +199,7 @@ def test_the_last_parameters_for_a_request_hold() -> None:
         pytest.param("instead", {}, 4, id="instead-of-the-plugin"),
     ],
 )
-def test_a_kwok_nodes_gpus_are_offered_by_whom_the_configuration_says(
+def test_configuration_selects_what_offers_the_gpus_of_a_kwok_node(
     mode: Dra | None, plugin: dict[str, int], published: int | None
 ) -> None:
     settings = Settings(namespace="gpu-operator", map_prefix="topology-", dra_on_kwok=mode)

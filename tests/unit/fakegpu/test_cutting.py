@@ -67,7 +67,7 @@ def test_an_order_is_pending_for_the_latency_then_ready_and_advertised() -> None
     assert ready.amounts.allocatable == {MIG_2G: 1}
 
 
-def test_an_answer_that_was_given_is_not_given_again_and_a_restart_forgets_nothing() -> None:
+def test_answers_are_written_once_also_after_a_restart() -> None:
     ready = done(order())
     told = ready.cut_answer or ()
 
@@ -106,7 +106,7 @@ def test_an_impossible_order_fails_with_its_deadline_and_stays_answered() -> Non
     assert asked(*impossible, told=answers, memory=plan.memory).cut_answer is None
 
 
-def test_nothing_is_cut_on_a_gpu_that_failed() -> None:
+def test_failed_gpu_is_not_partitioned() -> None:
     broken = facts(annotations={"gpu-scheduler.io/fake-failures": "0:xid-79"})
 
     plan = asked(order(), order(MigPlacement(1, 0, "2g.20gb")), node=broken)
@@ -126,7 +126,7 @@ def test_a_failure_by_configuration_is_an_answer_to_that_request_only() -> None:
     assert states(again) == {"2g.20gb@0/0": "Ready"}
 
 
-def test_idle_instances_stay_until_somebody_needs_their_slices() -> None:
+def test_idle_instances_stay_until_their_slices_are_needed() -> None:
     idle = done(order())
     beside = done(order(MigPlacement(0, 4, "2g.20gb")), before=idle)
     assert states(beside) == {"2g.20gb@0/0": "Ready", "2g.20gb@0/4": "Ready"}

@@ -46,7 +46,7 @@ def busy(name: str, low: int, **more: Any) -> PodUse:
 
 @pytest.mark.contract("S1-47")
 def test_a_series_has_the_seeds_help_labels_and_value() -> None:
-    """Byte for byte; of a GPU that nobody holds the last three labels are empty."""
+    """Byte for byte; of a GPU without a holder the last three labels are empty."""
     found = assign(fake(TWO), [busy("p", 30)])
     lines = scrape(found).splitlines()
     first, second = (gpu.id for gpu in found.gpus)

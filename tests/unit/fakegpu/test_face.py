@@ -124,7 +124,7 @@ def test_a_failed_gpu_is_capacity_and_not_allocatable_and_a_lost_one_is_neither(
 
 
 def test_allocatable_can_be_lowered_and_never_raised() -> None:
-    found = amounts(fake(f"{H200}, gpuCount: 4"), {GPU: 1, "nobody/has": 3})
+    found = amounts(fake(f"{H200}, gpuCount: 4"), {GPU: 1, "absent/resource": 3})
     more = amounts(fake(f"{H200}, gpuCount: 4"), {GPU: 9})
 
     assert (found.capacity, found.allocatable) == ({GPU: 4}, {GPU: 1})

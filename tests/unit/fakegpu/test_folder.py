@@ -55,7 +55,7 @@ def test_nvidia_smi_is_published_again_only_as_a_whole(tmp_path: Path) -> None:
 
 
 @pytest.mark.contract("S1-B28")
-def test_who_reads_while_it_is_written_sees_a_whole_reading(tmp_path: Path) -> None:
+def test_concurrent_reader_sees_a_complete_reading(tmp_path: Path) -> None:
     """All the time while another thread changes it two hundred times."""
     found = fake(f"{H200}, gpuCount: 1")
     folder = HostDir(tmp_path, tmp_path)

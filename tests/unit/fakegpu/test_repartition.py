@@ -177,7 +177,7 @@ def test_what_was_carried_out_is_not_repeated_and_survives_a_restart() -> None:
         assert plan.config_map == done.config_map
 
 
-def test_a_change_while_it_is_pending_begins_anew_and_without_a_wish_nothing_is_cut() -> None:
+def test_change_while_pending_restarts_the_repartition() -> None:
     first = planned(POOL, node(config("{7g.70gb: 1}")), now=0.0)
     other = planned(POOL, node(config("{1g.10gb: 1}")), memory=first.memory, now=0.9)
     assert other.memory.ready_at == 1.9

@@ -339,7 +339,7 @@ def test_claims_are_known_by_the_nodes_of_their_devices() -> None:
     assert claims.on("n") == {}
 
 
-def test_a_node_whose_gpus_dra_has_alone_offers_none_by_number() -> None:
+def test_node_with_dra_only_gpus_advertises_no_count() -> None:
     """Neither to a device plugin nor by the label that says so; other devices stay."""
     node = in_parts("gpus: [{type: t4, count: 2}], resources: [{rdma/hca: 2}]")
 

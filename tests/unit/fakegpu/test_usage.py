@@ -41,7 +41,7 @@ def test_a_pod_keeps_its_device_whatever_comes_and_goes() -> None:
 
 
 @pytest.mark.contract("S1-B11")
-def test_what_the_scheduler_chose_goes_before_order_and_what_the_agent_saw_before_both() -> None:
+def test_scheduler_choice_precedes_order_and_agent_record_both() -> None:
     chosen = use("chosen", gpus=2, created="2", chosen=Devices(numbers=(0, 3)))
     found = assign(fake(FOUR), [use("first", created="1"), chosen])
     assert holders(found) == ["chosen", "first", "", "chosen"]
@@ -99,7 +99,7 @@ def test_pods_that_share_by_reservation_are_shown_on_the_reserved_gpu() -> None:
     }
 
 
-def test_a_failed_gpu_is_given_to_nobody_and_whoever_held_it_still_does() -> None:
+def test_failed_gpu_is_not_assigned_and_keeps_its_holder() -> None:
     before = assign(fake(FOUR), [use("a", created="1")])
     for failure in (Failure(xid=48), Failure(xid=79, off_bus=True)):
         broken = fake(FOUR, failures={0: failure})

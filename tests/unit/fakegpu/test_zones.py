@@ -98,7 +98,7 @@ def test_older_readers_get_policy_and_scope_in_one_word(
     assert told(f"{FOUR}, numa: {{{said}}}")["topologyPolicies"] == [wanted]
 
 
-def test_zones_are_in_the_nodes_topology_in_both_spellings_and_only_where_they_were_said() -> None:
+def test_configured_zones_are_in_the_node_topology_in_both_spellings() -> None:
     found = fake(f"{FOUR}, {NUMA}")
 
     assert decode_yaml(encode_yaml(found)) == found

@@ -19,9 +19,7 @@ COMPLETE = {"NODE_NAME": "node1", "POD_NAMESPACE": "tests", "CUDA_VISIBLE_DEVICE
         pytest.param({}, "", "unknown-node", id="nothing-known"),
     ],
 )
-def test_the_node_is_the_first_name_that_is_known(
-    variables: dict[str, str], hostname: str, node: str
-) -> None:
+def test_node_name_falls_back_in_order(variables: dict[str, str], hostname: str, node: str) -> None:
     assert read_environment(variables, hostname).node == node
 
 
@@ -38,7 +36,7 @@ def test_the_node_is_the_first_name_that_is_known(
         ),
     ],
 )
-def test_unset_and_empty_devices_are_told_apart(variables: dict[str, str], line: str) -> None:
+def test_unset_and_empty_devices_differ(variables: dict[str, str], line: str) -> None:
     assert read_environment(variables, "box").line() == line
 
 
@@ -52,7 +50,7 @@ def test_unset_and_empty_devices_are_told_apart(variables: dict[str, str], line:
         pytest.param("gpu-scheduler-cluster-worker4", "3", id="pods-3-and-4"),
     ],
 )
-def test_the_five_mapped_pods_say_the_seeds_lines(node: str, devices: str) -> None:
+def test_five_mapped_pods_print_the_seed_lines(node: str, devices: str) -> None:
     variables = {**COMPLETE, "NODE_NAME": node, "CUDA_VISIBLE_DEVICES": devices}
 
     environment = read_environment(variables, "box")

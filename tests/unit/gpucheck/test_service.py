@@ -26,7 +26,7 @@ def waits(answers: Iterable[int | None], seen: list[float]) -> Callable[[float],
 
 
 @pytest.mark.contract("S2-18")
-def test_every_line_comes_in_the_seeds_order_and_words() -> None:
+def test_lines_have_the_seed_order_and_words() -> None:
     said: list[str] = []
     asked: list[float] = []
 
@@ -46,7 +46,7 @@ def test_every_line_comes_in_the_seeds_order_and_words() -> None:
 
 
 @pytest.mark.contract("S2-18")
-def test_issues_are_named_one_by_one_and_the_service_goes_on() -> None:
+def test_issues_are_listed_and_the_service_continues() -> None:
     said: list[str] = []
 
     run(environment("a is missing", "b is missing"), say=said.append, wait=waits([2], []))

@@ -17,7 +17,7 @@ SCENARIOS = ROOT / "tools" / "demo" / "scenarios"
 Json = dict[str, Any]
 
 
-class Said(NamedTuple):
+class CommandOutput(NamedTuple):
     """What a command wrote, and its exit status."""
 
     status: int
@@ -25,10 +25,10 @@ class Said(NamedTuple):
     err: str
 
 
-def gpuctl(*words: str, stdin: str | None = None) -> Said:
+def gpuctl(*words: str, stdin: str | None = None) -> CommandOutput:
     """Run one command; an exception that it does not explain fails the test."""
     result = CliRunner().invoke(main, words, input=stdin, catch_exceptions=False)
-    return Said(result.exit_code, result.stdout, result.stderr)
+    return CommandOutput(result.exit_code, result.stdout, result.stderr)
 
 
 def rows(*objects: Json | str, options: tuple[str, ...] = ()) -> list[Json]:

@@ -14,7 +14,7 @@ from scheduler.config import Config
 from scheduler.report.decisions.journal import Journal
 from scheduler.report.decisions.state_capture import StateCapture
 from tests.builders import cluster, dynamic, node, pod
-from tests.unit.gpuctl.cli import Said, gpuctl
+from tests.unit.gpuctl.cli import CommandOutput, gpuctl
 from tests.unit.gpuctl.test_replay import World
 
 NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
@@ -37,7 +37,7 @@ def holder(name: str, devices: str, node_name: str = "a", **wishes: Any) -> Any:
     return pod(name, mig={profile: 1}, node=node_name, devices=devices, **wishes)
 
 
-def defrag(file: Path, *options: str) -> Said:
+def defrag(file: Path, *options: str) -> CommandOutput:
     return gpuctl("defrag", "team/big", "--from", str(file), *options)
 
 
@@ -75,7 +75,7 @@ def test_a_plan_names_its_cost_and_the_command_that_carries_it_out(tmp_path: Pat
     assert "gpuctl defrag team/big --moves 1 --execute" in said.out
 
 
-def test_a_pod_that_fits_moves_no_pod(tmp_path: Path) -> None:
+def test_fitting_request_needs_no_relocation(tmp_path: Path) -> None:
     file = snapshot(tmp_path, dynamic("a"), waiting=pod("big", mig={"3g.40gb": 1}))
 
     said = defrag(file)
@@ -92,7 +92,9 @@ def test_a_pod_that_fits_moves_no_pod(tmp_path: Path) -> None:
         pytest.param(SMALL, "default-scheduler", id="another scheduler's"),
     ],
 )
-def test_only_recreated_pods_are_moved(tmp_path: Path, owner: str, scheduler: str) -> None:
+def test_pod_that_would_not_return_is_not_relocated(
+    tmp_path: Path, owner: str, scheduler: str
+) -> None:
     said = defrag(fragmented(tmp_path, owner=owner, scheduler=scheduler))
 
     assert said.status == 2

@@ -314,7 +314,7 @@ def test_where_all_is_well_it_says_what_there_is(
     assert says in found.says
 
 
-def test_each_cause_is_told_where_devices_are_ill_on_one_node_and_missing_on_another() -> None:
+def test_unhealthy_and_missing_devices_get_separate_causes() -> None:
     nodes = (replaced(N1, offers={GPU: 3}), replaced(N1, name="n2", offers={}, capacity={}))
     found = [one for one in examine(facts(nodes=nodes)) if one.about == "devices"]
 

@@ -53,13 +53,13 @@ def test_an_instance_is_drawn_at_its_slices_and_the_rest_is_free() -> None:
     assert [cell.start for cell in strip.cells if cell.use is Use.FREE] == [0, 1, 4, 5, 6, 7]
 
 
-def test_an_instance_without_a_pod_is_idle() -> None:
+def test_unheld_instance_is_idle() -> None:
     (strip,) = rows_of(cluster(dynamic("n"), cut("n", "3g.40gb@0/4")))
 
     assert Cell("3g.40gb", 4, 4, Use.IDLE) in strip.cells
 
 
-def test_a_gpu_with_an_unknown_holder_is_blocked() -> None:
+def test_unreadable_gpu_is_drawn_as_blocked() -> None:
     made = cluster(
         dynamic("n"),
         pod("p", mig={"2g.20gb": 1}, node="n", devices="nonsense"),
@@ -85,7 +85,7 @@ def test_where_the_kubelet_picks_holders_are_listed_without_a_place() -> None:
     assert [(cell.use, cell.holder) for cell in found[1].cells] == [(Use.HELD, "b"), (Use.FREE, "")]
 
 
-def test_numbered_gpus_show_who_holds_which() -> None:
+def test_numbered_gpus_show_their_holders() -> None:
     (strip,) = rows_of(
         cluster(
             node("n", gpus=3, numbered=True),

@@ -18,7 +18,7 @@ from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from scheduler.state.reservations import Reservations
 from scheduler.state.snapshot import ClusterSnapshot, take
 from tests.builders import cluster, node, pod
-from tests.unit.gpuctl.cli import Said, gpuctl
+from tests.unit.gpuctl.cli import CommandOutput, gpuctl
 
 CONFIG = Config(maps=Maps(allow="all"))
 NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
@@ -60,7 +60,7 @@ def changed(file: Path, change: Any) -> Path:
     return file
 
 
-def replay(file: Path, *options: str) -> Said:
+def replay(file: Path, *options: str) -> CommandOutput:
     return gpuctl("replay", str(file), *options)
 
 

@@ -73,7 +73,7 @@ def given(found: list[Json]) -> dict[str, tuple[str | None, str | None]]:
     return {row["pod"]: (row["node"], row["cudaVisibleDevices"]) for row in found}
 
 
-def test_a_line_on_a_cordoned_node_keeps_one_of_three_replicas_waiting_and_says_so() -> None:
+def test_map_line_of_a_cordoned_node_keeps_one_replica_waiting() -> None:
     first, second, third = played("01-assigned-index-skips-no-line.yaml")
 
     assert [(row["node"], row["cudaVisibleDevices"]) for row in (first, second)] == [

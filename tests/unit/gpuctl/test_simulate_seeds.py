@@ -43,7 +43,7 @@ def test_the_five_mapped_pods_stand_where_their_map_says() -> None:
 
 
 @pytest.mark.contract("S0-3", "S0-15", "S0-20", "S0-24", "S0-B2", "S0-B5")
-def test_the_first_twelve_keep_their_slice_the_next_32_fall_back_and_the_rest_waits() -> None:
+def test_twelve_pods_keep_their_slice_32_fall_back_and_the_rest_waits() -> None:
     found = rows((SCENARIOS / "mig.yaml").read_text())
 
     assert all(row["requested"] == {MIG_2G: 1} for row in found)

@@ -56,7 +56,7 @@ def test_a_pod_that_ended_holds_nothing() -> None:
     assert places(rows(node("n1", gpu=4), done, pod("a", spec(GPU, 4)))) == {"a": "n1"}
 
 
-def test_a_pending_pod_of_a_live_dump_was_admitted_before_and_is_not_admitted_again() -> None:
+def test_pending_pod_of_a_live_dump_is_not_admitted_again() -> None:
     waiting = pod("old", spec(MIG_2G, 1), uid="1", creationTimestamp="2026-01-01T00:00:00Z")
 
     (row,) = rows(node("n1", mig_1g=4), waiting)
@@ -141,7 +141,9 @@ def test_a_forged_annotation_is_taken_away_and_the_author_is_told() -> None:
     ],
 )
 @pytest.mark.contract("S2-B17")
-def test_who_may_use_maps(options: tuple[str, ...], label: str | None, expected: str) -> None:
+def test_namespaces_allowed_to_use_maps(
+    options: tuple[str, ...], label: str | None, expected: str
+) -> None:
     labels = {"gpu-scheduler.io/maps": label} if label else {}
     space = namespace("team", labels=labels)
 
@@ -167,7 +169,7 @@ FOREIGN = {**spec(MIG_2G, 1), "schedulerName": "default-scheduler"}
     ],
 )
 @pytest.mark.contract("S0-18")
-def test_whose_requests_fall_back(options: tuple[str, ...], space: Json, granted: Json) -> None:
+def test_pods_with_fallback(options: tuple[str, ...], space: Json, granted: Json) -> None:
     found = rows(
         node("n1", mig_1g=1),
         namespace("team", labels=space),

@@ -7,7 +7,7 @@ import yaml
 from tests.unit.gpuctl.cli import MIG_2G, SCENARIOS, gpuctl, node, pod, spec
 
 
-def test_the_seeds_tables_fit_80_columns_where_they_do_not_have_to_name_long_names() -> None:
+def test_seed_tables_fit_80_columns() -> None:
     said = gpuctl("simulate", str(SCENARIOS / "map.yaml"))
 
     assert max(map(len, said.out.splitlines())) <= 80

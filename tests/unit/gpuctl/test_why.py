@@ -248,7 +248,7 @@ def test_many_nodes_with_one_answer_share_a_line_unless_all_are_wanted(
     assert "node-29" in wide
 
 
-def test_a_placed_pod_says_what_it_got_and_who_came_second(
+def test_placed_pod_shows_its_devices_and_the_runner_up(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     ranking = Ranking(

@@ -33,9 +33,7 @@ def test_a_stateful_set_numbers_its_pods_from_its_start() -> None:
     assert (first.after, second.after) == (None, "web-3")
 
 
-def test_a_deployment_names_pods_by_template_and_suffix_and_owns_them_through_its_replica_set() -> (
-    None
-):
+def test_deployment_pods_are_named_and_owned_through_a_replica_set() -> None:
     pods = expanded("Deployment", replicas=3)
 
     assert all(re.fullmatch(rf"web-{RANDOM}{{1,10}}-{RANDOM}{{5}}", pod.name) for pod in pods)

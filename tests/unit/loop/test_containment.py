@@ -25,7 +25,7 @@ from scheduler.state.effects import Effects
 from scheduler.state.invariant import InvariantViolation
 from scheduler.watch.decode import objects
 from tests.builders import GPU, dynamic, node, pod, pod_json
-from tests.unit.loop.stage import Stage, playing
+from tests.unit.loop.loop_world import Stage, playing
 
 TWO_GPUS = ev.NodeUpdated(node(gpus=2, numbered=True))
 ID = re.compile(r"internal error ([0-9a-f]{8}) ")
@@ -61,7 +61,7 @@ def errors(stage: Stage, part: str) -> float:
         pytest.param(MemoryError(), id="memory"),
     ],
 )
-async def test_a_pod_at_which_we_fail_waits_with_a_reason_and_the_others_go_on(
+async def test_failing_pod_waits_with_a_reason_and_other_pods_go_on(
     problem: Exception,
 ) -> None:
     stage = Stage(decider=failing_at("bad", problem=problem))
@@ -94,7 +94,7 @@ async def test_the_condition_and_the_log_have_one_id_for_one_problem() -> None:
     assert told[0]["about"] == "team/bad"
 
 
-async def test_it_is_tried_again_after_a_pause_and_at_once_when_it_changes() -> None:
+async def test_failing_pod_is_retried_after_backoff_and_on_change() -> None:
     stage = Stage(decider=failing_at("bad"))
     async with playing(stage):
         stage.sync()
@@ -113,7 +113,7 @@ async def test_it_is_tried_again_after_a_pause_and_at_once_when_it_changes() -> 
         assert errors(stage, "decision") == 3
 
 
-async def test_one_that_is_mended_is_placed() -> None:
+async def test_repaired_pod_is_placed() -> None:
     failing: list[str] = ["bad"]
     stage = Stage(
         decider=lambda *asked: failing_at(*failing)(*asked),
@@ -128,7 +128,7 @@ async def test_one_that_is_mended_is_placed() -> None:
         assert (await stage.binder.next()).pod.name == "bad"
 
 
-async def test_pods_that_are_looked_at_together_are_looked_at_one_by_one_where_that_fails(
+async def test_failing_batch_is_decided_pod_by_pod(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(*_: Any) -> None:
@@ -148,7 +148,7 @@ async def test_pods_that_are_looked_at_together_are_looked_at_one_by_one_where_t
         assert errors(stage, "decision") >= 1
 
 
-async def test_broken_books_end_the_process() -> None:
+async def test_broken_accounting_ends_the_process() -> None:
     stage = Stage(decider=failing_at("bad", problem=InvariantViolation("node n1 has gone mad")))
     stage.sync()
     stage.see(TWO_GPUS, ev.PodUpdated(pod("bad", gpus=1)))
@@ -161,8 +161,8 @@ async def test_broken_books_end_the_process() -> None:
 # --- events -----------------------------------------------------------------------------------
 
 
-class Deaf(NoMigration):
-    """Moves that fail at everything."""
+class FailingMigrations(NoMigration):
+    """Migrations whose every call fails."""
 
     def handle(self, event: ev.Event, now: float) -> Effects:
         raise Boom
@@ -171,8 +171,8 @@ class Deaf(NoMigration):
         raise Boom
 
 
-async def test_moves_that_fail_keep_nobody_from_being_placed() -> None:
-    stage = Stage(migrations=Deaf())
+async def test_failing_migrations_do_not_stop_placements() -> None:
+    stage = Stage(migrations=FailingMigrations())
     async with playing(stage):
         stage.sync()
         stage.see(TWO_GPUS, ev.PodUpdated(pod("a", gpus=1)))
@@ -184,7 +184,7 @@ async def test_moves_that_fail_keep_nobody_from_being_placed() -> None:
 
 
 def failing_fold(monkeypatch: pytest.MonkeyPatch, is_bad: Callable[[Pod], bool]) -> None:
-    """The books fail at a pod until nothing of it is left that somebody wrote."""
+    """The accounting fails at a pod until every written part of it is removed."""
     see = Cluster.upsert_pod
 
     def upsert_pod(self: Cluster, seen: Pod) -> list[ev.Change]:
@@ -197,7 +197,7 @@ def failing_fold(monkeypatch: pytest.MonkeyPatch, is_bad: Callable[[Pod], bool])
 
 
 @pytest.mark.parametrize("is_listed", [True, False], ids=["in-a-list", "alone"])
-async def test_a_pod_that_the_books_fail_at_closes_its_node_and_no_other(
+async def test_accounting_failure_of_a_pod_closes_only_its_node(
     monkeypatch: pytest.MonkeyPatch, is_listed: bool
 ) -> None:
     failing_fold(monkeypatch, lambda one: one.name == "bad" and not one.unread)
@@ -217,7 +217,7 @@ async def test_a_pod_that_the_books_fail_at_closes_its_node_and_no_other(
         assert stage.loop.cluster.nodes.node_info["n1"].unread == 1
 
 
-async def test_books_that_fail_at_a_bare_pod_are_broken_and_say_what_to_delete(
+async def test_accounting_failure_at_an_unowned_pod_says_what_to_delete(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     failing_fold(monkeypatch, lambda one: one.name == "bad")
@@ -239,7 +239,7 @@ def unreadable(name: str, **wishes: Any) -> Pod:
     return objects.read_pod(msgspec.json.encode(body))
 
 
-async def test_an_unreadable_pod_waits_with_the_sentence() -> None:
+async def test_unreadable_pod_waits_with_a_reason() -> None:
     stage = Stage()
     async with playing(stage):
         stage.sync()
@@ -250,7 +250,7 @@ async def test_an_unreadable_pod_waits_with_the_sentence() -> None:
         assert "unreadable: 'many' is not a quantity" in text
 
 
-async def test_a_placed_pod_with_unreadable_requests_closes_its_node_until_it_can_be_read() -> None:
+async def test_unreadable_placed_pod_closes_its_node_until_it_can_be_read() -> None:
     stage = Stage()
     async with playing(stage):
         stage.sync()
@@ -268,7 +268,7 @@ async def test_a_placed_pod_with_unreadable_requests_closes_its_node_until_it_ca
         assert (await stage.binder.next()).node_name == "n1"
 
 
-async def test_the_leader_says_on_the_object_what_cannot_be_read() -> None:
+async def test_leader_reports_unreadable_objects_by_event() -> None:
     stage = Stage()
     async with playing(stage):
         stage.sync()
@@ -285,7 +285,7 @@ async def test_the_leader_says_on_the_object_what_cannot_be_read() -> None:
     assert said.count(("odd", "PodUnreadable")) == 1
 
 
-def test_what_is_unread_is_part_of_a_pods_kind() -> None:
+def test_unreadable_fields_are_part_of_the_equivalence_class() -> None:
     """Else an unreadable pod's answer would be given to those that can be read."""
     plain = pod("a")
     odd = msgspec.structs.replace(plain, unread=Unread(rest="x"))
@@ -297,7 +297,7 @@ def test_what_is_unread_is_part_of_a_pods_kind() -> None:
 # --- the containment itself --------------------------------------------------------------------
 
 
-def test_a_problem_keeps_its_id_and_another_pods_is_another() -> None:
+def test_problem_id_is_stable_and_per_pod() -> None:
     def raised(text: str) -> Exception:
         try:
             raise Boom(text)
@@ -315,7 +315,7 @@ def test_cancellation_is_no_problem_to_contain() -> None:
         raise asyncio.CancelledError
 
 
-def test_the_gpus_of_a_pod_at_which_placing_failed_are_free_again(
+def test_failed_placement_releases_its_gpus(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stage = Stage()

@@ -6,7 +6,7 @@ import pytest
 
 from scheduler.state import event as ev
 from tests.builders import node, pod
-from tests.unit.loop.stage import Stage, playing
+from tests.unit.loop.loop_world import Stage, playing
 
 
 @pytest.mark.contract("S3-22")

@@ -10,7 +10,7 @@ from scheduler.model import well_known
 from scheduler.model.device import Devices
 from scheduler.state import event as ev
 from tests.builders import GPU, node, pod
-from tests.unit.loop.stage import Stage, playing
+from tests.unit.loop.loop_world import Stage, playing
 
 ONE_GPU = ev.NodeUpdated(node(gpus=1, numbered=True))
 
@@ -23,7 +23,7 @@ async def stage() -> AsyncIterator[Stage]:
 
 
 @pytest.mark.contract("S2-8")
-async def test_a_waiting_pod_is_decided_bound_and_told(stage: Stage) -> None:
+async def test_waiting_pod_is_decided_bound_and_reported(stage: Stage) -> None:
     stage.see(ONE_GPU, ev.PodUpdated(pod("a", gpus=1)))
     placement = await stage.binder.next()
     assert (placement.node_name, placement.devices) == ("n1", Devices(numbers=(0,)))
@@ -54,7 +54,7 @@ async def test_nothing_is_decided_before_every_cache_is_filled() -> None:
 
 
 @pytest.mark.contract("S2-B12")
-async def test_a_standby_knows_everything_and_decides_nothing(stage: Stage) -> None:
+async def test_standby_caches_state_and_decides_nothing(stage: Stage) -> None:
     stage.leader.is_leading = False
     stage.see(ONE_GPU, ev.PodUpdated(pod("a", gpus=1)))
     await stage.quiet()
@@ -66,7 +66,7 @@ async def test_a_standby_knows_everything_and_decides_nothing(stage: Stage) -> N
     assert (await stage.binder.next()).pod.name == "a"
 
 
-async def test_a_former_leader_with_pods_that_are_due_sleeps(stage: Stage) -> None:
+async def test_former_leader_with_due_pods_does_not_spin(stage: Stage) -> None:
     """Its queue is not worked off any more; it must not turn round and round over it."""
     stage.see(ONE_GPU, ev.PodUpdated(pod("a", gpus=1)))
     stage.binder.end(await stage.binder.next(), ev.BindOutcome.REFUSED, "no")
@@ -82,7 +82,7 @@ async def test_a_former_leader_with_pods_that_are_due_sleeps(stage: Stage) -> No
 
 
 @pytest.mark.contract("S2-B7", "S2-9")
-async def test_a_refused_pod_is_told_why_and_tried_again_when_a_node_appears(
+async def test_refused_pod_gets_a_reason_and_is_retried_with_a_new_node(
     stage: Stage,
 ) -> None:
     stage.see(ev.PodUpdated(pod("a", gpus=1)))
@@ -100,7 +100,7 @@ async def test_a_refused_pod_is_told_why_and_tried_again_when_a_node_appears(
     assert stage.sample("gpu_scheduler_rejections_total", code="NO_NODES") == 1
 
 
-async def test_more_capacity_while_a_pod_is_refused_is_not_missed(stage: Stage) -> None:
+async def test_capacity_added_during_a_decision_is_not_missed(stage: Stage) -> None:
     """Semantics case 7: retried within its pause, not after five minutes."""
     stage.see(ev.NodeUpdated(node(gpus=0, numbered=True)), ev.PodUpdated(pod("a", gpus=1)), ONE_GPU)
     await stage.quiet()
@@ -109,7 +109,7 @@ async def test_more_capacity_while_a_pod_is_refused_is_not_missed(stage: Stage) 
     assert (await stage.binder.next()).node_name == "n1"
 
 
-async def test_its_own_condition_coming_back_does_not_start_another_attempt(
+async def test_own_condition_update_starts_no_attempt(
     stage: Stage,
 ) -> None:
     """Semantics case 9."""
@@ -128,7 +128,7 @@ async def test_its_own_condition_coming_back_does_not_start_another_attempt(
     assert len(stage.recorder.said) == 1
 
 
-async def test_an_unrelated_change_wakes_nobody(stage: Stage) -> None:
+async def test_unrelated_change_requeues_no_pod(stage: Stage) -> None:
     """Semantics case 6."""
     stage.see(ONE_GPU, ev.PodUpdated(pod("a", gpus=2)))
     await stage.recorder.next()
@@ -139,7 +139,7 @@ async def test_an_unrelated_change_wakes_nobody(stage: Stage) -> None:
     assert len(stage.recorder.said) == 1
 
 
-async def test_nobody_is_forgotten_for_longer_than_five_minutes(stage: Stage) -> None:
+async def test_every_pod_is_retried_within_five_minutes(stage: Stage) -> None:
     """Semantics case 11."""
     stage.see(ONE_GPU, ev.PodUpdated(pod("a", gpus=2)))
     await stage.recorder.next()
@@ -157,7 +157,7 @@ async def test_a_pod_deleted_before_its_turn_is_never_bound(stage: Stage) -> Non
     assert [one.pod.name for one in stage.binder.sent] == ["b"]
 
 
-async def test_gated_pods_are_left_in_peace_until_the_last_gate_falls(stage: Stage) -> None:
+async def test_gated_pods_wait_for_the_last_gate(stage: Stage) -> None:
     """Semantics case 2, field case C29."""
     stage.see(ONE_GPU, ev.PodUpdated(pod("a", gpus=1, gates=["x.example/hold"])))
     await stage.quiet()
@@ -180,7 +180,7 @@ async def test_the_stronger_and_then_the_older_pod_goes_first(stage: Stage) -> N
     assert [name for name, *_ in stage.recorder.said] == ["young", "low"]
 
 
-async def test_a_failed_binding_gives_the_device_to_others_and_comes_back(stage: Stage) -> None:
+async def test_failed_binding_frees_the_device_and_requeues_the_pod(stage: Stage) -> None:
     """Semantics cases 12 and 27."""
     stage.see(ONE_GPU, ev.PodUpdated(pod("a", gpus=1)))
     first = await stage.binder.next()
@@ -197,7 +197,7 @@ async def test_a_failed_binding_gives_the_device_to_others_and_comes_back(stage:
     )
 
 
-async def test_a_binding_that_can_never_succeed_starves_nobody(stage: Stage) -> None:
+async def test_permanently_failing_binding_starves_no_other_pod(stage: Stage) -> None:
     """Field case C29: an answer takes a moment, in which its pod holds the place."""
     doomed, fine = pod("doomed", gpus=1, priority=1000), pod("fine", gpus=1)
     stage.see(ONE_GPU, ev.PodUpdated(doomed), ev.PodUpdated(fine))
@@ -214,7 +214,7 @@ async def test_a_binding_that_can_never_succeed_starves_nobody(stage: Stage) -> 
     assert "Scheduled" not in [what for name, what, _ in stage.recorder.said if name == "doomed"]
 
 
-async def test_what_was_not_sent_waits_without_a_word(stage: Stage) -> None:
+async def test_unsent_binding_requeues_without_an_event(stage: Stage) -> None:
     """We stopped leading between the decision and its Binding."""
     stage.see(ONE_GPU, ev.PodUpdated(pod("a", gpus=1)))
     placement = await stage.binder.next()
@@ -228,7 +228,7 @@ async def test_what_was_not_sent_waits_without_a_word(stage: Stage) -> None:
 
 
 @pytest.mark.contract("S2-B1")
-async def test_many_successful_bindings_end_nothing(stage: Stage) -> None:
+async def test_many_bindings_keep_the_loop_alive(stage: Stage) -> None:
     """The seed's scheduler stopped after its fifth success."""
     stage.see(ev.NodeUpdated(node(gpus=16, numbered=True)))
     for number in range(12):
@@ -240,7 +240,7 @@ async def test_many_successful_bindings_end_nothing(stage: Stage) -> None:
     assert stage.sample("gpu_scheduler_binds_total", outcome="bound") == 12
 
 
-async def test_the_watch_may_be_quicker_than_the_answer(stage: Stage) -> None:
+async def test_watch_event_may_precede_the_binding_response(stage: Stage) -> None:
     stage.see(ONE_GPU, ev.PodUpdated(pod("a", gpus=1)))
     placement = await stage.binder.next()
     bound = pod("a", gpus=1, node="n1", devices="gpu:0")
@@ -271,7 +271,7 @@ async def test_a_restart_counts_what_was_bound_before(stage: Stage) -> None:
     assert (await stage.binder.next()).devices.numbers == (1,)
 
 
-async def test_notes_follow_the_success(stage: Stage) -> None:
+async def test_notes_are_sent_after_a_successful_binding(stage: Stage) -> None:
     stage.see(ev.NodeUpdated(node()), ev.PodUpdated(pod("w-0", map="0=n1:0")))
     stage.confirm(await stage.binder.next())
 
@@ -303,7 +303,7 @@ def promised(stage: Stage) -> ev.PodUpdated:
     return ev.PodUpdated(pod("web-x", mig={"2g.20gb": 1}, annotations=tag))
 
 
-async def test_a_promise_lasts_until_its_pod_is_bound(stage: Stage) -> None:
+async def test_reservation_lasts_until_its_pod_is_bound(stage: Stage) -> None:
     seen = promised(stage)
     stage.see(ev.NodeUpdated(node(mig={"2g.20gb": 1})), seen)
     first = await stage.binder.next()
@@ -318,7 +318,7 @@ async def test_a_promise_lasts_until_its_pod_is_bound(stage: Stage) -> None:
     assert len(stage.loop.reservations) == 0
 
 
-async def test_a_promise_without_a_pod_is_given_back(stage: Stage) -> None:
+async def test_reservation_without_a_pod_expires(stage: Stage) -> None:
     promised(stage)
     stage.pass_time(10)
     await stage.quiet()
@@ -334,7 +334,7 @@ async def test_a_promise_without_a_pod_is_given_back(stage: Stage) -> None:
         pytest.param(ev.PodsReplaced(()), id="missing-from-a-list"),
     ],
 )
-async def test_a_promise_ends_with_its_pod(stage: Stage, end: ev.Event) -> None:
+async def test_reservation_ends_with_its_pod(stage: Stage, end: ev.Event) -> None:
     stage.see(promised(stage))
     await stage.recorder.next()
     assert len(stage.loop.reservations) == 1
@@ -365,5 +365,5 @@ async def test_gauges_show_the_state_each_second(stage: Stage) -> None:
     assert stage.sample("gpu_scheduler_over_committed_devices") == 1
 
 
-async def test_stopping_waits_for_what_was_sent(stage: Stage) -> None:
+async def test_stop_waits_for_bindings_in_flight(stage: Stage) -> None:
     assert await stage.loop.drain_bindings(0.01)

@@ -10,7 +10,7 @@ from scheduler.decide.score_breakdown import Ranking, rank
 from scheduler.framework.decision import Decision, Placement
 from scheduler.state import event as ev
 from tests.builders import node, pod
-from tests.unit.loop.stage import Stage, playing
+from tests.unit.loop.loop_world import Stage, playing
 
 NODES = [
     node("n1", gpus=4, numbered=True),
@@ -30,7 +30,7 @@ async def test_a_placement_is_ranked_after_its_binding_was_started() -> None:
         ranked_at_start.append(record.ranking is not None)
         start(placement, decision_id)
 
-    stage.binder.start = watched  # type: ignore[method-assign]
+    stage.binder.start = watched  # type: ignore[method-assign] # a spy around it
     async with playing(stage):
         stage.sync()
         stage.see(*map(ev.NodeUpdated, NODES), ev.PodUpdated(pod("a", gpus=1)))

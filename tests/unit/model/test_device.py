@@ -45,17 +45,17 @@ UNREADABLE = [
 
 
 @pytest.mark.parametrize(("text", "devices"), GOOD)
-def test_what_we_write_is_what_we_read(text: str, devices: Devices) -> None:
+def test_written_devices_are_read_back(text: str, devices: Devices) -> None:
     assert format_devices(devices) == text
     assert parse_devices(text) == devices
 
 
 @pytest.mark.parametrize("text", UNREADABLE)
-def test_everything_else_is_unreadable_and_so_unknown(text: str) -> None:
+def test_other_device_texts_are_unknown(text: str) -> None:
     assert parse_devices(text) is None
 
 
-def test_nothing_given_is_false() -> None:
+def test_no_devices_is_falsy() -> None:
     assert not Devices()
     assert Devices(numbers=(0,))
     assert Devices(counts=(("gpu", 1),))

@@ -34,7 +34,7 @@ def test_every_bound_stands_in_the_table_with_its_value() -> None:
     assert all(one.source and one.beyond and one.why for one in TABLE)
 
 
-def test_the_page_is_the_table() -> None:
+def test_documented_limits_equal_the_table() -> None:
     """Run `python -m tools.limits` after a change of the bounds."""
     assert PAGE.read_text(encoding="utf-8") == render()
 
@@ -95,7 +95,7 @@ def test_nodes_of_a_tier_are_read_up_to_their_bound() -> None:
     ]
     + [pytest.param('{"app":{}}' + " " * 70_000, id="long")],
 )
-def test_a_record_beyond_its_bounds_is_none(record: str) -> None:
+def test_record_beyond_its_bounds_is_ignored(record: str) -> None:
     annotations = {
         "adapter.gpu.turbonomic.ibm.com/original": record,
         "gpu-webhook.k8s.io/fallback": "2g.20gb->1g.10gb",
@@ -114,9 +114,7 @@ def test_a_record_beyond_its_bounds_is_none(record: str) -> None:
         pytest.param("0," * 300, "names more than 256 GPUs", id="many"),
     ],
 )
-def test_failed_gpus_that_cannot_be_read_keep_all_gpus_of_the_node_from_pods(
-    text: str, problem: str
-) -> None:
+def test_unreadable_failed_gpu_list_closes_all_gpus_of_the_node(text: str, problem: str) -> None:
     there = node(gpus=4, numbered=True, annotations={UNUSABLE: text})
 
     assert problem in flaw(there.annotations)
@@ -128,7 +126,7 @@ def test_failed_gpus_that_cannot_be_read_keep_all_gpus_of_the_node_from_pods(
 
 
 @pytest.mark.parametrize("gpus", [257, 30_000_000])
-def test_a_node_with_more_gpus_than_any_has_gives_none(gpus: int) -> None:
+def test_node_with_an_impossible_gpu_count_offers_none(gpus: int) -> None:
     numbered, counted = node(gpus=gpus, numbered=True), node("n2", gpus=gpus)
 
     assert (numbered.indexes, counted.indexes) == ((), ())
@@ -137,7 +135,7 @@ def test_a_node_with_more_gpus_than_any_has_gives_none(gpus: int) -> None:
     assert placed(cluster(counted), pod("p", gpus=1)).node_name == "n2", "time-slicing counts more"
 
 
-def test_a_pod_that_asks_for_more_than_anybody_has_waits_with_the_sentence() -> None:
+def test_pod_over_the_largest_node_waits_with_the_sentence() -> None:
     asks = pod("p", mig={"2g.20gb": 2**63 - 1})
 
     said = refused(cluster(dynamic()), asks, ANYBODY).diagnosis.summary.message
@@ -201,5 +199,5 @@ def test_a_number_of_json_of_any_length_is_a_quantity(number: float) -> None:
     ],
     ids=["flat", "deep", "in-a-text", "cut-off"],
 )
-def test_what_is_nested_too_deeply_becomes_null(content: bytes, expected: bytes) -> None:
+def test_too_deeply_nested_json_becomes_null(content: bytes, expected: bytes) -> None:
     assert shallow(content) == expected

@@ -1,4 +1,4 @@
-"""Who a pod belongs to, with whom it may share, and what makes it news."""
+"""The owner of a pod, its siblings, and which changes count."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_siblings_share_although_their_maps_differ_during_a_rollout() -> None:
 
 WAITING = [
     pytest.param({}, True, id="ours-and-pending"),
-    pytest.param({"scheduler": "default-scheduler"}, False, id="somebody-elses"),
+    pytest.param({"scheduler": "default-scheduler"}, False, id="another-scheduler"),
     pytest.param({"node": "n1"}, False, id="placed"),
     pytest.param({"phase": "Succeeded"}, False, id="ended"),
     pytest.param({"phase": "Failed"}, False, id="failed"),
@@ -77,7 +77,7 @@ def test_the_schedulers_name_is_not_written_into_the_code() -> None:
     assert not pod().waits_for("another")
 
 
-def test_our_own_condition_does_not_change_what_a_pod_wishes() -> None:
+def test_own_condition_does_not_change_the_request() -> None:
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     before, after = pod(gpus=1), pod(gpus=1, status={"conditions": [condition]})
 
@@ -96,7 +96,7 @@ CHANGED: list[Wishes] = [
 
 
 @pytest.mark.parametrize("wishes", CHANGED, ids=lambda wishes: next(iter(wishes)))
-def test_everything_a_decision_reads_is_a_wish(wishes: Wishes) -> None:
+def test_every_field_read_by_a_decision_is_compared(wishes: Wishes) -> None:
     assert pod(**wishes).wishes() != pod().wishes()
 
 
@@ -126,14 +126,14 @@ def test_init_containers_are_rewritten_like_the_others() -> None:
     assert swapped(before, {MIG_2G: MIG_1G}) == {MIG_1G: 2}
 
 
-def test_two_rewrites_of_one_pod_do_not_run_into_each_other() -> None:
+def test_two_rewrites_of_one_pod_do_not_interfere() -> None:
     """2g becomes 1g while 1g becomes a whole GPU: what just arrived must not move on."""
     before = pod(requests={MIG_2G: 1, MIG_1G: 2})
 
     assert swapped(before, {MIG_2G: MIG_1G, MIG_1G: GPU}) == {MIG_1G: 1, GPU: 2}
 
 
-def test_the_wire_keeps_roles_in_order_of_declaration() -> None:
+def test_decoding_keeps_container_order() -> None:
     roles = [
         (one.name, one.role)
         for one in pod(
@@ -147,7 +147,7 @@ def test_the_wire_keeps_roles_in_order_of_declaration() -> None:
 
 def test_a_pod_is_never_changed_in_place() -> None:
     with pytest.raises(AttributeError):
-        pod().node_name = "n1"  # type: ignore[misc]
+        pod().node_name = "n1"  # type: ignore[misc] # must fail
     assert msgspec.structs.replace(pod(), node_name="n1").node_name == "n1"
     assert Container(name="x") == Container(name="x")
     assert pod_json("x")["metadata"]["name"] == "x"

@@ -55,7 +55,7 @@ SET_LABEL = {well_known.STATEFULSET_INDEX: "4"}
         pytest.param(None, "", {}, IndexRule.UNKNOWN, id="seed-no-name"),
     ],
 )
-def test_where_the_index_comes_from(
+def test_index_source(
     kind: str | None, name: str, labels: dict[str, str], index: int | IndexRule
 ) -> None:
     """The controller's label first, then a canonical name suffix, else the scheduler assigns."""
@@ -187,7 +187,7 @@ def test_the_number_that_a_controller_gives(
     assert found == index
 
 
-def test_a_group_whose_size_is_not_told_is_numbered_in_its_first_group_only() -> None:
+def test_group_of_unknown_size_is_numbered_in_its_first_group_only() -> None:
     owner = Owner("StatefulSet", "x", "u")
     found = [
         index_of(name="l-1", owner=owner, labels=of_group(group, "1"), annotations={})

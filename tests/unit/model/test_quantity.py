@@ -29,7 +29,7 @@ def trustworthy(row: dict[str, Any]) -> bool:
     return nano >= 0 and nano // 10**6 < LIMIT
 
 
-def test_the_golden_file_is_large_enough_to_mean_something() -> None:
+def test_golden_file_has_enough_cases() -> None:
     """A truncated golden file would otherwise pass."""
     assert len(ACCEPTED) > 300
     assert len(REFUSED) > 60
@@ -101,7 +101,7 @@ def test_a_number_without_quotes_reads_as_its_text(
 
 
 @pytest.mark.parametrize("thing", [True, False, None, [], float("nan"), float("inf")])
-def test_anything_else_is_refused_with_the_same_error(thing: Any) -> None:
+def test_other_types_are_refused_with_the_same_error(thing: Any) -> None:
     """A wrong type in a file is a user's mistake like any other (and True is not 1)."""
     value(1)
     with pytest.raises((QuantityError, TypeError)):

@@ -41,7 +41,7 @@ def test_the_sentence_is_kube_schedulers_own(row: dict[str, Any]) -> None:
     assert sentence(diagnosis(row)) == row["message"]
 
 
-def test_most_golden_rows_are_compared() -> None:
+def test_golden_rows_are_compared() -> None:
     """A filter that lets everything through would make the test above empty."""
     assert sum(map(ours, GOLDEN["rows"])) > 20
 
@@ -121,7 +121,7 @@ def test_a_diagnosis_knows_its_codes_causes_and_what_was_lacking() -> None:
     assert mixed.lacking() == {GPU}
 
 
-def test_a_general_problem_speaks_alone() -> None:
+def test_pod_level_problem_replaces_node_reasons() -> None:
     general = Diagnosis(total=3, general=Reason(code=REASON_CODES["INDEX_HELD"], text="x"))
 
     assert general.codes() == {REASON_CODES["INDEX_HELD"]}
@@ -130,7 +130,7 @@ def test_a_general_problem_speaks_alone() -> None:
 
 
 @pytest.mark.parametrize("code", REASON_CODES.values(), ids=lambda code: code.name)
-def test_every_code_says_what_it_means_and_what_could_lift_it(code: ReasonCode) -> None:
+def test_every_code_has_a_meaning_and_requeue_causes(code: ReasonCode) -> None:
     """A rejection that nothing can lift would sleep until the five-minute flush."""
     assert code.meaning
     assert code.lifted_by

@@ -121,7 +121,7 @@ def test_a_number_without_quotes_is_a_quantity() -> None:
     assert pod(containers=[written]).requests == {"cpu": 500, "memory": 1000}
 
 
-def test_inputs_are_left_alone() -> None:
+def test_inputs_are_not_modified() -> None:
     regular, sidecar, own = {"cpu": 1}, {"cpu": 2}, {"cpu": 3}
 
     resources.effective([regular], [(sidecar, True)], own, {"cpu": 4})

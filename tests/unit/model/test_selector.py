@@ -42,7 +42,7 @@ def rows(table: list[Any], key: str) -> list[Any]:
     return [pytest.param(row, id=ascii(json.dumps(row[key]))[1:90]) for row in table]
 
 
-def test_the_golden_files_are_large_enough_to_mean_something() -> None:
+def test_golden_files_have_enough_cases() -> None:
     """Truncated golden files, or ones with one answer only, would otherwise pass."""
     for table, answers in (
         (TOLERATIONS["taintsRows"], ("default", "comparing")),
@@ -119,7 +119,7 @@ def test_the_structs_decode_from_what_the_api_sends() -> None:
     assert msgspec.json.decode(text, type=LabelSelector) == LabelSelector({"a": "b"})
 
 
-def test_two_selectors_without_labels_share_nothing() -> None:
-    """The default of a mapping is made anew for each selector."""
+def test_empty_selectors_are_independent() -> None:
+    """Each selector gets its own default mapping."""
     LabelSelector().match_labels["a"] = "b"
     assert LabelSelector() == LabelSelector({}, ())

@@ -44,7 +44,7 @@ GROVE = {well_known.GROVE_SET: "inf", well_known.GROVE_REPLICA: "1"}
         pytest.param("RayCluster.ray.io/r", {}, None, id="the-direct-owner-is-the-top"),
     ],
 )
-def test_what_the_user_wrote(owner: str, labels: dict[str, str], workload: str | None) -> None:
+def test_workload_of_a_pod(owner: str, labels: dict[str, str], workload: str | None) -> None:
     """Where labels and the owner's name do not agree, the direct owner with its uid counts."""
     word, _, name = owner.partition("/")
 
@@ -72,13 +72,13 @@ def test_an_owner_is_known_by_its_api_group_and_kind(version: str, kind: str, wo
     assert owner_of(version, kind, "x", "u").word == word
 
 
-def test_an_owner_of_an_earlier_version_of_the_state_is_kubernetes_own() -> None:
+def test_owner_from_an_older_state_version_is_a_builtin_kind() -> None:
     """Tickets and snapshots name owners without a group."""
     assert Owner("ReplicaSet", "w", "u") == owner_of("apps/v1", "ReplicaSet", "w", "u")
 
 
 @pytest.mark.parametrize("forged", [JOB_SET, LWS, GROVE, HASH])
-def test_no_label_joins_pods_of_two_namespaces(forged: dict[str, Any]) -> None:
+def test_labels_never_join_namespaces(forged: dict[str, Any]) -> None:
     mine, theirs = (
         pod("p", namespace=space, owner="Job/train-workers-1", labels=forged)
         for space in ("one", "two")

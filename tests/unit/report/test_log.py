@@ -31,7 +31,7 @@ def said(*, as_json: bool) -> str:
 
 
 @pytest.mark.contract("S2-10")
-def test_a_line_has_the_time_in_utc_the_level_the_seeds_words_and_then_facts_as_keys() -> None:
+def test_line_has_utc_time_level_seed_words_and_keyed_facts() -> None:
     assert re.fullmatch(
         r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z \[info     \] "
         r"Successfully scheduled pod a to node b decision=d-1\n",

@@ -21,7 +21,7 @@ def snapshot(
     return take(state, queue or SchedulingQueue(), promises or Reservations(), 3, 100.0)
 
 
-def test_an_unconfirmed_pod_holds_what_it_was_given_whatever_became_of_it_since() -> None:
+def test_assumed_pod_keeps_its_assignment_in_the_snapshot() -> None:
     """Its author took the GPUs off its request after it was placed; they are still held."""
     state = cluster(node(gpus=2))
     settle(state, pod("a", gpus=2))
@@ -41,7 +41,7 @@ def test_an_unconfirmed_pod_holds_what_it_was_given_whatever_became_of_it_since(
         pytest.param("woken", "backoff", id="woken-and-pausing"),
     ],
 )
-def test_a_waiting_pod_says_where_it_waits_and_for_what(step: str, place: str) -> None:
+def test_waiting_pod_has_queue_position_and_causes(step: str, place: str) -> None:
     queue = SchedulingQueue()
     queue.add(pod("a", gpus=1), 90.0)
     entry = queue.pop(90.0)
@@ -61,7 +61,7 @@ def test_a_waiting_pod_says_where_it_waits_and_for_what(step: str, place: str) -
     assert (waiting.causes, waiting.lacking) == expected
 
 
-def test_a_promise_is_told_whatever_the_priority_of_its_pod() -> None:
+def test_every_reservation_is_in_the_snapshot() -> None:
     promises = Reservations()
     promises.create("r-1", pod("a", mig={"2g.20gb": 1}, priority=-5), "n1", 99.0, is_annotated=True)
 
@@ -71,7 +71,7 @@ def test_a_promise_is_told_whatever_the_priority_of_its_pod() -> None:
     assert not promised.is_met
 
 
-def test_it_holds_no_environment_and_no_annotation_but_ours() -> None:
+def test_snapshot_has_no_env_and_only_our_annotations() -> None:
     """Secrets stand in both: as values, and in what kubectl apply wrote down."""
     secret = {"name": "TOKEN", "value": "hunter2"}
     told = {"kubectl.kubernetes.io/last-applied-configuration": "hunter2"}

@@ -126,7 +126,7 @@ def test_a_test_that_reaches_a_limit_of_its_own_shows_nothing_either(tree: Path)
     assert attempt(lost, tree, timeout_s=60)[1:4:2] == ("HUNG", "test_it reached its own limit")
 
 
-def test_who_hung_is_tried_once_more(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hung_mutant_is_tried_once_more(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine the first time says little; the second try is alone and has longer."""
     (tree / "test_once.py").write_text(HANGS_ONCE)
     monkeypatch.setattr(runner, "ROOT", tree)

@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 
-from tests.controlplane.verdict import Stay, crimes, read
+from tests.controlplane.device_audit import Assignment, crimes, read
 
 CAPACITY = {"n": {"gpu": 4, "2g.20gb": 2}}
 FOREVER = float("inf")
 
 
-def stay(pod: str, since: float, until: float = FOREVER, *numbers: int, **counts: int) -> Stay:
+def stay(
+    pod: str, since: float, until: float = FOREVER, *numbers: int, **counts: int
+) -> Assignment:
     named = {name.replace("mig_", "").replace("_", "."): n for name, n in counts.items()}
-    return Stay(pod, "n", since, until, frozenset(numbers), named)
+    return Assignment(pod, "n", since, until, frozenset(numbers), named)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +47,7 @@ def stay(pod: str, since: float, until: float = FOREVER, *numbers: int, **counts
         ),
     ],
 )
-def test_what_is_a_crime(stays: list[Stay], expected: list[str]) -> None:
+def test_what_is_a_crime(stays: list[Assignment], expected: list[str]) -> None:
     assert crimes(stays, CAPACITY) == expected
 
 

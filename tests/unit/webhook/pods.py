@@ -73,9 +73,9 @@ def gpus(count: int) -> Json:
     return {well_known.GPU: str(count)}
 
 
-def answer(*, kinds: dict[str, str] | None = None, **fields: Any) -> AdmissionDecision:
+def answer(*, kinds: dict[str, Any] | None = None, **fields: Any) -> AdmissionDecision:
     """The scheduler's answer; kinds maps a node token to numbered, counted or unknown."""
-    nodes = {token: NodeAssignment(token, kind) for token, kind in (kinds or {}).items()}  # type: ignore[arg-type]
+    nodes = {token: NodeAssignment(token, kind) for token, kind in (kinds or {}).items()}
     listed: Json = {key: tuple(v) if isinstance(v, list) else v for key, v in fields.items()}
     return AdmissionDecision(node_kinds=nodes, **listed)
 

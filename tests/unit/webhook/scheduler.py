@@ -29,7 +29,7 @@ def says(answer: AdmissionDecision) -> Reply:
 
 
 class SchedulerEnd:
-    """Listens on a socket, keeps the questions, and replies as it is told."""
+    """Listens on a socket, keeps the queries, and replies as scripted."""
 
     def __init__(self, socket: Path, reply: Reply) -> None:
         self.socket = socket

@@ -69,7 +69,7 @@ async def test_a_review_that_is_sent_to_another_path_is_answered_with_404(
 
 
 @pytest.mark.contract("S2-B3")
-async def test_clients_that_say_nothing_hold_up_nobody(folder: Path) -> None:
+async def test_silent_clients_block_no_other_client(folder: Path) -> None:
     """Neither before, nor in the middle of a handshake, nor in the middle of a request."""
     async with serving(folder) as (server, session):
         trusted = ssl.create_default_context(cadata=BUNDLE.ca_pem.decode())
@@ -151,7 +151,7 @@ async def test_without_the_scheduler_a_map_still_gets_its_literal(folder: Path) 
         pytest.param(b" " * (REVIEWS.body + 1), JSON, 413, "Maximum request body", id="too-long"),
     ],
 )
-async def test_what_is_no_review_gets_a_status_and_one_line(
+async def test_non_review_body_gets_a_status_and_one_line(
     content: bytes, headers: dict[str, str], status: int, line: str, folder: Path
 ) -> None:
     """No stack trace, no empty 200."""

@@ -32,7 +32,7 @@ from webhook.app import Server
 
 
 async def test_an_expired_certificate_is_not_ready(folder: Path) -> None:
-    """Alive, so that it is not restarted for nothing; not ready, so that somebody looks."""
+    """Alive, so that it is not restarted in vain; not ready, so that the problem is visible."""
     past = NOW - datetime.timedelta(days=3)
     expired = make_certificates(["localhost"], ["127.0.0.1"], 1, now=past)
     write(folder, expired)
@@ -80,7 +80,7 @@ async def until(check: Callable[[], Any]) -> None:
         await asyncio.sleep(0.02)
 
 
-async def test_only_a_client_with_a_certificate_is_reviewed_where_that_is_wanted(
+async def test_client_certificate_is_required_where_configured(
     folder: Path,
 ) -> None:
     """Probes need none; a certificate of another authority does not even connect."""
@@ -99,7 +99,7 @@ async def test_only_a_client_with_a_certificate_is_reviewed_where_that_is_wanted
 
 
 async def test_without_the_certificate_not_even_a_body_is_read(folder: Path) -> None:
-    """Three megabytes of each stranger would have to be held."""
+    """Otherwise each unknown client could occupy three megabytes."""
     (folder / "clients.crt").write_bytes(BUNDLE.cert_pem)
     head = b"POST /mutate HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n"
     async with serving(folder, client_ca=folder / "clients.crt") as (server, _):
@@ -113,12 +113,12 @@ async def test_without_the_certificate_not_even_a_body_is_read(folder: Path) -> 
 
 
 def other_client() -> CertificateBundle:
-    """A certificate of an authority that nobody here knows."""
-    return make_certificates(["somebody"], [], 1, now=NOW)
+    """A certificate of an unknown CA."""
+    return make_certificates(["stranger"], [], 1, now=NOW)
 
 
 @pytest.mark.contract("S2-B12")
-async def test_at_the_end_open_reviews_are_finished_first(folder: Path) -> None:
+async def test_shutdown_finishes_open_reviews(folder: Path) -> None:
     """Not ready from the first moment, still answering until the last."""
     asked, may_answer = asyncio.Event(), asyncio.Event()
     reply = says(AdmissionDecision(rewrites=(rewrite(),)))

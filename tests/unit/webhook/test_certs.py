@@ -94,7 +94,7 @@ def test_a_new_pair_is_served_without_a_restart(tmp_path: Path) -> None:
     assert not live.refresh()
 
 
-def test_half_a_pair_keeps_the_last_good_one_with_one_warning(tmp_path: Path) -> None:
+def test_incomplete_pair_keeps_the_last_one_with_a_warning(tmp_path: Path) -> None:
     """Certificate first, then a key in two pieces, then a while of nothing."""
     first, second = make(), make()
     write(tmp_path, first)
@@ -124,7 +124,7 @@ def test_half_a_pair_keeps_the_last_good_one_with_one_warning(tmp_path: Path) ->
 
 
 async def test_the_files_are_followed_in_the_background(tmp_path: Path) -> None:
-    """Somebody only has to write them."""
+    """Writing the files is enough."""
     write(tmp_path, make())
     live = LiveCertificate(tmp_path)
     before = live.expires

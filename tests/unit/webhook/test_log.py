@@ -19,7 +19,7 @@ from webhook.log import console
     ],
 )
 def test_a_line_looks_as_structlog_writes_it(facts: dict[str, Any]) -> None:
-    """However it was rendered: whoever reads the log sees one format."""
+    """Every line of the log has one format."""
     line = {"event": "Reviewing pod: a/b", "level": "info", "timestamp": "2026-01-01T00:00:00Z"}
     general = ConsoleRenderer(colors=False, pad_event_to=0)
 

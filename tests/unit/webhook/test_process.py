@@ -26,7 +26,7 @@ START_LINE = "Starting GPU allocation webhook server on port "
 
 
 @pytest.mark.contract("S0-18", "S2-12", "S2-13")
-def test_port_and_name_come_from_the_seeds_environment_or_the_command_line() -> None:
+def test_port_and_name_come_from_seed_env_or_command_line() -> None:
     """The command line wins; without either the seeds' defaults."""
     words = ["--socket", "s"]
     environment = {"PORT": "9443", "SCHEDULER_NAME": "team-a"}

@@ -31,7 +31,7 @@ def test_ports_are_different_and_free() -> None:
             listener.bind((LOOPBACK, port))
 
 
-def test_a_port_in_use_is_skipped(taken: socket.socket) -> None:
+def test_occupied_port_is_skipped(taken: socket.socket) -> None:
     """The next draw is taken instead, and a port drawn twice is given once."""
     first, second = free_ports(2)
     draws = iter([taken.getsockname()[1], first, first, second])

@@ -1,0 +1,137 @@
+"""Every reason code can happen: for each one the smallest world that shows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scheduler.framework.settings import Settings
+from scheduler.model.reason import ReasonCode
+from scheduler.plugins import REASON_CODES, default_pipeline
+from scheduler.state.snapshot import Avoided, Resting
+from tests.builders import (
+    ANYBODY,
+    GPU,
+    Wishes,
+    cluster,
+    codes,
+    container,
+    downward,
+    dynamic,
+    node,
+    pod,
+)
+
+PIPELINES = {
+    REASON_CODES["MAP_NOT_ALLOWED"]: default_pipeline(),
+    REASON_CODES["NOT_MUTATED"]: default_pipeline(Settings(maps_allow="all", expects_webhook=True)),
+    REASON_CODES["TOO_COMPLEX"]: default_pipeline(Settings(decision_steps_max=1)),
+}
+FOUR = node(gpus=4, numbered=True)
+FAILED = node(gpus=3, annotations={"gpu-scheduler.io/unusable-devices": "1"})
+MEMORY = "nvidia.com/gpu.memory"
+LEAST = {
+    "nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [
+                {"matchExpressions": [{"key": MEMORY, "operator": "Gt", "values": ["40000"]}]}
+            ]
+        }
+    }
+}
+WEB, SET = "Deployment/web@r1", "StatefulSet/w"
+HOLDER = pod("web-a", owner=WEB, map="0=n1:0", node="n1", index=0, devices="gpu:0")
+
+EXAMPLES: dict[ReasonCode, tuple[list[Any], Wishes]] = {
+    REASON_CODES["NODE_UNSCHEDULABLE"]: ([node(cordoned=True)], {}),
+    REASON_CODES["TAINT"]: ([node(taints=["a:NoSchedule"])], {}),
+    REASON_CODES["AFFINITY"]: ([node()], {"selector": {"zone": "b"}}),
+    REASON_CODES["PORTS"]: (
+        [node(), pod("a", node="n1", ports=[{"containerPort": 1, "hostPort": 80}])],
+        {"ports": [{"containerPort": 1, "hostPort": 80}]},
+    ),
+    REASON_CODES["TOO_MANY_PODS"]: ([node(pods=1), pod("a", node="n1")], {}),
+    REASON_CODES["INSUFFICIENT"]: ([FOUR], {"gpus": 5}),
+    REASON_CODES["NO_ROOM_TOGETHER"]: (
+        [dynamic()],
+        {"mig": {"2g.20gb": 2, "3g.40gb": 1, "1g.20gb": 1}},
+    ),
+    REASON_CODES["MIG_NOT_READY"]: (
+        [node(gpus=4, labels={"nvidia.com/mig.config.state": "pending"})],
+        {"gpus": 1},
+    ),
+    REASON_CODES["GPUS_ARE_SLICES"]: (
+        [node(gpus=7, labels={"nvidia.com/gpu.product": "NVIDIA-A30-MIG-1g.6gb"})],
+        {"gpus": 2},
+    ),
+    REASON_CODES["GPU_MEMORY_TOO_SMALL"]: (
+        [node(gpus=1, labels={MEMORY: "24564"})],
+        {"gpus": 1, "spec": {"affinity": LEAST}},
+    ),
+    REASON_CODES["GPU_MEMORY_UNKNOWN"]: ([node(gpus=1)], {"gpus": 1, "spec": {"affinity": LEAST}}),
+    REASON_CODES["GPU_RESTS"]: (
+        [dynamic(), Resting(node_name="n1", gpus=(0,))],
+        {"mig": {"2g.20gb": 1}},
+    ),
+    REASON_CODES["NODE_COUNTS_DEVICES"]: (
+        [node(gpus=4), pod("a", gpus=1, node="n1")],
+        {"map": "0=n1:1"},
+    ),
+    REASON_CODES["DEVICE_HELD"]: ([FOUR, HOLDER], {"map": "0=n1:0"}),
+    REASON_CODES["DEVICE_FAILED"]: ([FAILED], {"map": "0=n1:1"}),
+    REASON_CODES["DEVICE_NOT_FOUND"]: ([FOUR], {"map": "0=n1:4"}),
+    REASON_CODES["DEVICES_UNKNOWN"]: ([FOUR, pod("a", gpus=1, node="n1")], {"gpus": 1}),
+    REASON_CODES["NODE_AVOIDED"]: ([FOUR, Avoided(node_name="n1", scopes=("",))], {}),
+    REASON_CODES["TOO_MANY_IN_ONE_CONTAINER"]: (
+        [FOUR, Avoided(node_name="n1", scopes=(f"{GPU}<=1",))],
+        {"gpus": 2},
+    ),
+    REASON_CODES["NOT_IN_MAP"]: ([FOUR, node("n2")], {"map": "0=n1:4"}),
+    REASON_CODES["MAP_INVALID"]: ([FOUR], {"map": "0=n1:x"}),
+    REASON_CODES["MAP_NOT_ALLOWED"]: ([FOUR], {"map": "0=n1:0"}),
+    REASON_CODES["TOO_COMPLEX"]: ([FOUR], {"selector": {"zone": "a"}}),
+    REASON_CODES["MAP_NODE_UNKNOWN"]: ([FOUR], {"map": "0=n9:0"}),
+    REASON_CODES["MAP_NODE_AMBIGUOUS"]: (
+        [node("a", labels={"gpu-node": "x"}), node("b", labels={"gpu-node": "x"})],
+        {"map": "0=x:0"},
+    ),
+    REASON_CODES["MAP_CHANGED"]: (
+        [FOUR],
+        {
+            "map": "0=n1:0",
+            "containers": [container(env=[{"name": "CUDA_VISIBLE_DEVICES", "value": "3"}])],
+        },
+    ),
+    REASON_CODES["INDEX_UNKNOWN"]: ([FOUR], {"map": "0=n1:0"}),
+    REASON_CODES["INDEX_NOT_IN_MAP"]: ([FOUR], {"map": "1=n1:0"}),
+    REASON_CODES["INDEX_HELD"]: (
+        [FOUR, pod("w-0", uid="old", owner=SET, map="0=n1:0", node="n1", index=0, deleting=True)],
+        {"map": "0=n1:0", "owner": SET},
+    ),
+    REASON_CODES["NO_LINE_LEFT"]: ([FOUR, HOLDER], {"map": "0=n1:0", "owner": WEB}),
+    REASON_CODES["INDEX_HELD_BY_OLDER_REVISION"]: (
+        [FOUR, HOLDER],
+        {"map": "0=n1:0", "owner": "Deployment/web@r2"},
+    ),
+    REASON_CODES["SHARES_MISMATCH"]: ([FOUR], {"map": "0=n1:0", "gpus": 2}),
+    REASON_CODES["NO_VALUE_FOR_ENV"]: ([FOUR], {"containers": [container(env=[downward()])]}),
+    REASON_CODES["NOT_MUTATED"]: ([FOUR], {"map": "0=n1:0"}),
+    REASON_CODES["UNREADABLE"]: ([FOUR], {"mig": {"1g.10gb": 2**63 - 1}}),
+    REASON_CODES["NODE_UNREADABLE"]: ([node(gpus=257, numbered=True)], {"gpus": 1}),
+    REASON_CODES["UNSUPPORTED"]: ([FOUR], {"spec": {"resourceClaims": [{"name": "x"}]}}),
+    REASON_CODES["NO_NODES"]: ([], {"gpus": 1}),
+}
+
+
+#: A failure of ours is no answer of a decision: the loop makes it (tests/unit/loop).
+DECIDED = [code for code in REASON_CODES.values() if code is not REASON_CODES["INTERNAL"]]
+
+
+@pytest.mark.parametrize("code", DECIDED, ids=lambda code: code.name)
+def test_every_reason_code_is_produced_by_a_minimal_cluster(code: ReasonCode) -> None:
+    objects, wishes = EXAMPLES[code]
+    name = "solo" if code is REASON_CODES["INDEX_UNKNOWN"] else "w-0"
+    pipeline = PIPELINES.get(code, ANYBODY)
+
+    assert code in codes(cluster(*objects), pod(name, **wishes), pipeline)

@@ -1,0 +1,109 @@
+"""What a fake autoscaler buys for the pods that wait: nodes that would help, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scheduler.model.crd.mig_partition import MigInstance, NodePartitions, PartitionState
+from scheduler.model.crd.migration import holder
+from scheduler.plugins import default_pipeline
+from scheduler.state import event as ev
+from tests.builders import dynamic, node, pod, pod_json, restoring
+from tests.fake_autoscalers import wants_a_node
+from tests.unit.loop.loop_world import Stage, playing
+
+FOUR = node(gpus=4, labels={"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"})
+AFFINITY = {
+    "podAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"w": "w"}}}
+        ]
+    }
+}
+CLAIM = [{"name": "h", "persistentVolumeClaim": {"claimName": "claim-user"}}]
+
+
+def seen(name: str, reason: str, nominated: str, message: str = "") -> dict[str, Any]:
+    """The pod as an autoscaler reads it."""
+    condition = {"type": "PodScheduled", "status": "False", "reason": reason, "message": message}
+    status = {"conditions": [condition], "nominatedNodeName": nominated}
+    return pod_json(name, status=status)
+
+
+async def refusal(stage: Stage, *objects: Any, wishes: Any, name: str = "a") -> tuple[str, bool]:
+    """The reason that a pod gets beside these objects, and whether it is a wish for nodes."""
+    for one in objects:
+        stage.see(ev.NodeUpdated(one))
+    stage.see(ev.PodUpdated(pod(name, **wishes)))
+    stage.sync()
+    _, reason, text = await stage.recorder.next()
+    return reason, wants_a_node(seen(name, reason, stage.recorder.nominated[name], text))
+
+
+REFUSED = [
+    pytest.param({"gpus": 1, "spec": {"volumes": CLAIM}}, "UnsupportedField", False, id="volume"),
+    pytest.param(
+        {"gpus": 1, "spec": {"affinity": AFFINITY}}, "UnsupportedField", False, id="pod-affinity"
+    ),
+    pytest.param({"map": "0=node1:0\n"}, "MapsNotAllowed", False, id="namespace-without-maps"),
+    pytest.param({"gpus": 8}, "Unschedulable", True, id="a-larger-node-would-help"),
+    pytest.param({"requests": {"cpu": "33"}}, "Unschedulable", True, id="more-cpu-would-help"),
+    pytest.param({"mig": {"9g.99gb": 1}}, "NoSuchProfile", False, id="no-such-profile"),
+]
+
+
+@pytest.mark.parametrize(("wishes", "reason", "buys"), REFUSED)
+async def test_autoscaler_buys_only_where_a_node_helps(
+    wishes: Any, reason: str, buys: bool
+) -> None:
+    async with playing(Stage(default_pipeline())) as stage:
+        assert await refusal(stage, FOUR, wishes=wishes) == (reason, buys)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reason"),
+    [
+        pytest.param("badmap-7", "0=n1:0\n", "IndexNotInMap", id="no-line-for-its-index"),
+        pytest.param("w-0", "0=n9:0", "WaitingForMappedNode", id="its-node-is-to-come"),
+        pytest.param("w-0", "0=n1:9", "DeviceNotFound", id="no-such-gpu"),
+        pytest.param("w-0", "0=n1:x", "InvalidMap", id="a-map-that-cannot-be-read"),
+    ],
+)
+async def test_autoscaler_buys_nothing_for_a_map(name: str, text: str, reason: str) -> None:
+    async with playing(Stage()) as stage:
+        assert await refusal(stage, FOUR, wishes={"map": text}, name=name) == (reason, False)
+
+
+async def test_autoscaler_buys_nothing_while_partitioning() -> None:
+    stage = Stage()
+    async with playing(stage):
+        stage.see(ev.NodeUpdated(dynamic()), ev.PodUpdated(pod("a", mig={"2g.20gb": 1})))
+        stage.sync()
+        await stage.recorder.next()
+        assert stage.recorder.nominated["a"] == "n1"
+
+        [order] = stage.asked["n1"]
+        no = MigInstance(order.spot, PartitionState.FAILED, message="no", deadline=order.deadline)
+        stage.see(ev.PartitionsUpdated(NodePartitions("n1", instances=(no,))))
+        while (said := await stage.recorder.next())[1] != "SchedulerError":
+            pass
+
+        assert stage.recorder.nominated["a"] == ""
+        assert not wants_a_node(seen("a", said[1], ""))
+
+
+async def test_autoscaler_buys_nothing_for_a_migrating_pod() -> None:
+    ticket = restoring("restore-1-aa")
+    async with playing(Stage()) as stage:
+        stage.loop.cluster.nominations.hold(holder(ticket))
+        moved = {
+            "owner": "Deployment/web@r1",
+            "mig": {"2g.20gb": 1},
+            "annotations": {"gpu-scheduler.io/move": ticket.id},
+        }
+        said = await refusal(stage, node("n1", mig={"1g.10gb": 1}), wishes=moved, name="web-1")
+
+        assert said == ("WaitingForCapacity", False)
+        assert stage.recorder.nominated["web-1"] == ticket.node_name

@@ -1,0 +1,72 @@
+"""Which changes of a node requeue refused pods, and which do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler.model.node import Node
+from scheduler.model.reason import RequeueCause
+from scheduler.state import event as ev
+from scheduler.state.index.label_keys import KEYS_PER_POD_MAX
+from tests.builders import cluster, node, pod
+
+BETTER = [
+    pytest.param(node(gpus=2, numbered=True), False, id="a-heartbeat"),
+    pytest.param(node(gpus=3, numbered=True), True, id="more-of-something"),
+    pytest.param(node(gpus=1, numbered=True), False, id="less-of-something"),
+    pytest.param(node(numbered=True), True, id="it-says-no-more-how-many-it-has"),
+    pytest.param(node(gpus=2), True, id="other-people-number-its-devices"),
+    pytest.param(node(gpus=2, numbered=True, cordoned=True), True, id="cordoned"),
+    pytest.param(node(gpus=2, numbered=True, taints=["a:NoSchedule"]), True, id="tainted"),
+    pytest.param(node(gpus=2, numbered=True, labels={"stamp": "9"}), False, id="a-label"),
+    pytest.param(node(gpus=2, numbered=True, labels={"zone": "b"}), True, id="a-named-label"),
+    pytest.param(node(gpus=2, numbered=True, labels={"gpu-node": "n"}), True, id="an-alias"),
+    pytest.param(
+        node(gpus=2, numbered=True, labels={"nvidia.com/mig.config.state": "success"}),
+        True,
+        id="its-gpus-are-cut-now",
+    ),
+    pytest.param(
+        node(gpus=2, numbered=True, labels={"nvidia.com/gpu.product": "A30"}),
+        True,
+        id="its-gpus-are-slices-no-more",
+    ),
+]
+
+
+@pytest.mark.parametrize(("after", "helps"), BETTER)
+def test_a_node_that_changes_wakes_only_for_what_could_help(after: Node, helps: bool) -> None:
+    """Real nodes carry timestamps: a label that no pod selects must not requeue a pod."""
+    state = cluster(pod("a", selector={"zone": "b"}), node(gpus=2, numbered=True))
+
+    lifted = [ev.ClusterEvent(RequeueCause.NODE, node_name="n1")]
+    assert state.upsert_node(after) == (lifted if helps else [])
+
+
+def test_a_label_that_the_index_does_not_hold_still_counts() -> None:
+    """A pod that names very many adds none to the index, and waits for them all the same."""
+    wishes = {f"key-{number}": "x" for number in range(KEYS_PER_POD_MAX)} | {"zone": "b"}
+    state = cluster(pod("a", selector=wishes), node(labels={"zone": "a"}))
+
+    assert "zone" not in state.index.keys
+    assert state.upsert_node(node(labels={"zone": "b"})) == [
+        ev.ClusterEvent(RequeueCause.NODE, node_name="n1")
+    ]
+
+
+def test_unreferenced_label_no_longer_requeues() -> None:
+    waits = pod("a", selector={"zone": "b"})
+    state = cluster(waits, node(labels={"zone": "a"}))
+    state.delete_pod(waits.uid)
+
+    assert state.upsert_node(node(labels={"zone": "c"})) == []
+
+
+def test_gated_pod_may_change_its_selector_labels() -> None:
+    """Scheduling gates let an author, or a queue, narrow the selector."""
+    state = cluster(pod("a", gates=["queue"]), node(labels={"zone": "a"}))
+    state.upsert_pod(pod("a", gates=["queue"], selector={"zone": "b"}))
+
+    assert state.upsert_node(node(labels={"zone": "b"})) == [
+        ev.ClusterEvent(RequeueCause.NODE, node_name="n1")
+    ]
