@@ -57,7 +57,7 @@ class Scheduler:
 
     def decisions(self) -> float:
         """How many decisions were made so far."""
-        return self.metric(r"scheduler_scheduling_algorithm_duration_seconds_count")
+        return self.metric(r"gpu_scheduler_scheduling_algorithm_duration_seconds_count")
 
 
 def explained(plane: ControlPlane, namespace: str) -> int:

@@ -94,5 +94,5 @@ class KubeScheduler:
 
 def apply_roles(plane: ControlPlane) -> None:
     """Create our ServiceAccount and its roles."""
-    for name in ("rbac.yaml", "rbac-moves.yaml"):
+    for name in ("rbac.yaml", "rbac-migrations.yaml"):
         plane.kubectl("apply", "-f", str(ROOT / "cluster" / name))

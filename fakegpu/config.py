@@ -28,15 +28,15 @@ class _Part(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=T
 
 
 class TopologyMap(_Part, frozen=True):
-    """The ConfigMap with the pools; nodes' own are called ``<name>-<node>`` beside it."""
+    """The ConfigMap with the pools; the ConfigMap of a node is ``<name>-<node>``."""
 
     name: str = names.TOPOLOGY_CM
     namespace: str = names.NAMESPACE
 
 
 class NodeLabels(_Part, frozen=True):
-    """Which labels nodes get: all or none; ``numbered`` also says, on KWOK nodes whose GPUs are
-    whole, that the scheduler may choose GPUs by number."""
+    """Node labels: all or none. ``numbered`` also labels KWOK nodes with whole GPUs as
+    index-assigned, so that the scheduler chooses GPUs by index."""
 
     enabled: bool = True
     numbered: bool = True
@@ -50,25 +50,25 @@ class PluginConfigMap(_Part, frozen=True):
 
 
 class Mig(_Part, frozen=True):
-    """How long a repartition takes (seconds), and which part of them fails (0 to 1).
+    """The duration of a repartition in seconds, and the part of them that fails (0 to 1).
 
-    ``cutsNamespace`` is the scheduler's, where it asks for instances on nodes that are labelled
-    ``gpu-scheduler.io/mig-dynamic=true``; empty: no requests.
+    ``partitionsNamespace`` is the scheduler's, in which it requests instances on nodes labelled
+    ``gpu-scheduler.io/mig-dynamic=true``; empty: none.
     """
 
     latency_s: Seconds = 1.0
     failure_rate: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)] = 0.0
-    cuts_namespace: str = ""
+    partitions_namespace: str = ""
 
 
 class NodeResourceTopology(_Part, frozen=True):
-    """Whether a NodeResourceTopology tells each node's NUMA zones; its kind must exist."""
+    """Whether to write a NodeResourceTopology per node; its CRD must exist."""
 
     enabled: bool = False
 
 
 class Server(_Part, frozen=True):
-    """The topology server. With a ``tokenFile``, requests need its bearer token."""
+    """The topology server. With a ``tokenFile`` clients must send the token in it."""
 
     host: str = "0.0.0.0"  # noqa: S104 - pods ask it, through its Service
     port: Port = 8080
@@ -76,12 +76,12 @@ class Server(_Part, frozen=True):
 
 
 class Node(_Part, frozen=True):
-    """The node's agent: folders of the machine, metrics, and the source of request rates.
+    """The agent of a node: directories, metrics, and the Prometheus for request rates.
 
-    ``hostFolder`` is ``folder`` as the kubelet knows it. Without a ``prometheusUrl`` pods
-    that are measured by their requests (Knative) are idle. Without ``devicePlugin`` another program
-    allocates the devices (DRA, a real plugin), without ``exporter`` another one exports metrics.
-    With a ``podResourcesFolder`` there is a pod resources socket in it that knows NUMA zones.
+    ``hostFolder`` is the path of ``folder`` for the kubelet. Without a ``prometheusUrl`` pods that
+    are measured by their requests (Knative) are idle. Without ``devicePlugin`` another component
+    assigns the devices (DRA, a real plugin), without ``exporter`` another one serves the metrics.
+    With a ``podResourcesFolder`` the agent serves a pod resources socket with NUMA zones in it.
     """
 
     device_plugin: bool = True
@@ -98,12 +98,11 @@ class Node(_Part, frozen=True):
 
 
 class Dra(_Part, frozen=True):
-    """Dynamic resource allocation, of nodes with a kubelet and of KWOK nodes each: ``none``,
-    ``beside`` the device plugin (two books of the same GPUs, as with the seed operator) or
-    ``instead`` of it.
+    """Dynamic Resource Allocation on nodes with a kubelet and on KWOK nodes: ``none``, ``beside``
+    the device plugin (both account the same GPUs, as with the seed operator) or ``instead`` of it.
 
-    ``partitionable``: GPUs that can be cut are offered in every part too, and are cut as parts are
-    allocated. Folders that are empty are the usual ones below ``node.kubeletFolder``.
+    ``partitionable``: MIG capable GPUs are also published as partitions, which are created when
+    they are allocated. Empty folders default to those below ``node.kubeletFolder``.
     """
 
     kubelet: DraMode = "none"

@@ -24,7 +24,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--config", type=Path, help="GpuSchedulerConfiguration (YAML)")
     parser.add_argument("--kubeconfig", help="run outside a cluster with this kubeconfig")
     parser.add_argument("--log-json", action="store_true", help="one JSON object per line")
-    parser.add_argument("-v", "--verbose", action="store_true", help="debug lines too")
+    parser.add_argument("-v", "--verbose", action="store_true", help="also write debug lines")
     return parser.parse_args(arguments)
 
 

@@ -83,7 +83,9 @@ class App:
         self._shells = self._senders(client, binder_idle)
 
         # The controllers, and the loop that calls them.
-        webhook = WebhookLiveness(config.webhook.repair_after_s) if config.expects_webhook else None
+        webhook = (
+            WebhookLiveness(config.webhook.recreate_after_s) if config.expects_webhook else None
+        )
         controllers = Controllers(
             *(state, binder, self._gate, self._metrics, lambda: utc_now().timestamp()),
             settings=settings_of(config),
@@ -199,11 +201,11 @@ class App:
         gc.collect()
         gc.freeze()
         self._gate.sync()
-        logger.info("caches filled", scheduler=self._config.scheduler_name)
+        logger.info("caches synced", scheduler=self._config.scheduler_name)
 
     def _watch_failed(self, kind: str, problem: str) -> None:
         self._metrics.watch_failures.labels(kind).inc()
-        logger.warning("watch broke", kind=kind, problem=problem)
+        logger.warning("watch failed", kind=kind, problem=problem)
 
     def _relists(self, kind: str, reason: str) -> None:
         self._metrics.relists.labels(kind, reason).inc()

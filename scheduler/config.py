@@ -1,7 +1,7 @@
 """The configuration file: ``gpu-scheduler.io/v1`` ``GpuSchedulerConfiguration``.
 
-Strict: an unknown key or a wrong type is refused with its path, because a typo that is
-silently ignored is found weeks later.
+Decoding is strict: an unknown key or a wrong type is rejected with its path, so that a typo is
+found at start.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PORT_MAX = 65535
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be used; one line saying where and what."""
+    """An invalid configuration; the message is one line with the path and the problem."""
 
 
 class _Part(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -38,7 +38,7 @@ class _Part(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=T
 
 
 class Maps(_Part, frozen=True):
-    """Who may use maps: namespaces with the label, all, or none."""
+    """The namespaces that may use maps: those with the label, all, or none."""
 
     allow: Literal["labelled", "all", "none"] = "labelled"
 
@@ -55,11 +55,11 @@ class Fallback(_Part, frozen=True):
 
 
 class Restore(_Part, frozen=True):
-    """Moves of pods to another MIG tier: ``on``, ``report`` (events only) or ``off``.
+    """Migrations of pods to another MIG tier: ``on``, ``report`` (events only) or ``off``.
 
-    Seconds: a better tier must be free without a break for ``steadyS``; a degraded pod must have
-    run for ``minAgeS``, a pending one waited for ``rescueAfterS``; between two moves of a workload
-    pass ``cooldownS``, doubled by each that comes back without its tier.
+    In seconds: a better tier must be free without interruption for ``steadyS``; a degraded pod must
+    have run for ``minAgeS``, a pending one waited for ``rescueAfterS``. ``cooldownS`` is the time
+    between two migrations of a workload; each one that does not get its tier doubles it.
     """
 
     #: YAML reads a bare ``on`` or ``off`` as a boolean.
@@ -68,27 +68,28 @@ class Restore(_Part, frozen=True):
     min_age_s: Annotated[float, msgspec.Meta(ge=0.0)] = 60.0
     rescue_after_s: Annotated[float, msgspec.Meta(ge=1.0)] = 60.0
     cooldown_s: Annotated[float, msgspec.Meta(ge=1.0)] = 60.0
-    moves_per_hour: Annotated[int, msgspec.Meta(ge=1)] = 20
+    migrations_per_hour: Annotated[int, msgspec.Meta(ge=1)] = 20
 
     def mode_word(self) -> str:
-        """The mode as a word."""
+        """The mode as a string."""
         if isinstance(self.mode, bool):
             return "on" if self.mode else "off"
         return self.mode
 
     def timings(self) -> Timings:
-        """The rest of it, as decisions take it."""
+        """The other settings, as decisions use them."""
         return Timings(**{name: getattr(self, name) for name in Timings.__struct_fields__})
 
 
 class Mig(_Part, frozen=True):
-    """Instances that are cut for pods: one that was asked for is waited for so long.
+    """Dynamic MIG: ``partitionTimeoutS`` is the time to wait for a requested instance.
 
-    With ``relabelNodes`` idle nodes of mig-manager are cut anew (cluster/rbac-relabel.yaml).
+    With ``relabelNodes`` the scheduler changes the MIG configuration of idle nodes with mig-manager
+    (cluster/rbac-relabel.yaml).
     """
 
     relabel_nodes: bool = False
-    cut_timeout_s: Annotated[float, msgspec.Meta(ge=1.0)] = 60.0
+    partition_timeout_s: Annotated[float, msgspec.Meta(ge=1.0)] = 60.0
 
 
 class LeaderElection(_Part, frozen=True):
@@ -103,26 +104,26 @@ class LeaderElection(_Part, frozen=True):
 
 
 class Webhook(_Part, frozen=True):
-    """``enabled: false`` is the seed's option A: maps are placed, the environment is not set.
+    """With ``enabled: false`` pods with a map are placed, but their environment is not set.
 
-    ``socket`` is the Unix socket on which the webhook beside us asks. Once it has served for
-    ``repairAfterS``, pods that were created without it are replaced.
+    ``socket`` is the Unix socket on which the webhook sends admission queries. After the webhook
+    has served for ``recreateAfterS``, pods created without it are recreated.
     """
 
     enabled: bool = True
     socket: str = ""
-    repair_after_s: Annotated[float, msgspec.Meta(ge=1.0)] = 30.0
+    recreate_after_s: Annotated[float, msgspec.Meta(ge=1.0)] = 30.0
 
 
 class JournalSettings(_Part, frozen=True):
-    """The last decisions are kept in memory, and in a file of JSON lines where ``path`` is set."""
+    """The last decisions, in memory and, where ``path`` is set, in a file of JSON lines."""
 
     entries: Annotated[int, msgspec.Meta(ge=1, le=JOURNAL_ENTRIES_MAX)] = 4096
     path: str = ""
 
 
 class Forward(_Part, frozen=True):
-    """Where the leader answers the other replicas' questions; off without an address.
+    """Where the leader answers admission queries of the other replicas; off without an address.
 
     ``address`` is ``host:port``; without a host it is the environment's ``POD_IP``. The
     certificate (``tls.crt`` and ``tls.key`` in ``certDir``) must be of ``serverName``.
@@ -136,8 +137,10 @@ class Forward(_Part, frozen=True):
 
 
 class Certificates(_Part, frozen=True):
-    """What the scheduler keeps by itself in ``secret`` (see keeper.py) and lays in ``directory``:
-    without ``names`` only a token; ``authority`` is the Secret of who signs."""
+    """The certificate that the scheduler stores in ``secret`` and writes to ``directory``.
+
+    Without ``names`` it keeps only a token; ``authority`` is the Secret of the CA.
+    """
 
     secret: str = ""
     directory: str = ""
@@ -147,13 +150,13 @@ class Certificates(_Part, frozen=True):
 
 
 class Watch(_Part, frozen=True):
-    """A watch that is silent for longer than this (seconds) is broken."""
+    """A watch without data for longer than ``silenceMaxS`` seconds counts as failed."""
 
     silence_max_s: Annotated[float, msgspec.Meta(ge=2.0)] = 70.0
 
 
 class Config(_Part, frozen=True):
-    """The whole file; ``decisionStepsMax`` is what one decision may cost (decide/work.py)."""
+    """The whole file; ``decisionStepsMax`` is the step limit of one decision."""
 
     api_version: str = API_VERSION
     kind: str = KIND
@@ -176,11 +179,11 @@ class Config(_Part, frozen=True):
 
     @property
     def expects_webhook(self) -> bool:
-        """Whether a webhook asks this scheduler."""
+        """Whether a webhook sends queries to this scheduler."""
         return self.webhook.enabled and bool(self.webhook.socket)
 
     def pipeline(self) -> Pipeline:
-        """What decisions need of it."""
+        """The plugins under the settings that decisions use."""
         return default_pipeline(
             Settings(
                 scheduler_name=self.scheduler_name,
@@ -194,7 +197,7 @@ class Config(_Part, frozen=True):
         )
 
     def rules(self) -> Rules:
-        """What admissions need of it."""
+        """The settings that admissions use."""
         fallback = self.fallback
         return Rules(pipeline=self.pipeline(), scope=fallback.scope, ladders=fallback.parsed())
 
@@ -228,7 +231,7 @@ def parse(content: bytes) -> Config:
         raise ConfigError(f"$.fallback.ladders: {error}") from error
     _check_forward(config.forward)
     if config.certificates.names and not config.certificates.authority:
-        raise ConfigError("$.certificates.authority: names the Secret of who signs for names")
+        raise ConfigError("$.certificates.authority: required with names: the Secret of the CA")
     election = config.leader_election
     if not election.lease_duration_s > election.renew_deadline_s > election.retry_period_s > 0:
         raise ConfigError(
@@ -236,14 +239,14 @@ def parse(content: bytes) -> Config:
         )
     if config.decisions_address and not _is_loopback(config.decisions_address):
         raise ConfigError(
-            f"$.decisionsAddress: {config.decisions_address} is not 127.0.0.1:PORT; nobody else may"
-            ' reach it, use kubectl port-forward (or "" to switch it off)'
+            f"$.decisionsAddress: {config.decisions_address} must be a loopback address"
+            ' (127.0.0.1:PORT); use kubectl port-forward (or "" to disable it)'
         )
     return config
 
 
 def _is_loopback(address: str) -> bool:
-    """Whether an address is a port of this machine's own interface."""
+    """Whether an address is a port of the loopback interface."""
     host, _, port = address.rpartition(":")
     return host in LOOPBACK and whole(port, PORT_MAX) is not None
 
@@ -255,4 +258,6 @@ def _check_forward(forward: Forward) -> None:
         raise ConfigError(f"$.forward.address: expected host:port, got {forward.address}")
     missing = [name for name, value in msgspec.to_builtins(forward).items() if not value]
     if missing:
-        raise ConfigError(f"$.forward: with an address, these are needed too: {', '.join(missing)}")
+        raise ConfigError(
+            f"$.forward: with an address, these settings are required too: {', '.join(missing)}"
+        )

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds, loads and installs everything into the cluster of cluster/setup-cluster.sh, and shows what
-# the check service says. DRY_RUN=1 prints the commands.
+# Builds, loads and installs everything into the cluster of cluster/setup-cluster.sh, and shows
+# the logs of the check service. DRY_RUN=1 prints the commands.
 set -euo pipefail
 # shellcheck source=cluster/steps.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../cluster/steps.sh"

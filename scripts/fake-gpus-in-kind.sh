@@ -36,7 +36,7 @@ say "fake GPU operator"
 run helm upgrade --install gpu-operator "$ROOT/charts/fake-gpu-operator" \
   --namespace gpu-operator --create-namespace --values "$VALUES" --wait --timeout=300s
 
-say "which node pretends to have which GPUs"
+say "simulated GPUs of the nodes"
 read -r -a pools <<<"$POOLS"
 number=0
 labelled=()

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Looks whether the simulated MIG cluster is as it should be; the exit status says so too.
+# Checks the simulated MIG cluster; the exit status is the result.
 set -euo pipefail
 # shellcheck source=cluster/steps.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../cluster/steps.sh"

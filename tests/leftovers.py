@@ -15,8 +15,8 @@ KINDS: Final = (
     "customresourcedefinitions,horizontalpodautoscalers"
 )
 API_KINDS: Final = {
-    "customresourcedefinition.apiextensions.k8s.io/migrules.gpu-scheduler.io",
-    "customresourcedefinition.apiextensions.k8s.io/migcuts.gpu-scheduler.io",
+    "customresourcedefinition.apiextensions.k8s.io/podmigrations.gpu-scheduler.io",
+    "customresourcedefinition.apiextensions.k8s.io/migpartitions.gpu-scheduler.io",
 }
 
 

@@ -118,7 +118,7 @@ class World(SchedulerWorld):
         """How migrations ended, as the metric counts them."""
         [family] = self.metrics.moves.collect()
         return [
-            (one.labels["move"], one.labels["result"])
+            (one.labels["type"], one.labels["result"])
             for one in family.samples
             if one.name.endswith("_total")
             for _ in range(int(one.value))
@@ -203,7 +203,7 @@ class World(SchedulerWorld):
             answer = keep(self.reservations, admission, f"r-{self._fresh()}", self.now)
             written[well_known.RESERVATION] = answer.reservation or ""
         if answer.move:
-            written[well_known.MOVE] = answer.move
+            written[well_known.MIGRATION] = answer.move
         given = admission.granted.pod if admission.granted else asked
         if answer.rewrites:
             written |= _record(asked, given)

@@ -111,4 +111,4 @@ class FakeOperator:
     def _is_ready(self) -> bool:
         if self._program is None or not self._program.is_alive():
             raise ProductError(f"fakegpu ended:\n{tail(self._log)}")
-        return "caches filled" in self.log()
+        return "caches synced" in self.log()

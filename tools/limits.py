@@ -11,31 +11,35 @@ from scheduler.model.limits import TABLE
 PAGE: Final = Path(__file__).parents[1] / "docs" / "limits.md"
 
 HEAD: Final = """\
-# What is read, and up to where
+# Limits on input
 
-Written by `python -m tools.limits` from `scheduler/model/limits.py`; not edited by hand.
+Look up here how large a field may be and what happens to an object that exceeds a limit. (Written
+by `python -m tools.limits` from `scheduler/model/limits.py`; do not edit.)
 
-Every number, list, depth and text in a pod, a node, a namespace or a review has a bound, which is
-compared before the value is used. What is beyond the bound is refused with one line that says
-where; other pods and nodes are not affected. Connections, heads and bodies of the HTTP ports have
-bounds of their own: [security.md](security.md#what-outsiders-can-do-to-the-ports).
+Every number, list, depth and text in a pod, a node, a namespace or a review has a limit that is
+checked before the value is used. A value beyond its limit is rejected with one line that names the
+field; other pods and nodes are not affected. The connections, headers and bodies of the HTTP ports
+have limits of their own: [security.md](security.md#what-outsiders-can-do-to-the-ports).
 
 """
 
 TAIL: Final = """
-Numbers are ASCII digits only. A pod of which a part cannot be read waits with the reason
-`UNREADABLE`. If it already has a node, it holds an unknown part of it: no pod is placed there
-until it is deleted or can be read (`NODE_UNREADABLE`; the pod gets an event `PodUnreadable`). The
-metric `gpu_scheduler_unreadable_objects_total` counts such objects by kind.
+Numbers are ASCII digits only. A pod with an invalid field is pending with the code `UNREADABLE`.
+If the pod already has a node, its resource usage there is unknown: no pod is placed on the node
+until the pod is deleted or corrected (`NODE_UNREADABLE`; the pod gets the event `PodUnreadable`).
+The metric `gpu_scheduler_unreadable_objects_total` counts such objects by kind.
 
-Bytes from the network that are no list, no event or no object of the API count as a broken
-connection: the kind is listed again after a pause, and `gpu_scheduler_relists_total` counts why.
+A response that is not a list, an event or an object of the API counts as a broken connection: the
+kind is listed again after a backoff, and `gpu_scheduler_relists_total` counts the reason.
 """
 
 
 def render() -> str:
     """The page's text."""
-    lines = ["| bound | at most | of what | beyond it | why so much |", "|---|---|---|---|---|"]
+    lines = [
+        "| limit | at most | of | beyond the limit | basis of the value |",
+        "|---|---|---|---|---|",
+    ]
     for one in TABLE:
         most = f"{one.most:,} {one.unit}".strip()
         lines.append(f"| `{one.name}` | {most} | {one.source} | {one.beyond} | {one.why} |")

@@ -50,7 +50,7 @@ def render() -> str:
 
 
 def _boards() -> Iterator[str]:
-    yield "| board | cards | profiles | names from | starts from |"
+    yield "| GPU model | cards | profiles | source of names | source of starts |"
     yield "|---|---|---|---|---|"
     for board in mig_layout.BOARDS.values():
         cards, named, placed = SOURCES[board.name]
@@ -61,7 +61,10 @@ def _boards() -> Iterator[str]:
 
 
 def _kinds() -> Iterator[str]:
-    yield "| board of | kind | may begin at | memory slices | compute slices | most | driver's id |"
+    yield (
+        "| GPU model with | kind | start slices | memory slices | compute slices | maximum"
+        " | driver's id |"
+    )
     yield "|---|---|---|---:|---:|---:|---:|"
     for kind in mig_layout.ProfileShape:
         starts = ", ".join(map(str, kind.starts))
@@ -76,7 +79,11 @@ def _first() -> Iterator[str]:
     """The start of the first instance on an empty GPU of seven compute slices, and the rest."""
     board = layout_cost.shape_of(8)
     plain = [profile for profile in board.plain if profile.size < board.memory_slices]
-    yield "| first instance | rise | " + " | ".join(f"{p.kind.label} left" for p in plain) + " |"
+    yield (
+        "| first instance | cost delta | "
+        + " | ".join(f"{p.kind.label} left" for p in plain)
+        + " |"
+    )
     yield "|---|---:|" + "---:|" * len(plain)
     for profile in plain:
         best = layout_cost.best_start(board, (), profile.name)

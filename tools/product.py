@@ -24,10 +24,10 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 NAMESPACE: Final = "gpu-scheduler-system"
 ACCOUNT: Final = f"{NAMESPACE}/gpu-scheduler"
 MANIFESTS: Final = (
-    "crd-migrules.yaml",
-    "crd-migcuts.yaml",
+    "crd-podmigrations.yaml",
+    "crd-migpartitions.yaml",
     "rbac.yaml",
-    "rbac-moves.yaml",
+    "rbac-migrations.yaml",
     "admission-policies.yaml",
     "fencing-policy.yaml",
     "flow-schemas.yaml",
@@ -36,7 +36,7 @@ MANIFESTS: Final = (
 _SCOPE: Final = """expression: '"ours"'"""
 START_S: Final = 60.0
 #: The log lines of a scheduler after the first election.
-SETTLED: Final = ("leading", "another replica leads")
+SETTLED: Final = ("leading", "another replica is the leader")
 #: Short durations, so that a failover does not delay a demo or a test.
 LEASE: Final = {"leaseDurationS": 4, "renewDeadlineS": 3, "retryPeriodS": 0.5}
 
@@ -125,7 +125,7 @@ class Product:
         kubeconfig = self._kubeconfig or self.plane.kubeconfig_for(ACCOUNT)
         words = ["scheduler", "--config", str(path), "--kubeconfig", str(kubeconfig)]
         self._start("scheduler", words)
-        self._wait("scheduler", "caches filled")
+        self._wait("scheduler", "caches synced")
 
     def start_webhook(self) -> None:
         """Start the webhook and wait until it is ready."""

@@ -16,56 +16,57 @@ PAGE: Final = Path(__file__).parents[1] / "docs" / "reasons.md"
 HEAD: Final = """\
 # Why a pod is pending
 
-Written by `python -m tools.reasons` from the reason codes of `scheduler/plugins`; not edited by
-hand.
+Look up the reason code of a pending pod here: its meaning, and the events after which the
+scheduler tries the pod again. (Written by `python -m tools.reasons` from the reason codes of
+`scheduler/plugins`; do not edit.)
 
-What is wrong stands in the pod's condition `PodScheduled` and in its event `FailedScheduling`, in
-kube-scheduler's words: how many nodes say what. `kubectl describe pod` shows both. The metric
-`gpu_scheduler_rejections_total` counts refusals by the code below.
+The message is in the pod's condition `PodScheduled` and in its event `FailedScheduling`, in
+kube-scheduler's words: a histogram of the nodes' reasons. `kubectl describe pod` shows both. The
+metric `gpu_scheduler_rejections_total` counts rejected attempts by the code below.
 
-The condition's reason is in the third column: what it says to an autoscaler stands
-[below](#what-an-autoscaler-reads). The event's reason is `FailedScheduling` whatever it is about.
+The third column is the reason of the condition; an autoscaler reads it, see
+[below](#what-an-autoscaler-reads). The reason of the event is always `FailedScheduling`.
 
-A pod that was refused is tried again as soon as something in the last column happens, after a pause
-that grows from 1 s to 10 s, and every five minutes in any case.
+A rejected pod is tried again after an event of the last column, with a backoff of 1 s to 10 s,
+and in any case every five minutes.
 
 """
 
 CONDITIONS: Final = """\
 ## What an autoscaler reads
 
-cluster-autoscaler and Karpenter take a pod for a wish for nodes if its condition `PodScheduled` has
-the reason `Unschedulable` and `status.nominatedNodeName` is empty. So `Unschedulable` means that
-another node would help, and nothing else. kube-scheduler gives that reason to every pod that it
-refuses.
+cluster-autoscaler and Karpenter add a node for a pod if its condition `PodScheduled` has the
+reason `Unschedulable` and `status.nominatedNodeName` is empty. So gpu-scheduler writes
+`Unschedulable` only where another node would help. kube-scheduler writes that reason for every
+rejected pod.
 
-From `scheduler/model/condition_reason.py`. Where nodes say several things, the reason is
-`Unschedulable` as soon as another node would help with one of them.
+From `scheduler/model/condition_reason.py`. When nodes have different reasons, the condition has
+`Unschedulable` if another node would help with one of them.
 
-A map names its node, so no other node helps a mapped pod, and none is bought for it. That holds as
-well while no node has the name: a node of that name may come, but an autoscaler cannot be asked for
-it.
+A map names its node, so no other node helps a pod with a map, and autoscalers add none for it. This
+includes a map whose node does not exist: an autoscaler cannot create a node with a given name.
 
-A sentence that ends in `can never be placed here: ...` says with numbers that no node here would do
-if it were empty. The reason stays `Unschedulable` where a larger node would help, because an
-autoscaler may know one. `NoSuchProfile` is about the GPU models of the nodes that are here: for a
-node group of another model that has no node, nothing is bought until its first node is there.
+A message that ends in `can never be placed here: ...` means that no node of the cluster would fit
+even if it were empty. The reason stays `Unschedulable` where a larger node would help, because an
+autoscaler may have one. `NoSuchProfile` is about the GPU models of the existing nodes:
+autoscalers add no node of a node group with another model until that group has its first node.
 
-`status.nominatedNodeName` is set together with `WaitingForCapacity`, and taken back with the next
+`status.nominatedNodeName` is set together with `WaitingForCapacity`, and cleared with the next
 reason or by the Binding.
 """
 
 MOVES: Final = """\
-## Why a pod is not moved to a better MIG tier
+## Why a pod is not migrated to a better MIG tier
 
-From `scheduler/model/crd/migration_blockers.py`; what a move is stands in [moves.md](moves.md). The
-metric `gpu_scheduler_moves_total` counts what was told by the code in lower case."""
+From `scheduler/model/crd/migration_blockers.py`; migrations are described in
+[migrations.md](migrations.md). The metric `gpu_scheduler_migrations_total` counts blockers with an
+event, by the code in lower case."""
 
 
 def render() -> str:
     """The page's text."""
     lines = [
-        "| code | what it means | reason of the condition | tried again when |",
+        "| code | meaning | reason of the condition | tried again when |",
         "|---|---|---|---|",
     ]
     for code in REASON_CODES.values():
@@ -88,20 +89,24 @@ def _reason(code: ReasonCode) -> str:
 
 
 def _of_conditions() -> list[str]:
-    """The reasons of the condition, and those that an autoscaler acts on."""
-    lines = ["", CONDITIONS, "| reason | what it means | a wish for nodes |", "|---|---|---|"]
+    """The reasons of the condition, and for which of them autoscalers add nodes."""
+    lines = ["", CONDITIONS, "| reason | meaning | autoscalers add nodes |", "|---|---|---|"]
     for one in ConditionReason:
-        is_wish = "yes" if one is ConditionReason.UNSCHEDULABLE else "no"
-        lines.append(f"| `{one}` | {one.meaning} | {is_wish} |")
+        adds_nodes = "yes" if one is ConditionReason.UNSCHEDULABLE else "no"
+        lines.append(f"| `{one}` | {one.meaning} | {adds_nodes} |")
     return lines
 
 
 def _of_moves() -> list[str]:
-    """The reasons against a migration to a better tier."""
-    lines = ["", MOVES, "| code | what it means | told |", "|---|---|---|"]
+    """The blockers of migrations."""
+    lines = ["", MOVES, "| code | meaning | event |", "|---|---|---|"]
     for one in Blocker:
-        told = "event `NotMoved` on the pod" if one.is_told else "no: it passes, or was chosen"
-        lines.append(f"| `{one.name}` | {one.meaning} | {told} |")
+        event = (
+            "`MigrationBlocked` on the pod"
+            if one.is_told
+            else "none: it clears by itself or is set by the user"
+        )
+        lines.append(f"| `{one.name}` | {one.meaning} | {event} |")
     return lines
 
 

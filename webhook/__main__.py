@@ -1,4 +1,4 @@
-"""``python -m webhook``: the admission webhook, started beside its scheduler."""
+"""``python -m webhook``: the admission webhook, a second process beside the scheduler."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from webhook.certs import CertificateError
 
 
 def parse(words: Sequence[str], environment: dict[str, str]) -> argparse.Namespace:
-    """The command line; PORT and SCHEDULER_NAME are the seeds' ways to say the same."""
+    """The command line; PORT and SCHEDULER_NAME are the seeds' environment variables."""
     parser = argparse.ArgumentParser(prog="python -m webhook", description=__doc__)
     parser.add_argument(
-        "--socket", type=Path, required=True, help="Unix socket of the scheduler beside us"
+        "--socket", type=Path, required=True, help="Unix socket of the scheduler in the same pod"
     )
     parser.add_argument(
-        "--cert-dir", type=Path, default=Path("/certs"), help="folder of tls.crt and tls.key"
+        "--cert-dir", type=Path, default=Path("/certs"), help="directory of tls.crt and tls.key"
     )
     parser.add_argument("--port", type=int, default=environment.get("PORT", "8443"))
-    parser.add_argument("--host", default="", help="address to listen on; every one by default")
+    parser.add_argument("--host", default="", help="address to listen on; all addresses by default")
     parser.add_argument(
         "--scheduler-name", default=environment.get("SCHEDULER_NAME", well_known.SCHEDULER_NAME)
     )
     parser.add_argument(
         "--client-ca",
         type=Path,
-        help="review only for clients with a certificate of this authority",
+        help="accept only clients with a certificate of this CA",
     )
     parser.add_argument(
-        "--drain-s", type=float, default=0.0, help="seconds to answer on after SIGTERM"
+        "--drain-s", type=float, default=0.0, help="seconds to keep serving after SIGTERM"
     )
     parser.add_argument(
-        "--wait-s", type=float, default=0.0, help="seconds that a certificate may take to appear"
+        "--wait-s", type=float, default=0.0, help="seconds to wait for the certificate"
     )
     parser.add_argument("--log-format", choices=log.FORMATS, default=log.FORMATS[0])
     return parser.parse_args(words)
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run until the end; 1 if it could not begin."""
+    """Run the server; 1 if it could not start."""
     arguments = parse(sys.argv[1:] if words is None else words, dict(os.environ))
     log.set_up(arguments.log_format)
     file_limit.raise_limit()

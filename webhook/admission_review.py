@@ -1,8 +1,8 @@
-"""AdmissionReview in and out, in the version in which it was asked.
+"""Decodes and encodes AdmissionReviews; the response has the version of the request.
 
-Only the creation of a pod itself is for us to decide. Everything else that a wider configuration
-may send (updates, deletions, subresources, other kinds) is allowed as it is: after creation a
-patch could only break what the API server considers immutable.
+The webhook decides only about the creation of pods. Other requests that a registration may send
+(updates, deletions, subresources, other kinds) are allowed unchanged: after creation a patch could
+only change immutable fields.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHOWN_MAX: Final = 200
 
 
 class Malformed(ValueError):
-    """A body that is no AdmissionReview; the text is one line for whoever sent it."""
+    """A body that is not an AdmissionReview; the message is one line for the client."""
 
 
 class _Resource(msgspec.Struct, frozen=True):
@@ -31,7 +31,7 @@ class _Resource(msgspec.Struct, frozen=True):
 
 
 class ReviewRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """What we read of an admission request."""
+    """The fields of an admission request that the webhook reads."""
 
     uid: str
     operation: str = ""
@@ -65,7 +65,7 @@ def decode(body: bytes) -> Review:
 
 
 def new_pod(review: Review) -> RawPod | None:
-    """The pod that is about to be created; None for every other request."""
+    """The pod of a CREATE request; None for every other request."""
     question = review.request
     is_pod = (question.resource.group, question.resource.resource) == ("", "pods")
     if question.operation != "CREATE" or not is_pod or question.sub_resource:
@@ -78,7 +78,7 @@ def new_pod(review: Review) -> RawPod | None:
 
 
 def encode(review: Review, outcome: Outcome = _ALLOWED) -> bytes:
-    """The answer: the request's version and uid, and what was decided."""
+    """The response: the request's version and uid, and the decision."""
     response: dict[str, Any] = {"uid": review.request.uid, "allowed": outcome.denial is None}
     if outcome.denial is not None:
         response["status"] = {

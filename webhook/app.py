@@ -1,8 +1,8 @@
-"""The webhook's outermost shell: a TLS server around the pure decision.
+"""The webhook's TLS server around the pure decision.
 
-    API server ── TLS ──> /mutate, /mutate/fallback ── Unix socket ──> the scheduler beside us
+    API server ── TLS ──> /mutate, /mutate/fallback ── Unix socket ──> the scheduler in the same pod
 
-Everything runs on one event loop, so a client that connects and says nothing holds up nobody.
+Everything runs on one event loop, so a silent connection delays no other client.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Settings(NamedTuple):
-    """How the server was started."""
+    """The server's settings."""
 
     socket: Path
     cert_dir: Path
@@ -44,9 +44,9 @@ class Settings(NamedTuple):
     host: str = ""
     scheduler_name: str = Config().scheduler_name
     client_ca: Path | None = None
-    #: After SIGTERM: how long to answer on, until no API server sends reviews here any more.
+    #: After SIGTERM: seconds to keep serving, until no API server sends reviews to this server.
     drain_s: float = 0.0
-    #: How long a certificate may take to appear, where the scheduler beside us makes it.
+    #: Seconds to wait for the certificate that the scheduler issues.
     wait_s: float = 0.0
 
 
@@ -54,7 +54,7 @@ _NOT_ALLOWED: Final = Reply(405, b"not with this method\n", TEXT)
 
 
 class Server:
-    """Answers reviews; made once per process."""
+    """Serves reviews; one instance per process."""
 
     def __init__(self, settings: Settings) -> None:
         """Read the certificate; nothing is opened yet."""
@@ -77,7 +77,7 @@ class Server:
         self.port = 0
 
     def stop(self) -> None:
-        """Begin the end: not ready any more, still answering."""
+        """Start the shutdown: not ready, but still serving."""
         self._stopping.set()
 
     async def run(self, ready: asyncio.Event | None = None) -> None:
@@ -87,7 +87,7 @@ class Server:
         _log.info(f"Starting GPU allocation webhook server on port {self.port}")
         http = HttpServer(self._answer, REVIEWS, self._metrics.connections, self._gate)
         try:
-            # At the end reviews that are under way are finished.
+            # At shutdown, running reviews are finished.
             async with http.serving(listener, self._certificate.context, _SHUTDOWN_S):
                 _log.info("Webhook server ready")
                 if ready is not None:
@@ -98,7 +98,7 @@ class Server:
             await self._link.close()
 
     def _gate(self, head: Head) -> Reply | int:
-        """What is refused before its body is read, and how long the others' bodies may be."""
+        """Reject reviews before their body is read, and limit the length of bodies."""
         if head.path in PATHS:
             if head.method != "POST":
                 return _NOT_ALLOWED
@@ -112,7 +112,7 @@ class Server:
         return page() if page is not None else self._reviewer.answer(request)
 
     async def _until_stopped(self) -> None:
-        # A task that fails takes the server with it: a certificate that nobody follows expires.
+        # A failed task ends the server: without the task the served certificate would expire.
         async with asyncio.TaskGroup() as tasks:
             follow = tasks.create_task(self._certificate.follow(), name="certificate")
             alive = tasks.create_task(self._say_alive(), name="alive")
@@ -123,7 +123,7 @@ class Server:
             follow.cancel()
 
     async def _say_alive(self) -> None:
-        """Tell the scheduler that pods need not come past us any more."""
+        """Report to the scheduler that the webhook stops serving."""
         while True:
             if self._seconds_to_expiry() > 0:
                 await self._link.say_alive()
@@ -141,7 +141,7 @@ class Server:
 
 
 async def serve(settings: Settings) -> None:
-    """Run a server until the process is told to end."""
+    """Run the server until SIGTERM or SIGINT."""
     await _certificate_there(settings)
     server = Server(settings)
     loop = asyncio.get_running_loop()
@@ -151,7 +151,7 @@ async def serve(settings: Settings) -> None:
 
 
 async def _certificate_there(settings: Settings) -> None:
-    """Wait for the files; without them in time the server says itself what is wrong."""
+    """Wait for the certificate files; after the timeout the server reports the problem."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(settings.wait_s):
             while True:

@@ -1,8 +1,8 @@
-"""Serving the newest good certificate without a restart.
+"""Serves the newest valid certificate without a restart.
 
-The files belong to somebody else (a mounted Secret) and may change at any moment, one after the
-other. A pair is read into memory, tried, and only then given to the running TLS context; a pair
-that does not fit leaves the last good one in use.
+The files are a mounted Secret and may change at any moment, one after the other. A pair is read
+into memory, checked, and then loaded into the running TLS context; while the pair is invalid the
+last valid one stays in use.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _log = structlog.get_logger(__name__)
 
 
 class CertificateError(Exception):
-    """A pair that cannot be served; the text says which files and why."""
+    """An invalid pair; the message has the files and the problem."""
 
 
 class _Files(NamedTuple):
@@ -41,9 +41,9 @@ class LiveCertificate:
     """A TLS context that follows the files of a directory."""
 
     def __init__(self, directory: Path, *, client_ca: Path | None = None) -> None:
-        """Serve what lies there now, or raise :class:`CertificateError`.
+        """Load the current files, or raise :class:`CertificateError`.
 
-        With ``client_ca`` a client may show a certificate, and it must be one of that authority.
+        With ``client_ca`` a client may send a certificate, which must be one of that CA.
         """
         self._directory = directory
         self._is_broken = False
@@ -54,13 +54,13 @@ class LiveCertificate:
         self.expires = self._serve(self._seen)
 
     async def follow(self, *, poll_s: float = POLL_S) -> None:
-        """Look at the files again and again, until cancelled."""
+        """Check the files periodically, until cancelled."""
         while True:
             await asyncio.sleep(poll_s)
             self.refresh()
 
     def refresh(self) -> bool:
-        """Take over a changed pair; whether there was one that could be."""
+        """Load a changed pair; whether a valid one was loaded."""
         found = self._read()
         if found == self._seen:
             return False
@@ -77,7 +77,7 @@ class LiveCertificate:
         return True
 
     def seconds_to_expiry(self, now: datetime.datetime) -> float:
-        """How long the served certificate is still good; negative once it is not."""
+        """Seconds until the served certificate expires; negative after that."""
         return (self.expires - now).total_seconds()
 
     def _read(self) -> _Files | str:
@@ -88,13 +88,13 @@ class LiveCertificate:
             return str(error)
 
     def _serve(self, found: _Files | str) -> datetime.datetime:
-        """Give a pair to the running context if it is whole; when it expires."""
+        """Load a valid pair into the running context; returns its expiry."""
         where = f"{self._directory}: {CERTIFICATE} and {KEY}"
         if isinstance(found, str):
             raise CertificateError(f"{where} cannot be read: {found}")
         try:
             expires = x509.load_pem_x509_certificate(found.certificate).not_valid_after_utc
-            # A context that is given half a pair loses the one it has, so a spare one goes first.
+            # Loading an invalid pair drops the loaded one, so a second context checks it first.
             for context in (_server_context(), self.context):
                 with _in_memory(found.certificate) as cert, _in_memory(found.key) as key:
                     context.load_cert_chain(cert, key, password="")

@@ -1,7 +1,7 @@
-"""One review from bytes to bytes: read it, ask the scheduler where that matters, decide, count.
+"""Handles one review: decode, query the scheduler if needed, decide, encode, count.
 
-A review that needs no question is answered before the next bytes are looked at; the others wait
-for the scheduler, and nothing waits for them.
+A review without a query is answered synchronously. The others wait for the scheduler without
+delaying other reviews.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _log = structlog.get_logger(__name__)
 
 
 class ReviewHandler:
-    """Answers reviews; ``needs_certificate`` where only the API server may ask."""
+    """Handles reviews; with ``needs_certificate`` only clients with a certificate are served."""
 
     def __init__(
         self, link: SchedulerClient, metrics: Metrics, config: Config, *, needs_certificate: bool
@@ -40,8 +40,8 @@ class ReviewHandler:
         self._needs_certificate = needs_certificate
 
     def refusal(self, head: Head) -> Reply | None:
-        """Why the body of such a review is not even read; None where it is."""
-        # Anybody in the cluster can reach us; the installer may let in the API server only.
+        """The rejection before the body is read; None to read it."""
+        # Every pod of the cluster can connect; a client CA restricts that to the API server.
         if self._needs_certificate and not head.is_known:
             problem = Reply(403, b"a client certificate is required\n", TEXT)
         elif head.headers.get("Content-Type", "").partition(";")[0].strip() != JSON:
@@ -52,7 +52,7 @@ class ReviewHandler:
         return problem
 
     def answer(self, request: Request) -> Reply | Awaitable[Reply]:
-        """One review: its answer, or, where the scheduler is asked, what to wait for."""
+        """One review: its response, or an awaitable where the scheduler is queried."""
         started = time.perf_counter()
         path = request.head.path
         try:
@@ -64,7 +64,7 @@ class ReviewHandler:
         except admission_review.Malformed as problem:
             self._count(path, "malformed", started)
             return Reply(400, f"{problem}\n".encode(), TEXT)
-        except Exception:  # counted, and told by the server
+        except Exception:  # counted here, logged by the server
             self._count(path, "error", started)
             raise
 
@@ -76,12 +76,12 @@ class ReviewHandler:
             if answer is None:
                 self._metrics.unanswered()
             return self._reply(asked, case, answer, path, started)
-        except BaseException:  # whoever hung up meanwhile is counted too
+        except BaseException:  # a disconnected client is counted too
             self._count(path, "error", started)
             raise
 
     def _case(self, asked: Review, path: str) -> PodMutation | None:
-        """The pod under review; None where there is none for us to decide about."""
+        """The pod under review; None for other requests."""
         pod = admission_review.new_pod(asked)
         if pod is None:
             return None
@@ -107,7 +107,7 @@ class ReviewHandler:
             outcome = case.outcome(answer)
             result = _result(outcome)
             content = admission_review.encode(asked, outcome)
-            # Right after the answer, and not before it: the pod's creation waits for that.
+            # After the response, because the pod's creation waits for the response.
             asyncio.get_running_loop().call_soon(_say, outcome.log)
         self._count(path, result, started)
         return Reply(200, content)

@@ -1,4 +1,4 @@
-"""How log lines look: the seeds' text byte for byte, for people by default, as JSON by flag."""
+"""The log format: the seeds' text byte for byte by default, JSON with a flag."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _general: Final = ConsoleRenderer(
 
 
 def console(logger: Any, name: str, line: EventDict) -> str:
-    """structlog's line for people; one without further facts does not pay for what it lacks.
+    """structlog's text line, with a fast path for lines without keys.
 
-    Every review writes two or three of them, and the general renderer was a sixth of its cost.
+    Every review writes two or three lines, and the general renderer took a sixth of its time.
     """
     if line.keys() == _PLAIN:
         return f"{line['timestamp']} [{line['level']:<9}] {line['event']}"

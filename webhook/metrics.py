@@ -1,4 +1,4 @@
-"""What the webhook counts: few series, every label from a closed list."""
+"""The webhook's metrics. Label values come from closed lists."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from scheduler.httpserver.connection_metrics import Connections
 
-#: ``patched``, ``unchanged`` and ``denied`` are decisions; ``ignored`` was not for us to decide,
-#: ``malformed`` could not be read, ``error`` is a bug of ours.
+#: ``patched``, ``unchanged`` and ``denied`` are decisions. ``ignored``: not a pod of this webhook.
+#: ``malformed``: the review is invalid. ``error``: the webhook raised an exception.
 Result = Literal["patched", "unchanged", "denied", "ignored", "malformed", "error"]
 
-# The scheduler has one second, the API server gives us two.
+# The scheduler has one second to answer, the webhook two.
 _BUCKETS_S: Final = (
     0.00025,
     0.0005,
@@ -46,21 +46,21 @@ class Metrics:
         )
         self._duration = Histogram(
             _PREFIX + "review_duration_seconds",
-            "Time from a review's first byte to its answer.",
+            "Time from the first byte of a review to its response.",
             ["path"],
             buckets=_BUCKETS_S,
             registry=self._registry,
         )
         self._unanswered = Counter(
-            _PREFIX + "unanswered",
-            "Pods decided without the scheduler, because it did not answer in time.",
+            _PREFIX + "unanswered_queries",
+            "Reviews decided without the scheduler, because it did not answer in time.",
             registry=self._registry,
         )
         #: Of the TLS port's connections.
         self.connections = Connections(self._registry, _PREFIX).of("webhook")
         expiry = Gauge(
             _PREFIX + "certificate_expiry_seconds",
-            "Seconds until the serving certificate expires; negative once it has.",
+            "Seconds until the serving certificate expires; negative after that.",
             registry=self._registry,
         )
         expiry.set_function(seconds_to_expiry)
@@ -71,9 +71,9 @@ class Metrics:
         self._duration.labels(path=path).observe(duration_s)
 
     def unanswered(self) -> None:
-        """Count one question that stayed without an answer."""
+        """Count one query without an answer."""
         self._unanswered.inc()
 
     def render(self) -> bytes:
-        """The page in Prometheus' text format."""
+        """The metrics in Prometheus' text format."""
         return generate_latest(self._registry)

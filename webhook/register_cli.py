@@ -1,7 +1,7 @@
 """``python -m webhook.register_cli``: the registration of a webhook outside of the cluster.
 
-It prints what ``kubectl apply -f -`` takes, once the webhook has answered at its address with a
-certificate that the authority vouches for: what would not work is not registered.
+Prints the registration for ``kubectl apply -f -``, after the webhook answered at its address with a
+certificate of the CA, so that only a working webhook is registered.
 """
 
 from __future__ import annotations
@@ -30,20 +30,22 @@ def parse(words: Sequence[str]) -> argparse.Namespace:
         "--url",
         required=True,
         type=_https,
-        help="https://HOST:PORT, as the API server reaches the webhook",
+        help="URL by which the API server calls the webhook: https://HOST:PORT",
     )
-    parser.add_argument("--ca-file", type=Path, required=True, help="the authority to trust (PEM)")
+    parser.add_argument(
+        "--ca-file", type=Path, required=True, help="CA certificate of the webhook (PEM)"
+    )
     parser.add_argument("--scheduler-name", default=well_known.SCHEDULER_NAME)
     parser.add_argument("--namespace", default="gpu-scheduler-system", help="never reviewed")
     parser.add_argument("--scope", choices=("ours", "all"), default="ours")
     parser.add_argument(
-        "--wait-s", type=float, default=30.0, help="seconds that the webhook may take to answer"
+        "--wait-s", type=float, default=30.0, help="timeout of one webhook call in seconds"
     )
     return parser.parse_args(words)
 
 
 def _https(text: str) -> str:
-    """API servers speak to webhooks by TLS alone."""
+    """API servers call webhooks only by TLS."""
     if not text.startswith("https://"):
         raise argparse.ArgumentTypeError(f"{text}: expected https://HOST:PORT")
     return text.rstrip("/")
@@ -51,26 +53,26 @@ def _https(text: str) -> str:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Print the registration; 1 and one line if the webhook does not answer."""
-    told = parse(sys.argv[1:] if words is None else words)
+    settings = parse(sys.argv[1:] if words is None else words)
     try:
-        authority = told.ca_file.read_bytes()
-        _wait(f"{told.url}/readyz", authority.decode(), told.wait_s)
+        authority = settings.ca_file.read_bytes()
+        _wait(f"{settings.url}/readyz", authority.decode(), settings.wait_s)
     except (OSError, ValueError) as error:
-        sys.stderr.write(f"webhook.register_cli: {told.url} with {told.ca_file}: {error}\n")
+        sys.stderr.write(f"webhook.register_cli: {settings.url} with {settings.ca_file}: {error}\n")
         return 1
     body = webhook_configuration(
         ca_bundle=authority,
-        scheduler_name=told.scheduler_name,
-        own_namespace=told.namespace,
-        url=told.url,
-        scope=told.scope,
+        scheduler_name=settings.scheduler_name,
+        own_namespace=settings.namespace,
+        url=settings.url,
+        scope=settings.scope,
     )
     json.dump(body, sys.stdout, indent=2)
     return 0
 
 
 def _wait(url: str, authority: str, seconds: float) -> None:
-    """Return when the webhook is ready, or raise what stood in the way at last."""
+    """Return when the webhook is ready, or raise the last error."""
     context = ssl.create_default_context(cadata=authority)
     deadline = time.monotonic() + seconds
     while True:

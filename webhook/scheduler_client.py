@@ -1,8 +1,8 @@
-"""The way to the scheduler beside us: one question per pod, over a Unix socket.
+"""The client of the scheduler in the same pod: one query per pod, over a Unix socket.
 
-The webhook knows nothing about free devices by itself. If the scheduler is silent, slow or
-confused, the answer is None: nobody is degraded, maps keep their literal values, and the pod is
-admitted. The budget leaves the API server's own limit of two seconds with room to spare.
+The webhook has no cluster state of its own. Without a valid answer in time the result is None: no
+request is degraded, maps keep their literal values, and the pod is admitted. The timeout is well
+below the API server's limit of two seconds.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from scheduler.model import admission
 from scheduler.model.admission import AdmissionDecision
 
 BUDGET_S: Final = 1.0
-#: Connections to the scheduler, each with one question at a time; it accepts 256.
+#: Connections to the scheduler, each with one query at a time; the scheduler accepts 256.
 CONNECTIONS_MAX: Final = 200
 _PLACE: Final = f"http://scheduler{admission.PATH}"
 _ALIVE: Final = f"http://scheduler{admission.ALIVE_PATH}"
 _HEADERS: Final = {"Content-Type": "application/json"}
-#: Every question is built into a request for its own sake; these cost and nobody reads them.
+#: Default headers that cost time for every query and that the scheduler does not read.
 _SKIPPED: Final = ("User-Agent", "Accept", "Accept-Encoding")
-#: The budget is kept here, once for a whole question.
+#: No timeout of aiohttp's: one timeout covers the whole query.
 _NO_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=None)
 _WARNING_INTERVAL_S: Final = 60.0
 _SHOWN_MAX: Final = 200
@@ -41,7 +41,7 @@ _log = structlog.get_logger(__name__)
 
 
 class SchedulerClient:
-    """Asks the scheduler that listens on a Unix socket."""
+    """Sends queries to the scheduler's Unix socket."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class SchedulerClient:
         budget_s: float = BUDGET_S,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Nothing is opened yet: the scheduler may start later and end earlier than we."""
+        """Opens nothing yet: the scheduler may start later and stop earlier than the webhook."""
         self._socket = socket
         self._session: aiohttp.ClientSession | None = None
         self._budget_s = budget_s
@@ -58,7 +58,7 @@ class SchedulerClient:
         self._next_warning = -_WARNING_INTERVAL_S
 
     async def ask(self, question: admission.AdmissionQuery) -> AdmissionDecision | None:
-        """The scheduler's answer, or None where there is none in time."""
+        """The scheduler's answer, or None without one in time."""
         try:
             async with asyncio.timeout(self._budget_s):
                 body = msgspec.json.encode(question)
@@ -68,17 +68,17 @@ class SchedulerClient:
         except (aiohttp.ClientError, OSError, AnswerTooLong) as error:
             self._warn(str(error) or type(error).__name__)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            self._warn(f"an answer that cannot be read: {error}")
+            self._warn(f"invalid answer: {error}")
         return None
 
     async def say_alive(self) -> None:
-        """Tell the scheduler that we serve; if it does not hear it, there is nothing to do."""
+        """Report to the scheduler that the webhook serves; errors are ignored."""
         with contextlib.suppress(TimeoutError, aiohttp.ClientError, OSError):
             async with asyncio.timeout(self._budget_s), self._opened().get(_ALIVE):
                 pass
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         if self._session is not None:
             await self._session.close()
 
@@ -102,7 +102,7 @@ class SchedulerClient:
         return _ANSWER.decode(reply.content)
 
     def _warn(self, problem: str) -> None:
-        """At most once a minute: while the scheduler is away every pod ends up here."""
+        """Log at most once a minute: without the scheduler every pod fails here."""
         if self._now() >= self._next_warning:
             self._next_warning = self._now() + _WARNING_INTERVAL_S
             _log.warning(

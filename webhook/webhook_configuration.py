@@ -1,9 +1,9 @@
-"""The MutatingWebhookConfiguration: which pods the API server sends us, and which never.
+"""The MutatingWebhookConfiguration: the pods that the API server sends to the webhook.
 
 Two entries, because a namespace is chosen by its labels (``namespaceSelector``) and a pod by its
 fields (``matchConditions``); ``namespaceObject`` in a condition would be accepted and then fail
-for every pod. Without kube-system and our own namespace a webhook that is down can never keep
-itself, DNS or the network down.
+for every pod. kube-system and the webhook's own namespace are excluded, so that a failed webhook
+never blocks its own pods, DNS or the network.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scheduler.model import well_known
 NAME: Final = "gpu-scheduler-webhook"
 ENVIRONMENT_ENTRY: Final = "gpu-env-injector.gpu-scheduler.io"
 FALLBACK_ENTRY: Final = "gpu-allocation.k8s.io"
-#: The scheduler's budget is one second; the rest is for connecting.
+#: One second for the scheduler's answer; the rest is for the connection.
 TIMEOUT_S: Final = 2
 
 _NAMESPACE: Final = "kubernetes.io/metadata.name"
@@ -38,7 +38,7 @@ def webhook_configuration(
     """The object to create; reached by ``url`` (``https://host:port``) or ``service``.
 
     ``service`` is (namespace, name). Scope ``ours`` degrades pods of other schedulers only in
-    namespaces that ask for it by label, ``all`` everywhere.
+    namespaces with the label, ``all`` in every namespace.
     """
     assert (url is None) != (service is None), "a webhook is reached by a URL or by a Service"
     asks = [] if scope == "all" else [_labelled(well_known.FALLBACK_NAMESPACE, "In", "enabled")]

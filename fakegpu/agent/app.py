@@ -239,4 +239,4 @@ class App:
         return next(filter(None, (driver.not_ready() for driver in self._dra)), None)
 
     def _broke(self, kind: str, problem: str) -> None:
-        log.warning("watch broke", kind=kind, problem=problem)
+        log.warning("watch failed", kind=kind, problem=problem)

@@ -83,7 +83,7 @@ class App:
         writer = Writer(
             client,
             config.topology.namespace,
-            config.mig.cuts_namespace,
+            config.mig.partitions_namespace,
             f"{names.OPERATOR}-{host}",
             utc_now,
         )
@@ -157,7 +157,7 @@ class App:
             failure_rate=config.mig.failure_rate,
             labels=config.node_labels.enabled,
             numbered=config.node_labels.numbered,
-            cuts=bool(config.mig.cuts_namespace),
+            cuts=bool(config.mig.partitions_namespace),
             zones=config.node_resource_topology.enabled,
             dra_on_kubelets=None if config.dra.kubelet == "none" else config.dra.kubelet,
             dra_on_kwok=None if config.dra.kwok == "none" else config.dra.kwok,
@@ -191,8 +191,8 @@ class App:
                     "plugin", path, api_types.config_map, node_events.PluginConfigEvents, one
                 )
             )
-        if config.mig.cuts_namespace:
-            path = mig_partition_codec.path(config.mig.cuts_namespace)
+        if config.mig.partitions_namespace:
+            path = mig_partition_codec.path(config.mig.partitions_namespace)
             found.append(
                 api_types.source(
                     "cuts", path, api_types.cuts, node_events.PartitionEvents, is_optional=True
@@ -231,7 +231,7 @@ class App:
         for reflector in self._reflectors:
             await reflector.is_synced.wait()
         reconciler.synced()
-        log.info("caches filled")
+        log.info("caches synced")
         await asyncio.Event().wait()
 
     def _node_text(self, node: str) -> str | None:
@@ -243,4 +243,4 @@ class App:
         return f"{len(waiting)} kinds are not listed yet" if waiting else None
 
     def _broke(self, kind: str, problem: str) -> None:
-        log.warning("watch broke", kind=kind, problem=problem)
+        log.warning("watch failed", kind=kind, problem=problem)

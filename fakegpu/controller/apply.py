@@ -41,13 +41,13 @@ class Writer:
         self,
         client: Client,
         namespace: str,
-        cuts_namespace: str,
+        partitions_namespace: str,
         instance: str,
         wall: Callable[[], datetime],
     ) -> None:
         self._client = client
         self._maps = f"/api/v1/namespaces/{namespace}/configmaps"
-        self._cuts_namespace = cuts_namespace
+        self._cuts_namespace = partitions_namespace
         self._instance = instance[:128]
         self._wall = wall
 

@@ -174,4 +174,4 @@ class DraKubeletPlugin:
         return msgspec.json.decode(content, type=_Node).metadata.uid
 
     def _broke(self, kind: str, problem: str) -> None:
-        log.warning("watch broke", kind=kind, problem=problem)
+        log.warning("watch failed", kind=kind, problem=problem)

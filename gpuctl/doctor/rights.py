@@ -1,8 +1,8 @@
 """The rights that the scheduler's account needs: the rules of ``cluster/rbac.yaml``.
 
-Migrations of pods also need those of ``cluster/rbac-moves.yaml``. A test compares both with these
-tables. Rights that only the chart adds (Secrets of the certificate, relabelling) are not checked,
-because they depend on the values.
+Migrations of pods also need those of ``cluster/rbac-migrations.yaml``. A test compares both with
+these tables. Rights that only the chart adds (Secrets of the certificate, relabelling) are not
+checked, because they depend on the values.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _EVERYWHERE = (
 )
 _AT_HOME = (
     ("coordination.k8s.io", "leases", "create"),
-    ("gpu-scheduler.io", "migcuts", "list watch create patch"),
+    ("gpu-scheduler.io", "migpartitions", "list watch create patch"),
 )
 _OF_MOVES = (
     ("", "pods/eviction", "create"),
@@ -28,8 +28,8 @@ _OF_MOVES = (
     ("policy", "poddisruptionbudgets", "list"),
 )
 _OF_MOVES_AT_HOME = (
-    ("gpu-scheduler.io", "migrules", "list watch create delete"),
-    ("gpu-scheduler.io", "migrules/status", "patch"),
+    ("gpu-scheduler.io", "podmigrations", "list watch create delete"),
+    ("gpu-scheduler.io", "podmigrations/status", "patch"),
 )
 _LEASE = ("coordination.k8s.io", "leases", "get update")
 

@@ -21,7 +21,10 @@ from scheduler.decide.score_breakdown import NodeScore, Ranking
 NODES_MAX: Final = 20
 NAMES_MAX: Final = 3
 PARTS: Final = {
-    "dislike": "soft preferences",
+    "soft_penalty": "soft preferences",
+    "dynamic_mig": "whether the node has dynamic MIG",
+    "cost_delta": "the increase of the MIG layout cost",
+    "new_instances": "the number of MIG instances to create",
     "requested_left": "what is left of the requested devices",
     "others_left": "what is left of other devices",
     "milli_cpu_left": "what is left of the cpu",
@@ -101,7 +104,7 @@ def placement(outcome: Outcome) -> Table:
 
 def ranking(found: Ranking) -> list[RenderableType]:
     """The two best nodes and the score component that decided."""
-    table = headed("NODE", "DISLIKE", "REQUESTED LEFT", "OTHER LEFT", "CPU LEFT")
+    table = headed("NODE", "SOFT PENALTY", "REQUESTED LEFT", "OTHER LEFT", "CPU LEFT")
     for score in (found.winner, found.runner_up):
         if score is not None:
             table.add_row(*_score_row(score))
@@ -113,7 +116,7 @@ def ranking(found: Ranking) -> list[RenderableType]:
 
 
 def _score_row(score: NodeScore) -> tuple[RenderableType, ...]:
-    numbers = (score.dislike, score.requested_left, score.others_left)
+    numbers = (score.soft_penalty, score.requested_left, score.others_left)
     return (plain(score.node), *map(str, numbers), f"{score.milli_cpu_left / 1000:g}")
 
 

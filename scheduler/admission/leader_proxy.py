@@ -119,7 +119,7 @@ async def _follow(settings: LeaderProxySettings, context: ssl.SSLContext) -> Non
                 context.load_cert_chain(settings.certificate, settings.key)
                 seen = found
         except (OSError, ssl.SSLError) as error:
-            log.warning("the new certificate cannot be used", problem=str(error))
+            log.warning("new certificate rejected", problem=str(error))
 
 
 class LeaderProxy:
@@ -177,7 +177,7 @@ class LeaderProxy:
         """At most once a minute: without an answer of the leader, every query fails here."""
         if self._clock() >= self._silent_until:
             self._silent_until = self._clock() + WARN_AFTER_S
-            log.warning("the leader does not answer", address=address, problem=problem)
+            log.warning("leader does not answer", address=address, problem=problem)
 
 
 def _server_context(settings: LeaderProxySettings) -> ssl.SSLContext:
@@ -204,6 +204,6 @@ def _is_known(settings: LeaderProxySettings, sent: str) -> bool:
     try:
         expected = f"Bearer {_token(settings)}"
     except (OSError, ValueError) as error:
-        log.warning("the token cannot be read", problem=str(error))
+        log.warning("token file unreadable", problem=str(error))
         return False
     return hmac.compare_digest(sent.encode("utf-8", "surrogateescape"), expected.encode())

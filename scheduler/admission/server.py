@@ -51,7 +51,7 @@ _FORWARDED = {200: "answered", NOT_LEADING: "no_leader"}
 
 
 class AdmissionServer:
-    """Answers queries while this process leads; otherwise ``forward`` asks the leader."""
+    """Answers queries while this process is the leader; else ``forward`` asks the leader."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class AdmissionServer:
             query = _QUERY.decode(body)
             pod = to_pod(POD.decode(query.pod), query.namespace)
         except UNREADABLE as error:
-            return Reply(400, f"question cannot be read: {said(error)}".encode())
+            return Reply(400, f"invalid admission query: {said(error)}".encode())
         answer: AdmissionDecision | None = AS_ASKED
         with self._contain("admission", pod.key):
             answer = self._answer(query, pod)
@@ -146,7 +146,7 @@ class AdmissionServer:
         if await self._room(pod, room_wait_s):
             admission = self._admit(query, pod)
             return self._reserve(pod, admission) if admission.is_promised else admission.answer
-        log.warning("too many reservations wait for their pods", namespace=pod.namespace)
+        log.warning("reservation limit reached", namespace=pod.namespace)
         return AdmissionDecision(node_kinds=node_kinds(self._loop.cluster, pod))
 
     def _admit(self, query: AdmissionQuery, pod: Pod) -> Admission:

@@ -120,7 +120,7 @@ class Binder:
             else:
                 return BindOutcome.BOUND, ""
         if not problem:
-            return BindOutcome.UNSENT, "this process does not lead any more"
+            return BindOutcome.UNSENT, "this process is not the leader any more"
         outcome = await self._read_back(placement)
         return outcome or BindOutcome.UNREACHABLE, problem
 

@@ -1,7 +1,7 @@
-"""Runs the actions of migrations: reads owners, writes, completes and deletes objects, evicts.
+"""Runs the actions of migrations: reads owners, writes PodMigrations, evicts pods.
 
-A few at a time; answers come back as events. Nothing is sent once this process leads no more: the
-next leader continues every migration from its object.
+A few actions run at a time, and the result of each is an event. Nothing is sent after this process
+lost the lease: the next leader resumes every migration from its PodMigration.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class MigrationWorker:
             await self._client.request("POST", path, body)
         except ApiError as error:
             if error.status != 409:
-                log.warning("migration not created", migration=migration.id, problem=str(error))
+                log.warning("PodMigration not created", migration=migration.id, problem=str(error))
                 self._inbox.enqueue(ev.MigrationWriteFailed(migration.id, error.message))
         except Unreachable as error:
             _no_answer(migration, error)
@@ -100,7 +100,9 @@ class MigrationWorker:
         try:
             await self._client.request("PATCH", path, body, content_type=MERGE_PATCH)
         except ApiError as error:
-            log.warning("migration status not written", migration=migration.id, problem=str(error))
+            log.warning(
+                "PodMigration status not written", migration=migration.id, problem=str(error)
+            )
             if error.status in (403, 404):
                 await self._delete(migration)
         except Unreachable as error:
@@ -118,7 +120,7 @@ class MigrationWorker:
             await self._client.request("DELETE", path, msgspec.json.encode(body))
         except ApiError as error:
             if error.status not in (404, 409):
-                log.warning("migration not deleted", migration=migration.id, problem=str(error))
+                log.warning("PodMigration not deleted", migration=migration.id, problem=str(error))
         except Unreachable as error:
             _no_answer(migration, error)
 
@@ -159,4 +161,4 @@ class MigrationWorker:
 
 
 def _no_answer(migration: Migration, error: Unreachable) -> None:
-    log.warning("no answer about a migration", migration=migration.id, problem=str(error))
+    log.warning("no answer to PodMigration request", migration=migration.id, problem=str(error))

@@ -1,6 +1,6 @@
 """Writes which MIG instances a node must have, and which MIG configuration mig-manager applies.
 
-The instances are written into the node's object ``migcuts.gpu-scheduler.io``. Only the newest
+The instances are written into the node's object ``migpartitions.gpu-scheduler.io``. Only the newest
 request for a node is sent. Each carries the term of the lease, and the API server refuses the
 requests of another term (cluster/fencing-policy.yaml).
 
@@ -26,7 +26,7 @@ from scheduler.watch.inbox import Inbox
 
 WORKERS = 4
 
-log = structlog.get_logger("mig")
+log = structlog.get_logger("mig-partition")
 
 
 class PartitionWriter:
@@ -78,7 +78,7 @@ class PartitionWriter:
             await self._patch(request)
         except (ApiError, Unreachable) as error:
             message = error.message if isinstance(error, ApiError) else str(error)
-            log.warning("MIG instances not requested", node=node_name, problem=message)
+            log.warning("MigPartition not written", node=node_name, problem=message)
             self._inbox.enqueue(PartitionsWriteFailed(node_name, message))
 
     async def _patch(self, request: RequestPartitions) -> None:
@@ -101,4 +101,4 @@ class PartitionWriter:
         try:
             await self._client.request("PATCH", path, body, content_type=MERGE_PATCH)
         except (ApiError, Unreachable) as error:
-            log.warning("MIG configuration not set", node=action.node_name, problem=str(error))
+            log.warning("node label not written", node=action.node_name, problem=str(error))

@@ -102,7 +102,7 @@ def _bare(pod: Pod, text: str) -> Pod:
 
 def _broken(about: str, problem: Exception) -> InvariantViolation:
     return InvariantViolation(
-        f"{about} cannot be entered into the cluster state ({type(problem).__name__}:"
-        f" {str(problem)[:200]}). The process ends, and the next one lists every object from the"
-        f" API; if it ends at the same object, delete {about} and report this line"
+        f"{about} cannot be added to the cluster state ({type(problem).__name__}:"
+        f" {str(problem)[:200]}). The process ends, and the next one reads the whole state from the"
+        f" API again; if that one ends here too, delete {about} and report this line"
     )

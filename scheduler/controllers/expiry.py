@@ -28,7 +28,7 @@ class ReservationExpiry:
     def tick(self, now: float, *, leads: bool) -> Effects:
         """Drop the reservations that are too old."""
         if self._reservations.expire(now):
-            log.info("reservation expired: pod not created or not scheduled in time")
+            log.info("reservation expired")
         return NOTHING
 
 

@@ -39,7 +39,7 @@ FAILED: Final = "failed"
 #: Seconds that the watch may take to show the label; afterwards the node is used again.
 SEEN_WITHIN_S: Final = 10.0
 
-log = structlog.get_logger("mig")
+log = structlog.get_logger("mig-partition")
 
 
 class MigConfigController:
@@ -106,9 +106,9 @@ class MigConfigController:
         self._awaited.update((waiting.uid, change) for waiting in pods[:room])
         # No pod may get a GPU of the node until the watch shows the label.
         self._avoidance.close(node_name)
-        text = f"{node_name} is idle and is to be cut as {change.config}"
-        log.info("MIG configuration requested", pod=pod.key, node=node_name, config=change.config)
-        event = RecordPodEvent(pod, "MigRelabelled", text)
+        text = f"{node_name} is idle; {well_known.MIG_WANTED} is set to {change.config}"
+        log.info("MIG configuration of idle node changed", pod=pod.key, node=node_name)
+        event = RecordPodEvent(pod, "MigConfigChanged", text)
         return (event, SetMigConfig(node_name, change.config))
 
     def _follow(self, change: MigConfigChange, now: float) -> Effects:

@@ -42,7 +42,7 @@ from scheduler.state.effects import NOTHING, Effects
 
 TIMEOUT_S: Final = 60.0
 
-log = structlog.get_logger("mig")
+log = structlog.get_logger("mig-partition")
 
 
 class PendingPartition(msgspec.Struct):
@@ -84,8 +84,8 @@ class PartitionController:
         self._pending[uid] = PendingPartition(placement, now + self._timeout_s, until)
         effects: Effects = ()
         if placement.fresh:
-            text = f"{node_name} is to cut {', '.join(map(str, placement.fresh))}"
-            effects = (RecordPodEvent(placement.pod, "CutRequested", text),)
+            text = f"requested on node {node_name}: {', '.join(map(str, placement.fresh))}"
+            effects = (RecordPodEvent(placement.pod, "PartitionRequested", text),)
         effects += self._request(node_name)
         return effects + self._check(self._on_node(node_name), now)
 
@@ -191,13 +191,13 @@ class PartitionController:
         all_gpus = self._gpus_of(node_name) if gpus is None else gpus
         pause_s = self._backoff.failed(node_name, all_gpus, now)
         changes = (*self._cluster.forget(uid), self._pause_gpus(node_name))
-        which = "its GPUs rest" if gpus is None else f"GPU {min(gpus)} rests"
-        text = f"{node_name}: {problem}; {which} for {pause_s:g} s"
-        log.warning("MIG instances not created", pod=placement.pod.key, problem=text)
+        which = "all its GPUs" if gpus is None else f"GPU {min(gpus)}"
+        text = f"{node_name}: {problem}; backoff of {which} for {pause_s:g} s"
+        log.warning("MIG partition request failed", pod=placement.pod.key, problem=text)
         self._metrics.cuts.labels(result).inc()
         pod = self._cluster.pods[uid]
-        failed = ev.BindFailed(pod, text, "cutting MIG instances failed")
-        event = RecordPodEvent(placement.pod, "CutFailed", text)
+        failed = ev.BindFailed(pod, text, "creating MIG instances failed")
+        event = RecordPodEvent(placement.pod, "PartitionFailed", text)
         return (event, *self._dropped(uid, (*changes, failed)))
 
     def _gpus_of(self, node_name: str) -> Collection[int]:

@@ -125,7 +125,7 @@ class NodeAvoidance:
         self._now = now
         suspects = self.breaker.suspects()
         for node_name in self.breaker.tick(now):
-            log.info("node is tried again", node=node_name)
+            log.info("node no longer avoided", node=node_name)
         self._deleted_pods.pass_time(now)
         changes = self._avoid_each(suspects)
         self._metrics.avoided.set(len(self.breaker))
@@ -169,7 +169,7 @@ class NodeAvoidance:
             event.uid, event.reason, event.message, self._now, is_hearsay=event.is_hearsay
         )
         log.warning(
-            "pod was rejected by its node",
+            "pod rejected by kubelet",
             pod=binding.pod.key,
             node=binding.node_name,
             reason=event.reason,
@@ -182,7 +182,7 @@ class NodeAvoidance:
         changes = self._avoid(binding.node_name)
         if trip is None:
             return tuple(changes)
-        log.warning("node is avoided", node=trip.node_name, pause_s=trip.pause_s, by=trip.what)
+        log.warning("node avoided", node=trip.node_name, pause_s=trip.pause_s, by=trip.what)
         self._metrics.avoided.set(len(self.breaker))
         events = (_event(binding.pod, event.reason, trip),) if leads else ()
         return (*events, *changes)
@@ -197,7 +197,7 @@ class NodeAvoidance:
                     changes += self._restore_for_owner(pod)
         if past.refusals or past.hearsay:
             log.info(
-                "past rejections restored",
+                "past kubelet rejections read",
                 pods=len(past.refusals),
                 events=len(past.hearsay),
                 nodes=len(self.breaker.suspects()),
@@ -219,9 +219,9 @@ def _event(pod: Pod, reason: str, trip: TripEvent) -> RecordPodEvent:
         resource, most = stated[0]
         begin = (
             f"the device plugin of node {trip.node_name} refuses more than {most} {resource} in"
-            f" one container: ask for {most} in each container, or for another node"
+            f" one container: request {most} in each container, or select another node"
         )
     else:
-        begin = f"node {trip.node_name} rejected pods again and again, the last one with {reason}"
+        begin = f"node {trip.node_name} rejected several pods, the last one with {reason}"
     text = f"{begin}: {trip.what} avoid it for {trip.pause_s:.0f} s"
     return RecordPodEvent(pod, "NodeAvoided", text)

@@ -21,7 +21,7 @@ from scheduler.state.scheduler_state import SchedulerState
 
 REASON: Final = "NotMutated"
 
-log = structlog.get_logger("recreation")
+log = structlog.get_logger("recreate")
 
 
 class PodRecreationController:
@@ -40,7 +40,7 @@ class PodRecreationController:
             return NOTHING
         pod = event.pod
         self._metrics.replaced.labels(event.result).inc()
-        log.warning("pod replaced", pod=pod.key, result=event.result, tries=event.attempt)
+        log.warning("pod recreated", pod=pod.key, result=event.result, tries=event.attempt)
         if event.result != "replaced" or pod.owner is None:
             return NOTHING
         text = (

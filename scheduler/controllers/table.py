@@ -59,7 +59,7 @@ def settings_of(config: Config) -> ControllerSettings:
     restore = config.restore
     return ControllerSettings(
         avoidance=config.avoidance,
-        partition_timeout_s=config.mig.cut_timeout_s,
+        partition_timeout_s=config.mig.partition_timeout_s,
         mig_config=config.pipeline() if config.mig.relabel_nodes else None,
         migrations=PlannerSettings(
             mode=restore.mode_word(), timings=restore.timings(), rules=config.rules()

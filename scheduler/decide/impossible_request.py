@@ -41,7 +41,7 @@ def impossible_on_node(pod: Pod, node: Node) -> Never | None:
 
 def _too_much(pod: Pod, most_of: Callable[[str], int], who: str) -> Never | None:
     found = [
-        f"asks for {format_value(resource, need)} {resource} and {who} has"
+        f"requests {format_value(resource, need)} {resource} and {who} has"
         f" {format_value(resource, most)}"
         for resource, need in pod.requests.items()
         if 0 < (most := most_of(resource)) < need

@@ -11,6 +11,8 @@ from scheduler.model.reason import Diagnosis, Reason
 
 def failure(view: View, pod: Pod, number: str) -> Rejection:
     """``number`` is the id under which the log says more."""
-    text = f"internal error {number} of gpu-scheduler at this pod; its log says more under this id"
+    text = (
+        f"internal error {number} of gpu-scheduler at this pod; the log has details under this id"
+    )
     reason = Reason(code=INTERNAL, text=text, resolvable=False)
     return Rejection(pod=pod, diagnosis=Diagnosis(total=len(view.nodes), general=reason))

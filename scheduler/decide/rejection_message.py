@@ -1,9 +1,9 @@
-"""A rejection's sentence taken apart again into counts, texts and codes.
+"""Splits a rejection message into counts, texts and codes.
 
-The condition on a pod carries only the sentence, so a reader of nothing but pods and events tells
-the codes by their words.
+The condition on a pod has only the message, so this module also finds the code of a message. A user
+who can read only pods and events thus gets the remediation too.
 
-Must never: be read by a decision. These are words for people.
+Must never: be read by a decision.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _WORDS: Final = tuple(
     (code, re.compile(pattern)) for code in REASON_CODES.values() for pattern in code.words
 )
 _HEAD: Final = re.compile(r"0/(\d+) nodes are available: ")
-#: What is added behind the nodes' reasons: by kube-scheduler for pods of its own, and by us.
+#: The suffixes behind the nodes' reasons, of kube-scheduler and of gpu-scheduler.
 _TAIL: Final = re.compile(rf"\. (?:preemption:|{NEVER}).*", re.DOTALL)
 _COUNTED: Final = re.compile(r"(\d+) (.+)")
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One part of a rejection's sentence; ``count`` is 0 where it is about the whole pod."""
+    """One part of a rejection message; ``count`` is 0 where it is about the whole pod."""
 
     count: int
     text: str
@@ -35,7 +35,7 @@ class Part(msgspec.Struct, frozen=True):
 
 
 def code_of(text: str) -> ReasonCode | None:
-    """The code whose words these are; None for the words of another scheduler.
+    """The code of a message; None for a message of another program.
 
     >>> code_of("Insufficient nvidia.com/gpu (need 2; best node has 1 free)").name
     'INSUFFICIENT'
@@ -44,7 +44,7 @@ def code_of(text: str) -> ReasonCode | None:
 
 
 def parts(message: str) -> tuple[Part, ...]:
-    """A rejection's sentence taken apart again; the inverse of ``model.reason.sentence``."""
+    """Split a rejection message into parts; the inverse of ``model.reason.sentence``."""
     head = _HEAD.match(message)
     if head is None:
         return (Part(0, message, code_of(message)),) if message else ()

@@ -23,7 +23,7 @@ from scheduler.state.cache.cluster import Cluster
 from scheduler.state.node_info import NodeInfo
 
 PARTS: Final = (
-    *("dislike", "cut", "rise", "fresh"),
+    *("soft_penalty", "dynamic_mig", "cost_delta", "new_instances"),
     *("requested_left", "others_left", "milli_cpu_left"),
 )
 
@@ -31,20 +31,20 @@ PARTS: Final = (
 class NodeScore(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """One node's score, in the order in which scores are compared (``decide/scores``).
 
-    ``dislike`` is the pod's soft preferences; the next three are about instances that are cut to
-    order: whether the node's are, what that costs later, and how many do not exist yet. The others
-    are what would be left on the node: devices of the requested kinds (memory slices where they
-    are cut to order), other devices, and milli cpu.
+    ``soft_penalty`` counts the pod's unmet soft preferences. The next three are about dynamic MIG:
+    whether the node creates instances on request, the increase of the layout cost, and the number
+    of instances that do not exist yet. The others are what would be left on the node: devices of
+    the requested kinds (memory slices with dynamic MIG), other devices, and milli cpu.
     """
 
     node: str
-    dislike: int
+    soft_penalty: int
     requested_left: int
     others_left: int
     milli_cpu_left: int
-    cut: int = 0
-    rise: float = 0.0
-    fresh: int = 0
+    dynamic_mig: int = 0
+    cost_delta: float = 0.0
+    new_instances: int = 0
 
 
 class Ranking(msgspec.Struct, frozen=True, rename="camel"):

@@ -92,5 +92,5 @@ def stronger(nominated: Mapping[str, Pod], pod: Pod) -> list[Pod]:
 
 
 def _is_held_by_a_move(pod: Pod, nominated: Mapping[str, Pod]) -> bool:
-    move = nominated.get(pod.annotations.get(well_known.MOVE, ""))
+    move = nominated.get(pod.annotations.get(well_known.MIGRATION, ""))
     return move is not None and is_for(move, pod)

@@ -18,29 +18,29 @@ NO_NODES = ReasonCode(
 )
 TOO_COMPLEX = ReasonCode(
     name="TOO_COMPLEX",
-    meaning="deciding about the pod would take more steps than one decision may take",
+    meaning="one scheduling decision for the pod exceeds the step limit",
     lifted_by=(RequeueCause.POD,),
     stage="Pod",
     next_step=(
-        "name fewer labels, values and tolerations, or fewer MIG instances in"
-        " one pod; an administrator may raise decisionStepsMax in the"
-        " configuration"
+        "use fewer labels, values and tolerations, or fewer MIG instances in one pod; an"
+        " administrator can raise decisionStepsMax in the configuration"
     ),
     words=(r"TooComplex: ",),
     condition=ConditionReason.TOO_COMPLEX,
 )
 INTERNAL = ReasonCode(
     name="INTERNAL",
-    meaning=("the scheduler raised an exception at this pod; its log has the id in the sentence"),
+    meaning=(
+        "the scheduler raised an exception for this pod; the message has the id of the log line"
+    ),
     lifted_by=(
         RequeueCause.POD,
         RequeueCause.PAUSE,
     ),
     stage="Pod",
     next_step=(
-        "nothing, if it passes; else look for the id in the scheduler's log and"
-        " report what stands there; the pod is tried again by itself, and at"
-        " once when it is changed"
+        "find the id in the scheduler's log and report the error if it persists; the"
+        " scheduler retries with a backoff, and at once when the pod changes"
     ),
     words=(r"internal error [0-9a-f]+",),
     condition=ConditionReason.SCHEDULER_ERROR,

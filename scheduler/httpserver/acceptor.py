@@ -31,7 +31,7 @@ from scheduler.httpserver.limits import (
 )
 from scheduler.httpserver.log_throttle import LogThrottle
 
-log = structlog.get_logger("listen")
+log = structlog.get_logger("http")
 
 _NO_FILES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _MAPPED: Final = "::ffff:"
@@ -168,7 +168,7 @@ class Acceptor:
         left_out = self._seldom.passes()
         if left_out is not None:
             log.warning(
-                "a connection cannot be accepted",
+                "connection not accepted",
                 port=self._tally.port,
                 problem=error.strerror,
                 left_out=left_out,

@@ -17,8 +17,8 @@ Refused = Literal["crowded", "address", "files"]
 _OPEN: Final = ("connections", "Open connections by port.")
 _DROPPED: Final = (
     "connections_dropped",
-    "Connections that were ended by a limit: crowded, address, files, handshake, head, body, or"
-    " unread (docs/security.md).",
+    "Connections closed by a limit: crowded, address, files, handshake, head, body or unread"
+    " (docs/security.md).",
 )
 _REFUSED: Final = (
     "connections_refused",

@@ -8,7 +8,7 @@ import structlog
 
 from scheduler.httpserver.limits import FILES_WANTED
 
-log = structlog.get_logger("files")
+log = structlog.get_logger("http")
 
 
 def raise_limit(wanted: int = FILES_WANTED) -> int:
@@ -23,6 +23,6 @@ def raise_limit(wanted: int = FILES_WANTED) -> int:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     except (OSError, ValueError) as error:
-        log.warning("the limit of open files stays as it is", soft=soft, problem=str(error))
+        log.warning("open file limit not raised", soft=soft, problem=str(error))
         return soft
     return most

@@ -54,9 +54,7 @@ class ThrottledLogger(logging.Logger):
         if left_out is not None:
             text = str(exc_info if isinstance(exc_info, BaseException) else msg)
             problem = " ".join(text.split())[:_SHOWN_MAX]
-            log.warning(
-                "a request cannot be read", port=self._port, problem=problem, left_out=left_out
-            )
+            log.warning("request unreadable", port=self._port, problem=problem, left_out=left_out)
 
 
 def tell_bug(seldom: LogThrottle, port: str, path: str) -> None:
@@ -64,5 +62,5 @@ def tell_bug(seldom: LogThrottle, port: str, path: str) -> None:
     left_out = seldom.passes()
     if left_out is not None:
         log.exception(
-            "a request was not answered", port=port, path=path[:_SHOWN_MAX], left_out=left_out
+            "request handler failed", port=port, path=path[:_SHOWN_MAX], left_out=left_out
         )

@@ -67,28 +67,28 @@ REPLICAS_OF_A_FILE_MAX: Final = 100_000
 DEPTH_OF_A_FILE_MAX: Final = 100
 DIGITS_OF_A_FILE_MAX: Final = 1_000
 
-_WAITS: Final = "the pod waits with the reason `UNREADABLE`, which names the resource"
-_MAP_WAITS: Final = "the pod waits with the reason `MAP_INVALID`; the webhook denies it"
-_CLOSED: Final = "no pod gets the node's GPUs (`NODE_UNREADABLE`); the node gets an event"
-_NO_RECORD: Final = "the record counts as none: the pod is not moved because of it"
+_WAITS: Final = "the pod is pending with the code `UNREADABLE`; the message names the resource"
+_MAP_WAITS: Final = "the webhook rejects the pod; else it is pending with the code `MAP_INVALID`"
+_CLOSED: Final = "the node's GPUs are not assigned (`NODE_UNREADABLE`); the node gets an event"
+_NO_RECORD: Final = "the record is ignored: the pod is not migrated because of it"
 
 TABLE: Final = (
     Limit(
         "QUANTITY_LENGTH_MAX", QUANTITY_LENGTH_MAX, "characters",
         "a quantity: requests, limits, overhead, allocatable, quotas",
-        "the pod waits with the reason `UNREADABLE`; a placed one closes its node",
-        "the API server writes a quantity in some thirty characters",
+        "the pod is pending with the code `UNREADABLE`; if it has a node, that node is not used",
+        "the API server writes a quantity in about thirty characters",
     ),
     Limit(
         "POD_DEVICES_MAX", POD_DEVICES_MAX, "devices of one resource",
         "a pod's request for a GPU resource; the devices in its"
-        " `allocatedResourcesStatus`, which counts as not given beyond that", _WAITS,
-        "a node of the largest machines has 16 GPUs, which are 112 slices",
+        " `allocatedResourcesStatus`, which is ignored beyond that", _WAITS,
+        "the largest nodes have 16 GPUs, which are 112 slices",
     ),
     Limit(
         "MAP_LENGTH_MAX", MAP_LENGTH_MAX, "characters",
         "`gpu-scheduling-map`", _MAP_WAITS,
-        "the API server refuses longer annotations",
+        "the API server rejects longer annotations",
     ),
     Limit(
         "MAP_INDEX_MAX", MAP_INDEX_MAX, "",
@@ -97,123 +97,123 @@ TABLE: Final = (
     ),
     Limit(
         "MAP_DEVICE_MAX", MAP_DEVICE_MAX, "", "a device of a map", _MAP_WAITS,
-        "a node of which nothing says how many GPUs it has accepts any number",
+        "a node with an unknown number of GPUs accepts any index",
     ),
     Limit(
         "MAP_LINE_DEVICES_MAX", MAP_LINE_DEVICES_MAX, "devices", "one line of a map", _MAP_WAITS,
-        "as many as one node can have",
+        "the maximum of one node",
     ),
     Limit(
         "INJECTED_BYTES_MAX", INJECTED_BYTES_MAX, "bytes",
         "`CUDA_VISIBLE_DEVICES` of all containers of a pod together",
-        "the webhook denies the pod with the sentence",
+        "the webhook rejects the pod with a message",
         "the API server stores objects of 1.5 MiB",
     ),
     Limit(
         "LADDER_LENGTH_MAX", LADDER_LENGTH_MAX, "characters",
-        "`gpu-scheduler.io/mig-fallback`", "the admission is denied with the sentence",
+        "`gpu-scheduler.io/mig-fallback`", "the webhook rejects the pod with a message",
         "eight tiers, each with labels",
     ),
     Limit(
         "LADDER_TIERS_MAX", LADDER_TIERS_MAX, "tiers", "`gpu-scheduler.io/mig-fallback`",
-        "the admission is denied with the sentence",
+        "the webhook rejects the pod with a message",
         "every tier is one more decision within an admission",
     ),
     Limit(
         "MEMORY_LENGTH_MAX", MEMORY_LENGTH_MAX, "characters",
         "`gpu-scheduler.io/gpu-memory`, `gpu-scheduler.io/gpu-memory-given`",
-        "the admission is denied with the sentence", "one amount for each container",
+        "the webhook rejects the pod with a message", "one amount for each container",
     ),
     Limit(
         "RECORD_LENGTH_MAX", RECORD_LENGTH_MAX, "characters",
         "`adapter.gpu.turbonomic.ibm.com/original`", _NO_RECORD,
-        "some hundred characters for each container",
+        "about a hundred characters per container",
     ),
     Limit(
         "TIER_NODES_LENGTH_MAX", TIER_NODES_LENGTH_MAX, "characters",
         "`gpu-scheduler.io/tier-nodes`", _NO_RECORD, "the labels of one tier",
     ),
     Limit(
-        "ATTEMPT_MAX", ATTEMPT_MAX, "", "the attempt in a ticket's name", _NO_RECORD,
-        "a workload is left alone after three failures",
+        "ATTEMPT_MAX", ATTEMPT_MAX, "", "the attempt in the name of a PodMigration", _NO_RECORD,
+        "migrations of a workload are suspended after three failures",
     ),
     Limit(
-        "TICKET_LENGTH_MAX", TICKET_LENGTH_MAX, "characters", "`gpu-scheduler.io/move`",
-        _NO_RECORD, "our own names have some twenty",
+        "TICKET_LENGTH_MAX", TICKET_LENGTH_MAX, "characters", "`gpu-scheduler.io/migration`",
+        _NO_RECORD, "the scheduler's names have about twenty",
     ),
     Limit(
         "DEVICES_LENGTH_MAX", DEVICES_LENGTH_MAX, "characters", "`gpu-scheduler.io/devices`",
-        "the pod holds devices of unknown number", "256 indexes and as many instances",
+        "the pod has devices with unknown indexes", "256 indexes and as many instances",
     ),
     Limit(
         "DEVICE_ID_LENGTH_MAX", DEVICE_ID_LENGTH_MAX, "characters",
-        "a name or an id in a pod's `allocatedResourcesStatus`", "the field counts as not given",
-        "a driver, a pool and a device have some 400 at most",
+        "a name or an id in a pod's `allocatedResourcesStatus`", "the field is ignored",
+        "a driver, a pool and a device have at most about 400",
     ),
     Limit(
         "LABELS_OF_A_POD_MAX", LABELS_OF_A_POD_MAX, "labels",
         "the node labels that one pod adds to the index",
-        "its nodes are found by a scan, which its own decision pays for",
-        "a selector names a handful",
+        "its nodes are found by a scan within its own decision",
+        "a selector has a few labels",
     ),
     Limit(
         "LABELS_MAX", LABELS_MAX, "labels", "the node labels of the index",
-        "further labels are scanned until no pod names some of the others",
-        "each splits the nodes into more classes",
+        "further labels are scanned until others are no longer used",
+        "each label increases the number of node classes",
     ),
     Limit(
         "DECISION_STEPS_MAX", DECISION_STEPS_MAX, "steps",
-        "one decision or admission, unless `decisionStepsMax` says otherwise",
-        "the pod waits with the reason `TOO_COMPLEX`; an admission leaves the request as asked",
-        "10,000 nodes are looked at twice, with ten requirements each",
+        "one decision or admission; setting `decisionStepsMax`",
+        "the pod is pending with the code `TOO_COMPLEX`; an admission leaves the request unchanged",
+        "10,000 nodes are checked twice, with ten requirements each",
     ),
     Limit(
         "RESERVED_PER_NAMESPACE_MAX", RESERVED_PER_NAMESPACE_MAX, "devices",
-        "reservations of one namespace whose pods are not seen yet",
-        "an admission waits within its budget, then leaves the request as asked",
+        "reservations of one namespace whose pods do not exist yet",
+        "an admission waits within its timeout, then leaves the request unchanged",
         "any client can post a review",
     ),
     Limit(
         "RESERVED_MAX", RESERVED_MAX, "devices",
-        "reservations of all namespaces whose pods are not seen yet",
-        "an admission waits within its budget, then leaves the request as asked",
+        "reservations of all namespaces whose pods do not exist yet",
+        "an admission waits within its timeout, then leaves the request unchanged",
         "any client can post a review",
     ),
     Limit(
         "USER_PRIORITY_MAX", USER_PRIORITY_MAX, "", "the priority in a review",
-        "it counts as the lowest, except for the two system values",
+        "it counts as the lowest priority, except for the two system values",
         "the highest value of a PriorityClass that users create",
     ),
     Limit(
         "NODE_GPUS_MAX", NODE_GPUS_MAX, "GPUs",
         "a node whose GPUs have indexes: allocatable `nvidia.com/gpu`, label"
         " `nvidia.com/gpu.count`, annotation `gpu-scheduler.io/unusable-devices`",
-        _CLOSED, "as many as the fake operator can simulate; no machine has more",
+        _CLOSED, "the maximum of the fake operator; no machine has more",
     ),
     Limit(
         "GPU_IDS_LENGTH_MAX", GPU_IDS_LENGTH_MAX, "characters",
-        "annotation `gpu-scheduler.io/gpu-ids`, which names as many GPUs as a node may have",
-        "it counts as not given", "256 ids of 40 characters",
+        "annotation `gpu-scheduler.io/gpu-ids`, with one id per GPU",
+        "it is ignored", "256 ids of 40 characters",
     ),
     Limit(
         "MIG_GPUS_MAX", MIG_GPUS_MAX, "GPUs",
-        "a node whose GPUs are cut: label `nvidia.com/gpu.count`, annotation `run.ai/mig.config`",
-        "the label counts as not given; a flawed document is an event on the node",
+        "a node with MIG instances: label `nvidia.com/gpu.count`, annotation `run.ai/mig.config`",
+        "the label is ignored; an invalid document gives an event on the node",
         "four times the largest machine",
     ),
     Limit(
         "GPU_MEMORY_MIB_MAX", GPU_MEMORY_MIB_MAX, "MiB",
         "label `nvidia.com/gpu.memory`, `gpu-scheduler.io/tier-nodes`",
-        "it counts as not given", "a thousand times the largest GPU",
+        "it is ignored", "a thousand times the largest GPU",
     ),
     Limit(
         "REPLICAS_MAX", REPLICAS_MAX, "", "label `nvidia.com/gpu.replicas`",
-        "it counts as not given", "time-slicing shares a GPU among some tens of pods",
+        "it is ignored", "time-slicing shares a GPU among some tens of pods",
     ),
     Limit(
         "MIG_CONFIG_LENGTH_MAX", MIG_CONFIG_LENGTH_MAX, "characters",
         "annotation `run.ai/mig.config`", "the node gets an event; instances are only counted",
-        "a document of all boards has some thousand",
+        "a document for all GPU models has some thousand",
     ),
     Limit(
         "MIG_CONFIG_ENTRIES_MAX", MIG_CONFIG_ENTRIES_MAX, "entries",
@@ -227,25 +227,25 @@ TABLE: Final = (
     ),
     Limit(
         "WATCH_LINE_BYTES_MAX", WATCH_LINE_BYTES_MAX, "bytes", "one line of a watch",
-        "the connection counts as broken: list again, after a pause",
+        "the connection counts as broken: the kind is listed again after a backoff",
         "the API server stores objects of 1.5 MiB",
     ),
     Limit(
         "RETRY_AFTER_S_MAX", RETRY_AFTER_S_MAX, "s", "header `Retry-After` of the API server",
-        "so long is waited", "a longer silence is no longer an answer to overload",
+        "the client waits for this time", "a longer time is not a reaction to overload",
     ),
     Limit(
         "DECISIONS_MAX", DECISIONS_MAX, "decisions", "`/decisions?limit=`",
-        "400 with the sentence", "an answer of some megabytes",
+        "400 with a message", "a response of some megabytes",
     ),
     Limit(
         "DECISIONS_OF_A_POD_MAX", DECISIONS_OF_A_POD_MAX, "decisions",
-        "`/decisions/NAMESPACE/POD?limit=`", "400 with the sentence",
-        "each one has a line for each node",
+        "`/decisions/NAMESPACE/POD?limit=`", "400 with a message",
+        "each one has a line per node",
     ),
     Limit(
         "SNAPSHOT_WAIT_S_MAX", SNAPSHOT_WAIT_S_MAX, "s", "`/snapshot?wait=`",
-        "400 with the sentence", "a pod is tried again within five minutes",
+        "400 with a message", "a pod is tried again within five minutes",
     ),
     Limit(
         "REPLICAS_OF_A_FILE_MAX", REPLICAS_OF_A_FILE_MAX, "pods",
@@ -255,7 +255,7 @@ TABLE: Final = (
     Limit(
         "DEPTH_OF_A_FILE_MAX", DEPTH_OF_A_FILE_MAX, "levels",
         "a document in a file of `gpuctl simulate`",
-        "one line that names the file", "an object of the API has some fifteen",
+        "one line that names the file", "an object of the API has about fifteen",
     ),
     Limit(
         "DIGITS_OF_A_FILE_MAX", DIGITS_OF_A_FILE_MAX, "characters",

@@ -120,7 +120,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             return self.unread.text
         for resource, count in self.gpu_requests.items():
             if count > POD_DEVICES_MAX:
-                return f"it asks for {count} of {resource}; at most {POD_DEVICES_MAX} are read"
+                return f"it requests {count} of {resource}; at most {POD_DEVICES_MAX} are read"
         return ""
 
     @cached_property

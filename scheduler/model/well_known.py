@@ -24,7 +24,7 @@ RESTORE: Final = PREFIX + "restore"
 PREFER: Final = PREFIX + "prefer"
 DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"  # kubectl's own
 
-# --- what the Binding writes (protected: nobody else may) ---------------------------------
+# --- what the Binding writes (protected) ---------------------------------
 POD_INDEX: Final = PREFIX + "pod-index"
 DEVICES: Final = PREFIX + "devices"
 CUDA_VISIBLE_DEVICES: Final = PREFIX + "cuda-visible-devices"
@@ -32,8 +32,8 @@ DECISION: Final = PREFIX + "decision"
 EPOCH: Final = PREFIX + "epoch"
 # --- what the webhook writes (protected) --------------------------------------------------
 RESERVATION: Final = PREFIX + "reservation"
-MOVE: Final = PREFIX + "move"
-# --- what the webhook leaves as a record (anybody may write it; it says what a pod may lose) ---
+MIGRATION: Final = PREFIX + "migration"
+# --- what the webhook leaves as a record (not protected; it is about what a pod may lose) ---
 TIER_NODES: Final = PREFIX + "tier-nodes"
 MEMORY_GIVEN: Final = PREFIX + "gpu-memory-given"
 
@@ -43,7 +43,7 @@ LEADER_ADDRESS: Final = PREFIX + "leader-address"
 #: Keys that only a Binding may write. A share for one container is ``<key>.<position>``.
 BINDING_KEYS: Final = (POD_INDEX, DEVICES, CUDA_VISIBLE_DEVICES, DECISION, EPOCH)
 #: Keys that only the webhook may write, at CREATE.
-ADMISSION_KEYS: Final = (RESERVATION, MOVE)
+ADMISSION_KEYS: Final = (RESERVATION, MIGRATION)
 
 # --- the seeds' annotations ---------------------------------------------------------------
 FALLBACK: Final = "gpu-webhook.k8s.io/fallback"

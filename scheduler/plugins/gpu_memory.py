@@ -28,15 +28,17 @@ from scheduler.state.node_info import NodeInfo
 
 GPU_MEMORY_TOO_SMALL = ReasonCode(
     name="GPU_MEMORY_TOO_SMALL",
-    meaning=("the node's GPUs, or the shares of one that pods get there, have too little memory"),
+    meaning=(
+        "a GPU of the node, or the share of a GPU that a pod gets there, has too little memory"
+    ),
     lifted_by=(
         RequeueCause.NODE,
         RequeueCause.POD,
     ),
     stage="GPUDevices",
     next_step=(
-        "ask for less in gpu-scheduler.io/gpu-memory, or add nodes with larger"
-        " GPUs; a share of a time-sliced GPU counts with its part of the memory"
+        "request less in gpu-scheduler.io/gpu-memory, or add nodes with larger GPUs; a"
+        " share of a time-sliced GPU has only a part of its memory"
     ),
     words=(
         r"node\(s\) whose nvidia\.com/gpu\.memory is \d+ MiB",
@@ -45,15 +47,15 @@ GPU_MEMORY_TOO_SMALL = ReasonCode(
 )
 GPU_MEMORY_UNKNOWN = ReasonCode(
     name="GPU_MEMORY_UNKNOWN",
-    meaning="the node has no label nvidia.com/gpu.memory, and the pod asks for GPU memory",
+    meaning="the node has no label nvidia.com/gpu.memory, and the pod requests GPU memory",
     lifted_by=(
         RequeueCause.NODE,
         RequeueCause.POD,
     ),
     stage="GPUDevices",
     next_step=(
-        "run NVIDIA's GPU feature discovery there, or label the node by hand:"
-        " kubectl label node NODE nvidia.com/gpu.memory=MIB"
+        "run NVIDIA's GPU feature discovery on the node, or set the label: kubectl label"
+        " node NODE nvidia.com/gpu.memory=MIB"
     ),
     words=(r"node\(s\) without the label nvidia\.com/gpu\.memory",),
 )

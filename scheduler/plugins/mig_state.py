@@ -26,29 +26,31 @@ LABEL_VALUE_SHOWN_MAX = 63
 
 MIG_NOT_READY = ReasonCode(
     name="MIG_NOT_READY",
-    meaning="the node's GPUs are being cut, or cutting them failed",
+    meaning="the MIG configuration of the node is in progress or failed",
     lifted_by=(RequeueCause.NODE,),
     stage="GPUDevices",
     next_step=(
-        "wait until mig-manager is done; where the state is failed read its"
-        " log, and set the node's label nvidia.com/mig.config again"
+        "wait until mig-manager finishes; when the state is failed, read its log and set"
+        " the node's label nvidia.com/mig.config again"
     ),
     words=(
         r"node\(s\) had nvidia\.com/mig\.config\.state \S+",
         r"node\(s\) that wait for their MIG layout \S+",
     ),
 )
-GPUS_ARE_SLICES = ReasonCode(
-    name="GPUS_ARE_SLICES",
-    meaning=("on this node nvidia.com/gpu counts MIG slices, and one container asked for several"),
+GPU_RESOURCE_IS_MIG = ReasonCode(
+    name="GPU_RESOURCE_IS_MIG",
+    meaning=(
+        "nvidia.com/gpu counts MIG instances on this node, and one container requests several"
+    ),
     lifted_by=(
         RequeueCause.NODE,
         RequeueCause.POD,
     ),
     stage="GPUDevices",
     next_step=(
-        "ask for one nvidia.com/gpu in each container, or send the pod to nodes"
-        " with whole GPUs by their label nvidia.com/gpu.product"
+        "request one nvidia.com/gpu in each container, or select nodes with whole GPUs by"
+        " their label nvidia.com/gpu.product"
     ),
     words=(r"node\(s\) where nvidia\.com/gpu counts slices",),
 )
@@ -90,7 +92,7 @@ def _slices(profile: str) -> Reasons:
         f"node(s) where {well_known.GPU} counts slices of {profile} and one container"
         " asked for more"
     )
-    return (Reason(code=GPUS_ARE_SLICES, text=text, resolvable=False),)
+    return (Reason(code=GPU_RESOURCE_IS_MIG, text=text, resolvable=False),)
 
 
 PLUGIN: Final = Plugin(
@@ -101,7 +103,7 @@ PLUGIN: Final = Plugin(
     ),
     codes=(
         MIG_NOT_READY,
-        GPUS_ARE_SLICES,
+        GPU_RESOURCE_IS_MIG,
     ),
     filters=(NodeFilter(check),),
 )

@@ -15,7 +15,7 @@ from scheduler.state.node_info import NodeInfo
 
 AFFINITY = ReasonCode(
     name="AFFINITY",
-    meaning="node selector or required node affinity",
+    meaning="the node does not match the pod's node selector or required node affinity",
     lifted_by=(
         RequeueCause.NODE,
         RequeueCause.POD,

@@ -15,21 +15,23 @@ from scheduler.state.node_info import NodeInfo
 
 NODE_AVOIDED = ReasonCode(
     name="NODE_AVOIDED",
-    meaning=("the node rejected pods that ask for the same again and again, and rests for a while"),
+    meaning=(
+        "the kubelet rejected several pods with the same requests, and the node is in backoff"
+    ),
     lifted_by=(
         RequeueCause.AVOIDED,
         RequeueCause.NODE,
     ),
     stage="NodeHealth",
     next_step=(
-        "look at why the node's kubelet rejects pods (kubectl get pods -A"
-        " --field-selector status.phase=Failed); it is tried again by itself"
+        "find out why the kubelet rejects pods (kubectl get pods -A --field-selector"
+        " status.phase=Failed); the scheduler retries when the backoff expires"
     ),
     words=(r"node\(s\) were avoided",),
 )
 TOO_MANY_IN_ONE_CONTAINER = ReasonCode(
     name="TOO_MANY_IN_ONE_CONTAINER",
-    meaning=("the node's device plugin refused a pod of which one container asks for as many"),
+    meaning="the device plugin of the node rejects that many devices in one container",
     lifted_by=(
         RequeueCause.AVOIDED,
         RequeueCause.NODE,
@@ -37,9 +39,8 @@ TOO_MANY_IN_ONE_CONTAINER = ReasonCode(
     ),
     stage="GPUDevices",
     next_step=(
-        "ask for 1 in each container: the GPUs are shared there (time-slicing"
-        " or MPS) and the plugin is set to failRequestsGreaterThanOne; or send"
-        " the pod to nodes with whole GPUs"
+        "request 1 in each container: the GPUs are shared (time-slicing or MPS) and the"
+        " device plugin sets failRequestsGreaterThanOne; or select nodes with whole GPUs"
     ),
     words=(r"node\(s\) whose device plugin refuses more than \d+",),
 )

@@ -14,13 +14,13 @@ from scheduler.state.node_info import NodeInfo
 EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 - compared with, never listened on
 PORTS = ReasonCode(
     name="PORTS",
-    meaning="a host port of the pod is taken",
+    meaning="a host port of the pod is in use on the node",
     lifted_by=(
         RequeueCause.FREED,
         RequeueCause.NODE,
     ),
     stage="NodePorts",
-    next_step="drop hostPort, take another one, or end the pod that has it",
+    next_step="remove hostPort, use another port, or delete the pod that uses it",
     words=(r"node\(s\) didn't have free ports",),
 )
 

@@ -16,7 +16,9 @@ from scheduler.state.node_info import NodeInfo
 
 NODE_UNREADABLE = ReasonCode(
     name="NODE_UNREADABLE",
-    meaning=("the node or a pod on it cannot be read, or is beyond its bound (docs/limits.md)"),
+    meaning=(
+        "a field of the node or of a pod on it is invalid or exceeds its limit (docs/limits.md)"
+    ),
     lifted_by=(
         RequeueCause.NODE,
         RequeueCause.FREED,
@@ -24,13 +26,12 @@ NODE_UNREADABLE = ReasonCode(
     ),
     stage="NodeHealth",
     next_step=(
-        "read the events of the node (kubectl describe node NODE) and correct"
-        " what they name; a pod there whose requests cannot be read has an"
-        " event of its own"
+        "read the events of the node (kubectl describe node NODE) and correct the field;"
+        " a pod with invalid requests on the node has an event of its own"
     ),
     words=(
         r"node\(s\) that cannot be read",
-        r"node\(s\) whose GPUs say what cannot be",
+        r"node\(s\) whose GPU data is invalid",
         r"node\(s\) run a pod whose requests cannot be read",
     ),
 )
@@ -41,7 +42,7 @@ def _no(text: str) -> Reasons:
 
 
 NODE = _no("node(s) that cannot be read")
-GPUS = _no("node(s) whose GPUs say what cannot be")
+GPUS = _no("node(s) whose GPU data is invalid")
 HOLDER = (Reason(code=NODE_UNREADABLE, text="node(s) run a pod whose requests cannot be read"),)
 
 

@@ -24,28 +24,28 @@ NO_PLUGIN = (
 )
 TOO_MANY_PODS = ReasonCode(
     name="TOO_MANY_PODS",
-    meaning="the node's pod limit is reached",
+    meaning="the node runs its maximum number of pods",
     lifted_by=(
         RequeueCause.FREED,
         RequeueCause.NODE,
     ),
     stage="NodeResourcesFit",
-    next_step="end pods on the node, or add a node",
+    next_step="delete pods on the node, or add a node",
     words=(r"Too many pods",),
     frees=well_known.PODS,
 )
 INSUFFICIENT = ReasonCode(
     name="INSUFFICIENT",
-    meaning="not enough of a resource is free",
+    meaning="the node does not have enough free of a resource",
     lifted_by=(
         RequeueCause.FREED,
         RequeueCause.NODE,
     ),
     stage="NodeResourcesFit",
     next_step=(
-        "ask for less or end pods that hold it; an nvidia.com/mig profile may"
-        " also step down by a ladder (gpu-scheduler.io/mig-fallback); GPUs that"
-        " a DRA driver serves are not allocated by gpu-scheduler yet"
+        "request less, or delete pods that use it; for an nvidia.com/mig profile a"
+        " fallback ladder (gpu-scheduler.io/mig-fallback) also helps; gpu-scheduler does"
+        " not allocate GPUs of DRA drivers yet"
     ),
     words=(r"Insufficient \S",),
     is_about_resource=True,

@@ -21,7 +21,7 @@ NODE_UNSCHEDULABLE = ReasonCode(
         RequeueCause.POD,
     ),
     stage="NodeUnschedulable",
-    next_step="end the maintenance: kubectl uncordon NODE",
+    next_step="uncordon the node: kubectl uncordon NODE",
     words=(r"node\(s\) were unschedulable",),
 )
 

@@ -23,10 +23,12 @@ from scheduler.model.reason_code import ReasonCode, RequeueCause
 
 UNREADABLE = ReasonCode(
     name="UNREADABLE",
-    meaning="a part of the pod cannot be read, or is beyond its bound (docs/limits.md)",
+    meaning="a field of the pod is invalid or exceeds its limit (docs/limits.md)",
     lifted_by=(RequeueCause.POD,),
     stage="Pod",
-    next_step=("correct what the sentence names in the pod's template; the bounds: docs/limits.md"),
+    next_step=(
+        "correct the field that the message names in the pod template; limits: docs/limits.md"
+    ),
     words=(r"unreadable: ",),
     condition=ConditionReason.UNREADABLE_POD,
 )
@@ -35,7 +37,7 @@ UNSUPPORTED = ReasonCode(
     meaning="the pod uses a field that this scheduler does not implement",
     lifted_by=(RequeueCause.POD,),
     stage="Pod",
-    next_step="take the field out of the pod, or use another scheduler for it",
+    next_step="remove the field from the pod, or use another scheduler",
     words=(r"unsupported: ",),
     condition=ConditionReason.UNSUPPORTED_FIELD,
 )

@@ -25,7 +25,7 @@ TAINT = ReasonCode(
         RequeueCause.POD,
     ),
     stage="TaintToleration",
-    next_step="tolerate the taint in spec.tolerations, or take it off the node",
+    next_step="tolerate the taint in spec.tolerations, or remove it from the node",
     words=(r"node\(s\) had untolerated taint",),
 )
 

@@ -26,14 +26,14 @@ from scheduler.state.breakers.recreate_budget import TRIES_MAX, is_replaceable
 NOT_MUTATED = ReasonCode(
     name="NOT_MUTATED",
     meaning=(
-        "the pod was created without the webhook, so its containers were not told"
-        " their GPUs, or got no request for them"
+        "the pod was created without the webhook, so CUDA_VISIBLE_DEVICES or the GPU"
+        " request is missing"
     ),
     lifted_by=(RequeueCause.ADMISSION,),
     stage="GPUMap",
     next_step=(
-        "nothing for pods of ReplicaSets and StatefulSets, if the webhook is"
-        " back; for others run the command in the reason"
+        "no action for pods of ReplicaSets and StatefulSets once the webhook answers; for"
+        " others run the command in the message"
     ),
     words=(r"NotMutated: ",),
     condition=ConditionReason.NOT_MUTATED,
@@ -41,10 +41,10 @@ NOT_MUTATED = ReasonCode(
 
 
 def pre_filter(_view: View, pod: Pod, _settings: Settings) -> Refuse | None:
-    """Refuse a pod whose wish for GPU memory is not a request: it would get no GPU."""
+    """Refuse a pod whose GPU memory was not converted to a request: it would get no GPU."""
     if not pod.lacks_request:
         return None
-    return Refuse(_not_mutated(pod, f"{well_known.WANTED_MEMORY} was not made a request"))
+    return Refuse(_not_mutated(pod, f"{well_known.WANTED_MEMORY} was not converted to a request"))
 
 
 def pre_bind(context: ReserveContext, placement: Placement) -> Refuse | None:
@@ -64,7 +64,7 @@ def _not_mutated(pod: Pod, what: str) -> Reason:
     remedy = f"recreate it: {command(pod)}"
     if is_replaceable(pod):
         remedy = (
-            "it is replaced once the webhook has answered for a while (at most"
+            "it is recreated once the webhook has answered for a while (at most"
             f" {TRIES_MAX} tries per owner) or by hand: {command(pod)}"
         )
     return Reason(

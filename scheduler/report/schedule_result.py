@@ -53,7 +53,7 @@ def bound(
 def waits_for_instances(placement: PendingPlacement) -> RecordWaiting:
     """The condition of a pod whose node has to create its MIG instances first."""
     node_name = placement.node_name
-    text = f"waits until {node_name} has the MIG instances that are being cut for it"
+    text = f"waits for MIG instances that are being created on node {node_name}"
     return RecordWaiting(placement.pod, text, node_name)
 
 

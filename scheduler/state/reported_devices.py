@@ -39,7 +39,9 @@ class ReportedDevices(msgspec.Struct, frozen=True, gc=False):
         ids = sorted(map(shown_id, self.ids))
         more = f" and {len(ids) - _SHOWN_MAX} more" if len(ids) > _SHOWN_MAX else ""
         chosen = join_numbers(self.numbers[:8]) + (",..." if len(self.numbers) > 8 else "")
-        return f"pod {self.pod} was to get gpu:{chosen} and has {', '.join(ids[:_SHOWN_MAX])}{more}"
+        return (
+            f"pod {self.pod} was assigned gpu:{chosen} and has {', '.join(ids[:_SHOWN_MAX])}{more}"
+        )
 
 
 def failed_gpus(node_info: NodeInfo) -> frozenset[int]:

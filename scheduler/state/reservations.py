@@ -194,7 +194,7 @@ class Reservations:
     def cancel(self, migration_id: str) -> None:
         """A migration is over: a replacement that was admitted and did not appear will not."""
         for promise in self.pending():
-            if promise.pod.annotations.get(well_known.MOVE) == migration_id:
+            if promise.pod.annotations.get(well_known.MIGRATION) == migration_id:
                 del self._all[promise.id]
 
     def replace(self, uids: Iterable[str]) -> None:

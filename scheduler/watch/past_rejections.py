@@ -72,7 +72,7 @@ class PastRejections:
             async with asyncio.timeout(wait_max_s):
                 await self._is_published.wait()
         except TimeoutError:
-            log.warning("past rejections are not read yet", waited_s=wait_max_s)
+            log.warning("past kubelet rejections not read yet", waited_s=wait_max_s)
 
     async def read(self) -> None:
         """Read everything; ends when it is enqueued."""
@@ -135,7 +135,7 @@ class PastRejections:
         try:
             events = await kubelet_events.of_all(self._client)
         except (ApiError, Unreachable, *UNREADABLE) as error:
-            log.warning("kubelet events not read", problem=str(error))
+            log.warning("kubelet events unreadable", problem=str(error))
             return ()
         found: dict[str, DeletedPodEvent] = {}
         for one in events:

@@ -41,7 +41,7 @@ READ: Final = (
         well_known.MEMORY_GIVEN,
         well_known.FALLBACK,
     ),
-    *(well_known.ORIGINAL, well_known.JOB_INDEX, well_known.RESERVATION, well_known.MOVE),
+    *(well_known.ORIGINAL, well_known.JOB_INDEX, well_known.RESERVATION, well_known.MIGRATION),
 )
 ODD: Final = (
     hostile.DIGITS,

@@ -24,7 +24,7 @@ SHIPPED = [path.name for path in copies.sources("gpu-scheduler")]
 #: Values without which a file is not installed.
 SWITCHED_ON = {"rbac-relabel.yaml": ("config.mig.relabelNodes=true",)}
 #: Files of cluster/ that belong to something else than the scheduler.
-ELSEWHERE = {"kwok-stages.yaml", "fakegpu-migcuts-rbac.yaml"}
+ELSEWHERE = {"kwok-stages.yaml", "fakegpu-migpartitions-rbac.yaml"}
 
 
 def stale(wanted: dict[Path, str]) -> list[str]:

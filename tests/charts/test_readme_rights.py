@@ -13,7 +13,7 @@ ROLES = ("ClusterRole", "Role")
 
 def test_default_release_creates_exactly_the_documented_cluster_roles() -> None:
     """Their content is compared with cluster/ in test_one_truth.py; here is the rest."""
-    files = [ROOT / "cluster" / name for name in ("rbac.yaml", "rbac-moves.yaml")]
+    files = [ROOT / "cluster" / name for name in ("rbac.yaml", "rbac-migrations.yaml")]
     known = {
         (each["kind"], each["metadata"]["name"])
         for file in files

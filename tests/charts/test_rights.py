@@ -9,7 +9,7 @@ import pytest
 from tests.charts.rendering import SCHEDULER, Json, objects, one, settings
 
 OF_OWNERS = {"deployments", "replicasets", "statefulsets", "jobs", "poddisruptionbudgets"}
-TICKETS = {"migrules", "migrules/status"}
+TICKETS = {"podmigrations", "podmigrations/status"}
 EVICTION = {"pods/eviction"}
 
 
@@ -34,7 +34,7 @@ def test_migration_rights_follow_the_migration_mode(setting: str, given: set[str
     found = objects(SCHEDULER, *settings(setting))
 
     assert granted(found) & (OF_OWNERS | TICKETS | EVICTION) == given
-    assert granted(found) >= {"pods/binding", "pods/status", "leases", "migcuts"}
+    assert granted(found) >= {"pods/binding", "pods/status", "leases", "migpartitions"}
 
 
 def variables(found: list[Json], policy: str) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def test_policies_carry_the_release_name() -> None:
         "scope": '"all"',
         "unseen": '["elsewhere","kube-system","vault"]',
     }
-    for policy in ("bindings", "fencing", "deletes", "status", "cuts"):
+    for policy in ("bindings", "fencing", "deletes", "status", "partitions"):
         whole = one(found, "ValidatingAdmissionPolicy", f"{name}-{policy}")
         (condition,) = whole["spec"]["matchConditions"]
         assert condition["expression"].endswith(f"= '{user}'")

@@ -133,9 +133,7 @@ def test_values_without_the_new_keys_render_the_same_objects(chart: Path) -> Non
             "set webhook.caBundle",
             id="no-bundle",
         ),
-        pytest.param(
-            SCHEDULER, "service.name=gpu-scheduler-webhook", "another name", id="services"
-        ),
+        pytest.param(SCHEDULER, "service.name=gpu-scheduler-webhook", "rename one", id="services"),
         pytest.param(SCHEDULER, "forwarding.port=8443", "must differ", id="ports"),
         pytest.param(FAKE, "operatorConfig.wrokers=4", "wrokers", id="operators-configuration-key"),
         pytest.param(FAKE, "devicePlugin.enable=false", "enable", id="operators-key"),

@@ -48,7 +48,7 @@ def unreadable_move(name: str) -> Json:
     annotations = {
         well_known.FALLBACK: "2g.20gb->1g.10gb",
         well_known.ORIGINAL: "{}",
-        well_known.MOVE: f"a-{DIGITS}-b",
+        well_known.MIGRATION: f"a-{DIGITS}-b",
     }
     return pod(name, annotations=annotations, scheduler=ELSEWHERE)
 

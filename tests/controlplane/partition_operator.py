@@ -1,4 +1,4 @@
-"""The smallest operator that answers ``migcuts``: it keeps no notes, as docs/mig-dynamic.md says.
+"""The smallest operator for ``migpartitions``; it is stateless, see docs/mig-dynamic.md.
 
 A thread looks at all objects over and over. It believes the spec, destroys what is in its way,
 refuses what a test tells it to, and advertises what there is on the node.
@@ -17,7 +17,7 @@ from tools.controlplane import ApiError, Client
 
 Json = dict[str, Any]
 
-CUTS: Final = "/apis/gpu-scheduler.io/v1alpha1/namespaces/gpu-scheduler-system/migcuts"
+CUTS: Final = "/apis/gpu-scheduler.io/v1alpha1/namespaces/gpu-scheduler-system/migpartitions"
 SIZES: Final = {"1g.10gb": 1, "1g.20gb": 2, "2g.20gb": 2, "3g.40gb": 4, "4g.40gb": 4, "7g.80gb": 8}
 ROUND_S: Final = 0.05
 

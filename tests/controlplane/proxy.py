@@ -31,7 +31,7 @@ from tools.controlplane.ports import LOOPBACK, free_ports
 from tools.product import ACCOUNT
 
 PASSED_ON = ("Authorization", "Content-Type", "Accept", "User-Agent")
-KINDS = ("pods", "nodes", "namespaces", "resourcequotas", "migrules", "migcuts")
+KINDS = ("pods", "nodes", "namespaces", "resourcequotas", "podmigrations", "migpartitions")
 LOOK_S = 0.02
 NO_LIMIT = aiohttp.ClientTimeout(total=None)
 

@@ -75,7 +75,7 @@ def leader_of(replicas: list[Product]) -> tuple[Product, Product]:
     """The replica that leads, and the other one."""
 
     def leads(replica: Product) -> bool:
-        name = 'leader_election_master_status{name="gpu-scheduler"} 1.0'
+        name = 'gpu_scheduler_leader_election_master_status{name="gpu-scheduler"} 1.0'
         return replica.is_running("scheduler") and name in fetch(replica.health_port, "/metrics")
 
     wait_until(lambda: any(map(leads, replicas)), what="one of them to lead")

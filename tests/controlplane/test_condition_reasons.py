@@ -27,7 +27,7 @@ TWO = "nvidia.com/mig-2g.20gb"
 @pytest.fixture(scope="module")
 def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     """A scheduler that waits three seconds for an instance, maps allowed everywhere."""
-    config = {"mig": {"cutTimeoutS": 3}}
+    config = {"mig": {"partitionTimeoutS": 3}}
     with Product(cp, tmp_path_factory.mktemp("product"), config=config) as running:
         yield running
 
@@ -79,7 +79,7 @@ def test_autoscaler_buys_a_node_that_helps(here: Watcher, kwok_node: MakeNode) -
     assert wants_a_node(waiting)
     here.wait_explained(
         "larger",
-        "can never be placed here: asks for 3 nvidia.com/gpu and the largest node here has 2.",
+        "can never be placed here: requests 3 nvidia.com/gpu and the largest node here has 2.",
     )
 
 

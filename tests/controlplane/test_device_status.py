@@ -81,16 +81,16 @@ def test_label_contradicting_the_plugin_is_reported(
             return [
                 str(one["note"])
                 for one in cp.client.get(NODE_EVENTS)["items"]
-                if one["reason"] == "DevicesLabelWrong" and one["regarding"]["name"] == name
+                if one["reason"] == "DevicesLabelInvalid" and one["regarding"]["name"] == name
             ]
 
         wait_until(lambda: bool(notes()), what="the event on the node")
         assert notes() == [
             "label gpu-scheduler.io/devices=numbered is wrong: the device plugin does not give the"
-            f" GPUs that gpu-scheduler chooses (pod {here.namespace}/first was to get gpu:0 and has"
-            f" GPU-a; pod {here.namespace}/second was to get gpu:0 and has GPU-b); take the label"
-            f" off: kubectl label node {name} gpu-scheduler.io/devices- and recreate the pods that"
-            " were placed meanwhile"
+            f" GPUs that gpu-scheduler chooses (pod {here.namespace}/first was assigned gpu:0 and"
+            f" has GPU-a; pod {here.namespace}/second was assigned gpu:0 and has GPU-b); remove the"
+            f" label: kubectl label node {name} gpu-scheduler.io/devices- and recreate the pods"
+            " that were placed while it was set"
         ]
         said = gpuctl("doctor", "--kubeconfig", str(cp.kubeconfig), "-n", here.namespace, "-ojson")
         [finding] = [one for one in json.loads(said.out) if one["about"] == "numbers"]

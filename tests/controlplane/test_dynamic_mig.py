@@ -24,7 +24,7 @@ LABELS = {
 @pytest.fixture(scope="module")
 def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     """A scheduler that waits three seconds for an instance."""
-    config = {"mig": {"cutTimeoutS": 3}}
+    config = {"mig": {"partitionTimeoutS": 3}}
     with Product(cp, tmp_path_factory.mktemp("product"), config=config) as running:
         yield running
 
@@ -102,7 +102,7 @@ def test_idle_instance_is_used_without_a_request(here: Watcher, kwok_node: MakeN
     here.wait_bound(1)
 
     assert here.client.get(f"{CUTS}/cuts-2")["status"]["instances"][0]["uuid"] == "MIG-1"
-    assert "CutRequested" not in reasons(here, "b")
+    assert "PartitionRequested" not in reasons(here, "b")
 
 
 def test_failed_gpu_backs_off_and_another_is_partitioned(
@@ -127,10 +127,10 @@ def test_missing_partition_answer_times_out(
     kwok_node("cuts-4", labels=LABELS | {"nvidia.com/gpu.count": "1"})
     here.create(wants("a", g2_20=1))
 
-    seen = here.wait_explained("a", "GPUs with room rest")
+    seen = here.wait_explained("a", "free GPUs are in backoff")
 
     assert node_of(seen) == ""
-    here.wait_told("a", "CutRequested", "CutFailed")
+    here.wait_told("a", "PartitionRequested", "PartitionFailed")
 
 
 def test_former_leader_request_is_refused(
@@ -139,12 +139,14 @@ def test_former_leader_request_is_refused(
     scheduler = cp.client_for(ACCOUNT)
     body: Json = {
         "apiVersion": "gpu-scheduler.io/v1alpha1",
-        "kind": "MigCut",
+        "kind": "MigPartition",
         "metadata": {"name": "cuts-5"},
         "spec": {"epoch": 1, "instances": []},
     }
 
-    with pytest.raises(ApiError, match="the cut was decided in term 1, and the lease is in term"):
+    with pytest.raises(
+        ApiError, match="the request was decided in term 1, and the lease is in term"
+    ):
         scheduler.create(CUTS, body)
 
 
@@ -157,7 +159,7 @@ BAD: list[Any] = [
             {"gpu": 0, "profile": "2g.20gb", "start": 0},
             {"gpu": 0, "profile": "1g.10gb", "start": 0},
         ],
-        "two instances begin at the same slice",
+        "two instances start at the same memory slice",
         id="twice-the-same-slice",
     ),
 ]
@@ -171,7 +173,7 @@ def test_api_server_validates_partition_objects(
 
     with pytest.raises(ApiError, match=words):
         cp.client.create(
-            CUTS, {"apiVersion": "gpu-scheduler.io/v1alpha1", "kind": "MigCut", **body}
+            CUTS, {"apiVersion": "gpu-scheduler.io/v1alpha1", "kind": "MigPartition", **body}
         )
 
 
@@ -182,9 +184,9 @@ def test_kubectl_shows_requested_and_existing_partitions(
     here.create(wants("a", g3_40=1))
     here.wait_bound(1)
 
-    shown = cp.kubectl("-n", "gpu-scheduler-system", "get", "migcuts", "cuts-7")
+    shown = cp.kubectl("-n", "gpu-scheduler-system", "get", "migpartitions", "cuts-7")
 
-    assert shown.splitlines()[0].split() == ["NAME", "WANTED", "CUT", "STATE", "AGE"]
+    assert shown.splitlines()[0].split() == ["NAME", "REQUESTED", "INSTANCES", "STATE", "AGE"]
     assert shown.splitlines()[1].split()[:4] == ["cuts-7", "3g.40gb", "3g.40gb", "Ready"]
 
 
@@ -224,5 +226,5 @@ def _is_refused(scheduler: Client, path: str, body: Json) -> bool:
     try:
         scheduler.patch(f"{path}?dryRun=All", body)
     except ApiError as error:
-        return "no more of a node than the labels of mig-manager" in str(error)
+        return "change only the labels of mig-manager on a node" in str(error)
     return False

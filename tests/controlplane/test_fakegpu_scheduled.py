@@ -30,7 +30,7 @@ POOLS: Json = {
 
 @pytest.fixture(scope="module")
 def product(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
-    config = {"mig": {"cutTimeoutS": 5}}
+    config = {"mig": {"partitionTimeoutS": 5}}
     with Product(cp, tmp_path_factory.mktemp("product"), config=config) as running:
         yield running
 
@@ -40,10 +40,10 @@ def operator(
     cp: ControlPlane, product: Product, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[FakeOperator]:
     assert product.is_running("scheduler")
-    mig = {"latencyS": 0.2, "cutsNamespace": "gpu-scheduler-system"}
+    mig = {"latencyS": 0.2, "partitionsNamespace": "gpu-scheduler-system"}
     running = FakeOperator(cp, tmp_path_factory.mktemp("fakegpu"), config={"mig": mig})
     running.install()
-    cp.kubectl("apply", "-f", str(ROOT / "cluster" / "fakegpu-migcuts-rbac.yaml"))
+    cp.kubectl("apply", "-f", str(ROOT / "cluster" / "fakegpu-migpartitions-rbac.yaml"))
     running.configure(POOLS)
     with running:
         yield running
@@ -191,4 +191,4 @@ def test_a_failed_gpu_is_not_asked_for_an_instance(here: Watcher, kwok_node: Mak
 
     assert "@1/" in str(annotation(bound, DEVICES))
     here.wait_told("p", "Scheduled")
-    assert "CutFailed" not in {one["reason"] for one in here.events("p")}
+    assert "PartitionFailed" not in {one["reason"] for one in here.events("p")}

@@ -62,7 +62,7 @@ def metric(replica: Product, line: str) -> float:
 
 
 def answered(replica: Product) -> float:
-    return metric(replica, 'gpu_scheduler_forwarded_questions_total{result="answered"}')
+    return metric(replica, 'gpu_scheduler_forwarded_admission_queries_total{result="answered"}')
 
 
 def many(prefix: str, tens: int) -> list[Json]:
@@ -171,7 +171,7 @@ def test_standby_webhook_answers_with_the_leader_decision(
     assert answered(standby) - before >= 4
     assert answered(leader) == 0
     wait_until(
-        lambda: metric(leader, "gpu_scheduler_promises ") == 0, what="every promise to be kept"
+        lambda: metric(leader, "gpu_scheduler_reservations ") == 0, what="every promise to be kept"
     )
     assert "The scheduler does not answer" not in standby.log("webhook")
 
@@ -209,7 +209,7 @@ def test_unmutated_pods_are_recreated_or_get_an_event_with_a_command(
     """Design 5.15; a running pod may not be deleted, whatever the scheduler believes."""
     kwok_node("worker", labels={"gpu-node-name": "node1"})
     here = Watcher(cp, namespace)
-    product = Product(cp, tmp_path / "product", config={"webhook": {"repairAfterS": 2}})
+    product = Product(cp, tmp_path / "product", config={"webhook": {"recreateAfterS": 2}})
     lines = {well_known.MAP: "0=node1:0\n1=node1:1\n2=node1:2\n3=node1:3\n"}
     product.start(webhook=False)
     try:
@@ -217,7 +217,7 @@ def test_unmutated_pods_are_recreated_or_get_an_event_with_a_command(
         here.create(pod("bare-3", annotations=lines))
         told = here.wait_explained("bare-3", "NotMutated: CUDA_VISIBLE_DEVICES is not set")
         assert f"kubectl -n {namespace} get pod bare-3 -o yaml | kubectl replace" in why(told)
-        before = here.wait_explained("set-0", "it is replaced once the webhook has answered")
+        before = here.wait_explained("set-0", "it is recreated once the webhook has answered")
 
         product.start_webhook()
         product.register()
@@ -228,7 +228,7 @@ def test_unmutated_pods_are_recreated_or_get_an_event_with_a_command(
         here.wait_told("set-0", "NotMutated")
         assert [e["reason"] for e in here.events("set-0")].count("NotMutated") == 1
         assert not node_of(here.client.get(here.path("Pod", "bare-3")))
-        with pytest.raises(ApiError, match="deletes only pods that no node has"):
+        with pytest.raises(ApiError, match="deletes only pods without a node"):
             cp.client_for(ACCOUNT).delete(here.path("Pod", "set-0"))
         manifest = cp.kubectl("-n", namespace, "get", "pod", "bare-3", "-o", "yaml")
         cp.kubectl("-n", namespace, "replace", "--force", "-f", "-", input=manifest)

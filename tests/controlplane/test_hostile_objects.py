@@ -359,7 +359,7 @@ def test_pods_with_thousands_of_affinity_terms_delay_no_other_pod(
     figures.info("%d refused; an honest pod waited %s s", sum(refused), waits)
     assert max(waits) < 10.0
     assert_answers(product, "/ready")
-    assert "does not lead any more" not in product.log("scheduler")
+    assert "is not the leader any more" not in product.log("scheduler")
     assert_within_limits(product)
 
 

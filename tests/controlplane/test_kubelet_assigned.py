@@ -52,7 +52,7 @@ def test_map_gets_no_gpu_with_held_shares(here: Watcher, kwok_node: MakeNode) ->
 
     here.create(mapped("w-0", "0=renamed:0"))
 
-    here.wait_explained("w-0", "run pods that hold some; a mapped pod cannot mix")
+    here.wait_explained("w-0", "run pods that request GPUs or MIG instances")
 
 
 def test_map_waits_until_a_claim_holder_is_gone(here: Watcher, kwok_node: MakeNode) -> None:
@@ -83,7 +83,7 @@ REFUSED = [
     pytest.param("renamed", 9, "without GPU 9 (the node has 2)", id="shares-renamed"),
     pytest.param("driven", 9, "without GPU 9 (the node has 2)", id="dra-alone"),
     pytest.param("cut", 9, "without GPU 9 (the node has 2)", id="all-cards-cut"),
-    pytest.param("cut", 0, "whose GPU 0 is cut into MIG instances", id="a-cut-card"),
+    pytest.param("cut", 0, "whose GPU 0 has MIG instances", id="a-cut-card"),
 ]
 
 

@@ -173,4 +173,4 @@ def test_oversized_deployment_does_not_close_the_node_for_other_pods(
     bound(here, "single")
     here.wait_told(failed[0], "NodeAvoided")
     told: list[Any] = [one["note"] for one in here.events(failed[0])]
-    assert any("ask for 1 in each container" in note for note in told)
+    assert any("request 1 in each container" in note for note in told)

@@ -266,7 +266,7 @@ def test_after_a_drain_replicas_take_free_lines_and_return_later(
 
     assert [why(item) for item in waiting if why(item)] == [
         f"0/{len(cp.client.get('/api/v1/nodes')['items'])} nodes are available: no line of"
-        " gpu-scheduling-map can be had: line 0 on node line0: node(s) were unschedulable;"
+        " gpu-scheduling-map is available: line 0 on node line0: node(s) were unschedulable;"
         " 2 of 3 lines are held by its siblings."
     ]
     cp.client.patch("/api/v1/nodes/line0", {"spec": {"unschedulable": None}})

@@ -16,7 +16,7 @@ from tests.unit.gpuctl.cli import gpuctl
 from tools.controlplane import ControlPlane, ControlPlaneError, wait_until
 from tools.product import ACCOUNT, ROOT, Product
 
-ROLES: Final = str(ROOT / "cluster/rbac-moves.yaml")
+ROLES: Final = str(ROOT / "cluster/rbac-migrations.yaml")
 USER: Final = f"system:serviceaccount:{ACCOUNT.replace('/', ':')}"
 
 
@@ -58,7 +58,7 @@ def test_migration_off_places_pods_without_migration_rights(
     events = audited(cp, USER)[before:]
     decisions = {each["annotations"]["authorization.k8s.io/decision"] for each in events}
     assert decisions == {"allow"}
-    assert not used_rights(events) & granted_rights("rbac-moves.yaml")
+    assert not used_rights(events) & granted_rights("rbac-migrations.yaml")
     said = gpuctl("doctor", "--kubeconfig", str(cp.kubeconfig), "-n", namespace, "-o", "json")
     (moves,) = [one for one in json.loads(said.out) if one["about"] == "moves"]
     assert moves["level"] == "OK"

@@ -52,9 +52,9 @@ SELDOM = {
     ("apps", "statefulsets", "get"),
     ("batch", "jobs", "get"),
     ("policy", "poddisruptionbudgets", "list"),
-    *((OURS, "migrules", verb) for verb in ("create", "delete")),
-    (OURS, "migrules/status", "patch"),
-    *((OURS, "migcuts", verb) for verb in ("create", "patch")),
+    *((OURS, "podmigrations", verb) for verb in ("create", "delete")),
+    (OURS, "podmigrations/status", "patch"),
+    *((OURS, "migpartitions", verb) for verb in ("create", "patch")),
 }
 
 
@@ -96,17 +96,17 @@ def test_shipped_rights_equal_used_rights_and_no_list_per_pod(
     # before us gave the same account more rights, or fewer, on purpose.
     decisions = {e["annotations"]["authorization.k8s.io/decision"] for e in events[before:]}
     assert decisions == {"allow"}
-    granted = granted_rights("rbac.yaml") | granted_rights("rbac-moves.yaml")
+    granted = granted_rights("rbac.yaml") | granted_rights("rbac-migrations.yaml")
     assert granted - used_rights(events) <= SELDOM
     assert used_rights(events[before:]) <= granted
     lists = [e["objectRef"]["resource"] for e in events[before:] if e["verb"] == "list"]
-    starts = product.log("scheduler").count("caches filled")
+    starts = product.log("scheduler").count("caches synced")
     # A kind that was registered a moment ago may be listed twice: the first answer is "not yet".
-    counts = {kind: lists.count(kind) for kind in set(lists) - {"migrules", "migcuts"}}
+    counts = {kind: lists.count(kind) for kind in set(lists) - {"podmigrations", "migpartitions"}}
     once = dict.fromkeys(("nodes", "namespaces", "resourcequotas"), starts)
     # Pods that live, and those that failed before the start; kubelets' events, by reason.
     assert counts == {**once, "pods": 2 * starts, "events": 2 * starts}
-    assert all(lists.count(kind) <= starts + 2 for kind in ("migrules", "migcuts"))
+    assert all(lists.count(kind) <= starts + 2 for kind in ("podmigrations", "migpartitions"))
 
 
 @pytest.mark.contract("S2-29")

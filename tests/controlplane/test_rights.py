@@ -19,7 +19,12 @@ from tests.controlplane.tenants import said
 from tools.controlplane import Client, ControlPlane, wait_until
 from tools.product import ACCOUNT, ROOT
 
-FILES: Final = ("rbac.yaml", "rbac-moves.yaml", "admission-policies.yaml", "fencing-policy.yaml")
+FILES: Final = (
+    "rbac.yaml",
+    "rbac-migrations.yaml",
+    "admission-policies.yaml",
+    "fencing-policy.yaml",
+)
 AGENT: Final = ROOT / "cluster/fakegpu-node-rbac.yaml"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 MERGE: Final = "application/merge-patch+json"
@@ -153,7 +158,7 @@ def test_account_changes_only_scheduler_fields_of_a_running_pod(
     answer = said(lambda: account.patch(f"{victim}/status", patch, content_type=way))
 
     assert answer.startswith("403 ")
-    assert "gpu-scheduler changes " in answer
+    assert "gpu-scheduler may change " in answer
     assert seen() == before
 
 
@@ -199,10 +204,10 @@ def test_account_deletes_neither_foreign_pods_nor_bound_pods(
     cp.client.create(pods(namespace), body("of-another", scheduler=OTHER))
     cp.client.create(pods(namespace), body("of-ours"))
 
-    assert "only pods that ask for it" in said(
+    assert "only pods with its own schedulerName" in said(
         lambda: account.delete(pods(namespace, "of-another"))
     )
-    assert "only pods that no node has" in said(lambda: account.delete(victim))
+    assert "only pods without a node" in said(lambda: account.delete(victim))
     account.delete(pods(namespace, "of-ours"))
 
 
@@ -345,7 +350,14 @@ MORE_OF_A_NODE: Final[tuple[Json, ...]] = (
 )
 
 
-POLICIES: Final = ("protected-annotations", "bindings", "fencing", "deletes", "status", "cuts")
+POLICIES: Final = (
+    "protected-annotations",
+    "bindings",
+    "fencing",
+    "deletes",
+    "status",
+    "partitions",
+)
 
 
 @pytest.mark.parametrize("name", POLICIES)

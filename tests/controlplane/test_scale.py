@@ -33,7 +33,7 @@ def decisions(product: Product) -> int:
     """How many decisions were made so far."""
     page = fetch(product.health_port, "/metrics")
     [count] = re.findall(
-        r"^scheduler_scheduling_algorithm_duration_seconds_count (\S+)$", page, re.M
+        r"^gpu_scheduler_scheduling_algorithm_duration_seconds_count (\S+)$", page, re.M
     )
     return round(float(count))
 

@@ -94,7 +94,7 @@ def test_lower_tier_with_a_full_quota_is_skipped_until_it_has_room(
     stored = here.wait_explained("second", "Insufficient nvidia.com/mig-2g.20gb")
     assert (tier(stored), node_of(stored)) == ({BIG: "1"}, "")
     metrics = fetch(product.health_port, "/metrics")
-    assert 'gpu_scheduler_admission_tiers_total{result="quota",tier="1g.10gb"}' in metrics
+    assert 'gpu_scheduler_admission_tiers_total{result="quota_exceeded",tier="1g.10gb"}' in metrics
 
     here.client.delete(here.path("Pod", "first"))
     wait_until(lambda: asked(here, wants("p")) == {SMALL: "1"}, what="room in the quota again")

@@ -35,13 +35,13 @@ from tools.product import ROOT
 CHART: Final = SCHEDULER.relative_to(ROOT)
 RUNNING: Final = 100
 WAIT: Final = ("--wait", "--timeout=100s")
-TICKETS: Final = f"/apis/gpu-scheduler.io/v1alpha1/namespaces/{NAMESPACE}/migrules"
+TICKETS: Final = f"/apis/gpu-scheduler.io/v1alpha1/namespaces/{NAMESPACE}/podmigrations"
 TICKET: Final = {
     "apiVersion": "gpu-scheduler.io/v1alpha1",
-    "kind": "MigRule",
+    "kind": "PodMigration",
     "metadata": {"name": "kept"},
     "spec": {
-        "move": "Restore",
+        "type": "Restore",
         "pod": {"namespace": "default", "name": "p", "uid": "u"},
         "owner": {"kind": "ReplicaSet", "name": "r", "uid": "u"},
         "workload": {"kind": "Deployment", "name": "d", "uid": "u"},
@@ -103,7 +103,7 @@ def next_one(tmp_path: Path) -> Path:
     """The chart of a later version, whose tickets have one field more."""
     chart = tmp_path / "next"
     shutil.copytree(SCHEDULER, chart)
-    path = chart / "files/cluster/crd-migrules.yaml"
+    path = chart / "files/cluster/crd-podmigrations.yaml"
     crd = yaml.safe_load(path.read_text(encoding="utf-8"))
     (version,) = crd["spec"]["versions"]
     spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
@@ -123,7 +123,7 @@ def test_default_values_run_on_unlabelled_nodes(
         assert sorted(node_of(each) for each in own_pods(cp)) == workers
         notes = release.helm("get", "notes", NAME)
         assert f"kubectl -n {NAMESPACE} rollout status deployment/gpu-scheduler" in notes
-        assert "the Secret gpu-scheduler-webhook-tls; nothing is to be done" in notes
+        assert "webhook's certificate in the Secret gpu-scheduler-webhook-tls" in notes
         for name in workers:
             labels = cp.client.get(f"/api/v1/nodes/{name}")["metadata"]["labels"]
             assert not [key for key in labels if key.startswith("node-role.kubernetes.io")]

@@ -101,7 +101,7 @@ class Plant:
 @pytest.fixture(scope="module")
 def plant(cp: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plant]:
     """One product for this file; each test leaves it healthy."""
-    config = {"webhook": {"repairAfterS": 2}}
+    config = {"webhook": {"recreateAfterS": 2}}
     product = Product(cp, tmp_path_factory.mktemp("product"), config=config)
     with closing(product), Balancer([product.webhook_port]) as service:
         product.start(webhook=False)
@@ -257,7 +257,7 @@ def is_seen(here: Watcher) -> bool:
 def test_pods_created_while_both_replicas_are_dead_are_placed_later(
     here: Watcher, cp: ControlPlane, plant: Plant, tmp_path: Path
 ) -> None:
-    other = Product(cp, tmp_path / "other", config={"webhook": {"repairAfterS": 2}})
+    other = Product(cp, tmp_path / "other", config={"webhook": {"recreateAfterS": 2}})
     ports = [plant.product.webhook_port, other.webhook_port]
     with plant.healed(), closing(other), Balancer(ports) as service:
         other.start(webhook=False)

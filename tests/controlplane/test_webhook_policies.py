@@ -131,7 +131,7 @@ EDITS: list[tuple[Json, str]] = [
     ({well_known.CUDA_VISIBLE_DEVICES + ".1": "7"}, "set or change"),
     ({well_known.RESERVATION: "r-" + "b" * 16}, "set or change"),
     ({well_known.RESERVATION: None}, "remove"),
-    ({well_known.MOVE: "m-1"}, "set or change"),
+    ({well_known.MIGRATION: "m-1"}, "set or change"),
 ]
 
 
@@ -217,7 +217,7 @@ def test_a_live_pod_can_be_applied_as_it_was_read(
 # --- what only the webhook writes ----------------------------------------------------------------
 
 RESERVED = {well_known.RESERVATION: RESERVATION}
-MOVED = {well_known.MOVE: MOVE}
+MOVED = {well_known.MIGRATION: MOVE}
 ASKS = {well_known.FALLBACK_NAMESPACE: "enabled"}
 OPTED_OUT = {"gpu-webhook": "disabled"}
 
@@ -250,7 +250,7 @@ def labelled(cp: ControlPlane, namespace: str) -> Callable[[Json], str]:
         pytest.param(MOVED, OTHER, ASKS, id="move-of-another-that-asks"),
         pytest.param(MOVED, well_known.SCHEDULER_NAME, OPTED_OUT, id="move-past-the-webhook"),
         pytest.param(
-            {well_known.MOVE: f"a-{'9' * 5000}-b"},
+            {well_known.MIGRATION: f"a-{'9' * 5000}-b"},
             well_known.SCHEDULER_NAME,
             {},
             id="move-of-5000-digits",

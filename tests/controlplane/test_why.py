@@ -105,7 +105,7 @@ def test_reader_of_pods_and_events_gets_reason_and_next_step(
     assert "INSUFFICIENT  Insufficient nvidia.com/gpu (need 64; best node has 8 free)" in said.out
     assert "TAINT         node(s) had untolerated taint {gpu: reserved}" in said.out
     assert "tolerate the taint" in said.out
-    assert "a pod that held something on a node went away" in said.out
+    assert "a pod on a node was deleted or finished" in said.out
     assert "FailedScheduling" in said.out.partition("events")[2]
     assert "port-forward deployment/gpu-scheduler 8090:8090" in said.out
     assert "cannot be read" not in said.out

@@ -181,5 +181,5 @@ def test_node_whose_plugin_follows_the_choice_keeps_its_label(
 
     said = cp.client.get("/apis/events.k8s.io/v1/namespaces/default/events")["items"]
     assert [
-        one["note"] for one in said if one["reason"] in ("DevicesLabelWrong", "GpuHeldTwice")
+        one["note"] for one in said if one["reason"] in ("DevicesLabelInvalid", "GpuAssignedTwice")
     ] == []

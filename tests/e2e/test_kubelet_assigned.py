@@ -79,7 +79,7 @@ def test_map_gets_no_shared_or_missing_gpu(
     here.create(mapped("held-0", f"0={shares.name}:0"))
     here.create(mapped("beyond-0", f"0={shares.name}:9"))
 
-    here.wait_explained("held-0", "run pods that hold some; a mapped pod cannot mix")
+    here.wait_explained("held-0", "run pods that request GPUs or MIG instances")
     here.wait_explained("beyond-0", "without GPU 9 (the node has 2)")
 
 

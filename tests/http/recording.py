@@ -56,7 +56,7 @@ class Recording:
         """What was sent, and how that ended, as the metric counts it."""
         [family] = self.metrics.reports.collect()
         return [
-            (one.labels["what"], one.labels["result"])
+            (one.labels["object"], one.labels["result"])
             for one in family.samples
             if one.name.endswith("_total")
             for _ in range(int(one.value))

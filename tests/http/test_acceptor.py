@@ -214,4 +214,4 @@ async def test_file_exhaustion_closes_the_oldest_and_logs_once() -> None:
             assert await gone(*silent) == [True, False, False]
 
     assert dropped == 1
-    assert [line["event"] for line in lines] == ["a connection cannot be accepted"]
+    assert [line["event"] for line in lines] == ["connection not accepted"]

@@ -25,7 +25,7 @@ MIG_2G = {"2g.20gb": 1}
     [
         pytest.param({"2g.20gb": 1}, "kept", "2g.20gb", [], id="what-was-asked"),
         pytest.param({"1g.10gb": 1}, "degraded", "1g.10gb", ["2g.20gb"], id="the-next-tier"),
-        pytest.param({}, "waits", "", ["2g.20gb", "1g.10gb"], id="nothing-free"),
+        pytest.param({}, "pending", "", ["2g.20gb", "1g.10gb"], id="nothing-free"),
     ],
 )
 async def test_explanation_lists_full_tiers_with_reasons(

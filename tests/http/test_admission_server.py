@@ -218,7 +218,7 @@ async def test_malformed_query_is_refused_with_a_sentence(asking: Asking, body: 
     status, text = await asking.post(body)
 
     assert status == 400
-    assert text.startswith(b"question cannot be read: ")
+    assert text.startswith(b"invalid admission query: ")
     assert len(text) < 300
 
 
@@ -318,7 +318,7 @@ async def test_capacity_freed_in_time_is_used(asking: Asking) -> None:
     [
         pytest.param({}, "kept", id="kept"),
         pytest.param({"mig": {"2g.20gb": 2}}, "degraded", id="degraded"),
-        pytest.param({"mig": {"3g.40gb": 1}}, "waits", id="waits"),
+        pytest.param({"mig": {"3g.40gb": 1}}, "pending", id="waits"),
         pytest.param(
             {"annotations": {"gpu-scheduler.io/mig-fallback": "x"}}, "denied", id="denied"
         ),

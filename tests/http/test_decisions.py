@@ -89,7 +89,7 @@ async def test_waiting_pod_is_explained_by_history_and_a_live_evaluation(
     assert answer.waiting is not None
     assert answer.waiting.attempts == 1
     assert (answer.waiting.waits_s, answer.waiting.next_try_s) == (0.5, 0.5)
-    assert "a pod that held something on a node went away" in answer.waiting.woken_by
+    assert "a pod on a node was deleted or finished" in answer.waiting.woken_by
     assert answer.now is not None
     assert [(one.node, one.code) for one in answer.now.refusals] == [("a", "INSUFFICIENT")]
     [first] = answer.decisions
@@ -139,8 +139,8 @@ async def test_undecided_pod_is_not_found_with_a_reason(
     status, error = await asking.error("/decisions/team/absent")
 
     assert status == 404
-    assert error.startswith("nothing is known about team/absent")
-    assert "this process leads" in error
+    assert error.startswith("team/absent is unknown")
+    assert "this process is the leader" in error
 
 
 async def test_latest_decisions_are_newest_first_and_limited(
@@ -321,7 +321,7 @@ async def test_occupied_port_does_not_end_the_scheduler(
         serving = asyncio.create_task(serve(web.Application(), address))
         said = ""
         async with asyncio.timeout(10):
-            while "the decisions API is off" not in said:
+            while "decisions API not available" not in said:
                 await asyncio.sleep(0.001)
                 captured = capfd.readouterr()
                 said += captured.err + captured.out

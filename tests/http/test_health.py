@@ -76,11 +76,11 @@ async def test_metrics_are_there_with_kube_schedulers_names(page: Web) -> None:
     text = await (await page.get("/metrics")).text()
 
     for name in (
-        "scheduler_schedule_attempts_total",
-        "scheduler_pending_pods",
-        "scheduler_pod_scheduling_sli_duration_seconds",
-        "scheduler_cache_size",
-        "leader_election_master_status",
+        "gpu_scheduler_schedule_attempts_total",
+        "gpu_scheduler_pending_pods",
+        "gpu_scheduler_pod_scheduling_sli_duration_seconds",
+        "gpu_scheduler_cache_size",
+        "gpu_scheduler_leader_election_master_status",
         "gpu_scheduler_over_committed_devices",
     ):
         assert f"# TYPE {name} " in text

@@ -137,7 +137,7 @@ async def test_dead_leader_fails_fast_and_logs_once(standby: Standby) -> None:
         for standby.now in (0.0, 59.0, 60.0):
             assert (await standby.ask()).status == 503
 
-    assert [line["event"] for line in lines] == ["the leader does not answer"] * 2
+    assert [line["event"] for line in lines] == ["leader does not answer"] * 2
 
 
 async def test_silent_leader_times_out_within_the_budget(

@@ -31,7 +31,7 @@ from tests.unit.loop.loop_world import Leader
 TICKET = restoring("restore-1-00000001", uid="u-t")
 EVICTION = "POST /api/v1/namespaces/team/pods/web-x/eviction"
 TICKETS = migration_codec.path("own")
-DONE = MigrationEnd(MigrationResult.DONE, 0.0)
+DONE = MigrationEnd(MigrationResult.SUCCEEDED, 0.0)
 BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
 
 
@@ -140,7 +140,11 @@ async def test_result_is_written_or_else_the_ticket_is_deleted(
         scene.worker.send(EvictPod(TICKET))
         await scene.heard.next()
 
-    assert sent.json["status"] == {"result": "Done", "ended": "1970-01-01T00:00:00Z", "message": ""}
+    assert sent.json["status"] == {
+        "result": "Succeeded",
+        "completionTime": "1970-01-01T00:00:00Z",
+        "message": "",
+    }
     assert [seen.method for seen in api.seen].count("DELETE") == int(is_deleted)
 
 

@@ -17,7 +17,7 @@ from tests.http.fakeapi import FakeApi, failure, reply
 from tests.http.shells import Heard
 from tests.unit.loop.loop_world import Leader
 
-PATH = "/apis/gpu-scheduler.io/v1alpha1/namespaces/own/migcuts"
+PATH = "/apis/gpu-scheduler.io/v1alpha1/namespaces/own/migpartitions"
 PATCH, POST = f"PATCH {PATH}/n1", f"POST {PATH}"
 ORDER = PartitionRequest(MigPlacement(0, 4, "2g.20gb"), "u1", "2026-11-28T04:31:44Z")
 WRITTEN = {
@@ -64,7 +64,7 @@ async def test_a_node_without_an_object_gets_one(api: FakeApi, world: WriterWorl
 
     assert (await api.next(POST)).json == {
         "apiVersion": "gpu-scheduler.io/v1alpha1",
-        "kind": "MigCut",
+        "kind": "MigPartition",
         "metadata": {"name": "n1", "namespace": "own"},
         "spec": SPEC,
     }

@@ -140,8 +140,10 @@ async def test_note_is_sent_once(recording: Recording) -> None:
 
 
 async def test_migration_event_references_the_owner_kind(recording: Recording) -> None:
-    recording.recorder.note_owner("team", Owner("Deployment", "web", "u-d"), "MoveEnded", "text")
-    recording.recorder.note_owner("team", Owner("Job", "j", "u-j"), "MoveEnded", "text")
+    recording.recorder.note_owner(
+        "team", Owner("Deployment", "web", "u-d"), "MigrationFailed", "text"
+    )
+    recording.recorder.note_owner("team", Owner("Job", "j", "u-j"), "MigrationFailed", "text")
     await recording.sent()
 
     about = sorted((body["regarding"] for body in recording.bodies(EVENT)), key=lambda o: o["kind"])

@@ -164,7 +164,7 @@ async def test_handler_error_fails_one_request_only(server: EchoServer, path: by
 
     assert answers == [b"HTTP/1.1 500 Internal Server Error | internal error\n"] * 3
     assert [(line["event"], line["exc_info"], line["path"]) for line in lines] == [
-        ("a request was not answered", True, path.decode())
+        ("request handler failed", True, path.decode())
     ]
     assert await exchange(server, QUESTION) == GOT
 

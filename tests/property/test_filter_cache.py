@@ -145,7 +145,7 @@ def test_pods_of_one_class_get_one_answer(one: Pod, other: Pod, offered: list[No
 
 @FEWER
 @given(st.integers(0, 9).flatmap(wanted), st.integers(0, 9).flatmap(wanted))
-def test_pods_of_one_kind_are_equal_in_all_that_plugins_read(one: Pod, other: Pod) -> None:
+def test_pods_of_one_class_are_equal_in_all_that_plugins_read(one: Pod, other: Pod) -> None:
     if one.map_text is not None or other.map_text is not None:
         return
     differing = {read.name for read in IN_KIND if read.of(one) != read.of(other)}

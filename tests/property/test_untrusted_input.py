@@ -240,7 +240,7 @@ def test_every_known_name_is_fuzzed() -> None:
     listed |= {one for value in constants.values() if isinstance(value, tuple) for one in value}
     assert listed <= set(KEYS)
     assert {
-        well_known.MOVE,
+        well_known.MIGRATION,
         well_known.TIER_NODES,
         well_known.ORIGINAL,
         well_known.UNUSABLE_DEVICES,

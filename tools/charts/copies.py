@@ -20,9 +20,10 @@ DASHBOARDS: Final = {
 #: The files of cluster/ that each chart installs.
 INSTALLED: Final = {
     "gpu-scheduler": (
-        "crd-mig*.yaml",
+        "crd-migpartitions.yaml",
+        "crd-podmigrations.yaml",
         "rbac.yaml",
-        "rbac-moves.yaml",
+        "rbac-migrations.yaml",
         "rbac-relabel.yaml",
         "admission-policies.yaml",
         "fencing-policy.yaml",

@@ -13,22 +13,22 @@ from typing import Any, Final, NamedTuple
 Panel = tuple[str, tuple[tuple[str, str], ...], str]
 PANELS: Final[tuple[Panel, ...]] = (
     (
-        "Pods placed and refused",
-        (("sum by (result) (rate(scheduler_schedule_attempts_total[5m]))", "{{result}}"),),
+        "Scheduling attempts by result",
+        (("sum by (result) (rate(gpu_scheduler_schedule_attempts_total[5m]))", "{{result}}"),),
         "ops",
     ),
-    ("Pods that wait", (("sum by (queue) (scheduler_pending_pods)", "{{queue}}"),), "short"),
+    ("Pending pods", (("sum by (queue) (gpu_scheduler_pending_pods)", "{{queue}}"),), "short"),
     (
-        "Why pods are refused",
+        "Rejections by reason code",
         (("sum by (code) (rate(gpu_scheduler_rejections_total[5m]))", "{{code}}"),),
         "ops",
     ),
     (
-        "From the first sight of a pod to its Binding",
+        "Time from the first observation of a pod to its Binding",
         tuple(
             (
                 f"histogram_quantile({q}, sum by (le) "
-                "(rate(scheduler_pod_scheduling_sli_duration_seconds_bucket[5m])))",
+                "(rate(gpu_scheduler_pod_scheduling_sli_duration_seconds_bucket[5m])))",
                 f"quantile {q}",
             )
             for q in ("0.5", "0.99")
@@ -40,7 +40,7 @@ PANELS: Final[tuple[Panel, ...]] = (
         (
             (
                 "histogram_quantile(0.99, sum by (le) "
-                "(rate(scheduler_scheduling_algorithm_duration_seconds_bucket[5m])))",
+                "(rate(gpu_scheduler_scheduling_algorithm_duration_seconds_bucket[5m])))",
                 "quantile 0.99",
             ),
         ),
@@ -52,11 +52,11 @@ PANELS: Final[tuple[Panel, ...]] = (
         "ops",
     ),
     (
-        "Moves to another tier",
+        "Migrations to another tier",
         (
             (
-                "sum by (move, result) (increase(gpu_scheduler_moves_total[1h]))",
-                "{{move}} {{result}}",
+                "sum by (type, result) (increase(gpu_scheduler_migrations_total[1h]))",
+                "{{type}} {{result}}",
             ),
         ),
         "short",
@@ -67,18 +67,18 @@ PANELS: Final[tuple[Panel, ...]] = (
         "ops",
     ),
     (
-        "Bindings by how they ended",
+        "Bindings by outcome",
         (("sum by (outcome) (rate(gpu_scheduler_binds_total[5m]))", "{{outcome}}"),),
         "ops",
     ),
     (
-        "Devices held beyond what nodes offer (0 is sound)",
+        "Devices assigned beyond allocatable (expected: 0)",
         (("max(gpu_scheduler_over_committed_devices)", "devices"),),
         "short",
     ),
-    ("Who leads", (("leader_election_master_status", "{{pod}}"),), "short"),
+    ("Leader", (("gpu_scheduler_leader_election_master_status", "{{pod}}"),), "short"),
     (
-        "Until the webhook's certificate expires",
+        "Time until the webhook certificate expires",
         (("min(gpu_scheduler_webhook_certificate_expiry_seconds)", "certificate"),),
         "s",
     ),

@@ -1,6 +1,6 @@
 """One change of a Kubernetes manifest: where it is found, and what stands there instead.
 
-at: ValidatingAdmissionPolicy/gpu-scheduler-cuts      the object, by kind and name
+at: ValidatingAdmissionPolicy/gpu-scheduler-partitions      the object, by kind and name
 find: text size(variables.removed) == 0               a part of a string; `change` replaces it
 find: item pods/status pods/resize                    elements of one list; `drop` removes them
 """

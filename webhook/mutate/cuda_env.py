@@ -1,8 +1,8 @@
 """CUDA_VISIBLE_DEVICES for the containers of a mapped pod.
 
-A literal where the devices are known at admission, otherwise an entry that reads an annotation
-which the Binding writes. A container whose devices come from a plugin on a node that only
-counts them numbers its GPUs from 0, so a host's number would hide them: it gets nothing.
+The value is a literal where the devices are known at admission, else a reference to an annotation
+that the Binding writes. In a container whose devices a plugin on a kubelet-assigned node provides,
+GPUs are numbered from 0, so a host index would hide them: such a container gets no value.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NO_VALUE: Final = "another source"
 
 
 def inject(draft: PodDraft, mapped: MappedPod, answer: AdmissionDecision | None) -> None:
-    """Set the variable where the pod's devices say so."""
+    """Set the variable in the containers that get devices."""
     entries = _entries(draft, mapped, answer)
     _check_size(entries)
     before = draft.pod
@@ -36,14 +36,14 @@ def inject(draft: PodDraft, mapped: MappedPod, answer: AdmissionDecision | None)
         if replaced is not None:
             draft.warnings.append(
                 f'container "{shown(slot.name)}": {well_known.CUDA_ENV} ({replaced}) is replaced by'
-                f" what {well_known.MAP} gives the pod"
+                f" the value from {well_known.MAP}"
             )
     if draft.pod is not before:
         _tell(draft, mapped)
 
 
 def _check_size(entries: Sequence[tuple[ContainerRef, EnvEntry]]) -> None:
-    """Refuse a pod that would not be stored with what is written into it."""
+    """Reject a pod that would be too large to be stored with the values."""
     size = sum(len(entry.get("value", "")) for _, entry in entries)
     if size > INJECTED_BYTES_MAX:
         raise Refused(
@@ -74,7 +74,7 @@ def _entries(
 def _for_requesting(
     draft: PodDraft, mapped: MappedPod, answer: AdmissionDecision | None
 ) -> Sequence[tuple[ContainerRef, EnvEntry]]:
-    """Each requesting container's share; the others have no GPU to see."""
+    """The share of each requesting container; the others see no GPU."""
     slots, wants = mapped.requesting, mapped.wants
     if mapped.mode is CudaMode.LOCAL:
         texts = [visible(range(want.count), mapped.mode) for want in wants]
@@ -84,7 +84,7 @@ def _for_requesting(
     if mapped.mode is CudaMode.INDEX and "counted" in _kinds(mapped, answer):
         draft.warnings.append(
             f"{well_known.CUDA_MODE}: index gives host numbers, and on a node of {well_known.MAP}"
-            f" the kubelet picks the GPUs and a container that requests {well_known.GPU} counts"
+            f" the kubelet assigns the GPUs and a container that requests {well_known.GPU} counts"
             " from 0; use auto or local"
         )
     if mapped.entry:
@@ -98,7 +98,7 @@ def _for_requesting(
 
 
 def _is_numbered(draft: PodDraft, mapped: MappedPod, answer: AdmissionDecision | None) -> bool:
-    """Whether a container sees the host's numbers on every node that the pod may get."""
+    """Whether a container sees host indexes on every node that the pod may get."""
     kinds = _kinds(mapped, answer)
     if kinds == {"numbered"}:
         return True
@@ -112,14 +112,14 @@ def _is_numbered(draft: PodDraft, mapped: MappedPod, answer: AdmissionDecision |
 
 
 def _kinds(mapped: MappedPod, answer: AdmissionDecision | None) -> set[str]:
-    """Who numbers the devices of the nodes that the pod may get, as far as that was answered."""
+    """The device assignment of the nodes that the pod may get, as far as it is known."""
     known = answer.node_kinds if answer else {}
     tokens = {entry.node for entry in mapped.candidates}
     return {known[token].kind if token in known else "unknown" for token in tokens}
 
 
 def _may_be_read_later(draft: PodDraft, mapped: MappedPod) -> bool:
-    """Whether a Binding of ours will write the annotation that the variable is to read."""
+    """Whether a Binding of gpu-scheduler will write the annotation that the variable reads."""
     if isinstance(mapped.index, int):
         draft.log.append(f"No GPU assignment for pod index {mapped.index}")
         draft.warnings.append(f"{well_known.MAP} has no line for the pod's index {mapped.index}")
@@ -132,7 +132,7 @@ def _may_be_read_later(draft: PodDraft, mapped: MappedPod) -> bool:
 
 
 def _tell(draft: PodDraft, mapped: MappedPod) -> None:
-    """Seed 002's lines, and ours for a pod whose devices are chosen later."""
+    """The log lines of seed 002, and one for a pod whose devices are chosen later."""
     if not raw_pod.metadata(draft.pod).get("name"):
         draft.log.append(f"Pod name not set, using generateName: {draft.name}")
     if mapped.entry:
@@ -162,7 +162,7 @@ def _from_annotation(key: str) -> EnvEntry:
 
 
 def _with_entry(container: RawContainer, entry: EnvEntry) -> tuple[RawContainer, str | None]:
-    """The container with the variable, and what an own value of it was.
+    """The container with the variable, and its former value.
 
     A new entry goes first, because ``$(VAR)`` is expanded from earlier entries only; an existing
     one stays in its place, and every duplicate is replaced, because the last one counts.

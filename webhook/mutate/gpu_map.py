@@ -1,7 +1,7 @@
-"""What a pod's map means for it at admission, before anybody is asked.
+"""The map of a pod at admission, before the scheduler is queried.
 
-Reads the map, the pod's index and its requests together and refuses what can never work, with
-the sentence for its author. Whether the node is there, and whose turn it is, is not known here.
+Reads the map, the pod's index and its requests, and rejects combinations that can never be placed,
+with a message. The state of nodes and of other pods is not known here.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from webhook.mutate.raw_pod import ContainerRef, RawPod
 _MODES: Final = {mode.value: mode for mode in CudaMode}
 _ANNOTATIONS_BYTES_MAX: Final = 262_144
 #: Room for what the Binding and later controllers add: without it every status write of the
-#: bound pod would be refused, for good.
+#: bound pod would be rejected permanently.
 _ANNOTATIONS_BYTES_SPARE: Final = 4096
 
 
 class MappedPod(msgspec.Struct, frozen=True, kw_only=True):
-    """A mapped pod: its map, its index, and its entry where the index is known and has one.
+    """A pod with a map: the map, the pod's index, and the line of the index if there is one.
 
     ``wants`` are the requests of the containers in ``requesting``, in order of declaration.
     """
@@ -47,7 +47,7 @@ class MappedPod(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(pod: RawPod) -> MappedPod | None:
-    """The pod's map, or None for a pod without one; raises for a bad or an impossible map."""
+    """The pod's map, or None; raises a denial for an invalid map."""
     given = raw_pod.annotations_of(pod)
     mode = _mode(given.get(well_known.CUDA_MODE))
     map_text = given.get(well_known.MAP)
@@ -99,7 +99,7 @@ def _gpus(slot: ContainerRef) -> int:
 
 
 def _check_bound(requests: list[tuple[ContainerRef, int]]) -> None:
-    """Refuse a pod that asks for more devices than are read: an entry would be written for each."""
+    """Reject a pod that requests more devices than the limit."""
     total = sum(count for _, count in requests)
     if total > POD_DEVICES_MAX:
         raise Refused(
@@ -109,7 +109,7 @@ def _check_bound(requests: list[tuple[ContainerRef, int]]) -> None:
 
 
 def _check_counts(mapped: MappedPod) -> None:
-    """Refuse a pod whose GPU requests and map lines can never agree."""
+    """Reject a pod whose GPU requests do not match its map lines."""
     if not mapped.wants:
         return
     # Pods without an index of their own take any line, so every line has to fit them.
@@ -125,7 +125,7 @@ def _check_counts(mapped: MappedPod) -> None:
 
 
 def check_annotations_size(pod: RawPod) -> None:
-    """Refuse a pod whose annotations leave no room for ours."""
+    """Reject a pod whose annotations leave no room for those of the scheduler."""
     size = sum(
         len(part.encode("utf-8", "surrogatepass"))
         for item in raw_pod.annotations_of(pod).items()

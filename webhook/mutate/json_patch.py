@@ -1,7 +1,7 @@
 """JSON Patch between two states of an object, and its application.
 
 The webhook builds a changed pod beside the one it was sent and lets ``difference`` find the
-operations, so a patch can only say what really changed. It uses ``add`` (which sets a missing
+operations, so a patch contains only real changes. It uses ``add`` (which sets a missing
 and replaces a present member alike) and ``remove`` of members that are there: unlike
 ``replace`` on a missing path, neither can fail in the API server.
 """

@@ -1,7 +1,7 @@
-"""What a review gives back, and the draft it is built on.
+"""The outcome of a review, and the draft from which it is built.
 
-A draft is the only mutable thing here: it lives for one review and holds the changed pod and
-everything that people are told about it.
+A draft is the only mutable object here: it exists for one review and holds the changed pod, the log
+lines and the warnings.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ FORBIDDEN: Final = 403
 
 
 class Denial(msgspec.Struct, frozen=True):
-    """A refused pod: the HTTP code and the sentence that the user reads."""
+    """A rejected pod: the HTTP code and the message for the user."""
 
     code: int
     message: str
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole answer to one review; without a denial the pod is allowed."""
+    """The outcome of one review; without a denial the pod is allowed."""
 
     patch: Sequence[Operation] = ()
     warnings: Sequence[str] = ()
@@ -48,7 +48,7 @@ class Refused(Exception):
 
 
 class PodDraft:
-    """A pod that is being changed, with the log lines and warnings collected on the way."""
+    """A pod with its changes, and the log lines and warnings about them."""
 
     def __init__(self, pod: raw_pod.RawPod, namespace: str) -> None:
         self.pod = pod
@@ -59,7 +59,7 @@ class PodDraft:
 
     @property
     def name(self) -> str:
-        """The pod's name, or what its name will begin with."""
+        """The pod's name, or its generateName."""
         meta = raw_pod.metadata(self.pod)
         name = raw_pod.text(meta.get("name")) or raw_pod.text(meta.get("generateName"))
         return shown(name, _NAME_SHOWN_MAX)
@@ -70,5 +70,5 @@ class PodDraft:
         return f"{self.namespace}/{self.name}"
 
     def annotate(self, changes: Mapping[str, Any]) -> None:
-        """Set these annotations; None takes one away."""
+        """Set these annotations; None removes one."""
         self.pod = raw_pod.with_annotations(self.pod, changes)

@@ -1,11 +1,11 @@
 """The decision about one pod at admission: a patch, warnings, a denial, log lines.
 
-Pure: the pod, the request, the scheduler's answer and the configuration come in, an Outcome goes
-out. A pod out of scope is never changed, the patch always applies, and a second call on the
-patched pod changes nothing.
+Pure: a function of the pod, the request, the scheduler's answer and the configuration. A pod out of
+scope is never changed, the patch always applies, and a second call on the patched pod changes
+nothing.
 
-    ours   pods of our scheduler: strip what only we may write, check, degrade, set the variable
-    any    pods of every other scheduler: the MIG fallback and nothing else
+    ours   pods of this scheduler: remove protected annotations, check, degrade, set the variable
+    any    pods of other schedulers: only the MIG fallback
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from webhook.mutate.json_patch import difference
 from webhook.mutate.pod_draft import FORBIDDEN, Denial, Outcome, PodDraft, Refused
 from webhook.mutate.raw_pod import RawPod
 
-#: Annotations that only the scheduler can judge, whatever the containers request.
+#: Annotations that need a query, whatever the containers request.
 _ASKS: Final = (well_known.WANTED_MEMORY, *well_known.ADMISSION_KEYS)
 
 __all__ = ["AdmissionDecision", "Config", "Denial", "Outcome", "PodMutation", "Request"]
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """What the webhook was told when it was started."""
+    """The webhook's settings."""
 
     scheduler_name: str = well_known.SCHEDULER_NAME
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What a decision reads of the admission request besides the pod."""
+    """The fields of the admission request that a decision reads, besides the pod."""
 
     namespace: str
     scope: Scope = "ours"
@@ -43,10 +43,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PodMutation:
-    """One pod under review: what is known of it before anybody is asked."""
+    """One pod under review, before the scheduler is queried."""
 
     def __init__(self, pod: RawPod, request: Request, config: Config) -> None:
-        """Reads the pod once; whether to ask and what to decide both rest on it."""
+        """Reads the pod once, for the query and for the decision."""
         self._pod = pod
         self._request = request
         self._is_in_scope = _is_in_scope(pod, request, config)
@@ -66,10 +66,10 @@ class PodMutation:
 
     @property
     def needs_answer(self) -> bool:
-        """Whether the scheduler has to be asked: only where its answer can change something.
+        """Whether to query the scheduler: only where its answer can change the outcome.
 
-        A question is the dearest part of a review, and whole GPUs, which are neither degraded
-        nor promised, are what most pods ask for.
+        A query is the most expensive part of a review, and most pods request whole GPUs, which are
+        neither degraded nor reserved.
         """
         if not self._is_in_scope or self._refused is not None:
             return False
@@ -81,7 +81,7 @@ class PodMutation:
         )
 
     def outcome(self, answer: AdmissionDecision | None) -> Outcome:
-        """Decide; ``answer`` is None where the scheduler was not asked or is silent. Once only."""
+        """Decide, once; ``answer`` is None without a query or without an answer."""
         if not self._is_in_scope:
             return Outcome()
         draft, denial = self._draft, None
@@ -131,7 +131,7 @@ def _decide(
 
 
 def _strip(draft: PodDraft, request: Request, answer: AdmissionDecision | None) -> None:
-    """Take away what only a Binding or this webhook may write, unless an earlier call wrote it."""
+    """Remove protected annotations, unless an earlier call of this admission wrote them."""
     is_second_call = answer is not None and answer.known_reservation
     gone = []
     for key, value in raw_pod.annotations_of(draft.pod).items():
@@ -151,7 +151,7 @@ def _strip(draft: PodDraft, request: Request, answer: AdmissionDecision | None) 
 def _check_node(
     draft: PodDraft, pod_map: gpu_map.MappedPod, answer: AdmissionDecision | None
 ) -> None:
-    """Refuse a pod that is already on a node, where its map names another one."""
+    """Reject a pod that has a node other than the one in its map."""
     entry = pod_map.entry
     node_name = raw_pod.text(raw_pod.spec(draft.pod).get("nodeName"))
     if not node_name or entry is None or entry.node == node_name:
@@ -166,10 +166,11 @@ def _check_node(
 
 
 def _may_be_told(draft: PodDraft, answer: AdmissionDecision | None) -> bool:
-    """Whether the map's devices are told to a pod: not to one that avoided its namespace's rights.
+    """Whether the map's devices are written into the pod.
 
-    A pod without a node waits until its namespace may use maps; nothing has to be taken back then.
-    Where the scheduler is silent nobody knows, and the pod is told, as it always is then.
+    A pod with a node is not scheduled, so its namespace must be allowed to use maps. A pod without
+    a node stays pending until its namespace may use maps. Without an answer of the scheduler the
+    devices are written.
     """
     if answer is None or answer.may_map or not raw_pod.spec(draft.pod).get("nodeName"):
         return True
@@ -181,10 +182,10 @@ def _may_be_told(draft: PodDraft, answer: AdmissionDecision | None) -> bool:
 
 
 def _reserve(draft: PodDraft, answer: AdmissionDecision) -> None:
-    """Mark the pod, so that the scheduler knows it again when it is created."""
+    """Set the reservation's annotation, by which the scheduler recognizes the created pod."""
     if answer.reservation and answer.annotate:
         draft.annotate({well_known.RESERVATION: answer.reservation})
         draft.audit["reservation"] = answer.reservation
     if answer.move:
-        draft.annotate({well_known.MOVE: answer.move})
+        draft.annotate({well_known.MIGRATION: answer.move})
         draft.audit["move"] = answer.move

@@ -1,8 +1,8 @@
-"""A pod as decoded JSON, read and changed without touching what we do not know.
+"""A pod as decoded JSON; unknown fields are preserved.
 
 Typed models would drop fields of newer API versions, so the webhook keeps the JSON it was sent.
-Anything in it may be missing, null or of an odd type; reading never fails and the API server's
-own validation has the last word. Changing returns a new pod that shares every untouched part.
+Any field may be missing, null or of a wrong type; reading never fails, and the API server's
+validation rejects invalid objects later. A change returns a new pod that shares unchanged parts.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ class ContainerRef(NamedTuple):
 
     @property
     def is_init(self) -> bool:
-        """Whether it is listed below ``initContainers`` (sidecars are)."""
+        """Whether the container is listed below ``initContainers`` (sidecars are)."""
         return self.field == _INIT
 
     @property
     def ends_early(self) -> bool:
-        """Whether it is an init container that ends before the others start."""
+        """Whether the container is an init container that ends before the others start."""
         return self.is_init and self.container.get("restartPolicy") != "Always"
 
 
@@ -107,7 +107,7 @@ def with_container(pod: RawPod, slot: ContainerRef, container: RawContainer) -> 
 
 
 def with_annotations(pod: RawPod, changes: Mapping[str, str | None]) -> RawPod:
-    """The pod with these annotations set; None takes one away."""
+    """The pod with these annotations set; None removes one."""
     before = mapping(metadata(pod).get("annotations"))
     after = {key: value for key, value in before.items() if changes.get(key, "") is not None}
     after.update((key, value) for key, value in changes.items() if value is not None)
@@ -122,7 +122,7 @@ def resources(container: RawContainer, side: str) -> dict[str, Any]:
 
 
 def asked(container: RawContainer, resource: str) -> str | int | None:
-    """The quantity of a device resource as it is written, if the API will accept it.
+    """The quantity of a device resource as written, if the API accepts it.
 
     Extended resources need a limit, and a request, where given, of the same amount. Whatever
     breaks that rule, and an amount of zero or less, is None: it is passed on as it is.

@@ -1,8 +1,8 @@
-"""Moving a request to another MIG tier, as the scheduler said, and leaving a record of it.
+"""Rewrites a request to the MIG tier that the scheduler granted, and records the change.
 
-Limits and requests change together, since the API server refuses a pod where they differ. A
-second call for the same admission (``reinvocationPolicy: IfNeeded``) finds the record of the
-first: it only takes away a tier that another plugin put back, and never moves or sums again.
+Limits and requests change together, because the API server rejects a pod where they differ. A
+second call of the same admission (``reinvocationPolicy: IfNeeded``) finds the record of the first:
+it only removes a tier that another plugin added again, and never rewrites or sums again.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _SIDES: Final = ("limits", "requests")
 
 
 def mention(draft: PodDraft) -> None:
-    """Log which MIG tiers the pod asks for."""
+    """Log the MIG tiers that the pod requests."""
     asked = {r for slot in raw_pod.slots(draft.pod) for r in raw_pod.mig_resources(slot.container)}
     for resource in sorted(asked):
         draft.log.append(f"Pod {draft.key} requests {well_known.mig_profile(resource)} MIG")
 
 
 def degrade(draft: PodDraft, answer: AdmissionDecision | None) -> None:
-    """Do what the scheduler decided, or keep what an earlier call of this admission did.
+    """Apply the scheduler's decision, or keep the result of an earlier call of this admission.
 
-    A scheduler that fell silent between two calls cannot say which call this is. Then the record
-    on the pod is believed: it can only take away what its own author asked for twice.
+    When the scheduler does not answer the second call, the record on the pod counts: it can only
+    remove a resource that the pod's author requested twice.
     """
     if answer is None:
         _drop_readded(draft, ())
@@ -58,7 +58,7 @@ def _rewrite(draft: PodDraft, rewrites: Sequence[ResourceRewrite]) -> None:
 
 
 def _add(draft: PodDraft, rewrites: Sequence[ResourceRewrite]) -> None:
-    """One device for each container that only said how much GPU memory it wants."""
+    """One device for each container that requests GPU memory."""
     given: dict[str, str] = {}
     for slot in raw_pod.slots(draft.pod):
         for rewrite in _of(slot, rewrites):
@@ -69,7 +69,7 @@ def _add(draft: PodDraft, rewrites: Sequence[ResourceRewrite]) -> None:
     if given:
         record = ",".join(f"{name}={profile}" for name, profile in given.items())
         draft.annotate({well_known.MEMORY_GIVEN: record})
-        draft.log.append(f"Gave {record} for the GPU memory that pod {draft.key} wants")
+        draft.log.append(f"Gave {record} for the GPU memory that pod {draft.key} requests")
         draft.audit["gpu-memory"] = record
 
 
@@ -83,7 +83,7 @@ def _of(slot: ContainerRef, rewrites: Iterable[ResourceRewrite]) -> list[Resourc
 
 
 def _is_possible(slot: ContainerRef, rewrite: ResourceRewrite) -> bool:
-    """Amounts that the API server will refuse anyway are left for it to refuse."""
+    """Amounts that the API server rejects are not changed."""
     container, target = slot.container, rewrite.target
     own = [raw_pod.resources(container, side).get(target, 0) for side in _SIDES]
     return raw_pod.asked(container, rewrite.source) is not None and (
@@ -106,7 +106,7 @@ def _moved(container: RawContainer, rewrites: Sequence[ResourceRewrite]) -> RawC
     changed = dict(container["resources"])
     for side in _SIDES:
         before = raw_pod.resources(container, side)
-        # Where the API server has yet to fill in the requests, it will do so from the limits.
+        # Missing requests are defaulted from the limits by the API server later.
         if side == "limits" or before.keys() & (sources | targets.keys()):
             kept = {key: value for key, value in before.items() if key not in sources}
             changed[side] = {**kept, **targets}
@@ -121,7 +121,7 @@ def _total(amounts: Sequence[Any]) -> Any:
 
 
 def _record(draft: PodDraft, done: Sequence[tuple[ContainerRef, ResourceRewrite]]) -> None:
-    """The seeds' two annotations and log lines: the first container's move, everyone's wish."""
+    """The seeds' two annotations and log lines: the first change, all original requests."""
     moves = [
         f"{well_known.mig_profile(r.source)}{_ARROW}{well_known.mig_profile(r.target)}"
         for _, r in done
@@ -152,7 +152,7 @@ def _devices(container: RawContainer) -> dict[str, dict[str, Any]]:
 
 
 def _drop_readded(draft: PodDraft, rewrites: Sequence[ResourceRewrite]) -> None:
-    """Take away a source that came back beside its target (LimitRanger adds its defaults again)."""
+    """Remove a source that was added again beside its target (LimitRanger adds its defaults)."""
     given = raw_pod.annotations_of(draft.pod)
     original = _decoded(given.get(well_known.ORIGINAL, ""))
     source, arrow, target = given.get(well_known.FALLBACK, "").partition(_ARROW)
@@ -174,7 +174,7 @@ def _decoded(text: str) -> dict[str, Any]:
         return {}
     try:
         return raw_pod.mapping(msgspec.json.decode(text))
-    except (msgspec.DecodeError, UnicodeError, RecursionError):  # anybody may write it
+    except (msgspec.DecodeError, UnicodeError, RecursionError):  # users can write it
         return {}
 
 

@@ -1,8 +1,8 @@
-"""Binding a pod to the nodes on which it was given its tier (``scheduler.model.mig.tier_nodes``).
+"""Restricts a pod to the nodes on which its tier was granted (``scheduler.model.mig.tier_nodes``).
 
-The tier was free on nodes with certain labels, or with GPUs of a certain memory, and is none
-anywhere else. So the pod's nodeSelector gets the labels, every term of its required node affinity
-the memory, and an annotation says what was added.
+The tier was granted on nodes with certain labels or GPU memory. So the labels are added to the
+pod's nodeSelector, the memory to every term of its required node affinity, and an annotation
+records the additions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _EXPRESSIONS: Final = "matchExpressions"
 
 
 def bind(draft: PodDraft, where: TierNodes) -> None:
-    """Let the pod go to these nodes only."""
+    """Restrict the pod to these nodes."""
     if not where:
         return
     spec = raw_pod.spec(draft.pod)
@@ -57,7 +57,7 @@ def _narrowed(affinity: dict[str, Any], where: TierNodes) -> dict[str, Any]:
 
 
 def _with(term: Any, expression: dict[str, Any]) -> Any:
-    """A term with one more condition; an empty one matches no node and has to stay so."""
+    """A term with one more condition; an empty term matches no node and stays unchanged."""
     if not isinstance(term, dict):
         return term
     listed = term.get(_EXPRESSIONS)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The webhook of the simulated MIG cluster, from image to registration. The registration comes last,
-# once the server answers: no pod waits for a webhook that is not there. DRY_RUN=1 prints.
+# once the server answers: pods never wait for a missing webhook. DRY_RUN=1 prints.
 set -euo pipefail
 # shellcheck source=cluster/steps.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../cluster/steps.sh"

@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
-# Kept for those whose notes name it: the webhook is Python now, and there is no module to prepare.
+# Does nothing: the webhook is a Python program without a Go module. Kept for existing scripts.
 set -euo pipefail
 echo "Nothing to do: the webhook has no Go module. Next: webhook/scripts/build-and-deploy.sh"

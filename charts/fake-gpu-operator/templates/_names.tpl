@@ -13,7 +13,7 @@ app.kubernetes.io/part-of: gpu-scheduler
 {{- include "fake-gpu-operator.labelsOf" (list . "fake-gpu-operator") -}}
 {{- end -}}
 
-{{/* Whether a section is switched on; it is unless somebody says no. */}}
+{{/* Whether a section is enabled; it is by default. */}}
 {{- define "fake-gpu-operator.isOn" -}}
 {{- $on := (. | default dict).enabled -}}
 {{- if or (kindIs "invalid" $on) $on -}}yes{{- end -}}
@@ -26,7 +26,7 @@ app.kubernetes.io/part-of: gpu-scheduler
 {{- include "fake-gpu-operator.draAgent" . -}}
 {{- end -}}
 
-{{/* Whether DRA offers any GPUs. */}}
+{{/* Whether DRA publishes GPUs. */}}
 {{- define "fake-gpu-operator.dra" -}}
 {{- if (.Values.draPlugin | default dict).enabled -}}yes{{- end -}}
 {{- if (.Values.kwokDraPlugin | default dict).enabled -}}yes{{- end -}}
@@ -43,7 +43,7 @@ app.kubernetes.io/part-of: gpu-scheduler
 {{- include "fake-gpu-operator.domains" . -}}
 {{- end -}}
 
-{{/* How DRA offers GPUs: (list whether-it-does the-plugin-that-may-be-beside-it). */}}
+{{/* The DRA mode: (list DRA-section device-plugin-section). */}}
 {{- define "fake-gpu-operator.draMode" -}}
 {{- if not (index . 0 | default dict).enabled -}}none
 {{- else if include "fake-gpu-operator.isOn" (index . 1) -}}beside
@@ -61,7 +61,7 @@ app.kubernetes.io/part-of: gpu-scheduler
 {{- end -}}
 {{- end -}}
 
-{{/* Whether NUMA zones are told as NodeResourceTopology. */}}
+{{/* Whether NUMA zones are published as NodeResourceTopology. */}}
 {{- define "fake-gpu-operator.zones" -}}
 {{- if ((.Values.statusExporter | default dict).nodeResourceTopology | default dict).enabled -}}yes{{- end -}}
 {{- end -}}
@@ -76,7 +76,7 @@ app.kubernetes.io/part-of: gpu-scheduler
 {{- ((.Values.operatorConfig | default dict).node | default dict).port | default 9400 -}}
 {{- end -}}
 
-{{/* The configuration file; the chart decides what it knows better. */}}
+{{/* The configuration file; the chart's own settings override the user's. */}}
 {{- define "fake-gpu-operator.config" -}}
 {{- $config := .Values.operatorConfig | default dict | deepCopy -}}
 {{- $files := .Values.config | default dict -}}
@@ -118,7 +118,7 @@ app.kubernetes.io/part-of: gpu-scheduler
 {{- end -}}
 
 {{/* The pools. The seed's default pool is added here, because Helm would merge a pool of values.yaml
-     with the user's of the same name, who may have written it in another shape. */}}
+     with the user's pool of the same name, which may have another format. */}}
 {{- define "fake-gpu-operator.topology" -}}
 {{- $topology := .Values.topology | default dict | deepCopy -}}
 {{- $pools := $topology.nodePools | default dict -}}

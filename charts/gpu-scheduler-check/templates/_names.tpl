@@ -37,7 +37,7 @@ annotations:
 {{- end }}
 {{- end -}}
 
-{{/* "true" or nothing. A value that is null or unknown is the default. */}}
+{{/* "true" or empty. A value that is null or missing has its default. */}}
 {{- define "gpu-scheduler-check.on" -}}
 {{- $value := index . 0 -}}
 {{- if kindIs "invalid" $value }}{{ $value = index . 1 }}{{ end -}}

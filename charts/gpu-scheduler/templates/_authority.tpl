@@ -1,11 +1,11 @@
 {{/*
-The authority that signs the webhook's certificate, as YAML: `certificate` and `key` (PEM), and
-`bundle`, which the API server is to trust.
+The CA of the webhook's certificate, as YAML: `certificate` and `key` (PEM), and `bundle`, which the
+API server trusts.
 
-It is made once: what the cluster has already is rendered again, so an upgrade changes nothing. Where
-rendering cannot look into the cluster (helm template, ArgoCD) each one makes another; ArgoCD's
-ignoreDifferences keep the first. Secret and registration must be of one rendering, so the result is
-remembered in .Release, which all templates of a rendering share.
+The CA is created once: an existing one is rendered again, so an upgrade changes nothing. A rendering
+without access to the cluster (helm template, ArgoCD) creates another one; ArgoCD's ignoreDifferences
+keep the first. Secret and registration must be of one rendering, so the result is stored in .Release,
+which all templates of a rendering share.
 */}}
 {{- define "gpu-scheduler.authority" -}}
 {{- if not (hasKey .Release "gpuSchedulerAuthority") }}
@@ -17,7 +17,7 @@ remembered in .Release, which all templates of a rendering share.
 {{- $made = dict "certificate" $certificate "key" (index $kept "ca.key" | b64dec) "bundle" $certificate -}}
 {{- else }}
 {{- $ca := genCAWithKey "gpu-scheduler webhook authority" 3650 (genPrivateKey "ecdsa") -}}
-{{- /* What the replicas serve with meanwhile is of a former authority: trusted until the next upgrade. */ -}}
+{{- /* Replicas may still serve a certificate of the former CA; it is trusted until the next upgrade. */ -}}
 {{- $serving := (lookup "v1" "Secret" $s.namespace $s.webhook.secret | default dict).data | default dict -}}
 {{- $former := index $serving "ca.crt" | default "" | b64dec -}}
 {{- $made = dict "certificate" $ca.Cert "key" $ca.Key "bundle" (printf "%s%s" $ca.Cert $former) -}}
@@ -27,7 +27,7 @@ remembered in .Release, which all templates of a rendering share.
 {{- toYaml .Release.gpuSchedulerAuthority -}}
 {{- end -}}
 
-{{/* "true" where a release of before decision 0025 has its right on the registration, or nothing. */}}
+{{/* "true" where a release before decision 0025 has a role on the registration, else empty. */}}
 {{- define "gpu-scheduler.hasFormerRole" -}}
 {{- $name := printf "%s-certificates" (include "gpu-scheduler.fullname" .) -}}
 {{- if (lookup "rbac.authorization.k8s.io/v1" "ClusterRole" "" $name | default dict).rules }}true{{ end -}}

@@ -1,8 +1,7 @@
 {{/*
 The objects of a file below files/cluster, which are copies of the repository's cluster/ (`make
 charts` renews them), with the names of this release instead of those of the default one.
-Arguments: the root, the file's name, annotations, and maybe what to leave out: rules on one of these
-resources.
+Arguments: the root, the file's name, annotations, and optionally resources whose rules are omitted.
 */}}
 {{- define "gpu-scheduler.cluster" -}}
 {{- $root := index . 0 -}}

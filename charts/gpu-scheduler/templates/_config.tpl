@@ -1,4 +1,4 @@
-{{/* The scheduler's configuration file: the user's sections, and over them what the chart decides. */}}
+{{/* The scheduler's configuration file: the user's sections, overridden by the chart's own settings. */}}
 {{- define "gpu-scheduler.config" -}}
 {{- $s := include "gpu-scheduler.settings" . | fromYaml -}}
 {{- $config := .Values.config | default dict | deepCopy -}}

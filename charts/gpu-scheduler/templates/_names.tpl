@@ -1,16 +1,16 @@
-{{/* The chart's name, or what stands for it. */}}
+{{/* The chart's name, or nameOverride. */}}
 {{- define "gpu-scheduler.name" -}}
 {{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* The beginning of every object's name: the release's if it says the chart's name already. */}}
+{{/* The prefix of every object's name: the release name if it contains the chart's name. */}}
 {{- define "gpu-scheduler.fullname" -}}
 {{- $name := include "gpu-scheduler.name" . -}}
 {{- $full := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
 {{- default $full .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* What selects the pods: it can never change, so nothing of it is a value. */}}
+{{/* The pod selector. It is immutable, so no value is part of it. */}}
 {{- define "gpu-scheduler.selector" -}}
 app.kubernetes.io/name: {{ include "gpu-scheduler.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -28,7 +28,7 @@ app.kubernetes.io/part-of: gpu-scheduler
 {{- end }}
 {{- end -}}
 
-{{/* "true" or nothing. A value that is null or unknown (helm upgrade --reuse-values) is the default. */}}
+{{/* "true" or empty. A value that is null or missing (helm upgrade --reuse-values) has its default. */}}
 {{- define "gpu-scheduler.on" -}}
 {{- $value := index . 0 -}}
 {{- if kindIs "invalid" $value }}{{ $value = index . 1 }}{{ end -}}

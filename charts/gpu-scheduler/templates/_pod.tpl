@@ -1,4 +1,4 @@
-{{/* The pod: the scheduler with the token, and the webhook without one beside it. */}}
+{{/* The pod: the scheduler container with the token, and the webhook container without. */}}
 {{- define "gpu-scheduler.podSpec" -}}
 {{- $s := include "gpu-scheduler.settings" . | fromYaml -}}
 serviceAccountName: {{ $s.account }}
@@ -130,7 +130,7 @@ topologySpreadConstraints:
     {{- end }}
   ports:
     - {name: webhook, containerPort: {{ $s.webhook.port }}, protocol: TCP}
-  # The certificate may be on its way.
+  # The certificate may not exist yet.
   startupProbe:
     httpGet: {path: /healthz, port: webhook, scheme: HTTPS}
     periodSeconds: 1
@@ -168,7 +168,7 @@ topologySpreadConstraints:
 {{- $webhook := .Values.webhook | default dict -}}
 - name: config
   configMap: {name: {{ $s.fullname }}-config}
-# What automounting would do, but for one container.
+# The ServiceAccount token, mounted in one container only.
 - name: token
   projected:
     defaultMode: 0440
@@ -180,10 +180,10 @@ topologySpreadConstraints:
       - downwardAPI:
           items: [{path: namespace, fieldRef: {apiVersion: v1, fieldPath: metadata.namespace}}]
 {{- if $s.webhook.enabled }}
-# The socket, which both containers use.
+# The socket between the two containers.
 - name: shared
   emptyDir: {medium: Memory, sizeLimit: 16Mi}
-# The replicas' token, and the certificate if it is our own: never on a disk.
+# The replicas' token and, in mode self, the certificate; in memory, never on a disk.
 - name: kept
   emptyDir: {medium: Memory, sizeLimit: 16Mi}
 {{- if ne $s.webhook.mode "self" }}

@@ -1,6 +1,6 @@
 {{/*
-Everything that templates decide by, worked out once, as YAML. Sections may be null and keys may be
-missing: values of an older release come without what is new here.
+All settings that the templates use, computed once, as YAML. Sections may be null and keys may be
+missing: the values of an older release do not have newer keys.
 */}}
 {{- define "gpu-scheduler.settings" -}}
 {{- $values := .Values -}}
@@ -34,7 +34,7 @@ fullname: {{ $fullname }}
 namespace: {{ .Release.Namespace }}
 schedulerName: {{ $scheduler }}
 moves: {{ $moves | quote }}
-# Of the admission policies: whose pods are ours, and which of all pods the webhook is asked about.
+# For the admission policies: the pods of this scheduler, and the pods that the webhook reviews.
 policyVariables:
   scheduler: {{ $scheduler | toJson | quote }}
   schedulers: {{ prepend ($admission.otherSchedulers | default list) $scheduler | toJson | quote }}
@@ -69,9 +69,9 @@ webhook:
   serverName: {{ printf "%s.%s.svc" $service .Release.Namespace }}
   configuration: {{ $webhook.configurationName | default (printf "%s-webhook" $fullname) }}
   secret: {{ $secret }}
-  # The Secret that the scheduler keeps: all of it, or only the replicas' token.
+  # The Secret that the scheduler writes: certificate and token, or only the replicas' token.
   keptSecret: {{ ternary $secret (printf "%s-replicas" $fullname) (eq $mode "self") }}
-  # Who signs what the scheduler keeps; made once, by the chart.
+  # The Secret of the CA, which the chart creates once.
   authoritySecret: {{ printf "%s-webhook-ca" $fullname }}
   # Only the scheduler writes there; the webhook's mount is read-only.
   kept: /kept

@@ -9,7 +9,7 @@ from gpuctl.doctor.finding import Finding, fail, listed, ok, unread, warn
 
 #: The chart's kubeVersion.
 OLDEST = (1, 32)
-KINDS = ("migrules", "migcuts")
+KINDS = ("podmigrations", "migpartitions")
 #: The server's Date header has a resolution of one second.
 SKEW_WARN_S = 3.0
 UPGRADE = "helm upgrade the chart (docs/upgrade.md)"

@@ -9,7 +9,14 @@ from gpuctl.doctor.facts import Facts, Unread
 from gpuctl.doctor.finding import Finding, fail, listed, ok, unread, warn
 from gpuctl.doctor.rights import rights_of_moves
 
-POLICIES: Final = ("protected-annotations", "bindings", "fencing", "deletes", "status", "cuts")
+POLICIES: Final = (
+    "protected-annotations",
+    "bindings",
+    "fencing",
+    "deletes",
+    "status",
+    "partitions",
+)
 EVICTION: Final = "eviction"
 
 
@@ -76,5 +83,5 @@ def _moves(facts: Facts) -> Finding:
     return warn(
         "moves",
         f"{facts.account} may not {listed([str(right) for right in missing])}",
-        "apply cluster/rbac-moves.yaml, or set restore.mode to off",
+        "apply cluster/rbac-migrations.yaml, or set restore.mode to off",
     )

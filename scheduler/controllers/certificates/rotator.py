@@ -178,7 +178,7 @@ class CertRotator:
         try:
             await self.ensure()
         except (ApiError, Unreachable, NotAnAuthority) as error:
-            log.warning("certificate not checked", problem=str(error))
+            log.warning("certificate check failed", problem=str(error))
             return False
         return True
 
@@ -193,7 +193,7 @@ class CertRotator:
             if error.status != CONFLICT:
                 raise
             return _read(msgspec.json.decode(await self._client.request("GET", self._path)))
-        log.info("certificate renewed", secret=self._wanted.secret, reason=reason)
+        log.info("certificate Secret renewed", secret=self._wanted.secret, reason=reason)
         return fresh
 
 
@@ -218,7 +218,7 @@ async def rotating(
 
 def _log_failure(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and task.exception() is not None:
-        log.error("certificate rotation ended", exc_info=task.exception())
+        log.error("certificate rotator exited", exc_info=task.exception())
 
 
 def write_files(directory: Path, kept: CertSecret) -> None:

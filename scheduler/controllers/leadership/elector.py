@@ -107,7 +107,7 @@ class LeaderElector:
         """Acquire and renew the lease for ever; ends by cancellation, and keeps the lease then."""
         self._on_change(self.leads())
         if not self.is_enabled:
-            log.info("leading without an election")
+            log.info("leading without leader election")
             await asyncio.Event().wait()
         while True:
             await self._round()
@@ -159,7 +159,7 @@ class LeaderElector:
         holder = (lease.spec.holder_identity if lease else None) or ""
         if holder != self._follows:
             self._follows = holder
-            log.info("another replica leads", holder=holder)
+            log.info("another replica is the leader", holder=holder)
 
     async def _read(self) -> Lease | None:
         try:

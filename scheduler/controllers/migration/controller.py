@@ -155,7 +155,7 @@ class MigrationController(NoMigration):
             self._planner.record_final_state(pod)
             return NOTHING
         self._note(pod)
-        migration = self.open.get(pod.annotations.get(well_known.MOVE, ""))
+        migration = self.open.get(pod.annotations.get(well_known.MIGRATION, ""))
         if migration is None or not self._gate.is_open():
             return NOTHING
         return self._executor.step(migration, now)

@@ -81,7 +81,7 @@ class MigrationExecutor:
         self.open.assume(migration)
         self._progress[migration.id] = MigrationProgress(facts=facts, sent_at=now)
         self._cluster.nominations.hold(holder(migration))
-        log.info("migration begins", migration=migration.id, pod=pod.key, change=migration.change)
+        log.info("migration started", migration=migration.id, pod=pod.key, change=migration.change)
         return (CreateMigration(migration),)
 
     def evicted(self) -> frozenset[str]:
@@ -120,7 +120,7 @@ class MigrationExecutor:
         migration = self.open.get(migration_id)
         if migration is None or self.open.is_seen(migration_id):
             return NOTHING
-        events = self._events.ended(migration, MigrationResult.UNWRITTEN, message)
+        events = self._events.ended(migration, MigrationResult.NOT_CREATED, message)
         return (*events, *self.delete(migration_id, now))
 
     def owner_read(self, event: ev.OwnerRead, now: float) -> Effects:
@@ -133,12 +133,12 @@ class MigrationExecutor:
             problem = preconditions.not_made_again(migration, event.facts)
             if problem is None:
                 return NOTHING
-            return self._end(migration, MigrationResult.HINDERED, problem.text, now)
+            return self._end(migration, MigrationResult.BLOCKED, problem.text, now)
         pod = self._cluster.pods.get(migration.pod_uid)
         if phase is MigrationPhase.WRITTEN and pod is not None:
             problem = preconditions.verdict(pod, migration.move, event.facts)
             if problem is not None:
-                return self._end(migration, MigrationResult.HINDERED, problem.text, now)
+                return self._end(migration, MigrationResult.BLOCKED, problem.text, now)
             self._progress_of(migration).facts = event.facts
         return self.step(migration, now)
 
@@ -160,12 +160,15 @@ class MigrationExecutor:
             case ev.Eviction.GONE:
                 progress.tries = 0
                 if pod is not None and not pod.is_deleting:
-                    return self._pod_changed(migration, "the pod changed meanwhile", now)
+                    text = "the pod changed during the migration"
+                    return self._pod_changed(migration, text, now)
             case ev.Eviction.FAILED:
                 log.warning("eviction failed", migration=migration.id, problem=event.message)
                 progress.facts = None  # they are old at the next attempt
                 if progress.tries >= TRIES_MAX:
-                    return self._end(migration, MigrationResult.REFUSED, event.message, now)
+                    return self._end(
+                        migration, MigrationResult.EVICTION_REFUSED, event.message, now
+                    )
         return NOTHING
 
     # --- steps -------------------------------------------------------------------------------
@@ -181,7 +184,7 @@ class MigrationExecutor:
             return self._arrived(migration, now)
         if now >= migration.deadline:
             text = "its replacement was not placed in time"
-            return self._end(migration, MigrationResult.EXPIRED, text, now)
+            return self._end(migration, MigrationResult.DEADLINE_EXCEEDED, text, now)
         if phase is MigrationPhase.WRITTEN:
             return self._before_eviction(migration, progress, now)
         if phase is not MigrationPhase.ADMITTED and now - progress.asked_at >= ASK_EVERY_S:
@@ -198,7 +201,7 @@ class MigrationExecutor:
             return self.write_failed(migration.id, "no answer", now) if is_lost else NOTHING
         is_rescue = migration.move is MigrationKind.RESCUE
         if is_rescue and (pod.node_name or pod.uid in self._cluster.assumed):
-            return self._pod_changed(migration, "the pod found a node by itself", now)
+            return self._pod_changed(migration, "the pod was scheduled without the migration", now)
         if progress.is_evicted or (progress.tries and now - progress.sent_at < REPEAT_AFTER_S):
             return NOTHING
         if progress.facts is None:
@@ -216,9 +219,9 @@ class MigrationExecutor:
         assert pod is not None, "a replacement arrived"
         if pod.gpu_requests != migration.target:
             text = f"its replacement has {profiles(pod.gpu_requests)}"
-            return self._end(migration, MigrationResult.WITHOUT_TIER, text, now)
+            return self._end(migration, MigrationResult.TIER_NOT_GRANTED, text, now)
         events = self._events.arrived(migration, pod)
-        return (*events, *self._end(migration, MigrationResult.DONE, "", now))
+        return (*events, *self._end(migration, MigrationResult.SUCCEEDED, "", now))
 
     def _pod_changed(self, migration: Migration, text: str, now: float) -> Effects:
         return self._end(migration, MigrationResult.POD_CHANGED, text, now)

@@ -194,10 +194,13 @@ class MigrationPlanner:
     def _blocker(self, kind: MigrationKind, pod: Pod, now: float) -> BlockedBy | None:
         workload = pod.workload
         if now < self._backoff.get(workload, (0.0, 0.0))[0]:
-            return BlockedBy(Blocker.COOLDOWN, "its owner was asked a moment ago")
+            return BlockedBy(Blocker.COOLDOWN, "its owner was read a moment ago")
         is_moving = self._open.of_workload(workload) is not None
         if is_moving or any(asked.pod.workload == workload for asked, _ in self._asking.values()):
-            return BlockedBy(Blocker.ANOTHER_MOVE, "another pod of the workload is being moved")
+            return BlockedBy(
+                Blocker.MIGRATION_IN_PROGRESS,
+                "a migration of another pod of the workload is in progress",
+            )
         timings = self._settings.timings
         return preconditions.hindrance(pod, kind, now, timings) or self._history.hindrance(pod, now)
 

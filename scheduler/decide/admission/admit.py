@@ -126,10 +126,10 @@ def _granted(pod: Pod, found: TierGranted, answer: AdmissionDecision, *, ours: b
 
 def _over_quota(pod: Pod, problem: str, kinds: dict[str, NodeAssignment]) -> Admission:
     tiers = tuple(sorted(map(well_known.mig_profile, pod.gpu_requests)))
-    tried = (TierAttempt(tiers, "quota", text=f"not tried: {problem}"),)
+    tried = (TierAttempt(tiers, "quota_exceeded", text=f"not tried: {problem}"),)
     # Whoever is replaced may count to this moment: if the API server lets it in, it has its ticket.
-    answer = AdmissionDecision(node_kinds=kinds, move=pod.annotations.get(well_known.MOVE))
-    return Admission(answer=answer, result="quota", tried=tried)
+    answer = AdmissionDecision(node_kinds=kinds, move=pod.annotations.get(well_known.MIGRATION))
+    return Admission(answer=answer, result="quota_exceeded", tried=tried)
 
 
 def _is_concerned(cluster: Cluster, pod: Pod, scope: Scope, rules: Rules) -> bool:
@@ -149,7 +149,7 @@ def _again(known: Reservation, kinds: dict[str, NodeAssignment]) -> Admission:
         rewrites=known.rewrites,
         reservation=known.id,
         known_reservation=True,
-        move=known.pod.annotations.get(well_known.MOVE),
+        move=known.pod.annotations.get(well_known.MIGRATION),
         node_kinds=kinds,
     )
     return Admission(answer=answer)
@@ -220,9 +220,11 @@ def _moved(pod: Pod, move: str | None, *, ours: bool) -> Pod:
 
     Another scheduler may well implement what we do not; only the devices matter here.
     """
-    annotations = {key: value for key, value in pod.annotations.items() if key != well_known.MOVE}
+    annotations = {
+        key: value for key, value in pod.annotations.items() if key != well_known.MIGRATION
+    }
     if move is not None:
-        annotations[well_known.MOVE] = move
+        annotations[well_known.MIGRATION] = move
     unsupported = pod.unsupported if ours else ()
     return msgspec.structs.replace(pod, annotations=annotations, unsupported=unsupported)
 
@@ -231,7 +233,7 @@ def _refused(
     pod: Pod, found: NoTier, terms: FallbackPolicy, answer: AdmissionDecision
 ) -> Admission:
     if found.is_unknown:
-        text = f"no other tier was looked for: {found.tried[-1].message}"
+        text = f"no other tier was tried: {found.tried[-1].message}"
         answer = msgspec.structs.replace(answer, warnings=(*answer.warnings, text))
     elif terms.is_strict(pod):
         denied = f"none of {', '.join(found.tiers)} is free and the ladder ends in fail"
@@ -241,7 +243,7 @@ def _refused(
     if terms.memory and found.option is not None:  # without a request it would wait for nothing
         rewrites, where = _rewrites(pod, found.option), found.option.where
         answer = msgspec.structs.replace(answer, rewrites=rewrites, where=where)
-    return Admission(answer=answer, result="waits", tried=found.tried)
+    return Admission(answer=answer, result="pending", tried=found.tried)
 
 
 def _rewrites(pod: Pod, option: Candidate) -> tuple[ResourceRewrite, ...]:

@@ -177,13 +177,13 @@ def _combined(
     swapped = _swapped(pod, terms, chosen)
     bound = None if where is None else where.on(swapped.pod)
     if where is None or bound is None:
-        text = "not tried: the pod's nodeSelector asks for other nodes"
+        text = "not tried: the pod's nodeSelector selects other nodes"
         return SkippedTier(tiers=tuple(t.text for _, t in chosen), result="labels", text=text)
     option = msgspec.structs.replace(swapped, pod=bound, where=where)
     problem = cluster.quotas.refusal(option.pod, admitted) if option.pod is not pod else None
     if problem is not None:
         text = f"not tried: {problem}"
-        return SkippedTier(tiers=option.tiers, result="quota", text=text, option=option)
+        return SkippedTier(tiers=option.tiers, result="quota_exceeded", text=text, option=option)
     return option
 
 

@@ -107,8 +107,8 @@ def _against_memory(pod: Pod) -> str | None:
         return f"the pod also has a {well_known.MAP}, which names its GPUs; keep one of the two"
     if pod.node_name:
         return (
-            f"the pod has a node already ({pod.node_name}), so nobody can choose for it; request"
-            " what that node offers"
+            f"the pod has a node already ({pod.node_name}), so the scheduler cannot choose a"
+            " GPU for it; request a resource of that node"
         )
     return None
 
@@ -119,6 +119,6 @@ def _check_floor(pod: Pod, floor: int) -> None:
             text = pod.annotations[well_known.MEMORY_FLOOR].strip()
             raise TermsError(
                 f"{well_known.MEMORY_FLOOR}: {text} is more than the"
-                f" {well_known.mig_profile(resource)} that the pod asks for; ask for more, or"
+                f" {well_known.mig_profile(resource)} that the pod requests; request more, or"
                 " lower the floor"
             )

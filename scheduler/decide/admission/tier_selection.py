@@ -159,7 +159,7 @@ def _holds_already(cluster: Cluster, pod: Pod) -> bool:
     """Whether what a promise is for is on the books, or held by the move that the pod is for."""
     if pod.uid in cluster.assumed or pod.uid in cluster.nominated:
         return True
-    move = cluster.nominated.get(pod.annotations.get(well_known.MOVE, ""))
+    move = cluster.nominated.get(pod.annotations.get(well_known.MIGRATION, ""))
     return move is not None and is_for(move, pod) and move.gpu_requests == pod.gpu_requests
 
 

@@ -50,10 +50,10 @@ def lateness(cluster: Cluster, carve: PendingPlacement) -> str:
     for spot in carve.devices.spots:
         there = answers.get(_key(spot))
         if there is None:
-            return f"no answer about {spot}"
+            return f"no status of {spot}"
         if there.state is not PartitionState.READY:
             return f"{spot} was not ready"
-    return "it was cut but not advertised"
+    return "the instances exist but the node does not advertise them"
 
 
 def _instances(cluster: Cluster, node_name: str) -> tuple[MigInstance, ...]:

@@ -30,28 +30,31 @@ def hindrance(pod: Pod, move: MigrationKind, now: float, timings: Timings) -> Bl
 def _of_owner(pod: Pod) -> BlockedBy | None:
     wish = pod.annotations.get(well_known.RESTORE)
     if wish == "never":
-        return BlockedBy(Blocker.OPTED_OUT, f"annotation {well_known.RESTORE} says never")
+        return BlockedBy(Blocker.OPTED_OUT, f"annotation {well_known.RESTORE} is never")
     if pod.owner is None:
-        return BlockedBy(Blocker.BARE, "the pod has no controller, so nobody would create it again")
+        return BlockedBy(
+            Blocker.NO_CONTROLLER, "the pod has no controller, so it would not be created again"
+        )
     if pod.owner.word not in KINDS:
         return BlockedBy(
-            Blocker.CONTROLLER, f"its controller is a {pod.owner.word}, which is left alone"
+            Blocker.UNKNOWN_CONTROLLER,
+            f"its controller is a {pod.owner.word}, whose pods are not migrated",
         )
     if pod.owner.kind == "Job" and wish != "auto":
         return BlockedBy(
-            Blocker.JOB_NOT_ASKED,
-            f"pods of Jobs are moved only with the annotation {well_known.RESTORE}: auto",
+            Blocker.JOB_NOT_OPTED_IN,
+            f"pods of Jobs are migrated only with the annotation {well_known.RESTORE}: auto",
         )
     if any(key.startswith(KUEUE) for key in (*pod.labels, *pod.annotations)):
-        return BlockedBy(Blocker.QUEUED_ELSEWHERE, "Kueue decides when the pod runs")
+        return BlockedBy(Blocker.MANAGED_BY_ANOTHER_QUEUE, "Kueue decides when the pod runs")
     return None
 
 
 def _of_state(pod: Pod) -> BlockedBy | None:
     if pod.gates:
-        return BlockedBy(Blocker.GATED, f"the pod waits for {pod.gates[0]}")
+        return BlockedBy(Blocker.SCHEDULING_GATED, f"the pod waits for {pod.gates[0]}")
     if pod.is_deleting or pod.is_terminal:
-        return BlockedBy(Blocker.LEAVING, "the pod ends already")
+        return BlockedBy(Blocker.TERMINATING, "the pod is terminating")
     return None
 
 
@@ -79,9 +82,9 @@ def gone_wrong(facts: OwnerFacts) -> BlockedBy | None:
     """Why the owner would not make the pod again as it was: also asked while it is awaited."""
     who = f"{facts.told.kind} {facts.told.name}"
     if facts.is_owner_gone:
-        return BlockedBy(Blocker.OWNER_GONE, f"{who} is gone")
+        return BlockedBy(Blocker.OWNER_DELETED, f"{who} is gone")
     if facts.is_outdated:
-        return BlockedBy(Blocker.OUTDATED, f"the template of {who} changed")
+        return BlockedBy(Blocker.OLD_REVISION, f"the template of {who} changed")
     if facts.is_over_count:
         return BlockedBy(Blocker.SCALED_DOWN, f"{who} was scaled down to {facts.replicas}")
     return None
@@ -97,20 +100,20 @@ def not_made_again(ticket: Migration, facts: OwnerFacts) -> BlockedBy | None:
 def _of_lifecycle(pod: Pod, facts: OwnerFacts) -> BlockedBy | None:
     who = f"{facts.told.kind} {facts.told.name}"
     if facts.is_suspended:
-        return BlockedBy(Blocker.SUSPENDED, f"{who} is suspended")
+        return BlockedBy(Blocker.OWNER_SUSPENDED, f"{who} is suspended")
     if facts.manager:
-        return BlockedBy(Blocker.QUEUED_ELSEWHERE, f"{who} is managed by {facts.manager}")
+        return BlockedBy(Blocker.MANAGED_BY_ANOTHER_QUEUE, f"{who} is managed by {facts.manager}")
     if facts.is_rolling_out:
-        return BlockedBy(Blocker.ROLLOUT, f"the rollout of {who} is not finished")
+        return BlockedBy(Blocker.ROLLOUT_IN_PROGRESS, f"the rollout of {who} is not finished")
     if facts.grace_s > GRACE_MAX_S:
         return BlockedBy(
-            Blocker.GRACE,
+            Blocker.GRACE_PERIOD_TOO_LONG,
             f"its termination grace of {facts.grace_s:g} s is above {GRACE_MAX_S:g} s",
         )
     if not facts.ignores_disruptions:
         return BlockedBy(
-            Blocker.JOB_WOULD_COUNT,
-            f"{who} would count it as a failure: it needs a podFailurePolicy whose first rule for"
+            Blocker.COUNTS_AS_JOB_FAILURE,
+            f"{who} would count it as a failure: add a podFailurePolicy whose first rule for"
             " DisruptionTarget is Ignore",
         )
     return None
@@ -122,18 +125,18 @@ def _of_service(pod: Pod, facts: OwnerFacts) -> BlockedBy | None:
     assert pod.owner is not None, "only owned pods come this far"
     if facts.has_budget and facts.disruptions_allowed < 1:
         return BlockedBy(
-            Blocker.BUDGET_OF_DISRUPTIONS, "its PodDisruptionBudget allows no disruption now"
+            Blocker.DISRUPTION_BUDGET, "its PodDisruptionBudget allows no disruption now"
         )
     if pod.owner.kind == "Job":  # its pods serve nobody, and its author asked for it
         return None
     if facts.others_down:
         return BlockedBy(
-            Blocker.SIBLINGS_DOWN, f"{facts.others_down} other pods of {who} are not ready"
+            Blocker.REPLICAS_NOT_READY, f"{facts.others_down} other pods of {who} are not ready"
         )
     is_asked = pod.annotations.get(well_known.RESTORE) == "auto"
     if facts.replicas <= 1 and not facts.has_budget and not is_asked:
         return BlockedBy(
-            Blocker.ONE_REPLICA,
+            Blocker.SINGLE_REPLICA,
             f"it is the only replica of {who}; annotation {well_known.RESTORE}: auto on the pods"
             " allows the interruption",
         )

@@ -1,8 +1,8 @@
-"""MIG instances that are cut to order: what exists on a node, and what we asked for.
+"""Dynamic MIG: the instances that exist on a node, and those that are requested.
 
-The API's object for it is ``migcuts.gpu-scheduler.io`` (``model/crd/mig_partition_codec``), one for
-each node: we write which instances must exist, the node's operator answers which ones do
-(docs/mig-dynamic.md)."""
+The API object is ``migpartitions.gpu-scheduler.io`` (``model/crd/mig_partition_codec``), one for
+each node: the scheduler writes the instances that must exist, the node's operator writes the
+instances that do (docs/mig-dynamic.md)."""
 
 from __future__ import annotations
 

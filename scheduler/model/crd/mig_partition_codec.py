@@ -1,8 +1,8 @@
-"""A node's instances as an object of the API, ``migcuts.gpu-scheduler.io``: one for each node.
+"""Encodes and decodes MigPartition objects (``migpartitions.gpu-scheduler.io``), one per node.
 
-The schema is ``cluster/crd-migcuts.yaml``, the protocol docs/mig-dynamic.md: ``spec`` is written
-by the scheduler that leads, ``status`` by the node's operator. What cannot be read raises
-``msgspec.ValidationError``.
+The schema is ``cluster/crd-migpartitions.yaml``, the protocol is in
+docs/mig-dynamic.md: the leader writes ``spec``, the node's operator writes ``status``. An object
+that does not decode raises ``msgspec.ValidationError``.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from scheduler.model.limits import MIG_GPUS_MAX
 
 GROUP: Final = "gpu-scheduler.io"
 VERSION: Final = "v1alpha1"
-KIND: Final = "MigCut"
-PLURAL: Final = "migcuts"
+KIND: Final = "MigPartition"
+PLURAL: Final = "migpartitions"
 
 
 #: An index of a GPU or of a slice of its memory.

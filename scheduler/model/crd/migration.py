@@ -1,13 +1,12 @@
-"""A move's ticket: which pod is replaced, by whom, and what waits for its replacement.
+"""One migration of a pod to another MIG tier, as its PodMigration object holds it.
 
-A move replaces a pod so that its next admission gets another tier (design 5.16)::
+A migration evicts a pod so that the admission of its replacement gets another tier (design 5.16)::
 
-    Restore   a degraded pod, when the tier that it asked for is free
+    Restore   a degraded pod, when the tier that it requested is free
     Rescue    a pod that stays pending, when another tier of its ladder is free
 
-The ticket is an object of the API (``migrules.gpu-scheduler.io``): everything that has to survive
-a crash stands in it. It holds no template and no requests of the replacement's own, so whatever
-its owner changed meanwhile is what the replacement gets.
+The object ``podmigrations.gpu-scheduler.io`` holds everything that must survive a crash. It has no
+pod template, so the replacement is created from the owner's current template.
 """
 
 from __future__ import annotations
@@ -111,7 +110,7 @@ def holder(ticket: Migration) -> Pod:
 def is_for(held: Pod, pod: Pod) -> bool:
     """Whether this holder stands for the pod. The annotation alone is not believed."""
     return (
-        pod.annotations.get(well_known.MOVE) == held.uid
+        pod.annotations.get(well_known.MIGRATION) == held.uid
         and pod.namespace == held.namespace
         and pod.owner is not None
         and pod.owner == held.owner

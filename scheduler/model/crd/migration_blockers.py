@@ -1,7 +1,7 @@
-"""Why a pod is not moved, although it could have a better tier: the table of every reason.
+"""The reasons that block a migration although a better tier is free.
 
-``docs/reasons.md`` is generated from it. Obstacles that pass by themselves within minutes are not
-told to anybody; every other one is an event on the pod, once.
+``docs/reasons.md`` is generated from this table. A blocker that clears within minutes emits no
+event; every other blocker emits one event on the pod.
 """
 
 from __future__ import annotations
@@ -17,60 +17,64 @@ GRACE_MAX_S: Final = 300.0
 
 
 class Blocker(enum.Enum):
-    """Every reason not to move a pod: code -> (meaning, whether its author is told)."""
+    """Every blocker of a migration: code -> (meaning, whether the pod gets an event)."""
 
-    BARE = ("nobody would create the pod again: it has no controller", True)
-    CONTROLLER = (
-        "its controller is of a kind of which it is not known whether it makes pods again",
+    NO_CONTROLLER = ("the pod has no controller that would create it again", True)
+    UNKNOWN_CONTROLLER = (
+        "it is not known that controllers of this kind create deleted pods again",
         True,
     )
-    OPTED_OUT = ("the pod, or its author, said restore: never", False)
-    JOB_NOT_ASKED = ("pods of Jobs are moved only with restore: auto", True)
-    QUEUED_ELSEWHERE = ("Kueue or another manager decides when the pod runs", True)
-    GATED = ("the pod has scheduling gates", False)
-    LEAVING = ("the pod is being deleted or has ended", False)
-    TOO_YOUNG = ("the pod has not run, or waited, for long enough", False)
-    ANOTHER_MOVE = ("another pod of the same workload is being moved", False)
-    COOLDOWN = ("the workload's last move was a short while ago", False)
-    BUDGET = ("the workload used up its moves of this hour", True)
-    LEFT_ALONE = ("three moves of the workload came back without their tier", True)
-    GRACE = ("the pod may take longer to end than a slice is held for it", True)
-    OWNER_GONE = ("the owner is gone or is being deleted", False)
-    SCALED_DOWN = ("the owner wants fewer pods than it has", False)
-    ROLLOUT = ("a rollout of the owner is not finished", True)
-    OUTDATED = ("the pod is of an older revision of its owner's template", False)
-    SUSPENDED = ("the owner is suspended", True)
-    JOB_WOULD_COUNT = ("the Job would count the pod's end as a failure", True)
-    ONE_REPLICA = ("it is the only replica and no PodDisruptionBudget covers it", True)
-    SIBLINGS_DOWN = ("other pods of the owner are not ready", True)
-    BUDGET_OF_DISRUPTIONS = ("a PodDisruptionBudget allows no disruption now", True)
-    UNKNOWN = ("the API server did not say enough about the owner", False)
+    OPTED_OUT = ("the pod has the annotation restore: never", False)
+    JOB_NOT_OPTED_IN = ("pods of Jobs are migrated only with the annotation restore: auto", True)
+    MANAGED_BY_ANOTHER_QUEUE = ("Kueue or another queue manager starts the pod", True)
+    SCHEDULING_GATED = ("the pod has scheduling gates", False)
+    TERMINATING = ("the pod is terminating or finished", False)
+    TOO_YOUNG = ("the pod has not run, or been pending, for the minimum time", False)
+    MIGRATION_IN_PROGRESS = ("a migration of another pod of the workload is in progress", False)
+    COOLDOWN = ("the cooldown after the workload's last migration is not over", False)
+    HOURLY_LIMIT = ("the workload reached its limit of migrations per hour", True)
+    MIGRATION_SUSPENDED = ("three migrations of the workload in a row did not get their tier", True)
+    GRACE_PERIOD_TOO_LONG = (
+        "the termination grace period is longer than a reservation lasts",
+        True,
+    )
+    OWNER_DELETED = ("the owner is deleted or terminating", False)
+    SCALED_DOWN = ("the owner is scaled below its number of pods", False)
+    ROLLOUT_IN_PROGRESS = ("a rollout of the owner is in progress", True)
+    OLD_REVISION = ("the pod is of an older revision of its owner's template", False)
+    OWNER_SUSPENDED = ("the owner is suspended", True)
+    COUNTS_AS_JOB_FAILURE = ("the Job would count the eviction as a failure", True)
+    SINGLE_REPLICA = ("the pod is the only replica and no PodDisruptionBudget covers it", True)
+    REPLICAS_NOT_READY = ("other pods of the owner are not ready", True)
+    DISRUPTION_BUDGET = ("a PodDisruptionBudget allows no disruption now", True)
+    OWNER_UNKNOWN = ("the owner could not be read completely", False)
 
     @property
     def meaning(self) -> str:
-        """One clause for people who read the table."""
+        """The meaning of the code, one clause."""
         meaning: str = self.value[0]
         return meaning
 
     @property
     def is_told(self) -> bool:
-        """Whether it is an event on the pod."""
+        """Whether the pod gets an event."""
         told: bool = self.value[1]
         return told
 
 
 class BlockedBy(msgspec.Struct, frozen=True):
-    """One obstacle with its sentence."""
+    """One blocker with its message."""
 
     obstacle: Blocker
     text: str
 
 
 class OwnerFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the API server says about a pod and its owner at one moment.
+    """A pod and its owner as read from the API server at one moment.
 
-    ``told`` is who hears of a move's end; ``replicas`` how many pods the controlling owner wants;
-    ``others_down`` how many of the other pods are not ready; ``version`` the pod's own.
+    ``told`` is the object that gets the event about the result; ``replicas`` the number of pods
+    that the controlling owner wants; ``others_down`` the number of other pods that are not ready;
+    ``version`` the resource version of the pod.
     """
 
     told: Owner

@@ -1,7 +1,7 @@
-"""A ticket as an object of the API, ``migrules.gpu-scheduler.io``: written and read here alone.
+"""Encodes and decodes PodMigration objects (``podmigrations.gpu-scheduler.io``).
 
-The schema is ``cluster/crd-migrules.yaml``. A rule that cannot be read as a ticket (somebody wrote
-it by hand, or a newer version did) raises ``msgspec.ValidationError``.
+The schema is ``cluster/crd-podmigrations.yaml``. An object that does not decode, such as one
+written by hand or by a newer version, raises ``msgspec.ValidationError``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from scheduler.model.timestamps import epoch, rfc3339
 
 GROUP: Final = "gpu-scheduler.io"
 VERSION: Final = "v1alpha1"
-KIND: Final = "MigRule"
-PLURAL: Final = "migrules"
-#: So much of what people were told of a move's end stands in its ticket.
+KIND: Final = "PodMigration"
+PLURAL: Final = "podmigrations"
+#: At most so many characters of the result's message are written to the status.
 TEXT_MAX: Final = 500
 
 
@@ -37,7 +37,7 @@ class _PodRef(msgspec.Struct, frozen=True):
 
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel", kw_only=True, omit_defaults=True):
-    move: MigrationKind
+    move: MigrationKind = msgspec.field(name="type")
     pod: _PodRef
     owner: Owner
     workload: Owner
@@ -55,9 +55,9 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel", kw_only=True, omit_defa
     deadline: str
 
 
-class _Status(msgspec.Struct, frozen=True):
+class _Status(msgspec.Struct, frozen=True, rename="camel"):
     result: str = ""
-    ended: str = ""
+    completion_time: str = ""
     message: str = ""
 
 
@@ -78,13 +78,13 @@ _NAMED: Final = msgspec.json.Decoder(Named)
 
 
 def path(namespace: str, name: str = "") -> str:
-    """Where the rules of a namespace are, or one of them."""
+    """The path of the PodMigrations of a namespace, or of one of them."""
     base = f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/{PLURAL}"
     return f"{base}/{name}" if name else base
 
 
 def encode(ticket: Migration, namespace: str) -> bytes:
-    """The object to create in our own namespace."""
+    """The object to create in the scheduler's namespace."""
     spec = _Spec(
         move=ticket.move,
         pod=_PodRef(ticket.namespace, ticket.pod_name, ticket.pod_uid),
@@ -113,9 +113,9 @@ def encode(ticket: Migration, namespace: str) -> bytes:
 
 
 def encode_end(end: MigrationEnd) -> bytes:
-    """The merge patch of ``status`` by which a ticket is over; no other one has its name.
+    """The merge patch of ``status`` that completes a migration.
 
-    The time is rounded up: a move counts for an hour, and not for less.
+    The time is rounded up, so that a migration counts for at least an hour.
     """
     status = _Status(end.result.word, rfc3339(math.ceil(end.at)), end.text[:TEXT_MAX])
     return msgspec.json.encode({"status": status})
@@ -155,7 +155,9 @@ def _end(status: _Status) -> MigrationEnd | None:
         return None
     if status.result not in BY_WORD:
         raise msgspec.ValidationError(f"status.result: {status.result!r} is unknown")
-    return MigrationEnd(BY_WORD[status.result], epoch(status.ended) or 0.0, status.message)
+    return MigrationEnd(
+        BY_WORD[status.result], epoch(status.completion_time) or 0.0, status.message
+    )
 
 
 def name_in(content: bytes) -> str:

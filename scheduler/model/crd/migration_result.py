@@ -1,4 +1,4 @@
-"""How a move ended, as a ticket keeps it: a word, a time, and what people are told. Pure."""
+"""The result of a migration, as the status of the PodMigration holds it."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ import msgspec
 
 
 class MigrationResult(enum.Enum):
-    """How a move ended: the word in the ticket's status, and whether it counts as a failure."""
+    """The result: its name in ``status.result``, and whether it counts as a failure."""
 
-    DONE = ("Done", False)
-    WITHOUT_TIER = ("WithoutTier", True)
-    EXPIRED = ("Expired", True)
-    HINDERED = ("Hindered", None)
+    SUCCEEDED = ("Succeeded", False)
+    TIER_NOT_GRANTED = ("TierNotGranted", True)
+    DEADLINE_EXCEEDED = ("DeadlineExceeded", True)
+    BLOCKED = ("Blocked", None)
     FORBIDDEN = ("Forbidden", None)
     POD_CHANGED = ("PodChanged", None)
-    REFUSED = ("Refused", None)
-    UNWRITTEN = ("Unwritten", None)
+    EVICTION_REFUSED = ("EvictionRefused", None)
+    NOT_CREATED = ("NotCreated", None)
 
     @property
     def word(self) -> str:
-        """As the ticket's status says it."""
+        """The name in ``status.result``."""
         return str(self.value[0])
 
     @property
     def label(self) -> str:
-        """The metric's word."""
+        """The value of the metric's label."""
         return self.name.lower()
 
     @property
     def is_failure(self) -> bool | None:
-        """None where nobody is to blame for it."""
+        """None where it counts neither as a failure nor as a success."""
         failure: bool | None = self.value[1]
         return failure
 
@@ -40,7 +40,7 @@ BY_WORD = {result.word: result for result in MigrationResult}
 
 
 class MigrationEnd(msgspec.Struct, frozen=True):
-    """A move that is over; ``at`` is seconds since 1970."""
+    """The end of a migration; ``at`` is seconds since 1970."""
 
     result: MigrationResult
     at: float

@@ -91,7 +91,7 @@ def parse_ladder(text: str) -> Ladder:
         raise LadderError(f"ladder {whole} has one tier; write FROM->TO, or off")
     if tiers[0].labels:
         raise LadderError(
-            f"ladder tier {_quoted(tiers[0].text)}: the first tier is what pods ask for, and"
+            f"ladder tier {_quoted(tiers[0].text)}: the first tier is the requested one, and"
             " takes no labels; give the pod a nodeSelector"
         )
     return Ladder(tiers, is_strict)
@@ -130,7 +130,6 @@ def _labels(text: str, word: str) -> Labels:
             )
         if pairs.setdefault(key, value) != value:
             raise LadderError(
-                f"ladder tier {_quoted(word)} asks for two values of"
-                f" {_quoted(key)}; no node has both"
+                f"ladder tier {_quoted(word)} has two values of {_quoted(key)}; no node has both"
             )
     return tuple(sorted(pairs.items()))

@@ -251,7 +251,7 @@ def layout_for(
     if not cuts:
         return (), None
     if board is None:
-        return None, f"the label {well_known.GPU_PRODUCT} names no board that can be cut"
+        return None, f"the label {well_known.GPU_PRODUCT} has no GPU model with MIG"
     misfit = next((text for cut in cuts if (text := _misfit(board, cut))), None)
     if misfit is not None:
         return None, misfit

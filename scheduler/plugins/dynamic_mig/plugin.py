@@ -24,22 +24,20 @@ from scheduler.plugins.dynamic_mig import instance_plan, instance_search
 from scheduler.state.mig import dynamic_gpus
 from scheduler.state.node_info import NodeInfo
 
-NO_ROOM_TOGETHER = ReasonCode(
-    name="NO_ROOM_TOGETHER",
-    meaning=(
-        "on GPUs that are cut to order, the pod's MIG instances fit one by one but not together"
-    ),
+INSTANCES_DO_NOT_FIT_TOGETHER = ReasonCode(
+    name="INSTANCES_DO_NOT_FIT_TOGETHER",
+    meaning=("on dynamic MIG GPUs each MIG instance of the pod fits, but not all of them together"),
     lifted_by=(
         RequeueCause.FREED,
         RequeueCause.NODE,
     ),
     stage="NodeResourcesFit",
-    next_step="ask for fewer instances in one pod, or spread them over several pods",
+    next_step="request fewer instances in one pod, or distribute them over several pods",
     words=(r"node\(s\) where the pod's MIG instances fit one by one",),
 )
-GPU_RESTS = ReasonCode(
-    name="GPU_RESTS",
-    meaning="a MIG instance that was asked for was not cut, and the GPU rests for a while",
+GPU_BACKOFF = ReasonCode(
+    name="GPU_BACKOFF",
+    meaning="a MIG partition request failed, and the GPU is in backoff",
     lifted_by=(
         RequeueCause.AVOIDED,
         RequeueCause.FREED,
@@ -47,19 +45,19 @@ GPU_RESTS = ReasonCode(
     ),
     stage="NodeHealth",
     next_step=(
-        "read what the node's operator says: kubectl -n gpu-scheduler-system"
-        " get migcuts NODE -o yaml; it is asked again by itself"
+        "read the operator's status: kubectl -n gpu-scheduler-system get migpartitions"
+        " NODE -o yaml; the scheduler retries when the backoff expires"
     ),
-    words=(r"node\(s\) where GPUs with room rest",),
+    words=(r"node\(s\) whose free GPUs are in backoff",),
 )
 
 NOT_TOGETHER = Reason(
-    code=NO_ROOM_TOGETHER,
+    code=INSTANCES_DO_NOT_FIT_TOGETHER,
     text="node(s) where the pod's MIG instances fit one by one but not together",
 )
 RESTS = Reason(
-    code=GPU_RESTS,
-    text="node(s) where GPUs with room rest after a MIG instance was not cut",
+    code=GPU_BACKOFF,
+    text="node(s) whose free GPUs are in backoff after a failed MIG partition request",
 )
 
 
@@ -110,8 +108,8 @@ PLUGIN: Final = Plugin(
     name="DynamicMIG",
     reads=(pod_reads.REQUESTS,),
     codes=(
-        NO_ROOM_TOGETHER,
-        GPU_RESTS,
+        INSTANCES_DO_NOT_FIT_TOGETHER,
+        GPU_BACKOFF,
     ),
     filters=(NodeFilter(check),),
     node_key=creation_cost,

@@ -1,4 +1,4 @@
-"""Reason codes of both GPU plugins: who picks the GPUs of a node, and are their numbers known."""
+"""Reason codes of both GPU plugins: what assigns a node's GPUs, and are their indexes known."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ from scheduler.model.condition_reason import ConditionReason
 from scheduler.model.reason import Reason
 from scheduler.model.reason_code import ReasonCode, RequeueCause
 
-NODE_COUNTS_DEVICES = ReasonCode(
-    name="NODE_COUNTS_DEVICES",
-    meaning=("on this node the kubelet picks the GPU, so mapped and counted GPU pods cannot mix"),
+KUBELET_ASSIGNS_DEVICES = ReasonCode(
+    name="KUBELET_ASSIGNS_DEVICES",
+    meaning=(
+        "the kubelet assigns the GPUs of the node, so pods with and without a map cannot share it"
+    ),
     lifted_by=(
         RequeueCause.FREED,
         RequeueCause.NODE,
     ),
     stage="GPUDevices",
     next_step=(
-        "keep mapped pods and pods that request nvidia.com/gpu on different"
-        " nodes, or use a device plugin that honours numbers (node label"
+        "keep pods with a map and pods that request nvidia.com/gpu on different nodes, or"
+        " use a device plugin that honours indexes (node label"
         " gpu-scheduler.io/devices=numbered)"
     ),
-    words=(r"node\(s\) where the kubelet picks GPUs run",),
+    words=(r"node\(s\) with kubelet-assigned GPUs run",),
 )
-DEVICES_UNKNOWN = ReasonCode(
-    name="DEVICES_UNKNOWN",
-    meaning="a pod on the node holds GPUs whose numbers are not known yet",
+DEVICE_ASSIGNMENT_UNKNOWN = ReasonCode(
+    name="DEVICE_ASSIGNMENT_UNKNOWN",
+    meaning="the GPU indexes of a pod on the node are not known yet",
     lifted_by=(
         RequeueCause.FREED,
         RequeueCause.DEVICES,
@@ -33,14 +35,14 @@ DEVICES_UNKNOWN = ReasonCode(
     ),
     stage="GPUDevices",
     next_step=(
-        "nothing, if it passes; else recreate the pods on the node whose"
-        " annotation gpu-scheduler.io/devices is missing or unreadable; where"
-        " pods with resource claims run, map to another node"
+        "wait; if it persists, recreate the pods on the node whose annotation"
+        " gpu-scheduler.io/devices is missing or invalid; if pods with resource claims"
+        " run there, use another node in the map"
     ),
-    words=(r"node\(s\) (had GPUs held under unknown numbers|run pods with resource claims)",),
+    words=(r"node\(s\) run pods (whose GPU indexes are unknown|with resource claims)",),
 )
-NO_VALUE_FOR_ENV = ReasonCode(
-    name="NO_VALUE_FOR_ENV",
+NO_DEVICE_FOR_ENV = ReasonCode(
+    name="NO_DEVICE_FOR_ENV",
     meaning="a container reads its devices from an annotation that would stay empty",
     lifted_by=(
         RequeueCause.POD,
@@ -48,21 +50,21 @@ NO_VALUE_FOR_ENV = ReasonCode(
     ),
     stage="GPUDevices",
     next_step=(
-        "give the pod a map or a request for nvidia.com/gpu, or take the entry"
-        " that reads the annotation out of its environment"
+        "add a map or a request for nvidia.com/gpu, or remove the environment variable"
+        " that reads the annotation"
     ),
     words=(
-        r"node\(s\) where the kubelet picks GPUs for a container",
+        r"node\(s\) with kubelet-assigned GPUs leave the annotation",
         r"a container reads its devices from the annotation",
     ),
-    condition=ConditionReason.NO_DEVICES_TO_READ,
+    condition=ConditionReason.NO_DEVICE_FOR_ENV,
 )
 
 NUMBERS_UNKNOWN: Final = Reason(
-    code=DEVICES_UNKNOWN, text="node(s) had GPUs held under unknown numbers"
+    code=DEVICE_ASSIGNMENT_UNKNOWN, text="node(s) run pods whose GPU indexes are unknown"
 )
 NOTHING_TO_READ: Final = Reason(
-    code=NO_VALUE_FOR_ENV,
-    text="node(s) where the kubelet picks GPUs for a container that reads its devices",
+    code=NO_DEVICE_FOR_ENV,
+    text="node(s) with kubelet-assigned GPUs leave the annotation of a container's devices empty",
     resolvable=False,
 )

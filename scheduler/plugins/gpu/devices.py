@@ -22,9 +22,9 @@ from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Reason
 from scheduler.plugins.gpu.codes import (
-    DEVICES_UNKNOWN,
-    NO_VALUE_FOR_ENV,
-    NODE_COUNTS_DEVICES,
+    DEVICE_ASSIGNMENT_UNKNOWN,
+    KUBELET_ASSIGNS_DEVICES,
+    NO_DEVICE_FOR_ENV,
     NOTHING_TO_READ,
     NUMBERS_UNKNOWN,
 )
@@ -32,8 +32,8 @@ from scheduler.state.mig.dynamic_gpus import canonical
 from scheduler.state.node_info import NodeInfo
 
 KUBELET_PICKS: Final = Reason(
-    code=NODE_COUNTS_DEVICES,
-    text="node(s) where the kubelet picks GPUs run a pod that was mapped past it",
+    code=KUBELET_ASSIGNS_DEVICES,
+    text="node(s) with kubelet-assigned GPUs run a gpu-scheduling-map pod without a GPU request",
 )
 
 
@@ -47,7 +47,7 @@ def pre_filter(_view: View, pod: Pod, _settings: Settings) -> Refuse | None:
         return None
     return Refuse(
         Reason(
-            code=NO_VALUE_FOR_ENV,
+            code=NO_DEVICE_FOR_ENV,
             text=f"a container reads its devices from the annotation {min(unread)[:80]},"
             " which would stay empty",
             resolvable=False,
@@ -123,7 +123,7 @@ def has_numbers(pod: Pod, node: Node) -> bool:
 PLUGIN: Final = Plugin(
     name="GPUDevices",
     reads=(pod_reads.REQUESTS, pod_reads.DEVICES_READ, pod_reads.MAP),
-    codes=(NODE_COUNTS_DEVICES, DEVICES_UNKNOWN, NO_VALUE_FOR_ENV),
+    codes=(KUBELET_ASSIGNS_DEVICES, DEVICE_ASSIGNMENT_UNKNOWN, NO_DEVICE_FOR_ENV),
     pre_filter=pre_filter,
     filters=(NodeFilter(check),),
     reserve=reserve,

@@ -35,7 +35,7 @@ from scheduler.model.reason_code import ReasonCode, RequeueCause
 from scheduler.plugins.gpu import map_devices
 from scheduler.plugins.gpu.codes import NOTHING_TO_READ
 from scheduler.plugins.gpu.devices import assigned
-from scheduler.plugins.gpu.map_lines import NO_LINE_LEFT, Lines
+from scheduler.plugins.gpu.map_lines import NO_FREE_MAP_LINE, Lines
 from scheduler.state.node_info import NodeInfo
 
 NOT_IN_MAP = ReasonCode(
@@ -46,7 +46,7 @@ NOT_IN_MAP = ReasonCode(
         RequeueCause.POD,
     ),
     stage="GPUMap",
-    next_step="nothing for this node: look at the one that the map names",
+    next_step="no action for this node: check the node that the map names",
     words=(r"node\(s\) not named by gpu-scheduling-map",),
     condition=ConditionReason.WAITING_FOR_MAPPED_NODE,
 )
@@ -149,13 +149,13 @@ def _no_line(lines: Lines, refusals: list[tuple[MapEntry, _RefusedLine]]) -> Rea
     """Why each line that no sibling holds cannot be had, and how many siblings hold."""
     parts = [_of_line(entry, refused) for entry, refused in refusals[:LINES_SHOWN]]
     if more := len(refusals) - LINES_SHOWN:
-        parts += [f"{more} more lines cannot be had either"] if more > 0 else []
+        parts += [f"{more} more lines are not available either"] if more > 0 else []
     if lines.held:
         older = " (an older revision holds some; use maxSurge: 0)" if lines.is_older_held else ""
         total = lines.held + len(lines.entries)
         parts.append(f"{lines.held} of {total} lines are held by its siblings{older}")
-    text = f"no line of gpu-scheduling-map can be had: {'; '.join(parts)}"
-    return Reason(code=NO_LINE_LEFT, text=text, resolvable=False)
+    text = f"no line of gpu-scheduling-map is available: {'; '.join(parts)}"
+    return Reason(code=NO_FREE_MAP_LINE, text=text, resolvable=False)
 
 
 def _too_many(lines: Lines, work: Budget) -> Reason:

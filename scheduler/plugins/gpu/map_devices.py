@@ -22,7 +22,11 @@ from scheduler.model.node import Node
 from scheduler.model.pod import Pod
 from scheduler.model.reason import Reason
 from scheduler.model.reason_code import ReasonCode, RequeueCause
-from scheduler.plugins.gpu.codes import DEVICES_UNKNOWN, NODE_COUNTS_DEVICES, NUMBERS_UNKNOWN
+from scheduler.plugins.gpu.codes import (
+    DEVICE_ASSIGNMENT_UNKNOWN,
+    KUBELET_ASSIGNS_DEVICES,
+    NUMBERS_UNKNOWN,
+)
 from scheduler.plugins.gpu.devices import has_numbers
 from scheduler.plugins.gpu.map_lines import refused
 from scheduler.state.node_info import NodeInfo
@@ -30,27 +34,27 @@ from scheduler.state.reported_devices import failed_gpus
 
 DEVICE_HELD = ReasonCode(
     name="DEVICE_HELD",
-    meaning="a mapped device is held by a pod that does not share it",
+    meaning="a device of the map is assigned to a pod that does not share it",
     lifted_by=(RequeueCause.FREED,),
     stage="GPUMap",
-    next_step="name other devices in the map, or end the pod that holds them",
+    next_step="name other devices in the map, or delete the pod that uses them",
     words=(r"node\(s\) where GPU \d+ is held",),
 )
 DEVICE_NOT_FOUND = ReasonCode(
     name="DEVICE_NOT_FOUND",
-    meaning="the map names a device that the node does not have, or a GPU that is cut",
+    meaning="the map names a device that the node does not have, or a GPU with MIG instances",
     lifted_by=(
         RequeueCause.NODE,
         RequeueCause.POD,
     ),
     stage="GPUMap",
-    next_step="name only GPUs that the node has and that are not cut, counted from 0",
-    words=(r"node\(s\) (without GPU \d+|whose GPU \d+ is cut)",),
+    next_step="name only GPUs that the node has and that have no MIG instances, counted from 0",
+    words=(r"node\(s\) (without GPU \d+|whose GPU \d+ has MIG)",),
     condition=ConditionReason.DEVICE_NOT_FOUND,
 )
 DEVICE_FAILED = ReasonCode(
     name="DEVICE_FAILED",
-    meaning="the map names a GPU that failed",
+    meaning="the map names a failed GPU",
     lifted_by=(
         RequeueCause.NODE,
         RequeueCause.POD,
@@ -63,51 +67,55 @@ DEVICE_FAILED = ReasonCode(
 )
 MAP_NODE_UNKNOWN = ReasonCode(
     name="MAP_NODE_UNKNOWN",
-    meaning="no node has the name or label that the map gives",
+    meaning="no node has the name or alias in the map",
     lifted_by=(RequeueCause.NODE,),
     stage="GPUMap",
     next_step=(
-        "correct the name in the map, or give a node that name: kubectl label"
-        " node NODE gpu-node-name=NAME"
+        "correct the name in the map, or give a node that alias: kubectl label node NODE"
+        " gpu-node-name=NAME"
     ),
     words=(r"no node is named \S+ or labelled",),
     condition=ConditionReason.WAITING_FOR_MAPPED_NODE,
 )
 MAP_NODE_AMBIGUOUS = ReasonCode(
     name="MAP_NODE_AMBIGUOUS",
-    meaning="the map's node name fits several nodes",
+    meaning="the node name in the map matches several nodes",
     lifted_by=(RequeueCause.NODE,),
     stage="GPUMap",
-    next_step="use the node's real name, or take the label gpu-node-name off all but one",
+    next_step=(
+        "use the name of the node object, or remove the label gpu-node-name from all but one node"
+    ),
     words=(r"\S+ of gpu-scheduling-map fits \d+ nodes",),
     condition=ConditionReason.INVALID_MAP,
 )
 MAP_CHANGED = ReasonCode(
     name="MAP_CHANGED",
-    meaning="the map changed after the devices were written into the pod",
+    meaning="the map changed after CUDA_VISIBLE_DEVICES was written into the pod",
     lifted_by=(RequeueCause.POD,),
     stage="GPUMap",
-    next_step="recreate the pod; its environment is written at creation",
+    next_step="recreate the pod; its environment is set at creation",
     words=(r"MapChanged: ",),
     condition=ConditionReason.MAP_CHANGED,
 )
-SHARES_MISMATCH = ReasonCode(
-    name="SHARES_MISMATCH",
-    meaning="the containers' GPU requests do not add up to the map",
+MAP_REQUEST_MISMATCH = ReasonCode(
+    name="MAP_REQUEST_MISMATCH",
+    meaning="the sum of the containers' GPU requests differs from the line of the map",
     lifted_by=(RequeueCause.POD,),
     stage="GPUMap",
-    next_step="let the containers' nvidia.com/gpu requests add up to the line's devices",
+    next_step=(
+        "make the sum of the containers' nvidia.com/gpu requests equal to the line's devices"
+    ),
     words=(r"the containers request \d+ GPUs and line",),
     condition=ConditionReason.INVALID_MAP,
 )
 
 KUBELET_PICKS: Final = Reason(
-    code=NODE_COUNTS_DEVICES,
-    text="node(s) where the kubelet picks GPUs run pods that hold some; a mapped pod cannot mix",
+    code=KUBELET_ASSIGNS_DEVICES,
+    text="node(s) with kubelet-assigned GPUs run pods that request GPUs or MIG instances",
 )
 CLAIMED: Final = Reason(
-    code=DEVICES_UNKNOWN,
-    text="node(s) run pods with resource claims and which GPUs a DRA driver gave them is not known",
+    code=DEVICE_ASSIGNMENT_UNKNOWN,
+    text="node(s) run pods with resource claims and the GPUs allocated by DRA are unknown",
 )
 
 
@@ -179,7 +187,7 @@ def _shares_problem(pod: Pod, entry: MapEntry) -> Reason | None:
     if not needed or needed == len(entry.devices):
         return None
     return refused(
-        SHARES_MISMATCH,
+        MAP_REQUEST_MISMATCH,
         f"the containers request {needed} GPUs and line {entry.index} of gpu-scheduling-map"
         f" gives {len(entry.devices)}",
     )
@@ -237,7 +245,7 @@ def leaving(sibling: Pod, entry: MapEntry, node_info: NodeInfo) -> Reason:
     number = next(number for number in entry.devices if number in holding.numbers)
     return Reason(
         code=DEVICE_HELD,
-        text=f"node(s) where GPU {number} is held by pod {sibling.name} until it is gone",
+        text=f"node(s) where GPU {number} is held by pod {sibling.name} until that pod is deleted",
     )
 
 
@@ -259,9 +267,7 @@ def cut(node: Node, devices: Sequence[int]) -> Reason | None:
     """Why these devices cannot be shown to a container as whole GPUs: one is cut."""
     there = node.cut_gpus
     found = devices if there is None else there.intersection(devices)
-    return (
-        _not_there(f"node(s) whose GPU {min(found)} is cut into MIG instances") if found else None
-    )
+    return _not_there(f"node(s) whose GPU {min(found)} has MIG instances") if found else None
 
 
 def _not_there(text: str) -> Reason:

@@ -18,7 +18,7 @@ MAP_INVALID = ReasonCode(
     meaning="the map cannot be read",
     lifted_by=(RequeueCause.POD,),
     stage="GPUMap",
-    next_step="correct that line of gpu-scheduling-map and recreate the pod",
+    next_step="correct the line of gpu-scheduling-map and recreate the pod",
     words=(r"gpu-scheduling-map line \d+: ",),
     condition=ConditionReason.INVALID_MAP,
 )
@@ -35,10 +35,12 @@ MAP_NOT_ALLOWED = ReasonCode(
 )
 INDEX_UNKNOWN = ReasonCode(
     name="INDEX_UNKNOWN",
-    meaning="the pod's index cannot be told",
+    meaning="the index of the pod is unknown",
     lifted_by=(RequeueCause.POD,),
     stage="GPUMap",
-    next_step="name a bare pod NAME-<number>, or let a StatefulSet or Indexed Job make it",
+    next_step=(
+        "name a pod without a controller NAME-<number>, or use a StatefulSet or an Indexed Job"
+    ),
     words=(r"the pod's index for gpu-scheduling-map is unknown",),
     condition=ConditionReason.INDEX_UNKNOWN,
 )
@@ -56,7 +58,7 @@ INDEX_HELD = ReasonCode(
     meaning="another live pod of the same owner holds the index",
     lifted_by=(RequeueCause.OWNER,),
     stage="GPUMap",
-    next_step="wait until the pod with that index is gone, or delete it",
+    next_step="wait until the pod with that index is deleted, or delete it",
     words=(r"index \d+ is held by pod",),
     condition=ConditionReason.INDEX_HELD,
 )
@@ -65,25 +67,27 @@ INDEX_HELD_BY_OLDER_REVISION = ReasonCode(
     meaning="all indexes are held by pods of an older revision",
     lifted_by=(RequeueCause.OWNER,),
     stage="GPUMap",
-    next_step=("set maxSurge: 0 in the Deployment's rollingUpdate, so that old pods go first"),
+    next_step=(
+        "set maxSurge: 0 in the Deployment's rollingUpdate, so that old pods are deleted first"
+    ),
     words=(r"IndexHeldByOlderRevision: ",),
     condition=ConditionReason.INDEX_HELD_BY_OLDER_REVISION,
     is_for_siblings=True,
 )
-NO_LINE_LEFT = ReasonCode(
-    name="NO_LINE_LEFT",
-    meaning=("siblings hold every line of the map, or every line that its node and devices allow"),
+NO_FREE_MAP_LINE = ReasonCode(
+    name="NO_FREE_MAP_LINE",
+    meaning="every line of the map is used by other pods of the owner, or cannot be placed",
     lifted_by=(RequeueCause.OWNER,),
     stage="GPUMap",
     next_step=(
-        "put right what the sentence names of a line (uncordon or repair its"
-        " node, end what holds its devices), or add a line to the map"
+        "resolve what the message says about a line (uncordon or repair its node, delete"
+        " the pod that uses its devices), or add a line to the map"
     ),
     words=(
         r"all \d+ indexes of gpu-scheduling-map are held by its siblings",
-        r"no line of gpu-scheduling-map can be had",
+        r"no line of gpu-scheduling-map is available",
     ),
-    condition=ConditionReason.NO_LINE_LEFT,
+    condition=ConditionReason.NO_FREE_MAP_LINE,
     is_for_siblings=True,
 )
 
@@ -132,7 +136,7 @@ def _lines(pod: Pod, gpu_map: GpuMap, view: View) -> Lines | Reason:
         return refused(INDEX_NOT_IN_MAP, f"gpu-scheduling-map has no line for index {index}")
     if index in held:
         name = held[index].name
-        return refused(INDEX_HELD, f"index {index} is held by pod {name} until it is gone")
+        return refused(INDEX_HELD, f"index {index} is held by pod {name} until that pod is deleted")
     return Lines((gpu_map.entries[index],), True)
 
 
@@ -152,7 +156,7 @@ def _all_held(lines: Lines) -> Reason:
             " an older revision holds some; use maxSurge: 0",
         )
     return refused(
-        NO_LINE_LEFT,
+        NO_FREE_MAP_LINE,
         f"all {lines.held} indexes of gpu-scheduling-map are held by its siblings",
     )
 

@@ -140,10 +140,14 @@ class DecisionsHandler:
 
     def _nothing(self, key: str) -> str:
         kept = len(self._journal)
-        leads = "this process leads" if self._leader().leads else "this process does not lead"
+        leads = (
+            "this process is the leader"
+            if self._leader().leads
+            else "this process is not the leader"
+        )
         return (
-            f"nothing is known about {key}: it does not wait here, and none of the {kept} decisions"
-            f" that are kept is about it ({leads})"
+            f"{key} is unknown: it is not pending here, and none of the {kept} stored"
+            f" decisions is about it ({leads})"
         )
 
 
@@ -155,15 +159,15 @@ async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
         raise _refused(web.HTTPForbidden, "the Host is not localhost; use kubectl port-forward")
     origin = request.headers.get("Origin")
     if origin is not None and origin != f"http://{host}":
-        raise _refused(web.HTTPForbidden, "requests of foreign pages are refused")
+        raise _refused(web.HTTPForbidden, "cross-origin requests are refused")
     if request.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
-        raise _refused(web.HTTPForbidden, "requests of foreign pages are refused")
+        raise _refused(web.HTTPForbidden, "cross-origin requests are refused")
     try:
         response = await handler(request)
     except web.HTTPNotFound as error:
         if error.content_type == "application/json":
             raise
-        raise _refused(web.HTTPNotFound, f"there is nothing at this path; try {PATHS}") from None
+        raise _refused(web.HTTPNotFound, f"unknown path; try {PATHS}") from None
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
     return response

@@ -61,7 +61,8 @@ class Tier(_Shape, frozen=True, kw_only=True):
 
 
 class Admitted(_Shape, frozen=True, kw_only=True):
-    """What a pod got at admission: ``kept``, ``degraded``, ``waits`` or ``denied``."""
+    """What a pod got at admission: ``kept``, ``degraded``, ``pending``, ``denied`` or
+    ``quota_exceeded``."""
 
     time: str
     result: str
@@ -110,7 +111,7 @@ class Latest(_Answer, frozen=True, kw_only=True, tag="Decisions"):
 
 
 class Leader(_Answer, frozen=True, kw_only=True, tag="Leader"):
-    """``GET /leader``: whether this process leads, by which name, and in which term."""
+    """``GET /leader``: whether this process is the leader, by which name, and in which term."""
 
     identity: str
     leads: bool

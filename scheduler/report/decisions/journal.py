@@ -169,7 +169,7 @@ class Journal:
         try:
             record.ranking = rank(world.cluster, placement, world.pipeline, won)
         except Exception:  # the runner-up is informational; the decision stands
-            log.error("no runner-up was found", pod=placement.pod.key, exc_info=True)
+            log.error("runner-up search failed", pod=placement.pod.key, exc_info=True)
         ended = self._clock()
         self._rank_at = ended + (ended - started) * (RANKING_SHARE - 1)
 

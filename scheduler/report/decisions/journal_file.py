@@ -76,7 +76,7 @@ class JournalFile:
         except OSError as error:
             self._lost += count
             if not self._is_broken:
-                log.error("the journal cannot be written", file=str(self._path), problem=str(error))
+                log.error("journal file not written", file=str(self._path), problem=str(error))
             self._is_broken = True
         else:
             self._lost = 0

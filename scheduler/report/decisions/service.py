@@ -78,7 +78,9 @@ async def serve(app: web.Application, address: str, tally: ConnectionMetrics = _
     try:
         listener = listen(address)
     except OSError as error:
-        log.error("the decisions API is off", address=address, problem=error.strerror or str(error))
+        log.error(
+            "decisions API not available", address=address, problem=error.strerror or str(error)
+        )
         await asyncio.Event().wait()
         return
     async with web_app.serving(app, listener, DECISIONS, tally, SHUTDOWN_S):

@@ -26,8 +26,8 @@ from scheduler.state.node_info import NodeInfo
 from scheduler.state.reported_devices import Numbering, held_twice
 
 GPU_FAILED: Final = "GpuFailed"
-HELD_TWICE: Final = "GpuHeldTwice"
-LABEL_WRONG: Final = "DevicesLabelWrong"
+HELD_TWICE: Final = "GpuAssignedTwice"
+LABEL_WRONG: Final = "DevicesLabelInvalid"
 #: Seconds for which two pods have one GPU before it is reported: an ended pod may still show it.
 SETTLE_S: Final = 10.0
 _SHOWN_MAX: Final = 3
@@ -138,8 +138,8 @@ class DeviceEvents:
                 one, other = twice[gpu]
                 self._twice[node.name][gpu] = None
                 self._to_nodes[node.name, HELD_TWICE] = (
-                    f"pods {one} and {other} both have {shown_id(gpu)} by their statuses; delete"
-                    " one of them and restart the node's device plugin"
+                    f"pods {one} and {other} both have {shown_id(gpu)} according to their statuses;"
+                    " delete one of them and restart the node's device plugin"
                 )
         numbered = self._numbered.get(node.name)
         if numbered is None or numbered.is_reported:
@@ -157,7 +157,7 @@ class DeviceEvents:
                 else {}
             )
             text = failed(pod, self._unhealthy[uid], table)
-            log.warning("a pod has an unhealthy GPU", pod=pod.key, problem=text)
+            log.warning("pod has an unhealthy GPU", pod=pod.key, problem=text)
             yield RecordPodEvent(pod, GPU_FAILED, text)
         self._unreported.clear()
 
@@ -165,7 +165,7 @@ class DeviceEvents:
         for (name, reason), text in self._to_nodes.items():
             node_info = self._nodes.at(name)
             if node_info is not None and node_info.node is not None:
-                log.warning("wrong GPU allocation on a node", node=name, problem=text)
+                log.warning("GPU assignment of node is inconsistent", node=name, problem=text)
                 yield RecordNodeEvent(node_info.node, reason, text)
         self._to_nodes.clear()
 
@@ -189,6 +189,6 @@ def label_wrong(node_name: str, why: str) -> str:
     """The event of a node whose label promises what its device plugin does not do."""
     return (
         f"label {well_known.NUMBERED}=numbered is wrong: the device plugin does not give the GPUs"
-        f" that gpu-scheduler chooses ({why}); take the label off: kubectl label node {node_name}"
-        f" {well_known.NUMBERED}- and recreate the pods that were placed meanwhile"
+        f" that gpu-scheduler chooses ({why}); remove the label: kubectl label node {node_name}"
+        f" {well_known.NUMBERED}- and recreate the pods that were placed while it was set"
     )

@@ -44,9 +44,9 @@ class MigrationEvents:
             return ()
         self._reported.setdefault(pod.uid, set()).add(problem.obstacle)
         self._count(kind, problem.obstacle.name.lower())
-        log.info("pod is not moved", pod=pod.key, change=change, reason=problem.text)
-        text = f"{change} is possible now, but the pod is not moved: {problem.text}"
-        return (RecordPodEvent(pod, "NotMoved", text, "Normal"),)
+        log.info("migration blocked", pod=pod.key, change=change, reason=problem.text)
+        text = f"{change} is possible now, but the pod is not migrated: {problem.text}"
+        return (RecordPodEvent(pod, "MigrationBlocked", text, "Normal"),)
 
     def possible(self, pod: Pod, kind: MigrationKind, change: str) -> Records:
         """A migration is possible, and the configuration says to report it only."""
@@ -54,8 +54,8 @@ class MigrationEvents:
             return ()
         self._reported.setdefault(pod.uid, set()).add(None)
         self._count(kind, "reported")
-        text = f"{change} is possible now; restore.mode is report, so the pod stays as it is"
-        return (RecordPodEvent(pod, "MovePossible", text, "Normal"),)
+        text = f"{change} is possible now; restore.mode is report, so the pod is not migrated"
+        return (RecordPodEvent(pod, "MigrationPossible", text, "Normal"),)
 
     def evicted(self, migration: Migration, pod: Pod | None) -> Records:
         """The pod is terminating; None where the watch has shown its end already."""
@@ -72,32 +72,32 @@ class MigrationEvents:
         text = (
             f"evicted so that {owner.kind} {owner.name} creates it again:"
             f" {profiles(migration.target)} is free on node {migration.node_name}, {has}"
-            f" {profiles(migration.source)} (ticket {migration.id})"
+            f" {profiles(migration.source)} (PodMigration {migration.id})"
         )
         return (RecordPodEvent(pod, _EVICTED[migration.move], text, "Normal"),)
 
     def arrived(self, migration: Migration, pod: Pod) -> Records:
         """The replacement has the tier that the migration was made for."""
         text = f"has {profiles(migration.target)} in place of {profiles(migration.source)}"
-        text += f" (ticket {migration.id}, was {migration.pod_name})"
+        text += f" (PodMigration {migration.id}, was {migration.pod_name})"
         return (RecordPodEvent(pod, _ARRIVED[migration.move], text, "Normal"),)
 
     def ended(self, migration: Migration, result: MigrationResult, text: str) -> Records:
         """The migration is over."""
         self._count(migration.move, result.label)
         log.info("migration ended", migration=migration.id, result=result.label, reason=text)
-        if result is MigrationResult.DONE:
+        if result is MigrationResult.SUCCEEDED:
             return ()
         namespace, owner = migration.namespace, migration.told
         about = f"{migration.move.value} of pod {migration.pod_name} ({migration.change})"
-        failed = f"{about} ended without effect: {text}"
-        events = [RecordOwnerEvent(namespace, owner, "MoveEnded", failed)]
+        failed = f"{about} failed: {text}"
+        events = [RecordOwnerEvent(namespace, owner, "MigrationFailed", failed)]
         if result.is_failure and migration.attempt >= FAILURES_MAX:
             suspended = (
-                f"{migration.attempt} moves in a row came back without their tier; no pod of this"
-                " template is moved any more"
+                f"{migration.attempt} migrations in a row did not get their tier; no pod of this"
+                " template is migrated any more"
             )
-            events.append(RecordOwnerEvent(namespace, owner, "LeftAlone", suspended))
+            events.append(RecordOwnerEvent(namespace, owner, "MigrationSuspended", suspended))
         return tuple(events)
 
     def forget(self, uid: str) -> None:

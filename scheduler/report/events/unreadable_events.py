@@ -58,9 +58,7 @@ class UnreadableEvents:
                 del known[next(iter(known))]
         self._logged[key] = unread.problem
         self._metrics.unreadable.labels(unread.kind).inc()
-        log.warning(
-            "an object cannot be read", kind=unread.kind, name=unread.name, problem=unread.problem
-        )
+        log.warning("object unreadable", kind=unread.kind, name=unread.name, problem=unread.problem)
         if thing is not None:
             self._unreported[key] = thing
 
@@ -101,9 +99,9 @@ def _unread_elsewhere(event: ev.Event) -> Iterator[ObjectUnreadable]:
             found = ((f"{one.namespace}/{one.name}", one.unread) for one in quotas)
             yield from _named("resourcequotas", found)
         case ev.PartitionsUpdated(partitions):
-            yield from _named("migcuts", [(partitions.node_name, partitions.unread)])
+            yield from _named("migpartitions", [(partitions.node_name, partitions.unread)])
         case ev.PartitionsReplaced(every):
-            yield from _named("migcuts", ((one.node_name, one.unread) for one in every))
+            yield from _named("migpartitions", ((one.node_name, one.unread) for one in every))
         case ev.MigrationDeleted(_, unread) if unread is not None:
             yield unread
         case ev.MigrationsReplaced(_, unread):

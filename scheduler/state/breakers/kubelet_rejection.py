@@ -108,7 +108,7 @@ def _described(scope: str) -> str:
     if scope == WHOLE_NODE:
         return "all pods"
     if scope.startswith("kind/"):
-        return "pods that ask for the same"
+        return "pods with the same requests"
     stated = stated_most(scope)
     if stated is not None:
         return f"pods with more than {stated[1]} {stated[0]} in one container"

@@ -32,14 +32,14 @@ class Nominator:
     def place(self, pod: Pod) -> None:
         """A pod is assumed to be placed: it has the room that was held for it."""
         self.held.pop(pod.uid, None)
-        move = self.held.get(pod.annotations.get(well_known.MOVE, ""))
+        move = self.held.get(pod.annotations.get(well_known.MIGRATION, ""))
         if move is not None and is_for(move, pod):
             del self.held[move.uid]
             self._lifted[pod.uid] = move
 
     def awaited(self, pod: Pod) -> str:
         """The node on which an open migration holds room for a pod; empty where none does."""
-        move = self.held.get(pod.annotations.get(well_known.MOVE, ""))
+        move = self.held.get(pod.annotations.get(well_known.MIGRATION, ""))
         return move.nominated_node if move is not None and is_for(move, pod) else ""
 
     def take_back(self, uid: str) -> None:

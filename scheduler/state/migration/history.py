@@ -31,7 +31,7 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
     min_age_s: float = 60.0
     rescue_after_s: float = 60.0
     cooldown_s: float = 60.0
-    moves_per_hour: int = 20
+    migrations_per_hour: int = 20
 
 
 class WorkloadHistory(msgspec.Struct):
@@ -85,7 +85,7 @@ class MigrationHistory:
         Only our webhook, which sees only pods of our scheduler, writes such a name; on another pod,
         or in another shape, it is its author's.
         """
-        name = pod.annotations.get(well_known.MOVE, "")
+        name = pod.annotations.get(well_known.MIGRATION, "")
         at = epoch(pod.created)
         is_ours = pod.scheduler_name == self._scheduler_name
         if at is None or not is_ours or not is_name(name):
@@ -137,18 +137,19 @@ class MigrationHistory:
         failures = past.failures if past.revision == pod.revision else 0
         if failures >= FAILURES_MAX:
             return BlockedBy(
-                Blocker.LEFT_ALONE,
-                f"{failures} moves in a row came back without their tier; the workload is left"
-                " alone until its template changes",
+                Blocker.MIGRATION_SUSPENDED,
+                f"{failures} migrations in a row did not get their tier; no more until the"
+                " workload's template changes",
             )
         cooldown_s = timings.cooldown_s * 2**failures
         last = max(past.ended_at, *past.moves.values())
         if now - last < cooldown_s:
-            return BlockedBy(Blocker.COOLDOWN, f"the last move was {now - last:.0f} s ago")
+            return BlockedBy(Blocker.COOLDOWN, f"the last migration was {now - last:.0f} s ago")
         recent = sum(1 for at in past.moves.values() if now - at < HOUR_S)
-        if recent >= timings.moves_per_hour:
+        if recent >= timings.migrations_per_hour:
             return BlockedBy(
-                Blocker.BUDGET,
-                f"{recent} moves within an hour; at most {timings.moves_per_hour} are allowed",
+                Blocker.HOURLY_LIMIT,
+                f"{recent} migrations within an hour; at most"
+                f" {timings.migrations_per_hour} are allowed",
             )
         return None

@@ -82,7 +82,7 @@ class OpenMigrations:
     def upsert_pod(self, pod: Pod) -> None:
         """A pod may name the migration that it replaces a pod of; the first one counts."""
         self.delete_pod(pod.uid)
-        migration_id = pod.annotations.get(well_known.MOVE)
+        migration_id = pod.annotations.get(well_known.MIGRATION)
         if migration_id is None or pod.scheduler_name != self._scheduler_name:
             return
         match = match_of(pod)

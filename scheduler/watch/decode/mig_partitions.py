@@ -1,4 +1,4 @@
-"""Decodes ``migcuts`` objects, which operators of dynamic nodes write.
+"""Decodes ``migpartitions`` objects, which operators of dynamic nodes write.
 
 An object that cannot be read counts as one without instances, with the problem in ``unread``: a pod
 that holds an instance of unknown place then holds its whole node, which is the safe side.

@@ -1,4 +1,4 @@
-"""Decodes ``migrules`` objects; one that cannot be read is no migration, and its event says so."""
+"""Decodes ``podmigrations`` into migrations; an object that does not decode is reported unread."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from tools.product import NAMESPACE, Product
 @pytest.fixture(scope="module")
 def config() -> dict[str, Any]:
     """One move of a workload an hour."""
-    return {"restore": {**QUICK["restore"], "movesPerHour": 1}}
+    return {"restore": {**QUICK["restore"], "migrationsPerHour": 1}}
 
 
 @pytest.fixture
@@ -59,10 +59,10 @@ def test_restore_budget_per_hour_survives_a_scheduler_restart(
     free_the_slice(here)
     moved = restored(here, "web")
     no_ticket(here)
-    ticket = here.client.get(f"{TICKETS}/{annotation(moved, well_known.MOVE)}")
-    assert ticket["status"]["result"] == "Done"
-    shown = cp.kubectl("-n", NAMESPACE, "get", "migrules", ticket["metadata"]["name"])
-    assert dict(zip(*map(str.split, shown.splitlines()), strict=True))["RESULT"] == "Done"
+    ticket = here.client.get(f"{TICKETS}/{annotation(moved, well_known.MIGRATION)}")
+    assert ticket["status"]["result"] == "Succeeded"
+    shown = cp.kubectl("-n", NAMESPACE, "get", "podmigrations", ticket["metadata"]["name"])
+    assert dict(zip(*map(str.split, shown.splitlines()), strict=True))["RESULT"] == "Succeeded"
 
     with away(product, "scheduler", crash=True):
         here.client.delete(here.path("Pod", moved["metadata"]["name"]), {"gracePeriodSeconds": 0})
@@ -74,7 +74,7 @@ def test_restore_budget_per_hour_survives_a_scheduler_restart(
     here.client.delete(here.path("Pod", "holder-2"), {"gracePeriodSeconds": 0})
 
     [kept] = [item for item in of(here.pods(), "web") if tier(item) == {SMALL: "1"}]
-    hears(here, kept["metadata"]["name"], "NotMoved", "1 moves within an hour")
+    hears(here, kept["metadata"]["name"], "MigrationBlocked", "1 migrations within an hour")
     assert uids([kept]) < uids(before)
 
 
@@ -84,10 +84,10 @@ def test_migration_result_is_written_once(here: Watcher) -> None:
     free_the_slice(here)
     moved = restored(here, "once")
     no_ticket(here)
-    path = f"{TICKETS}/{annotation(moved, well_known.MOVE)}"
-    late = {"status": {"result": "Expired", "ended": "2026-11-27T10:00:00Z"}}
+    path = f"{TICKETS}/{annotation(moved, well_known.MIGRATION)}"
+    late = {"status": {"result": "DeadlineExceeded", "completionTime": "2026-11-27T10:00:00Z"}}
 
-    with pytest.raises(ApiError, match="how a move ended is never changed"):
+    with pytest.raises(ApiError, match="the result of a migration cannot be changed"):
         here.client.patch(f"{path}/status", late)
 
 

@@ -77,7 +77,7 @@ def test_migration_ends_when_the_owner_is_scaled_down(
 
     scale(here)
 
-    hears(here, "web", "MoveEnded", "scaled down to 1")
+    hears(here, "web", "MigrationFailed", "scaled down to 1")
     no_ticket(here)
     assert len(of(here.pods(), "web")) == 1
 
@@ -98,7 +98,7 @@ def test_migration_ends_when_the_template_is_edited(
     strategic = "application/strategic-merge-patch+json"
     here.client.patch(path, template, content_type=strategic)
 
-    hears(here, "web", "MoveEnded", "the template of Deployment web changed")
+    hears(here, "web", "MigrationFailed", "the template of Deployment web changed")
     no_ticket(here)
     shut(False)
     items = here.wait(
@@ -107,7 +107,7 @@ def test_migration_ends_when_the_template_is_edited(
             len([i for i in of(found, "web") if "env" in i["spec"]["containers"][0]]) == 2
         ),
     )
-    assert {annotation(item, well_known.MOVE) for item in of(items, "web")} == {None}
+    assert {annotation(item, well_known.MIGRATION) for item in of(items, "web")} == {None}
 
 
 @pytest.mark.contract("S3-B6")
@@ -211,6 +211,6 @@ def test_migration_resumes_after_a_kill_between_ticket_and_eviction(
         assert uids(here.pods()) == uids(before)
 
     found = restored(here, "web")
-    assert annotation(found, well_known.MOVE) == ticket["metadata"]["name"]
+    assert annotation(found, well_known.MIGRATION) == ticket["metadata"]["name"]
     no_ticket(here)
     assert len(of(here.pods(), "web")) == 2

@@ -48,7 +48,7 @@ def test_freed_slice_returns_to_the_degraded_deployment_pod(here: Watcher) -> No
     figures.info("restore of a Deployment's pod: %.2f s", took_s)
     assert took_s < 5.0
     assert annotation(found, well_known.FALLBACK) is None
-    assert (annotation(found, well_known.MOVE) or "").startswith("restore-1-")
+    assert (annotation(found, well_known.MIGRATION) or "").startswith("restore-1-")
     no_ticket(here)
     (gone,) = [i for i in before if i["metadata"]["uid"] not in uids(of(here.pods(), "web"))]
     name = gone["metadata"]["name"]
@@ -67,7 +67,7 @@ def test_bare_pod_is_not_migrated_and_gets_an_event(here: Watcher) -> None:
 
     free_the_slice(here)
 
-    hears(here, "bare", "NotMoved", "has no controller")
+    hears(here, "bare", "MigrationBlocked", "has no controller")
     assert uids(here.pods()) == uids([before])
     assert open_tickets(here) == []
 
@@ -134,7 +134,7 @@ def test_job_counting_evictions_as_failures_is_not_migrated(
 
     free_the_slice(here)
 
-    hears(here, before["metadata"]["name"], "NotMoved", text)
+    hears(here, before["metadata"]["name"], "MigrationBlocked", text)
     assert uids(of(here.pods(), "batch")) == uids([before])
 
 
@@ -159,7 +159,7 @@ def test_disruption_budget_of_zero_prevents_migration(here: Watcher) -> None:
         lambda: any(
             "PodDisruptionBudget allows no disruption" in note
             for item in before
-            for note in said(here, item["metadata"]["name"], "NotMoved")
+            for note in said(here, item["metadata"]["name"], "MigrationBlocked")
         ),
         what="a pod to be told about the budget",
     )
@@ -170,7 +170,7 @@ def test_disruption_budget_of_zero_prevents_migration(here: Watcher) -> None:
 def test_single_replica_migrates_only_with_permission(here: Watcher) -> None:
     (before,) = degraded(here, deployment(here, "one", 1), 1)
     free_the_slice(here)
-    hears(here, before["metadata"]["name"], "NotMoved", "it is the only replica")
+    hears(here, before["metadata"]["name"], "MigrationBlocked", "it is the only replica")
 
     body = {"spec": {"template": {"metadata": {"annotations": AUTO}}}}
     here.client.patch(here.path("Deployment", "one"), body)
@@ -203,6 +203,6 @@ def test_pending_pod_is_rescued_to_a_freed_tier(here: Watcher) -> None:
     figures.info("rescue of a Deployment's pod: %.2f s", time.monotonic() - since)
     (found,) = of(items, "late")
     assert annotation(found, well_known.FALLBACK) == "2g.20gb->1g.10gb"
-    assert (annotation(found, well_known.MOVE) or "").startswith("rescue-1-")
+    assert (annotation(found, well_known.MIGRATION) or "").startswith("rescue-1-")
     hears(here, waiting["metadata"]["name"], "Rescuing", f"1g.10gb is free on node {node(here)}")
     no_ticket(here)

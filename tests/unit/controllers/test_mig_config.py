@@ -163,7 +163,9 @@ def test_only_after_half_a_minute_of_waiting() -> None:
     stage.tick(1)
 
     assert stage.sent == [SetMigConfig("n1", "all-2g.20gb")]
-    assert stage.said == ["a MigRelabelled: n1 is idle and is to be cut as all-2g.20gb"]
+    assert stage.said == [
+        "a MigConfigChanged: n1 is idle; nvidia.com/mig.config is set to all-2g.20gb"
+    ]
 
 
 def test_node_takes_no_pod_until_the_new_label_is_seen() -> None:

@@ -140,7 +140,7 @@ def test_missing_instances_are_requested_with_a_deadline(stage: Stage) -> None:
     assert stage.begin(wants_2g()) == NOTHING
 
     assert stage.sent == {"n1": (PartitionRequest(TWO, "team-a", UNTIL),)}
-    assert stage.said == [("CutRequested", "n1 is to cut 2g.20gb@0/4")]
+    assert stage.said == [("PartitionRequested", "requested on node n1: 2g.20gb@0/4")]
 
 
 def test_held_instances_stay_in_the_request() -> None:
@@ -207,12 +207,12 @@ def test_failed_partition_backs_off_the_gpu_and_retries_elsewhere() -> None:
 
     effects = stage.answer(failed())
 
-    text = "n1: no room on the die; GPU 0 rests for 30 s"
+    text = "n1: no room on the die; backoff of GPU 0 for 30 s"
     assert DropPlacement("team-a") in effects
-    failure = ev.BindFailed(stage.cluster.pods["team-a"], text, "cutting MIG instances failed")
+    failure = ev.BindFailed(stage.cluster.pods["team-a"], text, "creating MIG instances failed")
     # The failure takes the placement along, so it comes first.
     assert effects.index(failure) < effects.index(DropPlacement("team-a"))
-    assert stage.said[-1] == ("CutFailed", text)
+    assert stage.said[-1] == ("PartitionFailed", text)
     assert stage.counted == ["failed"]
     stage.begin(wants_2g("b"))
     assert stage.sent["n1"] == (PartitionRequest(MigPlacement(1, 4, "2g.20gb"), "team-b", UNTIL),)
@@ -222,7 +222,7 @@ def test_gpu_in_backoff_is_the_reason_where_no_other_is_left(stage: Stage) -> No
     stage.begin(wants_2g())
     stage.answer(failed())
 
-    assert codes(stage.cluster, wants_2g("b")) == {REASON_CODES["GPU_RESTS"]}
+    assert codes(stage.cluster, wants_2g("b")) == {REASON_CODES["GPU_BACKOFF"]}
 
 
 def test_end_of_gpu_backoff_requeues_waiting_pods(stage: Stage) -> None:
@@ -262,11 +262,13 @@ def test_answer_to_an_earlier_request_is_ignored(stage: Stage) -> None:
 
 
 LATE = [
-    pytest.param([], "no answer about 2g.20gb@0/4", id="silence"),
+    pytest.param([], "no status of 2g.20gb@0/4", id="silence"),
     pytest.param(
         [MigInstance(TWO, PartitionState.PENDING)], "2g.20gb@0/4 was not ready", id="still-pending"
     ),
-    pytest.param([ready()], "it was cut but not advertised", id="not-advertised"),
+    pytest.param(
+        [ready()], "the instances exist but the node does not advertise them", id="not-advertised"
+    ),
 ]
 
 
@@ -280,9 +282,12 @@ def test_partition_timeout_pauses_the_whole_node(answers: list[MigInstance], wor
     effects = stage.tick(1)
 
     assert DropPlacement("team-a") in effects
-    assert stage.said[-1] == ("CutFailed", f"n1: {words} within 60 s; its GPUs rest for 30 s")
+    assert stage.said[-1] == (
+        "PartitionFailed",
+        f"n1: {words} within 60 s; backoff of all its GPUs for 30 s",
+    )
     assert stage.counted == ["timeout"]
-    assert codes(stage.cluster, wants_2g("b")) == {REASON_CODES["GPU_RESTS"]}
+    assert codes(stage.cluster, wants_2g("b")) == {REASON_CODES["GPU_BACKOFF"]}
 
 
 def test_failed_partition_write_is_retried_and_then_reported(stage: Stage) -> None:

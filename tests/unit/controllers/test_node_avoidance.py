@@ -59,7 +59,7 @@ async def test_node_rejecting_three_pods_is_avoided_and_retried(stage: Stage) ->
     assert rejections == 3
     told = [text for _, what, text in stage.recorder.said if what == "NodeAvoided"]
     assert told == [
-        "node n2 rejected pods again and again, the last one with OutOfnvidia.com/gpu:"
+        "node n2 rejected several pods, the last one with OutOfnvidia.com/gpu:"
         " pods with nvidia.com/gpu avoid it for 30 s"
     ]
 

@@ -40,7 +40,7 @@ class Scene:
         self.state.queue.add_unschedulable(entry, RequeueCondition(frozenset((cause,))), self.now)
 
     def count(self, result: str) -> float:
-        name = "gpu_scheduler_replaced_pods_total"
+        name = "gpu_scheduler_recreated_pods_total"
         return self.metrics.registry.get_sample_value(name, {"result": result}) or 0.0
 
 

@@ -137,7 +137,7 @@ def test_pod_without_devices_must_not_read_the_annotation() -> None:
     state = cluster(node(gpus=4, numbered=True), node("c", gpus=4))
 
     assert codes(state, pod(containers=[container(env=[downward()])])) == {
-        REASON_CODES["NO_VALUE_FOR_ENV"]
+        REASON_CODES["NO_DEVICE_FOR_ENV"]
     }
     reader = pod(containers=[container(gpus=1, env=[downward()])])
     assert placed(state, reader).node_name == "n1"

@@ -116,7 +116,7 @@ def test_each_node_refusal_has_its_own_numbers() -> None:
 
     assert said.message == (
         "0/3 nodes are available: 1 node(s) had untolerated taint {x: y}, 2 Insufficient"
-        " nvidia.com/gpu (need 8; best node has 4 free). can never be placed here: asks for 8"
+        " nvidia.com/gpu (need 8; best node has 4 free). can never be placed here: requests 8"
         " nvidia.com/gpu and the largest node here has 4."
     )
     assert said.total == 3
@@ -184,7 +184,9 @@ LIKES_Z = {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuring
         pytest.param(
             [node("a", gpus=2), node("b", gpus=4, labels={"z": "1"})],
             {"gpus": 1, "spec": LIKES_Z},
-            Ranking(NodeScore("b", -7, 3, 0, 32000), NodeScore("a", 0, 1, 0, 32000), "dislike", 7),
+            Ranking(
+                NodeScore("b", -7, 3, 0, 32000), NodeScore("a", 0, 1, 0, 32000), "soft_penalty", 7
+            ),
             id="the-liked-one-though-it-is-emptier",
         ),
         pytest.param(

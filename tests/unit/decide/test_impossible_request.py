@@ -20,14 +20,14 @@ NEVERS = [
     pytest.param(
         [EIGHT, TWO],
         {"gpus": 9},
-        "asks for 9 nvidia.com/gpu and the largest node here has 8",
+        "requests 9 nvidia.com/gpu and the largest node here has 8",
         "Unschedulable",
         id="more-gpus-than-the-largest-node",
     ),
     pytest.param(
         [node(cpu="8"), node("b", cpu="16")],
         {"requests": {"cpu": "64", "memory": "1Ti"}},
-        "asks for 64 cpu and the largest node here has 16 and asks for 1Ti memory and the largest"
+        "requests 64 cpu and the largest node here has 16 and requests 1Ti memory and the largest"
         " node here has 128Gi",
         "Unschedulable",
         id="cpu-and-memory",
@@ -102,7 +102,7 @@ def test_a_map_names_the_only_node_that_counts() -> None:
     world = cluster(node("n1", cpu="8"), node("n2", cpu="64"))
     found = refused(world, pod("w-0", map="0=n1:0", requests={"cpu": "16"}), ANYBODY)
 
-    assert sentence(found.diagnosis).endswith(f"{NEVER}asks for 16 cpu and node n1 has 8.")
+    assert sentence(found.diagnosis).endswith(f"{NEVER}requests 16 cpu and node n1 has 8.")
     assert found.diagnosis.condition_reason(is_mapped=True) == "WaitingForMappedNode"
 
 

@@ -120,7 +120,7 @@ def test_room_held_by_a_migration_counts_once_with_its_pod() -> None:
         owner="Deployment/web@r1",
         gpus=1,
         nominated="n1",
-        annotations={"gpu-scheduler.io/move": ticket.id},
+        annotations={"gpu-scheduler.io/migration": ticket.id},
     )
     cluster.upsert_pod(moved)
 

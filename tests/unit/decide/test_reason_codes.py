@@ -53,7 +53,7 @@ EXAMPLES: dict[ReasonCode, tuple[list[Any], Wishes]] = {
     ),
     REASON_CODES["TOO_MANY_PODS"]: ([node(pods=1), pod("a", node="n1")], {}),
     REASON_CODES["INSUFFICIENT"]: ([FOUR], {"gpus": 5}),
-    REASON_CODES["NO_ROOM_TOGETHER"]: (
+    REASON_CODES["INSTANCES_DO_NOT_FIT_TOGETHER"]: (
         [dynamic()],
         {"mig": {"2g.20gb": 2, "3g.40gb": 1, "1g.20gb": 1}},
     ),
@@ -61,7 +61,7 @@ EXAMPLES: dict[ReasonCode, tuple[list[Any], Wishes]] = {
         [node(gpus=4, labels={"nvidia.com/mig.config.state": "pending"})],
         {"gpus": 1},
     ),
-    REASON_CODES["GPUS_ARE_SLICES"]: (
+    REASON_CODES["GPU_RESOURCE_IS_MIG"]: (
         [node(gpus=7, labels={"nvidia.com/gpu.product": "NVIDIA-A30-MIG-1g.6gb"})],
         {"gpus": 2},
     ),
@@ -70,18 +70,18 @@ EXAMPLES: dict[ReasonCode, tuple[list[Any], Wishes]] = {
         {"gpus": 1, "spec": {"affinity": LEAST}},
     ),
     REASON_CODES["GPU_MEMORY_UNKNOWN"]: ([node(gpus=1)], {"gpus": 1, "spec": {"affinity": LEAST}}),
-    REASON_CODES["GPU_RESTS"]: (
+    REASON_CODES["GPU_BACKOFF"]: (
         [dynamic(), Resting(node_name="n1", gpus=(0,))],
         {"mig": {"2g.20gb": 1}},
     ),
-    REASON_CODES["NODE_COUNTS_DEVICES"]: (
+    REASON_CODES["KUBELET_ASSIGNS_DEVICES"]: (
         [node(gpus=4), pod("a", gpus=1, node="n1")],
         {"map": "0=n1:1"},
     ),
     REASON_CODES["DEVICE_HELD"]: ([FOUR, HOLDER], {"map": "0=n1:0"}),
     REASON_CODES["DEVICE_FAILED"]: ([FAILED], {"map": "0=n1:1"}),
     REASON_CODES["DEVICE_NOT_FOUND"]: ([FOUR], {"map": "0=n1:4"}),
-    REASON_CODES["DEVICES_UNKNOWN"]: ([FOUR, pod("a", gpus=1, node="n1")], {"gpus": 1}),
+    REASON_CODES["DEVICE_ASSIGNMENT_UNKNOWN"]: ([FOUR, pod("a", gpus=1, node="n1")], {"gpus": 1}),
     REASON_CODES["NODE_AVOIDED"]: ([FOUR, Avoided(node_name="n1", scopes=("",))], {}),
     REASON_CODES["TOO_MANY_IN_ONE_CONTAINER"]: (
         [FOUR, Avoided(node_name="n1", scopes=(f"{GPU}<=1",))],
@@ -109,13 +109,13 @@ EXAMPLES: dict[ReasonCode, tuple[list[Any], Wishes]] = {
         [FOUR, pod("w-0", uid="old", owner=SET, map="0=n1:0", node="n1", index=0, deleting=True)],
         {"map": "0=n1:0", "owner": SET},
     ),
-    REASON_CODES["NO_LINE_LEFT"]: ([FOUR, HOLDER], {"map": "0=n1:0", "owner": WEB}),
+    REASON_CODES["NO_FREE_MAP_LINE"]: ([FOUR, HOLDER], {"map": "0=n1:0", "owner": WEB}),
     REASON_CODES["INDEX_HELD_BY_OLDER_REVISION"]: (
         [FOUR, HOLDER],
         {"map": "0=n1:0", "owner": "Deployment/web@r2"},
     ),
-    REASON_CODES["SHARES_MISMATCH"]: ([FOUR], {"map": "0=n1:0", "gpus": 2}),
-    REASON_CODES["NO_VALUE_FOR_ENV"]: ([FOUR], {"containers": [container(env=[downward()])]}),
+    REASON_CODES["MAP_REQUEST_MISMATCH"]: ([FOUR], {"map": "0=n1:0", "gpus": 2}),
+    REASON_CODES["NO_DEVICE_FOR_ENV"]: ([FOUR], {"containers": [container(env=[downward()])]}),
     REASON_CODES["NOT_MUTATED"]: ([FOUR], {"map": "0=n1:0"}),
     REASON_CODES["UNREADABLE"]: ([FOUR], {"mig": {"1g.10gb": 2**63 - 1}}),
     REASON_CODES["NODE_UNREADABLE"]: ([node(gpus=257, numbered=True)], {"gpus": 1}),

@@ -14,17 +14,10 @@ from tests.unit.docs.sources import python_files, text_files
 
 #: A sentence has a component as its subject and an API term as its object.
 REFUSED: Final = re.compile(r"\b(whoever|nobody|somebody|anew)\b", re.IGNORECASE)
-#: Occurrences that stay: this rule itself, the Unix account, and words of the seeds.
-EXCEPTED: Final = {"tests/unit/docs/test_language.py": 14}
+#: Occurrences that stay: this rule itself and its text for contributors.
+EXCEPTED: Final = {"tests/unit/docs/test_language.py": 14, "CONTRIBUTING.md": 5}
 #: Folders that still have such words, and how many. A number here only shrinks.
-REMAINING: Final = {
-    "README.md": 6,
-    "charts": 28,
-    "cluster": 9,
-    "docs": 67,
-    "scheduler": 73,
-    "webhook": 9,
-}
+REMAINING: Final = {"docs/decisions": 29, "scheduler": 64}
 TEST_NAME_MAX: Final = 72
 PRONOUNS: Final = {
     *("whoever", "nobody", "nobodys", "somebody", "somebodys", "anybody", "anybodys", "anew"),

@@ -97,7 +97,7 @@ def test_the_rights_are_no_more_than_the_readme_admits() -> None:
     """
     rules = [
         rule
-        for file in ("rbac.yaml", "rbac-moves.yaml")
+        for file in ("rbac.yaml", "rbac-migrations.yaml")
         for document in yaml.safe_load_all((ROOT / "cluster" / file).read_text())
         for rule in document.get("rules", ())
     ]
@@ -107,7 +107,7 @@ def test_the_rights_are_no_more_than_the_readme_admits() -> None:
 
     assert {kind for kind, _ in rights}.isdisjoint({"secrets", "configmaps", "*"})
     assert {verb for _, verb in rights}.isdisjoint({"deletecollection", "*"})
-    assert {kind for kind, verb in rights if verb == "delete"} == {"pods", "migrules"}
+    assert {kind for kind, verb in rights if verb == "delete"} == {"pods", "podmigrations"}
     owners = {"deployments", "replicasets", "statefulsets", "jobs", "poddisruptionbudgets"}
     assert {verb for kind, verb in rights if kind in owners} == {"get", "list"}
     policies = (ROOT / "cluster" / "fencing-policy.yaml").read_text()

@@ -59,7 +59,9 @@ def test_where_all_is_well_every_finding_is_ok_and_asks_for_nothing() -> None:
 
 FAULTS = [
     pytest.param({"version": (1, 28)}, "FAIL", "kubernetes", "1.28", id="too-old"),
-    pytest.param({"kinds": ("migrules",)}, "FAIL", "kinds", "migcuts", id="a-kind-is-missing"),
+    pytest.param(
+        {"kinds": ("podmigrations",)}, "FAIL", "kinds", "migpartitions", id="a-kind-is-missing"
+    ),
     pytest.param({"policies": ()}, "WARN", "policies", "fencing", id="no-policies"),
     *(
         pytest.param(
@@ -360,7 +362,7 @@ def test_moves_that_are_switched_off_are_told_and_no_fault(
     ("file", "questions"),
     [
         pytest.param("rbac.yaml", rights(HOME, "gpu-scheduler"), id="always"),
-        pytest.param("rbac-moves.yaml", rights_of_moves(HOME), id="moves"),
+        pytest.param("rbac-migrations.yaml", rights_of_moves(HOME), id="moves"),
     ],
 )
 def test_the_rights_asked_for_are_those_of_the_shipped_roles(

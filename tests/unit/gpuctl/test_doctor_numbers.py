@@ -47,7 +47,7 @@ def test_live_pods_tell_and_so_does_what_the_scheduler_said() -> None:
     assert found(has("1", "B")) == ()
     [wrong] = found(has("0", "B"))
     assert wrong.node == "n1"
-    assert "was to get gpu:0 and has B: gpu:1 by annotation gpu-scheduler.io/gpu-ids" in wrong.why
+    assert "was assigned gpu:0 and has B: gpu:1 by annotation gpu-scheduler.io/gpu-ids" in wrong.why
     assert found(has("1", "B"), events=[event("n1")]) == (Misnumbered("n1", "told"),)
 
 

@@ -82,7 +82,7 @@ def test_map_line_of_a_cordoned_node_keeps_one_replica_waiting() -> None:
     ]
     assert third["node"] is None
     assert third["reason"] == (
-        "0/3 nodes are available: no line of gpu-scheduling-map can be had:"
+        "0/3 nodes are available: no line of gpu-scheduling-map is available:"
         " line 0 on node n0: node(s) were unschedulable; 2 of 3 lines are held by its siblings."
     )
 

@@ -197,8 +197,8 @@ def test_the_pod_alone_says_the_sentence_its_parts_and_what_to_do(
     assert text.startswith("team/a waits (for ")
     assert text.count(SENTENCE) == 1
     assert "2      NodeResourcesFit  INSUFFICIENT  Insufficient nvidia.com/gpu" in text
-    assert "what to do\n  INSUFFICIENT  ask for less" in text
-    assert "tried again when\n  INSUFFICIENT  a pod that held something" in text
+    assert "what to do\n  INSUFFICIENT  request less" in text
+    assert "tried again when\n  INSUFFICIENT  a pod on a node was deleted" in text
     assert "FailedScheduling        as above" in text
     assert "\n  forward\n  again\n" in text
 
@@ -262,7 +262,7 @@ def test_placed_pod_shows_its_devices_and_the_runner_up(
 
     assert text.startswith("team/a is on n1 (for ")
     assert "decided by what is left of the requested devices (by 2)" in text
-    assert "n2    0        3               0           0.5" in text
+    assert "n2    0             3               0           0.5" in text
     assert "ab-7      3    on n1 (gpu x 1); Binding bound" in text
 
 

@@ -23,7 +23,7 @@ from gpuctl.doctor.facts import (
     Webhook,
 )
 
-POLICIES = ("protected-annotations", "bindings", "fencing", "deletes", "status", "cuts")
+POLICIES = ("protected-annotations", "bindings", "fencing", "deletes", "status", "partitions")
 NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
 GPU = "nvidia.com/gpu"
 TARGET = "gpu-scheduler-webhook.gpu-scheduler-system.svc"
@@ -46,7 +46,7 @@ def facts(**changes: Any) -> Facts:
         version=(1, 37),
         clocks=Clocks(NOW, NOW),
         leader=Leader("pod-a_1", NOW - timedelta(seconds=2), 15),
-        kinds=("migcuts", "migrules"),
+        kinds=("migpartitions", "podmigrations"),
         policies=tuple(Guard(f"gpu-scheduler-{name}", True) for name in POLICIES),
         refuses_forgery=True,
         nodes=(N1,),

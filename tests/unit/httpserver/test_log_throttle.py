@@ -25,7 +25,7 @@ def test_multi_line_error_is_one_short_line_without_traceback() -> None:
             logger.exception("Error handling request", exc_info=ValueError("400:\n " + "x\n" * 999))
 
     (line,) = lines
-    assert (line["event"], line["port"]) == ("a request cannot be read", "health")
+    assert (line["event"], line["port"]) == ("request unreadable", "health")
     assert "\n" not in line["problem"]
     assert len(line["problem"]) <= 120
     assert "exc_info" not in line

@@ -144,7 +144,7 @@ async def test_failing_batch_is_decided_pod_by_pod(
             ev.PodUpdated(pod("b", mig={"1g.10gb": 1})),
         )
         placed = {(await stage.recorder.next())[:2] for _ in range(2)}
-        assert placed == {("a", "CutRequested"), ("b", "CutRequested")}
+        assert placed == {("a", "PartitionRequested"), ("b", "PartitionRequested")}
         assert errors(stage, "decision") >= 1
 
 

@@ -36,7 +36,7 @@ async def test_waiting_pod_is_decided_bound_and_reported(stage: Stage) -> None:
     assert (stage.loop.cluster.assumed, len(stage.loop.queue)) == ({}, 0)
     assert (
         stage.sample(
-            "scheduler_schedule_attempts_total", result="scheduled", profile="gpu-scheduler"
+            "gpu_scheduler_schedule_attempts_total", result="scheduled", profile="gpu-scheduler"
         )
         == 1
     )
@@ -192,7 +192,9 @@ async def test_failed_binding_frees_the_device_and_requeues_the_pod(stage: Stage
     stage.pass_time(1)
     assert (await stage.binder.next()).pod.name in ("a", "b")
     assert (
-        stage.sample("scheduler_schedule_attempts_total", result="error", profile="gpu-scheduler")
+        stage.sample(
+            "gpu_scheduler_schedule_attempts_total", result="error", profile="gpu-scheduler"
+        )
         == 1
     )
 
@@ -324,7 +326,7 @@ async def test_reservation_without_a_pod_expires(stage: Stage) -> None:
     await stage.quiet()
 
     assert len(stage.loop.reservations) == 0
-    assert stage.sample("gpu_scheduler_promises") == 0
+    assert stage.sample("gpu_scheduler_reservations") == 0
 
 
 @pytest.mark.parametrize(
@@ -359,9 +361,9 @@ async def test_gauges_show_the_state_each_second(stage: Stage) -> None:
     stage.pass_time(1)
     await stage.quiet()
 
-    assert stage.sample("scheduler_cache_size", type="nodes") == 2
-    assert stage.sample("scheduler_cache_size", type="pods") == 3
-    assert stage.sample("scheduler_pending_pods", queue="unschedulable") == 1
+    assert stage.sample("gpu_scheduler_cache_size", type="nodes") == 2
+    assert stage.sample("gpu_scheduler_cache_size", type="pods") == 3
+    assert stage.sample("gpu_scheduler_pending_pods", queue="unschedulable") == 1
     assert stage.sample("gpu_scheduler_over_committed_devices") == 1
 
 

@@ -101,7 +101,7 @@ async def test_autoscaler_buys_nothing_for_a_migrating_pod() -> None:
         moved = {
             "owner": "Deployment/web@r1",
             "mig": {"2g.20gb": 1},
-            "annotations": {"gpu-scheduler.io/move": ticket.id},
+            "annotations": {"gpu-scheduler.io/migration": ticket.id},
         }
         said = await refusal(stage, node("n1", mig={"1g.10gb": 1}), wishes=moved, name="web-1")
 

@@ -16,7 +16,7 @@ async def test_pending_placement_binds_when_ready_and_advertised() -> None:
     async with playing(Stage()) as stage:
         stage.see(ev.NodeUpdated(dynamic()), ev.PodUpdated(pod("a", mig={"2g.20gb": 1})))
         stage.sync()
-        assert (await stage.recorder.next())[1] == "CutRequested"
+        assert (await stage.recorder.next())[1] == "PartitionRequested"
         assert stage.binder.sent == []
 
         stage.see(ev.PartitionsUpdated(NodePartitions("n1", instances=(MigInstance(TWO),))))
@@ -43,12 +43,12 @@ async def test_failed_partition_retries_on_another_gpu() -> None:
         stage.see(ev.PartitionsUpdated(NodePartitions("n1", instances=(no,))))
         said = [(await stage.recorder.next())[1:] for _ in range(2)]
         stage.pass_time(5)
-        assert (await stage.recorder.next())[1] == "CutRequested"
+        assert (await stage.recorder.next())[1] == "PartitionRequested"
 
-        text = "n1: no; GPU 0 rests for 30 s"
+        text = "n1: no; backoff of GPU 0 for 30 s"
         assert said == [
-            ("CutFailed", text),
-            ("SchedulerError", f"cutting MIG instances failed: {text}"),
+            ("PartitionFailed", text),
+            ("SchedulerError", f"creating MIG instances failed: {text}"),
         ]
         assert [one.spot for one in stage.asked["n1"]] == [MigPlacement(1, 4, "2g.20gb")]
 
@@ -79,7 +79,7 @@ async def test_simultaneous_pods_are_placed_jointly_where_order_would_fail() -> 
         stage.sync()
         said = [await stage.recorder.next() for _ in range(3)]
 
-        assert [one[1] for one in said] == ["CutRequested"] * 3
+        assert [one[1] for one in said] == ["PartitionRequested"] * 3
         assert [str(one.spot) for one in stage.asked["n1"]] == [
             "2g.20gb@0/0",
             "2g.20gb@0/2",

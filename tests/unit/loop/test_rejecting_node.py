@@ -164,9 +164,9 @@ async def test_oversized_deployment_closes_the_node_for_no_other_pod() -> None:
 
     assert site.most_refused() == MOST
     assert told[0] == (
-        f"the device plugin of node n1 refuses more than 1 {GPU} in one container: ask for 1 in"
-        f" each container, or for another node: pods with more than 1 {GPU} in one container avoid"
-        " it for 30 s"
+        f"the device plugin of node n1 refuses more than 1 {GPU} in one container: request 1 in"
+        f" each container, or select another node: pods with more than 1 {GPU} in one container"
+        " avoid it for 30 s"
     )
     assert refused[0] == (
         "0/1 nodes are available: 1 node(s) whose device plugin refuses more than 1"

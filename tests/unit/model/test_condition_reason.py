@@ -67,12 +67,12 @@ MIXED = [
         id="nodes-only",
     ),
     pytest.param(
-        [REASON_CODES["NO_VALUE_FOR_ENV"], REASON_CODES["TAINT"]],
+        [REASON_CODES["NO_DEVICE_FOR_ENV"], REASON_CODES["TAINT"]],
         False,
         "Unschedulable",
         id="node-and-pod",
     ),
-    pytest.param([REASON_CODES["NO_VALUE_FOR_ENV"]], False, "NoDevicesToRead", id="pod-only"),
+    pytest.param([REASON_CODES["NO_DEVICE_FOR_ENV"]], False, "NoDeviceForEnv", id="pod-only"),
     pytest.param([], False, "Unschedulable", id="no-code"),
     pytest.param(
         [REASON_CODES["NOT_IN_MAP"], REASON_CODES["INSUFFICIENT"]],
@@ -96,9 +96,9 @@ MIXED = [
         id="map-gpu",
     ),
     pytest.param(
-        [REASON_CODES["NO_VALUE_FOR_ENV"], REASON_CODES["NOT_IN_MAP"]],
+        [REASON_CODES["NO_DEVICE_FOR_ENV"], REASON_CODES["NOT_IN_MAP"]],
         True,
-        "NoDevicesToRead",
+        "NoDeviceForEnv",
         id="map-env",
     ),
 ]

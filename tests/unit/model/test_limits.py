@@ -121,7 +121,7 @@ def test_unreadable_failed_gpu_list_closes_all_gpus_of_the_node(text: str, probl
     assert (failed_gpus(there.annotations), there.indexes) == (frozenset(), ())
     for wishes in ({"gpus": 1}, {"map": "0=n1:0"}):
         said = refused(cluster(there), pod("p-0", **wishes)).diagnosis.summary.message
-        assert "1 node(s) whose GPUs say what cannot be" in said
+        assert "1 node(s) whose GPU data is invalid" in said
     assert placed(cluster(there), pod("p", requests={"cpu": "1"})).node_name == "n1"
 
 
@@ -139,7 +139,7 @@ def test_pod_over_the_largest_node_waits_with_the_sentence() -> None:
     asks = pod("p", mig={"2g.20gb": 2**63 - 1})
 
     said = refused(cluster(dynamic()), asks, ANYBODY).diagnosis.summary.message
-    assert "unreadable: it asks for 9223372036854775807 of nvidia.com/mig-2g.20gb" in said
+    assert "unreadable: it requests 9223372036854775807 of nvidia.com/mig-2g.20gb" in said
     assert "at most 1024 are read" in said
 
 

@@ -112,11 +112,14 @@ def test_a_diagnosis_knows_its_codes_causes_and_what_was_lacking() -> None:
         total=2,
         nodes={
             "a": insufficient(GPU, 1, 0),
-            "b": (Reason(code=REASON_CODES["DEVICES_UNKNOWN"], text="x"),),
+            "b": (Reason(code=REASON_CODES["DEVICE_ASSIGNMENT_UNKNOWN"], text="x"),),
         },
     )
 
-    assert mixed.codes() == {REASON_CODES["INSUFFICIENT"], REASON_CODES["DEVICES_UNKNOWN"]}
+    assert mixed.codes() == {
+        REASON_CODES["INSUFFICIENT"],
+        REASON_CODES["DEVICE_ASSIGNMENT_UNKNOWN"],
+    }
     assert mixed.causes() == {RequeueCause.FREED, RequeueCause.NODE, RequeueCause.DEVICES}
     assert mixed.lacking() == {GPU}
 

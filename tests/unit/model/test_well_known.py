@@ -60,7 +60,7 @@ def test_a_name_of_nvidias_is_a_gpu_unless_it_says_what_else_it_is(
         pytest.param("gpu-scheduler.io/decision", True, id="decision"),
         pytest.param("gpu-scheduler.io/epoch", True, id="epoch"),
         pytest.param("gpu-scheduler.io/reservation", True, id="reservation"),
-        pytest.param("gpu-scheduler.io/move", True, id="move"),
+        pytest.param("gpu-scheduler.io/migration", True, id="move"),
         pytest.param("gpu-scheduler.io/mig-fallback", False, id="the-users-ladder"),
         pytest.param("gpu-scheduler.io/cuda-mode", False, id="the-users-mode"),
         pytest.param("gpu-scheduling-map", False, id="the-map"),

@@ -278,22 +278,30 @@ WHO_PICKS: list[Any] = [
     pytest.param(COUNTED, [], pod(gpus=1), None, id="counted-empty"),
     pytest.param(COUNTED, [UNKNOWN], pod(gpus=1), None, id="counted-needs-no-numbers"),
     pytest.param(
-        COUNTED, [MAPPED], pod(gpus=1), REASON_CODES["NODE_COUNTS_DEVICES"], id="mapped-past-it"
+        COUNTED, [MAPPED], pod(gpus=1), REASON_CODES["KUBELET_ASSIGNS_DEVICES"], id="mapped-past-it"
     ),
     pytest.param(COUNTED, [MAPPED], pod(), None, id="no-gpu-no-question"),
     pytest.param(
         node(gpus=4, mig={"2g.20gb": 1}),
         [MAPPED],
         pod(mig={"2g.20gb": 1}),
-        REASON_CODES["NODE_COUNTS_DEVICES"],
+        REASON_CODES["KUBELET_ASSIGNS_DEVICES"],
         id="a-slice-may-be-on-the-mapped-card",
     ),
     pytest.param(NUMBERED, [MAPPED], pod(gpus=1), None, id="numbered-knows-the-mapped-one"),
     pytest.param(
-        NUMBERED, [UNKNOWN], pod(gpus=1), REASON_CODES["DEVICES_UNKNOWN"], id="unknown-number"
+        NUMBERED,
+        [UNKNOWN],
+        pod(gpus=1),
+        REASON_CODES["DEVICE_ASSIGNMENT_UNKNOWN"],
+        id="unknown-number",
     ),
     pytest.param(
-        NUMBERED, [FOREIGN], pod(gpus=1), REASON_CODES["DEVICES_UNKNOWN"], id="c11-foreign-holder"
+        NUMBERED,
+        [FOREIGN],
+        pod(gpus=1),
+        REASON_CODES["DEVICE_ASSIGNMENT_UNKNOWN"],
+        id="c11-foreign-holder",
     ),
     pytest.param(NUMBERED, [UNKNOWN], pod(), None, id="unknown-number-of-no-interest"),
     pytest.param(
@@ -307,14 +315,14 @@ WHO_PICKS: list[Any] = [
         node(gpus=4, mig={"2g.20gb": 1}, numbered=True),
         [MAPPED],
         pod(mig={"2g.20gb": 1}),
-        REASON_CODES["NODE_COUNTS_DEVICES"],
+        REASON_CODES["KUBELET_ASSIGNS_DEVICES"],
         id="slice-on-an-unknown-gpu",
     ),
     pytest.param(
         COUNTED,
         [],
         pod(containers=[READER]),
-        REASON_CODES["NO_VALUE_FOR_ENV"],
+        REASON_CODES["NO_DEVICE_FOR_ENV"],
         id="nothing-to-read-there",
     ),
     pytest.param(NUMBERED, [], pod(containers=[READER]), None, id="a-number-to-read"),

@@ -101,7 +101,7 @@ def test_strategy_single_gives_one_slice_and_refuses_two_gpus(
     newcomer: Pod, is_refused: bool
 ) -> None:
     found = [reason.code for reason in mig_state.check(newcomer, NodeInfo(SINGLE))]
-    assert found == ([REASON_CODES["GPUS_ARE_SLICES"]] if is_refused else [])
+    assert found == ([REASON_CODES["GPU_RESOURCE_IS_MIG"]] if is_refused else [])
 
 
 def config(devices: str) -> dict[str, str]:
@@ -136,7 +136,7 @@ def test_stale_count_beside_whole_and_partitioned_gpus_is_corrected() -> None:
         assert settle(state, pod(f"m{number}", mig={"2g.20gb": 1})).node_name == "n2"
     assert codes(state, pod("m4", mig={"2g.20gb": 1})) == {REASON_CODES["INSUFFICIENT"]}
     two = pod("s1", gpus=2, selector={"class": "single"})
-    assert REASON_CODES["GPUS_ARE_SLICES"] in codes(state, two)
+    assert REASON_CODES["GPU_RESOURCE_IS_MIG"] in codes(state, two)
     assert placed(state, pod("s2", gpus=1, selector={"class": "single"})).node_name == "single"
 
 

@@ -86,7 +86,7 @@ def test_other_refusals_precede_missing_mutation() -> None:
 
 OWNERS = [
     pytest.param("StatefulSet/w", "at most 3 tries per owner", id="statefulset"),
-    pytest.param("Deployment/w@r1", "it is replaced once the webhook", id="deployment"),
+    pytest.param("Deployment/w@r1", "it is recreated once the webhook", id="deployment"),
     pytest.param(
         "Job/w", "recreate it: kubectl -n team delete pod w-0.", id="a-job-makes-it-again"
     ),

@@ -47,7 +47,7 @@ def test_a_pod_above_its_own_quota_counts_as_that() -> None:
     full = Quota(namespace="team", name="q", hard={MIG_2G: 0})
 
     assert counted(wants_2g(), node("n", mig={"2g.20gb": 1}), quota=full) == {
-        ("2g.20gb", "quota"): 1
+        ("2g.20gb", "quota_exceeded"): 1
     }
 
 

@@ -18,7 +18,7 @@ IDS = "gpu-scheduler.io/gpu-ids"
 
 
 def has(name: str, numbers: str, *ids: str, health: str = "Healthy", **more: Any) -> Pod:
-    """A pod of ours on n1 that was to get these numbers, and has these ids."""
+    """A pod of ours on n1 that was assigned these numbers, and has these ids."""
     count = len(numbers.split(","))
     told = [{"resourceID": one, "health": health} for one in ids]
     status = {
@@ -80,7 +80,7 @@ def test_contradictory_device_ids_are_reported_with_their_pods(
     for one in pods:
         ids = ", ".join(sorted(device.id for device in one.allocated))
         numbers = one.annotations["gpu-scheduler.io/devices"]
-        assert f"pod team/{one.name} was to get {numbers} and has {ids}" in told
+        assert f"pod team/{one.name} was assigned {numbers} and has {ids}" in told
 
 
 def test_siblings_sharing_a_device_by_map_are_no_contradiction() -> None:
@@ -137,7 +137,10 @@ def test_a_map_onto_a_gpu_that_is_known_as_failed_is_refused() -> None:
     assert node_info is not None
 
     assert failed_gpus(node_info) == {1}
-    assert codes(state, sibling) == {REASON_CODES["NO_LINE_LEFT"], REASON_CODES["DEVICE_FAILED"]}
+    assert codes(state, sibling) == {
+        REASON_CODES["NO_FREE_MAP_LINE"],
+        REASON_CODES["DEVICE_FAILED"],
+    }
     # It recovers, and the pods that wait for it are retried.
     well = has("web-a", "1", "B", index=0, **web)
     assert state.upsert_pod(well) == [ClusterEvent(RequeueCause.DEVICES, node_name="n1")]

@@ -136,7 +136,7 @@ async def test_without_the_scheduler_a_map_still_gets_its_literal(folder: Path) 
 
     assert "patch" in mapped
     assert mig == {"uid": "705ab4f5", "allowed": True}
-    assert "gpu_scheduler_webhook_unanswered_total 2.0" in metrics
+    assert "gpu_scheduler_webhook_unanswered_queries_total 2.0" in metrics
 
 
 @pytest.mark.contract("S0-B8", "S2-B10")

@@ -116,8 +116,8 @@ async def endless(_question: Any) -> web.Response:
     [
         pytest.param(never, "no answer within 0.05 s", id="silent"),
         pytest.param(status_500, "status 500: boom", id="error"),
-        pytest.param(not_json, "an answer that cannot be read", id="not-json"),
-        pytest.param(wrong_type, "an answer that cannot be read", id="wrong-type"),
+        pytest.param(not_json, "invalid answer", id="not-json"),
+        pytest.param(wrong_type, "invalid answer", id="wrong-type"),
         pytest.param(endless, "an answer longer than", id="too-long"),
     ],
 )

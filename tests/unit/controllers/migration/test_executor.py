@@ -38,7 +38,7 @@ def test_one_freed_slice_migrates_one_pod() -> None:
     ]
     world.pass_time(HOUR_S, 10)
     assert [type(action) for _, action in world.writes[3:]] == [DeleteMigration]
-    assert (world.stored, world.results) == ({}, [("Restore", "done")])
+    assert (world.stored, world.results) == ({}, [("Restore", "succeeded")])
     assert [reason for _, reason, _ in world.notes] == ["Restoring", "Restored"]
     world.check()
 
@@ -97,8 +97,8 @@ def test_ten_quiet_minutes_write_nothing() -> None:
     world.remove(second.uid)
     world.pass_time(5 * MINUTE_S)
     said = len(world.notes)
-    assert {reason for _, reason, _ in world.notes} == {"NotMoved"}
-    assert len(world.said(bare.name, "NotMoved")) == 1
+    assert {reason for _, reason, _ in world.notes} == {"MigrationBlocked"}
+    assert len(world.said(bare.name, "MigrationBlocked")) == 1
 
     world.pass_time(10 * MINUTE_S)
 
@@ -155,7 +155,7 @@ def test_waiting_equal_does_not_cost_the_replacement_its_tier() -> None:
     world.pass_time(5)
 
     assert world.tiers("web") == ["1g.10gb", "2g.20gb"]
-    assert world.results == [("Restore", "done")]
+    assert world.results == [("Restore", "succeeded")]
 
 
 def test_new_pod_gets_a_lower_tier_while_a_migration_waits() -> None:
@@ -182,7 +182,7 @@ def test_quota_refusing_the_replacement_for_a_while_costs_nothing() -> None:
     world.pass_time(5)
 
     assert world.tiers("web") == ["1g.10gb", "2g.20gb"]
-    assert world.results == [("Restore", "done")]
+    assert world.results == [("Restore", "succeeded")]
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def test_migration_without_effect_is_explained_on_the_owner(meanwhile: str, text
     world.pass_time(70)
 
     assert world.open == {}
-    [said] = world.said("web", "MoveEnded")
+    [said] = world.said("web", "MigrationFailed")
     assert text in said
     world.workloads.clear()  # a controller that goes on trying is promised the slice
     world.pass_time(11)
@@ -257,7 +257,7 @@ def test_migrations_without_effect_back_off_and_stop_after_three() -> None:
     first, second, third = began
     assert second - first >= 2 * MINUTE_S
     assert third - second >= 4 * MINUTE_S
-    assert len(world.said("web", "LeftAlone")) == 1
+    assert len(world.said("web", "MigrationSuspended")) == 1
 
 
 def failed_move(number: int) -> list[ev.Event]:
@@ -268,7 +268,7 @@ def failed_move(number: int) -> list[ev.Event]:
         mig={"1g.10gb": 1},
         owner="Deployment/web@r1",
         node="cut",
-        annotations={well_known.MOVE: name},
+        annotations={well_known.MIGRATION: name},
     )
     ticket = restoring(name, pod_name="web-1", pod_uid="gone", attempt=number)
     return [
@@ -288,7 +288,7 @@ def test_reservation_of_an_ended_migration_blocks_no_pod(news: ev.Event) -> None
     world, _ = full(Workload("web"))
     world.deliver(ev.MigrationUpdated(restoring("restore-1-x", pod_uid="gone")))
     admitted = pod(
-        "web-y", uid="", mig={"2g.20gb": 1}, annotations={well_known.MOVE: "restore-1-x"}
+        "web-y", uid="", mig={"2g.20gb": 1}, annotations={well_known.MIGRATION: "restore-1-x"}
     )
     world.reservations.create("r-1", admitted, "cut", world.now, is_annotated=True)
 

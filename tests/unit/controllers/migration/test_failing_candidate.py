@@ -85,7 +85,7 @@ def test_unrecordable_ticket_hides_no_other_pod(
 )
 def test_only_our_pods_restore_a_ticket(scheduler: str, move: str, is_learned: bool) -> None:
     said = {
-        well_known.MOVE: move,
+        well_known.MIGRATION: move,
         well_known.ORIGINAL: "{}",
         well_known.FALLBACK: "2g.20gb->1g.10gb",
     }

@@ -27,7 +27,7 @@ MINUTE_S = 60.0
 def after_one_move(per_hour: int = 1) -> tuple[World, Pod]:
     """One of three pods was moved and is gone; another big slice is held by a bare pod."""
     world = World(
-        node("cut", mig={"2g.20gb": 2, "1g.10gb": 3}), timings=Timings(moves_per_hour=per_hour)
+        node("cut", mig={"2g.20gb": 2, "1g.10gb": 3}), timings=Timings(migrations_per_hour=per_hour)
     )
     bare = [
         world.create(pod(f"bare-{n}", uid="", mig={"2g.20gb": 1}, priority=5)) for n in range(2)
@@ -40,10 +40,10 @@ def after_one_move(per_hour: int = 1) -> tuple[World, Pod]:
     assert second is not None
     world.remove(first.uid)
     world.pass_time(5)
-    [moved] = [one for one in world.of("web") if well_known.MOVE in one.annotations]
+    [moved] = [one for one in world.of("web") if well_known.MIGRATION in one.annotations]
     world.remove(moved.uid)
     world.settle()
-    assert not any(well_known.MOVE in one.annotations for one in world.of("web"))
+    assert not any(well_known.MIGRATION in one.annotations for one in world.of("web"))
     assert [type(action) for _, action in world.writes][2:] == [CompleteMigration]
     return world, second
 
@@ -59,7 +59,7 @@ def test_the_budget_of_an_hour_holds_across_restarts(restarts: bool) -> None:
     world.pass_time(50 * MINUTE_S, 10)
 
     assert len(world.ended) == 1
-    assert any("1 moves within an hour" in text for _, _, text in world.notes)
+    assert any("1 migrations within an hour" in text for _, _, text in world.notes)
     world.pass_time(12 * MINUTE_S, 10)
     assert len(world.ended) == 2
 
@@ -81,23 +81,25 @@ def test_consecutive_failures_are_read_from_the_last_hour_of_tickets() -> None:
     history = MigrationHistory(Timings())
     for attempt in (1, 2):
         ticket = restoring(f"restore-{attempt}-x", attempt=attempt)
-        history.remember(ticket, MigrationEnd(MigrationResult.EXPIRED, 60.0 * attempt))
+        history.remember(ticket, MigrationEnd(MigrationResult.DEADLINE_EXCEEDED, 60.0 * attempt))
 
     assert history.attempt("team/Deployment/web", "r1") == 3
-    history.remember(restoring("restore-3-x", attempt=3), MigrationEnd(MigrationResult.DONE, 180.0))
+    history.remember(
+        restoring("restore-3-x", attempt=3), MigrationEnd(MigrationResult.SUCCEEDED, 180.0)
+    )
     assert history.attempt("team/Deployment/web", "r1") == 1
 
 
 def test_pod_with_a_known_ticket_adds_nothing_to_the_history() -> None:
     """One move is counted once, and its ticket knows better than the pod how it ended."""
-    history = MigrationHistory(Timings(moves_per_hour=2, cooldown_s=0.0))
+    history = MigrationHistory(Timings(migrations_per_hour=2, cooldown_s=0.0))
     now = START_S + 10.0
-    history.remember(restoring("restore-1-x"), MigrationEnd(MigrationResult.DONE, START_S))
+    history.remember(restoring("restore-1-x"), MigrationEnd(MigrationResult.SUCCEEDED, START_S))
     taker = pod(
         "web-1",
         owner="Deployment/web@r1",
         mig={"1g.10gb": 1},
-        annotations={well_known.MOVE: "restore-1-x", well_known.FALLBACK: "2g.20gb->1g.10gb"},
+        annotations={well_known.MIGRATION: "restore-1-x", well_known.FALLBACK: "2g.20gb->1g.10gb"},
     )
 
     history.recall(taker)
@@ -108,7 +110,7 @@ def test_pod_with_a_known_ticket_adds_nothing_to_the_history() -> None:
 
 def test_completion_is_resent_until_the_watch_shows_it() -> None:
     finished = FinishedMigrations(MigrationHistory(Timings()))
-    ticket, end = restoring("restore-1-x"), MigrationEnd(MigrationResult.DONE, 100.0)
+    ticket, end = restoring("restore-1-x"), MigrationEnd(MigrationResult.SUCCEEDED, 100.0)
     complete = CompleteMigration(ticket, end)
 
     assert finished.complete(ticket, end) == complete
@@ -122,7 +124,7 @@ def test_completion_is_resent_until_the_watch_shows_it() -> None:
 def test_of_too_many_ended_tickets_the_oldest_are_deleted_early() -> None:
     finished = FinishedMigrations(MigrationHistory(Timings()))
     for number in range(KEPT_MAX + 3):
-        end = MigrationEnd(MigrationResult.DONE, float(number))
+        end = MigrationEnd(MigrationResult.SUCCEEDED, float(number))
         finished.upsert(restoring(f"restore-1-{number:08x}", end=end))
 
     deleted = finished.tick(float(KEPT_MAX))
@@ -145,7 +147,9 @@ def test_migration_ended_by_another_replica_releases_its_room() -> None:
 
     world.deliver(
         ev.MigrationUpdated(
-            msgspec.structs.replace(ticket, end=MigrationEnd(MigrationResult.EXPIRED, world.now))
+            msgspec.structs.replace(
+                ticket, end=MigrationEnd(MigrationResult.DEADLINE_EXCEEDED, world.now)
+            )
         )
     )
 
@@ -165,7 +169,9 @@ def test_migration_ended_by_another_replica_releases_its_room() -> None:
 )
 def test_only_plausible_tickets_are_restored(name: str, wishes: Any, recalled: bool) -> None:
     history = MigrationHistory(Timings())
-    taker = pod("web-1", owner="Deployment/web@r1", annotations={well_known.MOVE: name}, **wishes)
+    taker = pod(
+        "web-1", owner="Deployment/web@r1", annotations={well_known.MIGRATION: name}, **wishes
+    )
 
     history.recall(taker)
 

@@ -15,7 +15,7 @@ def test_report_mode_writes_one_event_and_nothing_else() -> None:
     world.pass_time(10 * MINUTE_S)
 
     assert world.writes == []
-    assert [reason for _, reason, _ in world.notes] == ["MovePossible"] * 2
+    assert [reason for _, reason, _ in world.notes] == ["MigrationPossible"] * 2
 
 
 def test_off_mode_only_ends_open_migrations() -> None:

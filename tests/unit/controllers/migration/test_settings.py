@@ -30,7 +30,7 @@ def test_mode_off_is_accepted_as_a_yaml_boolean(written: str, mode: str) -> None
     [
         pytest.param("{mode: sometimes}", "restore.mode", id="mode"),
         pytest.param("{cooldownS: 0}", "restore.cooldownS", id="no-cooldown"),
-        pytest.param("{movesPerHour: 0}", "restore.movesPerHour", id="no-budget"),
+        pytest.param("{migrationsPerHour: 0}", "restore.migrationsPerHour", id="no-budget"),
         pytest.param("{rescueAfterS: -1}", "restore.rescueAfterS", id="negative"),
         pytest.param("{coolDown: 5}", "coolDown", id="unknown"),
     ],

@@ -18,7 +18,7 @@ from scheduler.state.node_info import NodeInfo
 from tests.builders import Wishes, namespace, node, pod, settle
 from tests.unit.decide.admission.admission_world import LADDER, NOW, World, seed_nodes, wants_2g
 
-KEPT, DEGRADED, WAITS, UNTOUCHED, DENIED = "2g.20gb", "1g.10gb", "waits", "untouched", "denied"
+KEPT, DEGRADED, WAITS, UNTOUCHED, DENIED = "2g.20gb", "1g.10gb", "pending", "untouched", "denied"
 
 
 # --- what is free --------------------------------------------------------------------

@@ -11,7 +11,7 @@ from scheduler.model.mig.fallback_ladder import OFF, parse_ladder
 from tests.builders import MIG_1G, MIG_2G, container, namespace, node, pod
 from tests.unit.decide.admission.admission_world import RULES, World, wants_2g
 
-DEGRADED, WAITS, DENIED = "1g.10gb", "waits", "denied"
+DEGRADED, WAITS, DENIED = "1g.10gb", "pending", "denied"
 
 ROOMS = node("m", mig={"1g.10gb": 9, "1g.20gb": 1})
 LADDERS = [

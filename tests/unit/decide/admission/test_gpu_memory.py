@@ -45,7 +45,7 @@ def test_smallest_memory_then_least_compute_then_whole_gpu() -> None:
 
     taken = [world.admit(wants("16Gi")) for _ in range(6)]
 
-    assert taken == ["1g.20gb", "1g.20gb.me", "2g.20gb", "3g.40gb", "gpu", "waits"]
+    assert taken == ["1g.20gb", "1g.20gb.me", "2g.20gb", "3g.40gb", "gpu", "pending"]
 
 
 @pytest.mark.parametrize(
@@ -94,14 +94,14 @@ def test_where_nothing_is_free_the_pod_waits_for_the_smallest() -> None:
 
     admission = world.ask(wants("16Gi"))
 
-    assert (admission.result, given(admission)) == ("waits", ["2g.20gb"])
+    assert (admission.result, given(admission)) == ("pending", ["2g.20gb"])
     assert not admission.is_promised
 
 
 def test_without_enough_memory_anywhere_pod_waits_for_a_whole_gpu() -> None:
     admission = World(node("n", mig={"1g.10gb": 9})).ask(wants("16Gi"))
 
-    assert (admission.result, given(admission)) == ("waits", ["gpu"])
+    assert (admission.result, given(admission)) == ("pending", ["gpu"])
     assert admission.answer.where.memory_mib == 15401
 
 

@@ -64,7 +64,7 @@ def test_a_tier_with_labels_counts_on_nodes_with_these_labels(
     admission = World(*nodes).ask(laddered(ladder, **wishes))
 
     if granted is None:
-        assert (admission.granted, admission.result) == (None, "waits")
+        assert (admission.granted, admission.result) == (None, "pending")
         return
     assert admission.granted is not None
     assert admission.granted.placement.node_name == granted[0]
@@ -87,7 +87,7 @@ def test_reservation_with_labels_holds_its_slice_on_such_nodes() -> None:
     ladder = "2g.20gb->1g.10gb[gpu-type=a100]"
 
     assert world.admit(laddered(ladder)) == "1g.10gb"
-    assert world.ask(laddered(ladder)).result == "waits"
+    assert world.ask(laddered(ladder)).result == "pending"
     assert world.admit(laddered("2g.20gb->1g.10gb")) == "1g.10gb"
 
 
@@ -128,7 +128,7 @@ def test_a_tier_below_the_floor_is_never_taken(floor: str, granted: str) -> None
     asked = wants_2g(annotations={well_known.MEMORY_FLOOR: floor})
     tiers = [world.admit(asked) for _ in range(2)]
 
-    assert tiers == ["1g.20gb", "1g.10gb" if granted == "1g.10gb" else "waits"]
+    assert tiers == ["1g.20gb", "1g.10gb" if granted == "1g.10gb" else "pending"]
 
 
 def test_tiers_below_the_floor_are_reported() -> None:
@@ -168,8 +168,8 @@ def test_a_whole_gpu_meets_the_floor_only_if_its_node_says_so(
         pytest.param("16", "gpu-scheduler.io/memory-floor: 16 is 16 bytes", id="no-unit"),
         pytest.param(
             "32Gi",
-            "gpu-scheduler.io/memory-floor: 32Gi is more than the 2g.20gb that the pod asks for;"
-            " ask for more, or lower the floor",
+            "gpu-scheduler.io/memory-floor: 32Gi is more than the 2g.20gb that the pod requests;"
+            " request more, or lower the floor",
             id="above-the-request-itself",
         ),
     ],
@@ -192,7 +192,7 @@ def test_lower_tier_with_a_full_quota_is_skipped() -> None:
 
     assert admission.granted is not None
     assert admission.granted.pod.gpu_requests == {MIG_1G: 1}
-    assert told(admission) == {"2g.20gb": "full", "1g.20gb": "quota"}
+    assert told(admission) == {"2g.20gb": "full", "1g.20gb": "quota_exceeded"}
     assert admission.tried[1].message == (
         "not tried: ResourceQuota gpus allows 3 x 1g.20gb and 3 are used"
     )
@@ -204,7 +204,7 @@ def test_pod_keeps_its_tier_where_every_lower_quota_is_full() -> None:
 
     admission = world.ask(wants_2g())
 
-    assert (admission.result, admission.answer.rewrites) == ("waits", ())
+    assert (admission.result, admission.answer.rewrites) == ("pending", ())
 
 
 def test_full_quota_of_the_requested_tier_changes_nothing() -> None:
@@ -214,7 +214,7 @@ def test_full_quota_of_the_requested_tier_changes_nothing() -> None:
 
     admission = world.ask(wants_2g())
 
-    assert (admission.result, admission.granted) == ("quota", None)
+    assert (admission.result, admission.granted) == ("quota_exceeded", None)
     assert (admission.answer.rewrites, admission.answer.denied) == ((), None)
 
 
@@ -223,11 +223,11 @@ def test_reservations_count_in_a_quota_until_their_pods_appear() -> None:
     world = World(node("m", mig={"1g.10gb": 9}))
     world.cluster.quotas.upsert(quota({MIG_1G: 2}))
 
-    assert [world.admit(wants_2g()) for _ in range(3)] == ["1g.10gb", "1g.10gb", "waits"]
+    assert [world.admit(wants_2g()) for _ in range(3)] == ["1g.10gb", "1g.10gb", "pending"]
 
     world.appear("1g.10gb", 1)
     world.cluster.quotas.upsert(quota({MIG_1G: 3}, {MIG_1G: 1}))
-    assert [world.admit(wants_2g()) for _ in range(2)] == ["1g.10gb", "waits"]
+    assert [world.admit(wants_2g()) for _ in range(2)] == ["1g.10gb", "pending"]
 
 
 def test_quota_is_charged_with_the_granted_tier() -> None:
@@ -250,7 +250,7 @@ def test_upwards_the_next_larger_tier_is_tried_first() -> None:
     world = World(node("m", mig={"2g.20gb": 1, "3g.40gb": 1}))
     asked = pod("x", uid="", mig={"1g.10gb": 1}, annotations={well_known.MIG_FALLBACK: UP})
 
-    assert [world.admit(asked) for _ in range(3)] == ["2g.20gb", "3g.40gb", "waits"]
+    assert [world.admit(asked) for _ in range(3)] == ["2g.20gb", "3g.40gb", "pending"]
 
 
 @pytest.mark.contract("S3-B8")
@@ -281,7 +281,7 @@ def test_a_member_of_a_group_steps_down_only_with_a_ladder_of_its_own(
     rooms = (node("m", mig={"1g.10gb": 9}), namespace("team", ladder="2g.20gb->1g.10gb"))
     ladder = {well_known.MIG_FALLBACK: "2g.20gb->1g.10gb", **wishes.get("annotations", {})}
 
-    assert World(*rooms, rules=rules).admit(wants_2g(**wishes), scope) == "waits"
+    assert World(*rooms, rules=rules).admit(wants_2g(**wishes), scope) == "pending"
     with_ladder = wants_2g(**{**wishes, "annotations": ladder})
     assert World(*rooms, rules=rules).admit(with_ladder, scope) == "1g.10gb"
 
@@ -316,7 +316,7 @@ def test_group_keeps_the_tier_of_its_first_member() -> None:
 
     tiers = [world.admit(laddered("2g.20gb->1g.10gb", labels=group)) for _ in range(2)]
 
-    assert tiers == ["2g.20gb", "waits"]
+    assert tiers == ["2g.20gb", "pending"]
 
 
 @pytest.mark.contract("S3-B19")

@@ -17,7 +17,7 @@ from scheduler.state import event as ev
 from scheduler.watch.decode import migrations
 from tests.builders import pod, restoring
 
-CRD = Path(__file__).parents[4] / "cluster" / "crd-migrules.yaml"
+CRD = Path(__file__).parents[4] / "cluster" / "crd-podmigrations.yaml"
 TICKET = restoring(
     "restore-2-0a1b2c3d",
     index=3,
@@ -27,7 +27,7 @@ TICKET = restoring(
     replicas=3,
     deadline=1795770000.0,
 )
-END = MigrationEnd(MigrationResult.EXPIRED, 1795770000.25, "not placed in time")
+END = MigrationEnd(MigrationResult.DEADLINE_EXCEEDED, 1795770000.25, "not placed in time")
 
 
 @pytest.mark.contract("S3-13")
@@ -48,7 +48,9 @@ def test_migration_result_is_read_as_written() -> None:
 
     read = migration_codec.decode(msgspec.json.encode(stored)).end
 
-    assert read == MigrationEnd(MigrationResult.EXPIRED, 1795770001.0, "not placed in time")
+    assert read == MigrationEnd(
+        MigrationResult.DEADLINE_EXCEEDED, 1795770001.0, "not placed in time"
+    )
 
 
 @pytest.mark.contract("S3-12", "S3-13")
@@ -78,7 +80,7 @@ def test_unreadable_migration_is_no_ticket() -> None:
     foreign = msgspec.json.encode({"metadata": {"name": "by-hand"}, "spec": {"move": "Sideways"}})
     good = msgspec.Raw(migration_codec.encode(TICKET, "own"))
     newer = msgspec.json.decode(good)
-    newer["status"] = {"result": "Sideways", "ended": "2026-11-27T10:00:00Z"}
+    newer["status"] = {"result": "Sideways", "completionTime": "2026-11-27T10:00:00Z"}
     later = msgspec.json.encode(newer)
 
     for content, name in ((foreign, "by-hand"), (later, TICKET.id)):
@@ -104,7 +106,11 @@ def test_unreadable_migration_is_no_ticket() -> None:
 def test_held_devices_of_a_ticket_are_only_for_pods_of_its_owner(
     wishes: dict[str, Any], expected: bool
 ) -> None:
-    claims = {"owner": "Deployment/web@r1", "annotations": {well_known.MOVE: TICKET.id}, **wishes}
+    claims = {
+        "owner": "Deployment/web@r1",
+        "annotations": {well_known.MIGRATION: TICKET.id},
+        **wishes,
+    }
 
     assert is_for(holder(TICKET), pod("p", **claims)) is expected
 

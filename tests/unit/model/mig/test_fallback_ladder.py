@@ -62,7 +62,7 @@ UNLABELLED = [
     pytest.param("2g.20gb->1g.10gb[a=b]c", "is not a MIG profile", id="something-behind"),
     pytest.param("2g.20gb->1g.10gb[-=b]", "is not a label", id="a-bad-key"),
     pytest.param("2g.20gb->1g.10gb[a=ö]", "is not a label", id="a-bad-value"),
-    pytest.param("2g.20gb->1g.10gb[a=b,a=c]", "asks for two values of 'a'", id="two-values"),
+    pytest.param("2g.20gb->1g.10gb[a=b,a=c]", "has two values of 'a'", id="two-values"),
     pytest.param("2g.20gb[a=b]->1g.10gb", "give the pod a nodeSelector", id="the-first-tier"),
     pytest.param("2g.20gb->1g.10gb[a=b]->1g.10gb[a=b]", "names a tier twice", id="twice"),
 ]

@@ -149,7 +149,7 @@ def test_unreadable_annotation_is_one_line_and_changes_nothing(text: str, part: 
 def test_mig_on_a_model_without_mig_is_an_error() -> None:
     found = said(config("[0]", "{1g.10gb: 1}"), {"nvidia.com/gpu.product": "NVIDIA-L40S"})
     assert found.board == ""
-    assert "names no board that can be cut" in found.flaws[0]
+    assert "has no GPU model with MIG" in found.flaws[0]
 
 
 def test_whole_and_cut_cards_stand_side_by_side() -> None:

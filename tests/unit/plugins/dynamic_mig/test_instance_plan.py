@@ -56,7 +56,7 @@ def test_instances_that_do_not_fit_together_are_refused_with_a_reason() -> None:
     state = cluster(dynamic())
     newcomer = pod(mig={"3g.40gb": 1, "2g.20gb": 2, "1g.20gb": 1})
 
-    assert codes(state, newcomer) == {REASON_CODES["NO_ROOM_TOGETHER"]}
+    assert codes(state, newcomer) == {REASON_CODES["INSTANCES_DO_NOT_FIT_TOGETHER"]}
     assert codes(state, pod(mig={"2g.20gb": 4})) == {REASON_CODES["INSUFFICIENT"]}
 
 
@@ -173,5 +173,5 @@ def test_ranking_has_the_cost_difference() -> None:
     ranking = rank(state, placement, ANYBODY)
 
     assert ranking is not None
-    assert ranking.decided_by == "rise"
+    assert ranking.decided_by == "cost_delta"
     assert ranking.margin > 0

@@ -152,24 +152,24 @@ REFUSALS: list[Any] = [
     pytest.param(
         [FOUR, pod("a", gpus=1, node="n1")],
         {"map": "0=n1:3"},
-        REASON_CODES["DEVICES_UNKNOWN"],
-        "0/1 nodes are available: 1 node(s) had GPUs held under unknown numbers.",
+        REASON_CODES["DEVICE_ASSIGNMENT_UNKNOWN"],
+        "0/1 nodes are available: 1 node(s) run pods whose GPU indexes are unknown.",
         id="unknown-number",
     ),
     pytest.param(
         [COUNTED, pod("a", gpus=1, node="n1", scheduler="default-scheduler")],
         {"map": "0=n1:3"},
-        REASON_CODES["NODE_COUNTS_DEVICES"],
-        "0/1 nodes are available: 1 node(s) where the kubelet picks GPUs run pods that hold some;"
-        " a mapped pod cannot mix.",
+        REASON_CODES["KUBELET_ASSIGNS_DEVICES"],
+        "0/1 nodes are available: 1 node(s) with kubelet-assigned GPUs run pods that request"
+        " GPUs or MIG instances.",
         id="the-kubelet-picked",
     ),
     pytest.param(
         [node(gpus=4, mig={"1g.10gb": 7}), pod("a", mig={"1g.10gb": 1}, node="n1")],
         {"map": "0=n1:3"},
-        REASON_CODES["NODE_COUNTS_DEVICES"],
-        "0/1 nodes are available: 1 node(s) where the kubelet picks GPUs run pods that hold some;"
-        " a mapped pod cannot mix.",
+        REASON_CODES["KUBELET_ASSIGNS_DEVICES"],
+        "0/1 nodes are available: 1 node(s) with kubelet-assigned GPUs run pods that request"
+        " GPUs or MIG instances.",
         id="a-slice-of-a-card-that-we-cannot-tell",
     ),
     pytest.param(
@@ -178,15 +178,15 @@ REFUSALS: list[Any] = [
             pod("a", mig={"1g.10gb": 1}, node="n1", devices="1g.10gb x 1"),
         ],
         {"map": "0=n1:3"},
-        REASON_CODES["NODE_COUNTS_DEVICES"],
-        "0/1 nodes are available: 1 node(s) where the kubelet picks GPUs run pods that hold some;"
-        " a mapped pod cannot mix.",
+        REASON_CODES["KUBELET_ASSIGNS_DEVICES"],
+        "0/1 nodes are available: 1 node(s) with kubelet-assigned GPUs run pods that request"
+        " GPUs or MIG instances.",
         id="a-slice-of-a-numbered-node-has-no-number-either",
     ),
     pytest.param(
         [FOUR],
         {"map": "0=n1:0,1", "gpus": 1},
-        REASON_CODES["SHARES_MISMATCH"],
+        REASON_CODES["MAP_REQUEST_MISMATCH"],
         "0/1 nodes are available: the containers request 1 GPUs and line 0 of gpu-scheduling-map"
         " gives 2.",
         id="requests-and-map-disagree",
@@ -202,9 +202,9 @@ REFUSALS: list[Any] = [
     pytest.param(
         [COUNTED],
         {"map": "0=n1:0", "containers": [container(gpus=1, env=[downward()])]},
-        REASON_CODES["NO_VALUE_FOR_ENV"],
-        "0/1 nodes are available: 1 node(s) where the kubelet picks GPUs for a container that"
-        " reads its devices.",
+        REASON_CODES["NO_DEVICE_FOR_ENV"],
+        "0/1 nodes are available: 1 node(s) with kubelet-assigned GPUs leave the annotation of"
+        " a container's devices empty.",
         id="nothing-to-read-on-a-counted-node",
     ),
     pytest.param(
@@ -213,7 +213,7 @@ REFUSALS: list[Any] = [
             "map": "0=n1:0",
             "containers": [container(env=[downward(f"{well_known.CUDA_VISIBLE_DEVICES}.1")])],
         },
-        REASON_CODES["NO_VALUE_FOR_ENV"],
+        REASON_CODES["NO_DEVICE_FOR_ENV"],
         "0/1 nodes are available: a container reads its devices from the annotation"
         " gpu-scheduler.io/cuda-visible-devices.1, which would stay empty.",
         id="a-share-without-a-container",
@@ -225,7 +225,7 @@ REFUSALS: list[Any] = [
             "annotations": {well_known.CUDA_MODE: "none"},
             "containers": [container(env=[downward()])],
         },
-        REASON_CODES["NO_VALUE_FOR_ENV"],
+        REASON_CODES["NO_DEVICE_FOR_ENV"],
         "0/1 nodes are available: a container reads its devices from the annotation"
         " gpu-scheduler.io/cuda-visible-devices, which would stay empty.",
         id="mode-none-gives-nothing-to-read",

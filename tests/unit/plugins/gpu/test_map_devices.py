@@ -73,7 +73,7 @@ def test_mapped_and_packed_pods_exclude_each_other_on_counted_nodes() -> None:
     state = cluster(COUNTED)
     settle(state, pod("w-0", map="0=n1:0"))
 
-    assert codes(state, pod("a", gpus=1)) == {REASON_CODES["NODE_COUNTS_DEVICES"]}
+    assert codes(state, pod("a", gpus=1)) == {REASON_CODES["KUBELET_ASSIGNS_DEVICES"]}
     assert settle(state, pod("w-0", namespace="two", map="0=n1:1")).devices.numbers == (1,)
     assert codes(state, pod("w-0", namespace="three", map="0=n1:1")) == {
         REASON_CODES["DEVICE_HELD"]

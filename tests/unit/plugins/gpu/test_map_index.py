@@ -135,7 +135,7 @@ def test_replacement_waits_for_the_previous_holder_of_its_index() -> None:
     new = pod("train-1-b", owner=JOB, labels=labels, map=MAP)
 
     assert codes(state, new) == {REASON_CODES["INDEX_HELD"]}
-    assert "index 1 is held by pod train-1-a until it is gone" in sentence(
+    assert "index 1 is held by pod train-1-a until that pod is deleted" in sentence(
         refused(state, new).diagnosis
     )
     state.delete_pod(old.uid)
@@ -148,7 +148,7 @@ def test_more_replicas_than_lines_wait_for_a_sibling() -> None:
         settle(state, pod(f"web-{name}", owner=WEB, map="0=n1:0\n1=n1:1"))
     late = pod("web-c", owner=WEB, map="0=n1:0\n1=n1:1")
 
-    assert codes(state, late) == {REASON_CODES["NO_LINE_LEFT"]}
+    assert codes(state, late) == {REASON_CODES["NO_FREE_MAP_LINE"]}
     assert sentence(refused(state, late).diagnosis) == (
         "0/1 nodes are available: all 2 indexes of gpu-scheduling-map are held by its siblings."
     )

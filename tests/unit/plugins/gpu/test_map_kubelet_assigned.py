@@ -84,12 +84,10 @@ def test_gpus_have_indexes_unless_a_plugin_assigns_them(at: Node, is_numbered: b
         pytest.param(RENAMED_NODE, 9, "without GPU 9 (the node has 2)", id="renamed"),
         pytest.param(DRA_NODE, 9, "without GPU 9 (the node has 2)", id="dra-only"),
         pytest.param(MIXED_NODE, 9, "without GPU 9 (the node has 2)", id="all-cut-beyond"),
-        pytest.param(MIXED_NODE, 0, "whose GPU 0 is cut into MIG instances", id="all-cut"),
-        pytest.param(SINGLE_NODE, 9, "whose GPU 9 is cut into MIG instances", id="single"),
-        pytest.param(INVALID_NODE, 0, "whose GPU 0 is cut into MIG instances", id="invalid"),
-        pytest.param(
-            node(offers={MIG: "14"}), 0, "whose GPU 0 is cut into MIG instances", id="no-labels"
-        ),
+        pytest.param(MIXED_NODE, 0, "whose GPU 0 has MIG instances", id="all-cut"),
+        pytest.param(SINGLE_NODE, 9, "whose GPU 9 has MIG instances", id="single"),
+        pytest.param(INVALID_NODE, 0, "whose GPU 0 has MIG instances", id="invalid"),
+        pytest.param(node(offers={MIG: "14"}), 0, "whose GPU 0 has MIG instances", id="no-labels"),
         pytest.param(
             node(gpus=8, labels={"nvidia.com/gpu.replicas": "4"}),
             2,
@@ -176,14 +174,14 @@ def test_shares_are_accounted_by_count() -> None:
         settle(state, pod(f"a{number}", requests={SHARED: 1}))
 
     assert codes(state, pod("ninth", requests={SHARED: 1})) == {REASON_CODES["INSUFFICIENT"]}
-    assert codes(state, pod("w-0", map="0=n1:0")) == {REASON_CODES["NODE_COUNTS_DEVICES"]}
+    assert codes(state, pod("w-0", map="0=n1:0")) == {REASON_CODES["KUBELET_ASSIGNS_DEVICES"]}
 
 
 def test_map_without_request_excludes_pods_with_shares() -> None:
     state = cluster(RENAMED_NODE)
     settle(state, pod("w-0", map="0=n1:0"))
 
-    assert codes(state, pod("a", requests={SHARED: 1})) == {REASON_CODES["NODE_COUNTS_DEVICES"]}
+    assert codes(state, pod("a", requests={SHARED: 1})) == {REASON_CODES["KUBELET_ASSIGNS_DEVICES"]}
 
 
 CLAIM = {"resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}
@@ -207,10 +205,10 @@ CLAIMING = [
 def test_map_waits_beside_pods_with_claims_on_unknown_gpus(at: Node, holder: Pod) -> None:
     state, mapped = cluster(at, holder), pod("w-0", map="0=n1:0")
 
-    assert codes(state, mapped) == {REASON_CODES["DEVICES_UNKNOWN"]}
+    assert codes(state, mapped) == {REASON_CODES["DEVICE_ASSIGNMENT_UNKNOWN"]}
     assert sentence(refused(state, mapped).diagnosis) == (
-        "0/1 nodes are available: 1 node(s) run pods with resource claims and which GPUs a DRA"
-        " driver gave them is not known."
+        "0/1 nodes are available: 1 node(s) run pods with resource claims and the GPUs"
+        " allocated by DRA are unknown."
     )
     state.delete_pod(holder.uid)
     assert placed(state, mapped).devices.numbers == (0,)

@@ -77,7 +77,7 @@ def test_unavailable_line_blocks_no_interchangeable_pod(there: list[Any], told: 
     assert [settle(state, one).index for one in (first, second)] == [1, 2]
     late = sentence(refused(state, third).diagnosis)
     assert late.endswith(
-        f" nodes are available: no line of gpu-scheduling-map can be had: {told};"
+        f" nodes are available: no line of gpu-scheduling-map is available: {told};"
         " 2 of 3 lines are held by its siblings."
     )
 
@@ -99,7 +99,10 @@ def test_returning_node_is_taken_by_the_pod_waiting_for_its_line() -> None:
         settle(state, replica(name))
     late = replica("c")
 
-    assert codes(state, late) == {REASON_CODES["NO_LINE_LEFT"], REASON_CODES["NODE_UNSCHEDULABLE"]}
+    assert codes(state, late) == {
+        REASON_CODES["NO_FREE_MAP_LINE"],
+        REASON_CODES["NODE_UNSCHEDULABLE"],
+    }
     assert why(refused(state, late).diagnosis).causes == {
         RequeueCause.OWNER,
         RequeueCause.NODE,
@@ -142,7 +145,7 @@ def test_many_unavailable_lines_are_counted_and_three_are_named() -> None:
     told = sentence(refused(cluster(*OTHERS), replica("a", text)).diagnosis)
 
     assert told.count("no node is named") == 3
-    assert told.endswith("; 37 more lines cannot be had either.")
+    assert told.endswith("; 37 more lines are not available either.")
 
 
 # --- work ------------------------------------------------------------------------------------
@@ -219,7 +222,7 @@ def test_a_device_of_a_sibling_that_is_being_deleted_is_waited_for() -> None:
 
     assert why(refused(state, newer).diagnosis).causes >= {RequeueCause.FREED, RequeueCause.NODE}
     assert (
-        "line 0 on node n1: node(s) where GPU 0 is held by pod web-a until it is gone;"
+        "line 0 on node n1: node(s) where GPU 0 is held by pod web-a until that pod is deleted;"
         in sentence(refused(state, newer).diagnosis)
     )
     state.delete_pod(old.uid)

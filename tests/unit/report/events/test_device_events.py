@@ -123,15 +123,15 @@ def test_only_the_leader_reports_and_loses_nothing() -> None:
     assert world.tells(leads=False) == []
     assert [(about, reason) for about, reason, _ in world.tells()] == [
         ("p", "GpuFailed"),
-        ("n1", "DevicesLabelWrong"),
+        ("n1", "DevicesLabelInvalid"),
     ]
 
 
 WRONG = (
     "label gpu-scheduler.io/devices=numbered is wrong: the device plugin does not give the GPUs"
-    " that gpu-scheduler chooses (pod team/a was to get gpu:0 and has A; pod team/b was to get"
-    " gpu:1 and has A); take the label off: kubectl label node n1 gpu-scheduler.io/devices- and"
-    " recreate the pods that were placed meanwhile"
+    " that gpu-scheduler chooses (pod team/a was assigned gpu:0 and has A; pod team/b was assigned"
+    " gpu:1 and has A); remove the label: kubectl label node n1 gpu-scheduler.io/devices- and"
+    " recreate the pods that were placed while it was set"
 )
 
 
@@ -145,7 +145,7 @@ def one_after_the_other(world: World) -> list[tuple[str, str, str]]:
 
 def test_wrong_label_is_reported_once_on_the_node() -> None:
     world = World(n1())
-    assert one_after_the_other(world) == [("n1", "DevicesLabelWrong", WRONG)]
+    assert one_after_the_other(world) == [("n1", "DevicesLabelInvalid", WRONG)]
     world.see(ev.PodDeleted("team-b"), ev.PodUpdated(has("c", "2", "A")), n1(labels={"zone": "a"}))
     assert world.tells(1000) == []
 
@@ -188,9 +188,9 @@ def test_persistent_double_assignment_is_reported() -> None:
     assert world.tells(2.0) == [
         (
             "n1",
-            "GpuHeldTwice",
-            "pods team/a and team/b both have A by their statuses; delete one of them and restart"
-            " the node's device plugin",
+            "GpuAssignedTwice",
+            "pods team/a and team/b both have A according to their statuses; delete one of them and"
+            " restart the node's device plugin",
         )
     ]
     assert world.tells(1000) == []
@@ -209,7 +209,7 @@ def test_double_assignment_of_other_pods_is_reported_again() -> None:
     assert world.tells() == []
     world.see(ev.PodUpdated(has("c", "0", "A", scheduler="x")))
     assert world.tells() == []
-    assert [reason for _, reason, _ in world.tells(SETTLE_S)] == ["GpuHeldTwice"]
+    assert [reason for _, reason, _ in world.tells(SETTLE_S)] == ["GpuAssignedTwice"]
 
 
 def test_node_missing_from_a_list_starts_fresh_when_it_returns() -> None:

@@ -86,7 +86,7 @@ def test_map_without_permission_blocks_no_pod(numbered: bool, annotations: dict[
 def test_a_map_in_a_namespace_that_may_map_keeps_others_away() -> None:
     state = labelled(node("g1", gpus=2), MAY, pod("a-0", map=MAP, node="g1"))
 
-    assert {code.name for code in codes(state, pod("mine", gpus=1))} == {"NODE_COUNTS_DEVICES"}
+    assert {code.name for code in codes(state, pod("mine", gpus=1))} == {"KUBELET_ASSIGNS_DEVICES"}
 
 
 @pytest.mark.parametrize("allow", ["all", "none"])

@@ -17,7 +17,10 @@ from tests.builders import node, pod, restoring
 
 TICKET = restoring("restore-1-x", requests={"nvidia.com/mig-2g.20gb": 1})
 TAKER = pod(
-    "web-y", mig={"2g.20gb": 1}, owner="Deployment/web@r1", annotations={well_known.MOVE: TICKET.id}
+    "web-y",
+    mig={"2g.20gb": 1},
+    owner="Deployment/web@r1",
+    annotations={well_known.MIGRATION: TICKET.id},
 )
 
 
@@ -77,7 +80,7 @@ def test_claimed_room_stays_held_for_others(claim: str) -> None:
     cluster.nominations.hold(holder(TICKET))
     cluster.upsert_pod(pod("a", uid="preemptor", nominated="cut"))
     before = dict(cluster.nominated)
-    forger = pod("f", owner="Deployment/evil@r1", annotations={well_known.MOVE: claim})
+    forger = pod("f", owner="Deployment/evil@r1", annotations={well_known.MIGRATION: claim})
     cluster.upsert_pod(forger)
 
     cluster.assume(forger, Assumption("cut", Devices()))

@@ -13,7 +13,7 @@ TICKET = restoring("restore-1-00000001")
 
 
 def claims(name: str, owner: str) -> Pod:
-    return pod(name, owner=owner, annotations={well_known.MOVE: TICKET.id})
+    return pod(name, owner=owner, annotations={well_known.MIGRATION: TICKET.id})
 
 
 FORGED = [

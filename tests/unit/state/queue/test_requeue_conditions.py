@@ -15,7 +15,7 @@ TIER = Reason(code=REASON_CODES["INSUFFICIENT"], text="Insufficient tier", resou
 PORTS = Reason(code=REASON_CODES["PORTS"], text="ports")
 FULL = Reason(code=REASON_CODES["TOO_MANY_PODS"], text="full")
 TAINT = Reason(code=REASON_CODES["TAINT"], text="taint")
-NUMBERS = Reason(code=REASON_CODES["DEVICES_UNKNOWN"], text="unknown")
+NUMBERS = Reason(code=REASON_CODES["DEVICE_ASSIGNMENT_UNKNOWN"], text="unknown")
 
 FREES = [
     pytest.param([(TIER,)], {MIG_2G}, id="one-resource"),

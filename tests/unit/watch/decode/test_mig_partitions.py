@@ -1,4 +1,4 @@
-"""What is read of ``migcuts``, and what is made of one that cannot be read."""
+"""What is read of ``migpartitions``, and what is made of one that cannot be read."""
 
 from __future__ import annotations
 

@@ -203,8 +203,8 @@ def test_every_schedulers_pods_are_watched_until_they_end() -> None:
         "pods",
         "nodes",
         "namespaces",
-        "migrules",
-        "migcuts",
+        "podmigrations",
+        "migpartitions",
         "resourcequotas",
     }
     assert {source.selector for source in every("own") if source is not PODS} == {""}
@@ -214,7 +214,9 @@ def test_without_moves_their_tickets_are_not_watched() -> None:
     """There is no right to list them then, and a list that is refused is asked for for ever."""
     with_moves = {source.kind for source in every("own")}
 
-    assert with_moves - {source.kind for source in every("own", migrations=False)} == {"migrules"}
+    assert with_moves - {source.kind for source in every("own", migrations=False)} == {
+        "podmigrations"
+    }
 
 
 def test_invalid_quantity_is_an_error_and_not_zero() -> None:

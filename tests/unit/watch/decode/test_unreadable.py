@@ -140,4 +140,4 @@ def test_a_ticket_that_cannot_be_read_is_named() -> None:
 
     assert isinstance(found, ev.MigrationDeleted)
     assert found.unread is not None
-    assert (found.unread.kind, found.unread.name) == ("migrules", "t")
+    assert (found.unread.kind, found.unread.name) == ("podmigrations", "t")

@@ -173,12 +173,12 @@ def test_the_ticket_on_the_pod_is_the_schedulers(
     before: str | None, said: AdmissionDecision | None, after: str | None
 ) -> None:
     """A user cannot claim the room that a migration holds for another pod."""
-    own = {well_known.MOVE: before} if before else None
+    own = {well_known.MIGRATION: before} if before else None
     body = pod(container(limits={MIG_2G: "1"}), annotations=own)
 
     result = patched(body, said)
 
-    assert result["metadata"].get("annotations", {}).get(well_known.MOVE) == after
+    assert result["metadata"].get("annotations", {}).get(well_known.MIGRATION) == after
     assert run(result, said).warnings == ()
 
 
