@@ -1,0 +1,1 @@
+"""Answers the webhook: what a pod under review gets."""

@@ -1,0 +1,1 @@
+"""Handlers of events, one table; leadership, migrations, MIG."""

@@ -1,0 +1,1 @@
+"""Where one pod goes, or why it cannot go anywhere."""

@@ -1,0 +1,1 @@
+"""Values: pods, nodes, devices, MIG layouts, reasons."""

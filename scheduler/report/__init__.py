@@ -1,0 +1,1 @@
+"""Events, conditions, metrics, and why a pod got its node."""

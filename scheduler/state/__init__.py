@@ -1,0 +1,1 @@
+"""Nodes, pods and queue as last seen; one writer."""

@@ -1,0 +1,1 @@
+"""Lists and watches, decoded into the model."""
