@@ -33,7 +33,7 @@ from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.table import Controllers
 from scheduler.framework.decision import Placement
 from scheduler.loop import Loop
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.plugins import default_pipeline
 from scheduler.report.decisions.journal import Journal
 from scheduler.report.events.recorder import Recorder

@@ -17,7 +17,7 @@ import msgspec
 from scheduler.decide import best_fit
 from scheduler.framework.decision import Placement
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.watch.decode import pods
 

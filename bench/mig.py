@@ -30,9 +30,9 @@ from scheduler.decide.migration.defrag import plan
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Placement
 from scheduler.model import well_known
-from scheduler.model.device import Devices
+from scheduler.model.gpu.device import Devices
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.plugins import default_pipeline
 from scheduler.state.cache.cluster import Assumption, Cluster
 

@@ -12,7 +12,7 @@ from fakegpu.node import utilization
 from fakegpu.node.pod_devices import ClaimRef, Need, PodUse
 from scheduler.model import quantity
 from scheduler.model import well_known as words
-from scheduler.model.device import Devices, parse_devices
+from scheduler.model.gpu.device import Devices, parse_devices
 from scheduler.model.timestamps import epoch
 
 

@@ -15,7 +15,7 @@ from gpuctl.cluster_access import NotReached
 from scheduler.decide.explain import Meaning, meaning_of
 from scheduler.decide.rejection_message import parts
 from scheduler.model import well_known
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.watch.client import ApiError, Client, Unreachable
 from scheduler.watch.decode.pods import POD, to_pod
 

@@ -25,7 +25,7 @@ from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Decision, PendingPlacement, Placement, Rejection
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model.actions import DropCondition, ForgetPod, RecordUnscheduled
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.report import schedule_result
 from scheduler.report.containment import Part
 from scheduler.report.decisions.journal import Journal, Record

@@ -21,9 +21,9 @@ from scheduler.framework.view import View
 from scheduler.model import well_known
 from scheduler.model.crd.mig_partition import MigInstance, NodePartitions
 from scheduler.model.crd.migration import Migration, MigrationKind
-from scheduler.model.device import Devices, parse_devices
+from scheduler.model.gpu.device import Devices, parse_devices
 from scheduler.model.node import Namespace, Node
-from scheduler.model.pod import Owner, Pod
+from scheduler.model.pods.pod import Owner, Pod
 from scheduler.model.reason import ReasonCode, sentence
 from scheduler.plugins import default_pipeline
 from scheduler.state.cache.cluster import Assumption, Cluster

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from tests.builders import node, pod
 from tests.migration_world import Workload, World
 

@@ -27,10 +27,10 @@ from scheduler.model.crd.migration_actions import (
 )
 from scheduler.model.crd.migration_blockers import OwnerFacts
 from scheduler.model.crd.migration_result import MigrationResult
-from scheduler.model.device import format_devices
+from scheduler.model.gpu.device import format_devices
 from scheduler.model.mig.fallback_ladder import parse_ladder
 from scheduler.model.node import Node
-from scheduler.model.pod import Condition, Owner, Pod
+from scheduler.model.pods.pod import Condition, Owner, Pod
 from scheduler.model.timestamps import epoch, rfc3339
 from scheduler.report.containment import Containment
 from scheduler.report.events.migration_events import MigrationEvents, Records

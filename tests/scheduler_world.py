@@ -15,7 +15,7 @@ from scheduler.framework.decision import Placement
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model.actions import Action
 from scheduler.model.node import Namespace, Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.effects import Effects

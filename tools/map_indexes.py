@@ -7,11 +7,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from scheduler.model.pod_index import SOURCES, Source
+from scheduler.model.pods.pod_index import SOURCES, Source
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "maps.md"
 BEGIN: Final = (
-    "<!-- written by `python -m tools.map_indexes` from scheduler/model/pod_index.py -->\n"
+    "<!-- written by `python -m tools.map_indexes` from scheduler/model/pods/pod_index.py -->\n"
 )
 END: Final = "<!-- end -->\n"
 

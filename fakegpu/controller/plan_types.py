@@ -15,7 +15,7 @@ from fakegpu.topology.node_topology import Dra, NodeTopology
 from fakegpu.topology.pools import Pool, Topology
 from fakegpu.topology.sharing import PluginConfig
 from scheduler.model.crd.mig_partition import MigInstance, NodePartitions
-from scheduler.model.device import MigPlacement
+from scheduler.model.gpu.device import MigPlacement
 
 Json = dict[str, Any]
 #: The reason of a pod that the kubelet does not admit.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from fakegpu.topology.node_topology import Utilization
-from scheduler.model.device import Devices
+from scheduler.model.gpu.device import Devices
 
 
 class Need(msgspec.Struct, frozen=True):

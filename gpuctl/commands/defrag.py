@@ -25,7 +25,7 @@ from gpuctl.output import table
 from scheduler.bind.evictor import request_eviction
 from scheduler.decide.migration.defrag import Plan, plan
 from scheduler.model.mig.layout import profile_of
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.plugins import default_pipeline
 from scheduler.report.decisions.api_types import Snapshot
 from scheduler.state.cache.cluster import Cluster

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from gpuctl.output import table
 from scheduler.decide.migration.defrag import Plan, Relocation
-from scheduler.model.device import format_devices
+from scheduler.model.gpu.device import format_devices
 
 
 class MoveDocument(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -14,7 +14,7 @@ from gpuctl.simulate.manifests import Raw
 from scheduler.config import Config
 from scheduler.decide.admission.admit import Rules, admit, keep
 from scheduler.model.admission import AdmissionDecision
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.selector import LabelSelector, matches_labels
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.reservations import Reservations

@@ -16,7 +16,7 @@ from gpuctl.input_error import InputError
 from gpuctl.simulate.manifests import Document, Raw, object_of
 from scheduler.model import resources, well_known
 from scheduler.model.node import Namespace, Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.quantity import QuantityError
 from scheduler.model.quota import Quota
 from scheduler.watch.decode import pods, quotas

@@ -34,7 +34,7 @@ from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Placement, Rejection
 from scheduler.model import well_known
 from scheduler.model.node import Namespace, Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.quota import Quota
 from scheduler.model.reason import sentence
 from scheduler.state import event as ev

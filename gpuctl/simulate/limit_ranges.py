@@ -17,7 +17,7 @@ import msgspec
 from gpuctl.simulate.decode import to_limits
 from gpuctl.simulate.manifests import Document, Raw, object_of
 from scheduler.model import resources, well_known
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.watch.decode.api_types import Amounts
 
 _FIELDS: Final = ("initContainers", "containers")

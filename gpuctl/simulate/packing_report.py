@@ -14,7 +14,7 @@ from gpuctl.simulate.result import Verdict
 from scheduler.decide.mig.packing_bound import best
 from scheduler.framework.pipeline import first_rejection
 from scheduler.model.mig import layout as mig_layout
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.plugins import default_pipeline
 from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state.cache.cluster import Cluster

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from scheduler.model import resources
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.quota import REQUESTS, Quota
 from scheduler.state.cache.cluster import Cluster
 

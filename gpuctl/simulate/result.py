@@ -8,8 +8,8 @@ import msgspec
 
 from scheduler.framework.decision import Placement
 from scheduler.model import well_known
-from scheduler.model.device import format_devices
-from scheduler.model.pod import Pod
+from scheduler.model.gpu.device import format_devices
+from scheduler.model.pods.pod import Pod
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

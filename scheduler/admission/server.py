@@ -29,7 +29,7 @@ from scheduler.model.admission import (
     AdmissionQuery,
 )
 from scheduler.model.json_bounds import UNREADABLE
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.report.admission_metrics import tell_tiers
 from scheduler.report.metrics import Metrics
 from scheduler.state.breakers.recreate_budget import WebhookLiveness

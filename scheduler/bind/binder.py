@@ -14,7 +14,7 @@ import msgspec
 
 from scheduler.framework.decision import Placement
 from scheduler.model import well_known
-from scheduler.model.device import format_devices
+from scheduler.model.gpu.device import format_devices
 from scheduler.model.json_bounds import UNREADABLE
 from scheduler.model.lease import LeaderTerm
 from scheduler.state.event import BindEnded, BindOutcome

@@ -26,7 +26,7 @@ from scheduler.model.crd.migration_actions import (
 )
 from scheduler.model.json_bounds import UNREADABLE
 from scheduler.model.lease import LeaderTerm
-from scheduler.model.pod import Owner
+from scheduler.model.pods.pod import Owner
 from scheduler.state import event as ev
 from scheduler.watch.client import MERGE_PATCH, ApiError, Client, Unreachable
 from scheduler.watch.inbox import Inbox

@@ -12,8 +12,8 @@ import msgspec
 
 from scheduler.model.crd.migration_actions import ReadOwner
 from scheduler.model.crd.migration_blockers import OwnerFacts
-from scheduler.model.pod import Owner
-from scheduler.model.pod_parts import owner_of
+from scheduler.model.pods.pod import Owner
+from scheduler.model.pods.pod_parts import owner_of
 from scheduler.model.selector import LabelSelector, matches_labels
 
 PATHS: Final = {

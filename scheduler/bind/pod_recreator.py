@@ -11,7 +11,7 @@ import msgspec
 
 from scheduler.model.actions import RecreatePod
 from scheduler.model.lease import LeaderTerm
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state.event import PodRecreated
 from scheduler.watch.client import ApiError, Client, Unreachable
 from scheduler.watch.inbox import Inbox

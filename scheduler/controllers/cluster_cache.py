@@ -11,7 +11,7 @@ from collections.abc import Callable
 import msgspec
 
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod, Unread
+from scheduler.model.pods.pod import Pod, Unread
 from scheduler.report.containment import Containment
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Cluster

@@ -23,7 +23,7 @@ from scheduler.decide.mig.config_change import MigConfigChange, candidate, idle_
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model import well_known
 from scheduler.model.actions import RecordPodEvent, SetMigConfig
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.timestamps import epoch
 from scheduler.state.effects import NOTHING, Effects
 from scheduler.state.scheduler_state import SchedulerState

@@ -31,7 +31,7 @@ from scheduler.model.actions import (
     StartBinding,
 )
 from scheduler.model.crd.mig_partition import PartitionRequest
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import RequeueCause
 from scheduler.model.timestamps import rfc3339
 from scheduler.report.metrics import Metrics

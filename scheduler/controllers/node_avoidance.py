@@ -14,7 +14,7 @@ import structlog
 from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.framework.decision import Placement
 from scheduler.model.actions import LookUpPod, RecordPodEvent
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev
 from scheduler.state.breakers.circuit import Timings

@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 
 from scheduler.model.actions import RecordPodEvent, RecreatePod
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import RequeueCause
 from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev

@@ -16,9 +16,9 @@ from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Placement, Rejection
 from scheduler.framework.pipeline import Pipeline, first_rejection
 from scheduler.framework.plugin import Refuse, ReserveContext
-from scheduler.model.device import Devices, MigPlacement
+from scheduler.model.gpu.device import Devices, MigPlacement
 from scheduler.model.mig import layout as mig_layout
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.mig.dynamic_gpus import DynamicGpus

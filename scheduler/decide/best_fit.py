@@ -15,9 +15,9 @@ from scheduler.framework.pipeline import Pipeline, Score, first_rejection
 from scheduler.framework.plugin import Reasons
 from scheduler.framework.view import View
 from scheduler.model import well_known
-from scheduler.model.device import Devices
+from scheduler.model.gpu.device import Devices
 from scheduler.model.mig import layout
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Diagnosis
 from scheduler.plugins.dynamic_mig import instance_plan, instance_search
 from scheduler.plugins.gpu.devices import assigned

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from scheduler.framework.decision import Decision, Placement
-from scheduler.model.device import format_devices
+from scheduler.model.gpu.device import format_devices
 from scheduler.model.quantity import format_value
 from scheduler.model.reason import Diagnosis, Reason, ReasonCode, sentence
 from scheduler.plugins import REASON_CODES

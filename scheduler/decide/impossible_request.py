@@ -11,7 +11,7 @@ from typing import Final
 
 from scheduler.model import well_known
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.quantity import format_value
 from scheduler.model.reason import Never
 from scheduler.state.cache.advertised_resources import AdvertisedResources

@@ -5,7 +5,7 @@ from __future__ import annotations
 from scheduler.framework.decision import Rejection
 from scheduler.framework.reason_codes import INTERNAL
 from scheduler.framework.view import View
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Diagnosis, Reason
 
 

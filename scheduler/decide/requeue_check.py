@@ -11,7 +11,7 @@ from scheduler.framework.pipeline import Pipeline, first_rejection
 from scheduler.framework.plugin import Reasons
 from scheduler.framework.reason_codes import NO_NODES
 from scheduler.framework.view import View
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Reason
 from scheduler.state.queue.requeue_conditions import RequeueCondition, why_of
 

@@ -16,7 +16,7 @@ from scheduler.decide.view import WhatIfView, beside_nominated
 from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Placement
 from scheduler.framework.pipeline import Pipeline
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.plugins.dynamic_mig.instance_plan import effort
 from scheduler.plugins.node_resources_fit import leftover
 from scheduler.state.cache.cluster import Cluster

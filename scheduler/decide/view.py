@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from scheduler.framework.view import View
 from scheduler.model import well_known
 from scheduler.model.crd.migration import is_for
-from scheduler.model.device import Devices
-from scheduler.model.pod import Pod
+from scheduler.model.gpu.device import Devices
+from scheduler.model.pods.pod import Pod
 from scheduler.plugins.dynamic_mig import instance_plan
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.node_info import NodeInfo

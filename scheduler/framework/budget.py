@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final
 
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 
 #: Steps of one check; a pod that takes more is nobody's concern but its own. Its promise is not
 #: looked for when others are admitted, and no node is asked whether a change there helps it.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from scheduler.model.device import Devices, MigPlacement
-from scheduler.model.pod import Pod
+from scheduler.model.gpu.device import Devices, MigPlacement
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Diagnosis
 
 

@@ -31,7 +31,7 @@ from scheduler.framework.pod_reads import IN_KIND, PodRead
 from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state.node_info import NodeInfo
 
 #: The sort key of a feasible node: soft penalties, each plugin's key, the name. Smaller is better.

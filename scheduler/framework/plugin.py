@@ -25,10 +25,10 @@ from scheduler.framework.decision import Placement
 from scheduler.framework.pod_reads import PodRead
 from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
-from scheduler.model.device import MigPlacement
-from scheduler.model.gpu_map import MapEntry
+from scheduler.model.gpu.device import MigPlacement
+from scheduler.model.gpu.gpu_map import MapEntry
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Reason
 from scheduler.model.reason_code import ReasonCode
 from scheduler.state.node_info import NodeInfo

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 
 
 class PodRead(msgspec.Struct, frozen=True):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Protocol
 
 from scheduler.model.node import Namespace
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.nodes import Nodes
 from scheduler.state.index.filter_cache import FilterResultCache
 from scheduler.state.index.node_index import NodeIndex

@@ -12,7 +12,7 @@ from scheduler.model.condition_reason import ConditionReason
 from scheduler.model.crd.mig_partition import PartitionRequest
 from scheduler.model.crd.migration_actions import MigrationAction
 from scheduler.model.node import Node
-from scheduler.model.pod import Owner, Pod
+from scheduler.model.pods.pod import Owner, Pod
 
 
 class RecordPodEvent(msgspec.Struct, frozen=True):

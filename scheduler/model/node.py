@@ -7,8 +7,9 @@ from functools import cached_property
 
 import msgspec
 
-from scheduler.model import allocated_devices, physical_gpus, well_known
-from scheduler.model import failed_gpus as model_failed_gpus
+from scheduler.model import well_known
+from scheduler.model.gpu import allocated_devices, physical_gpus
+from scheduler.model.gpu import failed_gpus as model_failed_gpus
 from scheduler.model.limits import NODE_GPUS_MAX
 from scheduler.model.mig.gpu_models import board_of
 from scheduler.model.mig.node_geometry import (

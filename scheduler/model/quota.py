@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from scheduler.model import well_known
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.selector import Requirement
 
 #: What stands before an extended resource's name in a quota.

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from scheduler.model.gpu_resource import VENDOR
-from scheduler.model.gpu_resource import is_gpu_device as is_gpu_device
+from scheduler.model.gpu.gpu_resource import VENDOR
+from scheduler.model.gpu.gpu_resource import is_gpu_device as is_gpu_device
 
 SCHEDULER_NAME: Final = "gpu-scheduler"
 PREFIX: Final = "gpu-scheduler.io/"
@@ -88,7 +88,7 @@ JOB_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 STATEFULSET_INDEX: Final = "apps.kubernetes.io/pod-index"
 POD_TEMPLATE_HASH: Final = "pod-template-hash"
 
-# --- by which other controllers number and name their pods (``model/pod_index``) ------------
+# --- by which other controllers number and name their pods (``model/pods/pod_index``) ------------
 JOBSET_NAME: Final = "jobset.sigs.k8s.io/jobset-name"
 JOBSET_PART: Final = "jobset.sigs.k8s.io/replicatedjob-name"
 JOBSET_JOB: Final = "jobset.sigs.k8s.io/job-index"

@@ -16,11 +16,12 @@ from typing import Final
 
 from scheduler.framework import pod_reads
 from scheduler.framework.plugin import FITS, ClassFilter, NodeFilter, Plugin, Reasons
-from scheduler.model import gpu_memory, well_known
+from scheduler.model import well_known
+from scheduler.model.gpu import gpu_memory
 from scheduler.model.integer_text import whole
 from scheduler.model.limits import GPU_MEMORY_MIB_MAX
 from scheduler.model.mig.node_geometry import memory_mib, replicas
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Reason
 from scheduler.model.reason_code import ReasonCode, RequeueCause
 from scheduler.model.selector import Requirement, Term, matches_any

@@ -7,7 +7,7 @@ from typing import Final
 
 from scheduler.framework import pod_reads
 from scheduler.framework.plugin import FITS, NodeFilter, Plugin, Reasons
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Reason
 from scheduler.model.reason_code import ReasonCode, RequeueCause
 from scheduler.state.breakers.kubelet_rejection import covers, stated_most

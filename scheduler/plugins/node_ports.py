@@ -6,7 +6,7 @@ from typing import Final
 
 from scheduler.framework import pod_reads
 from scheduler.framework.plugin import FITS, NodeFilter, Plugin, Reasons
-from scheduler.model.pod import HostPort, Pod
+from scheduler.model.pods.pod import HostPort, Pod
 from scheduler.model.reason import Reason
 from scheduler.model.reason_code import ReasonCode, RequeueCause
 from scheduler.state.node_info import NodeInfo

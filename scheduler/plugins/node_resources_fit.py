@@ -13,7 +13,7 @@ from scheduler.framework import pod_reads
 from scheduler.framework.plugin import FITS, NodeFilter, Plugin, Reasons
 from scheduler.framework.settings import Settings
 from scheduler.model import well_known
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Reason
 from scheduler.model.reason_code import ReasonCode, RequeueCause
 from scheduler.state.node_info import NodeInfo

@@ -17,7 +17,7 @@ from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
 from scheduler.model import well_known
 from scheduler.model.condition_reason import ConditionReason
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Reason
 from scheduler.model.reason_code import ReasonCode, RequeueCause
 

@@ -11,7 +11,7 @@ from typing import Final
 from scheduler.framework import pod_reads
 from scheduler.framework.plugin import FITS, ClassFilter, Plugin, Reasons
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Reason
 from scheduler.model.reason_code import ReasonCode, RequeueCause
 from scheduler.model.selector import Taint, tolerates, untolerated

@@ -17,8 +17,8 @@ from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
 from scheduler.model import well_known
 from scheduler.model.condition_reason import ConditionReason
-from scheduler.model.cuda_env import is_untold
-from scheduler.model.pod import Pod
+from scheduler.model.gpu.cuda_env import is_untold
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Reason
 from scheduler.model.reason_code import ReasonCode, RequeueCause
 from scheduler.state.breakers.recreate_budget import TRIES_MAX, is_replaceable

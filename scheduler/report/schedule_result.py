@@ -15,8 +15,8 @@ from scheduler.model.actions import (
     RecordWaiting,
 )
 from scheduler.model.condition_reason import ConditionReason
-from scheduler.model.device import format_devices
-from scheduler.model.pod import Pod
+from scheduler.model.gpu.device import format_devices
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Diagnosis
 from scheduler.report.decisions.journal import Record
 from scheduler.report.metrics import Metrics

@@ -15,7 +15,7 @@ from scheduler.model.crd.mig_partition import NodePartitions
 from scheduler.model.crd.migration import Migration
 from scheduler.model.crd.migration_blockers import OwnerFacts
 from scheduler.model.node import Namespace, Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.quota import Quota
 from scheduler.model.reason import RequeueCause
 from scheduler.state.breakers.rejection_events import DeletedPodEvent as DeletedPodEvent

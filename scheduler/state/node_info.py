@@ -22,7 +22,7 @@ import msgspec
 from scheduler.model import well_known
 from scheduler.model.crd.mig_partition import MigInstance
 from scheduler.model.node import Node
-from scheduler.model.pod import HostPort, Pod
+from scheduler.model.pods.pod import HostPort, Pod
 from scheduler.state.mig import dynamic_gpus
 from scheduler.state.pod_allocation import PodAllocation
 

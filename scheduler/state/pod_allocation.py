@@ -11,8 +11,8 @@ from __future__ import annotations
 import msgspec
 
 from scheduler.model import well_known
-from scheduler.model.device import Devices, MigPlacement, parse_devices
-from scheduler.model.pod import Pod
+from scheduler.model.gpu.device import Devices, MigPlacement, parse_devices
+from scheduler.model.pods.pod import Pod
 
 
 class PodAllocation(msgspec.Struct, frozen=True, gc=False):

@@ -14,10 +14,10 @@ from typing import Final
 import msgspec
 
 from scheduler.model import well_known
-from scheduler.model.allocated_devices import UNHEALTHY, AllocatedDevice, shown_id, unhealthy
-from scheduler.model.device import join_numbers
+from scheduler.model.gpu.allocated_devices import UNHEALTHY, AllocatedDevice, shown_id, unhealthy
+from scheduler.model.gpu.device import join_numbers
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state.node_info import NodeInfo
 from scheduler.state.pod_allocation import PodAllocation
 

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from scheduler.model import limits
 from scheduler.model.admission import is_reservation
 from scheduler.model.node import Namespace
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state.webhook_scope import SYSTEM_NAMESPACE, WebhookScope
 
 #: The two values above those that users can give a PriorityClass.

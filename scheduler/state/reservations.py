@@ -25,7 +25,7 @@ import msgspec
 
 from scheduler.model import well_known
 from scheduler.model.admission import ResourceRewrite
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state import event as ev
 from scheduler.state.cache.namespaces import NamespaceStore
 from scheduler.state.reservation_limits import have_room, is_believed, is_seen

@@ -14,9 +14,9 @@ import msgspec
 
 from scheduler.model.admission import ResourceRewrite
 from scheduler.model.crd.mig_partition import NodePartitions
-from scheduler.model.device import Devices
+from scheduler.model.gpu.device import Devices
 from scheduler.model.node import Namespace, Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.quota import Quota
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.queue.scheduling_queue import QueuedPodInfo, SchedulingQueue

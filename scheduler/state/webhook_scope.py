@@ -11,7 +11,7 @@ import msgspec
 
 from scheduler.model import well_known
 from scheduler.model.node import Namespace
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 
 #: The API server never asks a webhook of ours about pods in this one.
 SYSTEM_NAMESPACE: Final = "kube-system"

@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from scheduler.model.json_bounds import UNREADABLE
-from scheduler.model.original_request import is_degraded
+from scheduler.model.pods.original_request import is_degraded
 from scheduler.state.event import DeletedPodEvent, PastRejection, PastRejectionsRead, PodUpdated
 from scheduler.watch.client import ApiError, Client, Unreachable
 from scheduler.watch.decode import kubelet_events

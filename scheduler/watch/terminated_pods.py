@@ -16,7 +16,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from scheduler.model.json_bounds import UNREADABLE
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state.event import PastRejectionsRead, PodRejected, PodUpdated
 from scheduler.watch.client import ApiError, Client, Unreachable
 from scheduler.watch.decode import kubelet_events

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.model import field_use
+from tests import pod_field_use
 from tests.controlplane.conftest import MakeNode
 from tests.controlplane.rights import audited, granted_rights, used_rights
 from tests.controlplane.workloads import (
@@ -177,7 +177,7 @@ def test_every_pod_field_of_the_server_schema_is_classified(
     """A field that a newer server adds must be looked at before pods with it are placed."""
     schema = cp.client.get("/openapi/v3/api/v1")
 
-    assert field_use.unclassified(podspec_fields.fields(schema)) == []
+    assert pod_field_use.unclassified(podspec_fields.fields(schema)) == []
 
 
 @pytest.mark.smoke

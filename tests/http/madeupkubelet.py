@@ -9,6 +9,9 @@ from typing import Any, Final, TypeVar
 
 import grpc
 import grpc.aio
+from google.protobuf.message import Message
+
+from fakegpu.kubelet import DEVICE_PLUGIN, DEVICE_PLUGIN_REGISTRATION, POD_RESOURCES
 from fakegpu.kubelet.deviceplugin_pb2 import (
     AllocateRequest,
     AllocateResponse,
@@ -23,9 +26,6 @@ from fakegpu.kubelet.deviceplugin_pb2 import (
     RegisterRequest,
 )
 from fakegpu.kubelet.podresources_pb2 import ListPodResourcesRequest, ListPodResourcesResponse
-from google.protobuf.message import Message
-
-from fakegpu.kubelet import DEVICE_PLUGIN, DEVICE_PLUGIN_REGISTRATION, POD_RESOURCES
 from fakegpu.rpc import call, encode, listening, unary
 
 PATIENCE_S: Final = 10.0

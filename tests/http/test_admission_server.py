@@ -20,7 +20,7 @@ from scheduler.model import well_known
 from scheduler.model.admission import PATH, AdmissionDecision, ResourceRewrite
 from scheduler.model.crd.migration import Migration
 from scheduler.model.mig.fallback_ladder import parse_ladder
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state import event as ev
 from scheduler.state.breakers.recreate_budget import WebhookLiveness
 from scheduler.state.reservation_limits import devices

@@ -10,7 +10,7 @@ import pytest
 from scheduler.bind.partition_writer import PartitionWriter
 from scheduler.model.actions import RequestPartitions, SetMigConfig
 from scheduler.model.crd.mig_partition import PartitionRequest
-from scheduler.model.device import MigPlacement
+from scheduler.model.gpu.device import MigPlacement
 from scheduler.state.event import PartitionsWriteFailed
 from scheduler.watch.client import Client
 from tests.http.fakeapi import FakeApi, failure, reply

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.model.pod import Owner, Pod
+from scheduler.model.pods.pod import Owner, Pod
 from scheduler.watch.client import Client
 from tests.builders import node, pod
 from tests.http.fakeapi import Answer, FakeApi, failure, reply, reset

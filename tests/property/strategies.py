@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from tests.builders import node, pod
 
 NODE_NAMES = ("n0", "n1", "n2", "n3")

@@ -21,7 +21,7 @@ from scheduler.admission.server import AdmissionServer
 from scheduler.config import Config, Fallback, Maps
 from scheduler.model import well_known
 from scheduler.model.admission import AdmissionDecision, AdmissionQuery
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.quota import Quota
 from scheduler.state import event as ev
 from scheduler.watch.decode import objects, quotas

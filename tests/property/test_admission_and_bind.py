@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from scheduler.bind.binder import binding_annotations
 from scheduler.framework.decision import Placement
-from scheduler.model import cuda_env, well_known
-from scheduler.model.cuda_env import devices_needed
-from scheduler.model.device import Devices
-from scheduler.model.gpu_map import parse
+from scheduler.model import well_known
+from scheduler.model.gpu import cuda_env
+from scheduler.model.gpu.cuda_env import devices_needed
+from scheduler.model.gpu.device import Devices
+from scheduler.model.gpu.gpu_map import parse
 from scheduler.watch.decode.pods import POD, to_pod
 from tests.unit.webhook.pods import answer, container, gpus, patched, pod
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from scheduler.decide.batch import together
 from scheduler.decide.mig.packing_bound import Best, best
-from scheduler.model.device import MigPlacement
+from scheduler.model.gpu.device import MigPlacement
 from scheduler.model.mig import layout as mig_layout
 from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state.mig.dynamic_gpus import DynamicGpus

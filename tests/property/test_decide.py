@@ -11,7 +11,7 @@ from scheduler.framework.pipeline import Pipeline, first_rejection
 from scheduler.framework.settings import Settings
 from scheduler.model import well_known
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import sentence
 from scheduler.plugins import default_pipeline
 from scheduler.state.cache.cluster import Assumption, Cluster

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.model.device import Devices, format_devices, parse_devices
+from scheduler.model.gpu.device import Devices, format_devices, parse_devices
 
 numbers = st.lists(st.integers(0, 999_999_999), unique=True, max_size=20).map(tuple)
 profiles = st.from_regex(r"[a-z0-9.+-]{1,40}", fullmatch=True)

@@ -23,7 +23,7 @@ from fakegpu.topology.node_topology import (
     encode_yaml,
 )
 from fakegpu.topology.pools import GpuKind, Pool
-from scheduler.model.device import Devices
+from scheduler.model.gpu.device import Devices
 from scheduler.model.mig import layout as mig_layout
 from tests.unit.fakegpu.nodes import read_answer
 

@@ -13,9 +13,9 @@ from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Rejection
 from scheduler.framework.pod_reads import IN_KIND
 from scheduler.framework.view import View
-from scheduler.model.device import Devices
+from scheduler.model.gpu.device import Devices
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Diagnosis
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.index import filter_cache as verdicts_module

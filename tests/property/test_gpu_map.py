@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.model.cuda_env import ContainerGpus, device_shares, devices_needed
-from scheduler.model.gpu_map import MapError, parse
+from scheduler.model.gpu.cuda_env import ContainerGpus, device_shares, devices_needed
+from scheduler.model.gpu.gpu_map import MapError, parse
 from scheduler.model.limits import MAP_INDEX_MAX
-from scheduler.model.pod_index import IndexRule, index_of
-from scheduler.model.pod_parts import Owner
+from scheduler.model.pods.pod_index import IndexRule, index_of
+from scheduler.model.pods.pod_parts import Owner
 
 label = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,10}[a-z0-9])?", fullmatch=True)
 node = st.lists(label, min_size=1, max_size=3).map(".".join)

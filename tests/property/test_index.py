@@ -11,9 +11,9 @@ from scheduler.decide.view import WhatIfView
 from scheduler.framework.budget import Budget
 from scheduler.model import well_known
 from scheduler.model.crd.mig_partition import MigInstance, NodePartitions
-from scheduler.model.device import Devices, MigPlacement
+from scheduler.model.gpu.device import Devices, MigPlacement
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.selector import PreferredTerm, Requirement, Taint, Term, Toleration
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.index import label_keys

@@ -14,8 +14,8 @@ from scheduler.framework.decision import Placement
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model import well_known
 from scheduler.model.limits import MAP_INDEX_MAX
-from scheduler.model.pod import Pod
-from scheduler.model.pod_index import SOURCES, IndexRule
+from scheduler.model.pods.pod import Pod
+from scheduler.model.pods.pod_index import SOURCES, IndexRule
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.node_info import over_committed
 from tests.builders import ANYBODY, as_bound, cluster, node, pod

@@ -13,7 +13,7 @@ import msgspec
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state.breakers.circuit import REFUSALS_MAX, Timings
 from scheduler.state.breakers.kubelet_rejection import about, covers
 from scheduler.state.breakers.node_circuit_breaker import NodeCircuitBreaker

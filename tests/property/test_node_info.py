@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.model import well_known
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state.node_info import NodeInfo, over_committed
 from scheduler.state.pod_allocation import holding_of
 from tests.builders import GPU, node, pod

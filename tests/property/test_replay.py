@@ -15,7 +15,7 @@ from scheduler.decide.score_breakdown import rank
 from scheduler.framework.decision import Placement
 from scheduler.framework.pipeline import Pipeline
 from scheduler.framework.settings import Settings
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.plugins import default_pipeline
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Cluster

@@ -10,7 +10,7 @@ from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Rejection
 from scheduler.model import well_known
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state import event as ev
 from scheduler.state.queue.scheduling_queue import PAUSE_MAX_S
 from tests.builders import ANYBODY, dynamic, node, pod

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.model import resources
-from scheduler.model.cuda_env import ContainerGpus, devices_needed
+from scheduler.model.gpu.cuda_env import ContainerGpus, devices_needed
 
 amounts = st.dictionaries(st.sampled_from(["cpu", "gpu", "memory"]), st.integers(0, 5))
 apps = st.lists(amounts, max_size=4)

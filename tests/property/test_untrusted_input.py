@@ -24,12 +24,13 @@ from scheduler.decide.migration import rescue, restore
 from scheduler.decide.requeue_check import still_refuses
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Placement
-from scheduler.model import cuda_env, limits, well_known
+from scheduler.model import limits, well_known
 from scheduler.model.admission import AdmissionDecision, NodeAssignment, Scope
 from scheduler.model.crd.migration import match_of
+from scheduler.model.gpu import cuda_env
 from scheduler.model.mig.fallback_ladder import parse_ladder
-from scheduler.model.original_request import as_asked
-from scheduler.model.pod import Pod
+from scheduler.model.pods.original_request import as_asked
+from scheduler.model.pods.pod import Pod
 from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Cluster

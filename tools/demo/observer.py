@@ -11,7 +11,7 @@ from gpuctl.output import table
 from gpuctl.simulate.manifests import Raw
 from gpuctl.simulate.result import Row, visible_devices
 from scheduler.model import well_known
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.fold import fold

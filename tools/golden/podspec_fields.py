@@ -7,7 +7,7 @@ Without an argument it reads the document that the Kubernetes sources hold, thro
 cache; with one, a saved answer of ``/openapi/v3/api/v1``. The result maps each object that a
 PodSpec can hold to its properties, and each property to the object it refers to, or to "".
 
-The use of each field is in the table of ``scheduler/model/field_use.py``.
+The use of each field is in the table of ``tests/pod_field_use.py``.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from scheduler.model import well_known
 from scheduler.model.admission import AdmissionDecision
-from scheduler.model.cuda_env import CudaMode, device_shares, share_key, visible
-from scheduler.model.gpu_map import shown
+from scheduler.model.gpu.cuda_env import CudaMode, device_shares, share_key, visible
+from scheduler.model.gpu.gpu_map import shown
 from scheduler.model.limits import INJECTED_BYTES_MAX
 from webhook.mutate import raw_pod
 from webhook.mutate.gpu_map import MappedPod

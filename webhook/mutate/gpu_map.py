@@ -10,12 +10,12 @@ from typing import Final
 
 import msgspec
 
-from scheduler.model import gpu_map as model_gpu_map
 from scheduler.model import well_known
-from scheduler.model.cuda_env import ContainerGpus, CudaMode, devices_needed
-from scheduler.model.gpu_map import GpuMap, MapEntry, shown
+from scheduler.model.gpu import gpu_map as model_gpu_map
+from scheduler.model.gpu.cuda_env import ContainerGpus, CudaMode, devices_needed
+from scheduler.model.gpu.gpu_map import GpuMap, MapEntry, shown
 from scheduler.model.limits import POD_DEVICES_MAX
-from scheduler.model.pod_index import IndexRule, index_of
+from scheduler.model.pods.pod_index import IndexRule, index_of
 from webhook.mutate import raw_pod
 from webhook.mutate.pod_draft import Refused
 from webhook.mutate.raw_pod import ContainerRef, RawPod

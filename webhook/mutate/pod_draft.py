@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from scheduler.model.gpu_map import shown
+from scheduler.model.gpu.gpu_map import shown
 from webhook.mutate import raw_pod
 from webhook.mutate.json_patch import Operation
 

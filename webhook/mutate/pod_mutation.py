@@ -16,7 +16,7 @@ import msgspec
 
 from scheduler.model import well_known
 from scheduler.model.admission import AdmissionDecision, Scope
-from scheduler.model.gpu_map import shown
+from scheduler.model.gpu.gpu_map import shown
 from webhook.mutate import cuda_env, gpu_map, raw_pod, resource_rewrite, tier_node_affinity
 from webhook.mutate.json_patch import difference
 from webhook.mutate.pod_draft import FORBIDDEN, Denial, Outcome, PodDraft, Refused

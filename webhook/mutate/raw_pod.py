@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from scheduler.model import quantity, well_known
-from scheduler.model.pod_parts import Owner, owner_of
+from scheduler.model.pods.pod_parts import Owner, owner_of
 
 RawPod = dict[str, Any]
 RawContainer = dict[str, Any]

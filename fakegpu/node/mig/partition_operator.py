@@ -23,7 +23,7 @@ from scheduler.model.crd.mig_partition import (
     PartitionRequest,
     PartitionState,
 )
-from scheduler.model.device import MigPlacement
+from scheduler.model.gpu.device import MigPlacement
 from scheduler.model.mig import layout as mig_layout
 from scheduler.model.timestamps import epoch
 

@@ -20,7 +20,7 @@ from scheduler.controllers.migration.planner import MigrationPlanner, PlannerSet
 from scheduler.model import well_known
 from scheduler.model.actions import LookUpPod
 from scheduler.model.crd.migration import Migration
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.report.containment import Containment
 from scheduler.report.events.migration_events import MigrationEvents
 from scheduler.state import event as ev

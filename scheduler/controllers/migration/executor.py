@@ -30,7 +30,7 @@ from scheduler.model.crd.migration_actions import (
 )
 from scheduler.model.crd.migration_blockers import OwnerFacts
 from scheduler.model.crd.migration_result import MigrationEnd, MigrationResult
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.report.events.migration_events import MigrationEvents
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Cluster

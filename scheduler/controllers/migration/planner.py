@@ -21,8 +21,8 @@ from scheduler.decide.migration.restore import MigrationCandidate
 from scheduler.model.crd.migration import MigrationKind, match_of
 from scheduler.model.crd.migration_actions import ReadOwner, read_owner_of
 from scheduler.model.crd.migration_blockers import BlockedBy, Blocker
-from scheduler.model.original_request import is_degraded
-from scheduler.model.pod import Pod
+from scheduler.model.pods.original_request import is_degraded
+from scheduler.model.pods.pod import Pod
 from scheduler.report.containment import Containment
 from scheduler.report.events.migration_events import MigrationEvents
 from scheduler.state import event as ev

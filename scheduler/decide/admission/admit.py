@@ -28,10 +28,10 @@ from scheduler.model.admission import (
     ResourceRewrite,
     Scope,
 )
-from scheduler.model.gpu_map import MapError, parse
+from scheduler.model.gpu.gpu_map import MapError, parse
 from scheduler.model.mig.fallback_ladder import Ladder
-from scheduler.model.original_request import memory_given
-from scheduler.model.pod import Pod, Role
+from scheduler.model.pods.original_request import memory_given
+from scheduler.model.pods.pod import Pod, Role
 from scheduler.plugins import default_pipeline
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.reservation_limits import counted_priority

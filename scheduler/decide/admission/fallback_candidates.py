@@ -17,12 +17,13 @@ from typing import Final
 import msgspec
 
 from scheduler.decide.admission.pod_group_tier import MEMORY
-from scheduler.model import gpu_memory, well_known
+from scheduler.model import well_known
+from scheduler.model.gpu import gpu_memory
 from scheduler.model.mig.fallback_ladder import Ladder, Tier
 from scheduler.model.mig.profile import compute_instances, size_key
 from scheduler.model.mig.tier_nodes import ANYWHERE, TierNodes
-from scheduler.model.pod import Pod
-from scheduler.model.pod_variants import with_added, with_resources
+from scheduler.model.pods.pod import Pod
+from scheduler.model.pods.pod_variants import with_added, with_resources
 from scheduler.state.cache.cluster import Cluster
 
 COMBINATIONS_MAX: Final = 64

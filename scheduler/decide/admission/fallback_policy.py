@@ -11,11 +11,12 @@ from typing import Final
 
 from scheduler.decide.admission.fallback_candidates import FallbackPolicy
 from scheduler.decide.admission.pod_group_tier import settled
-from scheduler.model import gpu_memory, well_known
-from scheduler.model.gpu_memory import GpuMemoryError
-from scheduler.model.injected_containers import IntendedContainer, meant
+from scheduler.model import well_known
+from scheduler.model.gpu import gpu_memory
+from scheduler.model.gpu.gpu_memory import GpuMemoryError
 from scheduler.model.mig.fallback_ladder import Ladder, LadderError, parse_ladder
-from scheduler.model.pod import Pod, Role
+from scheduler.model.pods.injected_containers import IntendedContainer, meant
+from scheduler.model.pods.pod import Pod, Role
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.reservations import Reservation
 

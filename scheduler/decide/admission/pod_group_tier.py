@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from scheduler.model.original_request import as_asked, memory_given
-from scheduler.model.pod import Pod
+from scheduler.model.pods.original_request import as_asked, memory_given
+from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.reservations import Reservation
 

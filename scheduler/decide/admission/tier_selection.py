@@ -22,8 +22,8 @@ from scheduler.framework.pipeline import Pipeline, first_rejection
 from scheduler.framework.reason_codes import TOO_COMPLEX
 from scheduler.model import well_known
 from scheduler.model.crd.migration import is_for
-from scheduler.model.original_request import memory_given
-from scheduler.model.pod import Pod
+from scheduler.model.pods.original_request import memory_given
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Diagnosis, sentence
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.reservations import Reservation

@@ -15,7 +15,7 @@ from scheduler.framework.pipeline import Pipeline, first_rejection
 from scheduler.model import well_known
 from scheduler.model.mig import layout
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.plugins import node_avoidance
 from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state.cache.cluster import Cluster

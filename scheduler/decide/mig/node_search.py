@@ -14,7 +14,7 @@ from scheduler.framework.pipeline import Score
 from scheduler.model import well_known
 from scheduler.model.mig import layout
 from scheduler.model.mig.layout_cost import best_start
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state.index.capacity_bucket import LEAST
 from scheduler.state.index.mig_layout_index import IdleKey, Key, MigLayoutIndex, NodeLayouts

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from scheduler.framework.decision import PendingPlacement
 from scheduler.model import well_known
 from scheduler.model.crd.mig_partition import MigInstance, PartitionState
-from scheduler.model.device import MigPlacement
-from scheduler.model.pod import Pod
+from scheduler.model.gpu.device import MigPlacement
+from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.mig.dynamic_gpus import canonical
 

@@ -22,9 +22,9 @@ import msgspec
 from scheduler.decide.schedule_one import place
 from scheduler.decide.view import WhatIfView
 from scheduler.framework.pipeline import Pipeline, first_rejection
-from scheduler.model.device import Devices, MigPlacement
+from scheduler.model.gpu.device import Devices, MigPlacement
 from scheduler.model.mig import layout as mig_layout
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.timestamps import epoch
 from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state.cache.cluster import Cluster

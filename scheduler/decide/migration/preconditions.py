@@ -13,7 +13,7 @@ import msgspec
 from scheduler.model import well_known
 from scheduler.model.crd.migration import Migration, MigrationKind
 from scheduler.model.crd.migration_blockers import GRACE_MAX_S, BlockedBy, Blocker, OwnerFacts
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.timestamps import epoch
 from scheduler.state.migration.history import Timings
 

@@ -14,8 +14,8 @@ from scheduler.decide.admission.tier_selection import TierGranted, choose_tier, 
 from scheduler.decide.migration.restore import MigrationCandidate, Waiting, let_in
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model.crd.migration import MigrationKind
-from scheduler.model.original_request import as_asked, unplaced
-from scheduler.model.pod import Pod
+from scheduler.model.pods.original_request import as_asked, unplaced
+from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.reservations import Reservations
 

@@ -18,8 +18,8 @@ from scheduler.framework.pipeline import Pipeline
 from scheduler.model import well_known
 from scheduler.model.crd.migration import Migration, MigrationKind, match_of, name_of, profiles
 from scheduler.model.crd.migration_blockers import OwnerFacts
-from scheduler.model.original_request import as_asked
-from scheduler.model.pod import Pod
+from scheduler.model.pods.original_request import as_asked
+from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.reservations import Reservations
 

@@ -10,7 +10,7 @@ import enum
 
 import msgspec
 
-from scheduler.model.device import MigPlacement
+from scheduler.model.gpu.device import MigPlacement
 
 
 class PartitionState(enum.Enum):

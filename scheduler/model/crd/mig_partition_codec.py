@@ -18,7 +18,7 @@ from scheduler.model.crd.mig_partition import (
     PartitionRequest,
     PartitionState,
 )
-from scheduler.model.device import MigPlacement
+from scheduler.model.gpu.device import MigPlacement
 from scheduler.model.limits import MIG_GPUS_MAX
 
 GROUP: Final = "gpu-scheduler.io"

@@ -20,7 +20,7 @@ import msgspec
 
 from scheduler.model import well_known
 from scheduler.model.crd.migration_result import MigrationEnd
-from scheduler.model.pod import Owner, Pod
+from scheduler.model.pods.pod import Owner, Pod
 
 #: At most ``limits.ATTEMPT_MAX`` and ``limits.TICKET_LENGTH_MAX``.
 _NAME: Final = re.compile(r"(?:restore|rescue)-([1-9][0-9]{0,5})-[0-9a-z]{1,40}")

@@ -6,7 +6,7 @@ import msgspec
 
 from scheduler.model.crd.migration import Migration
 from scheduler.model.crd.migration_result import MigrationEnd
-from scheduler.model.pod import Owner, Pod
+from scheduler.model.pods.pod import Owner, Pod
 
 
 class ReadOwner(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from scheduler.model.pod import Owner
+from scheduler.model.pods.pod import Owner
 
 GRACE_MAX_S: Final = 300.0
 

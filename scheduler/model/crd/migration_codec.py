@@ -13,7 +13,7 @@ import msgspec
 
 from scheduler.model.crd.migration import Migration, MigrationKind
 from scheduler.model.crd.migration_result import BY_WORD, MigrationEnd
-from scheduler.model.pod import Owner
+from scheduler.model.pods.pod import Owner
 from scheduler.model.timestamps import epoch, rfc3339
 
 GROUP: Final = "gpu-scheduler.io"

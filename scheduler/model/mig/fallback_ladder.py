@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from scheduler.model import well_known
-from scheduler.model.gpu_map import shown
+from scheduler.model.gpu.gpu_map import shown
 from scheduler.model.limits import LADDER_LENGTH_MAX, LADDER_TIERS_MAX
 from scheduler.model.selector import is_label_key, is_label_value
 

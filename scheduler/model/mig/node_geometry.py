@@ -20,7 +20,8 @@ from typing import Final
 
 import msgspec
 
-from scheduler.model import limits, plugin_resources, well_known
+from scheduler.model import limits, well_known
+from scheduler.model.gpu import plugin_resources
 from scheduler.model.integer_text import whole
 from scheduler.model.mig import layout as mig_layout
 from scheduler.model.mig import layout_cost

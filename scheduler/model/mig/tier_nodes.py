@@ -14,7 +14,7 @@ import msgspec
 from scheduler.model import limits, well_known
 from scheduler.model.integer_text import whole
 from scheduler.model.mig.fallback_ladder import Labels
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.selector import Requirement, Term
 
 _AT_LEAST: Final = f"{well_known.GPU_MEMORY}>="

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from scheduler.framework.decision import Placement
 from scheduler.model import well_known
-from scheduler.model.device import MigPlacement
-from scheduler.model.pod import Pod
+from scheduler.model.gpu.device import MigPlacement
+from scheduler.model.pods.pod import Pod
 from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state.node_info import NodeInfo
 

@@ -13,11 +13,11 @@ from typing import Final
 import msgspec
 
 from scheduler.model import well_known
-from scheduler.model.device import MigPlacement
+from scheduler.model.gpu.device import MigPlacement
 from scheduler.model.limits import MIG_GPUS_MAX
 from scheduler.model.mig import layout as mig_layout
 from scheduler.model.mig.layout_cost import best_start, cost
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.plugins.dynamic_mig.cheapest_layout import DIGITS, Searched, Step, search
 from scheduler.state.mig.dynamic_gpus import BLOCKED, DynamicGpus, canonical
 

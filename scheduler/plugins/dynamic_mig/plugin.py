@@ -16,8 +16,8 @@ from scheduler.framework import pod_reads
 from scheduler.framework.decision import Placement
 from scheduler.framework.plugin import FITS, NodeFilter, Plugin, Reasons, ReserveContext
 from scheduler.framework.settings import Settings
-from scheduler.model.device import Devices, MigPlacement
-from scheduler.model.pod import Pod
+from scheduler.model.gpu.device import Devices, MigPlacement
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Reason
 from scheduler.model.reason_code import ReasonCode, RequeueCause
 from scheduler.plugins.dynamic_mig import instance_plan, instance_search

@@ -15,11 +15,11 @@ from scheduler.framework.plugin import FITS, NodeFilter, Plugin, Reasons, Refuse
 from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
 from scheduler.model import well_known
-from scheduler.model.cuda_env import environment, keys_offered
-from scheduler.model.device import Devices, MigPlacement
-from scheduler.model.gpu_map import MapEntry
+from scheduler.model.gpu.cuda_env import environment, keys_offered
+from scheduler.model.gpu.device import Devices, MigPlacement
+from scheduler.model.gpu.gpu_map import MapEntry
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Reason
 from scheduler.plugins.gpu.codes import (
     DEVICE_ASSIGNMENT_UNKNOWN,

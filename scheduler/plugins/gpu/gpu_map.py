@@ -17,10 +17,10 @@ from scheduler.framework.plugin import FITS, NamedNodes, Plugin, Reasons, Refuse
 from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
 from scheduler.model import well_known
-from scheduler.model.cuda_env import CudaMode, cuda_mode, is_untold
-from scheduler.model.device import join_numbers
-from scheduler.model.pod import Pod
-from scheduler.model.pod_index import IndexRule
+from scheduler.model.gpu.cuda_env import CudaMode, cuda_mode, is_untold
+from scheduler.model.gpu.device import join_numbers
+from scheduler.model.pods.pod import Pod
+from scheduler.model.pods.pod_index import IndexRule
 from scheduler.model.reason import Reason
 from scheduler.plugins.gpu import map_choice, map_devices, map_lines
 

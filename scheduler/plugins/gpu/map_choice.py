@@ -27,9 +27,9 @@ from scheduler.framework.plugin import (
 from scheduler.framework.reason_codes import TOO_COMPLEX
 from scheduler.framework.view import View
 from scheduler.model.condition_reason import ConditionReason
-from scheduler.model.cuda_env import environment
-from scheduler.model.gpu_map import MapEntry
-from scheduler.model.pod import Pod
+from scheduler.model.gpu.cuda_env import environment
+from scheduler.model.gpu.gpu_map import MapEntry
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Reason, with_numbers
 from scheduler.model.reason_code import ReasonCode, RequeueCause
 from scheduler.plugins.gpu import map_devices

@@ -9,7 +9,7 @@ import msgspec
 
 from scheduler.framework.view import View
 from scheduler.model.condition_reason import ConditionReason
-from scheduler.model.cuda_env import (
+from scheduler.model.gpu.cuda_env import (
     CudaMode,
     container_gpus,
     cuda_mode,
@@ -17,9 +17,9 @@ from scheduler.model.cuda_env import (
     devices_needed,
     visible,
 )
-from scheduler.model.gpu_map import MapEntry
+from scheduler.model.gpu.gpu_map import MapEntry
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Reason
 from scheduler.model.reason_code import ReasonCode, RequeueCause
 from scheduler.plugins.gpu.codes import (

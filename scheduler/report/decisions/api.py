@@ -20,7 +20,7 @@ from aiohttp import web
 from scheduler.config import LOOPBACK
 from scheduler.decide.explain import Outcome, explain, meanings
 from scheduler.decide.schedule_one import schedule_one
-from scheduler.model.gpu_map import shown
+from scheduler.model.gpu.gpu_map import shown
 from scheduler.model.integer_text import whole
 from scheduler.model.limits import DECISIONS_MAX, DECISIONS_OF_A_POD_MAX, SNAPSHOT_WAIT_S_MAX
 from scheduler.report.decisions.api_types import API_VERSION, Latest, Leader, PodAnswer

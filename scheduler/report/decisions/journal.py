@@ -20,7 +20,7 @@ from scheduler.decide.score_breakdown import Ranking, rank
 from scheduler.framework.decision import Decision, Placement
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model import well_known
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Diagnosis, sentence
 from scheduler.report.decisions.waiters import DecisionWaiters
 from scheduler.state.cache.cluster import Cluster

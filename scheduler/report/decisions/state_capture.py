@@ -17,7 +17,7 @@ import msgspec
 from scheduler.config import Config
 from scheduler.decide.explain import Outcome, explain
 from scheduler.decide.schedule_one import schedule_one
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.timestamps import micro_time
 from scheduler.report.decisions.api_types import API_VERSION, SNAPSHOT_VERSION, Pending, Snapshot
 from scheduler.report.decisions.journal import DecisionContext, Journal

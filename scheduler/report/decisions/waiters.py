@@ -12,7 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from scheduler.framework.decision import Decision
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state.snapshot import ClusterSnapshot
 
 WAITING_MAX = 8

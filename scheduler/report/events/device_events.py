@@ -15,9 +15,9 @@ import structlog
 
 from scheduler.model import well_known
 from scheduler.model.actions import RecordNodeEvent, RecordPodEvent
-from scheduler.model.allocated_devices import shown_id, unhealthy
+from scheduler.model.gpu.allocated_devices import shown_id, unhealthy
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.plugins.webhook_mutation import command
 from scheduler.state import event as ev
 from scheduler.state.cache.nodes import Nodes

@@ -14,7 +14,7 @@ from scheduler.model.actions import RecordOwnerEvent, RecordPodEvent
 from scheduler.model.crd.migration import Migration, MigrationKind, profiles
 from scheduler.model.crd.migration_blockers import BlockedBy, Blocker
 from scheduler.model.crd.migration_result import MigrationResult
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.report.metrics import Metrics
 from scheduler.state.migration.history import FAILURES_MAX
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from scheduler.model.pod import Condition
+from scheduler.model.pods.pod import Condition
 from scheduler.report.metrics import Metrics
 from scheduler.watch.client import ApiError, Client, Unreachable
 

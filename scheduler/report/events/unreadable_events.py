@@ -9,7 +9,7 @@ import structlog
 
 from scheduler.model.actions import RecordNodeEvent, RecordPodEvent
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev
 from scheduler.state.effects import NOTHING, Effects

@@ -15,7 +15,7 @@ from typing import Annotated
 
 import msgspec
 
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state.breakers.kubelet_rejection import AT_LEAST, RejectionScope, asked
 
 #: Failed pods in a window, at most; the window is opened by the first of them.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state.event import DeletedPodEvent, PastRejection
 
 #: Events in all, and how long a successor is waited for.

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 
 WHOLE_NODE = ""
 AT_LEAST = ">="

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state.breakers.circuit import Circuit, Timings, refused
 from scheduler.state.breakers.kubelet_rejection import RejectionScope, about, covers, described
 from scheduler.state.breakers.recent_bindings import RecentBinding, RecentBindings

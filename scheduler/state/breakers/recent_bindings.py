@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 
 #: How long a node that is silent about a pod is waited for; it is not Ready long before.
 SILENCE_MAX_S = 600.0

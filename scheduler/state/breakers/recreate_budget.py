@@ -21,7 +21,7 @@ from typing import Final
 
 import msgspec
 
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 
 STEADY_AFTER_S: Final = 30.0
 SILENT_AFTER_S: Final = 15.0

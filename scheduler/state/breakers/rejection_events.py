@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 
 
 class PodRejected(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from scheduler.model import well_known
 from scheduler.model.node import Namespace, Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import RequeueCause
 from scheduler.state.cache.map_indexes import Assumption, MapIndexes, space_of
 from scheduler.state.cache.namespaces import NamespaceStore

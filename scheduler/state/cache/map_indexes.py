@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import msgspec
 
 from scheduler.model import well_known
-from scheduler.model.device import Devices
+from scheduler.model.gpu.device import Devices
 from scheduler.model.integer_text import whole
 from scheduler.model.limits import MAP_INDEX_MAX
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 
 
 class Assumption(msgspec.Struct, frozen=True, gc=False):

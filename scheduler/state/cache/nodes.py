@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 
 from scheduler.model import well_known
 from scheduler.model.crd.mig_partition import NodePartitions
-from scheduler.model.device import Devices
+from scheduler.model.gpu.device import Devices
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.advertised_resources import AdvertisedResources
 from scheduler.state.cache.namespaces import NamespaceStore
 from scheduler.state.index.filter_cache import FilterResultCache

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from scheduler.model import well_known
 from scheduler.model.crd.migration import is_for
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 
 
 class Nominator:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 
 Key = tuple[str, str]
 

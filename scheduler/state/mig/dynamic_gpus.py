@@ -24,10 +24,10 @@ import msgspec
 
 from scheduler.model import well_known
 from scheduler.model.crd.mig_partition import MigInstance, PartitionState
-from scheduler.model.device import MigPlacement
+from scheduler.model.gpu.device import MigPlacement
 from scheduler.model.mig import layout as mig_layout
 from scheduler.model.node import DynamicMig
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 
 #: A GPU of which nothing can be had: no profile has this name, so it takes every slice.
 BLOCKED: Final[mig_layout.Layout] = (("?", 0),)

@@ -15,8 +15,8 @@ from scheduler.model import well_known
 from scheduler.model.crd.migration import Migration, attempt_of, is_name
 from scheduler.model.crd.migration_blockers import BlockedBy, Blocker
 from scheduler.model.crd.migration_result import MigrationEnd
-from scheduler.model.original_request import is_degraded
-from scheduler.model.pod import Pod
+from scheduler.model.pods.original_request import is_degraded
+from scheduler.model.pods.pod import Pod
 from scheduler.model.timestamps import epoch
 
 HOUR_S: Final = 3600.0

@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from scheduler.model import well_known
 from scheduler.model.crd.migration import Migration, WorkloadMatch, match_of
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 
 
 class MigrationPhase(enum.Enum):

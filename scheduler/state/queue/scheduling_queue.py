@@ -17,7 +17,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state.event import ClusterEvent
 from scheduler.state.queue.backoff import PAUSE_MAX_S, pause
 from scheduler.state.queue.equivalence_group import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from scheduler.model import pod_fields
+from scheduler.model.pods import pod_fields
 from scheduler.model.selector import Taint
 
 Amount = str | int | float

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from scheduler.model import well_known
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.timestamps import epoch
 from scheduler.state.breakers.kubelet_rejection import is_refusal
 from scheduler.watch.decode.api_types import ConditionWire, ContainerState

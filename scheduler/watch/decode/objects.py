@@ -13,7 +13,7 @@ import msgspec
 
 from scheduler.model.json_bounds import UNREADABLE
 from scheduler.model.node import Namespace, Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state import event as ev
 from scheduler.watch.decode import unreadable
 from scheduler.watch.decode.pods import NAMESPACE, NODE, POD, to_namespace, to_node, to_pod

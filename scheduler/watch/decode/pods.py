@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import msgspec
 
-from scheduler.model import failed_gpus, plugin_resources, pod_fields, resources, well_known
-from scheduler.model.allocated_devices import AllocatedDevice
+from scheduler.model import resources, well_known
+from scheduler.model.gpu import failed_gpus, plugin_resources
+from scheduler.model.gpu.allocated_devices import AllocatedDevice
 from scheduler.model.limits import DEVICE_ID_LENGTH_MAX, POD_DEVICES_MAX
 from scheduler.model.mig import node_geometry
 from scheduler.model.node import Namespace, Node
-from scheduler.model.pod import Condition, Container, HostPort, Owner, Pod, Role
-from scheduler.model.pod_group import group_of
-from scheduler.model.pod_parts import owner_of
+from scheduler.model.pods import pod_fields
+from scheduler.model.pods.pod import Condition, Container, HostPort, Owner, Pod, Role
+from scheduler.model.pods.pod_group import group_of
+from scheduler.model.pods.pod_parts import owner_of
 from scheduler.watch.decode.api_types import (
     Amounts,
     ConditionWire,

@@ -11,10 +11,10 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from scheduler.model.gpu_map import shown
+from scheduler.model.gpu.gpu_map import shown
 from scheduler.model.json_bounds import UNREADABLE, shallow
 from scheduler.model.node import Namespace, Node
-from scheduler.model.pod import Pod, Unread
+from scheduler.model.pods.pod import Pod, Unread
 from scheduler.model.quantity import QuantityError
 from scheduler.watch.decode.api_types import Meta, OwnerReference, PodSpec, PodStatus, PodWire
 from scheduler.watch.decode.pods import to_pod

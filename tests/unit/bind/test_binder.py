@@ -10,7 +10,7 @@ import pytest
 from scheduler.bind.binder import binding_annotations, encode_binding
 from scheduler.framework.decision import Placement
 from scheduler.model import well_known
-from scheduler.model.device import Devices
+from scheduler.model.gpu.device import Devices
 from tests.builders import pod
 
 PREFIX = "gpu-scheduler.io/"

@@ -17,7 +17,7 @@ from scheduler.bind.owner_reader import (
 )
 from scheduler.model.crd.migration_actions import ReadOwner
 from scheduler.model.crd.migration_blockers import OwnerFacts
-from scheduler.model.pod import Owner
+from scheduler.model.pods.pod import Owner
 
 Json = dict[str, Any]
 REVISION = "deployment.kubernetes.io/revision"

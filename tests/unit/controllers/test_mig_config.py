@@ -16,7 +16,7 @@ from scheduler.framework.decision import Rejection
 from scheduler.model import well_known
 from scheduler.model.actions import RecordPodEvent, SetMigConfig
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.plugins import REASON_CODES
 from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev

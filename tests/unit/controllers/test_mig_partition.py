@@ -24,8 +24,8 @@ from scheduler.model.crd.mig_partition import (
     PartitionRequest,
     PartitionState,
 )
-from scheduler.model.device import Devices, MigPlacement
-from scheduler.model.pod import Pod
+from scheduler.model.gpu.device import Devices, MigPlacement
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import RequeueCause
 from scheduler.plugins import REASON_CODES
 from scheduler.report.metrics import Metrics

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from scheduler.framework.decision import Placement
-from scheduler.model.pod import Condition, Pod
+from scheduler.model.pods.pod import Condition, Pod
 from scheduler.model.reason import RequeueCause
 from scheduler.state import event as ev
 from scheduler.state.breakers.circuit import Timings

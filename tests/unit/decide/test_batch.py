@@ -9,8 +9,8 @@ import pytest
 from scheduler.decide.batch import as_a_whole
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import PendingPlacement, Placement
-from scheduler.model.device import Devices, MigPlacement
-from scheduler.model.pod import Pod
+from scheduler.model.gpu.device import Devices, MigPlacement
+from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Assumption, Cluster
 from tests.builders import ANYBODY, cluster, dynamic, node, pod
 

@@ -9,9 +9,9 @@ import pytest
 from scheduler.decide.view import WhatIfView
 from scheduler.framework.settings import Settings
 from scheduler.model import well_known
-from scheduler.model.device import Devices
+from scheduler.model.gpu.device import Devices
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import sentence
 from scheduler.plugins import REASON_CODES, default_pipeline
 from scheduler.plugins.node_resources_fit import leftover

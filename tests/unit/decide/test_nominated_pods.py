@@ -10,10 +10,10 @@ from scheduler.decide.admission.tier_selection import TierGranted, choose_tier
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Placement
 from scheduler.model.crd.migration import holder
-from scheduler.model.device import Devices
+from scheduler.model.gpu.device import Devices
 from scheduler.model.mig.fallback_ladder import parse_ladder
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.plugins import default_pipeline
 from scheduler.state.cache.cluster import Assumption, Cluster
 from tests.builders import pod as built

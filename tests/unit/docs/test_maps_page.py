@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduler.model import well_known
-from scheduler.model.pod_index import SOURCES, Source
+from scheduler.model.pods.pod_index import SOURCES, Source
 from tools.map_indexes import PAGE, render
 
 

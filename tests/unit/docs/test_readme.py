@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from gpuctl.__main__ import main
 from scheduler import config
 from scheduler.model import well_known
-from scheduler.model.cuda_env import CudaMode
+from scheduler.model.gpu.cuda_env import CudaMode
 from tools.reasons import PAGE, render
 
 ROOT = Path(__file__).parents[3]

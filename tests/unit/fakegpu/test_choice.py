@@ -10,7 +10,7 @@ from fakegpu.node.advertised_devices import units
 from fakegpu.node.pod_devices import Need, PodUse
 from fakegpu.node.preferred_allocation import Ask, Known, preferred, refusal
 from fakegpu.topology.node_topology import NodeTopology
-from scheduler.model.device import Devices, MigPlacement
+from scheduler.model.gpu.device import Devices, MigPlacement
 from tests.unit.fakegpu.nodes import GPU, H200, fake, slicing, use
 
 FOUR = f"{H200}, gpuCount: 4"

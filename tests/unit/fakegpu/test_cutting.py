@@ -11,7 +11,7 @@ from scheduler.model.crd.mig_partition import (
     PartitionRequest,
     PartitionState,
 )
-from scheduler.model.device import Devices, MigPlacement
+from scheduler.model.gpu.device import Devices, MigPlacement
 from scheduler.model.timestamps import rfc3339
 from tests.unit.fakegpu.nodes import H200, facts, planned, use
 

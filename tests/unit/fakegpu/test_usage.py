@@ -14,7 +14,7 @@ from fakegpu.node.pod_devices import Need, PodUse
 from fakegpu.node.utilization import parse_fraction, parse_utilization, utilization
 from fakegpu.pod_decode import PodFacts
 from fakegpu.topology.node_topology import Failure, Utilization
-from scheduler.model.device import Devices, MigPlacement
+from scheduler.model.gpu.device import Devices, MigPlacement
 from tests.unit.fakegpu.nodes import GPU, H200, fake, holders, slicing, use
 
 FOUR = f"{H200}, gpuCount: 4"

@@ -13,7 +13,7 @@ import msgspec
 
 from scheduler.framework.decision import Placement
 from scheduler.model.node import Node
-from scheduler.model.pod import Condition, Pod
+from scheduler.model.pods.pod import Condition, Pod
 from scheduler.state import event as ev
 from scheduler.watch.past_rejections import AGE_MAX_S
 from tests.builders import as_bound

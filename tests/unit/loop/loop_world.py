@@ -20,7 +20,7 @@ from scheduler.loop import Loop
 from scheduler.model.actions import Action, LookUpPod, RequestPartitions
 from scheduler.model.crd.mig_partition import PartitionRequest
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.report.decisions.journal import Journal
 from scheduler.report.events.recorder import Recorder
 from scheduler.report.metrics import Metrics

@@ -16,7 +16,7 @@ from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Decision
 from scheduler.framework.pipeline import Pipeline
-from scheduler.model.pod import Pod, Unread
+from scheduler.model.pods.pod import Pod, Unread
 from scheduler.report.containment import Containment, identity
 from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from scheduler.model import well_known
-from scheduler.model.device import Devices
+from scheduler.model.gpu.device import Devices
 from scheduler.state import event as ev
 from tests.builders import GPU, node, pod
 from tests.unit.loop.loop_world import Stage, playing

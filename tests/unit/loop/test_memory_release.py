@@ -18,7 +18,7 @@ import pytest
 
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.report.decisions.journal import Journal
 from scheduler.report.events.recorder import Recorder
 from scheduler.report.metrics import Metrics

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from scheduler.framework.decision import PendingPlacement
 from scheduler.model.crd.mig_partition import MigInstance, NodePartitions, PartitionState
-from scheduler.model.device import MigPlacement
+from scheduler.model.gpu.device import MigPlacement
 from scheduler.state import event as ev
 from tests.builders import dynamic, pod
 from tests.unit.loop.loop_world import Stage, playing

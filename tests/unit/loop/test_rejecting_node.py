@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from tests.builders import GPU, MIG_2G, node, pod
 from tests.unit.loop.kubelet_simulation import Site, Verdict
 from tests.unit.state.breakers.rejecting_node import ONE_IS_THE_MOST

@@ -8,17 +8,17 @@ import pytest
 
 from scheduler.model import limits
 from scheduler.model.crd.migration import attempt_of, is_name
-from scheduler.model.device import parse_devices
-from scheduler.model.failed_gpus import failed_gpus, flaw
-from scheduler.model.gpu_map import MapError, parse
-from scheduler.model.gpu_memory import GpuMemoryError, wanted_of
+from scheduler.model.gpu.device import parse_devices
+from scheduler.model.gpu.failed_gpus import failed_gpus, flaw
+from scheduler.model.gpu.gpu_map import MapError, parse
+from scheduler.model.gpu.gpu_memory import GpuMemoryError, wanted_of
 from scheduler.model.integer_text import whole
 from scheduler.model.json_bounds import shallow
 from scheduler.model.limits import TABLE
 from scheduler.model.mig.config import MigConfigError, parse_config
 from scheduler.model.mig.fallback_ladder import LadderError, parse_ladder
 from scheduler.model.mig.tier_nodes import ANYWHERE, parse_where
-from scheduler.model.original_request import as_asked
+from scheduler.model.pods.original_request import as_asked
 from scheduler.model.quantity import QuantityError, value
 from tests.builders import ANYBODY, cluster, dynamic, node, placed, pod, refused
 from tools.limits import PAGE, render

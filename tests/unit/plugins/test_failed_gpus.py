@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.model.actions import RecordNodeEvent
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import sentence
 from scheduler.plugins import REASON_CODES
 from scheduler.report.events.unreadable_events import UnreadableEvents

@@ -11,7 +11,7 @@ import pytest
 from scheduler.framework.pipeline import first_rejection
 from scheduler.model import well_known
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Reason, ReasonCode
 from scheduler.plugins import (
     REASON_CODES,

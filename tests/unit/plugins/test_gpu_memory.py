@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scheduler.framework.pipeline import first_rejection
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.plugins import gpu_memory, node_affinity
 from scheduler.state.node_info import NodeInfo
 from tests.builders import ANYBODY, container, node, pod

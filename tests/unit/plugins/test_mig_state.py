@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import RequeueCause, sentence
 from scheduler.plugins import REASON_CODES, mig_state
 from scheduler.state.event import ClusterEvent

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from scheduler.model import well_known
-from scheduler.model.device import Devices
+from scheduler.model.gpu.device import Devices
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state.node_info import NodeInfo, over_committed
 from scheduler.state.pod_allocation import holding_of
 from tests.builders import GPU, MIG_1G, MIG_2G, Wishes, container, node, pod

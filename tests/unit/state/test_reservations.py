@@ -9,7 +9,7 @@ import pytest
 from scheduler.model import well_known
 from scheduler.model.limits import RESERVED_MAX, RESERVED_PER_NAMESPACE_MAX
 from scheduler.model.node import Namespace
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.namespaces import NamespaceStore
 from scheduler.state.reservations import SILENT_MAX_S, Reservation, Reservations
 from scheduler.state.webhook_scope import WebhookScope

@@ -13,7 +13,7 @@ from scheduler.model.crd.migration_actions import (
     EvictPod,
     ReadOwner,
 )
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state import event as ev
 from tests.builders import node, pod, restoring
 from tests.degraded_workload import full, held

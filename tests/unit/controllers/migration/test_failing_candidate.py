@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.decide.migration import restore
 from scheduler.model import well_known
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from tests.builders import node, pod
 from tests.migration_world import Workload, World
 

@@ -14,7 +14,7 @@ from scheduler.model.crd.migration_actions import (
     DeleteMigration,
 )
 from scheduler.model.crd.migration_result import MigrationEnd, MigrationResult
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.timestamps import epoch
 from scheduler.state import event as ev
 from scheduler.state.migration.history import HOUR_S, MigrationHistory, Timings

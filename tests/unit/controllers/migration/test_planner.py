@@ -13,8 +13,8 @@ from scheduler.model import well_known
 from scheduler.model.crd.migration_actions import EvictPod
 from scheduler.model.mig.fallback_ladder import parse_ladder
 from scheduler.model.node import Node
-from scheduler.model.original_request import as_asked
-from scheduler.model.pod import Pod
+from scheduler.model.pods.original_request import as_asked
+from scheduler.model.pods.pod import Pod
 from scheduler.model.quota import Quota
 from scheduler.plugins import REASON_CODES
 from scheduler.state import event as ev

@@ -10,7 +10,7 @@ from scheduler.model import well_known
 from scheduler.model.admission import Scope
 from scheduler.model.mig.fallback_ladder import parse_ladder
 from scheduler.model.node import Namespace, Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state import event as ev
 from tests.builders import MIG_1G, MIG_2G, node, pod
 from tests.scheduler_world import SchedulerWorld

@@ -12,7 +12,7 @@ from scheduler.model import well_known
 from scheduler.model.admission import Scope
 from scheduler.model.mig.fallback_ladder import parse_ladder
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.node_info import NodeInfo
 from tests.builders import Wishes, namespace, node, pod, settle

@@ -12,7 +12,7 @@ from scheduler.decide.migration.rescue import asked, rescuable
 from scheduler.model import well_known
 from scheduler.model.admission import NOTHING, ResourceRewrite
 from scheduler.model.crd.migration import MigrationKind
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.quota import Quota
 from scheduler.plugins import REASON_CODES
 from tests.builders import ANYBODY, GPU, MIG_1G, MIG_2G, codes, container, dynamic, node, pod

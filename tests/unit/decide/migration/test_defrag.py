@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from scheduler.decide.migration.defrag import Plan, plan
-from scheduler.model.device import MigPlacement, format_devices
-from scheduler.model.pod import Pod
+from scheduler.model.gpu.device import MigPlacement, format_devices
+from scheduler.model.pods.pod import Pod
 from tests.builders import ANYBODY, cluster, dynamic, node, pod
 
 #: Ten minutes after pods of these tests were created.

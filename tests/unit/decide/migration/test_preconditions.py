@@ -10,7 +10,7 @@ from scheduler.decide.migration import preconditions
 from scheduler.model import well_known
 from scheduler.model.crd.migration import MigrationKind
 from scheduler.model.crd.migration_blockers import Blocker, OwnerFacts
-from scheduler.model.pod import Owner
+from scheduler.model.pods.pod import Owner
 from scheduler.model.timestamps import epoch
 from scheduler.state.migration.history import Timings
 from tests.builders import pod

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from scheduler.model.gpu.plugin_resources import with_no_whole_gpu
 from scheduler.model.mig import layout
 from scheduler.model.mig.config import MigConfigError, parse_config
 from scheduler.model.mig.node_geometry import NodeMigGeometry, geometry, single_profile, sound
-from scheduler.model.plugin_resources import with_no_whole_gpu
 
 SEED = {"nvidia.com/gpu.product": "NVIDIA-H200", "nvidia.com/gpu.memory": "71680"}
 A100 = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB"}

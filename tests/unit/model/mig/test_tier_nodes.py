@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scheduler.model.mig.tier_nodes import TierNodes, parse_where
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.selector import Requirement, Term
 from tests.builders import pod
 

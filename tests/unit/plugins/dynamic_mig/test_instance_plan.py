@@ -10,7 +10,7 @@ from scheduler.decide.schedule_one import schedule_one
 from scheduler.decide.score_breakdown import rank
 from scheduler.decide.view import WhatIfView
 from scheduler.framework.decision import PendingPlacement, Placement
-from scheduler.model.device import MigPlacement, format_devices
+from scheduler.model.gpu.device import MigPlacement, format_devices
 from scheduler.model.reason import sentence
 from scheduler.plugins import REASON_CODES
 from tests.builders import ANYBODY, cluster, codes, cut, dynamic, node, placed, pod, refused, settle

@@ -10,7 +10,7 @@ from scheduler.framework.pipeline import Pipeline
 from scheduler.framework.settings import Settings
 from scheduler.model import well_known
 from scheduler.model.node import Namespace, Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import ReasonCode, sentence
 from scheduler.plugins import REASON_CODES, default_pipeline
 from tests.builders import (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scheduler.model import well_known
-from scheduler.model.device import Devices
+from scheduler.model.gpu.device import Devices
 from scheduler.model.node import Node
 from scheduler.model.reason import ReasonCode
 from scheduler.plugins import REASON_CODES

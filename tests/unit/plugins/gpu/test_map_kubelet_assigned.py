@@ -13,9 +13,9 @@ from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Placement
 from scheduler.framework.settings import Settings
 from scheduler.model import well_known
-from scheduler.model.device import Devices, format_devices, parse_devices
+from scheduler.model.gpu.device import Devices, format_devices, parse_devices
 from scheduler.model.node import Node
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import sentence
 from scheduler.plugins import REASON_CODES, default_pipeline
 from tests.builders import ANYBODY, GPU, Wishes, cluster, codes, node, placed, pod, refused, settle

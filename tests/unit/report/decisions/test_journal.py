@@ -12,7 +12,7 @@ from scheduler.decide.schedule_one import schedule_one
 from scheduler.decide.score_breakdown import node_before
 from scheduler.framework.decision import Decision, Placement, Rejection
 from scheduler.model.admission import AdmissionDecision
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Diagnosis
 from scheduler.report.decisions import journal as journal_module
 from scheduler.report.decisions.journal import Journal, Record

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scheduler.model.actions import RecordNodeEvent, RecordPodEvent
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.report.events.device_events import SETTLE_S, DeviceEvents
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Cluster

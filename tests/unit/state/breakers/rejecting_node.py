@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state.breakers.circuit import Timings
 from scheduler.state.breakers.kubelet_rejection import covers
 from scheduler.state.breakers.node_circuit_breaker import NodeCircuitBreaker, TripEvent

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state.breakers.circuit import REFUSALS_MAX
 from scheduler.state.breakers.node_circuit_breaker import NodeCircuitBreaker
 from tests.builders import GPU, container, pod

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state.breakers.recreate_budget import (
     AT_ONCE_MAX,
     OWNERS_MAX,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.model.device import Devices
-from scheduler.model.pod import Pod
+from scheduler.model.gpu.device import Devices
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import RequeueCause
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Assumption, Cluster

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduler.model import well_known
-from scheduler.model.device import Devices
+from scheduler.model.gpu.device import Devices
 from scheduler.model.reason import RequeueCause
 from scheduler.state.cache.cluster import Assumption
 from scheduler.state.event import ClusterEvent

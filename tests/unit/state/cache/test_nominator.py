@@ -7,8 +7,8 @@ import pytest
 
 from scheduler.model import well_known
 from scheduler.model.crd.migration import holder
-from scheduler.model.device import Devices
-from scheduler.model.pod import Pod
+from scheduler.model.gpu.device import Devices
+from scheduler.model.pods.pod import Pod
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.event import BindOutcome

@@ -6,7 +6,7 @@ import pytest
 
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Rejection
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Diagnosis, Reason
 from scheduler.plugins import REASON_CODES
 from scheduler.state.cache.cluster import Cluster

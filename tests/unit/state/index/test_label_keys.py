@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.index.label_keys import KEYS_MAX, KEYS_PER_POD_MAX, PATIENCE
 from tests.builders import node, pod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduler.model import well_known
-from scheduler.model.pod import Pod
+from scheduler.model.pods.pod import Pod
 from scheduler.state.migration.tickets import MigrationPhase, OpenMigrations
 from tests.builders import pod, restoring
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.model.allocated_devices import AllocatedDevice, table, unhealthy
+from scheduler.model.gpu.allocated_devices import AllocatedDevice, table, unhealthy
 from scheduler.model.limits import DEVICE_ID_LENGTH_MAX, NODE_GPUS_MAX, POD_DEVICES_MAX
 from tests.builders import node, pod
 

@@ -14,7 +14,7 @@ from scheduler.model.crd.mig_partition import (
     PartitionRequest,
     PartitionState,
 )
-from scheduler.model.device import MigPlacement
+from scheduler.model.gpu.device import MigPlacement
 from scheduler.state import event as ev
 from scheduler.watch.decode.mig_partitions import partitions_event, partitions_listed
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from scheduler.model import well_known
-from scheduler.model.pod import Condition, HostPort, Owner
+from scheduler.model.pods.pod import Condition, HostPort, Owner
 from scheduler.model.selector import Taint
 from scheduler.plugins.node_ports import EVERY_ADDRESS
 from scheduler.state import event as ev

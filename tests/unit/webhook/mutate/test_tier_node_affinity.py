@@ -10,8 +10,8 @@ import pytest
 from scheduler.model import well_known
 from scheduler.model.admission import NOTHING, AdmissionDecision, ResourceRewrite
 from scheduler.model.mig.tier_nodes import TierNodes
-from scheduler.model.original_request import as_asked, unplaced
-from scheduler.model.pod import Pod
+from scheduler.model.pods.original_request import as_asked, unplaced
+from scheduler.model.pods.pod import Pod
 from scheduler.watch.decode.pods import POD, to_pod
 from tests.unit.webhook.pods import (
     CONFIG,

@@ -8,8 +8,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from scheduler.model.field_use import TABLE, Use
-from scheduler.model.pod_fields import ContainerFields, SpecFields, VolumeFields, soft, unsupported
+from scheduler.model.pods.pod_fields import (
+    ContainerFields,
+    SpecFields,
+    VolumeFields,
+    soft,
+    unsupported,
+)
+from tests.pod_field_use import TABLE, Use
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

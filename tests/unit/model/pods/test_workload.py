@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scheduler.model import well_known
-from scheduler.model.pod_parts import Owner, owner_of
+from scheduler.model.pods.pod_parts import Owner, owner_of
 from tests.builders import pod
 
 HASH = {well_known.POD_TEMPLATE_HASH: "5d9f"}

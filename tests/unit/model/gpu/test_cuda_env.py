@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduler.model import well_known
-from scheduler.model.cuda_env import (
+from scheduler.model.gpu.cuda_env import (
     ContainerGpus,
     CudaMode,
     device_shares,

@@ -4,11 +4,10 @@
     1=node2:2
 
 The webhook and the scheduler read maps through this one module (and a pod's index through
-``model/pod_index``), so the environment chosen at admission is the devices chosen at bind. It is
-strict where a lenient reader would give a pod fewer or other devices than its author meant: a map
-is good as a whole or refused with the line that is wrong. Only ASCII counts as a digit, and only
-LF ends a line; Python's ``int``, ``isdigit`` and ``splitlines`` are wider than that and are kept
-away from unchecked text.
+``model/pods/pod_index``), so the environment chosen at admission is the devices chosen at bind.
+A map is good as a whole or refused with the line that is wrong: a lenient reader would give a pod
+fewer or other devices than its author meant. Only ASCII counts as a digit, and only LF ends a line;
+Python's ``int``, ``isdigit`` and ``splitlines`` accept more and never see unchecked text.
 """
 
 from __future__ import annotations

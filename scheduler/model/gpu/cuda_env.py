@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import msgspec
 
 from scheduler.model import well_known
-from scheduler.model.device import Devices
-from scheduler.model.gpu_map import MapEntry
-from scheduler.model.pod import Pod, Role
+from scheduler.model.gpu.device import Devices
+from scheduler.model.gpu.gpu_map import MapEntry
+from scheduler.model.pods.pod import Pod, Role
 
 
 class ContainerGpus(msgspec.Struct, frozen=True):

@@ -12,8 +12,8 @@ import msgspec
 
 from scheduler.model import limits, resources, well_known
 from scheduler.model.mig.tier_nodes import parse_where
-from scheduler.model.pod import Container, Pod
-from scheduler.model.pod_variants import with_containers
+from scheduler.model.pods.pod import Container, Pod
+from scheduler.model.pods.pod_variants import with_containers
 from scheduler.model.quantity import QuantityError
 
 _OURS: Final = (

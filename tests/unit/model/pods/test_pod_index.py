@@ -6,8 +6,8 @@ import pytest
 
 from scheduler.model import well_known
 from scheduler.model.limits import MAP_INDEX_MAX
-from scheduler.model.pod_index import IndexRule, index_of
-from scheduler.model.pod_parts import Owner
+from scheduler.model.pods.pod_index import IndexRule, index_of
+from scheduler.model.pods.pod_parts import Owner
 
 ASSIGNED, UNKNOWN = IndexRule.ASSIGNED, IndexRule.UNKNOWN
 JOB = {well_known.JOB_INDEX: "2"}

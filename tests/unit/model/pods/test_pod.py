@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from scheduler.model import well_known
-from scheduler.model.pod import Container, Pod, Role
-from scheduler.model.pod_variants import with_resources
+from scheduler.model.pods.pod import Container, Pod, Role
+from scheduler.model.pods.pod_variants import with_resources
 from tests.builders import GPU, MIG_1G, MIG_2G, Wishes, container, pod, pod_json
 
 MAP = "0=gpu-a:0,1"

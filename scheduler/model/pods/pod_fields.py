@@ -1,7 +1,7 @@
 """The fields of a pod that would change where it may run and that this scheduler does not honour.
 
 A pod that uses one of them must be rejected with a reason that names the field, never placed as if
-it were not there. ``scheduler/model/field_use.py`` classifies every field of a pod; this module
+it were not there. ``tests/pod_field_use.py`` classifies every field of a pod; this module
 finds the unsupported and the soft ones in a decoded pod.
 
 The structs are meant to be embedded in the wire types, or inherited from. They keep whether a

@@ -5,7 +5,7 @@ Each property of ``PodSpec``, and of every object inside that matters to placeme
 * used         we read it (an object: its properties have rows of their own)
 * irrelevant   it does not change the choice of a node in kube-scheduler either
 * soft         a preference: the pod is placed, the preference is not weighed, the pod is told
-* unsupported  there are values that we reject with a reason, see ``scheduler/model/pod_fields.py``
+* unsupported  there are values that we reject with a reason, see ``model/pods/pod_fields.py``
 * unread       no code reads it, because what it is about does not exist here
 
 The names come from the OpenAPI document of the API server (``tests/golden/podspec_fields.json``);

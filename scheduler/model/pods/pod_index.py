@@ -18,9 +18,9 @@ from typing import Final
 import msgspec
 
 from scheduler.model import well_known
-from scheduler.model.gpu_map import canonical_number
+from scheduler.model.gpu.gpu_map import canonical_number
 from scheduler.model.limits import MAP_INDEX_MAX
-from scheduler.model.pod_parts import Owner
+from scheduler.model.pods.pod_parts import Owner
 
 
 class IndexRule(enum.Enum):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.model import gpu_memory, well_known
-from scheduler.model.gpu_memory import GpuMemoryError
+from scheduler.model import well_known
+from scheduler.model.gpu import gpu_memory
+from scheduler.model.gpu.gpu_memory import GpuMemoryError
 from tests.builders import MIG_1G, MIG_2G
 
 GIB = 1 << 30

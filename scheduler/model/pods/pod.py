@@ -11,14 +11,14 @@ from functools import cached_property
 
 import msgspec
 
-from scheduler.model import gpu_memory as model_gpu_memory
 from scheduler.model import well_known
-from scheduler.model.allocated_devices import AllocatedDevice
+from scheduler.model.gpu import gpu_memory as model_gpu_memory
+from scheduler.model.gpu.allocated_devices import AllocatedDevice
 from scheduler.model.limits import POD_DEVICES_MAX
-from scheduler.model.pod_index import IndexRule, index_of
-from scheduler.model.pod_parts import Condition, Container, HostPort, Owner, Role, Unread
+from scheduler.model.pods.pod_index import IndexRule, index_of
+from scheduler.model.pods.pod_parts import Condition, Container, HostPort, Owner, Role, Unread
+from scheduler.model.pods.workload import workload_of
 from scheduler.model.selector import PreferredTerm, Term, Toleration
-from scheduler.model.workload import workload_of
 
 __all__ = [
     "Condition",
@@ -45,7 +45,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Identity, wishes and state of one pod.
 
     ``requests`` are the effective requests in base units. ``unsupported`` and ``soft``
-    are field paths (see ``model/pod_fields``). ``created`` is the API's timestamp text, which
+    are field paths (see ``model/pods/pod_fields``). ``created`` is the API's timestamp text, which
     sorts as time; ``crashes`` counts restarts of containers whose last end was a failure;
     ``is_admitted`` once the kubelet has acknowledged the pod, which it does when it admits it;
     ``has_claims`` where it gets devices by a ResourceClaim, its own or one that kube-scheduler made
@@ -155,7 +155,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def workload(self) -> str:
         """Who the pod belongs to: replicas of one workload are siblings.
 
-        What the user wrote, as far as the pod tells it (``model/workload``); a bare pod is
+        What the user wrote, as far as the pod tells it (``model/pods/workload``); a bare pod is
         its own workload. Always within a namespace, so that no tenant can claim to be
         another's sibling.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.model.device import Devices, format_devices, parse_devices
+from scheduler.model.gpu.device import Devices, format_devices, parse_devices
 
 GOOD = [
     pytest.param("gpu:0,1", Devices(numbers=(0, 1)), id="numbers"),

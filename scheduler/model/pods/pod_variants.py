@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from scheduler.model import resources, well_known
-from scheduler.model.pod import Container, Pod, Role
+from scheduler.model.pods.pod import Container, Pod, Role
 
 
 def with_resources(pod: Pod, changes: Mapping[str, str]) -> Pod:

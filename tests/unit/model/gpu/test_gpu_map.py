@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from scheduler.model.gpu_map import (
+from scheduler.model.gpu.gpu_map import (
     MapEntry,
     MapError,
     parse,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from scheduler.model import well_known
-from scheduler.model.pod_parts import Owner
+from scheduler.model.pods.pod_parts import Owner
 
 
 def workload_of(owner: Owner, labels: Mapping[str, str]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from scheduler.model import well_known
-from scheduler.model.gpu_map import shown
+from scheduler.model.gpu.gpu_map import shown
 from scheduler.model.integer_text import whole
 from scheduler.model.limits import NODE_GPUS_MAX
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from scheduler.model import well_known
-from scheduler.model.injected_containers import INJECTED, IntendedContainer, is_injected, meant
+from scheduler.model.pods.injected_containers import INJECTED, IntendedContainer, is_injected, meant
 
-PAGE = Path(__file__).parents[3] / "docs" / "tiers.md"
+PAGE = Path(__file__).parents[4] / "docs" / "tiers.md"
 TRAIN = {well_known.DEFAULT_CONTAINER: "train"}
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from scheduler.model.field_use import GONE, TABLE, Use, unclassified
-from scheduler.model.pod_fields import SpecFields, unsupported
+from scheduler.model.pods.pod_fields import SpecFields, unsupported
+from tests.pod_field_use import GONE, TABLE, Use, unclassified
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 SCHEMA: dict[str, dict[str, str]] = json.loads(
     (ROOT / "tests" / "golden" / "podspec_fields.json").read_text(encoding="utf-8")
 )
@@ -46,7 +46,6 @@ SOURCES = "\n".join(
     path.read_text(encoding="utf-8")
     for folder in ("scheduler", "webhook")
     for path in sorted((ROOT / folder).rglob("*.py"))
-    if path.name != "field_use.py"
 )
 
 
