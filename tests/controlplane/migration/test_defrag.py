@@ -84,7 +84,7 @@ def test_defrag_evicts_only_after_confirmation_and_within_budgets(
 
     assert planned.status == 0, planned
     assert before[0]["metadata"]["name"] in planned.out
-    assert (declined.status, "nothing was evicted" in declined.err) == (1, True)
+    assert (declined.status, "no pod was evicted" in declined.err) == (1, True)
     assert (refused.status, "disruption budget" in refused.err) == (1, True)
     assert uids(of(here.pods(), "second")) == uids(before)
 
