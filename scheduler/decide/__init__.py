@@ -1,1 +1,1 @@
-"""Where one pod goes, or why it cannot go anywhere."""
+"""Scheduling decisions: the node of a pod, or the reasons why no node fits."""

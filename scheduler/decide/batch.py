@@ -1,9 +1,10 @@
-"""Pods that are given together: as a whole whenever that is possible, else in their order.
+"""Schedules pods of equal priority as a batch if all of them fit, else in queue order.
 
-One by one, each pod takes the place that is best for it, and the last one may find none although
-all of them would have fitted. So where somebody is left over, places for all are looked for at once
-(``decide/joint.first``); only where there are none the order decides, and
-``decide/mig/packing_bound`` tells what that cost."""
+One by one, each pod takes its best placement, and the last pod may find none although a placement
+for all pods exists. In that case ``instance_search.first`` searches for placements of all pods at
+once. If there are none, the queue order decides, and ``decide/mig/packing_bound`` computes the
+slices lost by that order.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +25,12 @@ from scheduler.state.cache.cluster import Cluster
 from scheduler.state.mig.dynamic_gpus import DynamicGpus
 from scheduler.state.queue.scheduling_queue import QueuedPodInfo, SchedulingQueue
 
-#: Pods that are looked at together.
+#: Maximum number of pods in one batch.
 TOGETHER_MAX = 8
 
 
 def together(gpus: DynamicGpus, profiles: Sequence[str]) -> tuple[MigPlacement, ...] | None:
-    """A spot for each of these requests, or None where they do not all fit."""
+    """Placements for all requests, or None if they do not fit together."""
     asked = instance_search.rigid_first(gpus.board, profiles)
     steps = instance_search.first(gpus.board, gpus.signature, asked)
     if steps is None:
@@ -44,18 +45,18 @@ def together(gpus: DynamicGpus, profiles: Sequence[str]) -> tuple[MigPlacement, 
 
 
 def due(queue: SchedulingQueue, cluster: Cluster, now: float) -> list[QueuedPodInfo]:
-    """The next pod to decide; where GPUs are cut to order, those of its priority with it."""
+    """The next pod to decide; with dynamic MIG also the pods of its priority."""
     return queue.pop_batch(now, TOGETHER_MAX if cluster.index.cuts.signatures else 1)
 
 
 def as_a_whole(
     cluster: Cluster, pods: Sequence[Pod], pipeline: Pipeline, work: Budget | None = None
 ) -> tuple[Placement, ...] | None:
-    """Places for pods of equal priority that wait at once, where their order would fail them.
+    """Placements for pending pods of equal priority where queue order would leave some pending.
 
-    None where they are to be decided one after the other: each of them finds a place that way, not
-    all of them fit in any way, or one asks for something else than one instance of a GPU that is
-    cut to order. What a preemptor or a move holds is nobody else's, and is not shuffled here.
+    None if the pods are to be decided one by one: each of them fits that way, or not all of them
+    fit in any way, or one requests something other than a single MIG instance of a dynamic MIG
+    node. Capacity held for a preemptor or a migration is not reassigned.
     """
     wanted = [instance_search.wanted(pod) for pod in pods]
     if len(pods) < 2 or cluster.nominated:
@@ -63,7 +64,7 @@ def as_a_whole(
     if any(len(one) != 1 or pod.map_text for one, pod in zip(wanted, pods, strict=True)):
         return None
     if len(set(wanted)) == 1:
-        return None  # one after the other they fill as much as fits at all
+        return None  # one by one they fill as much as fits
     work = work or Budget(pipeline.decision_steps_max)
     if _all_find_a_place(cluster, pods, pipeline, work):
         return None
@@ -91,8 +92,9 @@ def _all_find_a_place(
 def _open_to_all(
     cluster: Cluster, pods: Sequence[Pod], pipeline: Pipeline, work: Budget
 ) -> list[tuple[str, DynamicGpus]]:
-    """The nodes that cut to order and that every one of the pods may use, if that is not too much
-    to find out."""
+    """The dynamic MIG nodes that every pod of the batch may use; empty if the check takes too many
+    steps.
+    """
     steps = sum(pod.label_steps for pod in pods)
     found: list[tuple[str, DynamicGpus]] = []
     for node_info in cluster.candidates():
@@ -123,7 +125,7 @@ def _on_one_board(
         node_info = overlay.at(name)
         assert node_info is not None
         if first_rejection(pod, node_info, pipeline.every_filter):
-            return None  # something else than slices is short there
+            return None  # the shortage is not in memory slices
         devices = Devices(spots=(MigPlacement(gpu, spot.start, spot.profile),))
         context = ReserveContext(overlay, pipeline, node_info)
         placement = pipeline.pre_bind(context, Placement(pod=pod, node_name=name, devices=devices))
@@ -137,9 +139,9 @@ def _on_one_board(
 def _of_use(
     profiles: list[str], pool: list[tuple[str, DynamicGpus]]
 ) -> tuple[list[tuple[str, int]], DynamicGpus]:
-    """Where one of them fits, of each layout no more GPUs than there are requests; as one node.
+    """The GPUs where one of the profiles fits, with at most as many GPUs per layout as requests.
 
-    So the search costs the same in a pool of ten GPUs and of ten thousand.
+    So the cost of the search does not depend on the number of GPUs in the pool.
     """
     board = pool[0][1].board
     owners: list[tuple[str, int]] = []

@@ -1,7 +1,7 @@
-"""The best-fitting node of one pod, found through the index, or by a scan where that is blind.
+"""The best-fitting node of one pod, from the index or, where the index has no entry, from a scan.
 
-Both ways give the same node; a property test compares them on random clusters. Where no node takes
-the pod, every node is asked why.
+Both ways return the same node; a property test compares them on random clusters. If no node fits,
+every node's reasons are computed.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from scheduler.state.index.filter_cache import Check
 from scheduler.state.index.node_index import ANY, NodeClass, RankedClasses
 from scheduler.state.node_info import NodeInfo
 
-#: With up to this many classes each one's own bucket is read; beyond, the bucket of all nodes.
+#: Up to this number of classes each class's own bucket is read; beyond it, the bucket of all nodes.
 BUCKETS_MAX: Final = 8
 
 Scored = tuple[Score, NodeInfo]
 
 
 class Search:
-    """One pod's search; the steps are counted in ``work``."""
+    """The search for one pod; ``work`` counts the steps."""
 
     def __init__(self, view: View, pod: Pod, pipeline: Pipeline, work: Budget) -> None:
         self._view = view
@@ -43,7 +43,7 @@ class Search:
         self.equivalence_class = pipeline.equivalence_class(pod)
 
     def best_node(self) -> NodeInfo | None:
-        """The best node, or None; also None where the budget is spent before it is known."""
+        """The best node, or None; also None if the budget is spent before the node is known."""
         view, pod, work = self._view, self._pod, self._work
         if len(pod.gpu_requests) > 1 or not self._is_covered():
             return scan(_narrowed(view, pod), pod, work, self._pipeline)[0]
@@ -58,7 +58,7 @@ class Search:
         return None
 
     def diagnosis(self) -> Diagnosis | None:
-        """Why every node says no, or None where one does not."""
+        """The reasons of every node, or None if one node fits."""
         check, verdicts = self._checker(), self._view.verdicts
         is_kept = is_light(self._pod)
         verdict = verdicts.of(self.equivalence_class, check) if is_kept else verdicts.once(check)
@@ -66,11 +66,11 @@ class Search:
         return verdict.diagnosis({name: check(node_info) for name, node_info in changed})
 
     def is_hopeless(self) -> bool:
-        """Whether every node says no, even without the placements that are tried out."""
+        """Whether every node rejects the pod, even without the placements that are tried out."""
         return self._view.verdicts.of(self.equivalence_class, self._checker()).is_hopeless
 
     def steps_of_diagnosis(self) -> int:
-        """What it takes to ask every node why it says no, or anything above the budget."""
+        """The steps needed to compute every node's reasons, or any number above the budget."""
         view, pod = self._view, self._pod
         nodes = len(view.nodes) + len(view.changed)
         if self._is_covered():
@@ -87,7 +87,7 @@ class Search:
         return steps
 
     def _checker(self) -> Check:
-        """What any node says to the pod; the class filters are asked once per class."""
+        """The check of a node for the pod; the class filters run once per class."""
         view, pod, pipeline = self._view, self._pod, self._pipeline
         every, of_class, of_node = (
             pipeline.every_filter,
@@ -109,14 +109,14 @@ class Search:
         return check
 
     def _is_covered(self) -> bool:
-        """Whether the classes of the index decide about the pod's labels and taints."""
+        """Whether the classes of the index are sufficient for the pod's labels and taints."""
         keys = self._pod.label_keys
         if self._pipeline.node_labels:
             keys |= self._pipeline.node_labels
         return not self._pod.names_nodes and self._view.index.covers(keys)
 
     def _ranked_classes(self) -> tuple[RankedClasses, ...]:
-        """The classes that the pod may use; remembered for light pods only."""
+        """The classes that the pod may use; cached for pods with few constraints only."""
         index = self._view.index
         if not is_light(self._pod):
             return self._sort(index.classes.values())
@@ -135,13 +135,14 @@ class Search:
         )
 
     def _best_of(self, classes: RankedClasses) -> NodeInfo | None:
-        """The best node of equally ranked classes: the first that fits of each bucket."""
+        """The best node of equally ranked classes: the first one that fits in each bucket."""
         view, pod, work = self._view, self._pod, self._work
         spread = self._pipeline.spreads
         found = self._tried_out(classes)
         is_few = len(classes.classes) <= BUCKETS_MAX
         resource, need = next(iter(pod.gpu_requests.items()), (ANY, 0))
-        # A node may be over its cpu; a pod that asks for none may go there all the same.
+        # A node may have less CPU than is requested on it; a pod without a CPU request still fits
+        # there.
         cpu = pod.requests.get(well_known.CPU, 0) or LEAST
         sets = [one.shelves for one in classes.classes] if is_few else [view.index.shelves]
         for shelves in sets:
@@ -160,7 +161,7 @@ class Search:
         return min(found, key=lambda scored: scored[0])[1] if found else None
 
     def _fitting(self, classes: RankedClasses, name: str) -> NodeInfo | None:
-        """A node that the index names, if it fits and nothing is tried out on it."""
+        """The node that the index returned, if it fits and has no placement on top."""
         view = self._view
         if name in view.changed or view.index.class_of(name) not in classes.numbers:
             return None
@@ -180,7 +181,7 @@ class Search:
         return node_search.best(sets, pod, judge, work, spread=self._pipeline.spreads)
 
     def _tried_out(self, classes: RankedClasses) -> list[Scored]:
-        """Nodes that the index knows only as they were before something was tried out on them."""
+        """Nodes with a placement on top: the index has only their state without it."""
         view, pod = self._view, self._pod
         if not view.changed or not self._work.spend(len(view.changed) * pod.node_steps):
             return []
@@ -193,15 +194,16 @@ class Search:
 
 
 def devices(pod: Pod, node_info: NodeInfo) -> Devices:
-    """What a pod without a map gets on a node where it fits."""
+    """The devices of a pod without a map on a node where it fits."""
     return assigned(pod, None, node_info, instance_plan.spots(pod, node_info))
 
 
 def scan(
     candidates: Iterable[NodeInfo], pod: Pod, work: Budget, pipeline: Pipeline
 ) -> tuple[NodeInfo | None, dict[str, Reasons]]:
-    """The best of these nodes, and why each of the others was rejected; no node is the best once
-    ``work`` is over."""
+    """The best of these nodes, and the reasons of the rejected ones; no best node once ``work`` is
+    spent.
+    """
     rejected: dict[str, Reasons] = {}
     best: Scored | None = None
     steps = pod.label_steps + pod.node_steps
@@ -223,9 +225,9 @@ def scan(
 
 
 def _count_search(pod: Pod, node_info: NodeInfo, work: Budget) -> None:
-    """Count the search for room for several instances, once where GPUs are held alike.
+    """Count the search for several instances once per group of nodes with equal allocations.
 
-    Each search is bounded by itself, so the last one may be one too many.
+    Each search has its own limit, so the budget is exceeded by at most one search.
     """
     if node_info.gpus is not None and len(profiles := instance_search.wanted(pod)) > 1:
         signature = node_info.gpus.signature
@@ -234,7 +236,9 @@ def _count_search(pod: Pod, node_info: NodeInfo, work: Budget) -> None:
 
 
 def _narrowed(view: View, pod: Pod) -> Iterable[NodeInfo]:
-    """The nodes that a selector on a wide label (a host name, say) leaves; else all."""
+    """The nodes that match a selector on a label with many values (a host name, for example); else
+    all.
+    """
     for key, value in pod.node_selector.items():
         found = view.index.with_value(key, value)
         if found is not None:

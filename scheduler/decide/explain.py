@@ -1,7 +1,7 @@
-"""A decision as it is written out: what ``gpuctl why``, the decisions API and replay all show.
+"""The serialized form of a decision: the output of ``gpuctl why``, the decisions API and replay.
 
-The shapes are a contract (docs/explanations.md). Their bytes are compared by replay, so equal
-decisions give equal bytes: everything stands in the order in which it was decided.
+The shapes are a contract (docs/explanations.md). Replay compares their bytes, so equal decisions
+have equal bytes: every list is in the order of the decision.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from scheduler.plugins import REASON_CODES
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """One "no". ``node`` is empty where the pod failed before any node was looked at.
+    """One rejection. ``node`` is empty if the pod failed before any node was checked.
 
-    ``need`` and ``have`` are in the resource's base unit (milli for cpu, whole units else);
-    ``is_final`` says that no pod's end could help here.
+    ``need`` and ``have`` are in the resource's base unit (milli for cpu, whole units else).
+    ``is_final`` says that the end of another pod cannot help.
     """
 
     node: str = ""
@@ -35,14 +35,14 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
 
 
 class Note(msgspec.Struct, frozen=True):
-    """Something the pod's author should know, as in the event of that reason."""
+    """A note for the pod's author, as in the event of that reason."""
 
     reason: str
     text: str
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """A decision. ``node`` and what belongs to it, or ``message`` and the refusals behind it."""
+    """A decision: ``node`` with its devices, or ``message`` with the rejections."""
 
     node: str | None = None
     devices: str = ""
@@ -61,7 +61,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_de
 
 
 class Meaning(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a code means: ``helps`` are the changes after which the pod is tried again."""
+    """The meaning of a reason code; ``helps`` are the changes after which the pod is retried."""
 
     stage: str
     meaning: str
@@ -70,14 +70,14 @@ class Meaning(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def explain(decision: Decision) -> Outcome:
-    """The whole decision in words and numbers."""
+    """The whole decision in texts and numbers."""
     if isinstance(decision, Placement):
         return explain_placement(decision)
     return explain_rejection(decision.diagnosis, sentence(decision.diagnosis))
 
 
 def explain_placement(placement: Placement) -> Outcome:
-    """Where the pod goes and what it gets there."""
+    """The node of the pod and its devices."""
     return Outcome(
         node=placement.node_name,
         devices=format_devices(placement.devices),
@@ -89,7 +89,7 @@ def explain_placement(placement: Placement) -> Outcome:
 
 
 def explain_rejection(diagnosis: Diagnosis, message: str) -> Outcome:
-    """Every node's "no"; ``message`` is the sentence of the same diagnosis."""
+    """The rejection of every node; ``message`` is the sentence of the same diagnosis."""
     refusals: list[Refusal] = []
     if diagnosis.general is not None:
         refusals.append(_refusal("", diagnosis.general))
@@ -99,14 +99,14 @@ def explain_rejection(diagnosis: Diagnosis, message: str) -> Outcome:
 
 
 def meanings(codes: Iterable[str]) -> dict[str, Meaning]:
-    """What each code means, by its name; one that is not ours is left out."""
+    """The meaning of each code by its name; unknown codes are left out."""
     return {
         code: meaning_of(REASON_CODES[code]) for code in sorted(set(codes)) if code in REASON_CODES
     }
 
 
 def meaning_of(code: ReasonCode) -> Meaning:
-    """What one code means."""
+    """The meaning of one code."""
     return Meaning(
         stage=code.stage,
         meaning=code.meaning,
@@ -129,7 +129,9 @@ def _refusal(node: str, reason: Reason) -> Refusal:
 
 
 def _with_numbers(reason: Reason) -> str:
-    """The sentence with this node's own numbers, where the histogram has the best node's."""
+    """The sentence with this node's own numbers; the aggregated message has those of the best
+    node.
+    """
     if not reason.resource or reason.need == 0:
         return reason.text
     need = format_value(reason.resource, reason.need)

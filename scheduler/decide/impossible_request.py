@@ -1,7 +1,7 @@
-"""Requests that no kind of node seen here can meet, however empty it is.
+"""Requests that no node of the cluster can satisfy, even if the node were empty.
 
-A wait is no use then, so the sentence says it with numbers. It speaks of the nodes that are here:
-an autoscaler may know a larger one, but no model will have a MIG profile that it does not have.
+The message then has the numbers instead of a wait. It covers only existing nodes: an autoscaler may
+add a larger one, but no node of a GPU model gains a MIG profile.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from scheduler.model.quantity import format_value
 from scheduler.model.reason import Never
 from scheduler.state.cache.advertised_resources import AdvertisedResources
 
-#: So many models are named, and so many resources.
+#: Maximum number of models and of resources in a message.
 SHOWN_MAX: Final = 3
 
 
 def impossible_in_cluster(pod: Pod, offers: AdvertisedResources) -> Never | None:
-    """Why no node here would do if it were empty, or None where one would as far as is known.
+    """Why no empty node would fit, or None if one would as far as is known.
 
-    A resource that no node has is passed over: it may be that its device plugin has yet to start.
+    A resource that no node has is ignored: its device plugin may not have started yet.
     """
     missing = next((one for one in pod.gpu_requests if offers.lacks_profile(one)), None)
     if missing is not None:
@@ -35,7 +35,7 @@ def impossible_in_cluster(pod: Pod, offers: AdvertisedResources) -> Never | None
 
 
 def impossible_on_node(pod: Pod, node: Node) -> Never | None:
-    """The same for the only node that a pod may go to."""
+    """The same for the only node that the pod may use."""
     return _too_much(pod, lambda resource: node.when_empty.get(resource, 0), f"node {node.name}")
 
 

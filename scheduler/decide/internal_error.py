@@ -1,4 +1,4 @@
-"""The answer for a pod at which we failed ourselves: it waits, and the others go on."""
+"""The rejection of a pod after an internal error; other pods are scheduled normally."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scheduler.model.reason import Diagnosis, Reason
 
 
 def failure(view: View, pod: Pod, number: str) -> Rejection:
-    """``number`` is the id under which the log says more."""
+    """Reject the pod; the log has details under the id ``number``."""
     text = (
         f"internal error {number} of gpu-scheduler at this pod; the log has details under this id"
     )

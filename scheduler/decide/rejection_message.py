@@ -21,13 +21,13 @@ _WORDS: Final = tuple(
     (code, re.compile(pattern)) for code in REASON_CODES.values() for pattern in code.words
 )
 _HEAD: Final = re.compile(r"0/(\d+) nodes are available: ")
-#: The suffixes behind the nodes' reasons, of kube-scheduler and of gpu-scheduler.
+#: The suffixes of kube-scheduler and of gpu-scheduler, after the nodes' reasons.
 _TAIL: Final = re.compile(rf"\. (?:preemption:|{NEVER}).*", re.DOTALL)
 _COUNTED: Final = re.compile(r"(\d+) (.+)")
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One part of a rejection message; ``count`` is 0 where it is about the whole pod."""
+    """One part of a rejection message; ``count`` is 0 if the part concerns the whole pod."""
 
     count: int
     text: str

@@ -1,7 +1,7 @@
-"""Whether a change of one node helps a pod that was rejected: asked before it is woken.
+"""Whether a node change helps a rejected pod; checked before the pod is requeued.
 
-Must never: say no where a decision would now say yes, nor leave a reason out; that pod would
-sleep on.
+Must never: say no where a decision would say yes, nor leave a reason out: the pod would stay
+unschedulable.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ GONE: Reasons = (Reason(code=NO_NODES, text="the node is gone"),)
 def still_refuses(
     view: View, pipeline: Pipeline, pod: Pod, node_name: str
 ) -> RequeueCondition | None:
-    """What the pod would wait for at the named node by now; None where it may be taken.
+    """The requeue condition of the pod at the named node; None if the pod may fit there.
 
-    A pod that takes many steps is not compared at every change: it is tried after its backoff.
+    A pod that takes many steps is not checked at every change: it is retried after its backoff.
     """
     if not is_light(pod):
         return None

@@ -1,7 +1,7 @@
-"""One pod's story: where it goes, or why it cannot go anywhere. No I/O, no clock, no chance.
+"""Schedules one pod: its node and devices, or the reasons why no node fits.
 
-kube-scheduler tells it in ``schedule_one.go``. The loop, the webhook's answers, the simulator,
-replay and the benchmarks all call ``schedule_one``.
+No I/O, no clock, no randomness. The structure follows ``schedule_one.go`` of kube-scheduler. The
+loop, the webhook's answers, the simulator, replay and the benchmarks all call ``schedule_one``.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from scheduler.state.node_info import NodeInfo
 
 
 def schedule_one(view: View, pod: Pod, pipeline: Pipeline, work: Budget | None = None) -> Decision:
-    """Decide one pod; the steps are counted in ``work``."""
+    """Decide one pod; ``work`` counts the steps."""
     work = work or Budget(pipeline.decision_steps_max)
     view = beside_nominated(view, pod)
     named = pipeline.pre_filter(view, pod)
     if isinstance(named, Refuse):
         if pod.map_text is not None:
-            work.spend(pod.label_steps + pod.node_steps)  # the map was read
+            work.spend(pod.label_steps + pod.node_steps)  # reading the map took steps
         return _refused(view, pod, named)
     if named is not None:
         return _at_named_node(view, pod, pipeline, named, work)
@@ -42,7 +42,7 @@ def schedule_one(view: View, pod: Pod, pipeline: Pipeline, work: Budget | None =
 
 
 def place(view: View, pod: Pod, pipeline: Pipeline, work: Budget | None = None) -> Placement | None:
-    """The same for a caller that does not need the reasons: a "no" costs no diagnosis."""
+    """The same for a caller that does not need the reasons: a rejection costs no diagnosis."""
     work = work or Budget(pipeline.decision_steps_max)
     view = beside_nominated(view, pod)
     named = pipeline.pre_filter(view, pod)
@@ -64,7 +64,7 @@ def place(view: View, pod: Pod, pipeline: Pipeline, work: Budget | None = None) 
 def _at_named_node(
     view: View, pod: Pod, pipeline: Pipeline, named: NamedNodes, work: Budget
 ) -> Decision:
-    """A plugin names the pod's nodes: the first that passes every filter is taken."""
+    """A plugin names the pod's nodes: the first one that passes every filter is chosen."""
     steps = pod.label_steps + pod.node_steps
     asked: dict[str, Reasons] = {}
 
@@ -95,12 +95,12 @@ def _at_named_node(
 
 
 def _at_best_node(view: View, pod: Pod, pipeline: Pipeline, work: Budget) -> Decision:
-    """Every node is a candidate: the best one through the index, or every node's reasons."""
+    """Every node is a candidate: the best node from the index, or the reasons of every node."""
     if not len(view.nodes):
         return _refused(view, pod, Refuse(NO_NODES_HERE))
     search = best_fit.Search(view, pod, pipeline, work)
     before = work.spent
-    # A class that was rejected a moment ago is probably rejected again: few nodes changed since.
+    # A class that was just rejected is probably rejected again: few nodes changed since.
     if view.verdicts.seems_hopeless(search.equivalence_class):
         rejection = _explained(view, pod, search, work, before)
         if rejection is not None:
@@ -109,7 +109,7 @@ def _at_best_node(view: View, pod: Pod, pipeline: Pipeline, work: Budget) -> Dec
     if node_info is not None:
         reserved = _reserve(view, pod, pipeline, ChosenNode(node_info))
         return reserved if isinstance(reserved, Placement) else _refused(view, pod, reserved)
-    # There is no node, or there is one and no steps were left to find it.
+    # No node fits, or the budget was spent before one was found.
     rejection = _explained(view, pod, search, work, before)
     return rejection or _too_complex(view, pod, work, search.steps_of_diagnosis())
 
@@ -122,10 +122,10 @@ def _reserve(view: View, pod: Pod, pipeline: Pipeline, chosen: ChosenNode) -> Pl
 def _explained(
     view: View, pod: Pod, search: best_fit.Search, work: Budget, before: int
 ) -> Rejection | None:
-    """Why every node says no; None where one does not, or where to ask them all is too much.
+    """The reasons of every node; None if one fits, or if the computation exceeds the budget.
 
-    It is measured by what was spent ``before`` the decision, so that the answer is the same
-    whether nodes were looked at since, or a look was spared by what is remembered.
+    The limit uses the steps ``before`` the decision. So the answer does not depend on cached
+    results.
     """
     steps = search.steps_of_diagnosis()
     diagnosis = search.diagnosis() if before + steps <= work.limit else None
@@ -136,7 +136,7 @@ def _explained(
 
 
 def _refused(view: View, pod: Pod, refuse: Refuse) -> Rejection:
-    """The pod is rejected whatever the nodes are."""
+    """Reject the pod independently of the nodes."""
     diagnosis = Diagnosis(total=len(view.nodes), general=refuse.reason, behind=refuse.behind)
     return Rejection(pod=pod, diagnosis=diagnosis)
 
@@ -151,7 +151,7 @@ def _rejected(
 
 
 def _too_complex(view: View, pod: Pod, work: Budget, steps: int) -> Rejection:
-    """What was counted and what is allowed; the same whatever is remembered."""
+    """A rejection with the steps counted and allowed; independent of cached results."""
     counted = str(steps) if steps > work.limit else f"more than {work.limit}"
     reason = Reason(
         code=TOO_COMPLEX,

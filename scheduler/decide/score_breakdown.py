@@ -1,8 +1,7 @@
-"""Why this node and not the next one: the winner of a packed placement and its runner-up.
+"""The score of the chosen node and of the runner-up of a bin-packed placement.
 
-A decision needs only the best node, and stops there. This asks the same question once more
-with the winner out of the way, so it costs about as much as the decision itself; the journal
-asks only as often as it can afford.
+A decision stops at the best node. This module repeats the search without that node, so it costs
+about as much as the decision; the journal limits how often it runs.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ PARTS: Final = (
 class NodeScore(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """One node's score, in the order in which scores are compared (``decide/scores``).
 
-    ``soft_penalty`` counts the pod's unmet soft preferences. The next three are about dynamic MIG:
+    ``soft_penalty`` counts the pod's unmet soft preferences. The next three are for dynamic MIG:
     whether the node creates instances on request, the increase of the layout cost, and the number
-    of instances that do not exist yet. The others are what would be left on the node: devices of
-    the requested kinds (memory slices with dynamic MIG), other devices, and milli cpu.
+    of instances that do not exist yet. The others are the free amounts after the placement: devices
+    of the requested kinds (memory slices with dynamic MIG), other devices, and milli cpu.
     """
 
     node: str
@@ -48,9 +47,9 @@ class NodeScore(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
 
 
 class Ranking(msgspec.Struct, frozen=True, rename="camel"):
-    """The two best nodes; there is no runner-up where nothing else fitted.
+    """The two best nodes; no runner-up if no other node fits.
 
-    ``decided_by`` is the first part in which they differ, and ``margin`` by how much.
+    ``decided_by`` is the first part in which they differ, ``margin`` the difference.
     """
 
     winner: NodeScore
@@ -60,7 +59,9 @@ class Ranking(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def node_before(cluster: Cluster, placement: Placement) -> NodeInfo | None:
-    """The node of a placement as the decision saw it, for ``rank`` after the state has it."""
+    """The node of a placement as the decision saw it, for ``rank`` after the state contains the
+    placement.
+    """
     node_info = beside_nominated(cluster, placement.pod).at(placement.node_name)
     return node_info.copy() if node_info is not None else None
 
@@ -68,9 +69,9 @@ def node_before(cluster: Cluster, placement: Placement) -> NodeInfo | None:
 def rank(
     cluster: Cluster, placement: Placement, pipeline: Pipeline, won: NodeInfo | None = None
 ) -> Ranking | None:
-    """The ranking behind a placement, on the state it was made on; None for a mapped pod.
+    """The ranking behind a placement, on the state of the decision; None for a mapped pod.
 
-    If the state has the placement already, ``won`` is its node as it was before.
+    If the state contains the placement already, ``won`` is its node without the placement.
     """
     pod = placement.pod
     view = beside_nominated(cluster, pod)
@@ -78,7 +79,7 @@ def rank(
     if pod.map_text is not None or won is None or won.node is None:
         return None
     without = view if isinstance(view, WhatIfView) else WhatIfView(cluster)
-    # A node that offers nothing, not even room for a pod, takes nobody.
+    # A node without any capacity, not even for one pod, passes no filter.
     without.changed[placement.node_name] = NodeInfo(
         msgspec.structs.replace(won.node, allocatable={})
     )

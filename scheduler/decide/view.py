@@ -1,4 +1,4 @@
-"""The cluster with placements tried out on top, as plugins and searches see it."""
+"""The cluster with hypothetical placements on top, as plugins and searches read it."""
 
 from __future__ import annotations
 
@@ -29,44 +29,46 @@ class WhatIfView:
         self.indexes_held = cluster.indexes_held
 
     def candidates(self) -> Iterator[NodeInfo]:
-        """Books of all existing nodes, those that were tried out replaced by copies."""
+        """NodeInfos of all existing nodes; copies replace those with placements on top."""
         for node_info in self._cluster.candidates():
             assert node_info.node is not None
             yield self.changed.get(node_info.node.name, node_info)
 
     def at(self, name: str) -> NodeInfo | None:
-        """The books of one node as tried out, or None when it does not exist."""
+        """The NodeInfo of one node with the placements on top, or None if the node does not
+        exist.
+        """
         return self.changed.get(name) or self._cluster.at(name)
 
     def hold(self, pods: Iterable[Pod]) -> None:
-        """Enter pods on the nodes that they are nominated for."""
+        """Place pods on their nominated nodes."""
         for pod in pods:
             self.place(pod, pod.nominated_node, None)
 
     def place(self, pod: Pod, node_name: str, devices: Devices | None) -> None:
-        """Enter a pod on a copy of the node's books; an unknown node is ignored."""
+        """Place a pod on a copy of the NodeInfo; an unknown node is ignored."""
         node_info = self.at(node_name)
         if node_info is None:
             return
         if node_name not in self.changed:
             node_info = self.changed[node_name] = node_info.copy()
         if devices is None and (chosen := instance_plan.spots(pod, node_info)):
-            # It stands for somebody who is not placed yet: some place that it could have.
+            # The pod has no placement yet: use one of its possible placements.
             devices = Devices(spots=chosen)
         node_info.add(pod, self.nodes.holding(pod, devices))
 
     def lift(self, pod: Pod) -> None:
-        """Take a pod off again that was entered on the node it is nominated for."""
+        """Remove a nominated pod from its node."""
         node_info = self.changed.get(pod.nominated_node)
         if node_info is not None:
             node_info.remove(pod.uid)
 
 
 def beside_nominated(view: View, pod: Pod) -> View:
-    """The view that a pod must see: equally strong preemptors hold the nodes they wait for.
+    """The view for a pod: preemptors of equal or higher priority hold their nominated nodes.
 
-    A courtesy to other schedulers' preemption (``pkg/scheduler/framework/runtime``
-    RunFilterPluginsWithNominatedPods): what they freed is not ours to take.
+    This respects the preemption of other schedulers (``pkg/scheduler/framework/runtime``
+    RunFilterPluginsWithNominatedPods): the capacity that they freed is reserved for them.
     """
     held = stronger(view.nominated, pod)
     if not held or not isinstance(view, Cluster):
@@ -77,9 +79,10 @@ def beside_nominated(view: View, pod: Pod) -> View:
 
 
 def stronger(nominated: Mapping[str, Pod], pod: Pod) -> list[Pod]:
-    """The nominated pods that this one must respect; what a move holds for it is its own.
+    """The nominated pods that reserve capacity against this pod, without those of its own
+    migration.
 
-    A pod that waits for what a move holds for it is nominated as well, and counts once.
+    The pod that a migration holds capacity for is nominated as well, and counts once.
     """
     return [
         other

@@ -1,6 +1,6 @@
-"""What a pod under review gets: the answer to the webhook's question. Pure.
+"""The answer to an admission query of the webhook. Pure.
 
-The shells (the socket server, the simulator) keep the promise that an answer makes.
+The shells (the socket server, the simulator) store the reservation that an answer makes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from scheduler.state.reservations import Reservation, Reservations
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
-    """The configuration's part in an admission; ``scope`` is the configured one."""
+    """The settings that an admission uses; ``scope`` is the configured one."""
 
     pipeline: Pipeline = default_pipeline()
     scope: str = "ours"
@@ -47,10 +47,10 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer, the tier that is free, the word for the metric, and the tiers it is not.
+    """An answer, the free tier, the metric result, and the tiers that were not granted.
 
-    ``is_promised``: the tier is kept for the pod. Without that it is only written into it, and
-    whoever comes first has it.
+    ``is_promised``: the tier is reserved for the pod. Otherwise the tier is only written into the
+    pod, without a reservation.
     """
 
     answer: AdmissionDecision
@@ -72,10 +72,11 @@ def admit(
     move: str | None = None,
     shunned: frozenset[str] = frozenset(),
 ) -> Admission:
-    """Answer one question; ``waiting`` are refused pods that lack one resource, by what they ask.
+    """Answer one query; ``waiting`` are unschedulable pods that lack one resource, grouped by
+    request.
 
-    ``now`` is the promises' clock; ``move`` the ticket that the pod takes, ``shunned`` are tiers
-    on which pods like it crashed.
+    ``now`` is the clock of the reservations; ``move`` the migration that the pod belongs to;
+    ``shunned`` are tiers on which similar pods crashed.
     """
     pod, kinds = _counted(pod), node_kinds(cluster, pod)
     known = promises.known(pod.namespace, pod.annotations.get(well_known.RESERVATION, ""))
@@ -92,7 +93,8 @@ def admit(
         return Admission(answer=AdmissionDecision(denied=str(error)), result="denied")
     ours = pod.scheduler_name == rules.pipeline.scheduler_name
     asked, admitted = _moved(pod, move, ours=ours), [one.pod for one in unmet]
-    if problem := cluster.quotas.refusal(asked, admitted):  # the API server says it better
+    # the API server rejects the pod with a better message
+    if problem := cluster.quotas.refusal(asked, admitted):
         return _over_quota(asked, problem, kinds)
     tries, held = options(cluster, asked, terms, admitted), promises.others(pod, now)
     found = choose_tier(cluster, asked, tries, held, waiting, rules.pipeline)
@@ -103,7 +105,7 @@ def admit(
 
 
 def _counted(pod: Pod) -> Pod:
-    """The pod with the priority with which it counts; the API server's own is what it says."""
+    """The pod with its effective priority, as the API server computes it."""
     priority = counted_priority(pod)
     return pod if priority == pod.priority else msgspec.structs.replace(pod, priority=priority)
 
@@ -127,24 +129,25 @@ def _granted(pod: Pod, found: TierGranted, answer: AdmissionDecision, *, ours: b
 def _over_quota(pod: Pod, problem: str, kinds: dict[str, NodeAssignment]) -> Admission:
     tiers = tuple(sorted(map(well_known.mig_profile, pod.gpu_requests)))
     tried = (TierAttempt(tiers, "quota_exceeded", text=f"not tried: {problem}"),)
-    # Whoever is replaced may count to this moment: if the API server lets it in, it has its ticket.
+    # The replaced pod counts until this moment: when the API server admits the replacement, it has
+    # its migration.
     answer = AdmissionDecision(node_kinds=kinds, move=pod.annotations.get(well_known.MIGRATION))
     return Admission(answer=answer, result="quota_exceeded", tried=tried)
 
 
 def _is_concerned(cluster: Cluster, pod: Pod, scope: Scope, rules: Rules) -> bool:
-    """Whether anything of the pod may be changed or promised."""
+    """Whether gpu-scheduler may change the pod or reserve capacity for it."""
     ours = pod.scheduler_name == rules.pipeline.scheduler_name
-    # A pod of ours that we cannot place anyway is neither degraded nor promised anything.
+    # A pod that gpu-scheduler cannot place is neither degraded nor given a reservation.
     if pod.problem or (ours and pod.unsupported) or not _in_scope(cluster, pod, scope, rules):
         return False
     if well_known.WANTED_MEMORY in pod.annotations and ours:
-        return not memory_given(pod)  # an earlier call for this admission did it already
+        return not memory_given(pod)  # an earlier call of the same admission has already done it
     return is_degradable(pod)
 
 
 def _again(known: Reservation, kinds: dict[str, NodeAssignment]) -> Admission:
-    """The second call for one admission gets the first one's answer."""
+    """The second call of one admission gets the answer of the first."""
     answer = AdmissionDecision(
         rewrites=known.rewrites,
         reservation=known.id,
@@ -158,7 +161,7 @@ def _again(known: Reservation, kinds: dict[str, NodeAssignment]) -> Admission:
 def keep(
     promises: Reservations, admission: Admission, promise_id: str, now: float
 ) -> AdmissionDecision:
-    """Make the promise that goes with an admission; the answer then carries its id."""
+    """Store the reservation of an admission; the answer then has its id."""
     granted, answer = admission.granted, admission.answer
     assert granted is not None, "nothing is free, so nothing can be promised"
     promises.create(
@@ -175,9 +178,10 @@ def keep(
 def echo(
     promises: Reservations, admission: Admission, promise_id: str, now: float
 ) -> AdmissionDecision:
-    """The answer to a dry run: nothing is promised, and a rewrite is known again as ours.
+    """The answer to a dry run: no reservation, and the rewrite is recognizable in the second call.
 
-    The API server calls twice for a dry run too, and the second rewrite would sum up the first.
+    The API server calls the webhook twice for a dry run too; the second rewrite would add to the
+    first.
     """
     granted, answer = admission.granted, admission.answer
     if granted is None or not answer.rewrites:
@@ -187,7 +191,7 @@ def echo(
 
 
 def node_kinds(cluster: Cluster, pod: Pod) -> dict[str, NodeAssignment]:
-    """For each node that the pod's map names: its real name and who numbers its GPUs."""
+    """For each node of the pod's map: its real name and whether it is index-assigned."""
     if pod.map_text is None:
         return {}
     try:
@@ -216,9 +220,9 @@ def _in_scope(cluster: Cluster, pod: Pod, scope: Scope, rules: Rules) -> bool:
 
 
 def _moved(pod: Pod, move: str | None, *, ours: bool) -> Pod:
-    """The pod with the ticket that it was really given, whatever it says itself.
+    """The pod with its recorded migration, whatever its annotation says.
 
-    Another scheduler may well implement what we do not; only the devices matter here.
+    Only devices matter here, so features that gpu-scheduler does not implement are ignored.
     """
     annotations = {
         key: value for key, value in pod.annotations.items() if key != well_known.MIGRATION
@@ -240,7 +244,7 @@ def _refused(
         return Admission(
             answer=AdmissionDecision(denied=denied), result="denied", tried=found.tried
         )
-    if terms.memory and found.option is not None:  # without a request it would wait for nothing
+    if terms.memory and found.option is not None:  # without a request nothing would be reserved
         rewrites, where = _rewrites(pod, found.option), found.option.where
         answer = msgspec.structs.replace(answer, rewrites=rewrites, where=where)
     return Admission(answer=answer, result="pending", tried=found.tried)

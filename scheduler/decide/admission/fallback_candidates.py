@@ -1,11 +1,11 @@
-"""What a pod may be given instead of what it asks for, in the order in which it is tried.
+"""The tiers that a pod may get instead of its request, in the order in which they are tried.
 
     a MIG request      itself, then the tiers below it on its ladder (several requests: together)
-    a wish for memory  every profile that has so much, smallest memory first, then least compute,
+    a memory request   every profile with enough memory, smallest memory first, then least compute,
                        and a whole GPU last
 
-What is not tried is told as well, with the reason: a tier that no node has, below the pod's
-floor, above a quota, or not that of the pod's group.
+A tier that is not tried is reported with the reason: no node has it, it is below the pod's floor,
+above a quota, or not the tier of the pod's group.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from scheduler.state.cache.cluster import Cluster
 COMBINATIONS_MAX: Final = 64
 _SCANNED_MAX: Final = 4096
 
-#: What a request becomes, or why it does not become that.
+#: The replacement of a request, or the reason why there is none.
 Changes = tuple[tuple[str, str], ...]
 
 
 class FallbackPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """How a pod's author, its namespace and the configuration want its tier to be chosen.
+    """The fallback settings of a pod: from the pod, its namespace and the configuration.
 
-    ``floor`` and ``memory`` (by container) are bytes; ``shunned`` are resources on which pods like
-    it crashed, ``settled`` what its group has, by what they asked for ("": for memory).
+    ``floor`` and ``memory`` (by container) are bytes; ``shunned`` are resources on which similar
+    pods crashed; ``settled`` are the tiers of the pod's group by request ("" for a memory request).
     """
 
     ladders: Sequence[Ladder] = ()
@@ -47,18 +47,20 @@ class FallbackPolicy(msgspec.Struct, frozen=True, kw_only=True):
     settled: dict[str, frozenset[str]] = {}
 
     def ladder(self, resource: str) -> Ladder | None:
-        """The first ladder that has something to say about a resource."""
+        """The first ladder that contains a resource."""
         speaking = (one for one in self.ladders if one.mentions(resource))
         return next((one for one in speaking if one.below(resource) or one.is_strict), None)
 
     def is_strict(self, pod: Pod) -> bool:
-        """Whether the pod is rather refused than left waiting."""
+        """Whether the pod is rejected rather than left pending."""
         found = (self.ladder(resource) for resource in pod.gpu_requests)
         return any(ladder is not None and ladder.is_strict for ladder in found)
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """The pod as it would be: ``changes`` as (from, to), ``added`` as (container, resource)."""
+    """The pod as it would be rewritten: ``changes`` as (from, to), ``added`` as (container,
+    resource).
+    """
 
     pod: Pod
     changes: Changes = ()
@@ -67,7 +69,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tiers(self) -> tuple[str, ...]:
-        """What it would have, for people."""
+        """The tiers that the pod would get, for messages."""
         labels = self.where.labels
         found = {new: Tier(new, labels).text for _, new in self.changes}
         asked = sorted(self.pod.gpu_requests)
@@ -75,9 +77,9 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SkippedTier(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that is not tried: ``result`` is the word for the metric, ``text`` for people.
+    """A tier that is not tried: ``result`` is the metric result, ``text`` the message.
 
-    ``option`` is what it would have been, where the pod must have something to wait for.
+    ``option`` is the candidate, if the pod must wait for a tier.
     """
 
     tiers: tuple[str, ...]
@@ -92,7 +94,7 @@ Step = tuple[str, Tier] | SkippedTier
 def options(
     cluster: Cluster, pod: Pod, terms: FallbackPolicy, admitted: Iterable[Pod]
 ) -> Iterator[Candidate | SkippedTier]:
-    """All that may be tried for a pod; ``admitted`` are pods that no quota may show yet."""
+    """All candidates of a pod; ``admitted`` are pods that no quota status contains yet."""
     choices = _memory_choices(cluster, terms) or _ladder_choices(cluster, pod, terms)
     others = tuple(admitted)
     told: set[SkippedTier] = set()
@@ -124,7 +126,7 @@ def _rungs(cluster: Cluster, resource: str, terms: FallbackPolicy) -> list[Step]
 
 
 def _judged(cluster: Cluster, asked: str, tier: Tier, terms: FallbackPolicy) -> Step:
-    """Whether a tier may be tried at all."""
+    """Whether a tier may be tried."""
     resource = tier.resource
     settled = terms.settled.get(asked)
     if settled is not None and resource not in settled:
@@ -153,7 +155,7 @@ def _memory_choices(cluster: Cluster, terms: FallbackPolicy) -> list[list[Step]]
 
 
 def _with_memory(cluster: Cluster, amount: int, terms: FallbackPolicy) -> Iterator[Tier]:
-    """A compute instance shares its memory with others, so it never has any for itself."""
+    """The tiers with enough memory. A compute instance shares its memory, so it is never one."""
     has_it = [
         resource
         for resource in cluster.nodes.offers.resources()
@@ -189,7 +191,7 @@ def _combined(
 
 
 def _least_mib(asked: str, tier: Tier, terms: FallbackPolicy) -> int:
-    """How much a whole GPU must have: nothing but its node's label tells."""
+    """The memory that a whole GPU must have; only the node's label has the actual amount."""
     if tier.resource != well_known.GPU or tier.resource == asked:
         return 0
     amount = max(terms.memory.get(asked, 0), terms.floor)

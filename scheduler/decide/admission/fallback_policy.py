@@ -1,7 +1,8 @@
-"""How a pod's tier is to be chosen: its own words, else its namespace's, else the configured ones.
+"""The fallback settings of a pod: its own annotations, else its namespace's, else the
+configuration.
 
-A pod whose author wrote something that cannot be read is refused with one line; a namespace that
-says such a thing is told in a warning, and its pods keep what they ask for.
+An invalid annotation of a pod rejects the pod with one line. An invalid annotation of a namespace
+is ignored with a warning.
 """
 
 from __future__ import annotations
@@ -20,13 +21,15 @@ from scheduler.model.pods.pod import Pod, Role
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.reservations import Reservation
 
-#: What a warning shows of names, and how many of them.
+#: Maximum length and number of names in a warning.
 _NAME_SHOWN_MAX: Final = 63
 _NAMES_SHOWN_MAX: Final = 4
 
 
 class TermsError(ValueError):
-    """What a pod says of its tier makes no sense; one line for its author."""
+    """An annotation about the pod's tier is invalid; the message is one line for the pod's
+    author.
+    """
 
 
 def terms_of(
@@ -36,7 +39,7 @@ def terms_of(
     promises: Iterable[Reservation],
     shunned: frozenset[str],
 ) -> tuple[FallbackPolicy, tuple[str, ...]]:
-    """The terms of a pod as its author made it, and warnings; TermsError if it must be refused."""
+    """The settings for a pod as created, and warnings; TermsError if the pod must be rejected."""
     try:
         ladders, warnings = _ladders(cluster, pod, configured)
         floor = gpu_memory.floor_of(pod.annotations)
@@ -62,7 +65,8 @@ def _ladders(
     text = pod.annotations.get(well_known.MIG_FALLBACK)
     if text is not None:
         return (parse_ladder(text),), ()
-    if pod.group:  # half of a gang on another tier helps nobody: its author has to want it
+    # part of a gang on another tier is useless, so only the pod's author can enable it
+    if pod.group:
         return (), ()
     text = cluster.namespace(pod.namespace).annotations.get(well_known.MIG_FALLBACK)
     if text is None:
@@ -74,7 +78,9 @@ def _ladders(
 
 
 def _memory(pod: Pod) -> tuple[dict[str, int], tuple[str, ...]]:
-    """How much each container wants, and a warning where it was guessed which one is meant."""
+    """The memory request of each container, and a warning if the container was chosen by
+    default.
+    """
     regular = [one.name for one in pod.containers if one.role is Role.APP]
     others = [one.name for one in pod.containers if one.role is not Role.APP]
     found = meant(regular, pod.annotations, others)

@@ -1,4 +1,4 @@
-"""One tier for a whole gang: what its other members asked for, and what they have (design 5.10)."""
+"""One tier for a whole gang: the requests of its other members and their tiers (design 5.10)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.reservations import Reservation
 
-#: What a wish for memory is called where others are called by the resource that was asked for.
+#: The key of a memory request, where other requests have the resource as key.
 MEMORY = ""
 
 
 def settled(
     cluster: Cluster, pod: Pod, promises: Iterable[Reservation]
 ) -> dict[str, frozenset[str]]:
-    """What each request became for the members that were admitted before the pod."""
+    """The tiers of the members that were admitted before the pod, by request."""
     found: dict[str, set[str]] = {}
     if not pod.group:
         return {}

@@ -1,8 +1,8 @@
-"""Which tier a new pod gets at admission (design 5.8 to 5.11).
+"""Selects the tier of a new pod at admission (design 5.8 to 5.11).
 
-*Free* is not a subtraction: the newcomer is decided like any pod, on the cluster with these
-holders placed on top: promised pods, and pods that wait for exactly one tier, each only if
-its priority is at least the newcomer's. What holds nothing today cannot degrade anybody.
+A tier is free if the new pod can be scheduled on the cluster with these holders placed on top: pods
+with a reservation, and pending pods that fit exactly one tier, each only if its priority is at
+least the new pod's. Pods without a placement on the current cluster cannot degrade another pod.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from scheduler.state.reservations import Reservation
 
 
 class TierAttempt(msgspec.Struct, frozen=True):
-    """What the newcomer did not get, and why: ``result`` is the word for the metric.
+    """A tier that the new pod did not get, and the reason; ``result`` is the metric result.
 
-    ``diagnosis`` where it was tried and did not fit, ``text`` where it was not tried.
+    ``diagnosis`` if the tier was tried and did not fit, ``text`` if it was not tried.
     """
 
     tiers: tuple[str, ...]
@@ -47,7 +47,7 @@ class TierAttempt(msgspec.Struct, frozen=True):
 
 
 class TierGranted(msgspec.Struct, frozen=True):
-    """A tier for the newcomer: ``option`` says how its pod is rewritten."""
+    """A tier for the new pod; ``option`` is the rewrite of its pod."""
 
     option: Candidate
     placement: Placement
@@ -60,9 +60,9 @@ class TierGranted(msgspec.Struct, frozen=True):
 
 
 class NoTier(msgspec.Struct, frozen=True):
-    """Nothing is free; ``option`` is the first of what could be waited for.
+    """No tier is free; ``option`` is the first tier that the pod could wait for.
 
-    ``is_unknown``: to find out would have taken too many steps, so nothing follows from it.
+    ``is_unknown``: the check would have exceeded the budget, so the result is unknown.
     """
 
     tried: tuple[TierAttempt, ...]
@@ -71,12 +71,12 @@ class NoTier(msgspec.Struct, frozen=True):
 
     @property
     def tiers(self) -> tuple[str, ...]:
-        """Every tier that was looked at, once, in order."""
+        """Every tier that was checked, once, in order."""
         return tuple(dict.fromkeys(tier for one in self.tried for tier in one.tiers))
 
 
 def is_changeable(pod: Pod) -> bool:
-    """Whether a tier may be promised to the pod at all (design 5.10)."""
+    """Whether a tier may be reserved for the pod at all (design 5.10)."""
     owner = pod.owner.word if pod.owner else ""
     return (
         pod.map_text is None
@@ -88,7 +88,9 @@ def is_changeable(pod: Pod) -> bool:
 
 
 def is_degradable(pod: Pod) -> bool:
-    """Whether the pod takes part in fallback: it asks for MIG, or got its tier for its memory."""
+    """Whether the pod takes part in fallback: it requests MIG, or got its tier from a memory
+    request.
+    """
     mig = any(well_known.is_mig(resource) for resource in pod.gpu_requests)
     return (mig or bool(memory_given(pod))) and is_changeable(pod)
 
@@ -104,7 +106,7 @@ def choose_tier(
 ) -> TierGranted | NoTier:
     """The first option with which the pod fits beside all stronger holders.
 
-    ``waiting`` are refused pods that lack exactly one resource, in groups that ask for the same.
+    ``waiting`` are unschedulable pods that lack exactly one resource, grouped by request.
     """
     work = work or Budget(pipeline.decision_steps_max)
     held = _ReservedCapacity(WhatIfView(cluster), pipeline, work)
@@ -124,7 +126,7 @@ def choose_tier(
         )
         for group in waiting
     )
-    for one in own:  # nobody who waits may have it, and now it is free for the newcomer
+    for one in own:  # no pending pod may take the tier, and it is free for the new pod
         held.overlay.lift(one)
     return _first_fit(cluster, held.overlay, options, pipeline, work)
 
@@ -144,7 +146,7 @@ def _first_fit(
             tried.append(TierAttempt(option.tiers, option.result, text=option.text))
             barred += [option.option] if option.option is not None else []
             continue
-        cluster.track_label_keys(option.pod)  # a tier may name labels that no pod has named before
+        cluster.track_label_keys(option.pod)  # a tier may name labels that no earlier pod has named
         decision = schedule_one(view, option.pod, pipeline, work)
         if isinstance(decision, Placement):
             return TierGranted(option, decision, tuple(tried))
@@ -156,7 +158,7 @@ def _first_fit(
 
 
 def _holds_already(cluster: Cluster, pod: Pod) -> bool:
-    """Whether what a promise is for is on the books, or held by the move that the pod is for."""
+    """Whether the reserved capacity is assigned already, or held by the migration of the pod."""
     if pod.uid in cluster.assumed or pod.uid in cluster.nominated:
         return True
     move = cluster.nominated.get(pod.annotations.get(well_known.MIGRATION, ""))
@@ -164,9 +166,9 @@ def _holds_already(cluster: Cluster, pod: Pod) -> bool:
 
 
 class _ReservedCapacity:
-    """The cluster with all stronger holders placed on top, as far as they can be placed now.
+    """The cluster with all stronger holders placed on top, as far as they fit.
 
-    It only fills, so once one pod finds no place, its equals need not be tried.
+    Capacity only shrinks here, so once one pod does not fit, equal pods need not be tried.
     """
 
     def __init__(self, overlay: WhatIfView, pipeline: Pipeline, work: Budget) -> None:
@@ -176,7 +178,7 @@ class _ReservedCapacity:
         self._hopeless: set[object] = set()
 
     def keep(self, promise: Reservation) -> None:
-        """Place a promised pod where it was seen to fit, or wherever it fits now."""
+        """Place a pod with a reservation on its reserved node, or else wherever it fits."""
         self._work.spend(promise.pod.label_steps + promise.pod.node_steps)
         node_info = self.overlay.at(promise.node_name)
         if node_info is not None and not first_rejection(
@@ -200,7 +202,7 @@ class _ReservedCapacity:
         return placement.node_name
 
     def place_groups(self, groups: Iterable[Iterator[Pod]]) -> None:
-        """Place pods, strongest and oldest first; the first one without a place ends its group."""
+        """Place pods by priority and age; the first one that does not fit ends its group."""
         heads: list[tuple[int, str, int, Pod, Iterator[Pod]]] = []
         for number, group in enumerate(groups):
             _push(heads, number, group)
@@ -219,7 +221,7 @@ def _push(
 
 
 def _schedulable(pod: Pod) -> Pod:
-    # Another scheduler may well implement what we do not; only the devices matter here.
+    # Only devices matter here, so features that gpu-scheduler does not implement are ignored.
     return msgspec.structs.replace(pod, unsupported=()) if pod.unsupported else pod
 
 

@@ -1,8 +1,8 @@
-"""A node whose GPUs could be cut anew by mig-manager, for a pod that finds no instance anywhere.
+"""Selects a node whose MIG configuration mig-manager could change, for a pod without an instance.
 
-mig-manager cuts every GPU of a node at once, as the label ``nvidia.com/mig.config`` says, and a
-client on one of them makes it fail. So only a node of which every GPU is idle comes into question,
-and only one that offers its GPUs whole: what somebody has cut is left as it is.
+mig-manager changes all GPUs of a node at once, as the label ``nvidia.com/mig.config`` says, and
+fails if a process uses one of them. So a node qualifies only if all its GPUs are idle. It must also
+offer whole GPUs: an existing MIG partition is not changed.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ from scheduler.state.node_info import NodeInfo
 
 
 class MigConfigChange(msgspec.Struct, frozen=True):
-    """Cut all GPUs of a node into instances of one profile."""
+    """Partition all GPUs of a node into instances of one profile."""
 
     node_name: str
     config: str
 
 
 def idle_nodes(cluster: Cluster, resting: frozenset[str] = frozenset()) -> list[NodeInfo]:
-    """Nodes that mig-manager may cut anew, for whomever; ``resting`` are left."""
+    """Nodes whose MIG configuration may change, for any pod; nodes in backoff (``resting``) are
+    excluded.
+    """
     return [
         node_info
         for node_info in cluster.candidates()
@@ -42,7 +44,7 @@ def idle_nodes(cluster: Cluster, resting: frozenset[str] = frozenset()) -> list[
 
 
 def candidate(idle: Sequence[NodeInfo], pod: Pod, pipeline: Pipeline) -> MigConfigChange | None:
-    """The one with the fewest GPUs that would do for a pod, by name among equals."""
+    """The node with the fewest GPUs that would fit a pod; the name decides among equals."""
     profiles = instance_search.wanted(pod)
     if not profiles or len(pod.gpu_requests) != 1 or pod.map_text is not None:
         return None
@@ -60,7 +62,7 @@ def candidate(idle: Sequence[NodeInfo], pod: Pod, pipeline: Pipeline) -> MigConf
 
 
 def pods_on(node: Node, pod: Pod) -> int:
-    """How many pods like this one a node will have room for once it is cut for one."""
+    """The number of such pods that fit on a node after the change for one of them."""
     profiles = instance_search.wanted(pod)
     return _room(node, profiles[0]) // len(profiles) if profiles else 0
 
@@ -78,7 +80,7 @@ def _is_managed(node: Node) -> bool:
 
 
 def _room(node: Node, profile: str) -> int:
-    """How many instances the node would have."""
+    """The number of instances on the node after the change."""
     board = layout.BOARDS.get(node.geometry.board)
     known = layout.profile_of(board, profile) if board is not None else None
     return (node.gpu_count or 0) * known.max_count if known is not None else 0

@@ -1,8 +1,7 @@
-"""The best node that cuts GPUs to order, found by layout (``state/index/mig_layout_index``) and not
-by a scan.
+"""The best dynamic MIG node, found by layout (``state/index/mig_layout_index``) without a scan.
 
-For one instance the layouts that occur are gone through in the order of what it costs them; for
-several in one pod it is nodes of equal signature. A property test compares with a full scan.
+For one instance the existing layouts are tried in the order of the added layout cost; for several
+instances in one pod, nodes are grouped by signature. A property test compares with a full scan.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from scheduler.state.index.capacity_bucket import LEAST
 from scheduler.state.index.mig_layout_index import IdleKey, Key, MigLayoutIndex, NodeLayouts
 from scheduler.state.node_info import NodeInfo
 
-#: What a node scores, or None where it will not do.
+#: The score of a node, or None if the pod does not fit.
 Judge = Callable[[str], tuple[Score, NodeInfo] | None]
 
 
@@ -31,7 +30,8 @@ def best(
     profiles = instance_search.wanted(pod)
     if not profiles:
         return []
-    # A node may be over its cpu; whoever asks for none may go there all the same.
+    # A node may have less CPU than is requested on it; a pod without a CPU request still fits
+    # there.
     cpu = pod.requests.get(well_known.CPU, 0) or LEAST
     return [
         found
@@ -49,7 +49,7 @@ def _best_of(
     *,
     spread: bool,
 ) -> list[tuple[Score, NodeInfo]]:
-    """The first node of each kind that costs no more than any other that will do."""
+    """The first node of each kind with the lowest cost among the nodes that fit."""
     found: list[tuple[Score, NodeInfo]] = []
     least: float | None = None
     for rise, keys in _ways(shelves, profiles, work):
@@ -69,7 +69,7 @@ def _best_of(
 def _ways(
     shelves: MigLayoutIndex, profiles: tuple[str, ...], work: Budget
 ) -> Iterator[tuple[float, tuple[Key, ...]]]:
-    """What it costs where, least first; of the keys of one way the first is preferred."""
+    """The costs in ascending order with their shelves; of equal keys the first one is preferred."""
     if len(profiles) > 1:
         yield from _signatures(shelves.signatures, profiles, work)
         return

@@ -1,8 +1,8 @@
-"""How well a choice of pods could have filled GPUs that are cut to order.
+"""The best possible filling of dynamic MIG GPUs by a set of pods.
 
-Pods are taken in the order of the queue, a strong one never after a weaker one, so some waits may
-be the price of the order and not of the slices. What the order cost is told in slices: what the
-best choice of the same pods would have filled. Nothing is decided by it.
+Pods are scheduled in queue order, by descending priority, so some pods may be pending because of
+the order and not for lack of slices. The difference is reported in slices: the best choice of the
+same pods minus the actual one. No decision uses it.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from scheduler.model.mig import layout as mig_layout
 from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state.mig.dynamic_gpus import DynamicGpus
 
-#: States that the search may look at, and pods that it may choose from.
+#: Maximum number of states that the search visits, and of pods that it may choose from.
 STATES_MAX: Final = 2_000
 PODS_MAX: Final = 100
 
 
 class Best(msgspec.Struct, frozen=True):
-    """The most memory slices that any choice fills; an upper bound where it is not exact."""
+    """The largest number of memory slices that any choice fills; an upper bound if not exact."""
 
     slices: int
     is_exact: bool = True
 
 
 def best(gpus: DynamicGpus, pods: Sequence[tuple[str, ...]]) -> Best:
-    """What the best choice of pods fills; each has all instances that it asks for, or none."""
-    # Large ones first: they decide what is left, and the bound is met soon.
+    """The best filling by a choice of pods; each pod gets all its instances or none."""
+    # Large pods first: the remaining search is small, and the bound is reached soon.
     order = sorted(pods, key=lambda asked: (-_size(gpus.board, asked), asked))
     search = _Search(
         gpus.board, [instance_search.rigid_first(gpus.board, asked) for asked in order]
@@ -46,7 +46,7 @@ def best(gpus: DynamicGpus, pods: Sequence[tuple[str, ...]]) -> Best:
 
 
 class _Search:
-    """Every choice in every place, no state twice; ``is_over`` where that was too many."""
+    """Tries every choice in every place, each state once; ``is_over`` if the limit was reached."""
 
     def __init__(self, board: mig_layout.GpuModel, pods: Sequence[tuple[str, ...]]) -> None:
         self._board = board
@@ -58,7 +58,9 @@ class _Search:
         self.is_over = False
 
     def bound(self, layouts: tuple[mig_layout.Layout, ...], at: int) -> int:
-        """No choice of the pods from ``at`` on fills more: than they ask, or than each GPU can."""
+        """The upper bound for the pods from ``at`` on: their requests, or the free slices of the
+        GPUs.
+        """
         profiles = self._profiles[at]
         return min(self._asked[at], sum(_room(self._board, one, profiles) for one in layouts))
 
@@ -93,7 +95,7 @@ class _Search:
 
 @lru_cache(maxsize=65536)
 def _room(board: mig_layout.GpuModel, layout: mig_layout.Layout, profiles: frozenset[str]) -> int:
-    """The most slices that instances of these profiles fill beside a layout, if there are many."""
+    """The most slices that an unlimited number of these profiles fills beside a layout."""
     return max(
         (
             _size(board, [profile])

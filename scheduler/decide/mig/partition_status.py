@@ -1,4 +1,4 @@
-"""What a node's operator has answered to a placement that waits for its MIG instances."""
+"""The operator's response to a placement that waits for its MIG instances."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from scheduler.state.mig.dynamic_gpus import canonical
 
 
 def refusal(cluster: Cluster, carve: PendingPlacement, until: str) -> MigInstance | None:
-    """The operator's no to this very request, which ``until`` tells from earlier ones."""
+    """The operator's rejection of this request; ``until`` distinguishes it from earlier
+    requests.
+    """
     mine = {_key(spot) for spot in carve.devices.spots}
     for there in _instances(cluster, carve.node_name):
         is_no = there.state is PartitionState.FAILED and there.deadline == until
@@ -24,7 +26,9 @@ def refusal(cluster: Cluster, carve: PendingPlacement, until: str) -> MigInstanc
 
 
 def is_ready(cluster: Cluster, carve: PendingPlacement, others: Iterable[Pod]) -> bool:
-    """Whether everything is there and the kubelet knows of it; ``others`` wait there as well."""
+    """Whether all instances exist and the kubelet advertises them; ``others`` are pods that wait
+    there too.
+    """
     node_info = cluster.at(carve.node_name)
     if node_info is None or node_info.node is None:
         return False
@@ -38,14 +42,14 @@ def is_ready(cluster: Cluster, carve: PendingPlacement, others: Iterable[Pod]) -
     waiting = list(others)
     for resource in filter(well_known.is_mig, carve.pod.gpu_requests):
         asked = sum(pod.requests.get(resource, 0) for pod in waiting)
-        held = node_info.used.get(resource, 0) - asked  # the pod itself included
+        held = node_info.used.get(resource, 0) - asked  # includes the pod itself
         if node_info.node.allocatable.get(resource, 0) < held:
             return False
     return True
 
 
 def lateness(cluster: Cluster, carve: PendingPlacement) -> str:
-    """What is still missing, in words."""
+    """The missing items, as text."""
     answers = {_key(there.spot): there for there in _instances(cluster, carve.node_name)}
     for spot in carve.devices.spots:
         there = answers.get(_key(spot))

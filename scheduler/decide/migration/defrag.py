@@ -1,14 +1,14 @@
-"""The cheapest moves after which a pod's MIG instance fits: a plan, and what it would cost.
+"""The cheapest migrations after which a pod's MIG instance fits: a plan with its cost.
 
-Fewest pods first, because each of them is restarted; then the fewest memory slices that they
-hold; then the first GPU in the order of names. Whoever must leave the window is placed again by the
-product's own decision, the largest first, with the window taken. The first window for which
-that works is the plan::
+The order is: fewest pods, because each of them is restarted; then fewest memory slices held by
+them; then the first GPU by name. The pods in the window are placed again by the normal scheduling
+decision, the largest first, with the window occupied. The plan is the first window where that
+succeeds::
 
     GPU 3:  |   |2g     |   |   |   |1g |        3g.40gb waits. Slices 0 to 3 are held by one
     GPU 7:  |4g             |       |1g |   |    pod, the 2g: it goes to GPU 7, slice 4
 
-Must never: be carried out by itself. It is a proposal; every move is an eviction.
+Must never: be carried out automatically. The plan is a proposal; every migration is an eviction.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ from scheduler.state.cache.cluster import Cluster
 from scheduler.state.mig.dynamic_gpus import BLOCKED
 from scheduler.state.node_info import NodeInfo
 
-#: Windows that one plan may try; those left have more pods in them or larger ones.
+#: Maximum number of windows that one plan tries; the others contain more or larger pods.
 WINDOWS_MAX: Final = 4096
 
 
 class Relocation(msgspec.Struct, frozen=True, kw_only=True):
-    """One pod that is restarted elsewhere; ``gpu_minutes`` is the work since it was created, at
-    the share of a GPU that it holds: all of it is lost where the pod keeps no checkpoint."""
+    """One pod that is restarted elsewhere. ``gpu_minutes`` is the GPU time since its creation,
+    weighted with its share of a GPU; without a checkpoint all of it is lost.
+    """
 
     pod: Pod
     source: MigPlacement
@@ -47,7 +48,7 @@ class Relocation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """The moves, in order, and what the pod gets afterwards."""
+    """The migrations, in order, and the placement of the pod afterwards."""
 
     pod: Pod
     node_name: str
@@ -56,18 +57,19 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def restarts(self) -> int:
-        """Pods that are restarted."""
+        """The number of pods that are restarted."""
         return len(self.moves)
 
     @property
     def gpu_minutes(self) -> float:
-        """GPU-minutes of work that are lost at most."""
+        """The upper bound of lost GPU-minutes."""
         return sum(move.gpu_minutes for move in self.moves)
 
 
 class _Window(msgspec.Struct, frozen=True, gc=False):
-    """Slices of a GPU in which the instance would fit, who is there, and who of them could not
-    go anywhere else on the same GPU."""
+    """Slices of a GPU in which the instance would fit, the pods in them, and the pods among those
+    that fit nowhere else on the same GPU.
+    """
 
     start: int
     slices: int
@@ -89,8 +91,8 @@ def plan(
 ) -> Plan | None:
     """The cheapest plan with at most ``moves_max`` restarts for a pod with one MIG instance.
 
-    None where there is none, or where the pod asks for several instances; a plan without moves
-    where it fits already. ``now`` is seconds since 1970.
+    None if there is no plan, or if the pod requests several instances; a plan without migrations if
+    it fits already. ``now`` is in seconds since 1970.
     """
     wanted = instance_search.wanted(pod)
     if len(wanted) != 1:
@@ -143,7 +145,7 @@ def _windows(
 
 
 class _Attempt:
-    """Tries windows for one pod; remembers which profiles have no room anywhere else."""
+    """Tries windows for one pod; caches the profiles that fit nowhere else."""
 
     def __init__(
         self,
@@ -163,7 +165,7 @@ class _Attempt:
         self._has_room: dict[str, bool] = {}
 
     def moves(self, node_name: str, gpu: int, window: _Window) -> tuple[Relocation, ...] | None:
-        """Where those in the window go, or None where one of them cannot."""
+        """New placements of the pods in the window, or None if one of them has none."""
         if not all(self._goes_elsewhere(profile) for profile in window.outbound):
             return None
         node_info = self._cluster.at(node_name)
@@ -215,7 +217,7 @@ class _Attempt:
 
 
 def _holders(node_info: NodeInfo, gpu: int, window: _Window) -> Iterator[tuple[Pod, MigPlacement]]:
-    """The pods in the window. One that holds more than one instance is not moved for one."""
+    """The pods in the window; a pod with several instances is not moved."""
     slots = set(window.inside)
     for pod, holding in node_info.pods.values():
         mine = [s for s in holding.spots if s.gpu == gpu and (s.profile, s.start) in slots]

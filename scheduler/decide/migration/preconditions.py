@@ -1,7 +1,7 @@
-"""Whether a pod may be moved at all (design 5.17): every condition is one reason with a text.
+"""The preconditions of a migration (design 5.17); each one is a reason with a text.
 
-Some can be told from the pod alone; the rest needs the owner as the API server has it now, which
-is asked for only when everything else speaks for a move.
+Some depend only on the pod. The others need the owner from the API server, which is read only if
+all the first ones hold.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from scheduler.model.pods.pod import Pod
 from scheduler.model.timestamps import epoch
 from scheduler.state.migration.history import Timings
 
-#: Controllers that make a pod again when it is gone, as the same workload.
+#: Controllers that recreate a deleted pod as the same workload.
 KINDS: Final = frozenset(("ReplicaSet", "StatefulSet", "Job"))
 KUEUE: Final = "kueue.x-k8s.io/"
 
 
 def hindrance(pod: Pod, move: MigrationKind, now: float, timings: Timings) -> BlockedBy | None:
-    """What the pod itself says against its move."""
+    """The precondition on the pod itself that does not hold."""
     return _of_owner(pod) or _of_state(pod) or _of_age(pod, move, now, timings)
 
 
@@ -59,7 +59,9 @@ def _of_state(pod: Pod) -> BlockedBy | None:
 
 
 def _of_age(pod: Pod, move: MigrationKind, now: float, timings: Timings) -> BlockedBy | None:
-    """A pod that was placed is as old as its placement, one that waits as its creation."""
+    """The minimum age: since the placement of a running pod, since the creation of a pending
+    one.
+    """
     is_restore = move is MigrationKind.RESTORE
     placed = pod.condition.since if is_restore and pod.condition.status == "True" else ""
     since = epoch(placed) or epoch(pod.created)
@@ -70,7 +72,7 @@ def _of_age(pod: Pod, move: MigrationKind, now: float, timings: Timings) -> Bloc
 
 
 def verdict(pod: Pod, move: MigrationKind, facts: OwnerFacts) -> BlockedBy | None:
-    """What the owner, as it is now, says against the move."""
+    """The precondition on the owner that does not hold."""
     return (
         gone_wrong(facts)
         or _of_lifecycle(pod, facts)
@@ -79,7 +81,9 @@ def verdict(pod: Pod, move: MigrationKind, facts: OwnerFacts) -> BlockedBy | Non
 
 
 def gone_wrong(facts: OwnerFacts) -> BlockedBy | None:
-    """Why the owner would not make the pod again as it was: also asked while it is awaited."""
+    """Why the owner would not recreate the pod unchanged; also checked while the replacement is
+    awaited.
+    """
     who = f"{facts.told.kind} {facts.told.name}"
     if facts.is_owner_gone:
         return BlockedBy(Blocker.OWNER_DELETED, f"{who} is gone")
@@ -91,7 +95,9 @@ def gone_wrong(facts: OwnerFacts) -> BlockedBy | None:
 
 
 def not_made_again(ticket: Migration, facts: OwnerFacts) -> BlockedBy | None:
-    """Why the pod of an open ticket will not come back: of fewer replicas, any may be missing."""
+    """Why the pod of an open migration is not recreated; after a scale-down any pod may be
+    missing.
+    """
     if ticket.index is None and facts.replicas < ticket.replicas:
         facts = msgspec.structs.replace(facts, is_over_count=True)
     return gone_wrong(facts)
@@ -120,14 +126,15 @@ def _of_lifecycle(pod: Pod, facts: OwnerFacts) -> BlockedBy | None:
 
 
 def _of_service(pod: Pod, facts: OwnerFacts) -> BlockedBy | None:
-    """A pod that runs serves somebody; one that waits does not."""
+    """The availability rules; they hold for running pods only."""
     who = f"{facts.told.kind} {facts.told.name}"
     assert pod.owner is not None, "only owned pods come this far"
     if facts.has_budget and facts.disruptions_allowed < 1:
         return BlockedBy(
             Blocker.DISRUPTION_BUDGET, "its PodDisruptionBudget allows no disruption now"
         )
-    if pod.owner.kind == "Job":  # its pods serve nobody, and its author asked for it
+    # pods of a Job serve no requests, and the pod's author enabled the migration
+    if pod.owner.kind == "Job":
         return None
     if facts.others_down:
         return BlockedBy(

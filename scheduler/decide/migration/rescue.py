@@ -1,8 +1,7 @@
-"""Whether a pod that stays pending would be given another tier if it came now.
+"""Whether a pending pod would get another tier if it were admitted now.
 
-Its tier was chosen when it was admitted, and cannot be changed since. What was free then may be
-taken, and what was taken may be free: if the admission of today would choose another tier than the
-pod has, a replacement of it would run.
+The tier is chosen at admission and cannot change afterwards, while the free capacity does. If an
+admission would now choose another tier, a replacement of the pod would run.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def rescuable(
     terms: FallbackPolicy,
     pipeline: Pipeline,
 ) -> MigrationCandidate | None:
-    """The rescue of a pending pod that could be done now; ``terms`` are those of ``asked(pod)``."""
+    """The possible rescue of a pending pod; ``terms`` are those of ``asked(pod)``."""
     if not is_degradable(pod):
         return None
     wanted = asked(pod)
@@ -36,7 +35,7 @@ def rescuable(
     others = ((one for one in group if one.uid != pod.uid) for group in waiting)
     admitted = let_in(promises, pod)
     if cluster.quotas.refusal(wanted, admitted) is not None:
-        return None  # nobody would let the replacement in
+        return None  # a quota would reject the replacement
     tries = options(cluster, wanted, terms, admitted)
     found = choose_tier(cluster, wanted, tries, held, others, pipeline)
     if not isinstance(found, TierGranted) or _is_same(found.pod, pod):
@@ -45,7 +44,7 @@ def rescuable(
 
 
 def asked(pod: Pod) -> Pod:
-    """The pod as its owner would make it again, and as its next admission would see it."""
+    """The pod as its owner would recreate it, and as its next admission would see it."""
     return as_asked(pod) or unplaced(pod)
 
 
@@ -54,7 +53,7 @@ def _is_same(wanted: Pod, pod: Pod) -> bool:
 
 
 def candidates(groups: Waiting, each: int) -> Iterable[Pod]:
-    """Pods that wait, some of each group that waits for the same."""
+    """Pending pods, some of each group with the same request."""
     for group in groups:
         for count, pod in enumerate(group, 1):
             yield pod

@@ -1,8 +1,7 @@
-"""Whether a degraded pod could have the tier that it asked for, beside everybody stronger.
+"""Whether the requested tier of a degraded pod is free beside all stronger pods.
 
-The same question as at admission, asked with the same holders, and about the asked tier alone: what
-a newcomer of its priority would not be given, a restored pod is not given either. So a pod is never
-stopped for a slice that its replacement would not get.
+The check equals that of an admission, with the same holders and the requested tier only. So a pod
+is never evicted for a slice that its replacement would not get.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from scheduler.state.cache.cluster import Cluster
 from scheduler.state.reservations import Reservations
 
 Waiting = Iterable[Iterable[Pod]]
-#: For how long after its pod's grace a replacement is waited for.
+#: How long the capacity is held for a replacement, after the grace period of its pod.
 HELD_S: Final = 60.0
-#: Annotations on which it depends what a pod would get if it came again.
+#: Annotations that change the tier of a recreated pod.
 _SAID: Final = (
     *(well_known.ORIGINAL, well_known.TIER_NODES, well_known.MEMORY_GIVEN),
     *(well_known.MIG_FALLBACK, well_known.MEMORY_FLOOR, well_known.WANTED_MEMORY),
@@ -34,7 +33,7 @@ _SAID: Final = (
 
 
 class MigrationCandidate(msgspec.Struct, frozen=True):
-    """A move that would help now: ``wanted`` is the pod as its replacement would be."""
+    """A possible migration; ``wanted`` is the replacement pod."""
 
     move: MigrationKind
     pod: Pod
@@ -43,24 +42,24 @@ class MigrationCandidate(msgspec.Struct, frozen=True):
 
     @property
     def change(self) -> str:
-        """``1g.10gb->2g.20gb``, for people."""
+        """``1g.10gb->2g.20gb``, for messages."""
         return f"{profiles(self.pod.gpu_requests)}->{profiles(self.wanted.gpu_requests)}"
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What has to stay the same for the wish to be the same."""
+        """The fields that identify an unchanged candidate."""
         return self.move, self.pod.uid, tuple(sorted(self.wanted.gpu_requests.items()))
 
 
 def restorable(
     cluster: Cluster, promises: Reservations, waiting: Waiting, pod: Pod, pipeline: Pipeline
 ) -> MigrationCandidate | None:
-    """The restore of a degraded pod that could be done now."""
+    """The possible restore of a degraded pod."""
     wanted = as_asked(pod)
     if wanted is None or wanted.gpu_requests == pod.gpu_requests:
         return None
     if cluster.quotas.refusal(wanted, let_in(promises, pod)) is not None:
-        return None  # nobody would let the replacement in
+        return None  # a quota would reject the replacement
     held = promises.holders(pod.priority)
     found = choose_tier(cluster, wanted, [Candidate(pod=wanted)], held, waiting, pipeline)
     if not isinstance(found, TierGranted):
@@ -69,7 +68,7 @@ def restorable(
 
 
 def let_in(promises: Reservations, pod: Pod) -> list[Pod]:
-    """What quotas do not show: pods that were let in just now, and that this one will be gone."""
+    """Pods that no quota status contains yet, and the pod to be replaced, which will be gone."""
     less = {resource: -amount for resource, amount in pod.requests.items()}
     gone = msgspec.structs.replace(pod, requests=less)
     return [*(one.pod for one in promises.pending()), gone]
@@ -78,7 +77,7 @@ def let_in(promises: Reservations, pod: Pod) -> list[Pod]:
 def ticket_of(
     wish: MigrationCandidate, facts: OwnerFacts, attempt: int, digest: str, now: float
 ) -> Migration:
-    """The ticket with which a safe move begins."""
+    """The PodMigration with which a safe migration begins."""
     pod, match = wish.pod, match_of(wish.pod)
     assert pod.owner is not None, "only owned pods are moved"
     assert match is not None, "what is owned can be matched"
@@ -106,7 +105,7 @@ def ticket_of(
 
 
 def candidates(pods: Iterable[Pod], scheduler_name: str) -> list[Pod]:
-    """Degraded pods that run, the strongest and longest degraded first."""
+    """Running degraded pods, by priority and then by time since the degradation."""
     running = (
         pod
         for pod in pods
@@ -116,6 +115,6 @@ def candidates(pods: Iterable[Pod], scheduler_name: str) -> list[Pod]:
 
 
 def kind_of(pod: Pod) -> object:
-    """Of two pods of one kind, the second gets no better answer than the first."""
+    """The kind of a pod: pods of one kind get the same answer."""
     said = tuple(map(pod.annotations.get, _SAID))
     return (pod.priority, pod.kind, pod.namespace, pod.group, pod.map_text is None, *said)
