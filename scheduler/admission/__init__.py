@@ -1,1 +1,1 @@
-"""Answers the webhook: what a pod under review gets."""
+"""Answers admission queries of the webhook."""

@@ -57,7 +57,7 @@ class LeaderProxySettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def address(self) -> str:
-        """``host:port``, as it stands on the Lease."""
+        """``host:port``, as written in the Lease."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"
 
@@ -123,7 +123,7 @@ async def _follow(settings: LeaderProxySettings, context: ssl.SSLContext) -> Non
 
 
 class LeaderProxy:
-    """Asks the leader; ``leader`` returns its address, empty while there is none."""
+    """Queries the leader; ``leader`` returns its address, empty if there is none."""
 
     def __init__(
         self, settings: LeaderProxySettings, leader: Callable[[], str], clock: Callable[[], float]
@@ -174,7 +174,7 @@ class LeaderProxy:
         return self._session
 
     def _warn(self, address: str, problem: str) -> None:
-        """At most once a minute: without an answer of the leader, every query fails here."""
+        """Logs at most once a minute: without a response of the leader every query fails."""
         if self._clock() >= self._silent_until:
             self._silent_until = self._clock() + WARN_AFTER_S
             log.warning("leader does not answer", address=address, problem=problem)
@@ -187,7 +187,7 @@ def _server_context(settings: LeaderProxySettings) -> ssl.SSLContext:
 
 
 def _client_context(authority: bytes) -> ssl.SSLContext:
-    """Trusts this authority only: with an empty file, no public one is trusted either."""
+    """Trusts only this authority: with an empty file, no public one is trusted either."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(cadata=authority.decode("ascii"))
     return context

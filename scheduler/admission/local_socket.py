@@ -1,4 +1,4 @@
-"""The Unix socket for the webhook in the same pod; only the two may open it."""
+"""The Unix socket for the webhook in the same pod; only these two programs may open it."""
 
 from __future__ import annotations
 

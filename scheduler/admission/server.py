@@ -1,8 +1,8 @@
 """Answers admission queries of the webhook over a Unix socket: ``POST /place/v1``.
 
-It runs in the loop's own process and thread, so an answer sees exactly the state that decisions
-see. Only here reservations get their ids and times. A replica that does not lead forwards queries
-to the leader, if it is configured so; the leader receives them through ``forwarded``.
+It runs in the loop's own process and thread, so an answer uses exactly the state of decisions. Only
+this server creates the ids and times of reservations. A replica that does not lead forwards queries
+to the leader if configured; the leader receives them through ``forwarded``.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class AdmissionServer:
         return reply if isinstance(reply, Reply) else await reply
 
     def _reply(self, body: bytes, room_wait_s: float) -> Reply | Awaitable[Reply]:
-        """The reply at once, as nearly always, or once there is room for one more reservation."""
+        """The reply: usually at once, else when there is room for one more reservation."""
         self._webhook.asked(self._clock())
         if not self._loop.gate.is_open():
             return Reply(NOT_LEADING, b"this scheduler does not lead")
@@ -125,7 +125,7 @@ class AdmissionServer:
         return Reply(200, msgspec.json.encode(answer))
 
     def _answer(self, query: AdmissionQuery, pod: Pod) -> AdmissionDecision | None:
-        """The answer on the present state; None if too many reservations wait for their pods."""
+        """The answer for the current state; None if too many reservations wait for their pods."""
         admission = self._admit(query, pod)
         if not admission.is_promised:
             return admission.answer

@@ -1,4 +1,4 @@
-"""The tasks of admission: the servers that answer webhooks, beside this process and elsewhere.
+"""The tasks of admission: servers that answer webhooks in the same pod and in other replicas.
 
 ::
 

@@ -1,10 +1,10 @@
-"""What one decision may cost, counted in checks of nodes and steps of searches, never in seconds.
+"""The step limit of one decision, in node checks and search steps, never in seconds.
 
-So the answer depends on nothing but the state and the pod: the same state gives the same answer
-on any machine, and when it is decided again. What a check costs depends on what the pod's author
-wrote: a pod with 4,000 terms takes 4,000 times the steps of a pod with one.
+So the answer depends only on the state and the pod: it is the same on any machine and at every
+repetition. The steps of a check depend on the pod: a pod with 4,000 terms takes 4,000 times the
+steps of a pod with one.
 
-Nothing that is only remembered makes it cheaper: what was asked before counts as if it was not.
+Caches do not reduce the count: a cached result costs the same steps as a computed one.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from typing import Final
 
 from scheduler.model.pods.pod import Pod
 
-#: Steps of one check; a pod that takes more is nobody's concern but its own. Its promise is not
-#: looked for when others are admitted, and no node is asked whether a change there helps it.
+#: Steps of one check. A pod that takes more is excluded from optional checks: admissions of other
+#: pods do not place its reservation, and node changes do not requeue it early.
 LIGHT_MAX: Final = 128
 
 
 class Budget:
-    """The steps of one decision, or of one admission; at most ``limit``."""
+    """The steps of one decision or admission; at most ``limit``."""
 
     __slots__ = ("_counted", "limit", "spent")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.spent = 0
-        self._counted: set[Hashable] | None = None  # most decisions need none
+        self._counted: set[Hashable] | None = None  # most decisions do not use it
 
     @property
     def is_over(self) -> bool:
-        """Whether more was spent than is allowed."""
+        """Whether the limit is exceeded."""
         return self.spent > self.limit
 
     def spend(self, steps: int) -> bool:
-        """Count steps; whether the limit still holds."""
+        """Count steps; returns whether the limit still holds."""
         self.spent += steps
         return self.spent <= self.limit
 
     def once(self, what: Hashable, steps: int) -> bool:
-        """The same for something that is not done again within this decision."""
+        """The same for a step that is counted once per decision."""
         if self._counted is None:
             self._counted = {what}
         elif what in self._counted:
@@ -52,5 +52,5 @@ class Budget:
 
 
 def is_light(pod: Pod) -> bool:
-    """Whether checking the pod on one node takes so little that others may be asked to."""
+    """Whether checking the pod on one node takes few steps, so that optional checks include it."""
     return pod.label_steps + pod.node_steps <= LIGHT_MAX

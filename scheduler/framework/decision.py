@@ -1,4 +1,4 @@
-"""What a decision can be. Decisions are values: expected "no" is never an exception."""
+"""The results of a decision. They are values: a rejection is never an exception."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from scheduler.model.reason import Diagnosis
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
     """Bind ``pod`` to ``node_name``.
 
-    ``devices`` is what it gets there; ``index`` its map index, if mapped;
-    ``cuda_visible_devices`` the value for the environment (None: nothing to say) and
-    ``shares`` the value per position of a requesting container where they differ;
-    ``notes`` are sentences the pod's author should read.
+    ``devices`` are its devices there; ``index`` is its map index, if mapped.
+    ``cuda_visible_devices`` is the value for the environment (None: no value), and ``shares`` the
+    value per position of a requesting container if they differ. ``notes`` are messages for the
+    pod's author.
     """
 
     pod: Pod
@@ -28,16 +28,18 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PendingPlacement(Placement, frozen=True, kw_only=True):
-    """A placement that has to wait for its MIG instances: ``fresh`` of them do not exist yet.
+    """A placement that waits for MIG instances: ``fresh`` of them do not exist yet.
 
-    Whoever binds asks for them first; for everybody else it holds what a placement holds.
+    The binder requests them before the Binding. All other code treats it as a placement.
     """
 
     fresh: tuple[MigPlacement, ...] = ()
 
 
 class Rejection(msgspec.Struct, frozen=True, kw_only=True):
-    """No node will do, and why. ``node_name`` is the only node that could, where a map names it."""
+    """No node fits, with the reasons. ``node_name`` is the only possible node if a map names
+    one.
+    """
 
     pod: Pod
     diagnosis: Diagnosis

@@ -39,7 +39,7 @@ Score = tuple[int, tuple[tuple[float, ...], ...], str]
 
 
 class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
-    """Settings and plugins; the order of the plugins is the order of every extension point."""
+    """Settings and plugins; the order of the plugins applies to every extension point."""
 
     plugins: tuple[Plugin, ...]
 
@@ -50,7 +50,7 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
 
     @property
     def settings(self) -> Settings:
-        """The settings alone, which can be written down."""
+        """The settings alone, in a serializable form."""
         return Settings(**{name: getattr(self, name) for name in Settings.__struct_fields__})
 
     @cached_property
@@ -74,7 +74,7 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         )
 
     def pre_filter(self, view: View, pod: Pod) -> Refuse | NamedNodes | None:
-        """Refuse the pod before any node is looked at, or name its nodes; None: search all."""
+        """Reject the pod before any node is checked, or name its nodes; None: search all nodes."""
         named: NamedNodes | None = None
         for check in self._pre_filters:
             answer = check(view, pod, self)
@@ -84,7 +84,7 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         return named
 
     def soft_penalty(self, pod: Pod, node: Node) -> int:
-        """How much the pod's soft wishes speak against a node; negative where they speak for it."""
+        """The penalty of a node for the pod's soft preferences; negative for matching ones."""
         total = 0
         for penalty in self._soft_penalties:
             total += penalty(pod, node)
@@ -98,7 +98,9 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         return (self.soft_penalty(pod, node), keys, node.name)
 
     def reserve(self, pod: Pod, context: ReserveContext) -> Placement | Refuse:
-        """What the pod gets on the chosen node, and what has to exist before its Binding."""
+        """The pod's devices on the chosen node, and the objects that must exist before its
+        Binding.
+        """
         node_info = context.node_info
         assert node_info.node is not None
         placement = Placement(pod=pod, node_name=node_info.node.name)
@@ -110,7 +112,7 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         return self.pre_bind(context, placement)
 
     def pre_bind(self, context: ReserveContext, placement: Placement) -> Placement | Refuse:
-        """The placement, as a PendingPlacement where its Binding has to wait."""
+        """The placement; a PendingPlacement if its Binding has to wait."""
         for pre_bind in self._pre_binds:
             awaited = pre_bind(context, placement)
             if isinstance(awaited, Refuse):
@@ -121,7 +123,7 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         return placement
 
     def queueing_hint(self, view: View, pod: Pod) -> Reasons | None:
-        """The first plugin's answer whether the pod is to be tried; None: the filters decide."""
+        """The first plugin's answer whether the pod is to be retried; None: the filters decide."""
         for hint in self._queueing_hints:
             answer = hint(view, pod, self)
             if answer is not None:
@@ -129,7 +131,7 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         return None
 
     def equivalence_class(self, pod: Pod) -> Hashable:
-        """All that the plugins read of a pod; pods of one class get the same answers."""
+        """Everything that the plugins read of a pod; pods of one class get the same answers."""
         extra = self._extra_reads
         return (pod.kind, *[read.of(pod) for read in extra]) if extra else pod.kind
 
@@ -139,7 +141,7 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         return frozenset(key for plugin in self.plugins for key in plugin.node_labels)
 
     def constraints(self, pod: Pod) -> Hashable:
-        """All that the class filters and soft penalties read of a pod."""
+        """Everything that the class filters and soft penalties read of a pod."""
         extra = self._extra_reads
         return (pod.constraints, *[read.of(pod) for read in extra]) if extra else pod.constraints
 

@@ -34,7 +34,7 @@ from scheduler.model.reason_code import ReasonCode
 from scheduler.state.node_info import NodeInfo
 
 Reasons = tuple[Reason, ...]
-#: What a filter answers for a node that takes the pod.
+#: The answer of a filter for a node where the pod fits.
 FITS: Reasons = ()
 
 Check = Callable[[Pod, NodeInfo], Reasons]
@@ -60,29 +60,28 @@ Filter = ClassFilter | NodeFilter
 
 
 class Refuse(msgspec.Struct, frozen=True):
-    """No node takes the pod, whatever the nodes are; ``behind`` are reasons that ``reason`` sums
-    up."""
+    """No node fits, independently of the nodes; ``reason`` summarizes the reasons in ``behind``."""
 
     reason: Reason
     behind: Reasons = ()
 
 
 class ChosenNode(msgspec.Struct, frozen=True):
-    """The node that a plugin chose itself, and the line of gpu-scheduling-map that names it."""
+    """The node that a plugin chose, and the line of gpu-scheduling-map that names it."""
 
     node_info: NodeInfo
     entry: MapEntry | None = None
 
 
 class RefusedNode(msgspec.Struct, frozen=True):
-    """The only node that could take the pod, and why it does not."""
+    """The only possible node of the pod, with its rejection."""
 
     node_name: str
     reasons: Reasons
 
 
 Choice = ChosenNode | RefusedNode | Refuse
-#: All filters at one node; None where the budget of the decision is spent.
+#: All filters at one node; None if the budget of the decision is spent.
 AskNode = Callable[[NodeInfo], Reasons | None]
 
 
@@ -91,10 +90,10 @@ class NamedNodes(Protocol):
 
     @property
     def elsewhere(self) -> Reasons:
-        """Why every other node does not take the pod."""
+        """The reason of every other node."""
 
     def choose(self, ask: AskNode, work: Budget) -> Choice | None:
-        """The first named node that will do; None where one takes more steps than allowed."""
+        """The first named node that fits; None if one takes more steps than allowed."""
 
 
 QueueingHint = Callable[[View, Pod, Settings], Reasons | None]
@@ -104,7 +103,7 @@ NodeKey = Callable[[Pod, NodeInfo, Settings], tuple[float, ...]]
 
 
 class ReserveContext(msgspec.Struct, frozen=True):
-    """The chosen node, and what may be looked at."""
+    """The chosen node, and the state that a plugin may read."""
 
     view: View
     settings: Settings
@@ -119,11 +118,10 @@ PreBind = Callable[[ReserveContext, Placement], Sequence[MigPlacement] | Refuse 
 class Plugin(msgspec.Struct, frozen=True, kw_only=True):
     """One plugin.
 
-    ``reads`` is all that it reads of a pod; ``node_labels`` are the keys of the node labels that
-    its class filters and its soft penalty read; ``codes`` are the reasons that it gives.
-    ``pre_bind`` returns None where nothing has to be waited for. ``queueing_hint`` returns the
-    reasons that still stand, nothing where the pod is to be tried, and None where the filters at
-    the node decide.
+    ``reads`` is everything that it reads of a pod; ``node_labels`` are the keys of the node labels
+    that its class filters and its soft penalty read; ``codes`` are its reason codes. ``pre_bind``
+    returns None if the Binding need not wait. ``queueing_hint`` returns the reasons that still
+    hold, an empty tuple if the pod is to be retried, and None if the filters at the node decide.
     """
 
     name: str

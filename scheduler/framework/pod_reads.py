@@ -1,6 +1,7 @@
-"""What plugins read of a pod. Together this makes the pod's equivalence class.
+"""The parts of a pod that plugins read; together they form the pod's equivalence class.
 
-Pods of one class get the same answer from every node, so a plugin must declare all that it reads.
+Pods of one class get the same answer from every node, so a plugin must declare everything that it
+reads.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from scheduler.model.pods.pod import Pod
 
 
 class PodRead(msgspec.Struct, frozen=True):
-    """One part of a pod; ``of`` gives its value, ``name`` is for readers."""
+    """One part of a pod; ``of`` returns its value, ``name`` is for readers."""
 
     name: str
     of: Callable[[Pod], Hashable]

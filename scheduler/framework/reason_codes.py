@@ -1,4 +1,4 @@
-"""Reason codes that no plugin gives: the pipeline's own."""
+"""The reason codes of the pipeline itself."""
 
 from __future__ import annotations
 

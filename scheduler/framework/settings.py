@@ -1,4 +1,4 @@
-"""How this scheduler decides: made from the configuration once."""
+"""The settings of all decisions, created once from the configuration."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The part of the configuration that decisions read.
 
     With ``expects_webhook`` a mapped pod that the webhook did not mutate is not bound; the webhook
-    is never asked about pods in ``own_namespace``. ``fallback_scope`` is the configuration's.
-    ``decision_steps_max`` is what one decision, or one admission, may cost
-    (``framework/budget``).
+    is never called for pods in ``own_namespace``. ``fallback_scope`` is the configuration's.
+    ``decision_steps_max`` is the step limit of one decision or admission (``framework/budget``).
     """
 
     scheduler_name: str = "gpu-scheduler"
@@ -27,12 +26,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def spreads(self) -> bool:
-        """Whether pods go to the emptiest node that takes them, not to the fullest."""
+        """Whether the score prefers the emptiest node instead of the fullest."""
         return self.placement == "spread"
 
     @property
     def reach(self) -> WebhookScope:
-        """About which pods the webhook is asked."""
+        """The pods for which the webhook is called."""
         return WebhookScope(
             scheduler_name=self.scheduler_name,
             own_namespace=self.own_namespace,

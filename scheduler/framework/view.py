@@ -1,4 +1,6 @@
-"""What a decision may look at: the cluster, or the cluster with placements tried out on top."""
+"""The state that a decision may read: the cluster, optionally with hypothetical placements on
+top.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ class View(Protocol):
 
     @property
     def verdicts(self) -> FilterResultCache:
-        """What nodes said to pods that were refused, without what was tried out."""
+        """Filter results of rejected pods, without hypothetical placements."""
 
     @property
     def nodes(self) -> Nodes:
@@ -30,21 +32,22 @@ class View(Protocol):
 
     @property
     def changed(self) -> Mapping[str, NodeInfo]:
-        """Nodes on which something was tried out; the index knows them as they were."""
+        """Nodes with hypothetical placements; the index has their state without these."""
 
     @property
     def nominated(self) -> Mapping[str, Pod]:
-        """Pods that preempted for a node and are not on the books there yet, and what open
-        moves hold for their replacements."""
+        """Nominated pods that are not placed on their node yet, and capacity that open migrations
+        hold for their replacements.
+        """
 
     def at(self, name: str) -> NodeInfo | None:
-        """Books of one existing node."""
+        """The NodeInfo of one existing node."""
 
     def candidates(self) -> Iterator[NodeInfo]:
-        """Books of all existing nodes."""
+        """The NodeInfos of all existing nodes."""
 
     def resolve(self, token: str) -> frozenset[str]:
-        """Nodes that a map's node name fits."""
+        """The nodes that match a map's node name."""
 
     def namespace(self, name: str) -> Namespace:
         """A namespace's labels and annotations."""

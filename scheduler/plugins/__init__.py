@@ -1,7 +1,7 @@
 """All plugins, in the order of every extension point.
 
-The filters stand in kube-scheduler's order (``pkg/scheduler/apis/config/v1/default_plugins.go``)
-with the device filters last: the first filter that rejects a node gives its reasons.
+The filters are in kube-scheduler's order (``pkg/scheduler/apis/config/v1/default_plugins.go``), the
+device filters last. The first filter that rejects a node gives its reasons.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ PLUGINS: Final[tuple[Plugin, ...]] = (
 
 
 def reason_codes_of(plugins: Iterable[Plugin]) -> dict[str, ReasonCode]:
-    """Every code that the plugins and the pipeline give, by its name."""
+    """Every reason code of the plugins and of the pipeline, by its name."""
     every = (*(code for plugin in plugins for code in plugin.codes), *reason_codes.CODES)
     return {code.name: code for code in every}
 
@@ -62,6 +62,6 @@ REASON_CODES: Final = reason_codes_of(PLUGINS)
 
 
 def default_pipeline(settings: Settings | None = None) -> Pipeline:
-    """The registered plugins under these settings."""
+    """The registered plugins with these settings."""
     given = msgspec.structs.asdict(settings or Settings())
     return Pipeline(plugins=PLUGINS, **given)

@@ -1,12 +1,12 @@
-"""GPU memory that the pod asks for (annotation ``gpu-scheduler.io/gpu-memory``).
+"""GPU memory that the pod requests (annotation ``gpu-scheduler.io/gpu-memory``).
 
-The webhook turns the annotation into a required node affinity on ``nvidia.com/gpu.memory``, which
-the pod's author never wrote; so a node that misses nothing else gets a reason of its own, before
-NodeAffinity says it in general.
+The webhook converts the annotation into a required node affinity on ``nvidia.com/gpu.memory``. The
+pod's author did not write that affinity, so a node that fails nothing else gets a reason of its
+own, before NodeAffinity rejects it.
 
-The label and the name of a MIG profile tell the memory of the whole device. Time-slicing and MPS
+The label and the name of a MIG profile have the memory of the whole device. Time-slicing and MPS
 offer a device several times (label ``<resource>.replicas``), and the device plugin lets each pod
-use all of its memory. So an equal part is what a pod can count on.
+use all of its memory. So a pod can rely only on an equal part.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ GPU_MEMORY_UNKNOWN = ReasonCode(
 
 
 def check_label(pod: Pod, node_info: NodeInfo) -> Reasons:
-    """Reject a node that matches the pod's selector and a term in all but its least GPU memory."""
+    """Reject a node that matches the pod's selector, and a term except for its GPU memory."""
     terms = pod.required_terms
     if terms is None or well_known.GPU_MEMORY not in pod.label_keys:
         return FITS
@@ -85,7 +85,7 @@ def check_label(pod: Pod, node_info: NodeInfo) -> Reasons:
 
 
 def check_share(pod: Pod, node_info: NodeInfo) -> Reasons:
-    """Reject a node on which a share of a device has less memory than the pod wants."""
+    """Reject a node on which a share of a device has less memory than the pod requests."""
     node = node_info.node
     assert node is not None
     for resource, amount in pod.gpu_memory.items():
@@ -108,7 +108,9 @@ def _share_too_small(resource: str, shares: int, have: int, need: int) -> Reason
 
 
 def _least(requirement: Requirement) -> int:
-    """The MiB that a requirement asks of ``nvidia.com/gpu.memory``; 0 for any other one."""
+    """The MiB that a requirement on ``nvidia.com/gpu.memory`` demands; 0 for any other
+    requirement.
+    """
     if (requirement.key, requirement.operator) != (well_known.GPU_MEMORY, "Gt"):
         return 0
     bound = whole(requirement.values[0], GPU_MEMORY_MIB_MAX) if requirement.values else None

@@ -1,10 +1,11 @@
-"""Nodes whose GPUs are being cut, and nodes where a "GPU" is a slice.
+"""Nodes whose MIG configuration changes, and nodes on which a "GPU" is a MIG instance.
 
-While mig-manager works, what a node advertises is about to change, and a client on a GPU would
-stop it; after a failure nobody knows what is cut. A new node that wants a layout is waited for as
-long as its labels may still be on their way (``state/mig/layout_wait``). With strategy ``single``
-``nvidia.com/gpu`` counts slices, of which one process can use only one: several in one container
-are never what their author meant.
+While mig-manager works, the node's resources are about to change, and a process on a GPU makes
+mig-manager fail. After a failure the instances are unknown. A new node with a wanted MIG
+configuration is excluded as long as its labels may be missing (``state/mig/layout_wait``).
+
+With strategy ``single`` ``nvidia.com/gpu`` counts MIG instances. A process can use only one of
+them, so several in one container are an error of the author.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ GPU_RESOURCE_IS_MIG = ReasonCode(
 
 
 def check(pod: Pod, node_info: NodeInfo) -> Reasons:
-    """Reject pods that want GPUs where these are being cut, and GPUs that are slices here."""
+    """Reject GPU pods while the MIG configuration changes, and several MIG instances as GPUs in one
+    container.
+    """
     node = node_info.node
     assert node is not None
     if not pod.gpu_requests and pod.map_text is None:

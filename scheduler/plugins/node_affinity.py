@@ -35,7 +35,7 @@ NO: Final = (
 
 
 def check(pod: Pod, node_info: NodeInfo) -> Reasons:
-    """Reject a node that misses a selector's label or matches none of the terms."""
+    """Reject a node that lacks a label of the selector or matches none of the terms."""
     node = node_info.node
     assert node is not None
     for key, value in pod.node_selector.items():

@@ -1,5 +1,6 @@
-"""Nodes that rejected pods like this one again and again rest for a while
-(``state/breakers/node_circuit_breaker``)."""
+"""Backoff of nodes that repeatedly rejected similar pods
+(``state/breakers/node_circuit_breaker``).
+"""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ REASON = Reason(
 
 
 def check(pod: Pod, node_info: NodeInfo) -> Reasons:
-    """Reject a node that is avoided as a whole, for what the pod asks for, or for its kind."""
+    """Reject a node in backoff for all pods, for the pod's requests, or for its kind."""
     avoided = node_info.avoided
     if not avoided:
         return FITS

@@ -1,4 +1,4 @@
-"""Host ports (kube-scheduler: nodeports): one address, protocol and port has one pod per node."""
+"""Host ports (kube-scheduler: nodeports): one pod per node, address, protocol and port."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REASON = Reason(code=PORTS, text="node(s) didn't have free ports for the request
 
 
 def check(pod: Pod, node_info: NodeInfo) -> Reasons:
-    """Reject a node on which one of the pod's host ports is taken."""
+    """Reject a node on which one of the pod's host ports is in use."""
     if not pod.host_ports or not node_info.ports:
         return FITS
     taken = node_info.ports

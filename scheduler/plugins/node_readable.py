@@ -1,6 +1,6 @@
-"""Nodes of which not everything is known: what they, or pods on them, say cannot be read.
+"""Nodes with incomplete data: a field of the node, or of a pod on it, cannot be decoded.
 
-What an unreadable pod takes is not known, so nothing beside it may be counted on.
+The requests of an undecodable pod are unknown, so the free capacity beside it is unknown.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ HOLDER = (Reason(code=NODE_UNREADABLE, text="node(s) run a pod whose requests ca
 
 
 def check(pod: Pod, node_info: NodeInfo) -> Reasons:
-    """Reject a node of which not everything is known that would have to be counted."""
+    """Reject a node whose free capacity for this pod is unknown."""
     node = node_info.node
     assert node is not None
     if node.unread:

@@ -1,7 +1,8 @@
-"""The pod's effective requests against what the node has free (kube-scheduler: noderesources/fit).
+"""The pod's effective requests against the free capacity of the node (kube-scheduler:
+noderesources/fit).
 
-Score is best fit: what would be left on the node once the pod is there, least first. A pod without
-devices goes where no devices are, so that it does not take the cpu that a GPU pod needs.
+Score is best fit: the node with the smallest leftovers wins. A pod without device requests prefers
+nodes without devices, so that their CPU stays free for GPU pods.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _TOO_MANY_PODS = Reason(code=TOO_MANY_PODS, text="Too many pods")
 
 
 def check(pod: Pod, node_info: NodeInfo) -> Reasons:
-    """One reason for each resource of which the node has too little."""
+    """One reason for each resource with too little free capacity."""
     node = node_info.node
     assert node is not None
     reasons: Reasons = FITS
@@ -73,9 +74,9 @@ def check(pod: Pod, node_info: NodeInfo) -> Reasons:
 
 
 def _is_dra(node_info: NodeInfo, resource: str) -> bool:
-    """Whether the node has GPUs that no device plugin offers: a DRA driver may serve them.
+    """Whether the node has GPUs without a device plugin: a DRA driver may serve them.
 
-    kube-scheduler then gives them to a pod that asks for ``nvidia.com/gpu`` too, by the
+    kube-scheduler then allocates them also to a pod that requests ``nvidia.com/gpu``, by the
     ``extendedResourceName`` of a DeviceClass (KEP-5004).
     """
     if not well_known.is_gpu_device(resource):
@@ -87,7 +88,7 @@ def _is_dra(node_info: NodeInfo, resource: str) -> bool:
 
 @lru_cache(maxsize=16384)
 def _insufficient(resource: str, need: int, have: int, most: int, source: str) -> Reasons:
-    """Most nodes that say no say the same: it is kept once."""
+    """Most rejecting nodes give the same reason, so it is cached."""
     reason = Reason(
         code=INSUFFICIENT,
         text=f"Insufficient {resource}{source}",
@@ -100,14 +101,15 @@ def _insufficient(resource: str, need: int, have: int, most: int, source: str) -
 
 
 def leftover(pod: Pod, node_info: NodeInfo) -> tuple[int, int, int]:
-    """Leftovers: of the requested devices, of other devices, of cpu (milli)."""
+    """The leftovers: requested devices, other devices, CPU (milli)."""
     node = node_info.node
     assert node is not None
     wanted = others = 0
     requested = pod.gpu_requests
     cpu = node_info.free(well_known.CPU) - pod.requests.get(well_known.CPU, 0)
     if node_info.is_dynamic and requested and node_info.gpus is not None:
-        # Instances to order are no fixed number: what is left is memory slices.
+        # With dynamic MIG the number of instances is not fixed: the leftover is counted in memory
+        # slices.
         return (node_info.gpus.free_slices, 0, cpu)
     for resource in node.devices:
         left = node_info.free(resource) - requested.get(resource, 0)
@@ -119,11 +121,11 @@ def leftover(pod: Pod, node_info: NodeInfo) -> tuple[int, int, int]:
 
 
 def best_fit(pod: Pod, node_info: NodeInfo, settings: Settings) -> tuple[int, int, int]:
-    """The leftovers as a sort key; a spreading scheduler prefers the most of them."""
+    """The leftovers as a sort key; the spreading policy prefers large leftovers."""
     devices, others, cpu = leftover(pod, node_info)
     if not settings.spreads:
         return (devices, others, cpu)
-    # A pod that asks for no device keeps away from devices, packed or spread.
+    # A pod without a device request avoids devices under both policies.
     return (-devices, -others, -cpu) if pod.gpu_requests else (devices, others, -cpu)
 
 

@@ -1,4 +1,6 @@
-"""Keeps pods off cordoned nodes unless they tolerate it (kube-scheduler: nodeunschedulable)."""
+"""Rejects cordoned nodes unless the pod tolerates the cordon (kube-scheduler:
+nodeunschedulable).
+"""
 
 from __future__ import annotations
 

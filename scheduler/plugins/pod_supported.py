@@ -1,7 +1,7 @@
-"""Keeps pods out that this scheduler cannot read, or whose fields it does not implement.
+"""Rejects pods that this scheduler cannot decode, or whose fields it does not implement.
 
-A pod that uses such a field is rejected with a reason that names it, never placed as if the field
-were not there. Preferences that are not weighed are named on the placed pod.
+The reason names the field; the field is never ignored silently. Preferences that are not
+implemented are named in an event of the placed pod.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ UNSUPPORTED = ReasonCode(
 
 
 def pre_filter(_view: View, pod: Pod, _settings: Settings) -> Refuse | None:
-    """Refuse a pod of which a part cannot be read or is not implemented."""
+    """Reject a pod with a field that cannot be decoded or is not implemented."""
     if pod.problem:
         return _refuse(UNREADABLE, f"unreadable: {pod.problem}")
     if pod.unsupported:
@@ -62,7 +62,7 @@ def pre_filter(_view: View, pod: Pod, _settings: Settings) -> Refuse | None:
 
 
 def reserve(_context: ReserveContext, placement: Placement) -> Placement:
-    """Note which of the pod's preferences are not weighed."""
+    """Note the pod's preferences that are not implemented."""
     soft = placement.pod.soft
     if not soft:
         return placement

@@ -1,6 +1,6 @@
-"""Keeps pods off nodes with taints that they do not tolerate (kube-scheduler: tainttoleration).
+"""Rejects nodes with taints that the pod does not tolerate (kube-scheduler: tainttoleration).
 
-Node conditions are not looked at: the node controllers turn them into taints.
+Node conditions are ignored: the node controllers convert them into taints.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ TAINT = ReasonCode(
     words=(r"node\(s\) had untolerated taint",),
 )
 
-#: What an untolerated PreferNoSchedule taint costs: as much as a preferred term of weight 100.
-#: kube-scheduler weighs NodeAffinity 2 and TaintToleration 3 on a normalised scale, which needs
-#: the scores of all nodes; this needs one.
+#: The penalty of an untolerated PreferNoSchedule taint equals a preferred term of weight 100.
+#: kube-scheduler weighs NodeAffinity 2 and TaintToleration 3 on a normalised scale, which needs the
+#: scores of all nodes; this penalty needs one node.
 SOFT_TAINT_COST: Final = 100
 
 
@@ -47,13 +47,13 @@ def check(pod: Pod, node_info: NodeInfo) -> Reasons:
 
 @lru_cache(maxsize=1024)
 def _no(taint: Taint) -> Reasons:
-    # The form of Kubernetes up to 1.34: later ones leave the taint out.
+    # The message of Kubernetes up to 1.34; later versions leave the taint out.
     text = f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}"
     return (Reason(code=TAINT, text=text, resolvable=False),)
 
 
 def soft_penalty(pod: Pod, node: Node) -> int:
-    """The cost of the PreferNoSchedule taints that the pod does not tolerate."""
+    """The penalty of the PreferNoSchedule taints that the pod does not tolerate."""
     if not node.taints:
         return 0
     return SOFT_TAINT_COST * sum(

@@ -1,9 +1,9 @@
-"""Pods that the webhook did not mutate are not bound blind (design 5.15).
+"""Pods that the webhook did not mutate are not bound (design 5.15).
 
-Where a webhook is expected, a pod whose containers were told nothing about their devices was
-created while the webhook was away. Bound as it is, it would see every GPU of its node. So it
-waits; pods of ReplicaSets and StatefulSets are recreated (``state/breakers/recreate_budget``,
-``bind/pod_recreator``), for all others the reason holds the command to run.
+If a webhook is expected, a pod without a device environment was created while the webhook was
+unavailable. After a Binding its containers would see every GPU of the node. So the pod stays
+pending. Pods of ReplicaSets and StatefulSets are recreated (``state/breakers/recreate_budget``,
+``bind/pod_recreator``); for all others the reason has the command to run.
 """
 
 from __future__ import annotations
@@ -41,14 +41,16 @@ NOT_MUTATED = ReasonCode(
 
 
 def pre_filter(_view: View, pod: Pod, _settings: Settings) -> Refuse | None:
-    """Refuse a pod whose GPU memory was not converted to a request: it would get no GPU."""
+    """Reject a pod whose GPU memory was not converted to a request: it would get no GPU."""
     if not pod.lacks_request:
         return None
     return Refuse(_not_mutated(pod, f"{well_known.WANTED_MEMORY} was not converted to a request"))
 
 
 def pre_bind(context: ReserveContext, placement: Placement) -> Refuse | None:
-    """Refuse a mapped pod whose containers are not told their devices although they should be."""
+    """Reject a mapped pod without a device environment although the webhook is responsible for
+    it.
+    """
     pod, settings = placement.pod, context.settings
     if (
         context.entry is None
@@ -75,7 +77,9 @@ def _not_mutated(pod: Pod, what: str) -> Reason:
 
 
 def command(pod: Pod) -> str:
-    """What creates the pod again: its controller, or for a bare pod its own manifest."""
+    """The command that recreates the pod: deletion if it has a controller, else its own
+    manifest.
+    """
     if pod.owner is not None:
         return f"kubectl -n {pod.namespace} delete pod {pod.name}"
     return f"kubectl -n {pod.namespace} get pod {pod.name} -o yaml | kubectl replace --force -f -"

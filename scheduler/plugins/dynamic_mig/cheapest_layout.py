@@ -1,12 +1,11 @@
-"""The cheapest way to place several MIG instances on the GPUs of one node.
+"""The cheapest placement of several MIG instances on the GPUs of one node.
 
-What instances cost later adds up over GPUs, so each GPU is looked at once: for every number of
-instances that the GPUs before it can have taken, and every number that it could take itself, the
-cheapest way is kept::
+The layout cost adds up over GPUs, so dynamic programming visits each GPU once: for every count of
+instances on the previous GPUs and every count on this GPU, the cheapest placement is kept::
 
     wanted 2 x 2g, 3 x 1g:   taken so far (0, 0) (1, 0) ... (2, 3)   x   ways of the next GPU
 
-The steps of it are counted, and bounded (``SEARCH_MAX``).
+The steps are counted, and limited by ``SEARCH_MAX``.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ import msgspec
 from scheduler.model.mig import layout as mig_layout
 from scheduler.model.mig.layout_cost import cost
 
-#: Pairs of what is taken and what a GPU could take that one search may look at.
+#: Maximum number of pairs (count on previous GPUs, count on this GPU) in one search.
 SEARCH_MAX: Final = 50_000
-#: Costs are compared to so many digits: sums of equal parts must be equal in any order.
+#: Costs are rounded to this number of digits: sums of equal parts must be equal in any order.
 DIGITS: Final = 6
 
-#: How many instances of each profile.
+#: Number of instances of each profile.
 Counts = tuple[int, ...]
-#: A layout as it was, and what was added to it.
+#: A layout before the step, and the instance added to it.
 Step = tuple[mig_layout.Layout, str, int]
 
 
 class Way(msgspec.Struct, frozen=True, gc=False):
-    """What one GPU can take, where, and what that costs."""
+    """Instances on one GPU, their places, and the added layout cost."""
 
     counts: Counts
     rise: float
@@ -40,7 +39,7 @@ class Way(msgspec.Struct, frozen=True, gc=False):
 
 
 class Searched(msgspec.Struct, frozen=True):
-    """The cheapest way and what it costs; ``is_over`` where there were too many to compare."""
+    """The cheapest placement and its cost; ``is_over`` if the limit was reached."""
 
     steps: int
     rise: float = 0.0
@@ -48,7 +47,7 @@ class Searched(msgspec.Struct, frozen=True):
     is_over: bool = False
 
 
-#: What was taken by the GPUs before: its cost, and how, newest first.
+#: The instances on the previous GPUs: their cost, and their places, newest first.
 _Taken = tuple[float, "_Picked | None"]
 _Picked = tuple["_Picked | None", mig_layout.Layout, tuple[mig_layout.Slot, ...]]
 
@@ -56,7 +55,9 @@ _Picked = tuple["_Picked | None", mig_layout.Layout, tuple[mig_layout.Slot, ...]
 def search(
     board: mig_layout.GpuModel, layouts: tuple[mig_layout.Layout, ...], profiles: tuple[str, ...]
 ) -> Searched:
-    """How to place these instances on GPUs with these layouts; ``profiles`` equal ones together."""
+    """The cheapest placement of instances on GPUs with these layouts; equal profiles are
+    adjacent.
+    """
     kinds = tuple(dict.fromkeys(profiles))
     wanted = tuple(profiles.count(kind) for kind in kinds)
     each = [ways(board, layout, kinds) for layout in layouts]
@@ -77,7 +78,7 @@ def search(
 def _with_gpu(
     table: dict[Counts, _Taken], layout: mig_layout.Layout, able: tuple[Way, ...], wanted: Counts
 ) -> dict[Counts, _Taken]:
-    """The same with one more GPU."""
+    """The table extended by one more GPU."""
     after: dict[Counts, _Taken] = {}
     for taken, (rise, picked) in table.items():
         for way in able:
@@ -105,13 +106,15 @@ def _steps(board: mig_layout.GpuModel, picked: _Picked | None) -> tuple[Step, ..
 def ways(
     board: mig_layout.GpuModel, layout: mig_layout.Layout, kinds: tuple[str, ...]
 ) -> tuple[Way, ...]:
-    """All that fits beside a layout, for each number of instances the cheapest; nothing first."""
+    """Everything that fits beside a layout, the cheapest way for each count; the empty way
+    first.
+    """
     before = cost(board, layout)
     best: dict[Counts, Way] = {}
     for counts, slots, now in _grown(board, layout, kinds):
         rise = round(cost(board, now) - before, DIGITS)
         known = best.get(counts)
-        # Equal costs go to the higher starts, as the driver itself chooses.
+        # Of equal costs the higher starts win, as in the driver.
         if known is None or (rise, _lowest(known.slots)) < (known.rise, _lowest(slots)):
             best[counts] = Way(counts, rise, slots)
     return tuple(best.values())
@@ -124,7 +127,7 @@ def _lowest(slots: tuple[mig_layout.Slot, ...]) -> tuple[int, ...]:
 def _grown(
     board: mig_layout.GpuModel, layout: mig_layout.Layout, kinds: tuple[str, ...]
 ) -> Iterator[tuple[Counts, tuple[mig_layout.Slot, ...], mig_layout.Layout]]:
-    """Every layout that these profiles make of one, each once: by kind, then by start."""
+    """Every layout reachable with these profiles, each once: by kind, then by start."""
 
     def grow(
         counts: Counts, slots: tuple[mig_layout.Slot, ...], now: mig_layout.Layout

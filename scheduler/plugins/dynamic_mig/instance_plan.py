@@ -1,4 +1,4 @@
-"""A pod and one node whose GPUs are cut to order: what it takes, what it gets, what is missing."""
+"""The plan for one pod on one dynamic MIG node: cost, places, and missing instances."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from scheduler.model.pods.pod import Pod
 from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state.node_info import NodeInfo
 
-#: Whether anything is cut, what that costs later, how many instances do not exist yet.
+#: Whether an instance must be created, the added layout cost, and the number of instances to
+#: create.
 Effort = tuple[int, float, int]
 NONE: Effort = (0, 0.0, 0)
 
 
 def effort(pod: Pod, node_info: NodeInfo) -> Effort:
-    """What it takes to give the pod its instances here: nothing where they are there already."""
+    """The cost of the pod's instances on this node; zero if they exist already."""
     gpus = node_info.gpus
     if gpus is None:
         return NONE
@@ -28,7 +29,7 @@ def effort(pod: Pod, node_info: NodeInfo) -> Effort:
 
 
 def spots(pod: Pod, node_info: NodeInfo) -> tuple[MigPlacement, ...]:
-    """Where the pod's instances go on this node; empty where the kubelet picks."""
+    """The places of the pod's instances on this node; empty if the kubelet chooses."""
     if not node_info.is_dynamic or node_info.gpus is None:
         return ()
     profiles = instance_search.wanted(pod)
@@ -37,9 +38,9 @@ def spots(pod: Pod, node_info: NodeInfo) -> tuple[MigPlacement, ...]:
 
 
 def missing(placement: Placement, node_info: NodeInfo) -> tuple[MigPlacement, ...] | None:
-    """The placement's instances that do not exist yet; None where the kubelet knows of all.
+    """The placement's instances that do not exist yet; None if the kubelet advertises all.
 
-    The tuple is empty where all exist and the kubelet does not advertise enough of them yet.
+    The tuple is empty if all exist and the kubelet does not advertise enough of them yet.
     """
     gpus = node_info.gpus
     if gpus is None or not placement.devices.spots:
@@ -53,7 +54,7 @@ def missing(placement: Placement, node_info: NodeInfo) -> tuple[MigPlacement, ..
 
 
 def _is_advertised(pod: Pod, node_info: NodeInfo) -> bool:
-    """Whether the kubelet knows of enough instances; it refuses the pod otherwise."""
+    """Whether the kubelet advertises enough instances; otherwise it rejects the pod."""
     assert node_info.node is not None
     offered, used = node_info.node.allocatable, node_info.used
     return all(

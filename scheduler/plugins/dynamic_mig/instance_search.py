@@ -1,8 +1,9 @@
-"""Where a pod's MIG instances go on one node that cuts GPUs to order.
+"""The places of a pod's MIG instances on one dynamic MIG node.
 
-One instance goes where it costs least later (``model/mig/layout_cost``). Several are placed
-together: the cheapest of all ways (``cheapest_layout``), within a bounded search; beyond the bound
-the first way that is found counts, rigid profiles first."""
+One instance is placed with the lowest added layout cost (``model/mig/layout_cost``). Several are
+placed together: the cheapest of all ways (``cheapest_layout``), within a limited search; beyond the
+limit the first way found is used, the profiles with the fewest starts first.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +22,17 @@ from scheduler.model.pods.pod import Pod
 from scheduler.plugins.dynamic_mig.cheapest_layout import DIGITS, Searched, Step, search
 from scheduler.state.mig.dynamic_gpus import BLOCKED, DynamicGpus, canonical
 
-#: Steps that a search for any way may try; less where it stands in for the cheapest one.
+#: Maximum number of steps of a search for any way; fewer after a failed search for the cheapest.
 FIRST_MAX: Final = 20_000
 INSTEAD_MAX: Final = 4_000
-#: No node has room for more instances: of the smallest one, on so many GPUs as a node can have.
+#: No node has room for more instances: the smallest profile on the maximum number of GPUs.
 WANTED_MAX: Final = 8 * MIG_GPUS_MAX
 
 
 class JointPlacement(msgspec.Struct, frozen=True, gc=False):
-    """Instances for one pod. ``rise`` is what they cost later; ``fresh`` how many of them do not
-    exist yet."""
+    """Instances for one pod. ``rise`` is the added layout cost; ``fresh`` the number of instances
+    to create.
+    """
 
     rise: float
     fresh: int
@@ -38,7 +40,7 @@ class JointPlacement(msgspec.Struct, frozen=True, gc=False):
 
 
 def wanted(pod: Pod) -> tuple[str, ...]:
-    """The profiles that a pod asks for, each as often as it does, in the order of names."""
+    """The requested profiles, each repeated by its count, sorted by name."""
     found: list[str] = []
     for resource, count in sorted(pod.gpu_requests.items()):
         if well_known.is_mig(resource):
@@ -47,7 +49,7 @@ def wanted(pod: Pod) -> tuple[str, ...]:
 
 
 def choose(gpus: DynamicGpus, profiles: tuple[str, ...]) -> JointPlacement | None:
-    """The best way to place these instances, or None."""
+    """The best placement of these instances, or None."""
     if len(profiles) == 1:
         return _one(gpus, profiles[0])
     found = searched(gpus.board, gpus.signature, profiles)
@@ -57,7 +59,7 @@ def choose(gpus: DynamicGpus, profiles: tuple[str, ...]) -> JointPlacement | Non
 def searched(
     board: mig_layout.GpuModel, layouts: tuple[mig_layout.Layout, ...], profiles: tuple[str, ...]
 ) -> Searched:
-    """How several instances go on GPUs with these layouts, what it costs, and in how many steps."""
+    """The placement of several instances on GPUs with these layouts, its cost, and the steps."""
     return _together(board, layouts, tuple(sorted(profiles)))
 
 
@@ -76,7 +78,7 @@ def _one(gpus: DynamicGpus, profile: str) -> JointPlacement | None:
 
 
 def numbered(gpus: DynamicGpus, rise: float, steps: Sequence[Step]) -> JointPlacement:
-    """The steps on GPUs by number: of equal ones the lowest that is in the layout by then."""
+    """The steps with GPU indexes: of GPUs with equal layouts the lowest index at that step."""
     held = list(gpus.held)
     spots: list[MigPlacement] = []
     for layout, profile, start in steps:
@@ -101,7 +103,7 @@ def _together(
 
 
 def rigid_first(board: mig_layout.GpuModel, profiles: Iterable[str]) -> tuple[str, ...]:
-    """The profiles that fit in fewest ways first: they must not find their slices taken."""
+    """The profiles with the fewest starts first: otherwise others may take their slices."""
 
     def ways(name: str) -> tuple[int, int, str]:
         profile = mig_layout.profile_of(board, name)
@@ -116,7 +118,9 @@ def first(
     profiles: tuple[str, ...],
     most: int = FIRST_MAX,
 ) -> tuple[Step, ...] | None:
-    """Any way to place them all, or None: no state twice, and no more than ``most`` steps."""
+    """Any placement of all profiles, or None; visits no state twice and makes at most ``most``
+    steps.
+    """
     dead: set[object] = set()
     tried = 0
 
@@ -144,7 +148,7 @@ def first(
 
 
 def room(board: mig_layout.GpuModel, layouts: Iterable[mig_layout.Layout]) -> object:
-    """All that matters to what still fits: the slices and the media engines that are taken."""
+    """The state on which later placements depend: the used slices and media engines."""
     return tuple(
         sorted(
             (mig_layout.occupancy(board, layout), any("+me" in name for name, _ in layout))
@@ -156,7 +160,7 @@ def room(board: mig_layout.GpuModel, layouts: Iterable[mig_layout.Layout]) -> ob
 def moves(
     board: mig_layout.GpuModel, layouts: Sequence[mig_layout.Layout], profile: str
 ) -> Iterator[Step]:
-    """Every way to place one instance; GPUs held alike are tried once."""
+    """Every placement of one instance; GPUs with equal layouts are tried once."""
     for layout in dict.fromkeys(layouts):
         if layout != BLOCKED:
             for start in mig_layout.fits(board, layout, profile):
@@ -164,7 +168,7 @@ def moves(
 
 
 def after(layouts: tuple[mig_layout.Layout, ...], step: Step) -> tuple[mig_layout.Layout, ...]:
-    """The layouts, in order, once the step is made."""
+    """The layouts, sorted, after the step."""
     layout, profile, start = step
     rest = list(layouts)
     rest.remove(layout)

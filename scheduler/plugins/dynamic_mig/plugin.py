@@ -1,8 +1,8 @@
 """MIG instances that are created for the pod, on nodes with dynamic MIG.
 
-Filter: all of the pod's instances must find room at once, on GPUs without backoff; whether each
-profile alone has room, NodeResourcesFit says after it. Reserve: the instances by place. PreBind:
-those that do not exist yet have to be created before the Binding is sent.
+Filter: all of the pod's instances must fit together, on GPUs without backoff; NodeResourcesFit then
+checks each profile alone. Reserve: the places of the instances. PreBind: the missing instances must
+be created before the Binding is sent.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ RESTS = Reason(
 
 
 def check(pod: Pod, node_info: NodeInfo) -> Reasons:
-    """Reject a node on whose GPUs the pod's instances cannot be placed beside each other."""
+    """Reject a node on whose GPUs the pod's instances do not fit together."""
     if not node_info.is_dynamic or not pod.gpu_requests:
         return FITS
     gpus = node_info.gpus
@@ -87,18 +87,20 @@ def _fits_without_rest(node_info: NodeInfo, profiles: tuple[str, ...]) -> bool:
 
 
 def creation_cost(pod: Pod, node_info: NodeInfo, _: Settings) -> instance_plan.Effort:
-    """What the instances cost later, and how many do not exist yet; zeros on other nodes."""
+    """The added layout cost and the number of instances to create; zeros on other nodes."""
     return instance_plan.effort(pod, node_info) if node_info.is_dynamic else instance_plan.NONE
 
 
 def reserve(context: ReserveContext, placement: Placement) -> Placement:
-    """Choose the place of each instance on a dynamic node; GPUDevices adds what is counted."""
+    """Choose the place of each instance on a dynamic MIG node; GPUDevices adds the counted
+    devices.
+    """
     spots = instance_plan.spots(placement.pod, context.node_info)
     return msgspec.structs.replace(placement, devices=Devices(spots=spots)) if spots else placement
 
 
 def pre_bind(context: ReserveContext, placement: Placement) -> Sequence[MigPlacement] | None:
-    """The instances that the Binding waits for; None where all are there."""
+    """The instances that the Binding waits for; None if all exist."""
     if not context.node_info.is_dynamic:
         return None
     return instance_plan.missing(placement, context.node_info)

@@ -1,4 +1,6 @@
-"""Reason codes of both GPU plugins: what assigns a node's GPUs, and are their indexes known."""
+"""Reason codes of both GPU plugins: which component assigns a node's GPUs, and whether their
+indexes are known.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""GPUs one by one (design 5.5): who picks the device on this node, and is it known.
+"""Individual GPUs (design 5.5): which component assigns them on a node, and whether the assignment
+is known.
 
-Filter is for every pod that requests GPUs; whether the devices of a map's line are free is for
-``plugins/gpu/gpu_map``. Reserve is what the pod gets: numbers where they mean something on the
-node, else a count.
+Filter applies to every pod that requests GPUs; ``plugins/gpu/gpu_map`` checks the devices of a
+map's line. Reserve assigns indexes on index-assigned nodes, and a count on others.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ KUBELET_PICKS: Final = Reason(
 
 
 def pre_filter(_view: View, pod: Pod, _settings: Settings) -> Refuse | None:
-    """Refuse a pod that reads its devices from an annotation that no Binding would write."""
+    """Reject a pod that reads its devices from an annotation that no Binding would write."""
     if not pod.reads_devices:
         return None
     given = pod.map_text is not None or pod.requests.get(well_known.GPU, 0) > 0
@@ -56,7 +56,7 @@ def pre_filter(_view: View, pod: Pod, _settings: Settings) -> Refuse | None:
 
 
 def check(pod: Pod, node_info: NodeInfo) -> Reasons:
-    """Reject a node on which this pod's GPUs may be held by another pod already."""
+    """Reject a node on which another pod may hold this pod's GPUs already."""
     node = node_info.node
     assert node is not None
     if not pod.gpu_requests:
@@ -65,7 +65,7 @@ def check(pod: Pod, node_info: NodeInfo) -> Reasons:
         if pod.reads_devices and pod.map_text is None:
             return (NOTHING_TO_READ,)
         return (KUBELET_PICKS,) if node_info.usage.is_mapped_past_plugin else FITS
-    # On which card an instance is cut is not known yet, and the mapped one may be that card.
+    # The GPU of a future instance is unknown, and it may be the mapped one.
     if node_info.usage.is_mapped_past_plugin and any(map(well_known.is_mig, pod.gpu_requests)):
         return (KUBELET_PICKS,)
     if pod.map_text is None and pod.requests.get(well_known.GPU, 0) > 0 and node_info.usage.unknown:
@@ -74,7 +74,7 @@ def check(pod: Pod, node_info: NodeInfo) -> Reasons:
 
 
 def reserve(context: ReserveContext, placement: Placement) -> Placement:
-    """The devices on the chosen node, and what its containers are told of them."""
+    """The devices on the chosen node, and the environment of the containers."""
     pod = placement.pod
     devices = assigned(pod, context.entry, context.node_info, placement.devices.spots)
     value, shares = environment(pod, devices, context.entry)
@@ -96,7 +96,7 @@ def assigned(
 ) -> Devices:
     """The devices of the map's line, or the lowest free indexes, or a count for the kubelet.
 
-    ``spots`` are instances that are given by place; their profiles are not counted.
+    ``spots`` are MIG instances with a chosen place; their profiles are not counted.
     """
     node = node_info.node
     assert node is not None
@@ -116,7 +116,7 @@ def assigned(
 
 
 def has_numbers(pod: Pod, node: Node) -> bool:
-    """Whether a map's numbers reach the hardware, past the device plugin or through ours."""
+    """Whether the indexes of a map reach the hardware: without a device plugin, or through ours."""
     return not pod.gpu_requests or (node.is_numbered and well_known.GPU in pod.gpu_requests)
 
 

@@ -1,8 +1,8 @@
 """gpu-scheduling-map: the annotation names the pod's node and devices (design 5.1 to 5.3).
 
-A map narrows the choice; it never overrides a filter. PreFilter: the lines that the pod may take.
-Filter: every plugin's at the line's node, then the line's devices (``map_choice``). Reserve: the
-index and what the map's author has to know; the devices are GPUDevices'.
+A map restricts the choice; it never overrides a filter. PreFilter: the lines that the pod may use.
+Filter: all filters at the line's node, then the line's devices (``map_choice``). Reserve: the index
+and notes for the map's author; GPUDevices assigns the devices.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Notes = tuple[tuple[str, str], ...]
 
 
 def pre_filter(view: View, pod: Pod, settings: Settings) -> Refuse | NamedNodes | None:
-    """The nodes that the map names for the pod, or why there are none."""
+    """The nodes that the map names for the pod, or the reason why there are none."""
     if pod.map_text is None:
         return None
     found = map_lines.lines(pod, view, settings.maps_allow)
@@ -36,11 +36,13 @@ def pre_filter(view: View, pod: Pod, settings: Settings) -> Refuse | NamedNodes 
 
 
 def queueing_hint(view: View, pod: Pod, settings: Settings) -> Reasons | None:
-    """The reasons of a pod whose own line still names no node; a pod with any line is tried."""
+    """The reasons of a pod whose own line still names no node; a pod with several lines is
+    retried.
+    """
     if pod.map_text is None:
         return None
     if pod.index() is IndexRule.ASSIGNED:
-        return FITS  # to try the lines costs no less than a decision
+        return FITS  # trying the lines costs as much as a decision
     found = map_lines.lines(pod, view, settings.maps_allow)
     if isinstance(found, Reason):
         return (found,)
@@ -79,7 +81,7 @@ def _notes(context: ReserveContext, placement: Placement) -> Notes:
 
 
 def _index_notes(pod: Pod, value: str | None) -> Notes:
-    """The map's numbers, given to a container that counts the kubelet's GPUs from 0."""
+    """A note if a container gets GPU indexes of the map while it counts its own GPUs from 0."""
     if value is None or cuda_mode(pod) is not CudaMode.INDEX:
         return ()
     return (

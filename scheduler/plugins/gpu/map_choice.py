@@ -1,12 +1,12 @@
-"""Which line of its map a pod gets.
+"""Selects the line of its map for a pod.
 
-A pod whose index is given has one line and waits for that. Interchangeable pods take the lowest
-line that can be had: its node is there and passes every filter, its devices are free, and no
-sibling with the same map holds it. So a line that cannot be had keeps no pod from another one::
+A pod with a known index has one line and waits for it. Interchangeable pods get the lowest
+available line: its node exists and passes every filter, its devices are free, and no sibling with
+the same map holds it. An unavailable line does not block the others::
 
-    0=n0:0   n0 is cordoned      passed over; named if no other line can be had
+    0=n0:0   n0 is cordoned      skipped; in the message if no other line is available
     1=n1:0   held by a sibling   not tried
-    2=n2:0   can be had          taken
+    2=n2:0   available           chosen
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ NOT_IN_MAP = ReasonCode(
 NOT_NAMED: Final = Reason(
     code=NOT_IN_MAP, text="node(s) not named by gpu-scheduling-map", resolvable=False
 )
-#: So many lines are named in a reason, with what stands against each.
+#: Maximum number of lines in a reason, each with its rejection.
 LINES_SHOWN: Final = 3
 
 _RefusedLine = RefusedNode | Refuse
 
 
 class NodesOfMap(msgspec.Struct, frozen=True):
-    """The nodes that a pod's map names, in the order of its lines (``framework.NamedNodes``)."""
+    """The nodes of a pod's map, in the order of its lines (``framework.NamedNodes``)."""
 
     view: View
     pod: Pod
@@ -69,18 +69,21 @@ class NodesOfMap(msgspec.Struct, frozen=True):
 
     @property
     def elsewhere(self) -> Reasons:
-        """Why every other node does not take the pod."""
+        """The reason of every node outside the map."""
         return (NOT_NAMED,)
 
     def choose(self, ask: AskNode, work: Budget) -> Choice | None:
-        """The pod's own line, or the lowest that can be had; None where one line takes too many
-        steps."""
+        """The pod's own line, or the lowest available one; None if one line takes too many
+        steps.
+        """
         if self.lines.is_own:
             return self._try(self.lines.entries[0], ask, work)
         return self._lowest(ask, work)
 
     def _lowest(self, ask: AskNode, work: Budget) -> Choice:
-        """A line that shares a device with another map is taken only where no other can be had."""
+        """A line that shares a device with another map is used only if no other line is
+        available.
+        """
         refusals: list[tuple[MapEntry, _RefusedLine]] = []
         crowded: ChosenNode | None = None
         for entry in self.lines.entries:
@@ -101,7 +104,7 @@ class NodesOfMap(msgspec.Struct, frozen=True):
         return crowded or Refuse(_no_line(self.lines, refusals), tuple(kinds.values()))
 
     def _try(self, entry: MapEntry, ask: AskNode, work: Budget) -> Choice | None:
-        """What comes of one line; None where no steps are left to find out."""
+        """The result for one line; None if the budget is spent."""
         if not work.spend(1):
             return None
         found = map_devices.target(self.pod, entry, self.view)
@@ -125,7 +128,7 @@ class NodesOfMap(msgspec.Struct, frozen=True):
         return ChosenNode(node_info, entry)
 
     def _untold(self, entry: MapEntry, node_info: NodeInfo) -> Reason | None:
-        """A container reads its devices, and on this node there is no value for it."""
+        """A container reads its devices from an annotation that has no value on this node."""
         pod = self.pod
         if not pod.reads_devices:
             return None
@@ -134,19 +137,21 @@ class NodesOfMap(msgspec.Struct, frozen=True):
 
 
 def _leaving(sibling: Pod, tried: ChosenNode, entry: MapEntry) -> RefusedNode:
-    """The line is not taken from a sibling that is about to be gone."""
+    """The line is not reassigned while the sibling that holds it is being deleted."""
     node = tried.node_info.node
     assert node is not None
     return RefusedNode(node.name, (map_devices.leaving(sibling, entry, tried.node_info),))
 
 
 def _every(refused: _RefusedLine) -> Reasons:
-    """All that stands against a line."""
+    """All rejections of a line."""
     return refused.reasons if isinstance(refused, RefusedNode) else (refused.reason,)
 
 
 def _no_line(lines: Lines, refusals: list[tuple[MapEntry, _RefusedLine]]) -> Reason:
-    """Why each line that no sibling holds cannot be had, and how many siblings hold."""
+    """The rejection of each line that no sibling holds, and the number of lines held by
+    siblings.
+    """
     parts = [_of_line(entry, refused) for entry, refused in refusals[:LINES_SHOWN]]
     if more := len(refusals) - LINES_SHOWN:
         parts += [f"{more} more lines are not available either"] if more > 0 else []

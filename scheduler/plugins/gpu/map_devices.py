@@ -1,4 +1,6 @@
-"""One line of a map at its node: is there such a node, and can the line's devices be had."""
+"""One line of a map at its node: whether the node exists, and whether the line's devices are
+free.
+"""
 
 from __future__ import annotations
 
@@ -120,19 +122,19 @@ CLAIMED: Final = Reason(
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Where a mapped pod must go: ``node_name`` is real, ``entry`` its line of the map."""
+    """The node of a mapped pod: ``node_name`` is the real name, ``entry`` its line of the map."""
 
     node_name: str
     entry: MapEntry
 
 
 def target(pod: Pod, entry: MapEntry, view: View) -> Target | Reason:
-    """A line, resolved to a node; or why there is no such node, or no such share."""
+    """The line with its resolved node, or the reason why the node or the share does not exist."""
     return _shares_problem(pod, entry) or _resolved(entry, view)
 
 
 def device_problem(pod: Pod, entry: MapEntry, node_info: NodeInfo) -> Reason | None:
-    """Why the line's devices cannot be had on the node, or None."""
+    """The reason why the line's devices are not available on the node, or None."""
     node = node_info.node
     assert node is not None
     failed = failed_gpus(node_info).intersection(entry.devices)
@@ -140,12 +142,12 @@ def device_problem(pod: Pod, entry: MapEntry, node_info: NodeInfo) -> Reason | N
     if problem is not None:
         return problem
     if not has_numbers(pod, node):
-        return None  # the kubelet picks: nothing is held by number
+        return None  # the kubelet assigns GPUs: no pod holds an index
     return cut(node, entry.devices) or _handed_out(pod, node_info) or _held(pod, entry, node_info)
 
 
 def _handed_out(pod: Pod, node_info: NodeInfo) -> Reason | None:
-    """Who else gives GPUs to pods here, so that it is not known which are free."""
+    """The reason if another component assigns GPUs to pods here, so the free ones are unknown."""
     node = node_info.node
     assert node is not None
     if node_info.claims and not node.honours_numbers:
@@ -153,16 +155,16 @@ def _handed_out(pod: Pod, node_info: NodeInfo) -> Reason | None:
     if not node.is_numbered and node_info.usage.holds_plugin_devices:
         return KUBELET_PICKS
     if not pod.gpu_requests and node_info.usage.holds_slices:
-        return KUBELET_PICKS  # on which card an instance is cut is not known yet
+        return KUBELET_PICKS  # the GPU of a future MIG instance is not known yet
     if node.is_numbered and node_info.usage.unknown:
         return NUMBERS_UNKNOWN
     return None
 
 
 def literal_problem(pod: Pod, entry: MapEntry, node_info: NodeInfo) -> Reason | None:
-    """Whether a container was told other devices, as a literal, than the map says by now.
+    """The reason if a literal environment variable of a container differs from the current map.
 
-    Only where the map's numbers reach the hardware: elsewhere a literal is the author's own.
+    Only where the indexes of the map reach the hardware: elsewhere the author owns the literal.
     """
     assert node_info.node is not None
     mode = cuda_mode(pod)
@@ -224,8 +226,8 @@ def _held(pod: Pod, entry: MapEntry, node_info: NodeInfo) -> Reason | None:
 def crowding(pod: Pod, entry: MapEntry, node_info: NodeInfo) -> Pod | None:
     """A sibling with another map, as during a rollout, that holds one of the line's devices.
 
-    Siblings may share a device, but a line whose devices no such sibling holds is better. One that
-    is being deleted is named before others: its device is free soon.
+    Siblings may share a device, but a line without such a sibling is preferred. A sibling in
+    deletion is named first: its device becomes free soon.
     """
     holders = node_info.usage.holders
     if not any(number in holders for number in entry.devices):
@@ -240,7 +242,7 @@ def crowding(pod: Pod, entry: MapEntry, node_info: NodeInfo) -> Pod | None:
 
 
 def leaving(sibling: Pod, entry: MapEntry, node_info: NodeInfo) -> Reason:
-    """Why a line is not taken from a sibling that is about to be gone."""
+    """The reason while the sibling that holds the line is being deleted."""
     _, holding = node_info.pods[sibling.uid]
     number = next(number for number in entry.devices if number in holding.numbers)
     return Reason(
@@ -250,10 +252,9 @@ def leaving(sibling: Pod, entry: MapEntry, node_info: NodeInfo) -> Reason:
 
 
 def absence(node: Node, devices: Sequence[int]) -> Reason | None:
-    """Why a node cannot give these devices to any pod: it has no such GPU, or one failed.
+    """The reason if a node cannot assign these devices to any pod: a GPU is missing or failed.
 
-    What counts are the physical GPUs: what is offered is less while some are unhealthy, and more
-    where they are shared.
+    The physical GPUs count: fewer are advertised while some are unhealthy, more if they are shared.
     """
     if failed := node.failed_gpus.intersection(devices):
         return broken(min(failed))
@@ -264,7 +265,9 @@ def absence(node: Node, devices: Sequence[int]) -> Reason | None:
 
 
 def cut(node: Node, devices: Sequence[int]) -> Reason | None:
-    """Why these devices cannot be shown to a container as whole GPUs: one is cut."""
+    """The reason if one of these devices has MIG instances, so no container can use it as a whole
+    GPU.
+    """
     there = node.cut_gpus
     found = devices if there is None else there.intersection(devices)
     return _not_there(f"node(s) whose GPU {min(found)} has MIG instances") if found else None
@@ -275,6 +278,6 @@ def _not_there(text: str) -> Reason:
 
 
 def broken(index: int) -> Reason:
-    """Why a map onto a failed GPU is refused."""
+    """The rejection of a map with a failed GPU."""
     text = f"node(s) whose GPU {index} failed"
     return Reason(code=DEVICE_FAILED, text=text, resolvable=False)

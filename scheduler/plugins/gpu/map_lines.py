@@ -1,4 +1,4 @@
-"""Which lines of its map a pod may take: its own, or all that no sibling holds."""
+"""The lines of its map that a pod may use: its own, or all that no sibling holds."""
 
 from __future__ import annotations
 
@@ -93,10 +93,10 @@ NO_FREE_MAP_LINE = ReasonCode(
 
 
 class Lines(msgspec.Struct, frozen=True):
-    """The lines that a pod may take, by index: its own, or all that no sibling holds.
+    """The lines that a pod may use, by index: its own, or all that no sibling holds.
 
-    ``is_own`` where its number is given. ``held`` counts the lines of interchangeable pods that
-    siblings hold, ``is_older_held`` whether one of those is of an older revision.
+    ``is_own`` if its index is known. ``held`` counts the lines of interchangeable pods that
+    siblings hold, ``is_older_held`` says whether a sibling of an older revision holds one.
     """
 
     entries: tuple[MapEntry, ...]
@@ -106,7 +106,7 @@ class Lines(msgspec.Struct, frozen=True):
 
 
 def lines(pod: Pod, view: View, maps_allow: str) -> Lines | Reason:
-    """The lines of the pod's map that it may take; or why there are none."""
+    """The lines of the pod's map that it may use, or the reason why there are none."""
     assert pod.map_text is not None
     if not view.namespace(pod.namespace).may_map(maps_allow):
         return refused(
@@ -162,5 +162,5 @@ def _all_held(lines: Lines) -> Reason:
 
 
 def refused(code: ReasonCode, text: str) -> Reason:
-    """A reason that the end of no other pod lifts."""
+    """A reason that the end of another pod does not resolve."""
     return Reason(code=code, text=text, resolvable=False)
