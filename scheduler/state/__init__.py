@@ -1,1 +1,1 @@
-"""Nodes, pods and queue as last seen; one writer."""
+"""The state: nodes, pods and the queue as last seen; the loop is its only writer."""

@@ -1,8 +1,7 @@
-"""Events that enter the cluster state, and the changes that follow from them.
+"""Events that enter the cluster state, and the changes that they cause.
 
-Everything that happens reaches the state as one of these values through one inbox: watch
-events, whole lists, and the results of our own requests. Folding an event yields changes,
-which tell the queue which pods could be scheduled now.
+All input reaches the state as one of these values through one inbox: watch events, whole lists, and
+the results of own requests. Folding an event yields changes; the queue uses them to requeue pods.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class PodUpdated(msgspec.Struct, frozen=True):
 
 
 class PodDeleted(msgspec.Struct, frozen=True):
-    """A pod was deleted, or ended (it left the watch's selector)."""
+    """A pod was deleted, or reached a final phase (it left the watch's selector)."""
 
     uid: str
 
@@ -61,7 +60,7 @@ class NamespaceDeleted(msgspec.Struct, frozen=True):
 
 
 class QuotaUpdated(msgspec.Struct, frozen=True):
-    """A ResourceQuota changed; a deleted one limits nothing."""
+    """A ResourceQuota changed; a deletion arrives as a quota without limits."""
 
     quota: Quota
 
@@ -91,18 +90,18 @@ class NamespacesReplaced(msgspec.Struct, frozen=True):
 
 
 class BindOutcome(enum.Enum):
-    """How a Binding ended; the text is the label of the metric."""
+    """The result of a Binding; the text is the label of the metric."""
 
-    BOUND = "bound"  # by us, to the node we chose
-    GONE = "gone"  # the pod does not exist any more
-    TAKEN = "taken"  # another scheduler bound it, or it may not be bound (any more)
-    REFUSED = "refused"  # the API server refuses it: retried, with growing pauses
-    UNREACHABLE = "unreachable"  # no answer in time; not bound when we looked, so retried
-    UNSENT = "unsent"  # we stopped leading before it was sent; the pod waits as before
+    BOUND = "bound"  # by this scheduler, to the chosen node
+    GONE = "gone"  # the pod does not exist
+    TAKEN = "taken"  # another scheduler bound it, or it may not be bound
+    REFUSED = "refused"  # the API server rejects it: retried, with backoff
+    UNREACHABLE = "unreachable"  # no response in time, and not bound afterwards: retried
+    UNSENT = "unsent"  # leadership ended before it was sent; the pod waits as before
 
 
 class BindEnded(msgspec.Struct, frozen=True):
-    """The result of our own Binding of a pod; ``message`` is the API server's."""
+    """The result of a Binding of this scheduler; ``message`` is the API server's."""
 
     uid: str
     outcome: BindOutcome
@@ -116,7 +115,7 @@ class MigrationUpdated(msgspec.Struct, frozen=True):
 
 
 class ObjectUnreadable(msgspec.Struct, frozen=True):
-    """An object that cannot be read; ``kind`` is its plural, ``name`` may have a namespace."""
+    """An object that cannot be decoded; ``kind`` is its plural, ``name`` may have a namespace."""
 
     kind: str
     name: str
@@ -124,28 +123,28 @@ class ObjectUnreadable(msgspec.Struct, frozen=True):
 
 
 class MigrationDeleted(msgspec.Struct, frozen=True):
-    """A migration object was deleted, or cannot be read any more."""
+    """A migration object was deleted, or cannot be decoded any more."""
 
     migration_id: str
     unread: ObjectUnreadable | None = None
 
 
 class MigrationsReplaced(msgspec.Struct, frozen=True):
-    """All migration objects that exist, without those that cannot be read."""
+    """All migration objects that exist, without undecodable ones."""
 
     migrations: tuple[Migration, ...]
     unread: tuple[ObjectUnreadable, ...] = ()
 
 
 class MigrationWriteFailed(msgspec.Struct, frozen=True):
-    """The API server refused to create a migration object."""
+    """The API server rejected the creation of a migration object."""
 
     migration_id: str
     message: str
 
 
 class OwnerRead(msgspec.Struct, frozen=True):
-    """A pod's owner as the API server has it; None where it did not answer."""
+    """A pod's owner from the API server; None without a response."""
 
     pod_uid: str
     migration_id: str
@@ -153,16 +152,16 @@ class OwnerRead(msgspec.Struct, frozen=True):
 
 
 class Eviction(enum.Enum):
-    """How an eviction ended."""
+    """The result of an eviction."""
 
     EVICTED = "evicted"
-    GONE = "gone"  # the pod is not there any more, or not what it was
+    GONE = "gone"  # the pod does not exist, or was replaced
     FORBIDDEN = "forbidden"  # a PodDisruptionBudget forbids it
-    FAILED = "failed"  # refused for another reason, or no answer: tried again
+    FAILED = "failed"  # failed for another reason, or no response: retried
 
 
 class EvictionEnded(msgspec.Struct, frozen=True):
-    """The result of our own eviction of a migration's pod; ``message`` is the API server's."""
+    """The result of an eviction for a migration; ``message`` is the API server's."""
 
     migration_id: str
     result: Eviction
@@ -170,25 +169,25 @@ class EvictionEnded(msgspec.Struct, frozen=True):
 
 
 class PartitionsUpdated(msgspec.Struct, frozen=True):
-    """The MIG instances that a node's operator reports were changed."""
+    """The MIG instances in a node's MigPartition status changed."""
 
     partitions: NodePartitions
 
 
 class PartitionsDeleted(msgspec.Struct, frozen=True):
-    """A node's object of MIG instances was deleted."""
+    """A node's MigPartition object was deleted."""
 
     node_name: str
 
 
 class PartitionsReplaced(msgspec.Struct, frozen=True):
-    """All such objects that exist."""
+    """All MigPartition objects that exist."""
 
     partitions: tuple[NodePartitions, ...]
 
 
 class PartitionsWriteFailed(msgspec.Struct, frozen=True):
-    """The API server refused a request for MIG instances."""
+    """The API server rejected a request for MIG instances."""
 
     node_name: str
     message: str
@@ -235,19 +234,19 @@ Event = (
 
 
 class PodPending(msgspec.Struct, frozen=True):
-    """One of our pods waits for a node: it is new or its spec changed."""
+    """An own pod needs a node: it is new or its spec changed."""
 
     pod: Pod
 
 
 class PodDone(msgspec.Struct, frozen=True):
-    """One of our pods needs no decision any more: bound, gone, gated or ended."""
+    """An own pod needs no decision any more: bound, deleted, gated or ended."""
 
     uid: str
 
 
 class BindFailed(msgspec.Struct, frozen=True):
-    """``what`` failed in a way that deserves another attempt, after a pause."""
+    """``what`` failed and is retried after a backoff."""
 
     pod: Pod
     message: str
@@ -255,11 +254,11 @@ class BindFailed(msgspec.Struct, frozen=True):
 
 
 class ClusterEvent(msgspec.Struct, frozen=True):
-    """Something changed that may lift rejections of the given cause.
+    """A change that may lift rejections of the given cause.
 
-    ``scope`` narrows it: the workload for OWNER, the namespace for NAMESPACE; so do the node
-    that changed, and the resources that became free there. Empty means any workload, any node,
-    any resource.
+    ``scope`` is the workload for OWNER, the namespace for NAMESPACE. The changed node and the
+    resources that became free there restrict it further. Empty means any workload, any node, any
+    resource.
     """
 
     cause: RequeueCause

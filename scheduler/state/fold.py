@@ -13,7 +13,7 @@ from scheduler.state.queue.scheduling_queue import SchedulingQueue
 
 
 def fold(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
-    """Apply one event; the changes say which pods wait and what could help others."""
+    """Apply one event; the changes name pending pods and events that may help other pods."""
     match event:
         case ev.PodUpdated(pod):
             return cluster.upsert_pod(pod)
@@ -30,7 +30,7 @@ def fold(cluster: Cluster, event: ev.Event) -> list[ev.Change]:
 
 
 def apart(cluster: Cluster, event: ev.Event) -> Iterator[ev.Event]:
-    """A list of pods or nodes as one event per object, so that each is folded by itself."""
+    """A list of pods or nodes as one event per object, so that each is folded separately."""
     match event:
         case ev.PodsReplaced(pods):
             listed = {pod.uid: pod for pod in pods}
@@ -47,9 +47,9 @@ def apart(cluster: Cluster, event: ev.Event) -> Iterator[ev.Event]:
 
 
 def pass_on(queue: SchedulingQueue, change: ev.Change, now: float, asked: StillRefuses) -> None:
-    """Tell the queue which pods wait, which do not any more, and which could be scheduled now.
+    """Pass a change to the queue: pending pods, finished pods, and pods to requeue.
 
-    ``BindFailed`` is left to the loop, which has the queue entry of the failed placement.
+    The loop handles ``BindFailed``, because it has the queue entry of the failed placement.
     """
     match change:
         case ev.PodPending(pod):
@@ -103,7 +103,7 @@ def _fold_partitions(cluster: Cluster, event: ev.PartitionEvent) -> list[ev.Chan
             every = (*cluster.nodes.partitions.delete(listed), *listed)
             return [change for one in every for change in _upsert_partitions(cluster, one)]
         case ev.PartitionsWriteFailed():
-            return []  # a request changes nothing
+            return []  # the event carries a request only, no change
 
 
 def _upsert_partitions(cluster: Cluster, partitions: NodePartitions) -> list[ev.Change]:
@@ -112,7 +112,7 @@ def _upsert_partitions(cluster: Cluster, partitions: NodePartitions) -> list[ev.
 
 
 def _bind_ended(cluster: Cluster, event: ev.BindEnded) -> list[ev.Change]:
-    """Bound: wait for the watch to confirm. Anything else: the assumption is void."""
+    """Bound: wait for the watch to confirm. Any other result removes the assumption."""
     if event.outcome is ev.BindOutcome.BOUND or event.uid not in cluster.assumed:
         return []
     pod = cluster.pods[event.uid]
@@ -121,7 +121,7 @@ def _bind_ended(cluster: Cluster, event: ev.BindEnded) -> list[ev.Change]:
         return changes + cluster.delete_pod(event.uid)
     if event.outcome is ev.BindOutcome.TAKEN:
         return changes
-    if not pod.waits_for(cluster.scheduler_name):  # it is being deleted
+    if not pod.waits_for(cluster.scheduler_name):  # the pod is being deleted
         return [*changes, ev.PodDone(event.uid)]
     if event.outcome is ev.BindOutcome.UNSENT:
         return [*changes, ev.PodPending(pod)]

@@ -1,12 +1,12 @@
-"""The one fault that ends the process: the books of the cluster contradict themselves.
+"""The one fault that ends the process: the cluster state contradicts itself.
 
-Every other exception belongs to one object, pod or candidate and is contained there. Books that are
-wrong would give GPUs away twice, so they are thrown away: the next process reads them anew from
-the API, which is all that they rest on.
+Every other exception concerns one object, pod or candidate and is contained there. A wrong state
+would allocate GPUs twice, so it is discarded: the next process rebuilds it from the API, its only
+source.
 """
 
 from __future__ import annotations
 
 
 class InvariantViolation(Exception):
-    """What the books say of themselves cannot be; ``str()`` says at which object that was seen."""
+    """The state is contradictory; ``str()`` names the object where this was found."""

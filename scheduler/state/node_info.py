@@ -1,16 +1,15 @@
-"""The books of one node: who holds what.
+"""NodeInfo: the allocations on one node.
 
-Built from API objects only. A pod that is bound or assumed here holds its effective
-requests and, where devices have numbers, its devices::
+Built from API objects only. A bound or assumed pod holds its effective requests and, if devices
+have indexes, its devices::
 
-    numbered node   every GPU has an index; a holder whose numbers cannot be read takes
-                    units of unknown number, and nothing is handed out by number until
-                    they are known
-    dynamic node    MIG instances are cut to order: see ``state/mig/dynamic_gpus``
-    counted node    the kubelet picks; holders of the plugin's resource hold a count and no
-                    numbers, and pods mapped without a request cannot mix with them
+    index-assigned node     every GPU has an index; a pod with unreadable indexes holds units of
+                            unknown index, and no index is assigned until they are known
+    dynamic MIG node        MIG instances are created on request: see ``state/mig/dynamic_gpus``
+    kubelet-assigned node   the kubelet chooses; pods hold a count of the plugin's resource
+                            without indexes, and pods mapped without a request cannot share it
 
-A device is never free because we failed to read who holds it.
+Unknown data never makes a device free.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ _NOBODY: frozenset[str] = frozenset()
 
 
 class DeviceUsage(msgspec.Struct, frozen=True):
-    """What the pods of one node add up to, device by device.
+    """The allocations of all pods of one node, device by device.
 
-    ``holders`` maps a GPU index to the holdings on it; ``unknown`` counts GPUs held under
-    unknown numbers; ``past_plugin`` counts GPUs held by pods that were mapped without a
-    request, which the device plugin's count does not know.
+    ``holders`` maps a GPU index to the allocations on it; ``unknown`` counts GPUs held under
+    unknown indexes; ``past_plugin`` counts GPUs of pods that were mapped without a request, which
+    the device plugin does not count.
     """
 
     holders: dict[int, list[PodAllocation]]
@@ -46,7 +45,7 @@ class DeviceUsage(msgspec.Struct, frozen=True):
 
 
 class NodeInfo:
-    """The mutable books of one node; ``node`` is None while only its pods are known."""
+    """The mutable state of one node; ``node`` is None while only its pods are known."""
 
     __slots__ = (
         *("_cuts", "_gpus", "_left", "_node", "_tally", "avoided"),
@@ -55,7 +54,7 @@ class NodeInfo:
 
     def __init__(self, node: Node | None) -> None:
         self._node = node
-        #: Whether the node's GPUs are cut to order; most are not, and that is asked very often.
+        #: Whether this is a dynamic MIG node; cached because it is read very often.
         self.is_dynamic = node is not None and node.cuttable is not None
         self._tally: DeviceUsage | None = None
         self._left: dict[str, int] | None = None
@@ -64,15 +63,15 @@ class NodeInfo:
         self.pods: dict[str, tuple[Pod, PodAllocation]] = {}
         self.used: dict[str, int] = {}
         self.ports: dict[HostPort, int] = {}
-        #: How many pods are here whose requests cannot be read: what they take is not known.
+        #: Number of pods with undecodable requests: their allocation is unknown.
         self.unread = 0
-        #: How many pods here get devices by claims: which ones is not known.
+        #: Number of pods with devices from resource claims: these devices are unknown.
         self.claims = 0
-        #: For whom the node is avoided (``state/breakers/node_circuit_breaker``).
+        #: The scopes for which the node is avoided (``state/breakers/node_circuit_breaker``).
         self.avoided = _NOBODY
-        #: Whether the node was waited for long enough (``state/mig/layout_wait``).
+        #: Whether the wait for the node's MIG layout is over (``state/mig/layout_wait``).
         self.is_settled = False
-        #: GPUs of which nothing is cut for now, because that failed.
+        #: GPUs in backoff: no MIG instance is requested on them.
         self.resting: frozenset[int] = frozenset()
 
     @property
@@ -90,7 +89,7 @@ class NodeInfo:
         self._tally = self._left = self._gpus = None
 
     def upsert_partitions(self, cuts: tuple[MigInstance, ...], resting: frozenset[int]) -> bool:
-        """What the node's operator says there is, and what rests; whether that is news."""
+        """Fold the MigPartition status and the GPUs in backoff; returns whether they changed."""
         if (cuts, resting) == (self._cuts, self.resting):
             return False
         self._cuts, self.resting = cuts, resting
@@ -99,12 +98,12 @@ class NodeInfo:
 
     @property
     def cuts(self) -> tuple[MigInstance, ...]:
-        """What the node's operator says there is."""
+        """The instances in the MigPartition status."""
         return self._cuts
 
     @property
     def gpus(self) -> dynamic_gpus.DynamicGpus | None:
-        """The GPUs that are cut to order, counted again only after a change; else None."""
+        """The dynamic MIG GPUs, recomputed only after a change; else None."""
         if self.is_dynamic and self._gpus is None:
             assert self._node is not None
             assert self._node.cuttable is not None
@@ -113,7 +112,7 @@ class NodeInfo:
         return self._gpus
 
     def copy(self) -> NodeInfo:
-        """An independent copy, for trying things out."""
+        """An independent copy, for hypothetical placements."""
         twin = NodeInfo(self._node)
         twin._tally = self._tally
         twin._cuts, twin.resting = self._cuts, self.resting
@@ -125,7 +124,7 @@ class NodeInfo:
         return twin
 
     def add(self, pod: Pod, holding: PodAllocation) -> None:
-        """Enter a pod; entering the same uid again replaces the earlier entry."""
+        """Add a pod; a second call with the same uid replaces the entry."""
         if pod.uid in self.pods:
             self.remove(pod.uid)
         self._changed()
@@ -138,11 +137,11 @@ class NodeInfo:
             self.ports[port] = self.ports.get(port, 0) + 1
 
     def renew(self, pod: Pod) -> None:
-        """Keep the newest state of a pod that holds what it held."""
+        """Store the newest state of a pod whose allocation is unchanged."""
         self.pods[pod.uid] = (pod, self.pods[pod.uid][1])
 
     def remove(self, uid: str) -> Pod | None:
-        """Strike a pod out; None when it was not here."""
+        """Remove a pod; None if it was not here."""
         entry = self.pods.pop(uid, None)
         if entry is None:
             return None
@@ -160,18 +159,17 @@ class NodeInfo:
 
     @property
     def usage(self) -> DeviceUsage:
-        """The devices' sums, counted again only after a change."""
+        """The sums per device, recomputed only after a change."""
         if self._tally is None:
             self._tally = _count(self.pods.values())
         return self._tally
 
     @property
     def left(self) -> dict[str, int]:
-        """What is left of every resource that the node offers or somebody holds.
+        """The free amount of every resource that is advertised or allocated.
 
-        May be negative when allocatable shrank. On a numbered node that advertises GPUs, devices
-        held by pods that were mapped without a request are taken off as well: the plugin's count
-        does not know them.
+        May be negative after allocatable shrank. On an index-assigned node that advertises GPUs,
+        devices of pods mapped without a request are subtracted too: the plugin does not count them.
         """
         if self._left is None:
             self._left = self._counted()
@@ -191,11 +189,11 @@ class NodeInfo:
         return left
 
     def free(self, resource: str) -> int:
-        """What is left of a resource; nothing of one that nobody offers."""
+        """The free amount of a resource; 0 for one that is not advertised."""
         return self.left.get(resource, 0)
 
     def free_numbers(self) -> tuple[int, ...]:
-        """Indexes that nobody holds, ascending; empty where the node has no known count."""
+        """Free indexes, ascending; empty if the node has no known GPU count."""
         there = self._node.indexes if self._node else ()
         return tuple(number for number in there if number not in self.usage.holders)
 
@@ -212,7 +210,7 @@ def _count(entries: Iterable[tuple[Pod, PodAllocation]]) -> DeviceUsage:
         (by_request if holding.has_request else past_request).update(holding.numbers)
         unknown += holding.unknown
         past_unknown += 0 if holding.has_request else holding.unknown
-        # Not by the map alone: its author may take it off a running pod.
+        # Not by the map alone: its author may remove it from a running pod.
         holds = holding.is_mapped or holding.numbers or holding.unknown
         mapped_past = mapped_past or (bool(holds) and not pod.gpu_requests)
         plugin = plugin or bool(pod.gpu_requests)
@@ -222,7 +220,7 @@ def _count(entries: Iterable[tuple[Pod, PodAllocation]]) -> DeviceUsage:
 
 
 def over_committed(node_info: NodeInfo) -> dict[str, int]:
-    """Device resources of which more is held than offered, with the excess; {} when sound."""
+    """Device resources with more allocated than advertised, with the excess; {} if consistent."""
     offered = node_info.node.devices if node_info.node is not None else ()
     excess = {
         resource: -node_info.free(resource)

@@ -1,9 +1,8 @@
-"""What the kubelet's word about devices comes to on one node: failed GPUs, and contradictions.
+"""Checks the devices that the kubelet reports on one node: failed GPUs, and contradictions.
 
-Only what cannot be otherwise is said. On a node whose GPUs have numbers each number is one GPU, so
-two pods share as many ids as they share numbers. That holds for pods of the past too, as long as
-the machine was not started again. Nothing is concluded from shares of a GPU, from a pod of which
-not every id is known, or from an id without a published number.
+Only certain conclusions are drawn. On an index-assigned node each index is one GPU, so two pods
+share as many device ids as indexes. This holds for past pods too, unless the machine was restarted.
+Shares of a GPU, pods with incomplete ids, and ids without a published index are ignored.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from scheduler.model.pods.pod import Pod
 from scheduler.state.node_info import NodeInfo
 from scheduler.state.pod_allocation import PodAllocation
 
-#: Pods of one node, past ones too, that a new one is compared with.
+#: Maximum number of pods of one node, past ones included, for the comparison with a new pod.
 KNOWN_MAX: Final = 64
 _SHOWN_MAX: Final = 3
 
 
 class ReportedDevices(msgspec.Struct, frozen=True, gc=False):
-    """The numbers that we chose for a pod, and the ids that it has."""
+    """The assigned indexes of a pod, and its reported device ids."""
 
     pod: str
     numbers: tuple[int, ...]
@@ -35,7 +34,7 @@ class ReportedDevices(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def text(self) -> str:
-        """Both, for people."""
+        """Both, as text for messages."""
         ids = sorted(map(shown_id, self.ids))
         more = f" and {len(ids) - _SHOWN_MAX} more" if len(ids) > _SHOWN_MAX else ""
         chosen = join_numbers(self.numbers[:8]) + (",..." if len(self.numbers) > 8 else "")
@@ -45,9 +44,9 @@ class ReportedDevices(msgspec.Struct, frozen=True, gc=False):
 
 
 def failed_gpus(node_info: NodeInfo) -> frozenset[int]:
-    """Indexes of GPUs that are unhealthy by the status of a pod that has them.
+    """Indexes of GPUs that the status of a pod reports as unhealthy.
 
-    Empty where the node has no table of ids.
+    Empty if the node has no table of ids.
     """
     node = node_info.node
     if node is None or not node.gpu_ids:
@@ -68,7 +67,7 @@ def recovered(before: Pod, after: Pod) -> bool:
 
 
 def given(pod: Pod, holding: PodAllocation) -> ReportedDevices | None:
-    """What we chose for a pod and what it has; None unless both are known in full."""
+    """The assigned and reported devices of a pod; None unless both are complete."""
     if not holding.numbers or not holding.has_request:
         return None
     mine = [one for one in pod.allocated if one.resource == well_known.GPU]
@@ -79,13 +78,15 @@ def given(pod: Pod, holding: PodAllocation) -> ReportedDevices | None:
 
 
 class Numbering:
-    """The pods of one node since its machine was started: what we chose and what they have."""
+    """The pods of one node since its machine started: assigned and reported devices."""
 
     def __init__(self) -> None:
         self._known: dict[str, ReportedDevices] = {}
 
     def see(self, node_info: NodeInfo) -> str:
-        """Why the node's numbers cannot be its plugin's; empty where they can, or were told."""
+        """The contradiction between the assigned indexes and the plugin's; empty if there is none,
+        or if it was reported already.
+        """
         node = node_info.node
         assert node is not None
         wrong = ""
@@ -111,7 +112,7 @@ class Numbering:
 
 
 def _shares_numbers(node_info: NodeInfo, holding: PodAllocation) -> bool:
-    """Whether siblings hold the same number by their maps: a plugin has as many ids as requests."""
+    """Whether siblings share an index by their maps: a plugin has as many ids as requests."""
     return any(len(node_info.usage.holders.get(number, ())) > 1 for number in holding.numbers)
 
 
@@ -125,7 +126,7 @@ def _against_table(gpu_ids: Mapping[str, int], one: ReportedDevices) -> str:
 
 
 def held_twice(pods: Iterable[Pod]) -> dict[str, tuple[str, str]]:
-    """Id -> the two live pods that both have it by their statuses; shares of a GPU are left out."""
+    """Id -> two live pods whose statuses both report it; shares of a GPU are left out."""
     holders: dict[str, str] = {}
     twice: dict[str, tuple[str, str]] = {}
     for pod in pods:

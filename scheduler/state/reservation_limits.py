@@ -1,8 +1,8 @@
-"""What is taken on trust at admission, and how much of it.
+"""Limits for untrusted input at admission.
 
 Any client that reaches the webhook can post a review, and any author can write an annotation. So
-a tier is promised only within limits, and what a request says of its own importance counts only
-where the API server could have said it.
+tiers are reserved only within limits, and the priority in a review counts only if the API server
+could have set it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class _Promised(Protocol):
 
 
 def devices(pod: Pod) -> int:
-    """How many MIG instances and whole GPUs a pod asks for."""
+    """The number of MIG instances and whole GPUs that a pod requests."""
     return sum(pod.gpu_requests.values())
 
 
 def have_room(pod: Pod, promises: Sequence[_Promised]) -> bool:
-    """Whether a pod's devices may be promised beside these promises."""
+    """Whether the pod's devices fit within the limits beside these reservations."""
     in_namespace = sum(devices(p.pod) for p in promises if p.pod.namespace == pod.namespace)
     in_all = sum(devices(p.pod) for p in promises)
     mine = devices(pod)
@@ -45,10 +45,10 @@ def have_room(pod: Pod, promises: Sequence[_Promised]) -> bool:
 
 
 def counted_priority(pod: Pod) -> int:
-    """The priority with which a pod under review counts.
+    """The effective priority of a pod under review.
 
     A value that no PriorityClass can have counts as the lowest. The two system values count in
-    ``kube-system``, elsewhere as the highest value of users.
+    ``kube-system``; in other namespaces they count as the highest value of users.
     """
     if pod.priority <= limits.USER_PRIORITY_MAX:
         return max(pod.priority, PRIORITY_MIN)
@@ -58,12 +58,12 @@ def counted_priority(pod: Pod) -> int:
 
 
 def is_seen(pod: Pod) -> bool:
-    """Whether a scheduler has said something about the pod: authors cannot write conditions."""
+    """Whether a scheduler has written a condition of the pod: authors cannot write conditions."""
     return bool(pod.condition.status) and pod.condition.reason != _GATED
 
 
 def is_believed(tag: str, pod: Pod, namespace: Namespace, reach: WebhookScope) -> bool:
-    """Whether a reservation that this process did not make was made by one of ours."""
+    """Whether a reservation that another process made was made by a gpu-scheduler."""
     if not is_reservation(tag) or pod.gates or not reach.covers(pod, namespace):
         return False
     return pod.scheduler_name == reach.scheduler_name or is_seen(pod)

@@ -1,20 +1,20 @@
-"""Promises: tiers given at admission to pods that are not placed yet.
+"""Reservations: tiers granted at admission to pods that are not placed yet.
 
 ::
 
-    make --> unmet --the pod appears--> met --bound, deleted or ended--> over
+    create --> unmet --the pod is created--> met --bound, deleted or ended--> over
                '--10 s without its pod--> over
-                                         '--60 s in which its scheduler, another one, says nothing
+                                         '--60 s without a condition of another scheduler--> over
 
-A promise only chooses a tier at admission; it never blocks a Binding. It meets its pod by
-the annotation ``gpu-scheduler.io/reservation``; a pod that we did not patch is met by
+A reservation only affects the choice of tiers at admission; it never blocks a Binding. It is
+matched to its pod by the annotation ``gpu-scheduler.io/reservation``; without the annotation by
 namespace, name or owner, and request, oldest first.
 
-After a restart, promises of pending pods are read back from their annotations, so a crash
-promises nothing twice. Any author can write that annotation where the webhook is not asked, so it
-is believed only in the shape of our ids, on pods that the webhook is asked about, and for so many
-devices of a namespace, and in all, as could be promised. A pod of another scheduler must have been
-seen by it: a condition ``PodScheduled`` says so, which authors of pods cannot write.
+After a restart the reservations of pending pods are restored from their annotations, so a crash
+reserves nothing twice. Any author can write that annotation where the webhook is not called. So it
+counts only in the format of our ids, on pods for which the webhook is called, and within the limits
+per namespace and in total. A pod of another scheduler needs a condition ``PodScheduled``, which
+authors of pods cannot write.
 """
 
 from __future__ import annotations
@@ -32,17 +32,19 @@ from scheduler.state.reservation_limits import have_room, is_believed, is_seen
 from scheduler.state.webhook_scope import WebhookScope
 
 UNMET_MAX_S = 10.0
-#: How long a scheduler other than ours may take before it says anything about a pod of its own.
+#: Maximum time until another scheduler writes a condition on its pod.
 SILENT_MAX_S = 60.0
 RETRY_AFTER_S = 1.0
-#: A pod that takes this many times longer to appear than others did lately was refused.
+#: A pod that takes this many times longer to be created than recent ones was rejected.
 PATIENCE = 4.0
 LATENCY_HALVES_S = 10.0
 ECHOES_MAX = 256
 
 
 class Reservation(msgspec.Struct):
-    """One promised tier. ``pod`` is the pod as admitted (its uid is the promise's until met)."""
+    """One reserved tier. ``pod`` is the pod as admitted (its uid is the reservation's until
+    matched).
+    """
 
     id: str
     pod: Pod
@@ -56,7 +58,7 @@ class Reservation(msgspec.Struct):
 
 
 class Reservations:
-    """All promises that are not over."""
+    """All open reservations."""
 
     def __init__(
         self,
@@ -67,7 +69,7 @@ class Reservations:
         self._namespaces = namespaces or NamespaceStore("none")
         self._all: dict[str, Reservation] = {}
         self._by_uid: dict[str, str] = {}
-        #: Of dry runs: they hold nothing, and are only there to be known again.
+        #: Of dry runs: they reserve nothing, and only identify the second call.
         self._echoes: dict[str, Reservation] = {}
         self._slowest_s = 0.0
         self._slowest_at = 0.0
@@ -76,18 +78,18 @@ class Reservations:
         return len(self._all)
 
     def pending(self) -> list[Reservation]:
-        """Promises whose pod has not appeared yet, oldest first."""
+        """Reservations whose pod is not created yet, oldest first."""
         return [promise for promise in self._all.values() if not promise.is_matched]
 
     def has_room(self, pod: Pod) -> bool:
-        """Whether this pod may be promised its devices beside the promises that are unmet.
+        """Whether the limits allow a reservation for this pod.
 
         Any client that reaches the webhook can post a review.
         """
         return have_room(pod, self.pending())
 
     def known(self, namespace: str, promise_id: str) -> Reservation | None:
-        """The promise of an id found on a pod under review, if we gave it to its namespace."""
+        """The reservation with the id on a pod under review, if it was made for its namespace."""
         promise = self._all.get(promise_id) or self._echoes.get(promise_id)
         if promise is None or promise.is_matched or promise.pod.namespace != namespace:
             return None
@@ -96,7 +98,7 @@ class Reservations:
     def dry_run(
         self, promise_id: str, pod: Pod, now: float, rewrites: tuple[ResourceRewrite, ...]
     ) -> None:
-        """Remember what a dry run was told, for the API server's second call of it."""
+        """Store the answer of a dry run, for the API server's second call."""
         while len(self._echoes) >= ECHOES_MAX:
             del self._echoes[next(iter(self._echoes))]
         self._echoes[promise_id] = Reservation(promise_id, pod, "", now, True, rewrites)
@@ -111,7 +113,7 @@ class Reservations:
         is_annotated: bool,
         rewrites: tuple[ResourceRewrite, ...] = (),
     ) -> Reservation:
-        """Promise a tier; an owner that retries gives its oldest unmet promise back."""
+        """Reserve a tier; a retry of the owner releases its oldest unmet reservation."""
         retried = self.retried(pod, now)
         if retried is not None:
             del self._all[retried.id]
@@ -121,11 +123,11 @@ class Reservations:
         return promise
 
     def retried(self, pod: Pod, now: float) -> Reservation | None:
-        """The owner's oldest unmet promise, when this pod is its controller trying again.
+        """The owner's oldest unmet reservation, if this pod is a retry of its controller.
 
-        A full quota refuses the pod after its admission; the next attempt must neither pile up
-        promises nor be degraded by the one before it. But where the API server is slow, the
-        pod of a promise may yet appear, and its slice must not be promised to a sibling.
+        A full quota rejects the pod after its admission. The retry must neither accumulate
+        reservations nor be degraded by the former one. But on a slow API server the former pod may
+        still be created, and its slice must not be reserved for a sibling.
         """
         if pod.owner is None:
             return None
@@ -134,7 +136,7 @@ class Reservations:
         return next((p for p in late if p.pod.workload == pod.workload), None)
 
     def handle(self, event: ev.Event, now: float) -> None:
-        """What happens to pods."""
+        """Fold a pod event."""
         match event:
             case ev.PodUpdated(pod):
                 self.upsert_pod(pod, now)
@@ -146,7 +148,7 @@ class Reservations:
                     self.upsert_pod(pod)
 
     def upsert_pod(self, pod: Pod, now: float | None = None) -> None:
-        """A pod as the watch shows it: meets its promise, or ends it."""
+        """Fold a pod from the watch: it matches its reservation, or ends it."""
         pending = not pod.node_name and not pod.is_terminal and not pod.is_deleting
         if not pending:
             self.end(pod.uid)
@@ -164,14 +166,15 @@ class Reservations:
             self._by_uid[pod.uid] = promise.id
 
     def end(self, uid: str) -> None:
-        """The pod is bound, deleted or finished: its promise is over."""
+        """The pod is bound, deleted or finished: its reservation ends."""
         promise_id = self._by_uid.pop(uid, None)
         if promise_id is not None:
             self._all.pop(promise_id, None)
 
     def expire(self, now: float) -> int:
-        """Drop promises whose pod did not appear in time, or whose scheduler is silent about it;
-        returns how many."""
+        """Drop expired reservations (no pod in time, or no condition of its scheduler); returns how
+        many.
+        """
         for echo in [e for e in self._echoes.values() if now - e.made_at >= UNMET_MAX_S]:
             del self._echoes[echo.id]
         late = [p.id for p in self.pending() if now - p.made_at >= UNMET_MAX_S]
@@ -183,7 +186,7 @@ class Reservations:
         return len(late) + len(silent)
 
     def _is_late(self, promise: Reservation, now: float) -> bool:
-        """Whether the scheduler of a pod, not ours, has said nothing about it for too long."""
+        """Whether another scheduler has not written a condition on its pod in time."""
         if promise.pod.scheduler_name == self._reach.scheduler_name or is_seen(promise.pod):
             promise.silent_since = None
             return False
@@ -192,29 +195,29 @@ class Reservations:
         return now - promise.silent_since >= SILENT_MAX_S
 
     def cancel(self, migration_id: str) -> None:
-        """A migration is over: a replacement that was admitted and did not appear will not."""
+        """A migration ended: an admitted replacement that was not created will not be."""
         for promise in self.pending():
             if promise.pod.annotations.get(well_known.MIGRATION) == migration_id:
                 del self._all[promise.id]
 
     def replace(self, uids: Iterable[str]) -> None:
-        """After a relist: end the promises of pods that are not there any more."""
+        """After a relist: end the reservations of pods that do not exist any more."""
         alive = set(uids)
         for uid in [uid for uid in self._by_uid if uid not in alive]:
             self.end(uid)
 
     def holders(self, priority: int) -> list[Reservation]:
-        """Promises that a newcomer of this priority must respect, strongest first."""
+        """Reservations that a new pod of this priority must respect, strongest first."""
         strong = [p for p in self._all.values() if p.pod.priority >= priority]
         return sorted(strong, key=lambda p: (-p.pod.priority, p.made_at))
 
     def others(self, pod: Pod, now: float) -> list[Reservation]:
-        """The holders for a newcomer, without the promise of its own earlier attempt."""
+        """The same without the reservation of the pod's own earlier attempt."""
         retried = self.retried(pod, now)
         return [promise for promise in self.holders(pod.priority) if promise is not retried]
 
     def _latency_s(self, now: float) -> float:
-        """How long pods took lately from their promise to their appearance, at most."""
+        """The largest recent time from a reservation to the creation of its pod."""
         return float(self._slowest_s * 0.5 ** ((now - self._slowest_at) / LATENCY_HALVES_S))
 
     def _promise_of(self, pod: Pod) -> Reservation | None:
@@ -228,7 +231,7 @@ class Reservations:
         return promise if usable else None
 
     def _recalled(self, tag: str, pod: Pod) -> Reservation | None:
-        """The promise that a process that is gone made for a pod, as far as it is believed."""
+        """The reservation that an earlier process made for a pod, if it is credible."""
         known = [promise for promise in self._all.values() if promise.is_recalled]
         if not is_believed(tag, pod, self._namespaces.of(pod.namespace), self._reach):
             return None

@@ -1,4 +1,4 @@
-"""The state of one scheduler: everything that decisions see. The loop is its one writer."""
+"""The state of one scheduler: everything that decisions read. The loop is its only writer."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def empty_state(
 ) -> SchedulerState:
     """The state before the first event.
 
-    ``node_labels`` are read by plugins for every pod; ``equivalence_of`` gives all that plugins
-    read of a pod.
+    ``node_labels`` are the keys that plugins read for every pod; ``equivalence_of`` returns
+    everything that plugins read of a pod.
     """
     cluster = Cluster(scheduler_name, maps_allow, node_labels)
     queue = SchedulingQueue(equivalence_of)

@@ -1,11 +1,11 @@
-"""The whole state as one value: everything that a decision can see, to be written down.
+"""The whole state as one value: everything that decisions read, in a serializable form.
 
-Taking it copies references only (pods and nodes are frozen), so it is one instant of the state
-however long the writing takes. ``restore`` gives a cluster on which every decision comes out the
-same, byte for byte; a property test holds it to that.
+Taking it copies references only (pods and nodes are frozen), so it is consistent however long the
+writing takes. ``restore`` returns a cluster on which every decision has the same result, byte for
+byte; a property test checks this.
 
-Must never: hold anything of a pod or node beyond what the model keeps. The model has no
-environment but CUDA_VISIBLE_DEVICES and no annotations but ours, so no secret can be in here.
+Must never: contain fields of a pod or node beyond the model. The model has no environment but
+CUDA_VISIBLE_DEVICES and no annotations but ours, so it contains no secrets.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _EVERY_PRIORITY = -(2**63)
 
 
 class Assumed(msgspec.Struct, frozen=True, kw_only=True):
-    """A placement that the API server has not confirmed; ``pod`` as it was when it was placed."""
+    """A placement that the API server has not confirmed; ``pod`` as it was when placed."""
 
     pod: Pod
     node_name: str
@@ -35,7 +35,7 @@ class Assumed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Queued(msgspec.Struct, frozen=True, kw_only=True):
-    """A waiting pod. ``pod`` is what a decision gets to see: the pod as it was offered.
+    """A pending pod. ``pod`` is the version that decisions read.
 
     Times are seconds on the clock of ``ClusterSnapshot.now``.
     """
@@ -51,21 +51,21 @@ class Queued(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Avoided(msgspec.Struct, frozen=True, kw_only=True):
-    """A node that rests, and for whom (``state/breakers/node_circuit_breaker``)."""
+    """A node in backoff, with its scopes (``state/breakers/node_circuit_breaker``)."""
 
     node_name: str
     scopes: tuple[str, ...]
 
 
 class Resting(msgspec.Struct, frozen=True, kw_only=True):
-    """GPUs of a node of which nothing is cut for a while, because that failed."""
+    """GPUs of a node in backoff after a failed MIG partition request."""
 
     node_name: str
     gpus: tuple[int, ...]
 
 
 class Promised(msgspec.Struct, frozen=True, kw_only=True):
-    """A tier that was given at admission to a pod without a node."""
+    """A reserved tier of a pod without a node."""
 
     id: str
     pod: Pod
@@ -77,10 +77,10 @@ class Promised(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """One instant. ``generation`` counts what was folded into the state until then; ``held`` is
-    what open moves hold for their replacements, as pods that are nominated for a node.
+    """The state at one instant. ``generation`` counts the folded changes; ``held`` is the capacity
+    that open migrations hold for their replacements, as nominated pods.
 
-    ``settled`` are new nodes whose MIG layout is not waited for any longer.
+    ``settled`` are new nodes that do not wait for their MIG layout any more.
     """
 
     scheduler_name: str
@@ -106,7 +106,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 def take(
     cluster: Cluster, queue: SchedulingQueue, promises: Reservations, generation: int, now: float
 ) -> ClusterSnapshot:
-    """The state as it is."""
+    """The current state."""
     avoided = ((b.node, b.avoided) for b in cluster.candidates() if b.avoided)
     return ClusterSnapshot(
         scheduler_name=cluster.scheduler_name,
@@ -149,15 +149,15 @@ def take(
 
 
 def restore(state: ClusterSnapshot) -> Cluster:
-    """A cluster that decides as the one that the state was taken of."""
+    """A cluster with the same decisions as the one of the snapshot."""
     cluster = Cluster(state.scheduler_name, state.maps_allow)
     cluster.replace_namespaces(state.namespaces)
-    # In their order: it is the order of a rejection's reasons.
+    # In this order, which is the order of a rejection's reasons.
     for node in state.nodes:
         cluster.upsert_node(node)
     for pod in state.pods:
         cluster.upsert_pod(pod)
-    # What a decision may cost depends on what the index knows.
+    # The steps of a decision depend on the keys of the index.
     cluster.index.rebuild(state.label_keys, state.wide_keys, cluster.nodes.node_info)
     for one in state.assumed:
         cluster.assume(one.pod, Assumption(one.node_name, one.devices, one.index))
@@ -175,7 +175,7 @@ def restore(state: ClusterSnapshot) -> Cluster:
 
 
 def _assumed(cluster: Cluster, uid: str, assumption: Assumption) -> Assumed:
-    # Not the newest pod: what it holds was entered once, with the pod as it was then.
+    # Not the newest pod: its allocation was computed once, from the pod at that time.
     pod, _ = cluster.nodes.node_info[assumption.node_name].pods[uid]
     return Assumed(
         pod=pod,

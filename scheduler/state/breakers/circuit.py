@@ -1,11 +1,12 @@
-"""One scope of one node: how often it refused pods, and who may go there now.
+"""The circuit breaker of one scope of one node: counts rejections and limits the pods that try the
+node.
 
-A refusal is counted for ten minutes, whoever succeeded in between: a good GPU beside a bad one
-proves nothing about the bad one. While anything is counted, no more pods are under way than may
-still be refused, so that not even those that are refused together are too many.
+A rejection counts for ten minutes, whatever succeeds in between: a working GPU says nothing about a
+broken one beside it. While rejections count, the number of pods in flight is limited to the
+remaining ones, so that even simultaneous rejections stay below the maximum.
 
-Who is spared is decided by evidence, and evidence is an admission that came after a refusal: of a
-smaller request, or of another workload's where all refusals are of one workload or of one kind.
+Admissions after a rejection narrow the scope: an admission of a smaller request, or of another
+workload if all rejections are of one workload or one kind.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ import msgspec
 from scheduler.model.pods.pod import Pod
 from scheduler.state.breakers.kubelet_rejection import AT_LEAST, RejectionScope, asked
 
-#: Failed pods in a window, at most; the window is opened by the first of them.
+#: Maximum number of failed pods in a window; the first rejection starts the window.
 REFUSALS_MAX = 4
-#: Refusals after which the circuit opens. Where the node says what it refuses, one is enough.
+#: Rejections after which the circuit opens. One is enough if the node states what it rejects.
 TRIP_AFTER = 3
 ADMISSIONS_MAX = 16
 
@@ -28,8 +29,9 @@ ADMISSIONS_MAX = 16
 class Timings(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Seconds; a section of the configuration file.
 
-    A refusal counts for ``window_s``. A node that refuses pods is avoided for ``pause_first_s``,
-    then twice as long each time, up to ``pause_max_s``; ``calm_s`` after that all is forgotten.
+    A rejection counts for ``window_s``. A rejecting node is avoided for ``pause_first_s``, then
+    twice as long each time, up to ``pause_max_s``. After ``calm_s`` without rejections the circuit
+    is reset.
     """
 
     window_s: Annotated[float, msgspec.Meta(ge=1.0)] = 600.0
@@ -39,7 +41,7 @@ class Timings(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """A pod that was refused, as far as it is remembered; ``at`` is monotonic seconds."""
+    """A rejected pod; ``at`` is in monotonic seconds."""
 
     at: float
     kind_id: str
@@ -48,7 +50,7 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 class Admitted(msgspec.Struct, frozen=True):
-    """The last pod of its kind that was admitted."""
+    """The last admitted pod of its kind."""
 
     at: float
     kind_id: str
@@ -57,7 +59,7 @@ class Admitted(msgspec.Struct, frozen=True):
 
 
 class Circuit:
-    """Closed, open until ``until``, or half open: one pod tries."""
+    """Closed, open until ``until``, or half open (one pod tries)."""
 
     def __init__(self, scope: str, is_stated: bool, timings: Timings) -> None:
         self.scope = scope
@@ -71,19 +73,19 @@ class Circuit:
         self._admitted: dict[str, Admitted] = {}
 
     def counted(self, now: float) -> int:
-        """Number of refusals that count, ``REFUSALS_MAX`` at most."""
+        """Number of counted rejections, at most ``REFUSALS_MAX``."""
         return sum(1 for one in self._refused if now - one.at < self._timings.window_s)
 
     def last(self) -> float:
-        """When something happened here last."""
+        """The time of the last rejection or admission."""
         return max((self.until, *(one.at for one in self._refused)))
 
     def of_kind(self, kind_id: str) -> list[Refused]:
-        """The refusals of one kind of pod."""
+        """The rejections of one kind of pod."""
         return [one for one in self._refused if one.kind_id == kind_id]
 
     def refuse(self, one: Refused, now: float) -> float | None:
-        """Count a refusal; the pause where it opens the circuit."""
+        """Count a rejection; returns the backoff if it opens the circuit."""
         at = max(one.at, self._refused[-1].at) if self._refused else one.at
         self._refused.append(msgspec.structs.replace(one, at=at))
         if self.is_open:
@@ -98,11 +100,11 @@ class Circuit:
         return self.until - now
 
     def copy(self, refused: list[Refused]) -> None:
-        """Begin with what another circuit has counted."""
+        """Start with the rejections of another circuit."""
         self._refused.extend(refused)
 
     def admit(self, pod: Pod, now: float) -> None:
-        """A pod of the scope was admitted."""
+        """The kubelet admitted a pod of the scope."""
         self._admitted.pop(pod.kind_id, None)
         self._admitted[pod.kind_id] = Admitted(
             now, pod.kind_id, pod.workload, asked(pod, self.scope) or 1
@@ -112,22 +114,22 @@ class Circuit:
         if self.is_open or self._amount(pod) < self._least():
             return
         self._is_trying = False
-        if not self._blamed():  # else it says nothing about those that are refused
+        if not self._blamed():  # otherwise the admission says nothing about the rejected kinds
             self.trips = max(0, self.trips - 1)
 
     def pass_time(self, now: float) -> bool:
-        """Whether a pause is over with that."""
+        """Advance the time; returns whether a backoff ended."""
         if not self.is_open or now < self.until:
             return False
         self.is_open, self._is_trying = False, True
         return True
 
     def is_forgotten(self, now: float) -> bool:
-        """Whether nothing of it matters any more."""
+        """Whether the circuit has no effect any more."""
         return not self.is_open and now - self.last() >= self._timings.calm_s
 
     def closes(self, now: float) -> frozenset[str]:
-        """The scopes that an open circuit closes: as few as what was seen allows."""
+        """The scopes that an open circuit closes: as few as the rejections and admissions allow."""
         if not self._is_of_resource:
             return frozenset((self.scope,))
         kinds = self._blamed()
@@ -139,7 +141,7 @@ class Circuit:
         return frozenset((self.scope,))
 
     def is_full(self, under_way: int, now: float) -> bool:
-        """Whether no more pods may be on their way there, by those that are."""
+        """Whether the pods in flight reach the limit of remaining rejections."""
         room = REFUSALS_MAX - self.counted(now)
         if self._spares_some(now):
             room = max(1, room)
@@ -152,7 +154,9 @@ class Circuit:
         return "/" in self.scope and not self.scope.startswith("kind/") and "=" not in self.scope
 
     def _blamed(self) -> frozenset[str]:
-        """The kinds that are refused while others like them are admitted; empty for all."""
+        """The kinds that are rejected while other pods of the scope are admitted; empty for all
+        kinds.
+        """
         kinds = {one.kind_id for one in self._refused}
         workloads = {one.workload for one in self._refused}
         admitted, least = self._admitted_since(), self._least()
@@ -164,11 +168,11 @@ class Circuit:
         return frozenset(kinds) if others else frozenset()
 
     def _smaller(self, least: int) -> bool:
-        """Whether smaller requests were admitted since."""
+        """Whether smaller requests were admitted after the rejections."""
         return any(one.amount < least for one in self._admitted_since())
 
     def _admitted_since(self) -> list[Admitted]:
-        """Those admitted after the first refusal that is remembered."""
+        """The admissions after the first counted rejection."""
         first = self._refused[0].at if self._refused else 0.0
         return [one for one in self._admitted.values() if one.at >= first]
 
@@ -182,7 +186,7 @@ class Circuit:
         return self._is_of_resource and self.closes(now) != {self.scope}
 
     def _room_at(self, now: float) -> float:
-        """When another pod may be refused; where others are spared, one is left to them."""
+        """When another pod may be rejected; one rejection is left for kinds that are not blamed."""
         most = REFUSALS_MAX - 1 if self._spares_some(now) else REFUSALS_MAX
         if self.counted(now) < most:
             return now
@@ -190,5 +194,5 @@ class Circuit:
 
 
 def refused(pod: Pod, what: RejectionScope, at: float) -> Refused:
-    """A refusal as it is remembered."""
+    """The record of a rejection."""
     return Refused(at, pod.kind_id, pod.workload, what.amount)

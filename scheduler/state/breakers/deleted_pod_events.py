@@ -1,7 +1,7 @@
-"""What events say about pods that are gone, until a pod comes that takes their place.
+"""Events about deleted pods, stored until a pod of the same owner replaces the deleted one.
 
-Anybody who may write events in a namespace can write these. So they count only for pods of the
-same namespace and of the same owner by their name, and never for others than pods of that kind.
+Any user with the right to write events in a namespace can write these. So they count only for pods
+of the same namespace and, by the name, of the same owner, and only for pods of that kind.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from scheduler.model.pods.pod import Pod
 from scheduler.state.event import DeletedPodEvent, PastRejection
 
-#: Events in all, and how long a successor is waited for.
+#: Maximum number of stored events, and the time until an event expires.
 RUMOURS_MAX = 1024
 KEPT_S = 600.0
 
@@ -19,7 +19,7 @@ Place = tuple[str, str]
 
 
 class DeletedPodEvents:
-    """The events by the place that the pods had in their workload."""
+    """The events by the namespace and owner of the deleted pod."""
 
     def __init__(self) -> None:
         self._heard: dict[Place, list[tuple[float, DeletedPodEvent]]] = {}
@@ -28,14 +28,14 @@ class DeletedPodEvents:
         return sum(map(len, self._heard.values()))
 
     def record(self, told: Iterable[DeletedPodEvent], now: float) -> None:
-        """Events that were read."""
+        """Store events."""
         newest = sorted(told, key=lambda one: one.age_s)[:RUMOURS_MAX]
         for one in newest:
             place = _place(one.namespace, one.pod_name)
             self._heard.setdefault(place, []).append((now - one.age_s, one))
 
     def matching(self, pod: Pod, now: float) -> list[PastRejection]:
-        """The refusals of those whose place a pod takes; each is told once."""
+        """The rejections of the pods that this pod replaces; each is returned once."""
         if not self._heard:
             return []
         found = self._heard.pop(_place(pod.namespace, pod.name), ())
@@ -46,14 +46,14 @@ class DeletedPodEvents:
         ]
 
     def pass_time(self, now: float) -> None:
-        """Forget what is long ago."""
+        """Delete expired events."""
         for place, heard in list(self._heard.items()):
             if all(now - at >= KEPT_S for at, _ in heard):
                 del self._heard[place]
 
 
 def _place(namespace: str, pod_name: str) -> Place:
-    """A controller names its pods by itself and one more word.
+    """The name of a controlled pod is the name of its owner and one more word.
 
     >>> _place("team", "train-x7k2p")
     ('team', 'train')

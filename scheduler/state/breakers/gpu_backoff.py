@@ -1,7 +1,8 @@
-"""GPUs on which cutting failed rest for a while, with growing pauses. Pure: time is an argument.
+"""Exponential backoff of GPUs after failed MIG partition requests. Pure: time is an argument.
 
-The same thought as ``state/breakers/node_circuit_breaker``, one GPU at a time, and with one failure
-instead of several: an operator says no only for a reason, and there are other GPUs."""
+This is similar to ``state/breakers/node_circuit_breaker``, per GPU, and one failure is enough: the
+operator rejects a request only with a reason, and other GPUs may be free.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ TIMINGS = Timings()
 
 
 class GpuPause(msgspec.Struct):
-    """How often cutting failed on a GPU, and until when nothing is asked of it."""
+    """The failed requests of a GPU, and the end of its backoff."""
 
     failures: int
     until: float
@@ -23,19 +24,19 @@ class GpuPause(msgspec.Struct):
 
 
 class GpuBackoff:
-    """The GPUs that rest, by node."""
+    """The GPUs in backoff, by node."""
 
     def __init__(self) -> None:
         self._rests: dict[tuple[str, int], GpuPause] = {}
 
     def resting(self, node_name: str) -> frozenset[int]:
-        """The GPUs of a node that rest now."""
+        """The GPUs of a node that are in backoff."""
         return frozenset(
             gpu for (name, gpu), one in self._rests.items() if name == node_name and not one.is_over
         )
 
     def failed(self, node_name: str, gpus: Iterable[int], now: float) -> float:
-        """Cutting failed there; the longest pause that follows."""
+        """A request failed on these GPUs; returns the longest backoff."""
         pauses = [0.0]
         for gpu in gpus:
             known = self._rests.get((node_name, gpu))
@@ -45,12 +46,12 @@ class GpuBackoff:
         return max(pauses)
 
     def worked(self, node_name: str, gpus: Iterable[int]) -> None:
-        """Cutting worked there: what was before is forgotten."""
+        """A request succeeded on these GPUs: reset their backoff."""
         for gpu in gpus:
             self._rests.pop((node_name, gpu), None)
 
     def tick(self, now: float) -> list[str]:
-        """Let time pass; the nodes with a pause that is over."""
+        """Advance the time; returns the nodes with an expired backoff."""
         over: dict[str, None] = {}
         for (node_name, gpu), one in list(self._rests.items()):
             if not one.is_over and now >= one.until:

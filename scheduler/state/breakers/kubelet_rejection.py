@@ -1,14 +1,14 @@
-"""What a kubelet's refusal of a pod is about, read from the reason and the message it writes.
+"""Derives the scope of a kubelet's pod rejection from its reason and message.
 
-A scope says for which pods a node is avoided. It depends on nothing but the pod's kind::
+A scope says for which pods a node is avoided. It depends only on the pod's kind::
 
     ""                     all pods
-    nvidia.com/gpu         pods that ask for the resource
-    nvidia.com/gpu>=4      pods of which one container asks for that many, or more
-    nvidia.com/gpu<=1      pods of which one container asks for more than the plugin gives to one
+    nvidia.com/gpu         pods that request the resource
+    nvidia.com/gpu>=4      pods with a container that requests that many, or more
+    nvidia.com/gpu<=1      pods with a container that requests more than the plugin allows
     kind/0a1b...           pods of that kind
 
-Must never: blame a node for what a pod brought upon itself.
+Must never: count a failure that the pod itself caused.
 """
 
 from __future__ import annotations
@@ -25,23 +25,24 @@ AT_LEAST = ">="
 AT_MOST = "<="
 OUT_OF = "OutOf"
 UNEXPECTED = "UnexpectedAdmissionError"
-#: Why a kubelet may refuse a pod (``pkg/kubelet/lifecycle``, ``cm/topologymanager``).
+#: Reasons with which a kubelet rejects a pod (``pkg/kubelet/lifecycle``, ``cm/topologymanager``).
 KIND_REASONS = frozenset(
     (UNEXPECTED, "TopologyAffinityError", "NodeAffinity", "NodePorts", "NodeName")
 )
 NODE_REASONS = frozenset(("OutOfpods", "NodeShutdown"))
-#: NVIDIA's device plugin where it refuses shared devices: "... is 1; found 2", or "... is 1".
+#: NVIDIA's device plugin when it rejects several shared devices: "... is 1; found 2", or "... is
+#: 1".
 _MOST = re.compile(r"maximum request size for .{0,40}? is (\d{1,6})\b")
-#: What the device manager says of a plugin without naming the resource.
+#: The device manager's errors about a plugin that do not name the resource.
 _PLUGIN = re.compile(r"device plugin|rpc error")
-#: What stands inside a resource's name: a name that is a part of another one is not meant.
+#: Characters of a resource name: a name that is part of a longer name does not match.
 _INSIDE = r"[\w./-]"
 
 
 class RejectionScope(msgspec.Struct, frozen=True):
-    """Whom a refusal is about; ``amount`` is what one container asked for of the resource.
+    """The pods that a rejection concerns; ``amount`` is the request of one container.
 
-    ``is_stated`` where the node itself says how much one container may ask for.
+    ``is_stated`` if the node itself states the maximum per container.
     """
 
     scope: str
@@ -50,12 +51,14 @@ class RejectionScope(msgspec.Struct, frozen=True):
 
 
 def is_refusal(reason: str) -> bool:
-    """Whether a pod failed because its node refused it; anything else is the pod's business."""
+    """Whether a pod failed because the kubelet rejected it; other failures are caused by the
+    pod.
+    """
     return reason.startswith(OUT_OF) or reason in KIND_REASONS or reason in NODE_REASONS
 
 
 def about(pod: Pod, reason: str, message: str) -> RejectionScope | None:
-    """As few pods as the kubelet's words allow; None for nobody."""
+    """The narrowest scope that fits the kubelet's message; None if the rejection does not count."""
     if reason in NODE_REASONS:
         return RejectionScope(WHOLE_NODE)
     if reason.startswith(OUT_OF):
@@ -78,12 +81,12 @@ def _of_device(pod: Pod, named: str, message: str) -> RejectionScope:
 
 
 def asked(pod: Pod, resource: str) -> int:
-    """How much of a resource the pod's most demanding container asks for."""
+    """The largest request of one container of the pod for a resource."""
     return pod.largest.get(resource, pod.requests.get(resource, 0))
 
 
 def covers(scope: str, pod: Pod) -> bool:
-    """Whether a node that is avoided for this scope is avoided by the pod."""
+    """Whether a pod avoids a node that is avoided for this scope."""
     if scope in (WHOLE_NODE, pod.kind_id):
         return True
     for word, extra in ((AT_LEAST, 0), (AT_MOST, 1)):
@@ -94,13 +97,13 @@ def covers(scope: str, pod: Pod) -> bool:
 
 
 def stated_most(scope: str) -> tuple[str, int] | None:
-    """The resource and how much of it the node's plugin gives to one container, if it says so."""
+    """The resource and the maximum per container, if the node states it."""
     resource, separator, number = scope.partition(AT_MOST)
     return (resource, int(number)) if separator else None
 
 
 def described(scopes: Iterable[str]) -> str:
-    """The scopes of one circuit, for people."""
+    """The scopes of one circuit, as text for messages."""
     return " and ".join(sorted({_described(scope) for scope in scopes}))
 
 
@@ -117,15 +120,16 @@ def _described(scope: str) -> str:
 
 
 def _of_resource(pod: Pod, resource: str) -> RejectionScope:
-    # Nobody counts processors or bytes: how much was asked for tells devices apart, not these.
+    # Only the amount of devices matters; CPU and memory have no device.
     return RejectionScope(resource, asked(pod, resource) if "/" in resource else 1)
 
 
 def _device(pod: Pod, message: str) -> str | None:
-    """The pod's resource that the device manager could not give."""
+    """The pod's resource that the device manager could not allocate."""
     devices = [one for one, amount in pod.requests.items() if "/" in one and amount > 0]
     for one in devices:
         if re.search(rf"(?<!{_INSIDE}){re.escape(one)}(?!{_INSIDE}*\w)", message):
             return one
-    # "GetPreferredAllocation rpc failed ... GPU is lost": it can only be about the one there is.
+    # "GetPreferredAllocation rpc failed ... GPU is lost": it concerns the pod's only device
+    # resource.
     return devices[0] if len(devices) == 1 and _PLUGIN.search(message) else None

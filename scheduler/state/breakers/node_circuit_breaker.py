@@ -1,17 +1,19 @@
-"""Nodes that reject our pods again and again are avoided for a while, with growing pauses.
+"""The circuit breaker of nodes: a node that repeatedly rejects our pods is avoided, with
+exponential backoff.
 
-A kubelet may refuse a pod that was bound to it: a device is broken, its books differ from ours,
-devices cannot be aligned. The pod fails, its controller makes another one, the same node fits
-best again::
+A kubelet may reject a pod after its Binding: a device is broken, the allocations differ from ours,
+or devices cannot be aligned. The pod fails, its controller creates another one, and the same node
+fits best again::
 
     closed --3 rejections in 10 min--> open --pause over--> half open --a pod is admitted--> closed
                                         ^---------------one rejection---'
 
-Pauses are 30 s, doubling up to 30 min, and never end while a fourth rejection within ten minutes
-has been counted. What is avoided is as narrow as the kubelet's reason and what else was seen there
-allow (``state/breakers/kubelet_rejection``, ``state/breakers/circuit``).
+Backoffs start with 30 s and double up to 30 min. They never end while a fourth rejection within ten
+minutes would be possible. The scope of the avoidance is as narrow as the kubelet's reason and the
+admissions allow (``state/breakers/kubelet_rejection``, ``state/breakers/circuit``).
 
-Must never: count what a pod brought upon itself. Anybody could then close nodes for others.
+Must never: count a failure that the pod itself caused. Otherwise any user could close nodes for
+other users.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from scheduler.state.event import PastRejection
 
 
 class TripEvent(msgspec.Struct, frozen=True):
-    """A circuit was opened."""
+    """A circuit opened."""
 
     node_name: str
     what: str
@@ -37,7 +39,7 @@ class TripEvent(msgspec.Struct, frozen=True):
 
 
 class NodeCircuitBreaker:
-    """Who is on the way to a node, and which nodes are avoided by whom."""
+    """The pods in flight to each node, and the avoided nodes with their scopes."""
 
     def __init__(self, timings: Timings | None = None) -> None:
         self.under_way = RecentBindings()
@@ -45,11 +47,11 @@ class NodeCircuitBreaker:
         self._circuits: dict[str, dict[str, Circuit]] = {}
 
     def __len__(self) -> int:
-        """Number of nodes that rest for somebody."""
+        """Number of nodes in backoff."""
         return sum(any(one.is_open for one in here.values()) for here in self._circuits.values())
 
     def suspects(self) -> list[str]:
-        """The nodes that refused somebody, and are not forgotten."""
+        """The nodes with rejections that still count."""
         return list(self._circuits)
 
     def avoided(self, node_name: str, now: float) -> frozenset[str]:
@@ -68,11 +70,11 @@ class NodeCircuitBreaker:
         return frozenset(scopes)
 
     def record_binding(self, pod: Pod, node_name: str, now: float) -> None:
-        """A pod is on its way to a node."""
+        """A pod was bound to a node and is in flight."""
         self.under_way.add(pod, node_name, now)
 
     def record_admission(self, uid: str, now: float) -> None:
-        """A kubelet admitted a pod: evidence that its node is good for pods like it."""
+        """A kubelet admitted a pod: its node accepts similar pods."""
         one = self.under_way.remove(uid)
         circuits = self._circuits.get(one.node_name) if one else None
         if one is None or not circuits:
@@ -84,9 +86,9 @@ class NodeCircuitBreaker:
     def record_rejection(
         self, uid: str, reason: str, message: str, now: float, *, is_hearsay: bool = False
     ) -> TripEvent | None:
-        """A node refused a pod; the trip, if that was once too often.
+        """A node rejected a pod; returns the trip if this opens a circuit.
 
-        Hearsay is what an event says: its namespace's users may write what they like.
+        ``is_hearsay`` if only an event says so: users of the namespace can write such events.
         """
         one = self.under_way.remove(uid)
         return self._refuse(one, reason, message, now, is_hearsay) if one else None
@@ -94,7 +96,7 @@ class NodeCircuitBreaker:
     def restore(
         self, past: Iterable[PastRejection], now: float, *, is_hearsay: bool = False
     ) -> None:
-        """Go through what was before our time, as if we had been there."""
+        """Replay the rejections and admissions before the start of this process."""
         for one in sorted(past, key=lambda each: -each.age_s):
             at = now - one.age_s
             self._pass_time(at)
@@ -103,11 +105,11 @@ class NodeCircuitBreaker:
         self._pass_time(now)
 
     def forget_node(self, node_name: str) -> None:
-        """A node was deleted; one that comes again begins afresh."""
+        """A node was deleted; a new node of that name starts without rejections."""
         self._circuits.pop(node_name, None)
 
     def tick(self, now: float) -> list[str]:
-        """Let time pass; the nodes with a pause that is over."""
+        """Advance the time; returns the nodes with an expired backoff."""
         self.under_way.pass_time(now)
         return self._pass_time(now)
 
@@ -135,7 +137,9 @@ class NodeCircuitBreaker:
     def _narrowed(
         self, circuits: dict[str, Circuit], pod: Pod, what: RejectionScope
     ) -> RejectionScope:
-        """About no other pods than the kind of this one; what is sure about it counts there too."""
+        """Restrict a rejection to the kind of this pod; confirmed rejections count in the wider
+        scope too.
+        """
         if pod.kind_id not in circuits:
             kind = circuits[pod.kind_id] = Circuit(pod.kind_id, False, self._timings)
             known = circuits.get(what.scope)

@@ -1,7 +1,7 @@
-"""Pods that were bound to a node and that its kubelet has neither admitted nor refused yet.
+"""Bound pods that the kubelet has neither admitted nor rejected yet.
 
-Known from our own placements and from the watch, so that every replica knows them, and one that
-was started a moment ago too. A pod that vanished holds its place until it is clear why.
+They come from own placements and from the watch, so every replica knows them, also after a restart.
+A deleted pod is kept until the reason is known.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import msgspec
 
 from scheduler.model.pods.pod import Pod
 
-#: How long a node that is silent about a pod is waited for; it is not Ready long before.
+#: Maximum wait for the kubelet of a pod; its node becomes NotReady long before.
 SILENCE_MAX_S = 600.0
-#: How long a pod that vanished is waited for: it is looked up three times, 15 s each.
+#: Maximum wait for the reason of a deletion: three reads, 15 s each.
 VERDICT_MAX_S = 60.0
 
 
 class RecentBinding(msgspec.Struct):
-    """A pod on its way; ``until`` is when it is given up."""
+    """A pod in flight; ``until`` is the end of the wait."""
 
     pod: Pod
     node_name: str
@@ -36,15 +36,15 @@ class RecentBindings:
         return len(self._bound)
 
     def get(self, uid: str) -> RecentBinding | None:
-        """A pod that is on its way."""
+        """A pod in flight."""
         return self._bound.get(uid)
 
     def to(self, node_name: str) -> list[Pod]:
-        """The pods that are on their way to a node."""
+        """The pods in flight to a node."""
         return [one.pod for one in self._on.get(node_name, {}).values()]
 
     def add(self, pod: Pod, node_name: str, now: float) -> None:
-        """A pod is sent to a node, or was."""
+        """A pod was bound to a node."""
         known = self._bound.get(pod.uid)
         if known is not None and known.node_name == node_name:
             return
@@ -53,7 +53,7 @@ class RecentBindings:
         self._on.setdefault(node_name, {})[pod.uid] = one
 
     def mark_deleted(self, uid: str, now: float) -> bool:
-        """A pod is not there any more; whether its node may have refused it."""
+        """A pod was deleted; returns whether its node may have rejected it."""
         one = self._bound.get(uid)
         if one is None or one.is_gone:
             return False
@@ -61,7 +61,7 @@ class RecentBindings:
         return True
 
     def remove(self, uid: str) -> RecentBinding | None:
-        """It is clear what became of a pod."""
+        """The result for a pod is known."""
         one = self._bound.pop(uid, None)
         if one is not None:
             on_node = self._on[one.node_name]
@@ -71,10 +71,10 @@ class RecentBindings:
         return one
 
     def pass_time(self, now: float) -> None:
-        """Give up pods of which nothing is heard."""
+        """Remove pods after the maximum wait."""
         for uid in [uid for uid, one in self._bound.items() if now >= one.until]:
             self.remove(uid)
 
     def missing(self, present: set[str]) -> list[str]:
-        """Pods that a whole list does not hold."""
+        """Pods that are missing from a whole list."""
         return [uid for uid in self._bound if uid not in present]

@@ -1,17 +1,16 @@
-"""When a pod that came past the webhook may be replaced. Pure: time is an argument.
+"""Limits the recreation of pods that the webhook did not mutate. Pure: time is an argument.
 
-A replacement helps only if the webhook answers by now, and must never go on for ever::
+A recreation helps only if the webhook serves again, and must not repeat forever::
 
-    silent --a sign--> answers --for 30 s--> steady --a question--> steady and proved
-       ^                  '---- no sign for 15 s: from the beginning -------'
+    silent --heartbeat--> answers --for 30 s--> steady --a query--> steady and proved
+       ^                   '--- no heartbeat for 15 s: back to silent -------'
 
-The webhook's heartbeat shows that it runs; only a question shows that the API server asks it.
-Until there was one, a single pod is replaced, as a trial, and its replacement is the question.
+The webhook's heartbeat shows that it runs; only a query shows that the API server calls it. Before
+the first query only one pod is recreated, as a trial; its admission is the query.
 
-Per owner there are at most three tries, a minute apart, however they end. A try has helped if five
-seconds later no further pod of the owner waits: then those that waited with it follow, one every
-five seconds. So a webhook that never helps costs an owner three pods, and one that does help
-leaves none behind.
+Each owner has at most three tries, at least a minute apart. A try succeeded if no further pod of
+the owner waits five seconds later. Then the pods that waited with it follow, one every five
+seconds. So a broken webhook costs an owner three pods, and a working one leaves no pod waiting.
 """
 
 from __future__ import annotations
@@ -30,45 +29,45 @@ FOLLOW_S: Final = 5.0
 TRIES_MAX: Final = 3
 AT_ONCE_MAX: Final = 5
 OWNERS_MAX: Final = 10_000
-#: Controllers that make a deleted pod again, and count it for nothing.
+#: Controllers that recreate a deleted pod and do not count it as a failure.
 KINDS: Final = frozenset(("ReplicaSet", "StatefulSet"))
 
 
 def is_replaceable(pod: Pod) -> bool:
-    """Whether its controller makes the pod again when it is deleted, without harm."""
+    """Whether the pod's controller recreates it after a deletion without side effects."""
     return pod.owner is not None and pod.owner.word in KINDS
 
 
 class WebhookLiveness:
-    """For how long the webhook has answered without a gap."""
+    """How long the webhook has answered without a gap."""
 
     def __init__(self, steady_after_s: float = STEADY_AFTER_S) -> None:
         self._steady_after_s = steady_after_s
         self._since = 0.0
         self._last = float("-inf")
-        #: Counts the times that it fell silent, so that two stretches are not taken for one.
+        #: Counts the gaps, to distinguish two periods of service.
         self.stretch = 0
         self.is_proved = False
 
     def beat(self, now: float) -> None:
-        """The webhook runs."""
+        """A heartbeat of the webhook."""
         if now - self._last > SILENT_AFTER_S:
             self.stretch += 1
             self._since, self.is_proved = now, False
         self._last = now
 
     def asked(self, now: float) -> None:
-        """The webhook was asked about a pod, by the API server."""
+        """The API server sent an admission review to the webhook."""
         self.beat(now)
         self.is_proved = True
 
     def is_steady(self, now: float) -> bool:
-        """Whether it has answered for long enough, and still does."""
+        """Whether the webhook has answered long enough, and still answers."""
         return now - self._last <= SILENT_AFTER_S and now - self._since >= self._steady_after_s
 
 
 class RecreateAttempts(msgspec.Struct, frozen=True):
-    """What was done for one owner: how many tries, when last, and who waited at the last try."""
+    """The tries of one owner: their number, the last time, and the pods that waited then."""
 
     count: int = 0
     at: float = float("-inf")
@@ -79,7 +78,7 @@ NONE: Final = RecreateAttempts()
 
 
 class RecreateBudget:
-    """Who was replaced, how often and when."""
+    """The tries of all owners."""
 
     def __init__(self, pulse: WebhookLiveness) -> None:
         self._pulse = pulse
@@ -87,7 +86,7 @@ class RecreateBudget:
         self._tried_in = 0
 
     def due(self, waiting: Iterable[Pod], now: float) -> list[Pod]:
-        """The pods to replace now, of those that wait for it; they count as replaced."""
+        """The waiting pods to recreate now; they count as recreated."""
         found: list[Pod] = []
         if not self._pulse.is_steady(now):
             return found
@@ -105,14 +104,14 @@ class RecreateBudget:
         return found
 
     def count(self, pod: Pod) -> int:
-        """How many tries there were for this pod's owner."""
+        """The number of tries of this pod's owner."""
         return self._owners.get(pod.workload, NONE).count
 
     def _is_on_trial(self) -> bool:
         return not self._pulse.is_proved and self._tried_in == self._pulse.stretch
 
     def _next(self, pod: Pod, waiting: frozenset[str], now: float) -> RecreateAttempts | None:
-        """The owner's tries with this pod replaced now; None where it may not be."""
+        """The owner's tries including a recreation of this pod now; None if it is not allowed."""
         before = self._owners.get(pod.workload, NONE)
         has_helped = before.count > 0 and self._pulse.is_proved and waiting <= before.known
         if has_helped and now - before.at >= FOLLOW_S:

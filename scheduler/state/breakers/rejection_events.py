@@ -1,4 +1,6 @@
-"""What kubelets refused, as it enters the state: now, and before our time."""
+"""Events about pod rejections of kubelets: current ones, and those before the start of the
+process.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,9 @@ from scheduler.model.pods.pod import Pod
 
 
 class PodRejected(msgspec.Struct, frozen=True):
-    """The kubelet refused a pod that was bound to its node; the words are those of its status.
+    """The kubelet rejected a bound pod; reason and message are those of the pod's status.
 
-    Hearsay where the pod was deleted already, and the words are those of an event about it.
+    ``is_hearsay`` if the pod was deleted already, and the message is that of an event about it.
     """
 
     uid: str
@@ -20,7 +22,7 @@ class PodRejected(msgspec.Struct, frozen=True):
 
 
 class PastRejection(msgspec.Struct, frozen=True):
-    """A pod that a kubelet refused before our time; ``age_s`` is how long ago, in seconds."""
+    """A rejection before the start of the process; ``age_s`` is its age in seconds."""
 
     pod: Pod
     node_name: str
@@ -30,7 +32,7 @@ class PastRejection(msgspec.Struct, frozen=True):
 
 
 class DeletedPodEvent(msgspec.Struct, frozen=True):
-    """The same of a pod that was deleted since: an event about it, with which nothing is proved."""
+    """The same for a deleted pod, from an event; such an event is no proof."""
 
     uid: str
     namespace: str
@@ -42,7 +44,7 @@ class DeletedPodEvent(msgspec.Struct, frozen=True):
 
 
 class PastRejectionsRead(msgspec.Struct, frozen=True):
-    """What kubelets refused before our time, as far as it can still be read."""
+    """The rejections before the start of the process that can still be read."""
 
     refusals: tuple[PastRejection, ...] = ()
     hearsay: tuple[DeletedPodEvent, ...] = ()

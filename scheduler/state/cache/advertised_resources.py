@@ -1,7 +1,7 @@
 """The resources that some node advertises, or creates on request (dynamic MIG).
 
-Usage does not matter here. A tier that no node has is not tried, and a request that the largest
-node cannot meet gets another reason than one that waits for other pods to end.
+Usage does not matter here. A tier that no node has is not tried. A request above the largest node
+gets another reason than a request that waits for other pods to end.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class AdvertisedResources:
     def __init__(self) -> None:
         self._resources: Counter[str] = Counter()
         self._boards: Counter[GpuModel] = Counter()
-        #: Resource -> amount -> nodes of which that is what they have when they are empty.
+        #: Resource -> amount on an empty node -> number of nodes with that amount.
         self._amounts: dict[str, Counter[int]] = {}
         self._most: dict[str, int] = {}
-        #: GPU models: the board's name, empty for one that is not known.
+        #: GPU models by board name; the name is empty for an unknown model.
         self._models: Counter[str] = Counter()
 
     def change(self, before: Node | None, after: Node | None) -> None:
@@ -45,7 +45,7 @@ class AdvertisedResources:
                 self._count(self._models, node.geometry.board, step)
 
     def has(self, resource: str) -> bool:
-        """Whether some node has it, under this name or another one of the same profile."""
+        """Whether a node has the resource, under this name or another name of the same profile."""
         if resource in self._resources:
             return True
         is_mig = well_known.is_mig(resource)
@@ -56,7 +56,7 @@ class AdvertisedResources:
         return sorted(self._resources)
 
     def most(self, resource: str) -> int:
-        """What the node with the most of a resource has when it is empty and sound."""
+        """The largest amount of a resource on one empty node with healthy devices."""
         amounts = self._amounts.get(resource)
         if not amounts:
             return 0
@@ -66,9 +66,10 @@ class AdvertisedResources:
         return most
 
     def lacks_profile(self, resource: str) -> bool:
-        """Whether no GPU model here has a MIG profile.
+        """Whether no GPU model of the cluster has a MIG profile.
 
-        A model that is not known may have any; where there is no GPU, any known model may come.
+        An unknown model may have any profile. Without GPUs in the cluster any known model may be
+        added.
         """
         if not well_known.is_mig(resource) or self.has(resource) or "" in self._models:
             return False

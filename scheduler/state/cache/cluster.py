@@ -1,9 +1,9 @@
-"""The cluster as last seen: the mutable state that decisions are made on.
+r"""The cluster as last seen: the mutable state that decisions read.
 
 It folds events, has one writer (the loop) and no lock. The states of a placement::
 
     pod waits --assume--> assumed --the watch shows our node--> bound
-                            |  \\--the watch shows another node--> bound there
+                            |  \--the watch shows another node--> bound there
                             '--forget (Binding failed)--> pod waits again
 
 An assumed pod holds its node's resources like a bound one.
@@ -56,7 +56,7 @@ class Cluster:
         self._map_indexes = MapIndexes(self.pods, self.assumed)
         # Attributes of the view, which decisions read often.
         self.index = self.nodes.index
-        #: Labels that plugins read for every pod count as named by one pod that never ends.
+        #: Label keys that plugins read for every pod count as named by one permanent pod.
         self.index.labels.name((), node_labels)
         self.verdicts = self.nodes.verdicts
         self.nominated = self.nominations.held
@@ -66,7 +66,7 @@ class Cluster:
     # --- reading ---------------------------------------------------------------------
 
     def at(self, name: str) -> NodeInfo | None:
-        """One node, or None when it does not exist."""
+        """One node, or None if it does not exist."""
         return self.nodes.at(name)
 
     def candidates(self) -> Iterator[NodeInfo]:
@@ -74,11 +74,11 @@ class Cluster:
         return self.nodes.candidates()
 
     def resolve(self, token: str) -> frozenset[str]:
-        """The nodes that a map's node name fits."""
+        """The nodes that match a map's node name."""
         return self.nodes.resolve(token)
 
     def namespace(self, name: str) -> Namespace:
-        """A namespace; one that is not known yet has no labels."""
+        """A namespace; an unknown one has no labels."""
         return self.namespaces.of(name)
 
     def indexes_held(self, pod: Pod) -> Mapping[int, Pod]:
@@ -86,7 +86,7 @@ class Cluster:
         return self._map_indexes.indexes_held(pod)
 
     def track_label_keys(self, pod: Pod) -> None:
-        """Let the index distinguish nodes by the labels that this pod asks for."""
+        """Let the index distinguish nodes by the labels that this pod names."""
         self.index.track_label_keys(pod.label_keys, self.nodes.node_info)
 
     # --- our own decisions -----------------------------------------------------------
@@ -101,7 +101,7 @@ class Cluster:
         self.nodes.add_pod(pod, assumption.node_name, assumption.devices)
 
     def forget(self, uid: str) -> list[Change]:
-        """Take an assumption back after a failed Binding."""
+        """Remove an assumption after a failed Binding."""
         assumption = self.assumed.pop(uid, None)
         if assumption is None:
             return []
@@ -182,7 +182,7 @@ class Cluster:
         return changes + self._leave(pod)
 
     def _leave(self, pod: Pod) -> list[Change]:
-        """The pod is deleted, its owner released it, or it has another map: its index is free."""
+        """An index becomes free: the pod was deleted, its owner released it, or its map changed."""
         self._map_indexes.leave(pod)
         return [ClusterEvent(RequeueCause.OWNER, pod.workload)]
 
@@ -205,7 +205,7 @@ class Cluster:
     def _freed(
         self, node_name: str, before: Mapping[str, int], after: Mapping[str, int]
     ) -> list[Change]:
-        """The resources that a pod does not hold any more on its node."""
+        """The resources that a pod has released on its node."""
         what = frozenset(r for r, amount in before.items() if amount > after.get(r, 0))
         return [self.freed(node_name, what)] if what else []
 
@@ -224,11 +224,11 @@ class Cluster:
     # --- nodes -----------------------------------------------------------------------
 
     def upsert_node(self, node: Node) -> list[Change]:
-        """Fold a node's newest state; a heartbeat that changes nothing is no change."""
+        """Fold a node's newest state; a heartbeat without other changes is ignored."""
         is_new = self.at(node.name) is None
         if not self.nodes.upsert(node):
             return []
-        # Maps that named another node by this alias name the new one from now on.
+        # Maps that named another node by this alias now name the new node.
         meant = sorted(self.nodes.aliased(node.name) - {node.name}) if is_new else []
         return [ClusterEvent(RequeueCause.NODE, node_name=name) for name in (node.name, *meant)]
 
@@ -237,7 +237,7 @@ class Cluster:
         return [ClusterEvent(RequeueCause.NODE, node_name=name)] if self.nodes.delete(name) else []
 
     def pass_time(self, now: float) -> list[Change]:
-        """Time passes to ``now`` (Unix time): the layout of older nodes is not awaited any more."""
+        """Advance the time to ``now`` (Unix time): old nodes stop waiting for their MIG layout."""
         return [
             ClusterEvent(RequeueCause.NODE, node_name=name) for name in self.nodes.pass_time(now)
         ]
@@ -267,11 +267,14 @@ class Cluster:
         return self.namespaces.replace(namespaces) + self._recount_maps()
 
     def _recount_maps(self) -> list[Change]:
-        """Where maps became allowed or forbidden, count the placed pods' maps again."""
+        """After namespaces were allowed or forbidden to use maps, recompute the allocations of
+        placed pods with maps.
+        """
         turned = self.namespaces.turned()
         if not turned:
             return []
-        # An assumed pod was placed by us, so it holds its devices whatever its namespace may do.
+        # An assumed pod was placed by this scheduler, so it holds its devices independently of its
+        # namespace.
         placed = [
             pod
             for pod in self.pods.values()
@@ -283,5 +286,5 @@ class Cluster:
 
 
 def _place(pod: Pod) -> tuple[str, tuple[str, str] | None]:
-    """The workload that it counts for, and the space of its map index."""
+    """The workload of the pod, and the scope within which its map index is unique."""
     return pod.workload, space_of(pod)

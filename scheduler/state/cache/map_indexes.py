@@ -22,10 +22,10 @@ class Assumption(msgspec.Struct, frozen=True, gc=False):
 
 
 class MapIndexes:
-    """Pods by workload and map text; ``pods`` and ``assumed`` are where the cluster keeps them.
+    """Pods by workload and map text; ``pods`` and ``assumed`` are the cluster's own mappings.
 
-    Pods of one workload with other texts, such as the roles of one job or the two templates of a
-    rollout, count their indexes apart. A pod without a map holds no index.
+    Pods of one workload with different texts, such as the roles of one job or the two templates of
+    a rollout, have separate indexes. A pod without a map holds no index.
     """
 
     def __init__(self, pods: Mapping[str, Pod], assumed: Mapping[str, Assumption]) -> None:
@@ -34,7 +34,7 @@ class MapIndexes:
         self._uids: dict[tuple[str, str], set[str]] = {}
 
     def join(self, pod: Pod) -> None:
-        """A pod exists."""
+        """A pod was added."""
         if (space := space_of(pod)) is not None:
             self._uids.setdefault(space, set()).add(pod.uid)
 
@@ -55,7 +55,7 @@ class MapIndexes:
         for uid in self._uids.get(space, ()) if space is not None else ():
             other = self._pods[uid]
             index = self._index_of(other)
-            # Siblings have no order: of two with one index, the name decides which one is reported.
+            # Siblings have no order: if two have the same index, the smaller name is reported.
             if index is not None and (index not in held or other.name < held[index].name):
                 held[index] = other
         return held
@@ -68,5 +68,5 @@ class MapIndexes:
 
 
 def space_of(pod: Pod) -> tuple[str, str] | None:
-    """Within what a pod's index is one pod's only; None for a pod without a map."""
+    """The scope within which a pod's index is unique; None for a pod without a map."""
     return None if pod.map_text is None else (pod.workload, pod.map_text)

@@ -18,7 +18,7 @@ class NamespaceStore:
         self._turned: set[str] = set()
 
     def of(self, name: str) -> Namespace:
-        """A namespace; one that is not known yet has no labels."""
+        """A namespace; an unknown one has no labels."""
         return self.known.get(name) or Namespace(name=name)
 
     def may_map(self, name: str) -> bool:
@@ -47,7 +47,7 @@ class NamespaceStore:
         return [change for one in listed.values() for change in self.upsert(one)]
 
     def turned(self) -> frozenset[str]:
-        """The namespaces that may use maps now and might not at the last call, or vice versa."""
+        """The namespaces whose permission to use maps changed since the last call."""
         found = frozenset(self._turned)
         self._turned.clear()
         return found

@@ -1,7 +1,7 @@
 """The nodes of the cluster state, their aliases in maps, and their index.
 
-The NodeInfo of a node that was deleted while pods still name it stays without a node: it is no
-candidate, and it is kept because the deletion of its pods may come after its own.
+The NodeInfo of a deleted node stays, without its node, while pods name it: it is no candidate, and
+the deletions of its pods may follow later.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from scheduler.state.pod_allocation import PodAllocation, holding_of
 
 
 class Nodes:
-    """The NodeInfo of every node, kept in step with the index; ``namespaces`` allow maps."""
+    """The NodeInfo of every node, in step with the index; ``namespaces`` allow maps."""
 
     def __init__(self, scheduler_name: str, namespaces: NamespaceStore) -> None:
         self.node_info: dict[str, NodeInfo] = {}
         self.index = NodeIndex()
         self.verdicts = FilterResultCache(self.node_info)
-        #: Nodes that changed since a reader emptied this.
+        #: Nodes that changed since a reader emptied this set.
         self.news: set[str] = set()
         self._scheduler_name = scheduler_name
         self._namespaces = namespaces
@@ -49,28 +49,29 @@ class Nodes:
         return (node_info for node_info in self.node_info.values() if node_info.node is not None)
 
     def at(self, name: str) -> NodeInfo | None:
-        """The NodeInfo of one node, or None when it does not exist."""
+        """The NodeInfo of one node, or None if it does not exist."""
         node_info = self.node_info.get(name)
         return node_info if node_info is not None and node_info.node is not None else None
 
     def resolve(self, token: str) -> frozenset[str]:
-        """The nodes that a map's node name fits: the node of that name, else by an alias label.
+        """The nodes that match a map's node name: the node of that name, else nodes with that
+        alias.
 
-        A label of another node never comes between a map and the node that it names: otherwise
-        the owner of one node could label it with the name of another.
+        The name of a node has precedence over alias labels: otherwise the owner of one node could
+        take over the maps of another.
         """
         if self.at(token) is not None:
             return frozenset((token,))
         return self.aliased(token)
 
     def aliased(self, token: str) -> frozenset[str]:
-        """The nodes that have this name in an alias label."""
+        """The nodes with this alias label."""
         return frozenset(self._aliases.get(token, ()))
 
     def upsert(self, node: Node) -> bool:
-        """Fold a node's newest state; whether a pod that it rejected before may fit now.
+        """Fold a node's newest state; returns whether a pod that it rejected before may fit now.
 
-        A heartbeat changes nothing, nor does a label that no pod ever named.
+        A heartbeat changes nothing, nor does a label that no pod has named.
         """
         node_info = self.node_info.get(node.name)
         if node_info is None:
@@ -82,7 +83,7 @@ class Nodes:
             self._unalias(before)
         else:
             self._count += 1
-            # In the order in which nodes came, even if pods named them before.
+            # In the order in which nodes were added, even if pods named them before.
             self.node_info[node.name] = self.node_info.pop(node.name)
         self.offers.change(before, node)
         node_info.is_settled = (
@@ -100,7 +101,7 @@ class Nodes:
         return before is None or self._is_better(before, node)
 
     def delete(self, name: str) -> bool:
-        """Fold a node's deletion; False when it was not there."""
+        """Fold a node's deletion; False if it did not exist."""
         node_info = self.at(name)
         if node_info is None or node_info.node is None:
             return False
@@ -127,12 +128,12 @@ class Nodes:
             self._touch(name)
 
     def holding(self, pod: Pod, devices: Devices | None) -> PodAllocation:
-        """What a pod holds where it is placed; ``devices`` is our own choice, if it is new."""
+        """The allocation of a placed pod; ``devices`` is the own choice for a new placement."""
         may_map = self._namespaces.may_map(pod.namespace)
         return holding_of(pod, devices, self._scheduler_name, may_map=may_map)
 
     def recount(self, pod: Pod) -> bool:
-        """Add a placed pod again if its allocation changed; whether it did."""
+        """Update a placed pod if its allocation changed; returns whether it changed."""
         known = self.node_info[pod.node_name].pods.get(pod.uid)
         if known is None or known[1] == self.holding(pod, None):
             return False
@@ -140,7 +141,7 @@ class Nodes:
         return True
 
     def avoid(self, name: str, scopes: frozenset[str]) -> bool:
-        """Set which pods avoid a node; whether some pods avoid it no more."""
+        """Set the scopes for which a node is avoided; returns whether a scope was removed."""
         node_info = self.at(name)
         if node_info is None or node_info.avoided == scopes:
             return False
@@ -150,11 +151,11 @@ class Nodes:
         return helps
 
     def pass_time(self, now: float) -> list[str]:
-        """The nodes whose MIG layout is not awaited any more at ``now`` (Unix time)."""
+        """The nodes that stop waiting for their MIG layout at ``now`` (Unix time)."""
         return [name for name in self._settling.old(now) if self.settle(name)]
 
     def settle(self, name: str) -> bool:
-        """Use a node as it is, although its MIG layout is missing; whether that is a change."""
+        """Stop waiting for a node's MIG layout; returns whether that is a change."""
         node_info = self.at(name)
         if node_info is None or node_info.is_settled:
             return False
@@ -163,12 +164,12 @@ class Nodes:
         return True
 
     def upsert_partitions(self, partitions: NodePartitions) -> bool:
-        """Fold the MIG instances that a node's operator reports; whether they changed."""
+        """Fold the MIG instances in a node's MigPartition status; returns whether they changed."""
         self.partitions.upsert(partitions)
         return self._update_partitions(partitions.node_name)
 
     def pause_gpus(self, name: str, gpus: frozenset[int]) -> bool:
-        """Set the GPUs of a node that get no new MIG instances; whether they changed."""
+        """Set the GPUs of a node in backoff; returns whether they changed."""
         self.partitions.set_backoff(name, gpus)
         return self._update_partitions(name)
 
@@ -181,7 +182,7 @@ class Nodes:
         return True
 
     def remove_pod(self, pod: Pod, name: str) -> bool:
-        """Take a pod off its node; False when it was not there."""
+        """Remove a pod from its node; False if it was not there."""
         node_info = self.node_info.get(name)
         if node_info is None or node_info.remove(pod.uid) is None:
             return False

@@ -10,7 +10,7 @@ Key = tuple[str, str]
 
 
 class PodGroups:
-    """Members by group; ``pods`` is where the cluster keeps them by uid."""
+    """Members by group; ``pods`` is the cluster's own mapping by uid."""
 
     def __init__(self, pods: Mapping[str, Pod]) -> None:
         self._pods = pods
@@ -24,7 +24,7 @@ class PodGroups:
             self._members.setdefault(_key(pod), set()).add(pod.uid)
 
     def delete(self, pod: Pod) -> None:
-        """A pod is gone."""
+        """A pod was deleted."""
         members = self._members.get(_key(pod))
         if members is None:
             return
@@ -33,7 +33,7 @@ class PodGroups:
             del self._members[_key(pod)]
 
     def members(self, pod: Pod) -> Iterator[Pod]:
-        """The living members of the pod's group, itself left out."""
+        """The other live members of the pod's group."""
         for uid in sorted(self._members.get(_key(pod), ())):
             if uid != pod.uid:
                 yield self._pods[uid]

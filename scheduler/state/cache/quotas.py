@@ -10,17 +10,17 @@ from scheduler.model.quota import Quota
 
 
 class Quotas:
-    """All that there are; ``known`` by namespace and name."""
+    """All ResourceQuotas; ``known`` by namespace and name."""
 
     def __init__(self) -> None:
         self.known: dict[str, dict[str, Quota]] = {}
 
     def every(self) -> Iterator[Quota]:
-        """Each of them."""
+        """Every quota."""
         return (quota for of_one in self.known.values() for quota in of_one.values())
 
     def upsert(self, quota: Quota) -> None:
-        """A quota's newest state; one without GPU limits is as good as none."""
+        """Fold a quota's newest state; one without GPU limits is removed."""
         of_one = self.known.setdefault(quota.namespace, {})
         of_one.pop(quota.name, None)
         if quota.hard:
@@ -29,13 +29,15 @@ class Quotas:
             del self.known[quota.namespace]
 
     def replace(self, quotas: Iterable[Quota]) -> None:
-        """All quotas there are."""
+        """Fold the whole list of quotas."""
         self.known.clear()
         for quota in quotas:
             self.upsert(quota)
 
     def refusal(self, pod: Pod, admitted: Iterable[Pod]) -> str | None:
-        """Why a quota would refuse the pod; ``admitted`` are pods that no quota may show yet."""
+        """The reason why a quota would reject the pod; ``admitted`` are pods that no quota status
+        contains yet.
+        """
         of_one = self.known.get(pod.namespace)
         if not of_one:
             return None

@@ -1,12 +1,12 @@
-"""Nodes in best-fit order, so that the best one is found without looking at the others.
+"""Nodes in best-fit order, so that the best one is found without visiting the others.
 
-A shelf holds nodes by what they have free of one resource::
+A bucket orders nodes by their free amount of one resource::
 
     (wanted free, other devices free) -> [(cpu free, name), ...] in order
 
-Best fit reads it from the left, starting at what the pod needs; spreading reads it from
-the right, except for pods that need no device: they keep away from devices. One entry
-goes in or out in O(log n) comparisons.
+Best fit reads it from the left, starting at the pod's request. Spreading reads it from the right,
+except for pods without a device request, which avoid devices. An insertion or removal takes O(log
+n) comparisons.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 
 from scheduler.state.invariant import InvariantViolation
 
-#: Below all that can be left of a resource: a million pods may hold 64 bits of it each.
+#: Below every possible leftover of a resource: a million pods may hold 64 bits of it each.
 LEAST: Final = -(2**127)
 
 Group = tuple[int, int]
@@ -38,11 +38,11 @@ class CapacityBucket:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no node is on it."""
+        """Whether the bucket is empty."""
         return not self._order
 
     def put(self, group: Group, slot: Slot) -> None:
-        """Enter a node."""
+        """Insert a node."""
         slots = self._groups.get(group)
         if slots is None:
             self._groups[group] = [slot]
@@ -51,7 +51,7 @@ class CapacityBucket:
             insort(slots, slot)
 
     def take(self, group: Group, slot: Slot) -> None:
-        """Take a node out; it must be there."""
+        """Remove a node; it must be in the bucket."""
         slots = self._groups[group]
         place = bisect_left(slots, slot)
         if slots[place] != slot:
@@ -62,7 +62,7 @@ class CapacityBucket:
             del self._order[bisect_left(self._order, group)]
 
     def fitting(self, need: int, cpu: int, *, spread: bool) -> Iterator[tuple[Group, Slot]]:
-        """Nodes with at least ``need`` and ``cpu`` free: tightest first, or emptiest first."""
+        """Nodes with at least ``need`` and ``cpu`` free, in order: tightest or emptiest first."""
         order = self._order
         start = bisect_left(order, (need, LEAST))
         if not spread:
@@ -77,7 +77,7 @@ class CapacityBucket:
 
 
 def _emptiest_first(slots: list[Slot], cpu: int) -> Iterator[Slot]:
-    """Most cpu first, equal ones by name: the order in which a full scan ranks them."""
+    """Most CPU first, equal nodes by name: the order of a full scan."""
     end = len(slots)
     floor = bisect_left(slots, (cpu, ""))
     while end > floor:

@@ -1,14 +1,14 @@
-"""What every node says to a kind of pod, remembered until the node changes.
+"""Filter results of every node per equivalence class, invalidated when a node changes.
 
-A "no" of the whole cluster must name a reason for each node. Equal pods get equal answers, and
-between two pods only few nodes change; so the answers are kept per kind, and only nodes that
-changed since are asked again::
+A rejection needs the reason of each node. Pods of one class get equal results, and between two pods
+only few nodes change. So the results are cached per class, and only changed nodes are checked
+again::
 
-    changes   ... n7  n3  n7  n9 ...      every node whose books or labels changed, in order
+    changes   ... n7  n3  n7  n9 ...      every node whose NodeInfo or labels changed, in order
                        ^        ^
-                    kind A   kind B       up to here each kind's answers are known
+                    class A  class B      the results of each class are valid up to here
 
-Must never: answer what a look at every node would not answer now (a property test compares).
+Must never: return a result that differs from a check of every node (a property test compares).
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from scheduler.state.node_info import NodeInfo
 Reasons = tuple[Reason, ...]
 Check = Callable[[NodeInfo], Reasons]
 
-#: More changes than this are not kept: a kind that is asked for so seldom is asked for afresh.
+#: Maximum number of changes: a class with an older position is computed again.
 CHANGES_MAX = 8192
-#: Answers of nodes that all kinds together may hold; a few kinds are kept in any case.
+#: Maximum number of results of all classes together; a few classes are kept in any case.
 ANSWERS_MAX = 200_000
 KINDS_MIN = 8
 
 
 class FilterResults:
-    """One kind's answers. ``reasons`` is empty for a node that says yes."""
+    """The results of one class. ``reasons`` is empty for a node where the pod fits."""
 
     __slots__ = ("_diagnosis", "_digest", "_reasons", "_willing", "seen")
 
@@ -42,13 +42,13 @@ class FilterResults:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether every node said no."""
+        """Whether every node rejected the class."""
         return self._willing == 0
 
     def diagnosis(self, others: Mapping[str, Reasons] | None = None) -> Diagnosis | None:
-        """Why every node says no, or None where one does not.
+        """The reasons of every node, or None if one node fits.
 
-        ``others`` are answers that hold instead for this once.
+        ``others`` replace results for this call only.
         """
         if self._diagnosis is None:
             self._diagnosis = self._added_up()
@@ -64,7 +64,7 @@ class FilterResults:
         return diagnosis
 
     def put(self, name: str, reasons: Reasons) -> None:
-        """A node's newest answer."""
+        """Set a node's result."""
         known = self._reasons.get(name)
         if known == reasons:
             return
@@ -76,7 +76,7 @@ class FilterResults:
         self._diagnosis = None
 
     def drop(self, name: str) -> None:
-        """A node is gone."""
+        """Remove a node."""
         known = self._reasons.pop(name, None)
         if known is not None:
             self._forget(known)
@@ -90,13 +90,13 @@ class FilterResults:
         if self._willing:
             return None
         diagnosis = Diagnosis(total=len(self._reasons), nodes=dict(self._reasons))
-        # It is added up already: nobody has to go through the nodes again.
+        # The summary is precomputed, so the diagnosis does not visit the nodes again.
         vars(diagnosis)["summary"] = self._digest.summary(diagnosis.total)
         return diagnosis
 
 
 class FilterResultCache:
-    """The answers to every kind that was refused lately, and the changes since."""
+    """The results of every recently rejected class, and the changes since."""
 
     def __init__(self, node_info: Mapping[str, NodeInfo]) -> None:
         self._books = node_info
@@ -109,11 +109,11 @@ class FilterResultCache:
 
     @property
     def generation(self) -> int:
-        """How many changes there were; equal numbers mean equal answers."""
+        """The number of changes; equal numbers mean equal results."""
         return self._first + len(self._changes)
 
     def touch(self, name: str, *, came: bool = False) -> None:
-        """A node, or what its books hold, changed; or it went, or came (as the last one)."""
+        """A node or its NodeInfo changed; or the node was deleted, or added (as the last one)."""
         if not self._kinds:
             self._first += 1
             return
@@ -124,22 +124,23 @@ class FilterResultCache:
             self._first += half
 
     def seems_hopeless(self, kind: object) -> bool:
-        """Whether every node said no to this kind when it was asked last."""
+        """Whether every node rejected this class at its last check."""
         known = self._kinds.get(kind)
         return known is not None and known.is_hopeless
 
     def of(self, kind: object, check: Check) -> FilterResults:
-        """This kind's answers as they are now."""
+        """The current results of this class."""
         verdict = self._kinds.pop(kind, None)
         if verdict is None or verdict.seen < self._first:
             verdict = self._afresh(check)
         else:
             self._renew(verdict, check)
-        self._kinds[kind] = verdict  # at the end: the kind that was asked for last stays longest
+        # moved to the end: the least recently used class is evicted first
+        self._kinds[kind] = verdict
         return verdict
 
     def once(self, check: Check) -> FilterResults:
-        """The answers as they are now, of which none is remembered."""
+        """The current results, without caching."""
         verdict = FilterResults(self.generation)
         for name, node_info in self._books.items():
             if node_info.node is not None:
@@ -156,7 +157,7 @@ class FilterResultCache:
     def _renew(self, verdict: FilterResults, check: Check) -> None:
         changed: dict[str, None] = {}
         for name, came in self._changes[verdict.seen - self._first :]:
-            if came:  # nodes are told in the order in which they came
+            if came:  # nodes are in the order of their addition
                 changed.pop(name, None)
                 verdict.drop(name)
             changed[name] = None

@@ -1,4 +1,4 @@
-"""Nodes by the value of labels with very many values, such as a host's name."""
+"""Nodes by the value of labels with very many values, such as the host name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scheduler.model.node import Node
 
 
 class HighCardinalityKeys:
-    """For each of these label keys the names of the nodes with each value."""
+    """For each of these label keys the names of the nodes by value."""
 
     def __init__(self, keys: Iterable[str] = ()) -> None:
         self._nodes: dict[str, dict[str, set[str]]] = {key: {} for key in keys}
@@ -20,14 +20,14 @@ class HighCardinalityKeys:
         return key in self._nodes
 
     def put(self, node: Node) -> None:
-        """A node is there."""
+        """A node was added."""
         for key, values in self._nodes.items():
             value = node.labels.get(key)
             if value is not None:
                 values.setdefault(value, set()).add(node.name)
 
     def take(self, node: Node) -> None:
-        """A node that was there, with these labels, is gone."""
+        """A node with these labels was removed."""
         for key, values in self._nodes.items():
             value = node.labels.get(key)
             if value is not None:
@@ -36,6 +36,6 @@ class HighCardinalityKeys:
                     del values[value]
 
     def with_value(self, key: str, value: str) -> set[str] | None:
-        """Names of the nodes with this label; None where the key is not one of these."""
+        """Names of the nodes with this label; None if the key is not one of these."""
         values = self._nodes.get(key)
         return None if values is None else values.get(value, set())

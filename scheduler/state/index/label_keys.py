@@ -1,8 +1,8 @@
-"""Which labels pods ask for and which labels nodes have, so that the index need not tell all apart.
+"""The label keys that pods name and nodes have, to limit the keys of the index.
 
-A label that no node has tells no nodes apart: it is known of every class that its nodes lack it,
-whatever pods ask for. So what an author writes costs the index nothing unless nodes have it, and
-then it is bounded: by pod, in all, and by how often the index is built anew for it.
+A key that no node has does not distinguish nodes: the nodes of every class lack it. So a key in a
+pod costs the index nothing unless nodes have it. Then the cost is limited per pod, in total, and by
+the number of rebuilds of the index.
 """
 
 from __future__ import annotations
@@ -12,35 +12,36 @@ from collections.abc import Collection, Iterable, Mapping
 
 from scheduler.model import limits
 
-#: A pod that names more labels adds none to the index; its nodes are found by a scan.
+#: A pod with more label keys adds none to the index; its nodes are found by a scan.
 KEYS_PER_POD_MAX = limits.LABELS_OF_A_POD_MAX
-#: Keys of the index; any more are left to scans until no pod names some of them any more.
+#: Maximum number of keys of the index; further keys need scans until unused keys are dropped.
 KEYS_MAX = limits.LABELS_MAX
-#: To build the index costs about as much as so many scans: so many pods are found by scans first.
+#: A rebuild of the index costs about as much as this number of scans, so that many scans come
+#: first.
 PATIENCE = 8
 
 
 class LabelKeys:
-    """Counts of label keys: of live pods that name them, and of nodes that have them."""
+    """Counts of label keys: live pods that name them, and nodes that have them."""
 
     def __init__(self) -> None:
         self._named: Counter[str] = Counter()
-        #: The same of pods that name no more than one pod may add.
+        #: The same without pods that name too many keys.
         self._counted: Counter[str] = Counter()
         self._there: Counter[str] = Counter()
         self._missing: dict[str, None] = {}
         self._asked = 0
 
     def is_named(self, key: str) -> bool:
-        """Whether a live pod names it."""
+        """Whether a live pod names the key."""
         return key in self._named
 
     def is_there(self, key: str) -> bool:
-        """Whether a node has it."""
+        """Whether a node has the key."""
         return key in self._there
 
     def name(self, before: Collection[str], after: Collection[str]) -> None:
-        """What a pod named, and what it names from now on; nothing where it is not there."""
+        """The keys that a pod named before and names now; empty for a pod that does not exist."""
         self._named.update(after)
         _less(self._named, before)
         if len(after) <= KEYS_PER_POD_MAX:
@@ -49,19 +50,19 @@ class LabelKeys:
             _less(self._counted, before)
 
     def add_labels(self, labels: Mapping[str, str]) -> None:
-        """A node with these labels is there."""
+        """A node with these labels was added."""
         for key in labels:
             if key not in self._there and key in self._counted:
                 self._missing[key] = None
-                self._asked = PATIENCE  # its pods have waited for nothing else
+                self._asked = PATIENCE  # add it at the next decision: live pods name it already
             self._there[key] += 1
 
     def remove_labels(self, labels: Mapping[str, str]) -> None:
-        """A node with these labels is gone."""
+        """A node with these labels was removed."""
         _less(self._there, labels)
 
     def ask(self, keys: Collection[str], known: Collection[str]) -> None:
-        """A pod is about to be decided that names these keys; ``known`` are those of the index."""
+        """A pod with these keys is about to be decided; ``known`` are the keys of the index."""
         if len(keys) > KEYS_PER_POD_MAX:
             return
         missing = [key for key in keys if key in self._there and key not in known]
@@ -70,9 +71,9 @@ class LabelKeys:
             self._asked += 1
 
     def due(self, known: Collection[str]) -> tuple[str, ...]:
-        """All keys that the index is to have from now on; empty where it stays as it is.
+        """All keys of the next index; empty if it stays unchanged.
 
-        ``known`` keys that no pod names are dropped only where there is no room otherwise.
+        Keys in ``known`` that no pod names are dropped only if the limit requires it.
         """
         if self._asked < PATIENCE:
             return ()

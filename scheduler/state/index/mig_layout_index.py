@@ -1,14 +1,14 @@
-"""Nodes whose GPUs are cut to order, found by the room that they have.
+"""Dynamic MIG nodes, indexed by the layouts of their GPUs.
 
-Every GPU with the same layout is as good as any other for one instance, so there is a shelf for
-each layout (on one board at most 723, however many GPUs there are), in which the nodes with such
-a GPU stand in best-fit order. The layouts that occur are kept in the order in which one more
-instance of a profile costs them least::
+For one instance all GPUs with the same layout are equivalent. So there is one bucket per layout (at
+most 723 on one board, independently of the number of GPUs) with the nodes that have such a GPU, in
+best-fit order. The existing layouts are sorted by the added layout cost of one more instance of a
+profile::
 
     2g.20gb:  (rise -1.2, layout A)  (rise -0.4, layout B)  ...        layout B: n4 n7 n9 ...
 
-For several instances in one pod the whole node counts: nodes whose GPUs are held alike (their
-signature) stand on one shelf.
+For several instances in one pod the whole node matters: nodes with equal layouts on their GPUs
+(their signature) are in one bucket.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from scheduler.state.mig.dynamic_gpus import BLOCKED, DynamicGpus
 
 
 class LayoutKey(msgspec.Struct, frozen=True, gc=False, order=True, cache_hash=True):
-    """GPUs of one board on which the same is held."""
+    """GPUs of one board with the same layout."""
 
     board: str
     layout: mig_layout.Layout
 
 
 class IdleKey(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
-    """The same, with an idle instance beside what is held."""
+    """The same, with an idle instance beside the allocated ones."""
 
     cut: LayoutKey
     slot: mig_layout.Slot
 
 
 class NodeLayouts(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
-    """Nodes whose GPUs are held alike, whatever their numbers."""
+    """Nodes whose GPUs have the same layouts, whatever their indexes."""
 
     board: str
     layouts: tuple[mig_layout.Layout, ...]
@@ -60,7 +60,7 @@ class MigLayoutIndex:
         self.signatures: dict[NodeLayouts, None] = {}
 
     def put(self, entry: Entry) -> None:
-        """Enter a node."""
+        """Insert a node."""
         key, group, slot = entry
         shelf = self._shelves.get(key)
         if shelf is None:
@@ -69,7 +69,7 @@ class MigLayoutIndex:
         shelf.put(group, slot)
 
     def take(self, entry: Entry) -> None:
-        """Take a node out; it must be there."""
+        """Remove a node; it must be in the index."""
         key, group, slot = entry
         shelf = self._shelves[key]
         shelf.take(group, slot)
@@ -82,12 +82,12 @@ class MigLayoutIndex:
         return self._shelves.get(key)
 
     def ranked(self, profile: str) -> list[tuple[float, LayoutKey]]:
-        """The layouts that occur and have room for the profile, least rise first."""
+        """The existing layouts with room for the profile, lowest added cost first."""
         found = self._ranked.get(profile)
         if found is None:
             cuts = [key for key in self._shelves if isinstance(key, LayoutKey)]
             found = sorted(entry for cut in cuts for entry in _rises(profile, cut))
-            # Any text may be asked for; only real profiles are remembered.
+            # A pod may request any profile name; only existing profiles are cached.
             if any(mig_layout.profile_of(mig_layout.BOARDS[cut.board], profile) for cut in cuts):
                 self._ranked[profile] = found
         return found
@@ -116,7 +116,7 @@ def _rises(profile: str, cut: LayoutKey) -> Iterator[tuple[float, LayoutKey]]:
 
 
 def entries(gpus: DynamicGpus, slot: Slot) -> Iterable[Entry]:
-    """Where a node stands."""
+    """The entries of a node."""
     group = (gpus.free_slices, 0)
     keys: dict[Key, None] = {NodeLayouts(gpus.board.name, gpus.signature): None}
     for layout, idle in zip(gpus.held, gpus.idle, strict=True):

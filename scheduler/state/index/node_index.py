@@ -1,12 +1,12 @@
 """An index of the nodes, so that the cost of a decision does not grow with the cluster.
 
-Nodes that no pod in sight can tell apart form a *class*: equal cordon, taints and values of
-the label keys that some pod referred to (design 5.21; ``state/index/label_keys``). Real nodes carry
-timestamps and instance ids, so unreferenced labels must not count; allocatable does not count
-either, because free capacity is the order on the shelves. A key with very many values is *wide*:
-it would make a class per node, so it narrows the candidates through a value index instead.
+Nodes that no pod distinguishes form a *class*: equal cordon, taints and values of the label keys
+that a pod names (design 5.21; ``state/index/label_keys``). Real nodes have timestamps and instance
+ids as labels, so keys that no pod names do not count. Allocatable does not count either, because
+free capacity is the order in the buckets. A key with very many values is *wide*: it would make a
+class per node, so a value index narrows the candidates instead.
 
-The index only finds candidates in order; every filter still has the last word.
+The index only finds candidates in order; the filters decide.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from scheduler.state.node_info import NodeInfo
 
 #: A key with more values than this is wide.
 VALUES_MAX = 64
-#: More classes than this are tidied up: a decision may have to look at each.
+#: Above this number classes are merged: a decision may visit each class.
 CLASSES_MAX = 512
 REMEMBERED_MAX = 4096
 ANY = ""
@@ -37,7 +37,9 @@ Trait = tuple[bool, tuple[Taint, ...], tuple[str | None, ...]]
 
 
 class NodeClass(msgspec.Struct, kw_only=True):
-    """Nodes alike in everything a pod can ask of labels and taints; ``sample`` is one of them."""
+    """Nodes with equal answers to all constraints on labels and taints; ``sample`` is one of
+    them.
+    """
 
     number: int
     trait: Trait
@@ -48,7 +50,7 @@ class NodeClass(msgspec.Struct, kw_only=True):
 
 
 class RankedClasses(msgspec.Struct, frozen=True):
-    """Classes that a pod likes equally well: ``dislike`` as ``scores/preference`` counts it."""
+    """Classes with equal soft preference; ``dislike`` is the penalty of ``scores/preference``."""
 
     dislike: int
     classes: tuple[NodeClass, ...]
@@ -56,7 +58,7 @@ class RankedClasses(msgspec.Struct, frozen=True):
 
 
 class _Place(msgspec.Struct):
-    """Where a node stands now: its class and its entry on each shelf."""
+    """The position of a node: its class and its entry in each bucket."""
 
     node: Node
     kind: NodeClass
@@ -65,7 +67,7 @@ class _Place(msgspec.Struct):
 
 
 class NodeIndex:
-    """Classes, shelves and value indexes of all existing nodes."""
+    """Classes, buckets and value indexes of all existing nodes."""
 
     def __init__(self) -> None:
         self.keys: tuple[str, ...] = ()
@@ -75,7 +77,7 @@ class NodeIndex:
         self.cuts = MigLayoutIndex()
         self.epoch = 0
         self.labels = LabelKeys()
-        #: How often all nodes were entered anew.
+        #: Number of rebuilds.
         self.rebuilt = 0
         self._places: dict[str, _Place] = {}
         self._numbers = 0
@@ -89,7 +91,7 @@ class NodeIndex:
         return self._places[name].kind.number
 
     def put(self, node_info: NodeInfo) -> None:
-        """Enter a node, or enter it again after its books or its labels changed."""
+        """Insert a node, or update it after a change of its NodeInfo or labels."""
         node = node_info.node
         assert node is not None
         place = self._places.get(node.name)
@@ -108,7 +110,7 @@ class NodeIndex:
         return place
 
     def drop(self, name: str) -> None:
-        """Take a node out; an unknown one is ignored."""
+        """Remove a node; an unknown one is ignored."""
         place = self._places.pop(name, None)
         if place is None:
             return
@@ -121,12 +123,12 @@ class NodeIndex:
             self.epoch += 1
 
     def track_label_keys(self, keys: Collection[str], node_info: AllBooks) -> None:
-        """A pod names these label keys: tell nodes apart by them as well, if that pays."""
+        """A pod names these label keys: distinguish nodes by them too, if that pays."""
         self.labels.ask(keys, self._known)
         self._grow(node_info)
 
     def _grow(self, node_info: AllBooks) -> None:
-        """Have the keys that enough pods have asked for."""
+        """Add the keys that enough pods have named."""
         keys = self.labels.due(self._known)
         if not keys:
             return
@@ -141,7 +143,9 @@ class NodeIndex:
     def kinds(
         self, wishes: object, sort: Callable[[Iterable[NodeClass]], tuple[RankedClasses, ...]]
     ) -> tuple[RankedClasses, ...]:
-        """The classes that pods with these wishes may use; sorted once, until classes change."""
+        """The classes that pods with these constraints may use; sorted once, until classes
+        change.
+        """
         if self._kinds_epoch != self.epoch or len(self._kinds) >= REMEMBERED_MAX:
             self._kinds.clear()
             self._kinds_epoch = self.epoch
@@ -151,12 +155,12 @@ class NodeIndex:
         return found
 
     def shrink_classes(self, node_info: AllBooks) -> None:
-        """After a node came or changed: keep classes few, and have the keys that it brought."""
+        """After a node was added or changed: limit the number of classes, and add its new keys."""
         self._grow(node_info)
         self._widen(node_info)
 
     def _widen(self, node_info: AllBooks) -> None:
-        """When classes have become too many, let the keys with the most values be wide."""
+        """Above the maximum number of classes, make the keys with the most values wide."""
         if len(self.classes) <= CLASSES_MAX or not self.keys:
             return
         traits = [kind.trait for kind in self.classes.values()]
@@ -167,17 +171,17 @@ class NodeIndex:
         self.rebuild([self.keys[at] for at in left], [*self.wide, *wide], node_info)
 
     def covers(self, keys: Iterable[str]) -> bool:
-        """Whether classes alone decide about these label keys: no node has any other of them."""
+        """Whether the classes are sufficient for these label keys: no node has another of them."""
         return self._narrow.issuperset(keys) or not any(
             self.labels.is_there(key) for key in keys if key not in self._narrow
         )
 
     def with_value(self, key: str, value: str) -> set[str] | None:
-        """Names of the nodes with a label of a wide key; None when the key is not wide."""
+        """Names of the nodes with a label of a wide key; None if the key is not wide."""
         return self.wide.with_value(key, value)
 
     def rebuild(self, keys: Iterable[str], wide: Iterable[str], node_info: AllBooks) -> None:
-        """Enter every node anew, and tell them apart by exactly these keys."""
+        """Rebuild the index with exactly these keys."""
         self.keys = tuple(keys)
         self.wide = HighCardinalityKeys(wide)
         self._narrow = frozenset(self.keys)
@@ -229,7 +233,7 @@ class NodeIndex:
 
 
 def _short(trait: Trait, places: Iterable[int]) -> Trait:
-    """A trait by only some of the keys."""
+    """A trait restricted to some of the keys."""
     return (trait[0], trait[1], tuple(trait[2][at] for at in places))
 
 
@@ -240,7 +244,7 @@ def _entries(node: Node, node_info: NodeInfo) -> Iterator[tuple[str, Group, Slot
     slot = (every.get(well_known.CPU, 0), node.name)
     yield ANY, (0, total), slot
     if node_info.is_dynamic:
-        return  # found by the room on its GPUs
+        return  # the layout index finds these nodes
     for resource, left in free.items():
         yield resource, (left, total - left), slot
 

@@ -1,15 +1,15 @@
-"""GPUs that are cut to order: what is held on each, what lies idle, what is left.
+"""Dynamic MIG GPUs: allocated instances, idle instances, and free slices of each GPU.
 
-Counted afresh from API objects whenever they change: the pods' annotations say what is held, the
-operator's answer says what exists. Nothing is free because we failed to read who holds it::
+Computed from API objects after every change: the pods' annotations have the allocated instances,
+the MigPartition status has the existing ones. Unknown data never makes capacity free::
 
-    an instance whose place cannot be read    every idle instance of its profile counts as held;
-                                              the whole node does, where too few are known
-    places that contradict each other         the whole GPU is held
-    a GPU that rests after a failed cut       the same
+    an instance with an unknown place         every idle instance of its profile counts as
+                                              allocated; if there are too few, the whole node
+    contradictory places                      the whole GPU counts as allocated
+    a GPU in backoff                          the same
 
-An instance that exists and that nobody holds is *idle*. It is in nobody's way: whoever gets its
-slices has it destroyed first.
+An existing instance without a pod is *idle*. It blocks no request: the operator destroys it before
+another instance uses its slices.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from scheduler.model.mig import layout as mig_layout
 from scheduler.model.node import DynamicMig
 from scheduler.model.pods.pod import Pod
 
-#: A GPU of which nothing can be had: no profile has this name, so it takes every slice.
+#: The layout of a GPU without free slices: no profile has this name, so it uses every slice.
 BLOCKED: Final[mig_layout.Layout] = (("?", 0),)
 
 
 class Allocation(Protocol):
-    """What a pod holds (``ledger.Holding``)."""
+    """The allocation of a pod (``ledger.Holding``)."""
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -46,11 +46,11 @@ class Allocation(Protocol):
 
     @property
     def spots(self) -> tuple[MigPlacement, ...]:
-        """Instances whose place is known."""
+        """Instances with a known place."""
 
 
 class DynamicGpus(msgspec.Struct, frozen=True):
-    """The GPUs of one node: the layout that is held on each, and the idle instances beside it."""
+    """The GPUs of one node: the allocated layout of each, and the idle instances beside it."""
 
     board: mig_layout.GpuModel
     held: tuple[mig_layout.Layout, ...]
@@ -58,17 +58,17 @@ class DynamicGpus(msgspec.Struct, frozen=True):
 
     @property
     def signature(self) -> tuple[mig_layout.Layout, ...]:
-        """The layouts without the GPUs' numbers: nodes of one signature have the same room."""
+        """The layouts without the GPU indexes: nodes with one signature have the same room."""
         return tuple(sorted(self.held))
 
     @property
     def left(self) -> Mapping[str, int]:
-        """For each resource, how many more instances of it alone could be held."""
+        """For each resource, how many more instances of it alone fit."""
         return _left(self.board, self.signature)
 
     @property
     def free_slices(self) -> int:
-        """Memory slices that nobody holds."""
+        """Free memory slices."""
         return sum(_free(self.board, layout) for layout in self.held)
 
 
@@ -78,7 +78,7 @@ def count(
     instances: Iterable[MigInstance],
     resting: frozenset[int],
 ) -> DynamicGpus:
-    """What the node's GPUs come to."""
+    """Compute the state of the node's GPUs."""
     slots: list[list[mig_layout.Slot]] = [[] for _ in range(cuttable.count)]
     blocked = set(resting)
     lost: dict[str, int] = {}
@@ -119,7 +119,9 @@ def _idle(
 def _hold_all(
     profile: str, missing: int, slots: list[list[mig_layout.Slot]], idle: list[set[mig_layout.Slot]]
 ) -> bool:
-    """Count every idle instance of a profile as held; whether there are enough of them."""
+    """Count every idle instance of a profile as allocated; returns whether there are enough of
+    them.
+    """
     found = 0
     for gpu, there in enumerate(idle):
         same = [slot for slot in there if slot[0] == profile]
@@ -139,7 +141,7 @@ def _beside(
     held: tuple[mig_layout.Layout, ...],
     idle: list[set[mig_layout.Slot]],
 ) -> tuple[frozenset[mig_layout.Slot], ...]:
-    """The idle instances that can be had: the ones that what is held leaves room for."""
+    """The available idle instances: those that do not overlap with allocated ones."""
     return tuple(
         frozenset(slot for slot in there if slot[1] in mig_layout.fits(board, layout, slot[0]))
         for layout, there in zip(held, idle, strict=True)
@@ -163,5 +165,5 @@ def _left(
     return MappingProxyType({profile.resource: by_kind[profile.kind] for profile in every})
 
 
-#: The same names come again and again.
+#: Few distinct names occur, so the results are cached.
 canonical = lru_cache(maxsize=1024)(mig_layout.canonical)

@@ -1,6 +1,6 @@
-"""The MIG instances that operators of dynamic nodes report, and the GPUs in backoff.
+"""The MIG instances in MigPartition status, and the GPUs in backoff.
 
-They are stored apart from the nodes, because either may become known first.
+They are stored apart from the nodes, because either may be watched first.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What moves have done to each workload, so that none is moved again and again. Pure.
+"""The migrations of each workload, to limit their number. Pure.
 
-It is folded from the watches on every replica. After a restart the tickets of the last hour tell
-it again. What is older the pods themselves still tell: the name of the ticket that a pod took holds
-the number of the attempt, and the record of its tier whether that came to nothing.
+Every replica folds it from the watches. After a restart the PodMigration objects of the last hour
+restore it. Older migrations are restored from pods: the migration name on a pod has the number of
+the attempt, and the record of its tier shows whether it succeeded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WORKLOADS_MAX: Final = 10_000
 
 
 class Timings(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds and counts that keep moves rare; the configuration's ``restore`` section."""
+    """Seconds and counts that limit migrations; the configuration's ``restore`` section."""
 
     steady_s: float = 1.0
     min_age_s: float = 60.0
@@ -35,9 +35,9 @@ class Timings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkloadHistory(msgspec.Struct):
-    """One workload: its moves, when the last one ended, how many failed in a row.
+    """One workload: its migrations, the end of the last one, and the number of failures in a row.
 
-    ``moves`` says by ticket when one ended or, while it is open, began.
+    ``moves`` has the end of each migration or, while it is open, its start.
     """
 
     moves: dict[str, float]
@@ -47,7 +47,7 @@ class WorkloadHistory(msgspec.Struct):
 
 
 class MigrationHistory:
-    """The moves of the last hour, and what must not be tried again."""
+    """The migrations of the last hour, and the tiers that must not be retried."""
 
     def __init__(self, timings: Timings, scheduler_name: str = well_known.SCHEDULER_NAME) -> None:
         self._timings = timings
@@ -58,32 +58,32 @@ class MigrationHistory:
     # --- folding -----------------------------------------------------------------------------
 
     def began(self, ticket: Migration, now: float) -> None:
-        """A ticket was written."""
+        """A migration object was created."""
         past = self._of(ticket.workload, ticket.revision)
         past.moves = {name: at for name, at in past.moves.items() if now - at < HOUR_S}
         past.moves[ticket.id] = now
 
     def ended(self, ticket: Migration, now: float, *, is_failure: bool | None) -> None:
-        """A ticket is over; ``is_failure`` is None where nobody was evicted for it."""
+        """A migration ended; ``is_failure`` is None if no pod was evicted for it."""
         past = self._of(ticket.workload, ticket.revision)
         past.ended_at = max(past.ended_at, now)
         if ticket.id in past.moves:
             past.moves[ticket.id] = now
-        # The ticket counts what failed before it, which we may not have seen.
+        # The object contains the number of earlier failures, which this process may not have seen.
         before = max(past.failures, ticket.attempt - 1)
         past.failures = before if is_failure is None else ticket.attempt if is_failure else 0
 
     def remember(self, ticket: Migration, end: MigrationEnd) -> None:
-        """A ticket says how it ended, though we may not have seen it while it was open."""
+        """Fold an ended migration that this process may not have seen while it was open."""
         past = self._of(ticket.workload, ticket.revision)
         past.moves[ticket.id] = end.at
         self.ended(ticket, end.at, is_failure=end.result.is_failure)
 
     def recall(self, pod: Pod) -> None:
-        """Learn from a pod that took a ticket before we were there, if the ticket is gone.
+        """Restore a deleted migration from the pod that it created.
 
-        Only our webhook, which sees only pods of our scheduler, writes such a name; on another pod,
-        or in another shape, it is its author's.
+        Only our webhook writes such a name, and only on pods of this scheduler. On another pod, or
+        in another form, the pod's author wrote it.
         """
         name = pod.annotations.get(well_known.MIGRATION, "")
         at = epoch(pod.created)
@@ -99,7 +99,7 @@ class MigrationHistory:
             past.failures = max(past.failures, attempt_of(name))
 
     def note_crashes(self, pod: Pod) -> None:
-        """A pod that crashes on another tier than it asked for is not brought there again."""
+        """A pod crashes on another tier than requested: exclude that tier for its workload."""
         if not pod.crashes or not is_degraded(pod):
             return
         key = (pod.workload, pod.revision)
@@ -110,26 +110,26 @@ class MigrationHistory:
 
     def _of(self, workload: str, revision: str) -> WorkloadHistory:
         past = self._past.pop(workload, None) or WorkloadHistory({}, revision)
-        if past.revision != revision:  # another template is another chance
+        if past.revision != revision:  # a new revision has no recorded crashes
             past.revision, past.failures = revision, 0
         if len(self._past) >= WORKLOADS_MAX:
             del self._past[next(iter(self._past))]
         self._past[workload] = past
         return past
 
-    # --- asking ------------------------------------------------------------------------------
+    # --- reading -----------------------------------------------------------------------------
 
     def attempt(self, workload: str, revision: str) -> int:
-        """The number of the next move of this workload, counted from its last success."""
+        """The number of the next migration of this workload, counted from its last success."""
         past = self._past.get(workload)
         return past.failures + 1 if past is not None and past.revision == revision else 1
 
     def crashed_on(self, pod: Pod) -> frozenset[str]:
-        """Resources on which pods of this revision crashed when they were brought there."""
+        """Resources on which migrated pods of this revision crashed."""
         return self._crashed.get((pod.workload, pod.revision), frozenset())
 
     def hindrance(self, pod: Pod, now: float) -> BlockedBy | None:
-        """Why this pod's workload is not moved yet, or not any more."""
+        """The reason why this pod's workload is not migrated now."""
         past = self._past.get(pod.workload)
         if past is None:
             return None

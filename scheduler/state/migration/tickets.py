@@ -2,14 +2,14 @@
 
 The phase is derived from API objects, so a crash at any point loses nothing::
 
-    WRITTEN   its pod lives                                            next: evict it
+    WRITTEN   its pod runs                                             next: evict it
     LEAVING   its pod is being deleted                                 next: wait
     AWAITED   its pod is deleted, and no pod names the migration yet   next: wait
     ADMITTED  a pod that names the migration waits for its node        next: wait
     ARRIVED   that pod has a node                                      next: write the result
 
-A migration whose object was just sent counts before the watch shows it, as a placement does
-(*assumed*), so that its room is given to no other pod; the executor acts on it once it was seen.
+A migration whose object was just sent counts before the watch shows it, like an assumed placement,
+so that no other pod gets its capacity. The executor acts on it after the watch has shown it.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ class MigrationPhase(enum.Enum):
 
 
 class OpenMigrations:
-    """Every migration that is not over; only pods of ``scheduler_name`` are replacements."""
+    """Every open migration; only pods of ``scheduler_name`` are replacements."""
 
     def __init__(self, scheduler_name: str = well_known.SCHEDULER_NAME) -> None:
         self._scheduler_name = scheduler_name
         self._open: dict[str, Migration] = {}
         self._assumed: set[str] = set()
-        #: By the migration that a pod names and the workload that it matches; the object decides.
+        #: By the migration that a pod names and the workload that it matches; the migration object
+        #: has the final say.
         self._takers: dict[tuple[str, WorkloadMatch], Pod] = {}
         self._claims: dict[str, tuple[str, WorkloadMatch]] = {}
 
@@ -55,7 +56,7 @@ class OpenMigrations:
         return self._open.get(migration_id)
 
     def is_seen(self, migration_id: str) -> bool:
-        """Whether the watch of this process has shown it."""
+        """Whether the watch of this process has shown the object."""
         return migration_id in self._open and migration_id not in self._assumed
 
     # --- objects -----------------------------------------------------------------------------
@@ -66,21 +67,21 @@ class OpenMigrations:
         self._assumed.add(migration.id)
 
     def upsert(self, migration: Migration) -> bool:
-        """Fold the newest state of an object; whether it is new to this process."""
+        """Fold the newest state of an object; returns whether it is new to this process."""
         is_new = not self.is_seen(migration.id)
         self._open[migration.id] = migration
         self._assumed.discard(migration.id)
         return is_new
 
     def delete(self, migration_id: str) -> Migration | None:
-        """The migration is over, or its object was never stored."""
+        """The migration ended, or its object was never stored."""
         self._assumed.discard(migration_id)
         return self._open.pop(migration_id, None)
 
     # --- replacements ----------------------------------------------------------------------
 
     def upsert_pod(self, pod: Pod) -> None:
-        """A pod may name the migration that it replaces a pod of; the first one counts."""
+        """Fold a pod: the first one that names a migration is its replacement."""
         self.delete_pod(pod.uid)
         migration_id = pod.annotations.get(well_known.MIGRATION)
         if migration_id is None or pod.scheduler_name != self._scheduler_name:
@@ -91,7 +92,7 @@ class OpenMigrations:
             self._claims[pod.uid] = migration_id, match
 
     def delete_pod(self, uid: str) -> None:
-        """A replacement is deleted: another pod may take its part."""
+        """A replacement was deleted: another pod may become the replacement."""
         claim = self._claims.pop(uid, None)
         if claim is not None:
             del self._takers[claim]
@@ -104,7 +105,7 @@ class OpenMigrations:
     # --- reading -----------------------------------------------------------------------------
 
     def phase(self, migration: Migration, pods: Mapping[str, Pod]) -> MigrationPhase:
-        """How far a migration has come, as far as the watches show."""
+        """The phase of a migration, as the watches show it."""
         taker = self.taker(migration)
         if taker is not None and not taker.is_deleting:
             return MigrationPhase.ARRIVED if taker.node_name else MigrationPhase.ADMITTED
@@ -119,8 +120,8 @@ class OpenMigrations:
         """The oldest migration whose replacement a pod under admission may be.
 
         ``evicted`` are migrations whose eviction was sent, which the watch may not show yet. A
-        migration has its replacement once that pod has appeared: until then a quota may have
-        refused the pod, and its controller tries again within milliseconds.
+        migration has its replacement once the watch shows that pod. Until then a quota may have
+        rejected the pod, and its controller retries within milliseconds.
         """
         match = match_of(pod)
         for migration in self:

@@ -1,4 +1,4 @@
-"""How long a pod pauses after an attempt that came to nothing (``pkg/scheduler/backend/queue``)."""
+"""The backoff of a pod after a failed attempt (``pkg/scheduler/backend/queue``)."""
 
 from __future__ import annotations
 

@@ -1,13 +1,15 @@
-"""Parked pods that got the same answer for the same reason: one of them is tried for all.
+"""Unschedulable pods grouped by equivalence class and reason; one representative is retried per
+group.
 
-Pods of one kind, priority and namespace get equal answers, and so do the interchangeable pods of
-one workload and map that wait for any line of it. When a change may help them, only
-their leader is woken: if it is placed the next one leads, and its "no" speaks for everybody::
+Pods of one class, priority and namespace get equal answers. So do the interchangeable pods of one
+workload and map that wait for any line. A change that may help requeues only the representative
+(leader). If it is placed, the next pod becomes the leader; if it is rejected, the rejection holds
+for all::
 
-    asleep --a change may help--> its leader is tried --"no"--> asleep
-                                      '--placed, gone, other wishes--> the next one is tried
+    unschedulable --a change may help--> the leader is tried --rejected--> unschedulable
+                                      '--placed, deleted, changed--> the next one is tried
 
-So ten thousand equal pods cost one decision per change, and none of them is forgotten.
+So ten thousand equal pods cost one decision per change, and each of them is retried.
 """
 
 from __future__ import annotations
@@ -23,15 +25,15 @@ from scheduler.state.event import ClusterEvent
 from scheduler.state.queue.requeue_conditions import Key, RequeueCondition
 from scheduler.state.queue.sorted_pods import Item, SortedPods
 
-#: Oldest first, but whoever's pause is over is tried first among so many.
+#: The leader is the first of this many pods, by age, whose backoff has expired.
 LOOKED_AT = 64
 
 
 class QueuedPodInfo(msgspec.Struct):
-    """A waiting pod's place in the queue.
+    """A pending pod in the queue.
 
-    ``place`` is in the words of kube-scheduler's metric. ``attempts`` counts what came to
-    nothing, ``refusals`` the Bindings among them.
+    ``place`` is the queue label of kube-scheduler's metric. ``attempts`` counts failed attempts,
+    ``refusals`` the failed Bindings among them.
     """
 
     pod: Pod
@@ -48,25 +50,27 @@ class QueuedPodInfo(msgspec.Struct):
 
     @property
     def item(self) -> Item:
-        """Its place in a line."""
+        """Its sort key."""
         return self.pod.created, self.sequence, self.pod.uid
 
 
-#: What a pod would wait for at the named node by now; None where the node would take it.
+#: The requeue condition of a pod at the named node; None if the pod would fit there.
 StillRefuses = Callable[[Pod, str], RequeueCondition | None]
 
 
-#: All that decisions read of a pod; pods of one class get the same answers.
+#: Everything that decisions read of a pod; pods of one class get the same answers.
 EquivalenceOf = Callable[[Pod], Hashable]
 
 
 def kind_of(pod: Pod) -> Hashable:
-    """All that the built-in plugins read of a pod."""
+    """Everything that the built-in plugins read of a pod."""
     return pod.kind
 
 
 def key_of(pod: Pod, why: RequeueCondition, equivalence_of: EquivalenceOf = kind_of) -> Key:
-    """Who waits together; a nominated pod, or a mapped one with its own line, is like no other."""
+    """The group of a pod; a nominated pod, or a mapped one with its own line, is alone in its
+    group.
+    """
     if why.is_for_siblings and not pod.nominated_node:
         alike = (pod.replica_kind, equivalence_of(pod))
         return (alike, pod.priority, pod.namespace)
@@ -75,7 +79,7 @@ def key_of(pod: Pod, why: RequeueCondition, equivalence_of: EquivalenceOf = kind
 
 
 class EquivalenceGroup:
-    """Who waits together. ``leader`` is the one that is being tried, if any: they are awake."""
+    """The pods of one group. ``leader`` is the one that is being tried, if any."""
 
     __slots__ = ("_line", "_sleepers", "key", "leader", "parked_at", "why")
 
@@ -92,11 +96,11 @@ class EquivalenceGroup:
 
     @property
     def sample(self) -> Pod:
-        """One of the sleepers, who are alike in what they wait for."""
+        """One pod of the group; all wait for the same changes."""
         return next(iter(self._sleepers.values())).pod
 
     def concerns(self, change: ClusterEvent) -> bool:
-        """Whether these sleepers wait for a change of this owner, namespace or node."""
+        """Whether the group waits for a change of this owner, namespace or node."""
         pod = self.sample
         if change.scope and change.scope not in (pod.workload, pod.namespace):
             return False
@@ -105,25 +109,27 @@ class EquivalenceGroup:
         )
 
     def pods(self) -> Iterator[Pod]:
-        """Everybody, the leader first and then by age."""
+        """All pods, the leader first, then by age."""
         if self.leader is not None:
             yield self.leader.pod
         for *_, uid in self._line:
             yield self._sleepers[uid].pod
 
     def add(self, entry: QueuedPodInfo) -> None:
-        """Sleep here."""
+        """Add an unschedulable pod."""
         entry.cohort = self
         self._sleepers[entry.pod.uid] = entry
         self._line.add(entry.item)
 
     def remove(self, entry: QueuedPodInfo) -> None:
-        """Sleep here no more."""
+        """Remove a pod."""
         del self._sleepers[entry.pod.uid]
         self._line.discard(entry.item)
 
     def probe(self, now: float) -> QueuedPodInfo:
-        """Choose who is tried for all: the oldest whose pause is over, else who is ready first."""
+        """Choose the leader: the oldest pod whose backoff has expired, else the one whose backoff
+        ends first.
+        """
         oldest = [self._sleepers[uid] for *_, uid in islice(self._line, LOOKED_AT)]
         ready = (entry for entry in oldest if entry.ready_at <= now)
         chosen = next(ready, None) or min(oldest, key=lambda entry: entry.ready_at)

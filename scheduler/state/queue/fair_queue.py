@@ -1,7 +1,8 @@
-"""Who is due, and whose turn it is.
+"""Pods that are due, in the order of the decisions.
 
-Strict priority between levels. Within a level namespaces take turns, one pod each, so that one
-tenant's thousands of pods do not delay another's only one; within a namespace age decides::
+Levels are in strict priority order. Within a level namespaces take turns, one pod each, so that a
+namespace with thousands of pods does not delay another one. Within a namespace the oldest pod is
+first::
 
     priority 100   team-b: p9
     priority   0   team-a: p1 p2 p3 ...   team-c: p7        next: p9, p1, p7, p2, p3
@@ -25,7 +26,7 @@ class FairQueue:
         return self._count
 
     def add(self, priority: int, namespace: str, item: Item) -> None:
-        """A pod is due; a namespace that had none takes its turn after the others."""
+        """Add a due pod; a namespace without due pods joins the end of the rotation."""
         level = self._levels.setdefault(priority, OrderedDict())
         line = level.get(namespace)
         if line is None:
@@ -34,7 +35,7 @@ class FairQueue:
         self._count += 1
 
     def discard(self, priority: int, namespace: str, item: Item) -> None:
-        """A pod is not due any more; it must be there."""
+        """Remove a pod; it must be in the queue."""
         level = self._levels[priority]
         level[namespace].discard(item)
         self._count -= 1
@@ -44,12 +45,12 @@ class FairQueue:
             del self._levels[priority]
 
     def top(self) -> int | None:
-        """The priority of the next pod; None when nobody is due."""
-        # There are as many levels as priority classes in use: a handful.
+        """The priority of the next pod; None if no pod is due."""
+        # There are only as many levels as priority classes in use.
         return max(self._levels, default=None)
 
     def pop(self) -> Item | None:
-        """The next pod, which leaves; None when nobody is due."""
+        """Remove and return the next pod; None if no pod is due."""
         priority = self.top()
         if priority is None:
             return None

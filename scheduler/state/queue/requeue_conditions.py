@@ -1,4 +1,4 @@
-"""What a refused pod waits for, and who listens to which kind of change."""
+"""The requeue conditions of rejected pods, indexed by the changes that may help."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from scheduler.model.reason import Diagnosis, Reason, ReasonCode, RequeueCause
 from scheduler.state.event import ClusterEvent
 
 ANYTHING = ""
-#: Kind (or uid), priority and namespace: who waits together.
+#: Kind (or uid), priority and namespace of a group.
 Key = tuple[object, int, str]
 
 
 class RequeueCondition(msgspec.Struct, frozen=True):
-    """What a refused pod waits for.
+    """The changes that may help a rejected pod.
 
-    ``frees`` are the resources of which one must become free before FREED can help
-    (``ANYTHING``: whatever it is); ``node_name`` is the only node that matters, if there is
-    one; ``is_alone`` where the answer was about this pod and not about its kind;
-    ``is_for_siblings`` where it was about any line of a map, for which its siblings wait as well.
+    ``frees`` are the resources of which one must become free before FREED can help (``ANYTHING``:
+    any resource). ``node_name`` is the only node that matters, if there is one. ``is_alone`` if the
+    answer concerns this pod and not its kind. ``is_for_siblings`` if it concerns any line of a map,
+    so that the siblings wait too.
     """
 
     causes: frozenset[RequeueCause]
@@ -31,7 +31,7 @@ class RequeueCondition(msgspec.Struct, frozen=True):
     is_for_siblings: bool = False
 
     def tokens(self) -> Iterator[tuple[RequeueCause, str]]:
-        """What to listen to."""
+        """The index keys of the condition."""
         for cause in self.causes:
             if cause is RequeueCause.FREED:
                 yield from ((cause, resource) for resource in self.frees)
@@ -39,10 +39,9 @@ class RequeueCondition(msgspec.Struct, frozen=True):
                 yield cause, ANYTHING
 
     def beside(self, other: RequeueCondition) -> RequeueCondition:
-        """For the same pods: what they wait for when a node has new reasons to say no.
+        """The condition extended by new reasons of a node.
 
-        Of a pod with a map it is not the node's no but the map's, which fits no one node any
-        more: from then on each node may be the one.
+        For a pod with a map the map rejects, not the node: afterwards any node may become suitable.
         """
         return msgspec.structs.replace(
             self,
@@ -54,7 +53,7 @@ class RequeueCondition(msgspec.Struct, frozen=True):
 
 
 def why(diagnosis: Diagnosis, node_name: str = "") -> RequeueCondition:
-    """What a pod with this diagnosis waits for."""
+    """The requeue condition of a pod with this diagnosis."""
     found = _why(diagnosis.codes(), diagnosis.lacking())
     general = diagnosis.general
     return msgspec.structs.replace(
@@ -66,7 +65,7 @@ def why(diagnosis: Diagnosis, node_name: str = "") -> RequeueCondition:
 
 
 def why_of(reasons: Iterable[Reason]) -> RequeueCondition:
-    """What a pod waits for at one node with these reasons."""
+    """The requeue condition of a pod with these reasons at one node."""
     reasons = tuple(reasons)
     lacking = frozenset(one.resource for one in reasons if one.code.is_about_resource)
     return _why(frozenset(one.code for one in reasons), lacking)
@@ -84,7 +83,7 @@ def _why(codes: frozenset[ReasonCode], lacking: frozenset[str]) -> RequeueCondit
 
 
 class RequeueIndex:
-    """Keys of those who wait, by what they wait for."""
+    """Keys of groups by the changes that they wait for."""
 
     def __init__(self) -> None:
         self._by_token: dict[tuple[RequeueCause, str], dict[Key, None]] = {}
@@ -93,12 +92,12 @@ class RequeueIndex:
         return len(self._by_token)
 
     def add(self, key: Key, why: RequeueCondition) -> None:
-        """Listen."""
+        """Register a group."""
         for token in why.tokens():
             self._by_token.setdefault(token, {})[key] = None
 
     def discard(self, key: Key, why: RequeueCondition) -> None:
-        """Listen no more; it was added with the same reason."""
+        """Remove a group; it must be registered with the same condition."""
         for token in why.tokens():
             listeners = self._by_token[token]
             del listeners[key]
@@ -106,7 +105,7 @@ class RequeueIndex:
                 del self._by_token[token]
 
     def of(self, change: ClusterEvent) -> list[Key]:
-        """Who waits for such a change, longest first, each once."""
+        """The groups that wait for such a change, longest wait first, each once."""
         found: dict[Key, None] = {}
         for (cause, token), listeners in self._by_token.items():
             is_it = not change.what or token == ANYTHING or token in change.what

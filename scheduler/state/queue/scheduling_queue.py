@@ -1,16 +1,17 @@
-"""Which pod is decided next.
+"""The scheduling queue: the order of decisions, and when rejected pods are retried.
 
 ::
 
-    Waiting --> active --pop--> (decision) --placed--> gone from here
-                  ^                 |--no-----> parked --cause lifted, or 5 min--> backoff
-                  |                 '--error--> backoff
-                  '---- pause over -----------------------------------------------'
+    new --> active --pop--> (decision) --placed--> leaves the queue
+              ^                 |--rejected--> unschedulable --requeue event, or 5 min--> backoff
+              |                 '--error--> backoff
+              '---- backoff expired ------------------------------------------'
 
-Order: priority, then namespaces in turn, then age (``state/queue/fair_queue``). Parked pods are
-woken only for a change that could help them, one for all of its kind
-(``state/queue/equivalence_group``), after its pause of 1, 2, 4, 8, then 10 seconds
-(``pkg/scheduler/backend/queue``). Time is an argument."""
+Order: priority, then namespaces in turn, then age (``state/queue/fair_queue``). Unschedulable pods
+are requeued only by a change that may help, one pod per group (``state/queue/equivalence_group``),
+after a backoff of 1, 2, 4, 8, then 10 seconds (``pkg/scheduler/backend/queue``). Time is an
+argument.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ def _nobody_asked(_pod: Pod, _node_name: str) -> None:
 
 
 class SchedulingQueue:
-    """Active, paused and parked pods of this scheduler."""
+    """Active, backing-off and unschedulable pods of this scheduler."""
 
     def __init__(self, equivalence_of: EquivalenceOf = kind_of) -> None:
         self._equivalence_of = equivalence_of
@@ -62,7 +63,7 @@ class SchedulingQueue:
     def sizes(self) -> dict[str, int]:
         """Number of pods per set, named as kube-scheduler's metric names them."""
         parked = sum(map(len, self._cohorts.values()))
-        # A pod that is being decided right now counts as active.
+        # A pod that is being decided counts as active.
         paused = sum(
             1
             for ready_at, sequence, uid in self._paused
@@ -75,20 +76,21 @@ class SchedulingQueue:
         }
 
     def entries(self) -> Iterator[QueuedPodInfo]:
-        """Every waiting pod's place, for whoever writes the state down; not to be changed."""
+        """All entries, for snapshots; callers must not change them."""
         return iter(self._entries.values())
 
     def lacking_one(self) -> Iterator[Iterator[Pod]]:
-        """Refused pods that lack exactly one resource: per cohort, so that one speaks for all.
+        """Unschedulable pods that lack exactly one resource, grouped by cohort: the answer for one
+        holds for all.
 
-        Woken ones too: a slice that was just freed is theirs before it is a newcomer's.
+        Requeued pods are included: they have precedence over new pods for a released slice.
         """
         return (cohort.pods() for cohort in self._cohorts.values() if len(cohort.why.lacking) == 1)
 
-    # --- who comes and goes ------------------------------------------------------------------
+    # --- additions and removals --------------------------------------------------------------
 
     def add(self, pod: Pod, now: float) -> None:
-        """A pod waits: new, or with changed wishes. It is tried at once."""
+        """A pod is pending: new, or with a changed spec. It becomes active at once."""
         entry = self._entries.get(pod.uid)
         if entry is None:
             entry = self._entries[pod.uid] = QueuedPodInfo(pod, now, self._next())
@@ -105,7 +107,7 @@ class SchedulingQueue:
             self._take_out(entry, now)
 
     def pop(self, now: float) -> QueuedPodInfo | None:
-        """The next pod to decide, or None when nobody is due."""
+        """The next pod to decide, or None if no pod is due."""
         self._release(now)
         item = self._turns.pop()
         if item is None:
@@ -115,7 +117,7 @@ class SchedulingQueue:
         return entry
 
     def pop_batch(self, now: float, most: int) -> list[QueuedPodInfo]:
-        """The next pods to decide, no more than ``most`` and all of one priority."""
+        """The next pods to decide: at most ``most``, all of one priority."""
         found: list[QueuedPodInfo] = []
         while len(found) < most and (entry := self.pop(now)) is not None:
             found.append(entry)
@@ -124,7 +126,7 @@ class SchedulingQueue:
         return found
 
     def add_unschedulable(self, entry: QueuedPodInfo, why: RequeueCondition, now: float) -> None:
-        """The answer was no: wait until one of the causes is lifted."""
+        """The pod was rejected: wait for one of the requeue conditions."""
         pod = entry.pod
         entry.attempts += 1
         entry.ready_at = now + pause(entry.attempts)
@@ -133,7 +135,7 @@ class SchedulingQueue:
         entry.place = "unschedulable"
         key = key_of(pod, why, self._equivalence_of)
         if entry.cohort is not None and entry.cohort.key != key:
-            self._follow(entry.cohort, now)  # the answer was not about the others
+            self._follow(entry.cohort, now)  # the rejection does not hold for the others
         cohort = self._cohorts.get(key)
         if cohort is None:
             cohort = self._cohorts[key] = EquivalenceGroup(key, why, now)
@@ -142,12 +144,12 @@ class SchedulingQueue:
             cohort.leader = None
         cohort.add(entry)
         cohort.parked_at = now
-        self._wait_for(cohort, why)  # the newest answer is everybody's
+        self._wait_for(cohort, why)  # the newest rejection holds for all
 
     def requeue_failed_bind(self, pod: Pod, before: QueuedPodInfo | None, now: float) -> None:
-        """The pod was placed and its Binding failed: pause, then decide anew.
+        """The Binding of a placed pod failed: retry after a backoff.
 
-        ``before`` is its entry of then; nothing in the cluster's state can be waited for.
+        ``before`` is its former entry; no change of the cluster state can help here.
         """
         entry = QueuedPodInfo(pod, before.since if before else now, self._next())
         entry.attempts = before.attempts + 1 if before else 1
@@ -156,14 +158,15 @@ class SchedulingQueue:
         self._entries[pod.uid] = entry
         self._pause(entry)
 
-    # --- who is woken ------------------------------------------------------------------------
+    # --- requeueing --------------------------------------------------------------------------
 
     def requeue_on(
         self, change: ClusterEvent, now: float, asked: StillRefuses = _nobody_asked
     ) -> int:
-        """Wake who could be helped by this change, one for all; returns how many were woken.
+        """Requeue the groups that this change may help, one pod each; returns how many.
 
-        Before that the node is ``asked``. If it still refuses, it may be for another reason.
+        ``asked`` checks the node first: if the node still rejects the pod, the reason may have
+        changed.
         """
         woken = 0
         for key in self._listeners.of(change):
@@ -179,7 +182,7 @@ class SchedulingQueue:
         return woken
 
     def flush_unschedulable(self, now: float) -> int:
-        """Wake who has been parked for five minutes, cause or no cause; one for all."""
+        """Requeue one pod of each group that has been unschedulable for five minutes."""
         late = [
             cohort
             for cohort in self._cohorts.values()
@@ -190,7 +193,7 @@ class SchedulingQueue:
         return len(late)
 
     def next_due(self) -> float | None:
-        """When the earliest pause ends, or None."""
+        """When the earliest backoff ends, or None."""
         return self._paused[0][0] if self._paused else None
 
     def _wait_for(self, cohort: EquivalenceGroup, why: RequeueCondition) -> None:
@@ -205,7 +208,7 @@ class SchedulingQueue:
         self._pause(entry)
 
     def _follow(self, cohort: EquivalenceGroup, now: float) -> None:
-        """The leader left without a no: the next one is tried."""
+        """The leader left without a rejection: the next pod is tried."""
         if cohort.leader is not None:
             cohort.leader.cohort = None
             cohort.leader = None
@@ -215,7 +218,7 @@ class SchedulingQueue:
             self._listeners.discard(cohort.key, cohort.why)
             del self._cohorts[cohort.key]
 
-    # --- places ------------------------------------------------------------------------------
+    # --- positions ---------------------------------------------------------------------------
 
     def _take_out(self, entry: QueuedPodInfo, now: float) -> None:
         if entry.place == "active":
@@ -247,7 +250,7 @@ class SchedulingQueue:
                 self._activate(self._entries[paused[2]])
 
     def _is_paused(self, ready_at: float, sequence: int, uid: str) -> bool:
-        """Whether this is the pod's pause, and not one of an earlier attempt or life."""
+        """Whether this is the pod's current backoff, and not one of an earlier attempt."""
         entry = self._entries.get(uid)
         return (
             entry is not None

@@ -1,6 +1,6 @@
-"""Pods in line, oldest first; anyone may leave from anywhere, and nothing of him stays behind.
+"""A sorted list of pods, oldest first; an item can be removed from any position.
 
-Arrivals are in order most of the time, so entering is an append; the head moves instead of
+Pods arrive mostly in order, so an insertion is an append; removal at the head moves an offset, not
 the list.
 """
 
@@ -10,7 +10,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from itertools import islice
 
-#: (creation time, number of arrival, uid): age decides, and arrival among equals.
+#: (creation time, arrival number, uid): sorted by age, then by arrival.
 Item = tuple[str, int, str]
 
 _TRIM_AT = 64
@@ -32,11 +32,11 @@ class SortedPods:
         return islice(self._items, self._head, None)
 
     def add(self, item: Item) -> None:
-        """Enter at the item's place."""
+        """Insert an item."""
         insort(self._items, item, lo=self._head)
 
     def discard(self, item: Item) -> None:
-        """Leave; it must be there."""
+        """Remove an item; it must be in the list."""
         at = bisect_left(self._items, item, lo=self._head)
         assert self._items[at] == item, f"{item[2]} is not in line"
         if at == self._head:
@@ -45,7 +45,7 @@ class SortedPods:
             del self._items[at]
 
     def pop(self) -> Item:
-        """The oldest one leaves."""
+        """Remove and return the oldest item."""
         item = self._items[self._head]
         self._head += 1
         if self._head >= _TRIM_AT and self._head * 2 > len(self._items):
