@@ -19,7 +19,7 @@ from scheduler.watch.client import NoCluster
 
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
-    """The few flags; everything else is in the configuration file."""
+    """The command-line flags; all other settings are in the configuration file."""
     parser = argparse.ArgumentParser(prog="python -m scheduler", description="The GPU scheduler.")
     parser.add_argument("--config", type=Path, help="GpuSchedulerConfiguration (YAML)")
     parser.add_argument("--kubeconfig", help="run outside a cluster with this kubeconfig")
@@ -45,7 +45,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 async def _run(config: configuration.Config, kubeconfig: str | None) -> int:
-    """Serve, with the certificate rotator beside it where the scheduler has its own certificate."""
+    """Run the scheduler, with the certificate rotator where the scheduler creates its own
+    certificate.
+    """
     if not config.certificates.secret:
         return await _serve(config, kubeconfig)
     # A late import, because `cryptography` is an extra that a provided certificate does not need.

@@ -51,7 +51,7 @@ def utc_now() -> datetime:
 
 
 class App:
-    """One scheduler process; everything of it exists before any of its tasks runs."""
+    """One scheduler process; all its components exist before the first task starts."""
 
     def __init__(
         self, config: Config, client: Client, replicas: LeaderProxySettings | None
@@ -77,7 +77,7 @@ class App:
         self._elector = self._election(client, identity, replicas)
         self._gate = LeaderGate(self._elector, self._reflectors, self._inbox)
 
-        # The I/O shells that send requests; all others wait until the Bindings are sent.
+        # The I/O shells that send requests. All except the binder wait until the Bindings are sent.
         binder_idle = asyncio.Event()
         binder = Binder(client, self._inbox, self._elector, binder_idle)
         self._shells = self._senders(client, binder_idle)
@@ -122,7 +122,9 @@ class App:
         return 1 if is_failed else 0
 
     def _start(self) -> asyncio.Task[None]:
-        """Start every task; the election's is returned, because it ends before the others."""
+        """Start every task. Returns the task of the leader election, which ends before the
+        others.
+        """
         shells = self._shells
         election = self._tasks.start("election", self._elector.run())
         self._tasks.start_all(
@@ -138,13 +140,13 @@ class App:
                 *self._services,
             ]
         )
-        # It ends once the caches are filled, so it is none of the supervised tasks.
+        # This task ends once the caches are filled, so it is not supervised.
         self._sync_task = asyncio.create_task(self._sync(), name="sync")
         return election
 
     async def _stop(self, election: asyncio.Task[None]) -> None:
-        # In this order: stop deciding, let requests in flight end, release the lease. The next
-        # leader must not decide before it can see what this one did.
+        # The order matters: stop deciding, wait for requests in flight, release the lease. The next
+        # leader must not decide before it sees the writes of this one.
         self._elector.stop_leading()
         is_settled = await self._loop.drain_bindings(SHUTDOWN_S)
         election.cancel()
@@ -186,8 +188,8 @@ class App:
         ]
 
     async def _watch(self, reflector: Reflector[Event]) -> None:
-        # The first lists wait for the first read of the lease: a process that takes it needs
-        # lists that are newer than the lease, and would have to make them twice.
+        # The first lists wait for the first read of the lease. A process that acquires the lease
+        # needs lists newer than the lease, and would have to list twice.
         if self._elector.is_enabled:
             await self._elector.round_ended()
         await reflector.run()
@@ -196,8 +198,8 @@ class App:
         for reflector in self._reflectors:
             await reflector.is_synced.wait()
         await self._shells.terminated_pods.past.publish()
-        # The listed objects live long: a garbage collection that visits them all would stop
-        # everything, in a large cluster for a tenth of a second each time.
+        # The listed objects live long. A garbage collection that visits all of them pauses the
+        # process, in a large cluster for a tenth of a second each time.
         gc.collect()
         gc.freeze()
         self._gate.sync()

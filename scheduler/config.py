@@ -1,7 +1,7 @@
 """The configuration file: ``gpu-scheduler.io/v1`` ``GpuSchedulerConfiguration``.
 
-Decoding is strict: an unknown key or a wrong type is rejected with its path, so that a typo is
-found at start.
+Decoding is strict: an unknown key or a wrong type is rejected with its path, so a typo is found at
+start.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Fallback(_Part, frozen=True):
     ladders: tuple[str, ...] = (DEFAULT_LADDER,)
 
     def parsed(self) -> tuple[Ladder, ...]:
-        """The ladders; LadderError names the bad one."""
+        """The parsed ladders; LadderError names the invalid one."""
         return tuple(parse_ladder(text) for text in self.ladders)
 
 
@@ -58,8 +58,9 @@ class Restore(_Part, frozen=True):
     """Migrations of pods to another MIG tier: ``on``, ``report`` (events only) or ``off``.
 
     In seconds: a better tier must be free without interruption for ``steadyS``; a degraded pod must
-    have run for ``minAgeS``, a pending one waited for ``rescueAfterS``. ``cooldownS`` is the time
-    between two migrations of a workload; each one that does not get its tier doubles it.
+    have run for ``minAgeS``; a pending pod must have waited for ``rescueAfterS``. ``cooldownS`` is
+    the time between two migrations of a workload. Each migration without the wanted tier doubles
+    it.
     """
 
     #: YAML reads a bare ``on`` or ``off`` as a boolean.
@@ -77,7 +78,7 @@ class Restore(_Part, frozen=True):
         return self.mode
 
     def timings(self) -> Timings:
-        """The other settings, as decisions use them."""
+        """The other settings, in the form that decisions use."""
         return Timings(**{name: getattr(self, name) for name in Timings.__struct_fields__})
 
 
@@ -116,16 +117,17 @@ class Webhook(_Part, frozen=True):
 
 
 class JournalSettings(_Part, frozen=True):
-    """The last decisions, in memory and, where ``path`` is set, in a file of JSON lines."""
+    """The last decisions, in memory and, if ``path`` is set, in a file of JSON lines."""
 
     entries: Annotated[int, msgspec.Meta(ge=1, le=JOURNAL_ENTRIES_MAX)] = 4096
     path: str = ""
 
 
 class Forward(_Part, frozen=True):
-    """Where the leader answers admission queries of the other replicas; off without an address.
+    """The address on which the leader answers admission queries of the other replicas; no address
+    disables it.
 
-    ``address`` is ``host:port``; without a host it is the environment's ``POD_IP``. The
+    ``address`` is ``host:port``; the default host is the environment variable ``POD_IP``. The
     certificate (``tls.crt`` and ``tls.key`` in ``certDir``) must be of ``serverName``.
     """
 
@@ -139,7 +141,7 @@ class Forward(_Part, frozen=True):
 class Certificates(_Part, frozen=True):
     """The certificate that the scheduler stores in ``secret`` and writes to ``directory``.
 
-    Without ``names`` it keeps only a token; ``authority`` is the Secret of the CA.
+    Without ``names`` the Secret has only a token; ``authority`` is the Secret of the CA.
     """
 
     secret: str = ""
@@ -183,7 +185,7 @@ class Config(_Part, frozen=True):
         return self.webhook.enabled and bool(self.webhook.socket)
 
     def pipeline(self) -> Pipeline:
-        """The plugins under the settings that decisions use."""
+        """The plugins with the settings that decisions use."""
         return default_pipeline(
             Settings(
                 scheduler_name=self.scheduler_name,
@@ -203,7 +205,9 @@ class Config(_Part, frozen=True):
 
 
 def load(path: Path | None) -> Config:
-    """Read and check a file; the defaults when there is none. ConfigError names path and key."""
+    """Read and check a file; the defaults if there is none. ConfigError names the path and the
+    key.
+    """
     if path is None:
         return Config()
     try:

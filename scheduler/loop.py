@@ -1,8 +1,8 @@
-"""The one loop: inbox -> cluster state -> decide -> bind -> report.
+"""The scheduling loop: inbox -> cluster state -> decide -> bind -> report.
 
-Watches, Bindings and other I/O shells only put events into the inbox; this loop is the one writer
-of the state. It yields to the event loop between batches, so that answers to Bindings and
-admission requests never wait for long.
+Watches, Bindings and other I/O shells only put events into the inbox; the loop is the only writer
+of the state. It yields to the event loop between batches, so responses to Bindings and admission
+requests are not delayed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ TICK_S = 1.0
 
 
 class UnrankedPlacement(msgspec.Struct, frozen=True):
-    """A placement that was sent and has no runner-up in the journal yet."""
+    """A placement that was sent to the binder; the journal has no runner-up for it yet."""
 
     record: Record
     placement: Placement
@@ -78,7 +78,7 @@ class Loop:
         self.controllers = controllers
         self.contain = controllers.contain
         self.journal = journal
-        #: Counts the changes of the state, to tell whether two decisions were made on the same one.
+        #: Counts the changes of the state: two decisions with the same number saw the same state.
         self.generation = 0
         self._inbox = inbox
         self._bindings = controllers.bindings
@@ -92,24 +92,27 @@ class Loop:
         self._ticked_at = clock()
 
     def state(self) -> ClusterSnapshot:
-        """The state at this instant, as decisions see it."""
+        """The current state, as decisions read it."""
         return take(self.cluster, self.queue, self.reservations, self.generation, self._clock())
 
     async def run(self) -> None:
-        """Work for ever; ends by cancellation, or when the state is broken."""
+        """Run until cancelled, or until the state is inconsistent."""
         while True:
             await self._wait()
             self._drain()
             now = self._clock()
             self._tick(now)
             while self.gate.is_open() and self._decide_some(now):
-                await asyncio.sleep(0)  # the Bindings of the batch are sent here
+                # yields to the binder, which sends the Bindings of the batch
+                await asyncio.sleep(0)
                 self._rank()
                 self._drain()
                 now = self._clock()
 
     async def drain_bindings(self, timeout_s: float) -> bool:
-        """Wait for the Bindings in flight, after the gate was closed; whether all have ended."""
+        """Wait for the Bindings in flight, after the gate closed; returns whether all have
+        ended.
+        """
         await self._bindings.drain(timeout_s)
         self._drain()
         return self._bindings.in_flight == 0
@@ -129,7 +132,7 @@ class Loop:
             self._handle(event, now)
 
     def _handle(self, event: ev.Event, now: float) -> None:
-        """All handlers first, then their effects: a change meets a state that has the event."""
+        """Run all handlers, then their effects: the effects see a state that contains the event."""
         results: list[tuple[str, Effects]] = []
         for handler in self.controllers.handlers:
             with self.contain("event", handler.name):
@@ -139,7 +142,7 @@ class Loop:
             self._run_contained("event", name, effects, now)
 
     def _tick(self, now: float) -> None:
-        """Each ticker sees the effects of those before it."""
+        """Run every ticker; each one sees the effects of the previous ones."""
         if now - self._ticked_at < TICK_S:
             return
         self._ticked_at = now
@@ -150,7 +153,7 @@ class Loop:
             self._run_contained("tick", ticker.name, effects, now)
 
     def _run_contained(self, part: Part, name: str, effects: Effects, now: float) -> None:
-        """An effect that fails keeps none of the others from running."""
+        """Run effects; the failure of one does not prevent the others."""
         for effect in effects:
             with self.contain(part, name):
                 self._run((effect,), now)
@@ -175,7 +178,9 @@ class Loop:
                 self._metrics.attempts.labels("error", self._metrics.profile).inc()
 
     def _still_refuses(self, pod: Pod, node_name: str) -> RequeueCondition | None:
-        """What the pod would wait for at a node now; after an internal error it is tried."""
+        """The requeue condition that still holds at a node; None after an internal error, so the
+        pod is tried.
+        """
         with self.contain("decision", pod.key):
             return still_refuses(self.cluster, self.pipeline, pod, node_name)
         return None
@@ -183,7 +188,9 @@ class Loop:
     # --- decisions ---------------------------------------------------------------------------
 
     def _decide_some(self, now: float) -> bool:
-        """Decide up to a batch, or as much as one decision may cost; whether any was decided."""
+        """Decide up to one batch, limited by the steps of one decision; returns whether a pod was
+        decided.
+        """
         work, done = Budget(self.pipeline.decision_steps_max), 0
         while done < BATCH_MAX and not work.is_over and self._unranked is None:
             if not (entries := due(self.queue, self.cluster, now)):
@@ -194,7 +201,7 @@ class Loop:
                     work.spend(self._decide(entry, placement, now))
                 except InvariantViolation:
                     raise
-                except Exception as problem:  # noqa: BLE001 - it is this pod's, and no other's
+                except Exception as problem:  # noqa: BLE001 - it concerns only this pod
                     self._set_aside(entry, problem, now)
         return done > 0
 
@@ -202,10 +209,10 @@ class Loop:
         pods = [entry.pod for entry in entries]
         with self.contain("decision", ", ".join(pod.key for pod in pods)):
             return as_a_whole(self.cluster, pods, self.pipeline, work)
-        return None  # each by itself, so that the error is found to be about one of them
+        return None  # decide the pods one by one, so that the error is assigned to one of them
 
     def _set_aside(self, entry: QueuedPodInfo, problem: Exception, now: float) -> None:
-        """Internal error at a pod: it waits with a reason, and is retried after a backoff."""
+        """Internal error for a pod: reject it with a reason, and retry it after a backoff."""
         pod = entry.pod
         number = self.contain.note("decision", pod.key, problem)
         self._bindings.drop(pod.uid)
@@ -217,7 +224,7 @@ class Loop:
             self._report_rejection(entry, failure(self.cluster, pod, number), now)
 
     def _decide(self, entry: QueuedPodInfo, placement: Placement | None, now: float) -> int:
-        """Decide one pod, unless it has a placement; returns the steps that it took."""
+        """Decide one pod, unless it has a placement; returns the number of steps used."""
         started = self._clock()
         work = Budget(self.pipeline.decision_steps_max)
         decision = self._avoidance.unless_avoided(placement) or self._decider(
@@ -253,14 +260,15 @@ class Loop:
             self._bindings.start(pod.uid)
 
     def _rank(self) -> None:
-        """Look for the runner-up of the last placement; the state has no later change yet."""
+        """Find the runner-up of the last placement, before the state changes again."""
         if (unranked := self._unranked) is not None:
             self._unranked = None
             self.journal.add_ranking(unranked.record, self, unranked.placement, unranked.won)
 
     def _report_rejection(self, entry: QueuedPodInfo, rejection: Rejection, now: float) -> None:
         record = self.journal.record(entry, rejection, self, now)
-        # The newest pod: the queue keeps the pod of the last change that matters to a decision.
+        # The newest version of the pod; the queue has the version of the last scheduling-relevant
+        # change.
         pod = self.cluster.pods.get(entry.pod.uid, entry.pod)
         awaited = self.cluster.nominations.awaited(pod) or self._partitions.awaited(pod)
         diagnosis = rejection.diagnosis

@@ -1,6 +1,5 @@
-"""The background tasks of one process; none of them ends by itself.
-
-A task that ends has failed, and the process ends with it.
+"""The background tasks of one process; a task that ends has failed, and the process ends with
+it.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ log = structlog.get_logger("supervisor")
 
 
 class TaskSupervisor:
-    """Starts tasks, waits for the end of any, and cancels the rest."""
+    """Starts tasks, waits until one ends, and cancels the others."""
 
     def __init__(self) -> None:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Start a task; it is returned for a caller that ends it before the others."""
+        """Start a task. Returns the task, so that the caller can end it before the others."""
         task = asyncio.create_task(work, name=name)
         self._tasks.append(task)
         return task
