@@ -1,1 +1,1 @@
-"""Values: pods, nodes, devices, MIG layouts, reasons."""
+"""The model: pods, nodes, devices, MIG layouts and reasons as values."""

@@ -1,7 +1,7 @@
-"""What a handler asks the I/O shells to do: values, run by ``controllers/action_runner``.
+"""Actions that handlers return, as values; ``controllers/action_runner`` runs them.
 
-A handler changes the state that it owns and returns the rest as values, so a test compares what
-would be sent without any shell, and one place decides the order in which things are sent.
+A handler changes the state that it owns and returns the rest as values, so a test compares the
+requests without any shell, and one module decides their order.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ class RecordScheduled(msgspec.Struct, frozen=True):
 class RecordUnscheduled(msgspec.Struct, frozen=True):
     """Write an event and the condition of a pod that stays pending.
 
-    ``nominated_node`` is the node that becomes free for it, or gets its MIG instances.
+    ``nominated_node`` is the node with future capacity for the pod: it becomes free, or creates MIG
+    instances.
     """
 
     pod: Pod
@@ -78,13 +79,13 @@ class DropCondition(msgspec.Struct, frozen=True):
 
 
 class ForgetPod(msgspec.Struct, frozen=True):
-    """Forget what was recorded about a pod that is deleted."""
+    """Forget what was recorded about a deleted pod."""
 
     uid: str
 
 
 class LookUpPod(msgspec.Struct, frozen=True):
-    """Read from the API server how a pod ended that left the watch; the answer is an event."""
+    """Read from the API server how a deleted pod ended; the result is an event."""
 
     pod: Pod
 
@@ -104,14 +105,14 @@ class RequestPartitions(msgspec.Struct, frozen=True):
 
 
 class SetMigConfig(msgspec.Struct, frozen=True):
-    """Set the label by which mig-manager configures a node."""
+    """Set the label from which mig-manager configures a node."""
 
     node_name: str
     config: str
 
 
 class StartBinding(msgspec.Struct, frozen=True):
-    """Send the Binding of a pod that is assumed."""
+    """Send the Binding of an assumed pod."""
 
     uid: str
 

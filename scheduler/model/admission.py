@@ -1,8 +1,8 @@
-"""What the webhook asks its scheduler about a pod, and what the scheduler answers.
+"""The admission query of the webhook, and the scheduler's answer.
 
-Both cross the Unix socket as JSON, ``POST /place/v1``. The answer says what to change and why;
-only the webhook writes patches, so a scheduler of a newer version can never edit a pod in a
-way that this webhook does not know.
+Both cross the Unix socket as JSON, ``POST /place/v1``. The answer has the changes and their
+reasons; only the webhook writes patches, so a newer scheduler can never edit a pod in a way that
+this webhook does not know.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import msgspec
 
 from scheduler.model.mig.tier_nodes import ANYWHERE, TierNodes
 
-#: Where a question is posted; the number changes when the meaning of a field does.
+#: The path of a query; the version changes when the meaning of a field changes.
 PATH = "/place/v1"
-#: Where the webhook says every ``ALIVE_S`` seconds that it serves (GET, no body).
+#: The path of the webhook's heartbeat, every ``ALIVE_S`` seconds (GET, no body).
 ALIVE_PATH = "/alive/v1"
 ALIVE_S = 5.0
 
 #: A rewrite from nothing adds one device to a container (``gpu-scheduler.io/gpu-memory``).
 NOTHING = ""
 
-#: Random bytes in the id of a reservation: nobody can guess one.
+#: Random bytes in the id of a reservation, which makes it unguessable.
 RESERVATION_BYTES: Final = 8
 _RESERVATION: Final = re.compile(rf"r-[0-9a-f]{{{2 * RESERVATION_BYTES}}}")
 
@@ -42,7 +42,9 @@ class AdmissionQuery(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class ResourceRewrite(msgspec.Struct, frozen=True, kw_only=True):
-    """One container's resource that becomes another tier, 1:1; from ``NOTHING`` it is one."""
+    """One container's resource that is replaced by another tier, 1:1; from ``NOTHING`` one is
+    added.
+    """
 
     container: str
     source: str = msgspec.field(name="from")
@@ -51,21 +53,22 @@ class ResourceRewrite(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeAssignment(msgspec.Struct, frozen=True):
-    """What a node token of the pod's map is now: its real name and who numbers its devices."""
+    """The node for a node name in the pod's map: its real name and whether it is index-assigned."""
 
     node: str | None = None
     kind: Numbering = "unknown"
 
 
 class AdmissionDecision(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """What the scheduler decided for the pod of a question.
+    """The scheduler's decision for the pod of a query.
 
-    ``known_reservation``: the pod carries a reservation that this scheduler gave to its namespace
-    moments ago, so this is the API server's second call for one admission, and ``rewrites`` are
-    those of the first. ``annotate`` is false where the reservation is met by other means. ``move``
-    is the ticket that the pod takes (``model/crd/migration``); ``where`` are the nodes on which it
-    was given its tier, and to which it is therefore bound. ``may_map`` is whether the pod's
-    namespace may use maps."""
+    ``known_reservation``: the pod has a reservation that this scheduler made for its namespace
+    moments ago. So this is the API server's second call of one admission, and ``rewrites`` are
+    those of the first. ``annotate`` is false if the reservation is matched by other means. ``move``
+    is the migration that the pod belongs to (``model/crd/migration``). ``where`` are the nodes on
+    which the tier was granted, and to which the pod is therefore restricted. ``may_map`` says
+    whether the pod's namespace may use maps.
+    """
 
     rewrites: tuple[ResourceRewrite, ...] = ()
     denied: str | None = None
@@ -80,5 +83,5 @@ class AdmissionDecision(msgspec.Struct, frozen=True, rename="camel", kw_only=Tru
 
 
 def is_reservation(text: str) -> bool:
-    """Whether a text has the shape of a reservation's id."""
+    """Whether a text has the format of a reservation's id."""
     return _RESERVATION.fullmatch(text) is not None

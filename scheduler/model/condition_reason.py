@@ -15,7 +15,7 @@ from typing import Final
 
 
 class ConditionReason(enum.StrEnum):
-    """All reasons; where several hold, the first one here is written."""
+    """All reasons, in the order of precedence."""
 
     SCHEDULER_ERROR = "SchedulerError"
     NO_SUCH_PROFILE = "NoSuchProfile"

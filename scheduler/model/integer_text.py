@@ -1,14 +1,14 @@
-"""Whole numbers in foreign texts, read without ever handling more digits than fit.
+"""Whole numbers in untrusted texts, without conversions of long digit strings.
 
-``int`` takes time that grows with the square of the digits, refuses more than 4,300 of them by an
-exception, and reads digits of every alphabet. So the digits are looked at before they are counted.
+The time of ``int`` grows with the square of the digits; it raises for more than 4,300 of them, and
+accepts digits of every alphabet. So the digits are checked before the conversion.
 """
 
 from __future__ import annotations
 
 
 def whole(text: str, most: int) -> int | None:
-    """The number from 0 to ``most`` that a text of ASCII digits says; None for anything else.
+    """The number from 0 to ``most`` in a text of ASCII digits; None for any other text.
 
     >>> whole("12", 99), whole("100", 99), whole("-1", 99), whole("", 99), whole("٣", 99)
     (12, None, None, None, None)

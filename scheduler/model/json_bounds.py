@@ -1,12 +1,12 @@
-"""Reading bytes that others wrote: what can go wrong, and JSON that is nested too deeply."""
+"""Decoding of untrusted bytes: the exceptions, and JSON that is nested too deeply."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
 
-#: What a decoder of this product raises for bytes that it cannot read: msgspec's errors, bad UTF-8
-#: and a QuantityError are ValueErrors; JSON beyond the interpreter's stack is a RecursionError.
+#: The exceptions of this product's decoders: msgspec's errors, bad UTF-8 and a QuantityError are
+#: ValueErrors; JSON beyond the interpreter's stack is a RecursionError.
 UNREADABLE: Final = (ValueError, RecursionError)
 
 _DEPTH_MAX: Final = 100
@@ -14,10 +14,10 @@ _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
 
 
 def shallow(content: bytes) -> bytes:
-    """The same JSON with ``null`` in place of what is nested deeper than anything that we read.
+    """The same JSON with ``null`` in place of values nested deeper than any field that is read.
 
-    A field that is not read (``metadata.managedFields``, say) may be nested as deep as its author
-    likes, and a decoder that skips it still goes down all the way.
+    An ignored field (``metadata.managedFields``, for example) may be nested arbitrarily deep, and a
+    decoder that skips it still descends completely.
     """
     kept: list[bytes] = []
     depth = start = 0
@@ -31,6 +31,6 @@ def shallow(content: bytes) -> bytes:
                 if depth == _DEPTH_MAX + 1:
                     start = token.end()
                 depth -= 1
-    if depth > _DEPTH_MAX:  # cut off within the deep part: it stays unreadable
+    if depth > _DEPTH_MAX:  # cut off within the deep part: it stays undecodable
         return content
     return b"".join([*kept, content[start:]])

@@ -1,7 +1,7 @@
-"""The Lease as election reads and writes it, and the rule of what to do next. Pure.
+"""The Lease of the leader election, and the rule for the next step. Pure.
 
-Its metadata goes back to the API server as it came, except for one annotation: the address at
-which the leader answers the other replicas' questions.
+Its metadata goes back to the API server unchanged, except for one annotation: the address at which
+the leader answers the other replicas' queries.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Annotated(msgspec.Struct):
 
 
 class Lease(msgspec.Struct, rename="camel"):
-    """A Lease, as far as it is of interest."""
+    """The fields of a Lease that are read."""
 
     metadata: msgspec.Raw
     spec: LeaseSpec
@@ -49,7 +49,7 @@ class Lease(msgspec.Struct, rename="camel"):
 
     @property
     def address(self) -> str:
-        """Where the holder answers other replicas; empty: nowhere."""
+        """The address at which the holder answers other replicas; empty if there is none."""
         if not self.spec.holder_identity:
             return ""
         annotations = msgspec.json.decode(self.metadata, type=_Annotated).annotations
@@ -57,7 +57,7 @@ class Lease(msgspec.Struct, rename="camel"):
 
 
 class Step(enum.Enum):
-    """What to do with the lease now."""
+    """The next step of the election."""
 
     CREATE = "create"
     ACQUIRE = "acquire"
@@ -66,7 +66,7 @@ class Step(enum.Enum):
 
 
 def next_step(lease: Lease | None, me: str, unchanged_s: float, duration_s: float) -> Step:
-    """The next step, given the lease as just read and for how long we saw it unchanged."""
+    """The next step, from the lease as read and the time that it was unchanged."""
     if lease is None:
         return Step.CREATE
     holder = lease.spec.holder_identity

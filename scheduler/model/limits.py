@@ -1,11 +1,12 @@
-"""The one table of bounds on what pods, nodes, namespaces and the network may say.
+"""The limits of all input from pods, nodes, namespaces and the network.
 
-Every number, list, depth and text that comes from outside has a bound, and it is compared before
-the value is used: digits before ``int``, a count before a range or a list, a length before JSON is
-decoded. ``docs/limits.md`` is generated from ``TABLE``; a test compares them.
+Every number, list, depth and text from outside has a limit, which is checked before the value is
+used: digits before ``int``, a count before a range or a list, a length before JSON is decoded.
+``docs/limits.md`` is generated from ``TABLE``; a test compares them.
 
-What is beyond a bound is refused with one line that says where: a pod waits with the reason
-``UNREADABLE``, a node's GPUs are not used (``NODE_UNREADABLE``), a record on a pod counts as none.
+A value beyond its limit is rejected with one line that names it: a pod is pending with the reason
+``UNREADABLE``, a node's GPUs are not used (``NODE_UNREADABLE``), an annotation with a record is
+ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final, NamedTuple
 
 
 class Limit(NamedTuple):
-    """One bound: ``most`` is still good. ``beyond`` is what happens to what is more than that."""
+    """One limit: ``most`` is still valid. ``beyond`` describes the reaction to a larger value."""
 
     name: str
     most: int

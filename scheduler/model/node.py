@@ -1,4 +1,4 @@
-"""A node as the scheduler sees it: names, labels, taints and what it offers."""
+"""A node as the scheduler reads it: names, labels, taints and resources."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from scheduler.model.selector import Taint
 
 
 class DynamicMig(msgspec.Struct, frozen=True, gc=False):
-    """GPUs of one board that are cut to order: their indexes are 0 to ``count`` - 1."""
+    """Dynamic MIG GPUs of one board: their indexes are 0 to ``count`` - 1."""
 
     board: GpuModel
     count: int
@@ -36,11 +36,9 @@ class DynamicMig(msgspec.Struct, frozen=True, gc=False):
 class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A node of the cluster; ``allocatable`` in base units (milli cpu, whole units).
 
-    ``capacity`` has only GPU resources: what the node offers of them when nothing is unhealthy.
-    ``annotations`` are only those that say how its GPUs are cut, which of them failed and what
-    their ids are. ``created`` is the API's timestamp text, ``boot`` differs after each start of
-    the machine. ``unread`` says what of the node could not be read, if anything: then no pod goes
-    there.
+    ``capacity`` has only GPU resources. ``annotations`` has only those about MIG, failed GPUs and
+    GPU ids. ``created`` is the API's timestamp text, ``boot`` differs after each start of the
+    machine. ``unread`` describes undecodable fields, if any: then no pod is placed there.
     """
 
     name: str
@@ -59,9 +57,9 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def devices(self) -> tuple[str, ...]:
         """The GPU and MIG resources that the node offers.
 
-        Any of them but whole GPUs with a count of 0 is left over from another geometry or another
-        configuration of the device plugin, and offers nothing.
-        Where GPUs are cut to order these are all the profiles that can be cut.
+        A resource other than whole GPUs with a count of 0 is a leftover of another MIG geometry or
+        device plugin configuration, and does not count. On a dynamic MIG node these are all
+        possible profiles.
         """
         found = tuple(
             resource
@@ -75,10 +73,10 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def cuttable(self) -> DynamicMig | None:
-        """The GPUs that an operator cuts when we ask for it (design 6), or None.
+        """The GPUs on which an operator creates MIG instances on request (design 6), or None.
 
-        Only where labels tell board and number, and no GPU is offered whole: nothing says
-        which one of them that is.
+        Only if labels have the board and the count, and no GPU is advertised as a whole: its index
+        would be unknown.
         """
         labels = self.labels
         if labels.get(well_known.MIG_DYNAMIC) != "true" or self.allocatable.get(well_known.GPU, 0):
@@ -89,7 +87,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return DynamicMig(board, count) if board is not None and count is not None else None
 
     def most(self, resource: str) -> int:
-        """How much of a resource an empty node has."""
+        """The amount of a resource on the empty node."""
         if self.cuttable is not None and well_known.is_mig(resource):
             profile = profile_of(self.cuttable.board, resource)
             return profile.max_count * self.cuttable.count if profile else 0
@@ -97,14 +95,14 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def offered(self) -> physical_gpus.OfferedGpus:
-        """What the node offers of GPUs when nothing is unhealthy."""
+        """The GPUs that the node advertises with healthy devices."""
         return physical_gpus.offered(self.allocatable, self.capacity)
 
     @cached_property
     def when_empty(self) -> dict[str, int]:
-        """How much of every resource but MIG instances the node has when it is empty and sound.
+        """The amount of every resource but MIG instances on the empty node with healthy devices.
 
-        GPUs that failed, or are cut now, count: its label knows them.
+        GPUs that failed, or have MIG instances now, count: they are in the node's label.
         """
         found = {
             resource: amount
@@ -118,46 +116,48 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def has_gpus(self) -> bool:
-        """Whether anything on the node speaks of GPUs."""
+        """Whether any resource, label or annotation of the node shows GPUs."""
         return self.advertises_gpus or well_known.GPU_PRODUCT in self.labels
 
     @cached_property
     def advertises_gpus(self) -> bool:
         """Whether the node names any GPU resource, whole or MIG, even with a count of 0.
 
-        A device plugin that restarts offers nothing for a while, and still hands out devices.
+        A restarting device plugin advertises 0 for a while, and still allocates devices.
         """
         return self.offered.is_any or bool(self.devices)
 
     @cached_property
     def has_plugin(self) -> bool:
-        """Whether a device plugin or a DRA driver hands out its GPUs, as far as the node tells."""
+        """Whether the node shows a device plugin or a DRA driver."""
         return self.advertises_gpus or physical_gpus.is_discovered(self.labels)
 
     @property
     def honours_numbers(self) -> bool:
-        """Whether the device plugin says by its label that it gives the GPUs that we choose."""
+        """Whether the label says that the device plugin allocates the GPUs that the scheduler
+        chooses.
+        """
         return self.labels.get(well_known.NUMBERED) == "numbered"
 
     @cached_property
     def is_numbered(self) -> bool:
-        """Whether we know each GPU of the node by its index (design 5.5).
+        """Whether the node is index-assigned (design 5.5).
 
-        True where nothing hands out GPUs, or where the device plugin honours our choice and says
-        so by a label. Everywhere else the kubelet picks and we can only count.
+        True without a device plugin, or with one that honours the scheduler's choice, according to
+        a label. On all other nodes the kubelet assigns GPUs, and the scheduler only counts them.
         """
         return self.honours_numbers or not self.has_plugin
 
     @cached_property
     def card_count(self) -> int | None:
-        """How many physical GPUs there are, whatever is offered; None where nothing says it."""
+        """The number of physical GPUs, independently of allocatable; None if unknown."""
         return physical_gpus.physical(self.labels, self.offered, len(self.failed_gpus))
 
     @cached_property
     def cut_gpus(self) -> frozenset[int] | None:
-        """Indexes of the GPUs that are cut into MIG instances, as far as known; None for all.
+        """Indexes of the GPUs with MIG instances, as far as known; None for all.
 
-        Where GPUs are cut to order, and where the plugin numbers the whole ones, none counts.
+        Empty on dynamic MIG nodes, and where the plugin numbers the whole GPUs.
         """
         if self.cuttable is not None or self.honours_numbers:
             return frozenset()
@@ -167,26 +167,26 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def geometry(self) -> NodeMigGeometry:
-        """What the node says of its MIG instances."""
+        """The MIG geometry of the node."""
         return geometry(self.labels, self.annotations, self.allocatable)
 
     @cached_property
     def mig_hold(self) -> str:
-        """How far the cutting of its GPUs is, where that keeps pods away; else empty."""
+        """The state of the MIG configuration if it keeps pods away; else empty."""
         return hold(self.labels)
 
     @cached_property
     def mig_awaited(self) -> str:
-        """The MIG layout that the node wants while nothing says whether it will be cut."""
+        """The wanted MIG configuration while it is unknown whether a mig-manager runs."""
         return awaited(self.labels)
 
     @cached_property
     def single_profile(self) -> str:
-        """The profile whose slices ``nvidia.com/gpu`` counts here; empty where it counts GPUs."""
+        """The profile whose instances ``nvidia.com/gpu`` counts here; empty if it counts GPUs."""
         return single_profile(self.labels)
 
     def unit(self, resource: str) -> str:
-        """What one unit of a GPU resource is here: ``gpu``, ``gpu.shared`` or a MIG profile."""
+        """The unit of a GPU resource here: ``gpu``, ``gpu.shared`` or a MIG profile."""
         is_slice = resource == well_known.GPU and self.single_profile
         return self.single_profile if is_slice else well_known.mig_profile(resource)
 
@@ -197,12 +197,12 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def gpu_ids(self) -> Mapping[str, int]:
-        """The index of each GPU by its id; empty where nobody published that."""
+        """The index of each GPU by its id; empty without the annotation."""
         return allocated_devices.table(self.annotations.get(well_known.GPU_IDS, ""))
 
     @cached_property
     def gpu_problem(self) -> str:
-        """Why none of its GPUs is given to anybody: it says what cannot be. Else empty."""
+        """The contradiction because of which none of the node's GPUs is assigned; else empty."""
         if flaw := model_failed_gpus.flaw(self.annotations):
             return f"annotation {well_known.UNUSABLE_DEVICES}: {flaw}"
         offered = self.gpu_count or 0
@@ -215,7 +215,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def indexes(self) -> tuple[int, ...]:
-        """The GPUs that can be used, by index, where they have numbers."""
+        """The indexes of the usable GPUs on an index-assigned node."""
         if not 0 < (self.gpu_count or 0) <= NODE_GPUS_MAX or self.gpu_problem:
             return ()
         count = model_failed_gpus.index_count(self.labels, self.annotations, self.gpu_count or 0)
@@ -223,14 +223,14 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def gpu_count(self) -> int | None:
-        """Units of ``nvidia.com/gpu`` that are offered now, or None; ``card_count`` counts GPUs."""
+        """Advertised units of ``nvidia.com/gpu``, or None; ``card_count`` counts GPUs."""
         return self.allocatable.get(well_known.GPU)
 
 
 class Namespace(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """A namespace's labels and annotations: who may use maps, which ladder holds.
+    """A namespace's labels and annotations: permission for maps, and the ladder.
 
-    One that cannot be read (``unread`` says why) has none, and so allows nothing.
+    An undecodable namespace (see ``unread``) has none, and so allows nothing.
     """
 
     name: str

@@ -43,10 +43,10 @@ _SHOWN: Final = 60
 
 
 class QuantityError(ValueError):
-    """A text that is not a quantity, with one line that says why."""
+    """A text that is not a quantity, with the reason in one line."""
 
     def __init__(self, text: object, problem: str) -> None:
-        """Keep the refused text and say what is wrong with it."""
+        """Store the rejected text and the problem."""
         shown = repr(text)
         if len(shown) > _SHOWN:
             shown = shown[:_SHOWN] + "..."
@@ -76,7 +76,7 @@ def milli_value(text: str | int | float) -> int:
 
 
 def format_value(resource: str, amount: int) -> str:
-    """Text of an amount as our messages show it: cpu is given in milli, the rest in whole units.
+    """An amount as text for messages: cpu in milli, the rest in whole units.
 
     >>> format_value("cpu", 1500), format_value("cpu", 2000), format_value("memory", 3 * 2**30)
     ('1500m', '2', '3Gi')
@@ -108,8 +108,8 @@ def _nano(text: str | int | float) -> int:
     """The amount in nano units, rounded away from zero, far beyond LIMIT at most."""
     if isinstance(text, bool) or not isinstance(text, str | int | float):
         raise QuantityError(text, "it must be a text or a number")
-    # A number written without quotes (cpu: 0.5) reaches the real parser as its shortest text too.
-    # A whole number of thousands of digits cannot even be written out.
+    # A number without quotes (cpu: 0.5) reaches the real parser as its shortest text too. A whole
+    # number with thousands of digits cannot be printed.
     if isinstance(text, int):
         text = max(-_FAR, min(text, _FAR))
     written = text if isinstance(text, str) else repr(text)
@@ -125,7 +125,7 @@ def _nano(text: str | int | float) -> int:
 
 
 def _whole(amount: Decimal) -> int:
-    """Round away from zero without ever writing out a huge or a tiny number."""
+    """Round away from zero without printing a huge or a tiny number."""
     if not amount:
         return 0
     sign = -1 if amount.is_signed() else 1
@@ -148,7 +148,7 @@ def _split(text: str) -> tuple[Decimal, str]:
         raise QuantityError(text, _problem(digits, suffix))
     if digits.strip("+-."):
         return Decimal(digits), suffix
-    # The real parser reads "." and even "k" as 0, but only where its fast path is taken.
+    # The real parser reads "." and even "k" as 0, but only on its fast path.
     if suffix in ("Pi", "Ei") or (power is not None and power < _DECIMAL["n"]):
         raise QuantityError(text, "it has no digits")
     return Decimal(0), suffix

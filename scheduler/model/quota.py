@@ -1,8 +1,8 @@
-"""A ResourceQuota as far as it limits GPUs, and whether it lets one more pod in.
+"""The GPU limits of a ResourceQuota, and whether it admits one more pod.
 
 Mirrors ``k8s.io/apiserver/pkg/quota/v1`` and ``pkg/quota/v1/evaluator/core/pods.go``: a quota
-counts a pod if all its scopes fit the pod, and then refuses it as soon as one resource that the
-pod asks for would be above its limit. A quota without GPU limits is of no interest here.
+counts a pod if all its scopes match the pod, and then rejects it if one resource in the pod's
+requests would exceed its limit. Quotas without GPU limits are ignored.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
 from scheduler.model.selector import Requirement
 
-#: What stands before an extended resource's name in a quota.
+#: The prefix of an extended resource's name in a quota.
 REQUESTS: Final = "requests."
 
 
 class Quota(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """``hard`` and ``used`` by the resource's own name; ``scopes`` as comparisons.
 
-    A scope that is only named is one with the operator Exists. One that cannot be read (``unread``
-    says why) limits nothing: the API server enforces it all the same.
+    A scope without an operator is one with the operator Exists. An undecodable quota (see
+    ``unread``) limits nothing here: the API server still enforces it.
     """
 
     namespace: str
@@ -35,13 +35,13 @@ class Quota(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     unread: str = ""
 
     def counts(self, pod: Pod) -> bool:
-        """Whether the quota is about this pod at all."""
+        """Whether the quota applies to this pod."""
         return pod.namespace == self.namespace and all(_fits(one, pod) for one in self.scopes)
 
     def refusal(self, pod: Pod, pending: Mapping[str, int]) -> str | None:
-        """Why the pod would be above the quota, in one clause; None where it would not.
+        """The reason why the pod would exceed the quota, in one clause; None if it would not.
 
-        ``pending`` is what was let in and does not show in ``used`` yet.
+        ``pending`` are admitted pods that ``used`` does not contain yet.
         """
         for resource, hard in self.hard.items():
             need = pod.requests.get(resource, 0)

@@ -1,8 +1,8 @@
-"""Why a node, or the whole cluster, says no.
+"""The reasons why a node, or the whole cluster, rejects a pod.
 
-A reason is a value: a stable code (``model/reason_code``), a sentence that can be counted
-(kube-scheduler's words, so that people's greps keep working), and numbers. A diagnosis holds
-the reasons of every node, and adds them up to the sentence that people read.
+A reason is a value: a stable code (``model/reason_code``), a countable text (kube-scheduler's
+words, so that existing log searches work), and numbers. A diagnosis has the reasons of every node,
+and adds them up to the message.
 """
 
 from __future__ import annotations
@@ -28,19 +28,18 @@ __all__ = [
     "sentence",
 ]
 
-#: kube-scheduler's whole sentence where there is no node.
+#: kube-scheduler's whole message without nodes.
 NO_NODES_TEXT = "no nodes available to schedule pods"
-#: How the part of a sentence begins that says that no node here will ever do.
+#: The beginning of the part of a message that says that no node of this kind fits.
 NEVER = "can never be placed here: "
 
 
 class Reason(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """One "no" of one node.
+    """One rejection of one node.
 
-    ``text`` is what the histogram counts; ``need`` and ``have`` are its numbers in the
-    resource's base unit (milli for cpu, whole units otherwise), for the resource
-    ``resource``; ``resolvable`` is False where removing pods could not help
-    (kube-scheduler's UnschedulableAndUnresolvable).
+    ``text`` is counted by the histogram; ``need`` and ``have`` are its numbers in the resource's
+    base unit (milli for cpu, whole units otherwise), for the resource ``resource``; ``resolvable``
+    is False if removing pods could not help (kube-scheduler's UnschedulableAndUnresolvable).
     """
 
     code: ReasonCode
@@ -52,9 +51,9 @@ class Reason(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What a diagnosis comes to: the sentence, its codes, and the resources there is too little of.
+    """The summary of a diagnosis: the message, its codes, and the insufficient resources.
 
-    ``lacking`` are those of which some node that passed all else had too little.
+    ``lacking`` are the only insufficient resources of some node.
     """
 
     message: str
@@ -63,10 +62,10 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 class Never(msgspec.Struct, frozen=True):
-    """Why not even an empty node of any kind seen here would do, with numbers.
+    """Why not even an empty node of any present kind would fit, with numbers.
 
-    ``is_profile`` where no GPU model seen here has the MIG profile. Otherwise a larger node than
-    any here would help, and an autoscaler may know one.
+    ``is_profile`` if no GPU model of the cluster has the MIG profile. Otherwise a larger node would
+    help, which an autoscaler may add.
     """
 
     text: str
@@ -74,12 +73,12 @@ class Never(msgspec.Struct, frozen=True):
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """Why no node was good enough.
+    """Why no node fits.
 
-    ``nodes`` maps a node name to its reasons. ``general`` is set instead where the pod
-    failed before any node was looked at (kube-scheduler's PreFilter). ``behind`` are reasons
-    that ``general`` sums up: what lifts one of them lifts the whole. ``never`` says that the
-    nodes seen here would not do if they were empty.
+    ``nodes`` maps a node name to its reasons. ``general`` is set instead if the pod failed before
+    any node was checked (kube-scheduler's PreFilter). ``behind`` are reasons that ``general``
+    summarizes: lifting one of them lifts the whole. ``never`` says that the present nodes would not
+    fit if they were empty.
     """
 
     total: int
@@ -90,7 +89,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def summary(self) -> Summary:
-        """Added up once, however many pods share this diagnosis."""
+        """Computed once, however many pods share this diagnosis."""
         digest = DiagnosisHistogram()
         for reasons in self.nodes.values():
             digest.add(reasons)
@@ -98,27 +97,27 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return _with_never(found, self.never)
 
     def with_never(self, never: Never) -> Diagnosis:
-        """The same, where the nodes seen here would not do if they were empty.
+        """The same diagnosis for a pod that would not fit on the empty nodes either.
 
         Equal pods share this one, too.
         """
         said: Diagnosis | None = vars(self).get("said")
         if said is None or said.never != never:
             said = vars(self)["said"] = msgspec.structs.replace(self, never=never)
-            # It is added up already.
+            # The summary is computed already.
             vars(said)["summary"] = _with_never(self.summary, never)
         return said
 
     def codes(self) -> frozenset[ReasonCode]:
-        """All codes that took part in the "no"."""
+        """All codes of the rejection."""
         return self.summary.codes
 
     def causes(self) -> frozenset[RequeueCause]:
-        """The kinds of change that could make a retry succeed."""
+        """The kinds of change after which a retry may succeed."""
         return frozenset(cause for code in self.codes() for cause in code.lifted_by)
 
     def lacking(self) -> frozenset[str]:
-        """The resources of which some node that passed all else had too little."""
+        """The insufficient resources of nodes that passed all other filters."""
         return self.summary.lacking
 
     def condition_reason(self, *, is_mapped: bool) -> ConditionReason:
@@ -146,7 +145,7 @@ def _with_behind(found: Summary, behind: tuple[Reason, ...]) -> Summary:
 
 
 class _Line:
-    """One sentence of the histogram: how many nodes say it, and what each of them has."""
+    """One text of the histogram: the number of nodes, and the free amount of each."""
 
     __slots__ = ("best", "count", "haves", "reason")
 
@@ -158,9 +157,9 @@ class _Line:
 
 
 class DiagnosisHistogram:
-    """The reasons of many nodes, added up so that one node's can be exchanged at little cost.
+    """The reasons of many nodes, added up so that one node's can be replaced cheaply.
 
-    Equal texts have equal codes and needs within one diagnosis; only what nodes have differs.
+    Equal texts have equal codes and needs within one diagnosis; only the free amounts differ.
     """
 
     __slots__ = ("_lines",)
@@ -180,7 +179,7 @@ class DiagnosisHistogram:
                 line.best = max(line.best, reason.have)
 
     def take(self, reasons: tuple[Reason, ...]) -> None:
-        """Count one node's reasons no more; they were added before."""
+        """Remove one node's reasons; they were added before."""
         for reason in reasons:
             line = self._lines[reason.text]
             line.count -= 1
@@ -197,11 +196,11 @@ class DiagnosisHistogram:
                 line.best = max(line.haves)
 
     def summary(self, total: int, general: Reason | None = None) -> Summary:
-        """What it comes to.
+        """The summary.
 
-        The sentence is kube-scheduler's FitError text, with our numbers in brackets behind a
-        reason. Same as ``pkg/scheduler/framework/types.go`` FitError.Error; the numbers never
-        hold a comma, because readers cut the list at commas.
+        The message is kube-scheduler's FitError text, with our numbers in brackets behind a reason.
+        Same as ``pkg/scheduler/framework/types.go`` FitError.Error; the numbers never contain a
+        comma, because readers split the list at commas.
         """
         codes = frozenset(line.reason.code for line in self._lines.values())
         lacking = frozenset(
@@ -227,12 +226,12 @@ class DiagnosisHistogram:
 
 
 def sentence(diagnosis: Diagnosis) -> str:
-    """The sentence that people read on the pod (see ``DiagnosisHistogram.summary``)."""
+    """The message on the pod (see ``DiagnosisHistogram.summary``)."""
     return diagnosis.summary.message
 
 
 def _with_never(summary: Summary, never: Never | None) -> Summary:
-    """Behind the sentence, as kube-scheduler adds what preemption came to."""
+    """Appended to the message, as kube-scheduler appends the result of preemption."""
     if never is None:
         return summary
     return msgspec.structs.replace(summary, message=f"{summary.message} {NEVER}{never.text}.")
@@ -248,7 +247,7 @@ def _with_numbers(line: _Line) -> str:
 
 
 def with_numbers(reason: Reason) -> str:
-    """One node's reason for people, with its numbers."""
+    """One node's reason for messages, with its numbers."""
     if not reason.resource or reason.need == 0:
         return reason.text
     need = format_value(reason.resource, reason.need)

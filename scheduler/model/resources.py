@@ -1,9 +1,9 @@
-"""Effective requests of one pod: what it takes from a node.
+"""Effective requests of one pod on a node.
 
-Mirrors ``k8s.io/component-helpers/resource/helpers.go`` (PodRequests): the app containers
-and the sidecars add up; an ordinary init container runs alone beside the sidecars started
-before it, so it only raises the maximum; pod-level values replace; overhead is added last.
-Amounts are integers in the base unit: milli for cpu, whole units for everything else.
+Mirrors ``k8s.io/component-helpers/resource/helpers.go`` (PodRequests): the app containers and the
+sidecars add up; an ordinary init container runs alone beside the sidecars started before it, so it
+only raises the maximum; pod-level values replace; overhead is added last. Amounts are integers in
+the base unit: milli for cpu, whole units for everything else.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ RESIZABLE = ("cpu", "memory")
 
 
 def amount(resource: str, text: str | int | float) -> int:
-    """One quantity in the base unit of its resource; QuantityError when it is not one."""
+    """One quantity in the base unit of its resource; QuantityError if it is invalid."""
     if resource == well_known.CPU:
         return quantity.milli_value(text)
     return quantity.value(text)
@@ -48,10 +48,10 @@ def held(
     *,
     is_infeasible: bool,
 ) -> Amounts:
-    """What a container on a node holds while it may be resized in place (KEP-1287).
+    """The resources that a container on a node holds during an in-place resize (KEP-1287).
 
-    The largest of what it asks for, what the kubelet granted and what it runs with; a
-    resize that the kubelet found infeasible asks for nothing.
+    The maximum of its request, the allocated and the actual resources; an infeasible resize does
+    not count.
     """
     if not allocated and not actual:
         return dict(requested)
@@ -70,7 +70,7 @@ def effective(
     pod_level: Mapping[str, int] | None = None,
     overhead: Mapping[str, int] | None = None,
 ) -> Amounts:
-    """The pod's requests; ``init`` holds (requests, is a sidecar) in order of declaration."""
+    """The pod's requests; ``init`` has (requests, is a sidecar) in order of declaration."""
     result: Amounts = {}
     for requests in regular:
         add(result, requests)

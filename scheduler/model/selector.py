@@ -1,11 +1,11 @@
-"""Which nodes a pod may go to by labels and taints, exactly as Kubernetes decides it.
+"""Matches nodes by labels and taints, exactly as Kubernetes does.
 
 Mirrors ``k8s.io/component-helpers/scheduling/corev1`` (taints, node affinity) and
-``k8s.io/apimachinery/pkg/labels`` (label selectors); ``tests/golden`` holds the real answers.
-The structs decode straight from the API's JSON and keep only what a decision needs.
+``k8s.io/apimachinery/pkg/labels`` (label selectors); ``tests/golden`` has the real results. The
+structs decode directly from the API's JSON and contain only the fields of decisions.
 
-Must never: raise for a selector that cannot be understood. Such a node selector term matches no
-node, the other terms still count; such a label selector matches nothing.
+Must never: raise for an invalid selector. An invalid node selector term matches no node, the other
+terms still count; an invalid label selector matches nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import msgspec
 
 NO_SCHEDULE: Final = "NoSchedule"
 NO_EXECUTE: Final = "NoExecute"
-#: Effects that keep a pod off a node; PreferNoSchedule only makes it less welcome.
+#: Effects that exclude a pod from a node; PreferNoSchedule only adds a penalty.
 HARD_EFFECTS: Final = (NO_SCHEDULE, NO_EXECUTE)
 
 _NODE_NAME_FIELD: Final = "metadata.name"
@@ -36,7 +36,7 @@ _CACHE_SIZE: Final = 4096
 
 
 class Taint(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A mark on a node that keeps pods away which do not tolerate it."""
+    """A taint of a node."""
 
     key: str = ""
     value: str = ""
@@ -44,7 +44,7 @@ class Taint(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
 
 class Toleration(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """A pod's statement that it accepts some taints."""
+    """A toleration of a pod."""
 
     key: str = ""
     operator: str = ""
@@ -82,10 +82,10 @@ class LabelSelector(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def tolerates(toleration: Toleration, taint: Taint, *, compare_numbers: bool = False) -> bool:
-    """Whether one toleration covers one taint.
+    """Whether one toleration tolerates one taint.
 
     ``compare_numbers`` is the feature gate TaintTolerationComparisonOperators (off by default in
-    every release so far): without it the operators Lt and Gt cover nothing.
+    every release so far): without it the operators Lt and Gt match nothing.
     """
     if toleration.effect and toleration.effect != taint.effect:
         return False
@@ -108,7 +108,7 @@ def untolerated(
     *,
     compare_numbers: bool = False,
 ) -> Taint | None:
-    """The first taint of these effects that no toleration covers."""
+    """The first taint of these effects that no toleration tolerates."""
     for taint in taints:
         if taint.effect in effects and not any(
             tolerates(toleration, taint, compare_numbers=compare_numbers)
@@ -167,7 +167,7 @@ def is_label_value(value: str) -> bool:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def _is_sound(term: Term) -> bool:
-    """Whether Kubernetes can parse the term; a term that it cannot parse matches nothing."""
+    """Whether Kubernetes can parse the term; an invalid term matches nothing."""
     return all(map(_is_sound_expression, term.match_expressions)) and all(
         requirement.operator in ("In", "NotIn") and len(requirement.values) == 1
         for requirement in term.match_fields
@@ -190,7 +190,7 @@ def _is_sound_expression(requirement: Requirement) -> bool:
 
 
 def _holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
-    """Whether labels meet a sound requirement."""
+    """Whether labels satisfy a valid requirement."""
     actual = labels.get(requirement.key)
     match requirement.operator:
         case "In":
@@ -208,7 +208,7 @@ def _holds(requirement: Requirement, labels: Mapping[str, str]) -> bool:
 
 
 def _field_holds(requirement: Requirement, node_name: str) -> bool:
-    """Whether a node's field meets a sound requirement; a field that nodes do not have is empty."""
+    """Whether a node's field satisfies a valid requirement; an unknown field is empty."""
     actual = node_name if requirement.key == _NODE_NAME_FIELD else ""
     return (actual == requirement.values[0]) is (requirement.operator == "In")
 
@@ -223,7 +223,7 @@ def _compares(toleration: Toleration, taint: Taint) -> bool:
 
 
 def _integer(text: str) -> int | None:
-    """The number that Go's ParseInt reads in base 10 and 64 bits, or none."""
+    """The number that Go's ParseInt parses in base 10 and 64 bits, or none."""
     match = _INTEGER.fullmatch(text)
     if match is None:
         return None

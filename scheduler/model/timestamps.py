@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
-#: ``fromisoformat`` reads all of ISO 8601; the API writes this part of it.
+#: ``fromisoformat`` accepts all of ISO 8601; the API writes this part of it.
 _RFC3339: Final = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)", re.ASCII
 )
@@ -15,7 +15,7 @@ _FIRST, _LAST = -62_135_596_800, 253_402_300_799
 
 
 def epoch(text: str) -> float | None:
-    """Seconds since 1970 in UTC; None for what is no timestamp.
+    """Seconds since 1970 in UTC; None for an invalid timestamp.
 
     >>> epoch("1970-01-02T00:00:01Z"), epoch("2026-11-27T10:00:00.5+01:00"), epoch("soon")
     (86401.0, 1795770000.5, None)
@@ -29,7 +29,7 @@ def epoch(text: str) -> float | None:
 
 
 def rfc3339(seconds: float) -> str:
-    """The inverse, in whole seconds; within the years 1 to 9999, which the format can express.
+    """The inverse, in whole seconds; within the years 1 to 9999, which the format supports.
 
     >>> rfc3339(1795770000.5), rfc3339(951782400)
     ('2026-11-27T09:00:00Z', '2000-02-29T00:00:00Z')
@@ -39,10 +39,10 @@ def rfc3339(seconds: float) -> str:
 
 
 def micro_time(moment: datetime) -> str:
-    """A moment (UTC) as a Kubernetes MicroTime."""
+    """A time (UTC) as a Kubernetes MicroTime."""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def second_time(moment: datetime) -> str:
-    """A moment (UTC) as a Kubernetes Time."""
+    """A time (UTC) as a Kubernetes Time."""
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,7 +1,7 @@
 """Every name that other programs see: annotations, labels, resources.
 
-The seed systems' names are kept byte for byte; ours carry one prefix,
-``gpu-scheduler.io/``. Nothing else in the product spells such a name.
+The seed systems' names are kept byte for byte; ours have the prefix ``gpu-scheduler.io/``. No other
+module contains such a name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ EPOCH: Final = PREFIX + "epoch"
 # --- what the webhook writes (protected) --------------------------------------------------
 RESERVATION: Final = PREFIX + "reservation"
 MIGRATION: Final = PREFIX + "migration"
-# --- what the webhook leaves as a record (not protected; it is about what a pod may lose) ---
+# --- records that the webhook writes (not protected; they only affect migrations) ----------
 TIER_NODES: Final = PREFIX + "tier-nodes"
 MEMORY_GIVEN: Final = PREFIX + "gpu-memory-given"
 
@@ -48,10 +48,10 @@ ADMISSION_KEYS: Final = (RESERVATION, MIGRATION)
 # --- the seeds' annotations ---------------------------------------------------------------
 FALLBACK: Final = "gpu-webhook.k8s.io/fallback"
 ORIGINAL: Final = "adapter.gpu.turbonomic.ibm.com/original"
-MIG_CONFIG: Final = "run.ai/mig.config"  # on nodes: a document that says how GPUs are cut
+MIG_CONFIG: Final = "run.ai/mig.config"  # on nodes: a document with the MIG instances of GPUs
 
 # --- labels -------------------------------------------------------------------------------
-NODE_ALIASES: Final = ("gpu-node-name", "gpu-node")  # in the order in which they are asked
+NODE_ALIASES: Final = ("gpu-node-name", "gpu-node")  # in the order of precedence
 NUMBERED: Final = PREFIX + "devices"  # node label; value "numbered"
 #: Node annotation: indexes of GPUs that failed, such as ``1,3``.
 UNUSABLE_DEVICES: Final = PREFIX + "unusable-devices"
@@ -61,25 +61,25 @@ MIG_DYNAMIC: Final = PREFIX + "mig-dynamic"  # node label; value "true"
 GPU_PRODUCT: Final = "nvidia.com/gpu.product"
 GPU_COUNT: Final = "nvidia.com/gpu.count"
 GPU_MEMORY: Final = "nvidia.com/gpu.memory"  # MiB of one GPU
-GPU_REPLICAS: Final = "nvidia.com/gpu.replicas"  # shares of one GPU; 0 where all are cut
+GPU_REPLICAS: Final = "nvidia.com/gpu.replicas"  # shares of one GPU; 0 if all have MIG instances
 #: Labels that feature discovery always writes beside a device plugin's configuration.
 DISCOVERED: Final = (GPU_REPLICAS, "nvidia.com/gpu.sharing-strategy")
 DEPLOY_PLUGIN: Final = "nvidia.com/gpu.deploy.device-plugin"  # node label; the GPU operator's
 #: Node label of GKE: the MIG profile whose instances ``nvidia.com/gpu`` counts there.
 GKE_PARTITION: Final = "cloud.google.com/gke-gpu-partition-size"
 MIG_STRATEGY: Final = "nvidia.com/mig.strategy"  # node label; none, single or mixed
-MIG_STATE: Final = "nvidia.com/mig.config.state"  # node label; how far the cutting is
-MIG_WANTED: Final = "nvidia.com/mig.config"  # node label; the configuration to cut
-MIG_CAPABLE: Final = "nvidia.com/mig.capable"  # node label; "false" where no GPU can be cut
-MIG_MANAGER: Final = "nvidia.com/gpu.deploy.mig-manager"  # node label; "true" where one works
-#: Labels of nodes that filters read by themselves, for every pod.
+MIG_STATE: Final = "nvidia.com/mig.config.state"  # node label; the state of the MIG configuration
+MIG_WANTED: Final = "nvidia.com/mig.config"  # node label; the wanted MIG configuration
+MIG_CAPABLE: Final = "nvidia.com/mig.capable"  # node label; "false" if no GPU supports MIG
+MIG_MANAGER: Final = "nvidia.com/gpu.deploy.mig-manager"  # node label; "true": it runs there
+#: Labels of nodes that filters read for every pod.
 FILTER_LABELS: Final = (
     *(*NODE_ALIASES, NUMBERED, MIG_DYNAMIC),
     *(MIG_STATE, MIG_WANTED, MIG_MANAGER, GPU_PRODUCT, MIG_STRATEGY),
     *(GPU_COUNT, *DISCOVERED, DEPLOY_PLUGIN),
     *(GPU_MEMORY, GKE_PARTITION, MIG_CAPABLE),
 )
-#: What is kept of a node's annotations.
+#: The stored annotations of a node.
 NODE_ANNOTATIONS: Final = (MIG_CONFIG, UNUSABLE_DEVICES, GPU_IDS)
 MAPS_ALLOWED: Final = PREFIX + "maps"  # namespace label; value "allowed"
 FALLBACK_NAMESPACE: Final = PREFIX + "mig-fallback"  # namespace label; value "enabled"
@@ -88,7 +88,7 @@ JOB_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 STATEFULSET_INDEX: Final = "apps.kubernetes.io/pod-index"
 POD_TEMPLATE_HASH: Final = "pod-template-hash"
 
-# --- by which other controllers number and name their pods (``model/pods/pod_index``) ------------
+# --- indexes and names that other controllers set on their pods (``model/pods/pod_index``) ----
 JOBSET_NAME: Final = "jobset.sigs.k8s.io/jobset-name"
 JOBSET_PART: Final = "jobset.sigs.k8s.io/replicatedjob-name"
 JOBSET_JOB: Final = "jobset.sigs.k8s.io/job-index"
@@ -108,15 +108,15 @@ GROVE_GROUP: Final = "grove.io/podcliquescalinggroup-replica-index"
 GROVE_REPLICA: Final = "grove.io/podcliqueset-replica-index"
 KUEUE_POD: Final = "kueue.x-k8s.io/pod-group-pod-index"
 
-#: What is kept of a pod's annotations, beside those with our prefix.
+#: The stored annotations of a pod, besides those with our prefix.
 POD_ANNOTATIONS: Final = (MAP, FALLBACK, ORIGINAL, LWS_SIZE, DEFAULT_CONTAINER)
 
 # --- resources ----------------------------------------------------------------------------
 GPU: Final = VENDOR + "gpu"
 MIG_PREFIX: Final = VENDOR + "mig-"
-#: Resources that a DRA driver serves, by the name of a DeviceClass (kube-scheduler allocates them).
+#: Resources of a DRA driver, by the name of a DeviceClass (kube-scheduler allocates them).
 DRA_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
-REPLICAS: Final = ".replicas"  # behind a resource: the node label that says how often it is shared
+REPLICAS: Final = ".replicas"  # suffix of a resource: the node label with the number of its shares
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
 PODS: Final = "pods"
@@ -132,7 +132,7 @@ def is_protected(key: str) -> bool:
 
 
 def is_read_by_filters(label: str) -> bool:
-    """Whether filters read a node's label by themselves, for every pod."""
+    """Whether filters read a node's label for every pod."""
     return label in FILTER_LABELS or (label.startswith(VENDOR) and label.endswith(REPLICAS))
 
 

@@ -14,7 +14,7 @@ from scheduler.model.gpu.device import MigPlacement
 
 
 class PartitionState(enum.Enum):
-    """How far an instance is."""
+    """The state of an instance."""
 
     PENDING = "Pending"
     READY = "Ready"
@@ -22,9 +22,9 @@ class PartitionState(enum.Enum):
 
 
 class MigInstance(msgspec.Struct, frozen=True, gc=False):
-    """An instance as the operator tells of it; ``deadline`` is that of the request that it answers.
+    """An instance in the operator's status; ``deadline`` is that of the request that it answers.
 
-    A failed one does not exist: it is the answer to a request.
+    A failed one does not exist: it is the response to a request.
     """
 
     spot: MigPlacement
@@ -35,9 +35,9 @@ class MigInstance(msgspec.Struct, frozen=True, gc=False):
 
 
 class PartitionRequest(msgspec.Struct, frozen=True, gc=False):
-    """An instance that must exist: for which pod, and until when an answer is waited for.
+    """An instance that must exist: its pod, and the deadline of the request.
 
-    Without a ``deadline`` it is held already, and nothing is waited for.
+    Without a ``deadline`` it is allocated already, and no status is awaited.
     """
 
     spot: MigPlacement
@@ -46,7 +46,9 @@ class PartitionRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 class NodePartitions(msgspec.Struct, frozen=True):
-    """One node's object: what we asked for, what there is; ``unread`` says why it tells neither."""
+    """One node's object: requested and existing instances; ``unread`` is the decoding problem, if
+    any.
+    """
 
     node_name: str
     orders: tuple[PartitionRequest, ...] = ()

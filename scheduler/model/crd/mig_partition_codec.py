@@ -77,13 +77,13 @@ _NAMED: Final = msgspec.json.Decoder(_Named)
 
 
 def path(namespace: str, name: str = "") -> str:
-    """Where the objects of a namespace are, or one of them."""
+    """The path of the objects of a namespace, or of one of them."""
     base = f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/{PLURAL}"
     return f"{base}/{name}" if name else base
 
 
 def encode_spec(orders: Iterable[PartitionRequest], epoch: int | None) -> bytes:
-    """The patch that says which instances must exist, and in which term that was decided."""
+    """The patch with the instances that must exist, and the term of the decision."""
     return msgspec.json.encode({"spec": _spec(orders, epoch)})
 
 
@@ -101,7 +101,7 @@ def encode(
 
 
 def encode_status(instances: Iterable[MigInstance]) -> bytes:
-    """The patch of an operator: what there is, and how requests ended."""
+    """The operator's patch: the existing instances, and the results of requests."""
     there = tuple(
         _There(
             gpu=one.spot.gpu,
@@ -143,7 +143,7 @@ def decode(content: bytes) -> NodePartitions:
 
 
 def name_in(content: bytes) -> str:
-    """The name of an object of which nothing else has to be readable."""
+    """The name of an object whose other fields may be undecodable."""
     return _NAMED.decode(content).metadata.name
 
 
@@ -158,5 +158,6 @@ def _spec(orders: Iterable[PartitionRequest], epoch: int | None) -> dict[str, An
         )
         for one in orders
     ]
-    # The list is there even if it is empty: a patch changes only what it names.
+    # The list is always there, even if empty: a merge patch changes only the fields that it
+    # contains.
     return {"instances": wanted} | ({} if epoch is None else {"epoch": epoch})

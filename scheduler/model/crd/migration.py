@@ -27,14 +27,16 @@ _NAME: Final = re.compile(r"(?:restore|rescue)-([1-9][0-9]{0,5})-[0-9a-z]{1,40}"
 
 
 class MigrationKind(enum.Enum):
-    """What a move is for."""
+    """The type of a migration."""
 
     RESTORE = "Restore"
     RESCUE = "Rescue"
 
 
 class WorkloadMatch(msgspec.Struct, frozen=True, cache_hash=True):
-    """Pods of one match are interchangeable: a ticket for one is good for any of them."""
+    """Pods with equal values are interchangeable: a migration for one may be used by any of
+    them.
+    """
 
     namespace: str
     owner_uid: str
@@ -43,13 +45,13 @@ class WorkloadMatch(msgspec.Struct, frozen=True, cache_hash=True):
 
 
 class Migration(msgspec.Struct, frozen=True, kw_only=True):
-    """One move. Times are seconds since 1970.
+    """One migration. Times are seconds since 1970.
 
-    ``owner`` controls the pod and ``told`` is who hears of the end (the Deployment above a
-    ReplicaSet); ``workload`` is ``Pod.workload``. ``source`` and ``target`` are resources with
-    counts as the pod has and as it will have them; ``requests`` is all that its replacement
-    needs on ``node_name``. ``attempt`` counts moves of this workload that came to nothing before.
-    A ticket with an ``end`` is over: it is kept so that a restart forgets no move.
+    ``owner`` controls the pod, and ``told`` is the object that gets the event about the result (the
+    Deployment above a ReplicaSet); ``workload`` is ``Pod.workload``. ``source`` and ``target`` are
+    resources with counts, before and after; ``requests`` are all requests of the replacement on
+    ``node_name``. ``attempt`` counts the attempts of this workload including the failed ones
+    before. A migration with an ``end`` is finished: the object is kept, so that a restart knows it.
     """
 
     id: str
@@ -76,17 +78,17 @@ class Migration(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def match(self) -> WorkloadMatch:
-        """Which pods may take it."""
+        """The match of its replacement."""
         return WorkloadMatch(self.namespace, self.owner.uid, self.revision, self.index)
 
     @property
     def change(self) -> str:
-        """``1g.10gb->2g.20gb``, for people."""
+        """``1g.10gb->2g.20gb``, for messages."""
         return f"{profiles(self.source)}->{profiles(self.target)}"
 
 
 def match_of(pod: Pod) -> WorkloadMatch | None:
-    """What a ticket must say to be good for this pod; None without a controller."""
+    """The match of this pod; None without a controller."""
     if pod.owner is None:
         return None
     index = pod.index()
@@ -95,7 +97,7 @@ def match_of(pod: Pod) -> WorkloadMatch | None:
 
 
 def holder(ticket: Migration) -> Pod:
-    """A pod that stands for the replacement until there is one: it holds what that needs."""
+    """A pod that holds the capacity of the replacement until it is created."""
     return Pod(
         uid=ticket.id,
         name=ticket.id,
@@ -108,7 +110,7 @@ def holder(ticket: Migration) -> Pod:
 
 
 def is_for(held: Pod, pod: Pod) -> bool:
-    """Whether this holder stands for the pod. The annotation alone is not believed."""
+    """Whether this holder is for the pod. The annotation alone is not sufficient."""
     return (
         pod.annotations.get(well_known.MIGRATION) == held.uid
         and pod.namespace == held.namespace
@@ -132,12 +134,14 @@ def profiles(devices: Mapping[str, int]) -> str:
 
 
 def name_of(move: MigrationKind, attempt: int, digest: str) -> str:
-    """The ticket's name: it also stands on the pod, and so tells how many tries there were."""
+    """The name of the migration object. It is also an annotation of the pod, so it contains the
+    number of the attempt.
+    """
     return f"{move.value.lower()}-{attempt}-{digest}"
 
 
 def attempt_of(name: str) -> int:
-    """The number in a ticket's name; 1 for a text that is no name of a ticket.
+    """The attempt in a migration's name; 1 for any other text.
 
     >>> attempt_of("restore-3-5f2a"), attempt_of("x")
     (3, 1)
@@ -147,7 +151,7 @@ def attempt_of(name: str) -> int:
 
 
 def is_name(text: str) -> bool:
-    """Whether a text has the form of a ticket's name: what a pod says of its own ticket is foreign.
+    """Whether a text has the form of a migration's name; the annotation of a pod is untrusted.
 
     >>> is_name("rescue-1-0a3f"), is_name("rescue-1")
     (True, False)

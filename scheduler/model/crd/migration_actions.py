@@ -10,9 +10,9 @@ from scheduler.model.pods.pod import Owner, Pod
 
 
 class ReadOwner(msgspec.Struct, frozen=True, kw_only=True):
-    """Read the owner of a pod as it is now; the pod itself may be deleted.
+    """Read the current owner of a pod; the pod itself may be deleted.
 
-    ``migration_id`` is the open migration that needs the answer, if there is one.
+    ``migration_id`` is the open migration that needs the result, if there is one.
     """
 
     namespace: str

@@ -20,7 +20,7 @@ GROUP: Final = "gpu-scheduler.io"
 VERSION: Final = "v1alpha1"
 KIND: Final = "PodMigration"
 PLURAL: Final = "podmigrations"
-#: At most so many characters of the result's message are written to the status.
+#: Maximum number of characters of the result's message in the status.
 TEXT_MAX: Final = 500
 
 
@@ -68,7 +68,7 @@ class _Rule(msgspec.Struct, frozen=True):
 
 
 class Named(msgspec.Struct, frozen=True):
-    """Any object, as far as it has a name."""
+    """Any object with a name."""
 
     metadata: _Meta
 
@@ -161,5 +161,5 @@ def _end(status: _Status) -> MigrationEnd | None:
 
 
 def name_in(content: bytes) -> str:
-    """The name of an object of which nothing else has to be readable."""
+    """The name of an object whose other fields may be undecodable."""
     return _NAMED.decode(content).metadata.name

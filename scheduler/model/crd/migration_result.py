@@ -31,7 +31,7 @@ class MigrationResult(enum.Enum):
 
     @property
     def is_failure(self) -> bool | None:
-        """None where it counts neither as a failure nor as a success."""
+        """None if it counts neither as a failure nor as a success."""
         failure: bool | None = self.value[1]
         return failure
 

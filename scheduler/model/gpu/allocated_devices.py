@@ -1,4 +1,4 @@
-"""What a kubelet says of the devices that a pod has: their ids, and how they are.
+"""The device ids and device health that a kubelet reports for a pod.
 
 ``status.containerStatuses[].allocatedResourcesStatus`` (KEP 4680, on since Kubernetes 1.36). The
 kubelet writes it for app containers only, and for device plugins and claims alike::
@@ -6,9 +6,8 @@ kubelet writes it for app containers only, and for device plugins and claims ali
     {"name": "nvidia.com/gpu", "resources": [{"resourceID": "GPU-3f0c...", "health": "Healthy"}]}
     {"name": "claim:gpu/0", "resources": [{"resourceID": "gpu.nvidia.com/n1/gpu-0", ...}]}
 
-An id says which device it is and not which number the device has: only a table that somebody
-published tells that (annotation ``gpu-scheduler.io/gpu-ids`` of a node). Where the field is absent
-nothing is known, and nothing follows from it.
+An id identifies a device and does not contain its index. The index is known only from a published
+table (annotation ``gpu-scheduler.io/gpu-ids`` of a node). Without the field nothing is known.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ class AllocatedDevice(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_gpu(self) -> bool:
-        """Whether it is one of NVIDIA's, by the resource or by the driver in a claim's id."""
+        """Whether it is a GPU of NVIDIA, by the resource or by the driver in a claim's id."""
         if self.resource.startswith(CLAIM):
             return VENDOR in self.id
         return is_gpu_device(self.resource)
 
     @property
     def is_share(self) -> bool:
-        """Whether other pods may have a share of the same device."""
+        """Whether it is a share, so other pods may have a share of the same device."""
         return _SHARE in self.id or self.resource.startswith(CLAIM)
 
     @property
@@ -61,7 +60,7 @@ class AllocatedDevice(msgspec.Struct, frozen=True, gc=False):
 
 
 def shown_id(text: str) -> str:
-    """An id as people are shown it: NVIDIA's have 40 characters, and what is longer is cut."""
+    """An id for messages: NVIDIA's have 40 characters; longer ones are cut."""
     return text if len(text) <= _SHOWN_MAX else text[: _SHOWN_MAX - 3] + "..."
 
 
@@ -72,7 +71,7 @@ def unhealthy(devices: tuple[AllocatedDevice, ...]) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def table(text: str) -> Mapping[str, int]:
-    """``GPU-a,GPU-b`` in the order of their indexes -> index by id; nothing of a flawed text."""
+    """``GPU-a,GPU-b`` in the order of their indexes -> index by id; empty for an invalid text."""
     if not text or len(text) > limits.GPU_IDS_LENGTH_MAX:
         return _NOTHING
     words = text.split(",", limits.NODE_GPUS_MAX)

@@ -1,8 +1,8 @@
-"""How the devices of a map's entry are divided among the containers that request GPUs.
+"""Divides the devices of a map's entry among the containers that request GPUs.
 
-A pod without requests shows every container all its devices. Where containers request GPUs, each
-gets its part, in order of declaration. Webhook and binder use this one rule, so a literal written
-at admission and an annotation written at bind never disagree.
+Without requests every container sees all devices of the entry. With requests each requesting
+container gets its part, in order of declaration. Webhook and binder use this rule, so a literal
+from admission and an annotation from the Binding never disagree.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ from scheduler.model.pods.pod import Pod, Role
 
 
 class ContainerGpus(msgspec.Struct, frozen=True):
-    """How many whole GPUs one container requests; an ordinary init container ends early."""
+    """The number of whole GPUs that a container requests; an ordinary init container ends early."""
 
     count: int
     ends_early: bool = False
 
 
 def devices_needed(wants: Sequence[ContainerGpus]) -> int:
-    """How many devices a pod holds at once: init containers give theirs back before the rest."""
+    """The number of devices that a pod holds at once: init containers release theirs before the
+    rest starts.
+    """
     staying = peak = 0
     for want in wants:
         if want.ends_early:
@@ -42,8 +44,8 @@ def device_shares(
     """Each container's part of an entry's devices, in order of declaration, aligned with wants.
 
     The caller has checked that ``devices_needed(wants)`` equals the number of devices. Init
-    containers come first in ``wants``, as they do in a pod; one that ends shares its devices
-    with what starts after it.
+    containers come first in ``wants``, as in a pod. An init container that ends shares its devices
+    with containers that start later.
     """
     assert devices_needed(wants) == len(devices), "the map's devices do not match the requests"
     shares: list[tuple[int, ...]] = []
@@ -56,7 +58,7 @@ def device_shares(
 
 
 def share_key(position: int, total: int) -> str:
-    """The annotation that carries one requesting container's share to its environment."""
+    """The annotation with one requesting container's share, which its environment reads."""
     key = well_known.CUDA_VISIBLE_DEVICES
     return key if total == 1 else f"{key}.{position}"
 
@@ -64,15 +66,15 @@ def share_key(position: int, total: int) -> str:
 class CudaMode(enum.Enum):
     """The values of the annotation ``gpu-scheduler.io/cuda-mode``."""
 
-    #: Host numbers where the container sees the host's numbering, otherwise nothing.
+    #: Host indexes if the container sees the host's numbering, otherwise no value.
     AUTO = "auto"
-    #: Always host numbers.
+    #: Always host indexes.
     INDEX = "index"
     #: The container numbers its devices from 0.
     LOCAL = "local"
-    #: Not implemented: refused at admission rather than ignored.
+    #: Not implemented: rejected at admission rather than ignored.
     UUID = "uuid"
-    #: The environment is left alone.
+    #: The environment is not changed.
     NONE = "none"
 
 
@@ -98,7 +100,7 @@ def container_gpus(pod: Pod) -> tuple[ContainerGpus, ...]:
 
 
 def cuda_mode(pod: Pod) -> CudaMode:
-    """The pod's mode; an unknown one counts as ``auto`` (the webhook refuses it)."""
+    """The pod's mode; an unknown one counts as ``auto`` (the webhook rejects it)."""
     return _CUDA_MODES.get(pod.annotations.get(well_known.CUDA_MODE, ""), CudaMode.AUTO)
 
 
@@ -107,7 +109,7 @@ def environment(
 ) -> tuple[str | None, tuple[str, ...]]:
     """The value of CUDA_VISIBLE_DEVICES, and one per requesting container if several.
 
-    Where the kubelet picks, the map's numbers are told only to a pod that insists on them.
+    On a kubelet-assigned node only the mode ``index`` sets the map's indexes.
     """
     mode = cuda_mode(pod)
     insists = mode in (CudaMode.INDEX, CudaMode.LOCAL) and pod.requests.get(well_known.GPU, 0) > 0
@@ -123,7 +125,7 @@ def environment(
 
 
 def keys_offered(pod: Pod) -> frozenset[str]:
-    """The annotations with devices that a Binding of this pod can carry, given numbers."""
+    """The device annotations that a Binding of this pod can contain on an index-assigned node."""
     if cuda_mode(pod) is CudaMode.NONE:
         return frozenset()
     requesting = sum(1 for want in container_gpus(pod) if want.count)
@@ -132,9 +134,9 @@ def keys_offered(pod: Pod) -> frozenset[str]:
 
 
 def is_untold(pod: Pod, value: str | None) -> bool:
-    """Whether the pod wants to be told this value of CUDA_VISIBLE_DEVICES, and was not.
+    """Whether the pod needs this value of CUDA_VISIBLE_DEVICES and does not have it.
 
-    A value of its author's counts as told.
+    A value from its author counts as set.
     """
     if value is None or cuda_mode(pod) is CudaMode.NONE:
         return False

@@ -1,13 +1,12 @@
-"""Devices a pod was given, and how that is written on the pod.
+"""The devices assigned to a pod, and their annotation on the pod.
 
 The annotation ``gpu-scheduler.io/devices`` is a list joined by ``"; "``::
 
-    gpu:0,1          these GPUs, by index (numbered nodes)
-    gpu x 2          two GPUs, the kubelet picks which (counted nodes)
+    gpu:0,1          these GPUs, by index (index-assigned nodes)
+    gpu x 2          two GPUs, chosen by the kubelet (kubelet-assigned nodes)
     gpu.shared x 1   one share of a GPU, by the name that the device plugin gives to shares
-    2g.20gb x 1      one MIG instance, the kubelet picks which
-    2g.20gb@0/4      the MIG instance that begins at memory slice 4 of GPU 0 (nodes where
-                     instances are cut to order)
+    2g.20gb x 1      one MIG instance, chosen by the kubelet
+    2g.20gb@0/4      the MIG instance that begins at memory slice 4 of GPU 0 (dynamic MIG nodes)
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _NUMBERS = re.compile(r"gpu:((?:0|[1-9][0-9]{0,8})(?:,(?:0|[1-9][0-9]{0,8})){0,2
 
 
 class MigPlacement(msgspec.Struct, frozen=True, gc=False, order=True):
-    """One MIG instance: where it begins, and its profile."""
+    """One MIG instance: its GPU, its first slice, and its profile."""
 
     gpu: int
     start: int
@@ -35,8 +34,9 @@ class MigPlacement(msgspec.Struct, frozen=True, gc=False, order=True):
 
 
 class Devices(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """What was given: GPUs by ``numbers`` (host indexes), MIG instances by ``spots`` where we
-    choose them, the rest by ``counts`` of a profile."""
+    """Assigned devices: GPUs by ``numbers`` (host indexes), MIG instances by ``spots`` where the
+    scheduler chooses them, the rest by ``counts`` of a profile.
+    """
 
     numbers: tuple[int, ...] = ()
     counts: tuple[tuple[str, int], ...] = ()
@@ -51,8 +51,8 @@ def format_devices(devices: Devices) -> str:
 
     >>> format_devices(Devices(numbers=(0, 1), counts=(("1g.10gb", 2),)))
     'gpu:0,1; 1g.10gb x 2'
-    >>> format_devices(Devices(spots=(Spot(0, 4, "2g.20gb"), Spot(1, 6, "1g.10gb"))))
-    '2g.20gb@0/4; 1g.10gb@1/6'
+    >>> format_devices(Devices(spots=(MigPlacement(0, 4, "2g.20gb"),)))
+    '2g.20gb@0/4'
     """
     parts = [f"gpu:{join_numbers(devices.numbers)}"] if devices.numbers else []
     parts += [str(spot) for spot in devices.spots]
@@ -61,7 +61,7 @@ def format_devices(devices: Devices) -> str:
 
 
 def parse_devices(text: str) -> Devices | None:
-    """The inverse; None for anything else, which the ledger reads as "unknown devices"."""
+    """The inverse; None for any other text, which counts as unknown devices."""
     if len(text) > DEVICES_LENGTH_MAX:
         return None
     numbers: tuple[int, ...] = ()

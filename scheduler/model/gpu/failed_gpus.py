@@ -1,8 +1,8 @@
-"""GPUs that failed: they exist, and nobody may use them.
+"""GPUs that failed: they exist, and must not be used.
 
-Who looks after a node's devices says so by an annotation (``gpu-scheduler.io/unusable-devices``),
-and lowers what the node offers. Both do not arrive in one moment, so what is offered is read here
-as if they did.
+The program that monitors a node's devices sets an annotation
+(``gpu-scheduler.io/unusable-devices``) and lowers allocatable. The two writes are not simultaneous,
+so this module corrects allocatable by the annotation.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from scheduler.model.limits import NODE_GPUS_MAX
 
 
 def failed_gpus(annotations: Mapping[str, str]) -> frozenset[int]:
-    """Their indexes, as far as they can be read (see ``flaw``)."""
+    """The indexes of failed GPUs, as far as they are valid (see ``flaw``)."""
     return _read(annotations.get(well_known.UNUSABLE_DEVICES, ""))[0]
 
 
 def flaw(annotations: Mapping[str, str]) -> str:
-    """What is wrong with the list of them; empty where nothing is.
+    """The problem of the annotation; empty if it is valid.
 
-    Which GPUs failed is not known then, so that none of the node's may be used.
+    With an invalid annotation the failed GPUs are unknown, so none of the node's may be used.
     """
     return _read(annotations.get(well_known.UNUSABLE_DEVICES, ""))[1]
 
@@ -45,7 +45,7 @@ def _read(text: str) -> tuple[frozenset[int], str]:
 
 
 def index_count(labels: Mapping[str, str], annotations: Mapping[str, str], offered: int) -> int:
-    """How many indexes there are on a node that numbers its GPUs, the failed ones among them."""
+    """The number of GPU indexes on an index-assigned node, including failed GPUs."""
     count = whole(labels.get(well_known.GPU_COUNT, ""), NODE_GPUS_MAX)
     return offered + len(failed_gpus(annotations)) if count is None else count
 
@@ -53,7 +53,7 @@ def index_count(labels: Mapping[str, str], annotations: Mapping[str, str], offer
 def usable(
     labels: Mapping[str, str], annotations: Mapping[str, str], allocatable: dict[str, int]
 ) -> dict[str, int]:
-    """The allocatable without GPUs that failed a moment ago, where GPUs have numbers."""
+    """Allocatable without recently failed GPUs, on index-assigned nodes."""
     failed = failed_gpus(annotations)
     offered = allocatable.get(well_known.GPU, 0)
     if not failed or not offered or labels.get(well_known.NUMBERED) != "numbered":

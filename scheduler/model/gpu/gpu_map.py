@@ -39,14 +39,14 @@ _FOLDED: Final = (
     'more than one "=", the map looks folded onto one line; '
     "write one entry per line, in YAML below a literal block (|)"
 )
-# A long map costs megabytes once it is read, so fewer of them are remembered.
+# A long map takes megabytes after parsing, so fewer of them are cached.
 _LONG_TEXT: Final = 16_384
 _REMEMBERED_SHORT: Final = 512
 _REMEMBERED_LONG: Final = 8
 
 
 class MapError(ValueError):
-    """A map that cannot be used; ``str()`` is the sentence for its author."""
+    """An invalid map; ``str()`` is the message for its author."""
 
     def __init__(self, line: int, problem: str) -> None:
         super().__init__(f"{well_known.MAP} line {line}: {problem}")
@@ -55,7 +55,7 @@ class MapError(ValueError):
 
 
 class MapEntry(msgspec.Struct, frozen=True, gc=False):
-    """One line: what the pod with this index gets; it can be in no cycle, so the GC skips it."""
+    """One line: the devices of the pod with this index; never in a cycle, so the GC skips it."""
 
     index: int
     node: str
@@ -63,12 +63,12 @@ class MapEntry(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def value(self) -> str:
-        """The devices as ``CUDA_VISIBLE_DEVICES`` takes them, in the map's order."""
+        """The devices as a value of ``CUDA_VISIBLE_DEVICES``, in the map's order."""
         return ",".join(map(str, self.devices))
 
 
 class GpuMap(msgspec.Struct, frozen=True):
-    """A whole map that passed every check; shared between callers, hence read-only."""
+    """A valid map; shared between callers, hence read-only."""
 
     entries: Mapping[int, MapEntry]
     indexes: tuple[int, ...]
@@ -86,8 +86,8 @@ def parse(text: str) -> GpuMap:
     raise MapError(*found)
 
 
-# An exception kept and raised again would collect tracebacks for ever, so a bad map is
-# remembered as the arguments of its error.
+# A cached exception would accumulate tracebacks, so an invalid map is cached as the arguments of
+# its error.
 @lru_cache(_REMEMBERED_SHORT)
 def _read_short(text: str) -> GpuMap | tuple[int, str]:
     return _read(text)
@@ -121,7 +121,7 @@ def _read(text: str) -> GpuMap | tuple[int, str]:
 
 
 def _entry(line: str) -> MapEntry | str:
-    """The entry of one line, or what is wrong with it."""
+    """The entry of one line, or its problem."""
     before, equals, after = line.partition("=")
     if not equals:
         return 'no "=", expected <index>=<node>:<devices>'

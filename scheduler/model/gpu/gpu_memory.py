@@ -1,13 +1,13 @@
-"""How much memory of a GPU a pod wants: as a floor for its tiers, or as the request itself.
+"""The GPU memory that a pod needs: as a floor for its tiers, or as the request itself.
 
-    gpu-scheduler.io/memory-floor: 16Gi                 a tier with less is never taken
-    gpu-scheduler.io/gpu-memory: 16Gi                   one GPU or MIG instance that has so much,
-                                                        for the container that is meant (injected)
+    gpu-scheduler.io/memory-floor: 16Gi                 a tier with less is never used
+    gpu-scheduler.io/gpu-memory: 16Gi                   one GPU or MIG instance with this memory,
+                                                        for the default container (injected)
     gpu-scheduler.io/gpu-memory: app=16Gi,helper=5Gi    the same for several containers
 
-A profile has the gigabytes of its name. The memory itself is a little less, of instances as of
-cards (a ``1g.6gb`` has 5,836 MiB, an H100 80GB 81,559): who asks for 80Gi means that card. So a
-card counts as long as it has ``SHARE`` of what is asked.
+The name of a profile has nominal gigabytes. The real memory is a little less, for instances as for
+whole GPUs (a ``1g.6gb`` has 5,836 MiB, an H100 80GB 81,559), and a request for 80Gi means that GPU.
+So a GPU with ``SHARE`` per cent of the requested amount is sufficient.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final
 from scheduler.model import limits, quantity, well_known
 from scheduler.model.mig.profile import nominal_mib
 
-#: Per cent of a name's gigabytes that the smallest known instance really has, rounded down.
+#: Per cent of the nominal gigabytes that the smallest known instance really has, rounded down.
 SHARE: Final = 94
 LEAST: Final = 1 << 20
 _MIB: Final = 1 << 20
@@ -26,19 +26,19 @@ _SHOWN_MAX: Final = 40
 
 
 class GpuMemoryError(ValueError):
-    """An amount that cannot be used; the text says where it stands and what to write."""
+    """An invalid amount; the text has its place and the expected form."""
 
 
 def floor_of(annotations: Mapping[str, str]) -> int:
-    """The bytes below which no tier may be; 0 without a floor."""
+    """The minimum bytes of every tier; 0 without a floor."""
     text = annotations.get(well_known.MEMORY_FLOOR)
     return 0 if text is None else _bytes(text, well_known.MEMORY_FLOOR)
 
 
 def wanted_of(annotations: Mapping[str, str], containers: list[str]) -> dict[str, int]:
-    """Container -> bytes of GPU memory that it wants; empty without the annotation.
+    """Container -> requested bytes of GPU memory; empty without the annotation.
 
-    ``containers`` are the pod's, the one first that is meant where none is named.
+    ``containers`` are the pod's, the default one first.
     """
     text = annotations.get(well_known.WANTED_MEMORY)
     if text is None:
@@ -68,10 +68,10 @@ def wanted_of(annotations: Mapping[str, str], containers: list[str]) -> dict[str
 def by_resource(
     annotations: Mapping[str, str], devices: Iterable[tuple[str, Mapping[str, int]]]
 ) -> dict[str, int]:
-    """GPU resource -> bytes that one device of it must have, for a pod that wants GPU memory.
+    """GPU resource -> minimum bytes of one device, for a pod that requests GPU memory.
 
-    ``devices`` are the pod's containers with what each requests. An amount that cannot be read
-    says nothing: the admission refuses it (``wanted_of``).
+    ``devices`` are the pod's containers with their requests. An invalid amount is ignored here: the
+    admission rejects it (``wanted_of``).
     """
     text = annotations.get(well_known.WANTED_MEMORY)
     if text is None or len(text) > limits.MEMORY_LENGTH_MAX:
@@ -92,7 +92,7 @@ def by_resource(
 
 
 def of_a_share(resource: str, card_mib: int, shares: int) -> int:
-    """The MiB of one of ``shares`` equal parts of a MIG instance, or of a card of ``card_mib``."""
+    """The MiB of one of ``shares`` equal parts of a MIG instance, or of a GPU with ``card_mib``."""
     whole_mib = nominal_mib(resource) if well_known.is_mig(resource) else card_mib
     return whole_mib // shares
 
@@ -104,12 +104,12 @@ def names_all(annotations: Mapping[str, str]) -> bool:
 
 
 def has(resource: str, floor: int) -> bool:
-    """Whether a MIG profile has so many bytes by its name."""
+    """Whether a MIG profile has this number of bytes by its name."""
     return nominal_mib(resource) * _MIB >= floor
 
 
 def least_mib(floor: int) -> int:
-    """How many MiB a whole GPU must have to count as having so many bytes.
+    """The minimum MiB of a whole GPU that counts as having this number of bytes.
 
     >>> least_mib(80 << 30)
     77005

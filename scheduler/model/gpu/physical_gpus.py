@@ -1,13 +1,14 @@
-"""The physical GPUs of a node: how many there are, whether all are cut, and who hands them out.
+"""The physical GPUs of a node: their number, whether all have MIG instances, and the component that
+allocates them.
 
-What is offered is not what is there. NVIDIA's device plugin (0.20) and feature discovery say::
+Advertised and physical GPUs differ. NVIDIA's device plugin (0.20) and feature discovery set::
 
     nvidia.com/gpu            capacity: GPUs x replicas; allocatable: less the unhealthy ones, and 0
-                              while the plugin restarts; absent where every GPU is cut
-    nvidia.com/gpu.count      GPUs, the cut ones too; with strategy single: slices, or 0
-    nvidia.com/gpu.replicas   shares of one GPU; 0 where every GPU is cut
-    nvidia.com/gpu.product    ends in -MIG-<profile> with strategy single, in -MIG-INVALID where the
-                              GPUs are cut differently and the plugin offers nothing
+                              while the plugin restarts; absent if every GPU has MIG instances
+    nvidia.com/gpu.count      GPUs, including those with MIG; with strategy single: instances, or 0
+    nvidia.com/gpu.replicas   shares of one GPU; 0 if every GPU has MIG instances
+    nvidia.com/gpu.product    ends in -MIG-<profile> with strategy single, in -MIG-INVALID if the
+                              GPUs have different instances and the plugin advertises nothing
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ _SLICED: Final = "-MIG-"
 
 
 class OfferedGpus(msgspec.Struct, frozen=True):
-    """What a node offers of GPUs when nothing is unhealthy: units of whole GPUs and of slices.
+    """The GPUs that a node advertises with healthy devices: units of whole GPUs and of MIG
+    instances.
 
-    ``whole`` is None where no resource counts whole GPUs. Of several names ``nvidia.com/gpu``
-    counts, or the largest where that is 0 (its shares have another name then). ``is_any`` is true
-    where any GPU resource is named, also with a count of 0: the kubelet keeps the name for as long
-    as it runs, and a plugin that restarts still hands out the devices.
+    ``whole`` is None if no resource counts whole GPUs. Of several names ``nvidia.com/gpu`` counts,
+    or the largest if that is 0 (its shares have another name then). ``is_any`` is true if any GPU
+    resource is named, also with a count of 0: the kubelet keeps the name while it runs, and a
+    restarting plugin still allocates the devices.
     """
 
     whole: int | None = None
@@ -40,7 +42,7 @@ class OfferedGpus(msgspec.Struct, frozen=True):
 
 
 def offered(allocatable: Mapping[str, int], capacity: Mapping[str, int]) -> OfferedGpus:
-    """What capacity says, and allocatable where that has more."""
+    """Capacity, or allocatable if that is larger."""
     units = {
         resource: max(allocatable.get(resource, 0), capacity.get(resource, 0))
         for resource in (*capacity, *allocatable)
@@ -55,11 +57,11 @@ def offered(allocatable: Mapping[str, int], capacity: Mapping[str, int]) -> Offe
 
 
 def is_discovered(labels: Mapping[str, str]) -> bool:
-    """Whether labels say that a device plugin or a DRA driver is here, beside the hardware.
+    """Whether labels show a device plugin or a DRA driver, and not only hardware.
 
     Feature discovery reads the plugin's configuration, and is installed with a plugin or with the
-    GPU operator, which also says where it deploys the plugin. Labels of the hardware alone (its
-    product, say) are also written by hand, on nodes where maps are all that there is.
+    GPU operator, which also labels the nodes of the plugin. Labels of the hardware alone (its
+    product, for example) are also written by hand, on nodes that use maps only.
     """
     return (
         any(label in labels for label in well_known.DISCOVERED)
@@ -69,22 +71,22 @@ def is_discovered(labels: Mapping[str, str]) -> bool:
 
 
 def physical(labels: Mapping[str, str], offered: OfferedGpus, failed: int) -> int | None:
-    """How many GPUs the node has, cut and failed ones too; None where nothing says it.
+    """The number of GPUs of the node, including failed ones and those with MIG; None if unknown.
 
-    ``failed`` is how many GPUs are known to be failed and may be missing in what is offered.
+    ``failed`` is the number of GPUs that are known to be failed and may be missing in ``offered``.
     """
     if _is_sliced(labels):
-        return None  # what is counted there are slices
+        return None  # MIG instances are counted there
     said = whole(labels.get(well_known.GPU_COUNT, ""), NODE_GPUS_MAX)
     if said:
         return said
     if offered.whole is None or offered.slices:
-        return None  # the cut ones are not in the count
+        return None  # GPUs with MIG are not in the count
     return -(-offered.whole // replicas(labels, well_known.GPU)) + failed
 
 
 def are_cut(labels: Mapping[str, str], offered: OfferedGpus) -> bool:
-    """Whether every GPU is cut into MIG instances."""
+    """Whether every GPU has MIG instances."""
     return (
         _is_sliced(labels)
         or labels.get(well_known.GPU_REPLICAS) == "0"
@@ -93,6 +95,6 @@ def are_cut(labels: Mapping[str, str], offered: OfferedGpus) -> bool:
 
 
 def _is_sliced(labels: Mapping[str, str]) -> bool:
-    """Whether strategy single counts slices as GPUs, or cannot because they are cut differently."""
+    """Whether strategy single counts MIG instances as GPUs, or nothing because the GPUs differ."""
     is_single = labels.get(well_known.MIG_STRATEGY, "single") == "single"
     return is_single and _SLICED in labels.get(well_known.GPU_PRODUCT, "")

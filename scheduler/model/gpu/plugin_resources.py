@@ -1,4 +1,4 @@
-"""Names and absences of a device plugin's resources, as NVIDIA's plugin has them."""
+"""Resource names of NVIDIA's device plugin, and resources that it leaves out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SHARED: Final = ".shared"
 
 
 def unshared(allocatable: Mapping[str, int]) -> dict[str, int]:
-    """The amounts under the names without what a plugin adds that renames shared devices.
+    """The amounts by resource name, without the suffix for renamed shared devices.
 
     >>> unshared({"nvidia.com/gpu": 0, "nvidia.com/gpu.shared": 8})
     {'nvidia.com/gpu': 8}
@@ -24,11 +24,11 @@ def unshared(allocatable: Mapping[str, int]) -> dict[str, int]:
 
 
 def with_no_whole_gpu(labels: Mapping[str, str], allocatable: dict[str, int]) -> dict[str, int]:
-    """The allocatable with 0 whole GPUs where a plugin is there that does not know any.
+    """Allocatable with 0 whole GPUs if a plugin runs that advertises none.
 
-    So it is where the plugin was started after every GPU was cut, and in strategy ``single`` on
-    GPUs that are cut differently. Without the resource such a node would look like one where nobody
-    hands out GPUs; feature discovery's label tells the two apart.
+    A plugin does so if it started after every GPU got MIG instances, and in strategy ``single`` on
+    GPUs with different instances. Without the resource such a node would look like one without a
+    device plugin; feature discovery's label distinguishes the two.
     """
     if labels.get(well_known.GPU_REPLICAS) == "0" and well_known.GPU not in allocatable:
         return {**allocatable, well_known.GPU: 0}

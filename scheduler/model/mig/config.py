@@ -1,16 +1,15 @@
-"""MIG configuration documents: which GPUs shall be cut, and how.
+"""MIG configuration documents: the MIG instances that each GPU shall have.
 
 Two kinds of document have the same shape: the node annotation ``run.ai/mig.config`` of simulated
-nodes, and the files of NVIDIA's mig-parted, of which a node's label ``nvidia.com/mig.config``
-names one configuration. The instances of a GPU are written in four ways, and all are in use::
+nodes, and the files of NVIDIA's mig-parted, of which a node's label ``nvidia.com/mig.config`` names
+one configuration. The instances of a GPU have four notations, all in use::
 
     mig-devices: {0: 2g.20gb, 2: 2g.20gb}                        first slice: profile
     mig-devices: [1g.10gb, 1g.10gb]                              profiles
     mig-devices: [{name: 2g.20gb, position: 0, size: 2}]         profile, first slice, size
     mig-devices: {2g.20gb: 3, 1g.10gb: 1}                        profile: how many
 
-Here they are only read. Whether a GPU can be cut like that is a question for its board
-(``model/mig/node_geometry``).
+This module only parses. ``model/mig/node_geometry`` checks the instances against the board.
 """
 
 from __future__ import annotations
@@ -36,11 +35,11 @@ _WRITTEN_OUT_MAX: Final = 10**40
 
 
 class MigConfigError(ValueError):
-    """A document that cannot be read; ``str()`` says where, and what is wrong there."""
+    """An invalid document; ``str()`` has the place and the problem."""
 
 
 class MigDeviceSpec(msgspec.Struct, frozen=True):
-    """One instance that shall exist; ``start`` and ``size`` where the document gives them."""
+    """One wanted instance; ``start`` and ``size`` if the document has them."""
 
     profile: str
     start: int | None = None
@@ -48,10 +47,10 @@ class MigDeviceSpec(msgspec.Struct, frozen=True):
 
 
 class MigConfigEntry(msgspec.Struct, frozen=True):
-    """What one entry says of some GPUs: ``devices`` by index, None for all; with MIG or without.
+    """One entry for some GPUs: ``devices`` by index, None for all; with MIG or without.
 
-    ``boards`` are PCI ids: the entry is only for nodes with such a board. ``where`` names the
-    entry in messages.
+    ``boards`` are PCI ids: the entry is only for nodes with such a board. ``where`` names the entry
+    in messages.
     """
 
     where: str
@@ -63,15 +62,15 @@ class MigConfigEntry(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=512)
 def parse_config(text: str, name: str = "") -> tuple[MigConfigEntry, ...]:
-    """The entries of one configuration of a document; MigConfigError says what is wrong.
+    """The entries of one configuration of a document; MigConfigError describes the problem.
 
-    ``name`` chooses the configuration; else it is the one called ``selected``, else the only one.
+    ``name`` selects the configuration; else it is the one called ``selected``, else the only one.
     """
     try:
         return _chosen(_configs(_load(text)), name)
     except MigConfigError:
         raise
-    except ValueError as problem:  # a number to the base of 16 that cannot be written out
+    except ValueError as problem:  # a hexadecimal number that is too long to print
         raise MigConfigError(f"cannot be read: {str(problem)[:200]}") from None
 
 
@@ -183,7 +182,7 @@ def _profile(value: object, where: str) -> str:
 
 
 def _number(value: object, where: str, most: int) -> int:
-    # YAML reads numbers of any length; writing one out takes time that grows with its square.
+    # YAML reads numbers of any length; the time to print one grows with its square.
     is_huge = isinstance(value, int) and abs(value) > _WRITTEN_OUT_MAX
     text = "a huge number" if is_huge else str(value).strip()
     number = None if isinstance(value, bool) else whole(text, most)

@@ -1,10 +1,10 @@
-"""MIG ladders: which tier a request may become when its own has nothing free.
+"""MIG ladders: the tiers that a request may become when its own is not free.
 
 Grammar: tiers joined by ``->``, in the order in which they are tried, smaller or larger than the
-one before: ``2g.20gb->1g.20gb->1g.10gb``. ``gpu`` names a whole GPU. Behind every tier but the
-first may stand labels of the nodes on which it counts: ``2g.20gb->1g.10gb[gpu-type=a100]``. The
-last word may be ``fail``: then a request that finds no tier is refused at admission instead of
-waiting. ``off`` alone forbids any change.
+one before: ``2g.20gb->1g.20gb->1g.10gb``. ``gpu`` is a whole GPU. Every tier but the first may have
+labels that select nodes: ``2g.20gb->1g.10gb[gpu-type=a100]``. The last word may be ``fail``: then a
+request without a free tier is rejected at admission instead of waiting. ``off`` alone forbids any
+change.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class LadderError(ValueError):
-    """A ladder that cannot be read; the text says which part and what to write instead."""
+    """An invalid ladder; the text has the invalid part and the expected form."""
 
 
 class Tier(msgspec.Struct, frozen=True, gc=False):
-    """One step: a resource, and the labels of the nodes on which it counts (none: on all)."""
+    """One step: a resource, and the labels of its nodes (none: all nodes)."""
 
     resource: str
     labels: Labels = ()
 
     @property
     def text(self) -> str:
-        """As it is written in a ladder."""
+        """The text in a ladder."""
         profile = well_known.mig_profile(self.resource)
         if not self.labels:
             return profile
@@ -48,13 +48,13 @@ class Tier(msgspec.Struct, frozen=True, gc=False):
 
 
 class Ladder(msgspec.Struct, frozen=True):
-    """Tiers in the order in which they are tried; ``is_strict`` where the last word is ``fail``."""
+    """Tiers in the order in which they are tried; ``is_strict`` if the last word is ``fail``."""
 
     tiers: tuple[Tier, ...] = ()
     is_strict: bool = False
 
     def mentions(self, resource: str) -> bool:
-        """Whether the ladder speaks of a resource at all."""
+        """Whether the ladder contains a resource."""
         return any(tier.resource == resource for tier in self.tiers)
 
     def below(self, resource: str) -> tuple[Tier, ...]:
@@ -71,7 +71,7 @@ OFF: Final = Ladder()
 
 
 def parse_ladder(text: str) -> Ladder:
-    """Read a ladder; LadderError says what is wrong with which tier."""
+    """Parse a ladder; LadderError has the invalid tier and its problem."""
     if len(text) > LADDER_LENGTH_MAX:
         raise LadderError(
             f"ladder has {len(text)} characters; at most {LADDER_LENGTH_MAX} are read"
@@ -114,7 +114,7 @@ def _tier(word: str) -> Tier:
             f"ladder tier {_quoted(word)} is not a MIG profile such as 1g.10gb"
             ' (or "gpu", "off" alone, "fail" last)'
         )
-    # In a resource name a plus is written as a dot.
+    # A resource name has a dot in place of a plus.
     resource = well_known.mig_resource(found[1].replace("+", "."))
     return Tier(resource, () if found[2] is None else _labels(found[2], word))
 

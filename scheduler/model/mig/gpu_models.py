@@ -1,7 +1,7 @@
-"""The boards that can be cut, and which of them a node has.
+"""The boards with MIG, and the board of a node.
 
 Names and sizes are those of NVIDIA's MIG guide and of listings by ``nvidia-smi mig -lgip``;
-``docs/mig.md`` says for each board which of the two, and what is by analogy only.
+``docs/mig.md`` has the source of each board, and which values are by analogy only.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ BOARDS: Final[dict[str, GpuModel]] = {
         _board("H100-96", _SEVENTHS, "12 24 24 48 48 96"),
         _board("GH200-144", _SEVENTHS, "18 36 36 72 72 144"),
         _board("H200-141", _SEVENTHS, "18 35 35 71 71 141"),
-        # The board of the simulation that this product grew out of: no such card was ever sold.
+        # A board of the simulation that preceded this product: no such card was ever sold.
         _board("H200-70", _SEVENTHS, "10 20 20 40 40 70", also="3g.30gb"),
         _board("B200-180", _SEVENTHS, "23 45 45 90 90 180"),
         _board(
@@ -115,7 +115,7 @@ BOARDS: Final[dict[str, GpuModel]] = {
     )
 }
 
-#: The product of a node's label, without ``NVIDIA-`` and suffixes -> boards it may be.
+#: The product in a node's label, without ``NVIDIA-`` and suffixes -> possible boards.
 _PRODUCTS: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
     (re.compile(pattern), tuple(boards.split()))
     for pattern, boards in (
@@ -168,7 +168,7 @@ _SUFFIX: Final = re.compile(r"-(?:mig-.*|shared)$")
 def board_of(product: str, memory_mib: int = 0, profiles: Iterable[str] = ()) -> GpuModel | None:
     """The board of a product label (``NVIDIA-A100-SXM4-80GB``) or a PCI id (``0x20B210DE``).
 
-    Some labels fit two boards; the profiles that the node names decide, then its memory.
+    Some labels match two boards; the profiles of the node decide, then its memory.
     """
     return _board_of(product, memory_mib, tuple(profiles))
 
@@ -187,7 +187,7 @@ def _board_of(product: str, memory_mib: int, profiles: tuple[str, ...]) -> GpuMo
 
 
 def _nearest(boards: list[GpuModel], memory_mib: int, profiles: tuple[str, ...]) -> GpuModel:
-    """The board that has most of the names as they are; then the nearest memory; then the first."""
+    """The board with most of the profile names; then the nearest memory; then the first."""
     wanted = set(map(canonical, profiles))
 
     def misfit(board: GpuModel) -> tuple[int, float]:

@@ -1,13 +1,13 @@
-"""What is cut on one GPU, and what can still be cut: all of MIG's geometry.
+"""The layout of MIG instances on one GPU: existing and possible instances.
 
-A **slot** is a profile's name and the memory slice where its instance begins; a **layout** is
-the slots of one GPU, in the order of their starts. Legal are layouts whose slots begin where
-their kinds may, do not overlap, and use the media engines once. (On no board does the count of
-compute slices forbid anything beyond that; the tests count it for all layouts.)
+A **slot** is a profile's name and the memory slice where its instance begins; a **layout** is the
+slots of one GPU, in the order of their starts. A layout is legal if its slots begin at allowed
+starts, do not overlap, and use the media engines once. (On no board does the count of compute
+slices restrict this further; the tests check it for all layouts.)
 
-The taken slices as bits, and whether the media engines are taken, say all about what still
-fits: everything here is a look-up by those two, filled as they occur. A slot that the board
-does not know takes the whole board, because nobody can say what is left beside it.
+The used slices as bits, and the use of the media engines, determine everything that still fits:
+every function here is a look-up by these two, cached as they occur. A slot that the board does not
+know uses the whole board, because the remaining capacity is unknown.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ Layout = tuple[Slot, ...]
 
 
 def layout_of(slots: Iterable[Slot]) -> Layout:
-    """Slots in the one order of a layout: by start, then by name."""
+    """Slots in the canonical order of a layout: by start, then by name."""
     return tuple(sorted(slots, key=lambda slot: (slot[1], slot[0])))
 
 
 def with_slot(layout: Layout, profile: str, start: int) -> Layout:
-    """The layout after one more instance is cut."""
+    """The layout with one more instance."""
     return layout_of((*layout, (profile, start)))
 
 
 def occupancy(board: GpuModel, layout: Layout) -> int:
-    """The memory slices that are taken, bit 0 for slice 0."""
+    """The memory slices in use, bit 0 for slice 0."""
     return _state(board, layout)[0]
 
 
@@ -79,7 +79,7 @@ def fits(board: GpuModel, layout: Layout, profile: str) -> tuple[int, ...]:
 
 
 def capacity(board: GpuModel, layout: Layout) -> Mapping[str, int]:
-    """For each profile of the board how many more instances of it alone could be cut."""
+    """For each profile of the board how many more instances of it alone fit."""
     return _capacity(board, *_state(board, layout))
 
 
@@ -89,7 +89,7 @@ def is_legal(board: GpuModel, layout: Layout) -> bool:
 
 
 def flaw(board: GpuModel, layout: Layout) -> str | None:
-    """What is wrong with a layout, in one line; None where it is legal."""
+    """The problem of a layout, in one line; None if it is legal."""
     taken, has_media = 0, False
     for name, start in layout:
         profile = profile_of(board, name)
@@ -140,7 +140,7 @@ def _free_starts(kind: ProfileShape, taken: int) -> tuple[int, ...]:
 
 @cache
 def _most(kind: ProfileShape, taken: int) -> int:
-    """How many instances of one kind fit at most into the slices that are left."""
+    """The largest number of instances of one kind that fit into the free slices."""
     return max(
         (1 + _most(kind, taken | kind.mask(start)) for start in _free_starts(kind, taken)),
         default=0,

@@ -1,10 +1,10 @@
-"""What a layout costs a pool later, and so where the next instance does least harm.
+"""The layout cost: how much a layout reduces the room for later requests.
 
-A GPU whose free slices no request can take is worse than one with fewer free slices in one
-piece. How much worse is in a fixed table (``layoutcosts``), one entry per layout, solved once
-offline for a uniform mix with arrivals and departures (``tools/layout_cost``). A placement is
-judged by the **rise**: the cost of the layout after it, less that of the layout before. Boards of
-equal shape share a table; nothing is learned while running, so the answer is the same everywhere.
+A GPU with free slices that no request can use is worse than one with fewer free slices in one
+piece. The costs are in a fixed table (``layout_cost_table``), one entry per layout, computed
+offline for a uniform mix of arrivals and departures (``tools/layout_cost``). A placement is
+compared by its **rise**: the cost of the layout after it minus the cost before. Boards of equal
+shape share a table. The table does not change at run time, so the result is the same everywhere.
 
 Example: the first 2g goes to slice 4, because there 4g, 3g and three more 1g still fit beside it.
 """
@@ -19,7 +19,7 @@ from scheduler.model.mig import layout as mig_layout
 from scheduler.model.mig.layout_cost_table import TABLES
 from scheduler.model.mig.profile import ProfileShape
 
-#: For each number of memory slices, the board whose layouts stand for all others of that shape.
+#: For each number of memory slices, the board that represents all boards of that shape.
 SHAPES: Final = {8: "A100-80", 4: "A30-24", 2: "RTX-PRO-5000"}
 #: An instance with media engines leaves the same room as one without.
 _PLAIN: Final = {
@@ -30,13 +30,13 @@ _PLAIN: Final = {
 
 
 def shape_of(slices: int) -> mig_layout.GpuModel:
-    """The board that stands for all boards with that many memory slices."""
+    """The board that represents all boards with that many memory slices."""
     return mig_layout.BOARDS[SHAPES[slices]]
 
 
 @lru_cache(maxsize=65536)
 def cost(board: mig_layout.GpuModel, layout: mig_layout.Layout) -> float:
-    """The layout's entry, relative to the empty GPU's 0; 0 for one that cannot exist."""
+    """The layout's entry, relative to the empty GPU's 0; 0 for an impossible layout."""
     key = _key(board, layout)
     return _table(board.memory_slices).get(key, 0.0) if key is not None else 0.0
 
@@ -45,9 +45,9 @@ def cost(board: mig_layout.GpuModel, layout: mig_layout.Layout) -> float:
 def best_start(
     board: mig_layout.GpuModel, layout: mig_layout.Layout, profile: str
 ) -> tuple[int, float] | None:
-    """Where one more instance costs least, and how much; None where it does not fit.
+    """The start with the lowest rise, and the rise; None if the instance does not fit.
 
-    Equal costs go to the higher start, as the driver itself chooses.
+    Of equal costs the higher start wins, as in the driver.
     """
     if not mig_layout.is_legal(board, layout):
         return None
@@ -79,15 +79,15 @@ def _key(
         if profile is None:
             return None
         slots.append((start, _PLAIN.get(profile.kind, profile.kind)))
-    # Starts are unique in a layout that can exist, and kinds have no order.
+    # Starts are unique in a possible layout, and kinds have no order.
     return tuple(sorted(slots, key=lambda slot: slot[0]))
 
 
 @lru_cache(maxsize=4096)
 def arrange(board: mig_layout.GpuModel, profiles: tuple[str, ...]) -> mig_layout.Layout | None:
-    """The cheapest legal layout of these instances on one empty GPU; None where there is none.
+    """The cheapest legal layout of these instances on one empty GPU; None if there is none.
 
-    Found by trying all, so that a set that fits in one order only is never refused.
+    An exhaustive search, so a set that fits in one order only is found too.
     """
     known = [mig_layout.profile_of(board, name) for name in profiles]
     if any(profile is None for profile in known):
@@ -103,7 +103,9 @@ def arrange(board: mig_layout.GpuModel, profiles: tuple[str, ...]) -> mig_layout
 def _arranged(
     board: mig_layout.GpuModel, layout: mig_layout.Layout, left: tuple[str, ...], after: int
 ) -> Iterator[mig_layout.Layout]:
-    """Every layout with the rest cut as well; equal profiles only in rising order."""
+    """Every layout with the remaining instances; equal profiles only in ascending order of
+    starts.
+    """
     if not left:
         yield layout
         return

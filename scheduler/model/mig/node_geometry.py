@@ -1,14 +1,14 @@
-"""What is cut on each GPU of a node, from what the node says of itself.
+"""The MIG instances on each GPU of a node, from the node's labels, annotations and allocatable.
 
-How many instances there are is what the device plugin advertises. Where they lie, and which GPUs
-are whole, stands in the annotation ``run.ai/mig.config`` of nodes that have one::
+The device plugin advertises the number of instances. The annotation ``run.ai/mig.config``, on nodes
+that have it, contains their places and the whole GPUs::
 
     strategy mixed     nvidia.com/gpu counts whole GPUs, nvidia.com/mig-<profile> instances
     strategy single    nvidia.com/gpu counts instances of the one profile that the product label
                        ends in (NVIDIA-A100-SXM4-40GB-MIG-1g.5gb)
 
-A GPU that cannot be cut as the annotation says has a line in ``flaws``: its instances are counted,
-not positioned. Nothing here is an error, because a node's annotation must not stop a scheduler.
+A GPU whose annotation is impossible has a line in ``flaws``: its instances are counted, not
+positioned. Nothing here raises, because a node's annotation must not stop a scheduler.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from scheduler.model.mig import layout as mig_layout
 from scheduler.model.mig import layout_cost
 from scheduler.model.mig.config import MigConfigEntry, MigConfigError, MigDeviceSpec, parse_config
 
-#: Values of the label ``nvidia.com/mig.config.state`` with which no pod may take a GPU.
+#: Values of the label ``nvidia.com/mig.config.state`` with which no pod may use a GPU.
 HOLDING: Final = frozenset(("pending", "rebooting", "failed"))
 UNSET: Final = "unset"
 _INFIX: Final = "-MIG-"
 
 
 class Gpu(msgspec.Struct, frozen=True):
-    """One GPU of which the annotation speaks.
+    """One GPU of the annotation.
 
-    ``layout`` is None where the instances cannot be positioned; ``names`` are all of them.
+    ``layout`` is None if the instances cannot be positioned; ``names`` are all of them.
     """
 
     index: int
@@ -48,8 +48,8 @@ class Gpu(msgspec.Struct, frozen=True):
 class NodeMigGeometry(msgspec.Struct, frozen=True):
     """A node's GPUs; ``single`` is the profile that ``nvidia.com/gpu`` counts there, if any.
 
-    ``instances`` is what the node advertises, ``gpus`` what its annotation says, ``cards`` how many
-    GPUs there are, None where nobody says.
+    ``instances`` are advertised by the node, ``gpus`` are in its annotation, ``cards`` is the
+    number of GPUs, None if unknown.
     """
 
     board: str = ""
@@ -61,7 +61,9 @@ class NodeMigGeometry(msgspec.Struct, frozen=True):
 
     @property
     def cut_count(self) -> int:
-        """How many GPUs are cut for certain: by the annotation, else by what they carry."""
+        """The number of GPUs that certainly have MIG: by the annotation, else by their
+        instances.
+        """
         if self.gpus:
             return sum(gpu.is_cut for gpu in self.gpus)
         board = mig_layout.BOARDS.get(self.board)
@@ -69,14 +71,14 @@ class NodeMigGeometry(msgspec.Struct, frozen=True):
 
     @property
     def whole_max(self) -> int | None:
-        """The most GPUs that can be whole; None where nothing limits it."""
+        """The largest possible number of whole GPUs; None if unlimited."""
         return None if self.cards is None or self.single else max(0, self.cards - self.cut_count)
 
 
 def geometry(
     labels: Mapping[str, str], annotations: Mapping[str, str], allocatable: Mapping[str, int]
 ) -> NodeMigGeometry:
-    """Everything that a node says of its MIG instances."""
+    """The MIG geometry of a node."""
     allocatable = plugin_resources.unshared(allocatable)
     product = labels.get(well_known.GPU_PRODUCT, "")
     single = single_profile(labels)
@@ -111,9 +113,9 @@ def geometry(
 def sound(
     labels: Mapping[str, str], annotations: Mapping[str, str], allocatable: dict[str, int]
 ) -> dict[str, int]:
-    """The allocatable without whole GPUs that cannot exist, because they are cut.
+    """Allocatable without whole GPUs that cannot exist, because they have MIG instances.
 
-    A plugin that was started before its node was cut keeps on advertising them for a while.
+    A plugin that started before its node was partitioned advertises them for a while.
     """
     offered = allocatable.get(well_known.GPU, 0)
     if not offered or not (
@@ -127,7 +129,7 @@ def sound(
 
 
 def single_profile(labels: Mapping[str, str]) -> str:
-    """The profile of which ``nvidia.com/gpu`` counts instances here; empty where it counts GPUs."""
+    """The profile whose instances ``nvidia.com/gpu`` counts here; empty if it counts GPUs."""
     if mig_layout.is_profile(partition := labels.get(well_known.GKE_PARTITION, "")):
         return mig_layout.canonical(partition)
     _, infix, profile = labels.get(well_known.GPU_PRODUCT, "").partition(_INFIX)
@@ -138,10 +140,10 @@ def single_profile(labels: Mapping[str, str]) -> str:
 
 
 def hold(labels: Mapping[str, str]) -> str:
-    """How far the cutting of a node's GPUs is, where pods that want GPUs must wait; else empty.
+    """The state of the MIG configuration if GPU pods must wait for it; else empty.
 
-    A node on which a mig-manager will work, and has not begun yet, offers GPUs that are about to
-    be cut: a cluster autoscaler's new node would give its first pod a whole one.
+    A node on which mig-manager has not begun yet advertises GPUs that will be partitioned: a new
+    node of a cluster autoscaler would give its first pod a whole one.
     """
     state = labels.get(well_known.MIG_STATE, "")
     if state in HOLDING:
@@ -151,11 +153,11 @@ def hold(labels: Mapping[str, str]) -> str:
 
 
 def awaited(labels: Mapping[str, str]) -> str:
-    """The layout that a node wants while it is not known who will cut it; else empty.
+    """The wanted MIG configuration while it is unknown whether a mig-manager runs; else empty.
 
-    A cloud sets ``nvidia.com/mig.config`` when it makes the node, and the GPU operator's label
-    about mig-manager follows only after feature discovery's ``mig.capable``. Until then the device
-    plugin offers GPUs that are about to be cut (gpu-operator issue 2670).
+    A cloud sets ``nvidia.com/mig.config`` when it creates the node. The GPU operator's label about
+    mig-manager follows only after feature discovery's ``mig.capable``. Until then the device plugin
+    advertises GPUs that will be partitioned (gpu-operator issue 2670).
     """
     if well_known.MIG_STATE in labels or well_known.MIG_MANAGER in labels:
         return ""
@@ -167,22 +169,22 @@ def awaited(labels: Mapping[str, str]) -> str:
 
 
 def replicas(labels: Mapping[str, str], resource: str) -> int:
-    """How many times a time-sliced resource is advertised for each that there is."""
+    """The number of shares of one device of a time-sliced resource."""
     return max(1, whole(labels.get(resource + ".replicas", ""), limits.REPLICAS_MAX) or 0)
 
 
 def gpu_count(labels: Mapping[str, str]) -> int | None:
-    """How many GPUs can be cut by the label; None where it says nothing that can be."""
+    """The number of GPUs in the label; None if the label is invalid."""
     return whole(labels.get(well_known.GPU_COUNT, ""), limits.MIG_GPUS_MAX) or None
 
 
 def memory_mib(labels: Mapping[str, str]) -> int:
-    """The MiB of one GPU by the label; 0 where it says nothing that can be."""
+    """The MiB of one GPU in the label; 0 if the label is invalid."""
     return whole(labels.get(well_known.GPU_MEMORY, ""), limits.GPU_MEMORY_MIB_MAX) or 0
 
 
 def least_cards(board: mig_layout.GpuModel, instances: tuple[tuple[str, int], ...]) -> int:
-    """The fewest GPUs that can carry these instances."""
+    """The smallest number of GPUs for these instances."""
     slices, fewest = 0, 0
     for name, count in instances:
         profile = mig_layout.profile_of(board, name)
@@ -202,12 +204,14 @@ def _entries(text: str) -> tuple[tuple[MigConfigEntry, ...], tuple[str, ...]]:
 
 
 def _cards(labels: Mapping[str, str], is_single: bool) -> int | None:
-    # With strategy single the label counts instances.
+    # With strategy single the label counts MIG instances.
     return None if is_single else gpu_count(labels)
 
 
 def _cards_by(entries: tuple[MigConfigEntry, ...], instances: tuple[tuple[str, int], ...]) -> int:
-    """How many GPUs "all" are, where no label says it: as many as carry what is advertised."""
+    """The number of GPUs behind "all", without a label: the minimum for the advertised
+    instances.
+    """
     fewest = 0
     for entry in entries:
         if entry.devices is None:
@@ -238,7 +242,7 @@ def _gpus(
 
 
 def is_for(entry: MigConfigEntry, board: mig_layout.GpuModel | None) -> bool:
-    """Whether an entry is for such a board; an id that nobody knows is no match."""
+    """Whether an entry applies to a board; an unknown id does not match."""
     return not entry.boards or (
         board is not None and any(mig_layout.board_of(pci) is board for pci in entry.boards)
     )
@@ -248,7 +252,7 @@ def is_for(entry: MigConfigEntry, board: mig_layout.GpuModel | None) -> bool:
 def layout_for(
     board: mig_layout.GpuModel | None, cuts: tuple[MigDeviceSpec, ...]
 ) -> tuple[mig_layout.Layout | None, str | None]:
-    """Where the instances lie, or why that cannot be said."""
+    """The places of the instances, or the reason why they are unknown."""
     if not cuts:
         return (), None
     if board is None:

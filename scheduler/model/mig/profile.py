@@ -1,17 +1,17 @@
-"""Words of MIG: kinds of instance, the profiles that name them, the boards that offer them.
+"""MIG types: kinds of instance, the profiles that name them, the boards with these profiles.
 
-A board's memory is cut into slices, and an instance may begin only at certain ones::
+A board's memory is divided into slices, and an instance may begin only at certain ones::
 
     slice   0   1   2   3   4   5   6   7        slice 7 belongs to 3g at 4, a double 1g
-    4g     |---------------|                     at 6, or 7g; a plain 1g cannot take it
+    4g     |---------------|                     at 6, or 7g; a plain 1g cannot use it
     3g     |---------------|---------------|
     2g     |-------|-------|-------|
     1gD    |-------|-------|-------|-------|
     1g     |---|---|---|---|---|---|---|
 
-The same name means different kinds on different boards (``1g.10gb`` is one slice of an A100
-80 GB and two of an A100 40 GB), so a kind always comes from board *and* name. A name that a
-board does not know is None, never an error: such instances are counted, not positioned.
+The same name means different kinds on different boards (``1g.10gb`` is one slice of an A100 80 GB
+and two of an A100 40 GB), so a kind always depends on board *and* name. A name that a board does
+not know is None, never an error: such instances are counted, not positioned.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ _PROFILE: Final = re.compile(
 )
 _PREFIXES: Final = (well_known.MIG_PREFIX, "mig-", "mig ")
 _VARIANT: Final = re.compile(r"[+.-](?:me\.all|me|gfx)")
-#: How far a profile's gigabytes may be from its slices' share before the name is unknown.
+#: Maximum relative difference between a profile's gigabytes and its slices; beyond it the name is
+#: unknown.
 _TOLERANCE: Final = 0.08
 
 
 class ProfileShape(enum.Enum):
-    """What an instance takes of a GPU; sizes and starts are counted in memory slices.
+    """The shape of an instance; sizes and starts are counted in memory slices.
 
     The columns: label, slices of the boards that have it, starts, size, compute slices, most
-    instances on one GPU, and the driver's profile id where a listing showed it.
+    instances on one GPU, and the driver's profile id if a listing showed it.
     """
 
     ONE = ("1g", 8, (0, 1, 2, 3, 4, 5, 6), 1, 1, 7, 19)
@@ -76,16 +77,16 @@ class ProfileShape(enum.Enum):
 
     @property
     def is_media(self) -> bool:
-        """Whether it takes the GPU's media engines, of which there is one set."""
+        """Whether it uses the GPU's media engines, of which there is one set."""
         return self.label.endswith("+me")
 
     def mask(self, start: int) -> int:
-        """The memory slices taken from ``start`` on, as bits."""
+        """The memory slices in use from ``start`` on, as bits."""
         return ((1 << self.size) - 1) << start
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One profile of one board; ``memory_mib`` is what a listing showed, None where none did."""
+    """One profile of one board; ``memory_mib`` is from a listing, None without one."""
 
     name: str
     kind: ProfileShape
@@ -93,7 +94,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def resource(self) -> str:
-        """The resource that a device plugin advertises: a ``+`` is written as a dot there."""
+        """The resource that a device plugin advertises, with a dot in place of a ``+``."""
         return well_known.mig_resource(self.name.replace("+", "."))
 
     @property
@@ -123,9 +124,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class GpuModel(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """A GPU model as MIG sees it; one object for each, so it is compared by identity.
+    """A GPU model with MIG; one object for each, so it is compared by identity.
 
-    ``profiles`` by name. ``aliases`` are names that other drivers gave to the same kinds.
+    ``profiles`` by name. ``aliases`` are names that other drivers use for the same kinds.
     """
 
     name: str
@@ -141,7 +142,7 @@ class GpuModel(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def plain(self) -> tuple[Profile, ...]:
-        """One profile for each kind without media engines: enough to draw every layout."""
+        """One profile for each kind without media engines: sufficient for every layout."""
         chosen: dict[ProfileShape, Profile] = {}
         for profile in self.profiles.values():
             if not profile.kind.is_media:
@@ -150,12 +151,12 @@ class GpuModel(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def whole(self) -> Profile:
-        """The profile that takes the whole board."""
+        """The profile of the whole board."""
         return next(p for p in self.profiles.values() if p.size == self.memory_slices)
 
 
 def canonical(text: str) -> str:
-    """The one spelling of a profile name; other text comes back trimmed and in lower case.
+    """The canonical spelling of a profile name; any other text is trimmed and in lower case.
 
     >>> canonical("nvidia.com/mig-1g.10gb.me"), canonical("1g.24gb.me.all"), canonical("1G.24GB-me")
     ('1g.10gb+me', '1g.24gb+me.all', '1g.24gb-me')
@@ -175,12 +176,12 @@ def canonical(text: str) -> str:
 
 
 def is_profile(text: str) -> bool:
-    """Whether a text has a profile's form, whatever board it may be of."""
+    """Whether a text has a profile's form, for any board."""
     return _PROFILE.fullmatch(canonical(text)) is not None
 
 
 def nominal_mib(text: str) -> int:
-    """The gigabytes of a profile's name, in MiB; 0 where it is no profile's name.
+    """The gigabytes of a profile's name, in MiB; 0 for any other text.
 
     >>> nominal_mib("nvidia.com/mig-2g.20gb"), nominal_mib("gpu")
     (20480, 0)
@@ -190,7 +191,7 @@ def nominal_mib(text: str) -> int:
 
 
 def size_key(text: str) -> tuple[int, int, bool, str]:
-    """Orders profiles by memory, then by compute, those with extras behind the plain ones."""
+    """The sort key of profiles: memory, then compute, then plain ones before those with extras."""
     found = _PROFILE.fullmatch(canonical(text))
     return (int(found[3]), int(found[2]), bool(found[4]), text) if found else (0, 0, False, text)
 
@@ -203,9 +204,9 @@ def compute_instances(text: str) -> int | None:
 
 @cache
 def profile_of(board: GpuModel, text: str) -> Profile | None:
-    """What a name means on a board; None where the board has no such profile.
+    """The profile of a name on a board; None if the board does not have it.
 
-    A compute instance (``1c.3g.20gb``) lives in the GPU instance that is returned.
+    For a compute instance (``1c.3g.20gb``) this is the profile of its GPU instance.
     """
     name = canonical(text)
     name = re.sub(r"^[0-9]+c\.", "", name)
@@ -213,7 +214,7 @@ def profile_of(board: GpuModel, text: str) -> Profile | None:
 
 
 def _by_slices(board: GpuModel, name: str) -> Profile | None:
-    """A name that only rounds its gigabytes otherwise, as drivers have done between versions."""
+    """A name with differently rounded gigabytes, as in other driver versions."""
     found = _PROFILE.fullmatch(name)
     if found is None:
         return None

@@ -1,8 +1,7 @@
-"""On which nodes a pod was given its tier: labels, and the memory of their GPUs.
+"""The nodes for which a pod's tier was granted: labels, and the memory of their GPUs.
 
-A tier that counts only on some nodes is decided there, so the pod is bound to them by its own
-selector and affinity. What was added is written on the pod, because its next admission begins
-without it.
+A tier with node labels is granted for these nodes only, so the pod's selector and affinity are
+extended. The extension is recorded on the pod, because its next admission begins without it.
 """
 
 from __future__ import annotations
@@ -21,20 +20,20 @@ _AT_LEAST: Final = f"{well_known.GPU_MEMORY}>="
 
 
 class TierNodes(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    """Labels of nodes and the MiB that one of their GPUs has at least; by default anywhere."""
+    """Labels of nodes and the minimum MiB of one of their GPUs; by default any node."""
 
     labels: Labels = ()
     memory_mib: int = 0
 
     def __bool__(self) -> bool:
-        """Whether it says anything."""
+        """Whether it restricts anything."""
         return bool(self.labels or self.memory_mib)
 
     @property
     def text(self) -> str:
         """As it is written on a pod.
 
-        >>> Where((("gpu-type", "a100"),), 15000).text
+        >>> TierNodes((("gpu-type", "a100"),), 15000).text
         'gpu-type=a100,nvidia.com/gpu.memory>=15000'
         """
         parts = [f"{key}={value}" for key, value in self.labels]
@@ -42,11 +41,11 @@ class TierNodes(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     @property
     def requirement(self) -> Requirement:
-        """The memory as node affinity knows it."""
+        """The memory as a requirement of node affinity."""
         return Requirement(well_known.GPU_MEMORY, "Gt", (str(self.memory_mib - 1),))
 
     def beside(self, other: TierNodes) -> TierNodes | None:
-        """Both at once; None where no node can meet both."""
+        """Both restrictions; None if no node can satisfy both."""
         labels = dict(self.labels)
         if any(labels.setdefault(key, value) != value for key, value in other.labels):
             return None
@@ -54,7 +53,7 @@ class TierNodes(msgspec.Struct, frozen=True, gc=False, rename="camel"):
         return TierNodes(tuple(sorted(labels.items())), memory_mib)
 
     def on(self, pod: Pod) -> Pod | None:
-        """The pod bound to these nodes; None where its own selector says otherwise."""
+        """The pod restricted to these nodes; None if its own selector contradicts."""
         if not self:
             return pod
         selector = dict(pod.node_selector)
@@ -68,7 +67,7 @@ class TierNodes(msgspec.Struct, frozen=True, gc=False, rename="camel"):
         return msgspec.structs.replace(pod, node_selector=selector, required_terms=terms)
 
     def off(self, pod: Pod) -> Pod:
-        """The pod without what was added to it."""
+        """The pod without the added restrictions."""
         if not self:
             return pod
         gone = dict(self.labels)
@@ -80,7 +79,7 @@ class TierNodes(msgspec.Struct, frozen=True, gc=False, rename="camel"):
         return msgspec.structs.replace(pod, node_selector=selector, required_terms=terms)
 
     def _narrowed(self, term: Term, *, is_first: bool) -> Term:
-        """A term with the memory in it; an empty one matches nothing and has to stay so."""
+        """A term with the memory added; an empty one matches nothing and stays empty."""
         wanted = self.requirement
         if wanted in term.match_expressions or (term == Term() and not is_first):
             return term
@@ -95,7 +94,7 @@ ANYWHERE: Final = TierNodes()
 
 
 def parse_where(text: str) -> TierNodes:
-    """Read what was written on a pod; what cannot be read says nothing."""
+    """Parse the record on a pod; an invalid record restricts nothing."""
     labels: dict[str, str] = {}
     memory_mib = 0
     is_short = len(text) <= limits.TIER_NODES_LENGTH_MAX

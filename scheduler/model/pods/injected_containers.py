@@ -1,13 +1,12 @@
-"""Which container of a pod its author meant, where nothing names one.
+"""The default container of a pod for an annotation that names none.
 
-Injectors add containers to pods at admission, and some put theirs first. A pod's first container is
-therefore not the one that its author wrote first. The order of what is believed:
+Injectors add containers to pods at admission, and some insert theirs first. So the first container
+of a pod may not be the author's first one. The order of precedence:
 
-1. the annotation ``kubectl.kubernetes.io/default-container``, which kubectl believes as well
-2. the first container that no known injector made
+1. the annotation ``kubectl.kubernetes.io/default-container``, as in kubectl
+2. the first container that no known injector created
 
-A container that requests a GPU comes into no question: a pod that wants GPU memory by annotation
-requests none.
+A container with a GPU request is excluded: a pod with a GPU memory annotation requests no GPU.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from scheduler.model import well_known
 
 
 class Injector(msgspec.Struct, frozen=True):
-    """Who makes containers of a name; with ``is_prefix`` also of that name, a dash and more."""
+    """An injector by container name; with ``is_prefix`` also that name, a dash and a suffix."""
 
     who: str
     source: str
     is_prefix: bool = False
 
 
-#: By the container's name. A name that people give to containers of their own does not belong here.
+#: By container name. A name that authors use for their own containers does not belong here.
 INJECTED: Final[dict[str, Injector]] = {
     "istio-proxy": Injector("Istio", "istio/istio pkg/kube/inject/inject.go"),
     "linkerd-proxy": Injector("Linkerd", "linkerd/linkerd2"),
@@ -51,14 +50,16 @@ _PREFIXES: Final = tuple(f"{name}-" for name, one in INJECTED.items() if one.is_
 
 
 class IntendedContainer(msgspec.Struct, frozen=True):
-    """The container, and those among which it was only the first one; empty where it is known."""
+    """The container, and the candidates if it is only the first of several; empty if it is
+    certain.
+    """
 
     container: str
     guessed_from: tuple[str, ...] = ()
 
 
 def is_injected(container: str) -> bool:
-    """Whether a known injector makes containers of this name.
+    """Whether a known injector creates containers of this name.
 
     >>> is_injected("istio-proxy"), is_injected("jfs-mount-0"), is_injected("train")
     (True, True, False)
@@ -69,9 +70,9 @@ def is_injected(container: str) -> bool:
 def meant(
     containers: Sequence[str], annotations: Mapping[str, str], init: Sequence[str] = ()
 ) -> IntendedContainer:
-    """The container that is meant; ``init`` are the pod's init containers, which kubectl knows too.
+    """The default container; ``init`` are the pod's init containers, which kubectl accepts too.
 
-    Where every container has an injector's name, the first one is: it is what its author runs.
+    If every container has an injector's name, the first one is the author's.
     """
     named = annotations.get(well_known.DEFAULT_CONTAINER, "")
     if named in containers or named in init:

@@ -1,7 +1,7 @@
-"""A degraded pod as its author asked for it, read from the record that the webhook left on it.
+"""The original request of a degraded pod, from the annotation that the webhook wrote.
 
-The record is an annotation that anybody may write. It only ever says what a pod may be replaced
-for, never what its replacement gets: that comes from the owner's template.
+Any author may write that annotation. It only affects whether a pod may be replaced, never the
+request of its replacement, which comes from the owner's template.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _OURS: Final = (
 )
 _SIDES: Final = ("limits", "requests")
 Sides = dict[str, dict[str, str | int | float]]
-#: A container's name -> its sides; no value in it can be nested.
+#: Container name -> its requests; its values are not nested.
 _SIDES_OF: Final = msgspec.json.Decoder(dict[str, Sides])
 
 
 def is_degraded(pod: Pod) -> bool:
-    """Whether the pod carries a record of another tier than it has."""
+    """Whether the annotation shows another tier than the pod has."""
     return well_known.ORIGINAL in pod.annotations and well_known.FALLBACK in pod.annotations
 
 
 def as_asked(pod: Pod) -> Pod | None:
-    """The pod as it came before its tier was changed, without a node; None without a record.
+    """The pod with its original request, without a node; None without the annotation.
 
-    The record holds the devices of each container whose tier was changed.
+    The annotation has the devices of each container whose tier was changed.
     """
     if not is_degraded(pod):
         return None
@@ -48,9 +48,9 @@ def as_asked(pod: Pod) -> Pod | None:
 
 
 def unplaced(pod: Pod) -> Pod:
-    """The pod as its owner would make it again: no node, and nothing that we wrote on it.
+    """The pod as its owner would recreate it: without a node and without our annotations.
 
-    Its tier is left: ``as_asked`` takes that back as well.
+    Its tier is kept: ``as_asked`` restores that as well.
     """
     given = memory_given(pod)
     bare = parse_where(pod.annotations.get(well_known.TIER_NODES, "")).off(pod)
@@ -65,7 +65,7 @@ def unplaced(pod: Pod) -> Pod:
 
 
 def memory_given(pod: Pod) -> dict[str, str]:
-    """Container -> the one device that it got for the memory that it wants (see the webhook)."""
+    """Container -> the device that it got for its memory request (see the webhook)."""
     text = pod.annotations.get(well_known.MEMORY_GIVEN, "")
     if len(text) > limits.MEMORY_LENGTH_MAX:
         return {}
@@ -85,7 +85,7 @@ def _asked(container: Container, record: dict[str, dict[str, int]]) -> Container
 
 
 def _record(text: str) -> dict[str, dict[str, int]]:
-    """Container -> devices; empty where the text is no record."""
+    """Container -> devices; empty if the text is not a record."""
     if len(text) > limits.RECORD_LENGTH_MAX:
         return {}
     try:

@@ -1,7 +1,7 @@
-"""A pod as the scheduler sees it: only what a decision reads, already in base units.
+"""A pod as the scheduler reads it: only the fields of decisions, in base units.
 
-``watch/decode/api_types.py`` makes these from API bytes; the simulator makes them from files. A Pod
-is frozen: what happens to it later is a new Pod.
+``watch/decode/api_types.py`` creates pods from API bytes, the simulator from files. A Pod is
+frozen: a change is a new Pod.
 """
 
 from __future__ import annotations
@@ -31,29 +31,27 @@ __all__ = [
     "Unread",
 ]
 
-#: Empty sets are no singletons, and there are as many pods as there are.
+#: Empty sets are not singletons, and there are many pods.
 _NONE: frozenset[str] = frozenset()
 
 
 class EquivalenceClass(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
-    """All that a packed pod asks of a node; see ``Pod.kind``."""
+    """Everything that a pod without a map requires of a node; see ``Pod.kind``."""
 
     parts: tuple[object, ...]
 
 
 class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """Identity, wishes and state of one pod.
+    """Identity, spec and state of one pod.
 
-    ``requests`` are the effective requests in base units. ``unsupported`` and ``soft``
-    are field paths (see ``model/pods/pod_fields``). ``created`` is the API's timestamp text, which
-    sorts as time; ``crashes`` counts restarts of containers whose last end was a failure;
-    ``is_admitted`` once the kubelet has acknowledged the pod, which it does when it admits it;
-    ``has_claims`` where it gets devices by a ResourceClaim, its own or one that kube-scheduler made
-    for an extended resource.
-    ``group`` is the gang that it belongs to, whoever schedules that; ``priority_class`` and
-    ``has_deadline`` are what ResourceQuotas can tell pods apart by. ``unread`` says what of it
-    could not be read: the rest is what could. ``allocated`` are the GPUs that it has by its
-    kubelet's word, empty where that says nothing.
+    ``requests`` are the effective requests in base units. ``unsupported`` and ``soft`` are field
+    paths (see ``model/pods/pod_fields``). ``created`` is the API's timestamp text, which sorts as
+    time. ``crashes`` counts restarts of containers whose last run failed. ``is_admitted`` is true
+    once the kubelet has admitted the pod. ``has_claims`` is true if it gets devices by a
+    ResourceClaim, its own or one that kube-scheduler created for an extended resource. ``group`` is
+    the gang that it belongs to, for any scheduler. ``priority_class`` and ``has_deadline`` are read
+    by scopes of ResourceQuotas. ``unread`` describes undecodable fields. ``allocated`` are the GPUs
+    in its status, empty if the status has none.
     """
 
     uid: str
@@ -91,17 +89,17 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def key(self) -> str:
-        """``namespace/name``, for people."""
+        """``namespace/name``, for messages."""
         return f"{self.namespace}/{self.name}"
 
     @property
     def is_terminal(self) -> bool:
-        """Whether the pod ended and holds nothing any more."""
+        """Whether the pod ended and holds nothing."""
         return self.phase in ("Succeeded", "Failed")
 
     @property
     def map_text(self) -> str | None:
-        """The map's text, or None for a packed pod."""
+        """The map's text, or None for a pod without a map."""
         return self.annotations.get(well_known.MAP)
 
     @cached_property
@@ -115,7 +113,9 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def problem(self) -> str:
-        """What of the pod cannot be read, or is beyond its bound (docs/limits.md); else empty."""
+        """The undecodable part of the pod, or the value beyond its limit (docs/limits.md); else
+        empty.
+        """
         if self.unread:
             return self.unread.text
         for resource, count in self.gpu_requests.items():
@@ -125,7 +125,9 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def largest(self) -> dict[str, int]:
-        """What the most demanding container asks for, of GPU resources that several ask for."""
+        """The largest request of one container, for GPU resources that several containers
+        request.
+        """
         found: dict[str, int] = {}
         for one in self.containers:
             for resource, count in one.devices.items():
@@ -134,12 +136,12 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def lacks_request(self) -> bool:
-        """Whether it wants GPU memory by annotation, and nobody made a request of that."""
+        """Whether it has a GPU memory annotation that was not converted to a request."""
         return well_known.WANTED_MEMORY in self.annotations and not self.gpu_requests
 
     @cached_property
     def gpu_memory(self) -> dict[str, int]:
-        """Bytes that one device of each requested GPU resource must have, by its annotation."""
+        """Minimum bytes of one device of each requested GPU resource, by its annotation."""
         if well_known.WANTED_MEMORY not in self.annotations:
             return {}
         devices = ((one.name, one.devices) for one in self.containers)
@@ -153,18 +155,18 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def workload(self) -> str:
-        """Who the pod belongs to: replicas of one workload are siblings.
+        """The workload of the pod: replicas of one workload are siblings.
 
-        What the user wrote, as far as the pod tells it (``model/pods/workload``); a bare pod is
-        its own workload. Always within a namespace, so that no tenant can claim to be
-        another's sibling.
+        It is the object that the user created, as far as the pod shows it
+        (``model/pods/workload``); a bare pod is its own workload. Always within a namespace, so
+        that no pod can be a sibling in another namespace.
         """
         if self.owner is None:
             return f"{self.namespace}/Pod/{self.uid or self.name}"
         return f"{self.namespace}/{workload_of(self.owner, self.labels)}"
 
     def index(self, lines: int = 0) -> int | IndexRule:
-        """Its index in a map of so many lines, or what takes the place of one."""
+        """Its index in a map with this number of lines, or the rule that replaces it."""
         return index_of(
             name=self.name,
             owner=self.owner,
@@ -175,7 +177,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def sharing(self) -> str:
-        """Pods with the same value may hold one device if their own map lines say so.
+        """Pods with the same value may share a device if their own map lines say so.
 
         The workload; for bare pods the namespace and the map's text (design 5.2).
         """
@@ -193,7 +195,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def constraints(self) -> tuple[object, ...]:
-        """What the pod asks of a node's labels and taints; equal ones see the same nodes."""
+        """The pod's constraints on a node's labels and taints; equal ones match the same nodes."""
         return (
             tuple(sorted(self.node_selector.items())),
             self.required_terms,
@@ -203,9 +205,9 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def kind(self) -> EquivalenceClass:
-        """Packed pods of equal kind get the same answer from every node.
+        """Pods of equal kind without a map get the same answer from every node.
 
-        What is not in here, a decision about a packed pod must not read.
+        A decision about such a pod must not read anything else.
         """
         requesting = sum(1 for one in self.containers if one.devices.get(well_known.GPU))
         reads = (
@@ -231,7 +233,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def replica_kind(self) -> EquivalenceClass:
         """Interchangeable mapped pods of equal replica kind get the same answer from a map.
 
-        Beside the kind that is all that a decision about a mapped pod reads.
+        A decision about a mapped pod reads only this and the kind.
         """
         told = tuple((one.name, one.cuda_literal, one.cuda_key) for one in self.containers)
         asked = tuple(one.devices.get(well_known.GPU, 0) for one in self.containers)
@@ -242,7 +244,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def kind_id(self) -> str:
-        """The kind as a short text, to be written down."""
+        """The kind as a short text, for serialization."""
         content = msgspec.json.encode(self.kind)
         return "kind/" + hashlib.blake2b(content, digest_size=8).hexdigest()
 
@@ -255,7 +257,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def label_steps(self) -> int:
-        """What it takes to compare the pod with a node's labels and taints, in steps.
+        """The steps of a comparison of the pod with a node's labels and taints.
 
         One for each requirement and each term; values and tolerations are compared faster.
         """
@@ -271,17 +273,19 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def node_steps(self) -> int:
-        """What it takes to compare the pod with what is left on a node, in steps."""
+        """The steps of a comparison of the pod with the free resources of a node."""
         return 1 + len(self.host_ports)
 
     @property
     def names_nodes(self) -> bool:
-        """Whether a term names nodes by their name instead of by labels."""
+        """Whether a term selects nodes by name instead of by labels."""
         terms = (*(self.required_terms or ()), *(p.preference for p in self.preferred_terms))
         return any(term.match_fields for term in terms)
 
     def waits_for(self, scheduler_name: str) -> bool:
-        """Whether this pod is ours to schedule now (``pkg/scheduler/eventhandlers.go``)."""
+        """Whether this scheduler has to schedule the pod now
+        (``pkg/scheduler/eventhandlers.go``).
+        """
         return (
             self.scheduler_name == scheduler_name
             and not self.node_name
@@ -291,9 +295,9 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
 
     def wishes(self) -> tuple[object, ...]:
-        """Everything a decision reads; equal wishes mean that a retry would end the same.
+        """Everything that a decision reads; with equal values a retry has the same result.
 
-        Our own status patches do not change it, or they would wake the pod for ever.
+        Own status patches do not change it; otherwise they would requeue the pod forever.
         """
         return (
             self.owner,

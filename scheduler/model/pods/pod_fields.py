@@ -1,19 +1,18 @@
-"""The fields of a pod that would change where it may run and that this scheduler does not honour.
+"""The pod fields that restrict placement and that this scheduler does not implement.
 
-A pod that uses one of them must be rejected with a reason that names the field, never placed as if
-it were not there. ``tests/pod_field_use.py`` classifies every field of a pod; this module
-finds the unsupported and the soft ones in a decoded pod.
+A pod with one of them must be rejected with a reason that names the field; the field is never
+ignored. ``tests/pod_field_use.py`` classifies every field of a pod; this module finds the
+unsupported and the soft ones in a decoded pod.
 
-The structs are meant to be embedded in the wire types, or inherited from. They keep whether a
-field is there, not what is in it: ``Present`` skips the content while it decodes, and holds no
-piece of the received buffer.
+The structs are embedded in the API types, or inherited. They store whether a field is set, not its
+content: ``Present`` skips the content while it decodes, and holds no piece of the received buffer.
 
-A typed decode drops fields that it does not know, so a field of a future API version would be
-ignored in silence. What protects us is the schema test: every property in the OpenAPI document of
-the API server must be classified, and it fails as soon as a new server has one that is not.
+A typed decode drops unknown fields, so a field of a future API version would be ignored silently.
+The schema test prevents that: every property in the OpenAPI document of the API server must be
+classified, and it fails as soon as a new server has another one.
 
-Must never: raise for a pod that the API server accepts, or cost more than a few microseconds for
-an ordinary pod.
+Must never: raise for a pod that the API server accepts, or cost more than a few microseconds for an
+ordinary pod.
 """
 
 from __future__ import annotations
@@ -33,24 +32,24 @@ _COMPARING: Final = ("Lt", "Gt")
 
 
 class Present(msgspec.Struct, frozen=True):
-    """An object whose presence is all that matters."""
+    """An object of which only the presence matters."""
 
 
 class NodeSelector(msgspec.Struct, frozen=True, rename="camel"):
-    """Terms of which a node must match one."""
+    """Terms; a node must match one of them."""
 
     node_selector_terms: tuple[Term, ...] = ()
 
 
 class NodeAffinity(msgspec.Struct, frozen=True):
-    """What a pod asks of the labels of its node; honoured in full."""
+    """Node affinity; implemented completely."""
 
     required: NodeSelector | None = msgspec.field(default=None, name=_REQUIRED)
     preferred: tuple[PreferredTerm, ...] = msgspec.field(default=(), name=_PREFERRED)
 
 
 class PodAffinityFields(msgspec.Struct, frozen=True):
-    """Whether a pod asks for, or prefers, the company or the absence of other pods."""
+    """Whether a pod requires or prefers pod affinity or anti-affinity."""
 
     required: tuple[Present, ...] = msgspec.field(default=(), name=_REQUIRED)
     preferred: tuple[Present, ...] = msgspec.field(default=(), name=_PREFERRED)
@@ -71,7 +70,7 @@ class SpreadConstraint(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class VolumeFields(msgspec.Struct, frozen=True, rename="camel"):
-    """One of ``spec.volumes``: the sources that a filter of kube-scheduler looks at."""
+    """One of ``spec.volumes``: the sources that a filter of kube-scheduler reads."""
 
     aws_elastic_block_store: Present | None = None
     azure_disk: Present | None = None
@@ -99,14 +98,14 @@ class RestartRule(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ContainerFields(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """The fields of a container that matter here; a wire type inherits them."""
+    """The container fields that matter here; an API type inherits them."""
 
     restart_policy_rules: tuple[RestartRule, ...] = ()
     volume_mounts: tuple[MountFields, ...] = ()
 
 
 class SpecFields(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """The fields of ``spec`` that matter here; a wire type inherits or repeats them."""
+    """The fields of ``spec`` that matter here; an API type inherits or repeats them."""
 
     affinity: AffinityFields | None = None
     containers: tuple[ContainerFields, ...] = ()
@@ -123,7 +122,7 @@ class SpecFields(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class Spec(Protocol):
-    """Any decoded pod spec that has the fields of ``SpecFields``."""
+    """A decoded pod spec with the fields of ``SpecFields``."""
 
     @property
     def affinity(self) -> AffinityFields | None: ...
@@ -159,7 +158,7 @@ _SOURCES: Final = tuple(
 
 
 def unsupported(spec: Spec) -> tuple[str, ...]:
-    """Paths of the fields in use that this scheduler cannot honour: the pod must be rejected."""
+    """Paths of the used fields that this scheduler does not implement: the pod must be rejected."""
     found: list[str] = []
     if spec.affinity is not None:
         found.extend(_pod_affinity(spec.affinity, required=True))
@@ -179,7 +178,7 @@ def unsupported(spec: Spec) -> tuple[str, ...]:
 
 
 def soft(spec: Spec) -> tuple[str, ...]:
-    """Paths of the preferences in use that are not weighed: the pod is placed and told so."""
+    """Paths of the used preferences that are not implemented: the pod is placed with an event."""
     found: list[str] = []
     if spec.affinity is not None:
         found.extend(_pod_affinity(spec.affinity, required=False))
@@ -205,7 +204,7 @@ def _pod_affinity(affinity: AffinityFields, *, required: bool) -> Iterator[str]:
 def _hard_spread(constraints: Sequence[SpreadConstraint]) -> Iterator[str]:
     for index, constraint in enumerate(constraints):
         if constraint.when_unsatisfiable != _SCHEDULE_ANYWAY:
-            # A value that this version does not know binds like the strictest known one.
+            # An unknown value counts as the strictest known one.
             known = "=DoNotSchedule" if constraint.when_unsatisfiable == "DoNotSchedule" else ""
             yield f"spec.topologySpreadConstraints[{index}].whenUnsatisfiable{known}"
 
@@ -217,7 +216,7 @@ def _sources(volume: VolumeFields, path: str) -> Iterator[str]:
 
 
 def _containers(containers: Sequence[ContainerFields], path: str) -> Iterator[str]:
-    """Fields that only some nodes can run (kube-scheduler: NodeDeclaredFeatures)."""
+    """Fields that only some nodes support (kube-scheduler: NodeDeclaredFeatures)."""
     for index, container in enumerate(containers):
         for place, rule in enumerate(container.restart_policy_rules):
             if rule.action == _RESTART_ALL:
@@ -229,7 +228,7 @@ def _containers(containers: Sequence[ContainerFields], path: str) -> Iterator[st
 
 def _whole_pod(spec: Spec) -> Iterator[str]:
     if spec.host_network and spec.host_users is False:
-        # Only this pair needs a feature of the node (UserNamespacesHostNetworkSupport).
+        # Only this combination needs a feature of the node (UserNamespacesHostNetworkSupport).
         yield "spec.hostUsers=false"
     if spec.resource_claims:
         yield "spec.resourceClaims"

@@ -1,7 +1,7 @@
-"""The gang that a pod belongs to, whoever schedules it: its members run together or not at all.
+"""The gang that a pod belongs to, for any scheduler: its members run together or not at all.
 
-A group's name means something within its namespace only. Members keep the tier that they ask for
-unless they carry a ladder themselves, and then all of them have one tier (design 5.10).
+A group's name is unique within its namespace only. Members keep the requested tier unless they have
+a ladder themselves, and then all of them have one tier (design 5.10).
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ ANNOTATIONS: Final = (
     "scheduling.volcano.sh/group-name",
     "pod-group-name",
 )
-#: A member of a group whose name nothing tells.
+#: A member of a group with an unknown name.
 UNNAMED: Final = "?"
 
 
 def group_of(labels: Mapping[str, str], annotations: Mapping[str, str], in_spec: str | None) -> str:
-    """The group's name; empty for a pod of no group. ``in_spec`` is what the pod's spec names."""
+    """The group's name; empty for a pod without a group. ``in_spec`` is the group in the pod's
+    spec.
+    """
     if in_spec is not None:
         return in_spec or UNNAMED
     for key in LABELS:

@@ -1,12 +1,12 @@
-"""A pod's index in its map, as its controller numbers it.
+"""A pod's index in its map, from its controller.
 
-``SOURCES`` is the one table: which controller says a pod's number, and where. A number is read
-only from pods whose controlling owner is of that API group and kind; on any other pod the same
-label was written by the pod's author. A pod that no source numbers is interchangeable with its
-siblings, and the scheduler picks its index at bind.
+``SOURCES`` is the table of controllers and the labels with their indexes. An index is read only
+from pods whose controlling owner is of that API group and kind; on any other pod the same label was
+written by the pod's author. A pod without a source is interchangeable with its siblings, and the
+scheduler chooses its index at the Binding.
 
-The webhook and the scheduler read indexes through this one module, so the environment chosen at
-admission is the devices chosen at bind.
+The webhook and the scheduler read indexes through this module, so the environment chosen at
+admission equals the devices chosen at the Binding.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from scheduler.model.pods.pod_parts import Owner
 
 
 class IndexRule(enum.Enum):
-    """What takes the place of an index that cannot be read off a pod."""
+    """The rule for a pod without an index of its own."""
 
-    #: Its controller makes interchangeable pods: the scheduler picks an index at bind.
+    #: Its controller creates interchangeable pods: the scheduler chooses an index at the Binding.
     ASSIGNED = "assigned"
-    #: Neither a controller nor the name gives one: a mapped pod waits with this reason.
+    #: Neither a controller nor the name gives an index: a mapped pod is pending with this reason.
     UNKNOWN = "unknown"
 
 
 class Marks(msgspec.Struct, frozen=True):
-    """What of a pod may number it, and how many ``lines`` its map has (0: not known)."""
+    """The fields of a pod with its index, and the number of ``lines`` of its map (0: unknown)."""
 
     name: str
     labels: Mapping[str, str]
@@ -46,11 +46,11 @@ Read = Callable[[Marks], Index | None]
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of what numbers pods.
+    """One row of the table.
 
-    ``owners`` are words (``Owner.word``), the empty one for a pod without a controller.
-    ``labels`` are what is read of the pod, ``also`` what else is, and ``origin`` tells where the
-    upstream project writes it. ``read`` returns None where the pod does not carry these marks.
+    ``owners`` are words (``Owner.word``), the empty one for a pod without a controller. ``labels``
+    are the labels that are read, ``also`` other fields, and ``origin`` is the upstream source.
+    ``read`` returns None if the pod does not have these fields.
     """
 
     owners: tuple[str, ...]
@@ -69,9 +69,9 @@ def index_of(
     annotations: Mapping[str, str],
     lines: int = 0,
 ) -> Index:
-    """The pod's index in a map of so many lines, the same at admission and at bind.
+    """The pod's index in a map with this number of lines, the same at admission and at the Binding.
 
-    A start ordinal needs no care: pod ``w-5`` reads entry 5, whatever its set starts at.
+    A start ordinal needs no special case: pod ``w-5`` uses entry 5 for any start ordinal.
     """
     word = "" if owner is None else owner.word
     marks = Marks(name, labels, annotations, lines)
@@ -83,7 +83,7 @@ def index_of(
 
 
 def _label(key: str, *, may_be_odd: bool = False) -> Read:
-    """The number that one label says; an odd text is no number unless another source follows."""
+    """The index in one label; an invalid text is no index unless another source follows."""
 
     def read(marks: Marks) -> Index | None:
         text = marks.labels.get(key)
@@ -96,10 +96,9 @@ def _label(key: str, *, may_be_odd: bool = False) -> Read:
 
 
 def _within(key: str, *groups: str) -> Read:
-    """The number within a group, which is the pod's own only in the first group.
+    """The index within a group, which is the pod's own only in the first group.
 
-    How many pods a group has is not written on the pod, so the pods of further groups take what
-    is left.
+    The size of a group is not on the pod, so the pods of further groups get the remaining lines.
     """
     inner = _label(key)
 
@@ -113,7 +112,7 @@ def _within(key: str, *groups: str) -> Read:
 
 
 def _suffix(before: str = "") -> Read:
-    """The number after the last dash of the pod's name; ``before`` must stand before that."""
+    """The number after the last dash of the pod's name; ``before`` must precede it."""
 
     def read(marks: Marks) -> Index | None:
         start, dash, digits = marks.name.rpartition("-")
@@ -140,10 +139,11 @@ def _of_group(marks: Marks) -> Index | None:
 
 
 def _of_job_set(marks: Marks) -> Index | None:
-    """JobSet: the Jobs share the map's lines out evenly, and a Job's pods count within its share.
+    """JobSet: the lines of the map are divided evenly among the Jobs, and a pod's index counts
+    within its Job.
 
-    The number of pods of one Job is written on no pod. Kueue derives it in the same way, from the
-    number of all pods and of the Jobs (``PodSetTopologyRequest.subGroupCount``).
+    The number of pods of one Job is not on a pod. Kueue derives it in the same way, from the number
+    of all pods and of the Jobs (``PodSetTopologyRequest.subGroupCount``).
     """
     labels = marks.labels
     if well_known.JOBSET_JOB not in labels and well_known.JOBSET_GLOBAL_JOB not in labels:
@@ -158,7 +158,8 @@ def _of_job_set(marks: Marks) -> Index | None:
         and (jobs := canonical_number(labels.get(count_key, "")))
     ]
     if counted and marks.lines:
-        # The replicated job's own count before that of the set; with lines to spare, its own.
+        # The replicated job's own count has precedence over the set's; with spare lines, the own
+        # one.
         even = next((one for one in counted if marks.lines % one[1] == 0), counted[0])
         return _in_share(even[0], within, marks, max(1, marks.lines // even[1]))
     job = canonical_number(
@@ -173,7 +174,7 @@ def _in_share(job: int, within: int, marks: Marks, share: int) -> Index:
     if share > 1 and well_known.JOB_INDEX not in marks.labels:
         return IndexRule.ASSIGNED  # the pods of a Job without indexes are interchangeable
     if within >= share:
-        return _bounded(marks.lines + within)  # a pod more than lines: no other Job's line
+        return _bounded(marks.lines + within)  # more pods than lines: not another Job's line
     return _bounded(job * share + within)
 
 
@@ -191,7 +192,7 @@ _TRAINING: Final = tuple(
     for kind in ("PyTorchJob", "MPIJob", "TFJob", "XGBoostJob", "PaddleJob", "MXJob", "JAXJob")
 )
 
-#: What numbers pods; of one owner's rows the first whose marks the pod carries counts.
+#: Sources of indexes; of one owner's rows the first whose fields the pod has counts.
 SOURCES: Final = (
     Source(
         owners=("Job",),

@@ -1,4 +1,4 @@
-"""What a pod is made of, as far as decisions read it: owner, containers, ports, condition."""
+"""The parts of a pod that decisions read: owner, containers, ports, condition."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-#: Kubernetes' own controllers: only in these API groups their kinds mean what is known of them.
+#: Kubernetes' own controllers: their kinds are known only in these API groups.
 _HOMES: Final = {
     **dict.fromkeys(("ReplicaSet", "Deployment", "StatefulSet", "DaemonSet"), "apps"),
     **dict.fromkeys(("Job", "CronJob"), "batch"),
@@ -17,8 +17,8 @@ _HOMES: Final = {
 class Owner(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The controlling owner reference.
 
-    ``group`` is the API group; empty for a kind of Kubernetes itself in its own group, so that a
-    ``ReplicaSet`` of another group is told from that of ``apps``.
+    ``group`` is the API group; empty for a kind of Kubernetes in its own group, which distinguishes
+    a ``ReplicaSet`` of another group from that of ``apps``.
     """
 
     kind: str
@@ -28,7 +28,7 @@ class Owner(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     @property
     def word(self) -> str:
-        """What the owner is: ``ReplicaSet``, or ``RayCluster.ray.io`` in another API group."""
+        """The owner's kind: ``ReplicaSet``, or ``RayCluster.ray.io`` in another API group."""
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
 
@@ -55,10 +55,10 @@ class Role(enum.Enum):
 
 
 class Container(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """One container: its device requests and what it was told in CUDA_VISIBLE_DEVICES.
+    """One container: its device requests and its CUDA_VISIBLE_DEVICES.
 
     ``cuda_literal`` is the literal value (None: no entry or no literal), ``cuda_key`` the
-    annotation that the value is read from through the downward API.
+    annotation from which the downward API reads the value.
     """
 
     name: str
@@ -69,9 +69,9 @@ class Container(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Unread(msgspec.Struct, frozen=True, gc=False):
-    """What of a pod could not be read, in one line each; empty for nearly every pod.
+    """The undecodable parts of a pod, in one line each; empty for nearly every pod.
 
-    ``requests``: what it takes of a node is not known. ``rest``: anything else.
+    ``requests``: its requests on a node are unknown. ``rest``: anything else.
     """
 
     requests: str = ""
@@ -82,7 +82,7 @@ class Unread(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def text(self) -> str:
-        """Both, for people."""
+        """Both, as text for messages."""
         return "; ".join(filter(None, (self.requests, self.rest)))
 
 
@@ -95,9 +95,9 @@ class HostPort(msgspec.Struct, frozen=True, gc=False):
 
 
 class Condition(msgspec.Struct, frozen=True, gc=False):
-    """The PodScheduled condition as the API server has it.
+    """The PodScheduled condition from the API server.
 
-    ``waits_for`` is the node that is nominated with it, where we write one.
+    ``waits_for`` is its nominated node, if this scheduler writes one.
     """
 
     status: str = ""

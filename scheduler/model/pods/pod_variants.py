@@ -1,6 +1,6 @@
-"""A pod as it would be if it asked for other resources: another tier of MIG, 1:1.
+"""A pod with other resource requests: another MIG tier, 1:1.
 
-Only the model of a pod is made anew; the webhook rewrites the real one.
+Only the model of a pod is changed; the webhook rewrites the real one.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from scheduler.model.pods.pod import Container, Pod, Role
 
 
 def with_resources(pod: Pod, changes: Mapping[str, str]) -> Pod:
-    """The pod as it would be if every container asked for other resources, 1:1 and at once."""
+    """The pod with the requests of all containers replaced 1:1, at once."""
     return with_containers(pod, tuple(_swapped(one, changes) for one in pod.containers))
 
 
 def with_added(pod: Pod, added: Mapping[str, str]) -> Pod:
-    """The pod as it would be if these containers asked for one device more each."""
+    """The pod with one more device request in each of these containers."""
     containers = tuple(
         msgspec.structs.replace(
             one, devices={**one.devices, added[one.name]: one.devices.get(added[one.name], 0) + 1}

@@ -1,9 +1,9 @@
-"""What the user wrote, told from one of its pods: the Deployment, not one of its ReplicaSets.
+"""The workload of a pod: the Deployment, for example, and not one of its ReplicaSets.
 
-Pods of one workload may share a device if their own map lines say so, and count as siblings for
-the indexes of a map. The controlling owner is what a pod names; what made that owner is told only
-where the owner's name agrees with the labels that its maker puts on pods. So a label alone joins
-no pod to another workload, and nothing joins pods of two namespaces.
+Pods of one workload may share a device if their own map lines say so, and count as siblings for the
+indexes of a map. A pod names its controlling owner. The owner's own controller is derived only if
+the owner's name agrees with the labels that this controller sets on pods. So a label alone joins no
+pod to another workload, and pods of two namespaces are never joined.
 """
 
 from __future__ import annotations
