@@ -1,9 +1,9 @@
-"""Sends Bindings and finds out how they ended.
+"""Sends Bindings and determines their results.
 
-The Binding carries the pod's uid as a precondition, so that a pod that was replaced under
-the same name is never bound, and our annotations, which the API server merges into the pod
-in the same write as the node's name: the only race-free way to publish the devices.
-Answers are read raw: the API returns a Status, which typed clients cannot decode.
+The Binding carries the pod's uid as a precondition, so a new pod of the same name is never bound.
+It also carries our annotations, which the API server merges into the pod in the same write as the
+node name: the only race-free way to publish the devices. Responses are read raw: the API returns a
+Status, which typed clients cannot decode.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TRIES = 4
 PAUSE_FIRST_S = 0.05
 PAUSE_FACTOR = 5
 PAUSE_MAX_S = 5.0
-#: Statuses that say "not now" and nothing about the pod.
+#: Statuses of a busy API server; they say nothing about the pod.
 BUSY = (429, 500, 502, 503, 504)
 
 
@@ -68,7 +68,7 @@ class Binder:
         idle.set()
 
     def start(self, placement: Placement, decision_id: str) -> None:
-        """Send the Binding in the background; its end comes back as an event."""
+        """Send the Binding in the background; its result arrives as an event."""
         body = encode_binding(placement, decision_id, self._term.epoch)
         task = asyncio.create_task(self._bind(placement, body), name=f"bind {placement.pod.key}")
         self._tasks.add(task)
@@ -82,7 +82,7 @@ class Binder:
 
     @property
     def in_flight(self) -> int:
-        """Number of Bindings without an answer yet."""
+        """Number of Bindings without a response yet."""
         return len(self._tasks)
 
     def _done(self, task: asyncio.Task[None]) -> None:
@@ -114,7 +114,7 @@ class Binder:
                 if error.status not in BUSY:
                     return await self._refused(placement, error)
             except Unreachable as error:
-                # The request may still arrive: until an answer says otherwise the pod keeps its
+                # The request may still arrive: until a response says otherwise the pod keeps its
                 # devices, and the same Binding is sent again.
                 problem = str(error)
             else:
@@ -137,10 +137,10 @@ class Binder:
         return BindOutcome.REFUSED, error.message
 
     async def _read_back(self, placement: Placement) -> BindOutcome | None:
-        """Read a pod whose Binding has no clear answer; None when it is not bound.
+        """Read a pod whose Binding has no clear result; None if it is not bound.
 
-        Until it is known, the pod keeps its devices: a failed read never frees a device. So this
-        reads until there is an answer.
+        Until then the pod keeps its devices: a failed read never frees a device. So the read is
+        repeated until there is a response.
         """
         pod = placement.pod
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
@@ -158,7 +158,7 @@ class Binder:
 
 
 def _judge(placement: Placement, content: bytes) -> BindOutcome | None:
-    """How our Binding ended by the pod that the API server has."""
+    """The result of the Binding, from the pod that the API server has."""
     pod = msgspec.json.decode(content, type=_BoundPod)
     if pod.metadata.uid != placement.pod.uid:
         return BindOutcome.GONE
@@ -171,7 +171,7 @@ def _judge(placement: Placement, content: bytes) -> BindOutcome | None:
 def binding_annotations(
     placement: Placement, decision_id: str, epoch: int | None
 ) -> dict[str, str]:
-    """What the Binding writes on the pod."""
+    """The annotations that the Binding writes on the pod."""
     written = {well_known.DECISION: decision_id}
     if epoch is not None:
         written[well_known.EPOCH] = str(epoch)

@@ -29,7 +29,7 @@ async def evict(client: Client, action: EvictPod) -> EvictionEnded:
 async def request_eviction(
     client: Client, namespace: str, name: str, uid: str, version: str = ""
 ) -> tuple[Eviction, str]:
-    """Evict exactly the pod with this uid (and version, where one is given)."""
+    """Evict exactly the pod with this uid (and version, if given)."""
     preconditions = {"uid": uid}
     if version:
         preconditions["resourceVersion"] = version

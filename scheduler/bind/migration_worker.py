@@ -52,12 +52,12 @@ class MigrationWorker:
         self._queue: asyncio.Queue[MigrationAction] = asyncio.Queue(WAITING_MAX)
 
     def send(self, action: MigrationAction) -> None:
-        """Run an action soon; one that finds the queue full is dropped, its controller repeats."""
+        """Enqueue an action; if the queue is full it is dropped, and its controller repeats it."""
         if not self._queue.full():
             self._queue.put_nowait(action)
 
     async def run(self) -> None:
-        """Work for ever; ends by cancellation."""
+        """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
             for number in range(WORKERS):
                 group.create_task(self._work(), name=f"migration {number}")
@@ -80,7 +80,7 @@ class MigrationWorker:
                     await self._delete(migration)
 
     async def _create(self, migration: Migration) -> None:
-        """Without an answer the object may exist: the watch will show it."""
+        """Without a response the object may exist: the watch will show it."""
         path = migration_codec.path(self._namespace)
         body = migration_codec.encode(migration, self._namespace)
         try:
@@ -109,7 +109,7 @@ class MigrationWorker:
             _no_answer(migration, error)
 
     async def _delete(self, migration: Migration) -> None:
-        """An object that is left over is deleted again by the controller that finds it."""
+        """The controller deletes an object again if it still exists."""
         path = migration_codec.path(self._namespace, migration.id)
         body = {
             "apiVersion": "v1",
@@ -151,7 +151,7 @@ class MigrationWorker:
         return controller
 
     async def _read(self, path: str, kind: type[Any], missing: Any) -> Any:
-        """One object, or a substitute for one that does not exist."""
+        """One object, or a substitute if it does not exist."""
         try:
             return msgspec.json.decode(await self._client.request("GET", path), type=kind)
         except ApiError as error:

@@ -1,7 +1,7 @@
-"""The owner of a pod as the API server has it, and the facts that decide about a migration.
+"""The owner of a pod from the API server, and the facts on which a migration depends.
 
-Owners are read only for a migration that is planned or open: migrations are rare, and a watch on
-every controller of the cluster would be expensive.
+Owners are read only for a planned or open migration: migrations are rare, and a watch on every
+controller of the cluster would be expensive.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Reference(Camel, frozen=True):
 
 
 class ObjectMeta(Camel, frozen=True):
-    """ObjectMeta as far as it is read."""
+    """The fields of ObjectMeta that are read."""
 
     name: str = ""
     uid: str = ""
@@ -60,14 +60,14 @@ class ObjectMeta(Camel, frozen=True):
 
 
 class OnExitCodes(Camel, frozen=True):
-    """The exit codes that a rule is about."""
+    """The exit codes of a rule."""
 
     operator: str = ""
     values: tuple[int, ...] = ()
 
 
 class OnCondition(Camel, frozen=True):
-    """A condition of the pod that a rule is about."""
+    """The pod condition of a rule."""
 
     type: str = ""
     status: str = "True"
@@ -88,7 +88,7 @@ class FailurePolicy(Camel, frozen=True):
 
 
 class Ordinals(Camel, frozen=True):
-    """Where a StatefulSet begins to count."""
+    """The first ordinal of a StatefulSet."""
 
     start: int = 0
 
@@ -125,7 +125,7 @@ class Controller(Camel, frozen=True):
 
 
 class PodSpec(Camel, frozen=True):
-    """How long the pod may take to end."""
+    """The termination grace period of the pod."""
 
     termination_grace_period_seconds: float | None = None
 
@@ -138,13 +138,13 @@ class PodCondition(Camel, frozen=True):
 
 
 class PodStatus(Camel, frozen=True):
-    """Whether it is ready."""
+    """The conditions of the pod."""
 
     conditions: tuple[PodCondition, ...] | None = None
 
 
 class PodNow(Camel, frozen=True):
-    """The pod to be moved."""
+    """The pod to be migrated."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
@@ -152,7 +152,7 @@ class PodNow(Camel, frozen=True):
 
     @property
     def is_ready(self) -> bool:
-        """Whether it counts among the ready pods of its owner."""
+        """Whether the pod counts as ready for its owner."""
         conditions = self.status.conditions or ()
         return any(one.type == "Ready" and one.status == "True" for one in conditions)
 
@@ -186,7 +186,7 @@ def facts(
     pod: PodNow,
     budgets: tuple[Budget, ...],
 ) -> OwnerFacts:
-    """The facts in these objects; ``above`` is the Deployment of a ReplicaSet that has one."""
+    """The facts in these objects; ``above`` is the Deployment of a ReplicaSet, if there is one."""
     top = above_of(owner) if owner is not None else None
     found = OwnerFacts(
         told=top or ask.owner, grace_s=_grace_s(pod), version=pod.metadata.resource_version
@@ -226,7 +226,7 @@ def _of_budgets(found: OwnerFacts, ask: ReadOwner, budgets: tuple[Budget, ...]) 
         if one.spec.selector and matches_labels(one.spec.selector, ask.labels)
     ]
     allowed = min((one.status.disruptions_allowed for one in covering), default=1)
-    # The API server evicts no pod that several budgets cover.
+    # The API server evicts no pod that several budgets select.
     return msgspec.structs.replace(
         found,
         has_budget=bool(covering),
@@ -281,7 +281,7 @@ def _of_replicas(
 def ignores_disruptions(policy: FailurePolicy | None) -> bool:
     """Whether an eviction does not count as a failure of the Job.
 
-    The first rule that matches decides, and the exit code of a terminated container may match an
+    The first matching rule decides, and the exit code of a terminated container may match an
     earlier one.
     """
     for rule in policy.rules if policy is not None else ():

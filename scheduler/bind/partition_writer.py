@@ -42,7 +42,7 @@ class PartitionWriter:
         self._busy: set[str] = set()
 
     def send(self, action: RequestPartitions | SetMigConfig) -> None:
-        """Send soon; a request for instances replaces the one that waits for the same node."""
+        """Enqueue a request; a request for instances replaces an unsent one for the same node."""
         if isinstance(action, SetMigConfig):
             self._queue.put_nowait(action)
             return
@@ -52,7 +52,7 @@ class PartitionWriter:
         self._newest[name] = action
 
     async def run(self) -> None:
-        """Work for ever; ends by cancellation."""
+        """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
             for number in range(WORKERS):
                 group.create_task(self._work(), name=f"mig {number}")

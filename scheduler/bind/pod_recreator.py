@@ -18,7 +18,7 @@ from scheduler.watch.inbox import Inbox
 
 
 class PodRecreator:
-    """Deletes one pod after the other; the results go to the inbox."""
+    """Deletes pods one after the other; the results go to the inbox."""
 
     def __init__(self, client: Client, inbox: Inbox, term: LeaderTerm) -> None:
         self._client = client
@@ -27,11 +27,11 @@ class PodRecreator:
         self._queue: asyncio.Queue[RecreatePod] = asyncio.Queue()
 
     def send(self, action: RecreatePod) -> None:
-        """Delete the pod soon."""
+        """Enqueue the deletion of the pod."""
         self._queue.put_nowait(action)
 
     async def run(self) -> None:
-        """Work for ever; ends by cancellation."""
+        """Run until cancelled."""
         while True:
             action = await self._queue.get()
             if self._term.leads():

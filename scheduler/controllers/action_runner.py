@@ -1,4 +1,4 @@
-"""Runs actions: the one place that knows which I/O shell does what."""
+"""Runs actions: maps each action to its I/O shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Placements on their way to the API server: from the decision to the answer to the Binding."""
+"""Placements from the decision to the result of the Binding."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ class BindingController:
         self._assumed: dict[str, AssumedPlacement] = {}
 
     def assume(self, placement: Placement, entry: QueuedPodInfo, record: Record) -> None:
-        """Keep a placement; its Binding is started at once or once its node is ready."""
+        """Store a placement; its Binding is started at once or when its node is ready."""
         self._assumed[placement.pod.uid] = AssumedPlacement(placement, entry, record)
 
     def start(self, uid: str) -> None:
-        """Send the Binding; its result comes back as an event."""
+        """Send the Binding; its result arrives as an event."""
         assumed = self._assumed[uid]
         self._binder.start(assumed.placement, assumed.record.id)
 
     def drop(self, uid: str) -> QueuedPodInfo | None:
-        """Forget a placement; returns the queue entry that was decided."""
+        """Remove a placement; returns its queue entry."""
         assumed = self._assumed.pop(uid, None)
         return assumed.entry if assumed is not None else None
 
     def handle(self, event: ev.Event, now: float) -> Effects:
-        """Record how a Binding ended."""
+        """Record the result of a Binding."""
         if not isinstance(event, ev.BindEnded):
             return NOTHING
         self._metrics.binds.labels(event.outcome.value).inc()
@@ -72,5 +72,5 @@ class BindingController:
 
     @property
     def in_flight(self) -> int:
-        """Number of Bindings without an answer yet."""
+        """Number of Bindings without a response yet."""
         return self._binder.in_flight

@@ -1,7 +1,7 @@
-"""Folds events into the cluster state, so that no object can keep the others out of it.
+"""Folds events into the cluster state; an invalid object does not affect the others.
 
-An object at which folding fails is entered as unreadable: a pod then holds an unknown part of its
-node, and a node takes no pods. Only if that fails as well, the state is wrong and the process ends.
+An object that cannot be folded is stored as unreadable: such a pod holds an unknown part of its
+node, and such a node accepts no pods. If that fails too, the state is wrong and the process ends.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from scheduler.state.invariant import InvariantViolation
 
 
 class ClusterCache:
-    """Keeps one cluster state up to date; ``wall`` is Unix time, by which new nodes grow older."""
+    """Keeps one cluster state up to date; ``wall`` is Unix time, for the age of new nodes."""
 
     name = "cluster-cache"
 
@@ -34,12 +34,12 @@ class ClusterCache:
         """Fold an event; a list is folded object by object."""
         try:
             parts = list(apart(self._cluster, event))
-        except Exception as problem:  # a lost list would leave the state wrong for good
+        except Exception as problem:  # a lost list would leave the state wrong permanently
             raise _broken(about_event(event), problem) from problem
         return tuple(change for part in parts for change in self._fold(part))
 
     def tick(self, now: float, *, leads: bool) -> Effects:
-        """New nodes whose MIG layout was awaited long enough are used as they are."""
+        """End the wait of new nodes for their MIG layout."""
         return tuple(self._cluster.pass_time(self._wall()))
 
     def _fold(self, event: ev.Event) -> list[ev.Change]:
@@ -62,7 +62,7 @@ class ClusterCache:
             case ev.PodDeleted() | ev.NodeDeleted() | ev.BindEnded():
                 raise _broken(about, problem) from problem
             case _:
-                return []  # it holds nothing on a node: the former state stays
+                return []  # it holds nothing on a node, so the former state stays
         try:
             return fold(self._cluster, event)
         except Exception as again:  # noqa: BLE001 - likewise

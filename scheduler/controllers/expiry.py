@@ -1,4 +1,4 @@
-"""State that time alone changes: reservations that expire, pods that are retried in any case."""
+"""Time-driven changes of the state: reservations expire, unschedulable pods are retried."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ log = structlog.get_logger("scheduler")
 
 
 class ReservationExpiry:
-    """Matches reservations with their pods, and drops those whose pod does not appear."""
+    """Matches reservations with their pods, and drops those whose pod is not created in time."""
 
     name = "reservations"
 
@@ -26,14 +26,14 @@ class ReservationExpiry:
         return NOTHING
 
     def tick(self, now: float, *, leads: bool) -> Effects:
-        """Drop the reservations that are too old."""
+        """Drop expired reservations."""
         if self._reservations.expire(now):
             log.info("reservation expired")
         return NOTHING
 
 
 class UnschedulableFlush:
-    """Retries unschedulable pods after some minutes, even if no event could help them."""
+    """Retries unschedulable pods after some minutes, even without a requeue event."""
 
     name = "queue"
 
@@ -41,6 +41,6 @@ class UnschedulableFlush:
         self._queue = queue
 
     def tick(self, now: float, *, leads: bool) -> Effects:
-        """Move the pods that are due into the active queue."""
+        """Move the due pods into the active queue."""
         self._queue.flush_unschedulable(now)
         return NOTHING

@@ -1,4 +1,4 @@
-"""What the loop calls: event handlers for every event, tickers once a second.
+"""The interfaces that the loop calls: event handlers for every event, tickers once a second.
 
 ``controllers/table`` has both tables in their order.
 """
@@ -23,7 +23,7 @@ class EventHandler(Protocol):
 
 
 class Ticker(Protocol):
-    """Does what becomes due as time passes."""
+    """Does periodic work."""
 
     @property
     def name(self) -> str:

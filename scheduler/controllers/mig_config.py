@@ -1,12 +1,12 @@
-"""Reconfigures idle nodes of mig-manager for pending pods, where the configuration allows it.
+"""Changes the MIG configuration of idle nodes for pending pods, if the configuration allows it.
 
 ::
 
-    a pod waits, no instance anywhere --a node is idle--> its label is set, it takes no pods
-        --mig-manager: pending ... success--> it offers instances, the pod is placed like any other
+    a pod is pending, no instance is free --a node is idle--> its label is set, pods avoid it
+        --mig-manager: pending ... success--> it advertises instances, the pod is placed as usual
 
 One node at a time, and the same node again after ten minutes. The patch sets the state label to
-``pending`` as well, so every reader stays away from the node before mig-manager begins.
+``pending`` too, so every reader avoids the node before mig-manager begins.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from scheduler.model.timestamps import epoch
 from scheduler.state.effects import NOTHING, Effects
 from scheduler.state.scheduler_state import SchedulerState
 
-#: Seconds for which a pod has waited before a node is reconfigured for it.
+#: Seconds for which a pod is pending before a node is reconfigured for it.
 WAITS_S: Final = 30.0
 #: Seconds until the same node may be reconfigured again.
 COOLDOWN_S: Final = 600.0
-#: At most so many pods of an equivalence class wait for one node.
+#: Maximum number of pods of an equivalence class that wait for one node.
 PODS_MAX: Final = 256
-#: The state with which mig-manager gives up.
+#: mig-manager's state after a failure.
 FAILED: Final = "failed"
 #: Seconds that the watch may take to show the label; afterwards the node is used again.
 SEEN_WITHIN_S: Final = 10.0

@@ -1,14 +1,14 @@
-"""Placements that wait for their MIG instances: requested, confirmed, then bound or given up.
+"""Placements that wait for MIG instances: requested, confirmed, then bound or dropped.
 
 ::
 
     PendingPlacement --requested--every instance Ready and advertised--> bound
                         |--an instance Failed--> its GPU is in backoff, the pod is retried
-                        '--no answer in time---> the node's GPUs are in backoff, likewise
+                        '--no status in time---> the node's GPUs are in backoff, likewise
 
 Meanwhile the pod is assumed on its node, so no other pod gets its slices. Only the leader requests
-instances. A new leader has no pending placements: it decides again, and uses the instances that
-were created meanwhile as idle ones.
+instances. A new leader has no pending placements: it decides again, and the instances created
+meanwhile are idle ones.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ log = structlog.get_logger("mig-partition")
 
 
 class PendingPartition(msgspec.Struct):
-    """A placement that waits; ``deadline`` is the loop's clock, ``until`` the same as a time."""
+    """A pending placement; ``deadline`` is the loop's clock, ``until`` the same as a timestamp."""
 
     placement: PendingPlacement
     deadline: float
@@ -111,7 +111,9 @@ class PartitionController:
         return NOTHING
 
     def tick(self, now: float, *, leads: bool) -> Effects:
-        """End backoffs and deadlines. A process that leads no more gives up what is pending."""
+        """End backoffs and deadlines. A process that stopped leading drops its pending
+        placements.
+        """
         effects: Effects = tuple(self._pause_gpus(name) for name in self._backoff.tick(now))
         if not leads:
             for pending in list(self._pending.values()):
@@ -124,7 +126,7 @@ class PartitionController:
         return effects + self._check(list(self._pending.values()), now)
 
     def awaited(self, pod: Pod) -> str:
-        """The node that mig-manager reconfigures for a pod; empty where there is none."""
+        """The node that mig-manager reconfigures for a pod; empty if there is none."""
         return "" if self._mig_config is None else self._mig_config.awaited(pod)
 
     # --- pending placements ------------------------------------------------------------------
@@ -162,10 +164,10 @@ class PartitionController:
         on_node = self._on_node(pending.placement.node_name)
         return [other.placement.pod for other in on_node if other is not pending]
 
-    # --- ends --------------------------------------------------------------------------------
+    # --- results -----------------------------------------------------------------------------
 
     def _dropped(self, uid: str, changes: Iterable[ev.Change]) -> Effects:
-        """The pod is not on its way to the node any more."""
+        """Remove a placement whose pod is not assumed any more."""
         return (*changes, DropPlacement(uid), *self._avoidance.forget_pod(uid))
 
     def _give_up(self, pending: PendingPartition) -> Effects:
@@ -184,7 +186,7 @@ class PartitionController:
         result: str,
         now: float,
     ) -> Effects:
-        """The pod is retried elsewhere: the GPUs (None: all of the node's) are in backoff."""
+        """The pod is retried elsewhere; the GPUs (None: all of the node's) enter backoff."""
         placement = pending.placement
         uid, node_name = placement.pod.uid, placement.node_name
         del self._pending[uid]
@@ -210,7 +212,7 @@ class PartitionController:
         return ev.ClusterEvent(RequeueCause.AVOIDED, node_name=node_name)
 
     def _request(self, node_name: str) -> tuple[RequestPartitions, ...]:
-        """All instances that must exist on a node: those of its pods, running and pending."""
+        """All instances that must exist on a node: those of its running and pending pods."""
         node_info = self._cluster.at(node_name)
         if node_info is None:
             return ()

@@ -1,8 +1,9 @@
 """Applies the node circuit breaker: consumes events, marks nodes avoided, records events.
 
 The watch shows a pod that a kubelet rejected as deleted, in its former state (failed pods are not
-watched). So every pod that vanishes before a kubelet has admitted it is looked up once; the answer
-comes back as an event. Every replica keeps the breaker, so a new leader knows what the former knew.
+watched). So every pod that is deleted before a kubelet has admitted it is looked up once; the
+result arrives as an event. Every replica maintains the breaker, so a new leader knows the
+rejections.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ log = structlog.get_logger("scheduler")
 
 
 class NodeAvoidance:
-    """Keeps the nodes of one cluster avoided as the breaker says; only the leader reports."""
+    """Marks the nodes of one cluster avoided as the breaker says; only the leader reports."""
 
     name = "node-avoidance"
 
@@ -50,12 +51,12 @@ class NodeAvoidance:
     # --- for the loop and other controllers --------------------------------------------------
 
     def close(self, node_name: str) -> None:
-        """Place no pod on a node until it is reopened, whatever its kubelet does."""
+        """Place no pod on a node until it is reopened, independently of rejections."""
         self._closed.add(node_name)
         self._avoid(node_name)
 
     def reopen(self, node_name: str) -> list[ev.Change]:
-        """Avoid the node only as far as the breaker says."""
+        """Avoid the node only for the scopes of the breaker."""
         self._closed.discard(node_name)
         return self._avoid(node_name)
 
@@ -66,7 +67,7 @@ class NodeAvoidance:
         self._avoid(node_name)
 
     def unless_avoided(self, placement: Placement | None) -> Placement | None:
-        """A placement that was found for a batch; None if its node is avoided since."""
+        """A placement of a batch; None if its node has become avoided."""
         node_info = self._cluster.at(placement.node_name) if placement is not None else None
         if placement is None or node_info is None:
             return placement
@@ -74,7 +75,7 @@ class NodeAvoidance:
         return None if is_avoided else placement
 
     def forget_pod(self, uid: str, *, is_admitted: bool = False) -> list[ev.Change]:
-        """No kubelet has to admit the pod any more, and none rejected it."""
+        """Stop waiting for the pod's admission."""
         binding = self.breaker.under_way.get(uid)
         if binding is None:
             return []
@@ -85,7 +86,7 @@ class NodeAvoidance:
         return self._avoid(binding.node_name)
 
     def _avoid(self, node_name: str) -> list[ev.Change]:
-        """The one place that sets which pods avoid a node."""
+        """Set the scopes of a node; no other code sets them."""
         closed = frozenset((WHOLE_NODE,)) if node_name in self._closed else frozenset()
         scopes = self.breaker.avoided(node_name, self._now) | closed
         return self._cluster.avoid(node_name, scopes)
@@ -96,7 +97,7 @@ class NodeAvoidance:
     # --- events ------------------------------------------------------------------------------
 
     def handle(self, event: ev.Event, now: float) -> Effects:
-        """Follow the pods that are bound and not admitted yet."""
+        """Follow the bound pods that no kubelet has admitted yet."""
         self._now = now
         match event:
             case ev.PodUpdated(pod):
@@ -121,7 +122,7 @@ class NodeAvoidance:
         return NOTHING
 
     def tick(self, now: float, *, leads: bool) -> Effects:
-        """End the backoffs that are over."""
+        """End the expired backoffs."""
         self._now = now
         suspects = self.breaker.suspects()
         for node_name in self.breaker.tick(now):
@@ -140,7 +141,7 @@ class NodeAvoidance:
             return self.forget_pod(pod.uid, is_admitted=True)
         if pod.is_deleting:
             return self.forget_pod(pod.uid)
-        # A pod whose author named the node has no such condition: its failure is its own.
+        # A pod whose author set nodeName has no such condition; its failure does not count.
         if pod.condition.status == "True":
             self.breaker.record_binding(pod, pod.node_name, self._now)
             return self._avoid(pod.node_name)
@@ -155,7 +156,7 @@ class NodeAvoidance:
     def _replace_pods(self, pods: tuple[Pod, ...]) -> Effects:
         changes = [change for pod in pods for change in self._upsert_pod(pod)]
         present = {pod.uid for pod in pods}
-        # A placed pod whose Binding is under way is in the list, without a node.
+        # A placed pod whose Binding is in flight is in the list, without a node.
         missing = self.breaker.under_way.missing(present)
         return (*changes, *(action for uid in missing for action in self._delete_pod(uid)))
 
@@ -205,7 +206,7 @@ class NodeAvoidance:
         return changes
 
     def _restore_for_owner(self, pod: Pod) -> list[ev.Change]:
-        """Count what events say about the deleted pods that this one replaces."""
+        """Count the events about deleted pods that this pod replaces."""
         past = self._deleted_pods.matching(pod, self._now)
         if not past:
             return []

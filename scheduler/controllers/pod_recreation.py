@@ -1,4 +1,4 @@
-"""Lets pods that the webhook did not mutate be created again, once the webhook answers.
+"""Recreates pods that the webhook did not mutate, once the webhook answers.
 
 ``state/breakers/recreate_budget`` decides which pods and how often; the action deletes them.
 """
@@ -25,7 +25,7 @@ log = structlog.get_logger("recreate")
 
 
 class PodRecreationController:
-    """Recreates the pods of one scheduler that wait for the webhook."""
+    """Recreates the pods of one scheduler that need a webhook mutation."""
 
     name = "pod-recreation"
 
@@ -50,14 +50,14 @@ class PodRecreationController:
         return (RecordPodEvent(pod, REASON, text),)
 
     def tick(self, now: float, *, leads: bool) -> Effects:
-        """Recreate the pods that are due."""
+        """Recreate the due pods."""
         if not leads:
             return NOTHING
         pods = self._budget.due(list(self._waiting()), now)
         return tuple(RecreatePod(pod, self._budget.count(pod)) for pod in pods)
 
     def _waiting(self) -> Iterator[Pod]:
-        """Pods that only a new admission can help, as the watch shows them now."""
+        """Pods that only a new admission can help, as the watch shows them."""
         for entry in self._state.queue.entries():
             pod = self._state.cluster.pods.get(entry.pod.uid)
             if RequeueCause.ADMISSION in entry.causes and pod is not None:

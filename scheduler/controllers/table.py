@@ -39,10 +39,10 @@ from scheduler.state.scheduler_state import SchedulerState
 
 
 class ControllerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The configuration's part.
+    """The configuration.
 
-    ``mig_config`` is the pipeline of a scheduler that sets the MIG config of nodes;
-    ``migrations`` is None for a scheduler that never migrates pods.
+    ``mig_config`` is the pipeline of a scheduler that sets the MIG config of nodes; ``migrations``
+    is None for a scheduler that never migrates pods.
     """
 
     avoidance: Timings = Timings()

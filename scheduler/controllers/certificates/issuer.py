@@ -20,7 +20,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _CA_NAME: Final = "gpu-scheduler webhook authority"
 _SERVER_NAME: Final = "gpu-scheduler webhook"
-#: Certificates start a little earlier, so that two clocks need not agree to the second.
+#: Certificates start a little earlier, to tolerate clock skew.
 _EARLIER: Final = datetime.timedelta(minutes=5)
 _PEM: Final = serialization.Encoding.PEM
 
@@ -41,7 +41,7 @@ class Authority(NamedTuple):
 
 
 class NotAnAuthority(ValueError):
-    """A certificate and a key that cannot sign for each other; the text says why."""
+    """A certificate and a key that do not form an authority; the text has the reason."""
 
 
 def read_authority(certificate_pem: bytes, key_pem: bytes) -> Authority:
@@ -62,7 +62,7 @@ def read_authority(certificate_pem: bytes, key_pem: bytes) -> Authority:
 
 
 def make_authority(days: int, *, now: datetime.datetime) -> Authority:
-    """A new authority, valid for so many days."""
+    """A new authority, valid for this number of days."""
     key = ec.generate_private_key(ec.SECP256R1())
     period = (now - _EARLIER, now + datetime.timedelta(days=days))
     certificate = (
@@ -83,7 +83,7 @@ def issue(
     *,
     now: datetime.datetime,
 ) -> CertificateBundle:
-    """One serving certificate for these names and addresses; it never outlives its authority."""
+    """A serving certificate for these names and addresses; it never outlives its authority."""
     key = ec.generate_private_key(ec.SECP256R1())
     hosts: list[x509.GeneralName] = [x509.DNSName(name) for name in names]
     hosts += [x509.IPAddress(ipaddress.ip_address(ip)) for ip in ips]
@@ -108,12 +108,12 @@ def issue(
 def make_certificates(
     names: Iterable[str], ips: Iterable[str], days: int, *, now: datetime.datetime
 ) -> CertificateBundle:
-    """One serving certificate for these names and addresses, and the authority to trust."""
+    """A serving certificate for these names and addresses, and a new authority."""
     return issue(make_authority(days, now=now), names, ips, days, now=now)
 
 
 def _issuer_key(authority: Authority) -> x509.AuthorityKeyIdentifier:
-    """The key identifier that the authority itself has: tools hash the key in different ways."""
+    """The authority's own key identifier: tools hash the key in different ways."""
     extensions = authority.certificate.extensions
     try:
         found = extensions.get_extension_for_class(x509.SubjectKeyIdentifier)

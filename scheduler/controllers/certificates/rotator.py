@@ -67,9 +67,9 @@ class CertSecret(msgspec.Struct, frozen=True):
 def renewed(
     kept: CertSecret, authority: Authority | None, wanted: Certificates, now: datetime
 ) -> tuple[CertSecret, str]:
-    """What should be kept from now on, and why it differs; without a reason all is well.
+    """The content to store, and the reason for a change; no reason if it is unchanged.
 
-    Without an authority only the token is kept.
+    Without an authority only the token is stored.
     """
     reasons = []
     if not kept.token:
@@ -86,7 +86,7 @@ def renewed(
 
 
 def _fault(kept: CertSecret, authority: Authority, wanted: Certificates, now: datetime) -> str:
-    """Why a new certificate is due, or nothing."""
+    """The reason for a new certificate, or an empty text."""
     try:
         mine = x509.load_pem_x509_certificate(kept.certificate)
         trusted = x509.load_pem_x509_certificates(kept.ca)[0]
@@ -135,7 +135,7 @@ class CertRotator:
         self._now = now
 
     async def ensure(self) -> None:
-        """Renew what is due; raises ApiError, Unreachable or NotAnAuthority."""
+        """Renew expired parts; raises ApiError, Unreachable or NotAnAuthority."""
         secret = msgspec.json.decode(await self._client.request("GET", self._path))
         kept = _read(secret)
         authority = await self._authority() if self._wanted.names else None
@@ -183,7 +183,7 @@ class CertRotator:
         return True
 
     async def _store(self, fresh: CertSecret, version: str, reason: str) -> CertSecret:
-        """Write the Secret; returns the content of another replica that was faster."""
+        """Write the Secret; returns the content of another replica if that one wrote first."""
         data = {name: _base64(getattr(fresh, part)) for name, part in PARTS.items()}
         body = {"metadata": {"resourceVersion": version}, "data": data}
         content = msgspec.json.encode(body)

@@ -1,10 +1,10 @@
-"""Leader election on a Lease: one process decides, the others stand by, warm and ready.
+"""Leader election on a Lease: one process decides, the others are ready to take over.
 
-The rules are client-go's (``tools/leaderelection``): a lease counts as expired only after
-it was seen unchanged for its whole duration on *our* monotonic clock; two clocks are never
-compared. What to do next is a pure function of what was seen; the loop below only does it.
-The lease's ``leaseTransitions`` is the epoch that every Binding carries. Terms only grow: the
-first one of a lease that is new or empty is a time, not zero (decision 0022).
+The rules are client-go's (``tools/leaderelection``): a lease counts as expired only after it was
+unchanged for its whole duration on *our* monotonic clock; two clocks are never compared. The next
+step is a pure function of the observed lease; the loop below only executes it. The lease's
+``leaseTransitions`` is the epoch that every Binding carries. Terms only grow: the first term of a
+new or empty lease is a time, not zero (decision 0022).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Timings(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     retry_period_s: float = 2.0
 
 
-#: Nothing is sent so shortly before the deadline that it might arrive after it (design 5.20).
+#: No request is sent this long before the deadline, because it could arrive after it (design 5.20).
 MARGIN_S = 3.0
 #: With short timings the margin is this part of the renew deadline.
 MARGIN_PART = 0.3
 
-#: A lease without a term begins with the seconds since then; 32 bits hold them until 2088.
+#: A lease without a term starts with the seconds since this time; 32 bits hold them until 2088.
 FIRST_TERM = datetime(2020, 1, 1, tzinfo=UTC)
 
 log = structlog.get_logger("leader")
@@ -44,10 +44,10 @@ log = structlog.get_logger("leader")
 class LeaderElector:
     """Takes part in the election; ``leads()`` is checked before every decision and Binding.
 
-    A process that loses the lease goes on: its caches stay, and it seeks the lease again. Stopping
-    has two steps: ``stop_leading()`` ends leading at once while the lease is kept, ``release()``
-    gives it to others once every request in flight has ended.
-    With ``enabled=False`` the process leads until ``stop_leading()``, and no Lease is touched.
+    A process that loses the lease continues: it keeps its caches and tries to acquire the lease
+    again. Stopping has two steps: ``stop_leading()`` ends leading at once while the lease is kept,
+    ``release()`` releases it after every request in flight has ended. With ``enabled=False`` the
+    process leads until ``stop_leading()`` without a Lease.
     """
 
     def __init__(
@@ -85,7 +85,8 @@ class LeaderElector:
         self._taken_at = 0.0
         self._round_end = asyncio.Event()
         self.epoch: int | None = None
-        #: Where another process, which leads, answers admission queries; empty if there is none.
+        #: The address on which another process, the leader, answers admission queries; empty if
+        #: there is none.
         self.leader_address = ""
 
     def leads(self) -> bool:
@@ -99,12 +100,12 @@ class LeaderElector:
         return self._clock() - self._renewed_at < deadline_s - margin_s
 
     def stop_leading(self) -> None:
-        """Do not lead any more; the lease stays ours until it is released."""
+        """Stop leading; the lease is kept until it is released."""
         self._is_stopped = True
         self._on_change(False)
 
     async def run(self) -> None:
-        """Acquire and renew the lease for ever; ends by cancellation, and keeps the lease then."""
+        """Acquire and renew the lease until cancelled; the lease is kept then."""
         self._on_change(self.leads())
         if not self.is_enabled:
             log.info("leading without leader election")
@@ -117,13 +118,15 @@ class LeaderElector:
             await asyncio.sleep(pause if self._holds else pause * (1 + self._rng.random()))
 
     async def next_term(self, epoch: int | None) -> float:
-        """Wait for a term of ours other than this one; when it was taken (monotonic seconds)."""
+        """Wait for a term of this process other than ``epoch``; returns when it began (monotonic
+        seconds).
+        """
         while not (self._holds and self.epoch is not None and self.epoch != epoch):
             await self.round_ended()
         return self._taken_at
 
     async def round_ended(self) -> None:
-        """Wait for the end of the current attempt at the lease, however it ends."""
+        """Wait for the end of the current attempt at the lease, whatever its result."""
         await self._round_end.wait()
 
     def _end_round(self) -> None:
@@ -145,12 +148,12 @@ class LeaderElector:
                 return
             await self._write(lease, step)
         except ApiError as error:
-            # 409: another process was faster. Anything else: the deadline decides.
+            # 409: another process was faster. For any other error the deadline decides.
             self._holds = self._holds and error.status != 409
         except Unreachable:
             pass
         else:
-            # The renewal counts from before the request, not from its answer.
+            # The renewal counts from before the request, not from its response.
             self._holds = True
             self._follows = ""
             self._renewed_at = started
@@ -181,7 +184,7 @@ class LeaderElector:
     async def _write(self, lease: Lease | None, step: Step) -> None:
         now = micro_time(self._wall())
         old = lease.spec if lease else LeaseSpec()
-        # A deleted lease is created again with a new term: no term comes twice.
+        # A deleted lease is created with a new term: no term is used twice.
         known = old if lease or self._seen is None else self._seen[0]
         transitions = known.lease_transitions or self._first_term()
         if known.lease_transitions and (step is Step.ACQUIRE or known is not old):
@@ -207,7 +210,7 @@ class LeaderElector:
         return max(1, int((self._wall() - FIRST_TERM).total_seconds()))
 
     async def release(self) -> None:
-        """Release the lease, if it is ours, so that the next leader need not wait for its end."""
+        """Release an own lease, so that the next leader need not wait for its expiry."""
         if not self._holds:
             return
         self._holds = False

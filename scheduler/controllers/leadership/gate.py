@@ -2,12 +2,12 @@
 
 A new leader waits before its first decision, for two reasons (design 5.19 and 5.20):
 
-- its caches must be at least as new as everything that the former leader did, so every kind is
-  listed again, from a quorum, after the lease was taken;
-- API servers learn of the new epoch through a watch of their own, and refuse Bindings that
-  carry it until then.
+- its caches must be at least as new as the writes of the former leader, so every kind is listed
+  again, from a quorum, after the lease was acquired;
+- API servers observe the new epoch through a watch of their own, and reject Bindings that carry it
+  until then.
 
-No replica decides while the watch of a vital kind is broken: a frozen view looks like any other.
+No replica decides while the watch of a vital kind is broken: stale data looks like any other.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ class Term(LeaderTerm, Protocol):
     is_enabled: bool
 
     async def next_term(self, epoch: int | None) -> float:
-        """Wait for a term of ours other than this one; returns when it began (monotonic)."""
+        """Wait for a term of this process other than ``epoch``; returns when it began
+        (monotonic).
+        """
 
 
 class Cache(Protocol):
@@ -69,7 +71,7 @@ class LeaderGate:
         return self._term.epoch
 
     def is_open(self) -> bool:
-        """Whether decisions and admission answers may be made: caches filled, and leading."""
+        """Whether decisions and admission answers are allowed: caches filled, and leading."""
         return self.is_synced and self.leads()
 
     def sync(self) -> None:

@@ -3,10 +3,10 @@
 ::
 
     loop --events--> MigrationController --actions--> MigrationWorker --> the API server
-      ^------------------ answers, and the watch of migration objects ----------'
+      ^--------------- responses, and the watch of migration objects -----------'
 
-``planner`` chooses the pods, ``executor`` takes a chosen one to its result. Every replica reads
-every event; only the leader sends.
+``planner`` chooses the pods, ``executor`` executes a chosen migration to its result. Every replica
+reads every event; only the leader sends.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class MigrationController(NoMigration):
         return self._executor.upsert(migration, now)
 
     def _delete(self, migration_id: str, now: float) -> Effects:
-        """A migration is over, however it ended: the reservation of its replacement ends."""
+        """A migration ended, with any result: the reservation of its replacement ends."""
         self._state.reservations.cancel(migration_id)
         return self._executor.delete(migration_id, now)
 
@@ -170,7 +170,7 @@ class MigrationController(NoMigration):
         self.open.delete_pod(uid)
         self._events.forget(uid)
         self._planner.delete_pod(uid)
-        # The answer comes back as the pod in its final state.
+        # The result arrives as the pod in its final state.
         return (LookUpPod(pod),) if pod is not None and is_looked_up else NOTHING
 
     def _replace_pods(self, pods: tuple[Pod, ...]) -> Effects:

@@ -1,12 +1,12 @@
-"""Takes every open migration from its object to its result.
+"""Executes every open migration from its object to its result.
 
 ::
 
     begin --create--> WRITTEN --evict--> LEAVING, AWAITED --> ADMITTED --> ARRIVED --> result
                         |                     |                  |
-                        '-- owner says no ----'---- deadline ----'--> result without effect
+                        '-- owner blocks -----'---- deadline ----'--> result without effect
 
-The next step follows from API objects alone (``state/migration/tickets``); the progress in memory
+The next step depends on API objects alone (``state/migration/tickets``); the progress in memory
 only avoids a repeated request. So a new leader resumes every migration from its object.
 """
 
@@ -45,7 +45,7 @@ log = structlog.get_logger("migration")
 
 
 class MigrationProgress(msgspec.Struct):
-    """What this process did for a migration."""
+    """The requests of this process for a migration."""
 
     facts: OwnerFacts | None = None
     asked_at: float = float("-inf")
@@ -56,7 +56,7 @@ class MigrationProgress(msgspec.Struct):
 
 
 class MigrationExecutor:
-    """Takes every open migration as far as it can go; ``new_id`` returns a random word."""
+    """Executes every open migration as far as possible; ``new_id`` returns a random word."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class MigrationExecutor:
         return (CreateMigration(migration),)
 
     def evicted(self) -> frozenset[str]:
-        """Migrations whose eviction was sent, whatever the watch shows."""
+        """Migrations whose eviction was sent, independent of the watch."""
         return frozenset(name for name, progress in self._progress.items() if progress.tries)
 
     # --- events ------------------------------------------------------------------------------
@@ -100,7 +100,7 @@ class MigrationExecutor:
         return NOTHING
 
     def delete(self, migration_id: str, now: float) -> Effects:
-        """The object is deleted: every replica remembers the result."""
+        """The object was deleted: every replica stores the result."""
         migration = self.open.get(migration_id)
         if migration is None:
             self.finished.delete(migration_id)
@@ -116,7 +116,7 @@ class MigrationExecutor:
         return self._release(migration)
 
     def write_failed(self, migration_id: str, message: str, now: float) -> Effects:
-        """The API server refused the object."""
+        """The API server rejected the object."""
         migration = self.open.get(migration_id)
         if migration is None or self.open.is_seen(migration_id):
             return NOTHING
@@ -143,7 +143,7 @@ class MigrationExecutor:
         return self.step(migration, now)
 
     def eviction_ended(self, event: ev.EvictionEnded, now: float) -> Effects:
-        """The API server answered to an eviction."""
+        """The API server responded to an eviction."""
         migration = self.open.get(event.migration_id)
         if migration is None:
             return NOTHING
@@ -152,7 +152,7 @@ class MigrationExecutor:
         match event.result:
             case ev.Eviction.EVICTED:
                 progress.is_evicted = True
-                # The watch may have shown the end of the pod before this answer.
+                # The watch may have shown the end of the pod before this response.
                 return self._events.evicted(migration, pod or progress.victim)
             case ev.Eviction.FORBIDDEN:
                 progress.tries = 0
@@ -164,7 +164,7 @@ class MigrationExecutor:
                     return self._pod_changed(migration, text, now)
             case ev.Eviction.FAILED:
                 log.warning("eviction failed", migration=migration.id, problem=event.message)
-                progress.facts = None  # they are old at the next attempt
+                progress.facts = None  # the next attempt needs new ones
                 if progress.tries >= TRIES_MAX:
                     return self._end(
                         migration, MigrationResult.EVICTION_REFUSED, event.message, now
@@ -239,7 +239,7 @@ class MigrationExecutor:
             return pod is not None and pod.gpu_requests != migration.target
         return True if phase is MigrationPhase.ADMITTED else None
 
-    # --- the room for the replacement --------------------------------------------------------
+    # --- capacity for the replacement --------------------------------------------------------
 
     def _hold(self, migration: Migration) -> None:
         taker = self.open.taker(migration)

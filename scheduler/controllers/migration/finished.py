@@ -4,9 +4,9 @@
 
     open --complete--> written, repeated until the watch shows it --> ended --an hour--> deleted
 
-A restart must not forget what migrations did to a workload, and its pods may be deleted by then. So
-a new process reads it from these objects. Where the kind has no status yet,
-``bind/migration_worker`` deletes objects at once, and a restart forgets what pods do not show.
+A new process needs the results of earlier migrations of a workload, and its pods may be deleted
+then. So it reads them from these objects. If the kind has no status yet, ``bind/migration_worker``
+deletes objects at once, and a new process knows only what pods show.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from scheduler.state.effects import NOTHING, Effects
 from scheduler.state.migration.history import HOUR_S, MigrationHistory
 
 REPEAT_AFTER_S: Final = 10.0
-#: More than a cluster makes in an hour, unless something is very wrong; the oldest go first.
+#: Above the normal number of an hour; the oldest are deleted first.
 KEPT_MAX: Final = 2000
 
 
@@ -35,7 +35,7 @@ class WrittenResult(msgspec.Struct):
 
 
 class FinishedMigrations:
-    """Migrations that are over, until their objects are deleted."""
+    """Ended migrations, until their objects are deleted."""
 
     def __init__(self, history: MigrationHistory) -> None:
         self._history = history
@@ -49,7 +49,7 @@ class FinishedMigrations:
         return None if written is None else written.end
 
     def complete(self, migration: Migration, end: MigrationEnd) -> CompleteMigration:
-        """A migration is over: write its result."""
+        """A migration ended: write its result."""
         self._written[migration.id] = WrittenResult(end, end.at)
         return CompleteMigration(migration, end)
 
@@ -62,7 +62,7 @@ class FinishedMigrations:
         return (CompleteMigration(migration, written.end),)
 
     def upsert(self, migration: Migration) -> bool:
-        """The watch shows a migration with a result; whether that is news."""
+        """The watch shows a migration with a result; returns whether it is new."""
         assert migration.end is not None, "the executor has the open ones"
         is_news = migration.id not in self._ended
         self._ended[migration.id] = migration
@@ -72,17 +72,17 @@ class FinishedMigrations:
         return is_news
 
     def delete(self, migration_id: str) -> None:
-        """The object is deleted."""
+        """The object was deleted."""
         for known in (self._written, self._ended, self._deleted_at):
             known.pop(migration_id, None)
 
     def replace(self, migration_ids: Iterable[str]) -> None:
-        """The list of all objects: any other one is deleted."""
+        """The list of all objects: any other one was deleted."""
         for migration_id in self._ended.keys() - set(migration_ids):
             self.delete(migration_id)
 
     def tick(self, now: float) -> Effects:
-        """Delete the objects that were kept for long enough; called by the leader only."""
+        """Delete the objects that were kept long enough; called by the leader only."""
         due: list[DeleteMigration] = []
         oldest = sorted(self._ended.values(), key=ended_at)
         excess = len(oldest) - KEPT_MAX
@@ -96,5 +96,5 @@ class FinishedMigrations:
 
 
 def ended_at(migration: Migration) -> float:
-    """When a migration ended; an open one sorts after all that are over."""
+    """The end time of a migration; open ones sort last."""
     return migration.end.at if migration.end is not None else float("inf")

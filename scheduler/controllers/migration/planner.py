@@ -1,9 +1,9 @@
 """Chooses the pods that a migration would give a better tier, before a migration object exists.
 
-Once a second it looks at degraded pods (``decide/migration/restore``) and at pods that wait for
-long (``decide/migration/rescue``). If a pod could have a better tier for a while without a break,
-and nothing that is known here blocks it, its owner is read. A look costs no request and no write;
-if nothing happened since the last look, its answer still holds.
+Once a second it checks degraded pods (``decide/migration/restore``) and long-pending pods
+(``decide/migration/rescue``). If a better tier is free for a while without interruption, and
+nothing known locally blocks the migration, the owner is read. A check costs no request and no
+write; without an event since the last check, its result still holds.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ANSWER_MAX_S: Final = 30.0
 
 
 class PlannerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The configuration's part: whether pods are migrated, and how often."""
+    """The configuration: whether pods are migrated, and how often."""
 
     mode: str = "on"
     timings: Timings = Timings()
@@ -49,7 +49,7 @@ class PlannerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MigrationPlanner:
-    """Plans migrations, within limits; the answer about an owner comes to ``owner_read``."""
+    """Plans migrations, within limits; ``owner_read`` receives the owner."""
 
     def __init__(
         self,
@@ -67,9 +67,9 @@ class MigrationPlanner:
         self._open = open_migrations
         self._events = events
         self._degraded: dict[str, Pod] = {}
-        #: By pod: the candidate whose owner is being read, and since when.
+        #: By pod: the candidate whose owner is being read, and the start of the read.
         self._asking: dict[str, tuple[MigrationCandidate, float]] = {}
-        #: By pod: what is possible for it, and since when.
+        #: By pod: the possible migration, and since when it is possible.
         self._steady: dict[str, tuple[object, float]] = {}
         #: By workload: when its backoff ends, and how long it is.
         self._backoff: dict[str, tuple[float, float]] = {}
@@ -88,7 +88,9 @@ class MigrationPlanner:
             self._degraded[pod.uid] = pod
 
     def needs_final_state(self, pod: Pod) -> bool:
-        """Whether it matters how a deleted pod ended: its controller may create another one."""
+        """Whether the final state of a deleted pod matters: its controller may create another
+        one.
+        """
         is_replaced = pod.owner is not None and pod.node_name and not pod.is_deleting
         return bool(is_replaced) and self._is_degraded(pod)
 
@@ -101,7 +103,7 @@ class MigrationPlanner:
         return pod.scheduler_name == self._state.cluster.scheduler_name and is_degraded(pod)
 
     def delete_pod(self, uid: str) -> None:
-        """A pod is deleted."""
+        """A pod was deleted."""
         for known in (self._degraded, self._asking, self._steady):
             known.pop(uid, None)
 
@@ -119,7 +121,8 @@ class MigrationPlanner:
                 cost, found = self._consider(kind, pod, now)
                 effects += found
             if cost is None:
-                self._back_off(pod, now)  # an internal error: this pod waits, others are planned
+                # after an internal error this pod backs off, others are planned
+                self._back_off(pod, now)
             looks -= 1 if cost is None else cost
         return effects
 
@@ -165,7 +168,7 @@ class MigrationPlanner:
                 yield MigrationKind.RESCUE, newest
 
     def _consider(self, kind: MigrationKind, pod: Pod, now: float) -> tuple[int, Effects]:
-        """Look at one pod; returns the cost of the look, and its effects."""
+        """Check one pod; returns the cost of the check, and its effects."""
         problem = self._blocker(kind, pod, now)
         if self._is_reported(pod) or (problem is not None and self._is_silent(pod, problem)):
             return 0, NOTHING
@@ -218,7 +221,7 @@ class MigrationPlanner:
         return rescue.rescuable(cluster, reservations, waiting, pod, terms, pipeline)
 
     def _is_steady(self, candidate: MigrationCandidate, now: float) -> bool:
-        """Whether the migration has been possible without a break for long enough."""
+        """Whether the migration has been possible without interruption long enough."""
         key, since = self._steady.get(candidate.pod.uid, (None, now))
         if key != candidate.key:
             self._steady[candidate.pod.uid] = (candidate.key, now)
