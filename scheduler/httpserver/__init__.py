@@ -1,5 +1,6 @@
-"""Every port and socket that both programs listen on: one acceptor in front, aiohttp behind it.
-``asking`` is the other end, where one of our programs asks another.
+"""Every port and socket on which both programs listen: one acceptor in front of aiohttp.
+
+``post_request`` is the client for requests between our programs.
 
 ::
 

@@ -1,8 +1,8 @@
-"""In front of every listener: accepted sockets are counted before anything is spent on them.
+"""In front of every listener: accepted sockets are counted before they cost memory.
 
-``create_server(ssl=...)`` allocates TLS buffers for each socket that connects, and leaves no place
-to refuse one. Here a socket costs a file descriptor until its first byte; then it is handed to TLS.
-Where there are too many, another one goes (``crowd`` says which).
+``create_server(ssl=...)`` allocates TLS buffers for each socket that connects, and cannot reject
+one. Here a socket costs a file descriptor until its first byte; then TLS starts. Above the limit
+another connection is dropped (``connection_limiter`` selects it).
 
 Must never: log more than one line per interval, wait for a client, or stop accepting.
 """
@@ -36,7 +36,7 @@ log = structlog.get_logger("http")
 _NO_FILES: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _MAPPED: Final = "::ffff:"
 
-# The class attribute is the only way to choose the size; a test holds the memory of a connection.
+# The class attribute is the only way to set the size; a test checks the memory of a connection.
 sslproto.SSLProtocol.max_size = TLS_BUFFER
 
 
@@ -51,7 +51,7 @@ class Acceptor:
         tally: ConnectionMetrics,
         context: ssl.SSLContext | None = None,
     ) -> None:
-        """``inner`` makes aiohttp's protocol for a connection; ``context`` where TLS is spoken."""
+        """``inner`` creates aiohttp's protocol for a connection; ``context`` enables TLS."""
         self.limits = limits
         self._listener = listener
         self._inner = inner
@@ -65,12 +65,12 @@ class Acceptor:
         self._is_empty.set()
 
     def start(self) -> None:
-        """Accept from now on."""
+        """Start accepting."""
         self._listener.setblocking(False)
         self._loop.add_reader(self._listener, self._accept)
 
     def stop(self) -> None:
-        """Close the listener, and every connection whose handshake is not over; once or twice."""
+        """Close the listener, and every connection with an unfinished handshake; idempotent."""
         if self._listener.fileno() < 0:
             return
         if self._resume is not None:
@@ -82,7 +82,7 @@ class Acceptor:
                 one.drop()
 
     async def end(self) -> None:
-        """Let connections that are being closed say farewell, then end what is left."""
+        """Let closing connections finish TLS, then abort the others."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self.limits.farewell_s):
                 await self._is_empty.wait()
@@ -90,28 +90,28 @@ class Acceptor:
             one.drop()
 
     async def sweep(self) -> None:
-        """Give up connections that are overdue; ends by cancellation."""
+        """Drop overdue connections until cancelled."""
         while True:
             await asyncio.sleep(self.limits.sweep_s)
             now = self._loop.time()
             for one in [one for one in self._crowd if one.due <= now]:
                 one.expire()
 
-    # --- what connections say (connection.Owner) ---------------------------------------------
+    # --- calls of connections (connection.Owner) ---------------------------------------------
 
     def proved(self, connection: Connection) -> None:
-        """It goes last from now on."""
+        """The connection moves to the end of the drop order."""
         self._crowd.proved(connection)
 
     def closed(self, connection: Connection) -> None:
-        """One less; said more than once for some."""
+        """The connection closed; some connections call this more than once."""
         self._crowd.remove(connection)
         self._tally.open(len(self._crowd))
         if not len(self._crowd):
             self._is_empty.set()
 
     def dropped(self, reason: Dropped) -> None:
-        """Count it."""
+        """Count a dropped connection."""
         self._tally.dropped(reason)
 
     # --- accepting ---------------------------------------------------------------------------
@@ -128,7 +128,7 @@ class Acceptor:
             self._take(accepted, _address(peer))
 
     def _take(self, accepted: socket.socket, address: str) -> None:
-        """Admit a socket, in place of another one where there are too many."""
+        """Admit a socket, and drop another connection above the limit."""
         limits = self.limits
         if self._crowd.of(address) >= limits.per_address:
             if not self._make_room("address", limits.per_address, address):
@@ -144,11 +144,11 @@ class Acceptor:
         self._crowd.add(connection)
         self._is_empty.clear()
         self._tally.open(len(self._crowd))
-        # Neither buffers nor a handshake for a client that says nothing.
+        # A client that sends nothing gets neither buffers nor a handshake.
         self._loop.add_reader(accepted, self._first_byte, connection)
 
     def _make_room(self, reason: Dropped, limit: int, address: str | None = None) -> bool:
-        """Drop one connection (of an address); whether there was one to drop."""
+        """Drop one connection (of an address); returns whether there was one to drop."""
         victim = self._crowd.victim(limit, address)
         if victim is None:
             return False
@@ -162,7 +162,7 @@ class Acceptor:
         accepted.close()
 
     def _pause(self, error: OSError) -> None:
-        """Usually no file descriptor is left: free one, and look again in a moment."""
+        """Usually no file descriptor is left: free one, and retry after a pause."""
         if error.errno not in _NO_FILES or not self._make_room("files", 0):
             self._tally.refused("files")
         left_out = self._seldom.passes()
@@ -177,7 +177,7 @@ class Acceptor:
         self._resume = self._loop.call_later(NO_FILES_PAUSE_S, self.start)
 
     def _first_byte(self, connection: Connection) -> None:
-        """The client speaks: TLS first, where it is spoken."""
+        """The first byte arrived: start TLS, or hand the socket over."""
         self._loop.remove_reader(connection.socket)
         connection.wait(Stage.SHAKING, self.limits.handshake_s)
         work = self._hand_over(connection)
@@ -190,11 +190,11 @@ class Acceptor:
         if self._context is not None:
             options = {
                 "ssl": self._context,
-                # The sweep comes first, and counts.
+                # The sweep comes first, and counts the drop.
                 "ssl_handshake_timeout": self.limits.handshake_s + 2 * self.limits.sweep_s,
                 "ssl_shutdown_timeout": self.limits.farewell_s,
             }
-        with suppress(OSError):  # what a handshake fails with; TimeoutError and SSLError are
+        with suppress(OSError):  # handshake failures, including TimeoutError and SSLError
             await self._loop.connect_accepted_socket(
                 lambda: connection, connection.socket, **options
             )
@@ -215,9 +215,9 @@ async def accepting(
     tally: ConnectionMetrics,
     context: ssl.SSLContext | None = None,
 ) -> AsyncIterator[Acceptor]:
-    """Accept connections for as long as the block lasts, then no more.
+    """Accept connections for the duration of the block.
 
-    Connections that are open at the end are left to the block's owner.
+    Connections that are open at the end belong to the block's owner.
     """
     acceptor = Acceptor(listener, inner, limits, tally, context)
     acceptor.start()

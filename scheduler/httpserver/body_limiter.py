@@ -1,8 +1,8 @@
-"""Long request bodies: how many bytes of them are held at once, of all connections together.
+"""Limits the bytes of request bodies held at once by all connections together.
 
-A body counts from its first byte until its request was answered. When there are too many bytes,
-the address that holds most gives up its oldest body that is still arriving: a client that sends
-half bodies pays itself, and not the next one, which sends a whole body.
+A body counts from its first byte until its request was answered. Above the limit, the address with
+the most bytes loses its oldest incomplete body: a client that sends half bodies affects itself, not
+the client that sends a whole body.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from contextlib import contextmanager
 
 
 class TooManyBytes(Exception):
-    """The body was given up in favour of others."""
+    """The body was dropped in favour of others."""
 
 
 class Body:
-    """One body that is held."""
+    """One body in memory."""
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -28,7 +28,7 @@ class Body:
         self.is_given_up = False
 
     def give_up(self) -> None:
-        """Its reader ends at once."""
+        """End its reader at once."""
         self.is_given_up = True
         if self.deadline is not None and not self.deadline.expired():
             self.deadline.reschedule(float("-inf"))
@@ -46,7 +46,7 @@ class BodyLimiter:
 
     @property
     def total(self) -> int:
-        """Bytes that are held now."""
+        """The number of bytes held."""
         return self._total
 
     @contextmanager
@@ -60,7 +60,7 @@ class BodyLimiter:
             self._release(body)
 
     def add(self, body: Body, piece: bytes) -> None:
-        """Take in a piece; :class:`TooManyBytes` if this body has to go, or went already."""
+        """Add a piece; :class:`TooManyBytes` if this body is dropped, or was dropped already."""
         if body.is_given_up:
             raise TooManyBytes
         body.content += piece
@@ -73,7 +73,7 @@ class BodyLimiter:
                 raise TooManyBytes
 
     def _victim(self) -> Body | None:
-        """The oldest of those that still arrive, of the address that holds most bytes in them."""
+        """The oldest incomplete body of the address with the most bytes in incomplete bodies."""
         arriving = [body for body in self._held if body.deadline is not None]
         held: Counter[str] = Counter()
         for body in arriving:

@@ -1,6 +1,6 @@
-"""One connection: how far its request has come, and by when it must go on.
+"""One connection: the stage of its request, and the deadline of the stage.
 
-It stands between asyncio and aiohttp's protocol, because aiohttp has one limit in time only (the
+It is between asyncio and aiohttp's protocol, because aiohttp has only one time limit (the
 keep-alive timeout, an hour by default) and accepts heads of 1 MiB.
 
 ::
@@ -8,11 +8,11 @@ keep-alive timeout, an hour by default) and accepts heads of 1 MiB.
     WAITING --first byte--> SHAKING --handshake--> IDLE --first byte--> HEAD --its end--> ASKED
        IDLE <--answer-- ANSWERING <--whole body-- BODY <--the handler reads--'
 
-LEAVING is answered for the last time, with the rest of its body on the way; REFUSED was answered
-here, and is not aiohttp's matter any more.
+LEAVING: the last response was sent, and the rest of the body may still arrive. REFUSED: this class
+sent the response, without aiohttp.
 
-Must never: understand a request. It looks for the end of a head; aiohttp's parser decides what it
-says, and refuses what two readers could understand in two ways.
+Must never: parse a request. It looks for the end of a head; aiohttp's parser reads the content, and
+rejects ambiguous requests.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LETTERS: Final = range(ord("A"), ord("Z") + 1)
 
 
 class Stage(enum.Enum):
-    """How far a connection has come."""
+    """The stage of a connection."""
 
     WAITING = enum.auto()
     SHAKING = enum.auto()
@@ -65,14 +65,14 @@ class Owner(Protocol):
         """One of its requests was answered with a status below 400."""
 
     def closed(self, connection: Connection) -> None:
-        """It is over."""
+        """The connection closed."""
 
     def dropped(self, reason: Dropped) -> None:
-        """It was ended by a limit."""
+        """A limit ended the connection."""
 
 
 class Connection(asyncio.Protocol):
-    """One connection of a listener; ``inner`` makes aiohttp's part of it."""
+    """One connection of a listener; ``inner`` creates its aiohttp protocol."""
 
     def __init__(
         self,
@@ -103,23 +103,23 @@ class Connection(asyncio.Protocol):
 
     @property
     def due(self) -> float:
-        """When it is given up, on the event loop's clock."""
+        """The deadline of the stage, on the event loop's clock."""
         return min(self._stage_due, self._unread_due)
 
     @property
     def can_be_dropped(self) -> bool:
-        """Not while its request is being answered: that would lose a review."""
+        """False while its request is being answered: a drop would lose a review."""
         return self.stage is not Stage.ANSWERING
 
     def wait(self, stage: Stage, seconds: float = _NEVER) -> None:
-        """Enter a stage that must end within so many seconds."""
+        """Enter a stage with this deadline in seconds."""
         self.stage = stage
         self._stage_due = self._loop.time() + seconds
 
-    # --- what asyncio says -------------------------------------------------------------------
+    # --- calls of asyncio --------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """With TLS the handshake is over."""
+        """The connection is open; with TLS the handshake has ended."""
         self._transport = cast(asyncio.Transport, transport)
         self.is_known = bool(transport.get_extra_info("peercert"))
         self.wait(Stage.IDLE)  # aiohttp ends idle connections, after its keep-alive timeout
@@ -127,14 +127,14 @@ class Connection(asyncio.Protocol):
         self._inner.connection_made(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client or a limit ended it."""
+        """The client or a limit closed the connection."""
         self._transport = None
         self._owner.closed(self)
         if self._inner is not None:
             self._inner.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """More bytes; a head has to end within its limits."""
+        """Count and forward bytes; a head has to end within its limits."""
         assert self._inner is not None, "bytes come after the connection was made"
         if self.stage is Stage.REFUSED:
             return
@@ -153,33 +153,33 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()  # the next request waits in the kernel
 
     def eof_received(self) -> bool | None:
-        """The client sends no more."""
+        """The client sends no more data."""
         return self._inner.eof_received() if self._inner is not None else None
 
     def pause_writing(self) -> None:
-        """The client does not read its answer."""
+        """The client does not read its response."""
         assert self._inner is not None, "an answer was written"
         self._unread_due = self._loop.time() + self._limits.unread_s
         self._inner.pause_writing()
 
     def resume_writing(self) -> None:
-        """It does again."""
+        """The client reads its response again."""
         assert self._inner is not None, "an answer was written"
         self._unread_due = _NEVER
         self._inner.resume_writing()
 
-    # --- what the server behind says ---------------------------------------------------------
+    # --- calls of the server -----------------------------------------------------------------
 
     def reading(self) -> None:
-        """The head was accepted; the body is being read. Its deadline is the reader's."""
+        """The head was accepted, and the reader sets the deadline of the body."""
         self.wait(Stage.BODY)
 
     def answering(self) -> None:
-        """The request is whole."""
+        """The request is complete."""
         self.wait(Stage.ANSWERING)
 
     def answered(self, status: int, *, is_whole: bool = True) -> None:
-        """The answer is written next; after one to half a request the connection ends."""
+        """The response is written next; after an incomplete request the connection ends."""
         if status < HTTPStatus.BAD_REQUEST:
             self._owner.proved(self)
         if is_whole:
@@ -190,14 +190,14 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def go_on(self) -> None:
-        """Tell the client to send its body (``Expect: 100-continue``)."""
+        """Send ``100 Continue`` (``Expect: 100-continue``)."""
         if self._transport is not None:
             self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
-    # --- what a limit says -------------------------------------------------------------------
+    # --- limits ------------------------------------------------------------------------------
 
     def expire(self) -> None:
-        """Its time is over."""
+        """The deadline of the stage passed."""
         is_unread = self._unread_due <= self._stage_due
         reason = "unread" if is_unread else _TOO_SLOW.get(self.stage)
         if reason is not None:
@@ -208,7 +208,7 @@ class Connection(asyncio.Protocol):
             self.drop()
 
     def drop(self) -> None:
-        """End it at once, however far it has come."""
+        """Close the connection at once, in any stage."""
         if self._transport is not None:
             self._transport.abort()
             return
@@ -220,13 +220,13 @@ class Connection(asyncio.Protocol):
         self._owner.closed(self)
 
     def handed_over(self, _: asyncio.Task[None]) -> None:
-        """The handshake is over; where it failed, no transport owns the socket."""
+        """The handshake ended; if it failed, no transport owns the socket."""
         if self._transport is None:
             self.socket.close()
             self._owner.closed(self)
 
     def _is_head_short(self, data: bytes) -> bool:
-        """Count a head's bytes; whether they are within the limit."""
+        """Count a head's bytes; returns whether they are within the limit."""
         seen = self._tail + data
         end = seen.find(_END)
         if end >= 0:
@@ -238,7 +238,7 @@ class Connection(asyncio.Protocol):
         return self._head_size <= HEAD_MAX
 
     def _refuse(self, status: HTTPStatus) -> None:
-        """Say why in one line; what the client still sends is discarded."""
+        """Respond with one line; further data of the client is discarded."""
         assert self._transport is not None, "bytes come after the connection was made"
         self.wait(Stage.REFUSED, self._limits.linger_s)
         text = status.phrase.encode()

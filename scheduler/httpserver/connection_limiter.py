@@ -1,8 +1,8 @@
-"""The open connections of a listener, and which one goes when there are too many.
+"""The open connections of a listener, and the one to drop above the limit.
 
-Of the listener, or of one address: the oldest connection that has sent no complete request, as
-long as these are more than a quarter; else the one that has been idle for longest among those that
-have. One whose request is being answered never goes.
+The limit is of the listener or of one address. The first choice is the oldest connection without a
+complete request, if these are more than a quarter; else the longest idle one of the others. A
+connection with a request in progress is never dropped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scheduler.httpserver.limits import NEW_SHARE
 
 
 class ConnectionLimiter:
-    """Connections in the order in which they would go."""
+    """Connections in drop order."""
 
     def __init__(self) -> None:
         #: By arrival: no complete request yet.
@@ -32,23 +32,23 @@ class ConnectionLimiter:
         return chain(self._new, self._proven)
 
     def of(self, address: str) -> int:
-        """How many an address has."""
+        """The number of connections of an address."""
         return self._of_address[address]
 
     def add(self, connection: Connection) -> None:
-        """One more."""
+        """Add a connection."""
         self._new[connection] = None
         self._of_address[connection.address] += 1
 
     def proved(self, connection: Connection) -> None:
-        """A request of it was answered well: it goes last."""
+        """A request of it was answered successfully: it moves to the end."""
         if self._has(connection):
             self._new.pop(connection, None)
             self._proven.pop(connection, None)
             self._proven[connection] = None
 
     def remove(self, connection: Connection) -> None:
-        """One less; for some it is said more than once."""
+        """Remove a connection; idempotent."""
         if not self._has(connection):
             return
         self._new.pop(connection, None)
@@ -58,7 +58,9 @@ class ConnectionLimiter:
             del self._of_address[connection.address]
 
     def victim(self, limit: int, address: str | None = None) -> Connection | None:
-        """Which one goes, where ``limit`` (of an address) is reached; None where all are busy."""
+        """The connection to drop once ``limit`` (of an address) is reached; None if all are
+        busy.
+        """
         new = [one for one in self._new if address is None or one.address == address]
         proven = [one for one in self._proven if address is None or one.address == address]
         order = (new, proven) if len(new) > NEW_SHARE * limit else (proven, new)

@@ -7,11 +7,11 @@ from typing import Final, Literal
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 Port = Literal["webhook", "socket", "replicas", "health", "decisions"]
-#: Why an open connection was ended: too many connections in all, too many of its address, no file
-#: descriptors left, or too slow with the handshake, a head, a body or reading an answer.
+#: The reason why an open connection was closed: the total limit, the limit of its address, no file
+#: descriptors left, or a timeout of the handshake, a head, a body or an unread response.
 Dropped = Literal["crowded", "address", "files", "handshake", "head", "body", "unread"]
-#: Why a new connection was not accepted: every other one was being answered, or the same of its
-#: address, or no file descriptors left.
+#: The reason why a new connection was not accepted: all others, or all of its address, were being
+#: answered, or no file descriptors were left.
 Refused = Literal["crowded", "address", "files"]
 
 _OPEN: Final = ("connections", "Open connections by port.")
@@ -40,12 +40,12 @@ class Connections:
         )
 
     def of(self, port: Port) -> ConnectionMetrics:
-        """The part of one listener."""
+        """The metrics of one listener."""
         return ConnectionMetrics(self, port)
 
 
 class ConnectionMetrics:
-    """What one listener counts."""
+    """The metrics of one listener."""
 
     def __init__(self, metrics: Connections, port: Port) -> None:
         self.port = port
@@ -53,18 +53,18 @@ class ConnectionMetrics:
         self._open = metrics.open.labels(port)
 
     def open(self, count: int) -> None:
-        """So many connections are open."""
+        """Set the number of open connections."""
         self._open.set(count)
 
     def dropped(self, reason: Dropped) -> None:
-        """An open connection was ended."""
+        """Count an open connection that was closed by a limit."""
         self._metrics.dropped.labels(self.port, reason).inc()
 
     def refused(self, reason: Refused) -> None:
-        """A new connection was closed at once."""
+        """Count a new connection that was closed at once."""
         self._metrics.refused.labels(self.port, reason).inc()
 
 
 def uncounted(port: Port) -> ConnectionMetrics:
-    """For a listener whose metrics nobody scrapes."""
+    """Metrics in a registry that is not scraped."""
     return Connections(CollectorRegistry(), "gpu_scheduler_").of(port)

@@ -14,7 +14,7 @@ log = structlog.get_logger("http")
 def raise_limit(wanted: int = FILES_WANTED) -> int:
     """Raise the soft limit of open files as far as the hard limit and ``wanted`` allow.
 
-    The soft limit that holds afterwards.
+    Returns the resulting soft limit.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)

@@ -1,4 +1,4 @@
-"""What clients may take of a listener: connections, seconds, bytes. All limits in one place.
+"""The limits of all listeners: connections, seconds, bytes.
 
 docs/security.md has the same figures as a table, and a test compares the two.
 """
@@ -23,7 +23,7 @@ READ_BUFFER: Final = 32 * KIB
 #: asyncio allocates a buffer of this size for each TLS connection, before the handshake. Its own
 #: default is 256 KiB: a thousand connections would need the memory of the whole container.
 TLS_BUFFER: Final = 32 * KIB
-#: Sockets that are accepted at once before other work of the event loop gets its turn.
+#: Maximum number of sockets accepted at once before the event loop runs other work.
 ACCEPTED_AT_ONCE: Final = 64
 #: How long the acceptor pauses when the process has no file descriptor left, in seconds.
 NO_FILES_PAUSE_S: Final = 0.05
@@ -33,7 +33,7 @@ NO_FILES_PAUSE_S: Final = 0.05
 NEW_SHARE: Final = 0.25
 #: The soft limit of open files that both programs ask for at start, if the hard limit allows it.
 FILES_WANTED: Final = 65_536
-#: One log line per this many seconds about requests that cannot be read, or failed.
+#: Interval in seconds of log lines about invalid or failed requests.
 LOG_EVERY_S: Final = 10.0
 
 
@@ -42,8 +42,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     #: Open connections in all, from the accepted socket on.
     connections: int
-    #: Open connections of one address. One API server has at most 600 requests under way by
-    #: default (--max-requests-inflight plus --max-mutating-requests-inflight).
+    #: Open connections of one address. One API server has at most 600 requests in flight by default
+    #: (--max-requests-inflight plus --max-mutating-requests-inflight).
     per_address: int
     #: The longest request body, in bytes.
     body: int = 0
@@ -72,7 +72,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 #: Port 8443 of the webhook: reviews.
 REVIEWS: Final = Limits(connections=1000, per_address=600, body=3 * MIB, bodies=16 * MIB)
-#: The Unix socket on which the webhook beside the scheduler asks: one client, and it is ours.
+#: The Unix socket of the scheduler; its only client is the webhook in the same pod.
 SOCKET: Final = Limits(connections=256, per_address=256, body=4 * MIB, bodies=32 * MIB)
 #: The port on which the leader answers the other replicas.
 REPLICAS: Final = Limits(connections=256, per_address=128, body=4 * MIB, bodies=16 * MIB)

@@ -1,4 +1,4 @@
-"""Log lines about what clients do: one per interval, with the number of those left out."""
+"""Log lines about client behaviour: one per interval, with the number of suppressed ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LogThrottle:
         self._left_out = 0
 
     def passes(self) -> int | None:
-        """How many were left out before this event; None if this one is left out too."""
+        """The number of events suppressed before this one; None if this one is suppressed too."""
         now = self._clock()
         if now < self._next:
             self._left_out += 1
@@ -39,7 +39,7 @@ class LogThrottle:
 
 
 class ThrottledLogger(logging.Logger):
-    """For aiohttp, which logs a traceback of twelve lines per request that it cannot read."""
+    """For aiohttp, which logs a traceback of twelve lines per invalid request."""
 
     def __init__(self, port: str, seldom: LogThrottle | None = None) -> None:
         super().__init__("aiohttp.server", logging.ERROR)
@@ -58,7 +58,7 @@ class ThrottledLogger(logging.Logger):
 
 
 def tell_bug(seldom: LogThrottle, port: str, path: str) -> None:
-    """A handler failed: one line with the traceback per interval. For an except block."""
+    """Log a failed handler: one line with the traceback per interval. For an except block."""
     left_out = seldom.passes()
     if left_out is not None:
         log.exception(

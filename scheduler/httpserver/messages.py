@@ -1,4 +1,4 @@
-"""Requests and answers as values: what handlers take and give, whatever server is in front."""
+"""Requests and responses as values, independent of the server."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ class Head(msgspec.Struct, frozen=True):
     """A request before its body was read; header names match in any case."""
 
     method: str
-    #: As it was sent, without the query.
+    #: The path as sent, without the query.
     path: str
     headers: Mapping[str, str]
-    #: Whether the client showed a certificate that we trust.
+    #: Whether the client showed a trusted certificate.
     is_known: bool = False
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A request that arrived whole."""
+    """A complete request."""
 
     head: Head
     body: bytes = b""
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """A status and what goes with it."""
+    """A status, a body and headers."""
 
     status: int
     content: bytes = b""

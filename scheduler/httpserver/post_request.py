@@ -1,8 +1,8 @@
-"""One question to another of our programs: an HTTP POST whose whole answer is bounded.
+"""A request to another of our programs: an HTTP POST with a limited response size.
 
-A kept connection may be from before the other program's restart, so a question whose connection
-turns out to be closed is sent once more. If the first one arrived all the same, its promise meets
-no pod and expires after ten seconds.
+A kept connection may be from before the other program's restart, so a request on a closed
+connection is sent once more. If the first one arrived nevertheless, its reservation matches no pod
+and expires after ten seconds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _AGAIN: Final = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
 
 
 class AnswerTooLong(ValueError):
-    """An answer of more than ANSWER_MAX bytes; it is not read to its end."""
+    """A response of more than ANSWER_MAX bytes; it is not read to its end."""
 
 
 async def ask(
@@ -33,9 +33,9 @@ async def ask(
     *,
     server_name: str | None = None,
 ) -> Reply:
-    """The whole answer; aiohttp.ClientError, OSError or TooLong where there is none.
+    """The whole response; raises aiohttp.ClientError, OSError or TooLong without one.
 
-    ``server_name`` is the name that the server's certificate must have, where it is not the URL's.
+    ``server_name`` is the name in the server's certificate, if it is not the URL's.
     """
     try:
         return await _post(session, url, body, headers, server_name)
@@ -55,7 +55,7 @@ async def _post(
         url, data=data, headers=headers, server_hostname=server_name, allow_redirects=False
     ) as response:
         content = response.content
-        if content.is_eof():  # as nearly always: it came in one piece
+        if content.is_eof():  # the usual case: it came in one piece
             return Reply(response.status, content.read_nowait(-1))
         pieces = bytearray()
         async for piece in content.iter_any():

@@ -36,12 +36,12 @@ _TOO_MANY: Final = Reply(503, b"too many bytes of requests are held\n", TEXT)
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 Handler = Callable[[Request], Reply | Awaitable[Reply]]
-#: A refusal, or how many bytes of body are read for such a request.
+#: A rejection, or the maximum body size of such a request.
 Gate = Callable[[Head], Reply | int]
 
 
 def options_of(limits: Limits, tally: ConnectionMetrics) -> dict[str, Any]:
-    """What aiohttp's protocol is told, by every server behind the acceptor."""
+    """The options of aiohttp's protocol, for every server behind the acceptor."""
     return {
         "access_log": None,
         "logger": ThrottledLogger(tally.port),
@@ -57,12 +57,12 @@ def options_of(limits: Limits, tally: ConnectionMetrics) -> dict[str, Any]:
 
 
 class Server:
-    """Answers the requests of one listener; made in a running event loop."""
+    """Answers the requests of one listener; created in a running event loop."""
 
     def __init__(
         self, handler: Handler, limits: Limits, tally: ConnectionMetrics, gate: Gate | None = None
     ) -> None:
-        """``gate`` sees each head before its body; without one ``limits.body`` is read."""
+        """``gate`` checks each head before its body; without one ``limits.body`` applies."""
         self._handler = handler
         self._limits = limits
         self._tally = tally
@@ -76,7 +76,9 @@ class Server:
     async def serving(
         self, listener: socket.socket, context: ssl.SSLContext | None, grace_s: float
     ) -> AsyncIterator[None]:
-        """Serve for as long as the block lasts; then finish what is under way, within the grace."""
+        """Serve for the duration of the block; then finish open requests within the grace
+        period.
+        """
         async with accepting(listener, self._http, self._limits, self._tally, context) as acceptor:
             try:
                 yield
@@ -88,7 +90,7 @@ class Server:
                 await acceptor.end()
 
     async def _handle(self, raw: web.BaseRequest) -> web.StreamResponse:
-        if raw.transport is None:  # the client went before its request was looked at
+        if raw.transport is None:  # the client disconnected before its request was handled
             return web.Response(status=400)
         connection = cast(Connection, raw.transport.get_protocol())
         head = Head(raw.method, raw.raw_path.partition("?")[0], raw.headers, connection.is_known)
@@ -112,7 +114,7 @@ class Server:
         return self._response(raw, connection, reply)
 
     async def _read(self, raw: web.BaseRequest, connection: Connection, body: Body) -> Reply | None:
-        """The whole body, into ``body``; a reply where it does not come."""
+        """Read the whole body into ``body``; returns a reply if it does not arrive."""
         connection.reading()
         if raw.headers.get("Expect"):
             connection.go_on()
@@ -122,7 +124,7 @@ class Server:
                     self._bodies.add(body, piece)
         except TooManyBytes:
             return _TOO_MANY
-        except ConnectionError:  # there is nobody to tell
+        except ConnectionError:  # the client disconnected
             return _TOO_SLOW
         except TimeoutError:
             if body.is_given_up:
@@ -138,7 +140,7 @@ class Server:
         try:
             reply = self._handler(Request(head, content))
             return reply if isinstance(reply, Reply) else await reply
-        except Exception:  # noqa: BLE001 - told in the log; the client gets an answer
+        except Exception:  # noqa: BLE001 - logged; the client gets a response
             tell_bug(self._seldom, self._tally.port, head.path)
             return _INTERNAL
 
@@ -155,7 +157,7 @@ class Server:
 
 
 def _refused(raw: web.BaseRequest) -> Reply | None:
-    """What aiohttp's parser accepts and we do not."""
+    """The rejection of a request that aiohttp's parser accepts and this server does not."""
     headers = raw.headers
     if raw.method not in _METHODS or not (1, 0) <= raw.version <= (1, 1) or "Upgrade" in headers:
         return _NO_UPGRADE
@@ -167,6 +169,6 @@ def _refused(raw: web.BaseRequest) -> Reply | None:
 
 
 def _wants_close(raw: web.BaseRequest) -> bool:
-    """aiohttp keeps a connection of HTTP/1.0 that asks for ``keep-alive, close``."""
+    """aiohttp keeps a connection of HTTP/1.0 with ``keep-alive, close``."""
     tokens = raw.headers.get("Connection", "").lower().split(",")
     return any(token.strip() == "close" for token in tokens)

@@ -1,18 +1,18 @@
-"""Listening sockets by the addresses that configurations and flags name."""
+"""Listening sockets for the addresses in configurations and flags."""
 
 from __future__ import annotations
 
 import socket
 from typing import Final
 
-#: What the kernel holds of connections that were not accepted yet.
+#: The kernel's queue of connections that were not accepted yet.
 BACKLOG: Final = 1024
 
 
 def listen(address: str) -> socket.socket:
     """A listening socket at ``host:port``. OSError if the port is taken.
 
-    Without a host on every address, of both families where there are two.
+    Without a host on every address, of both families if available.
     """
     host, _, port = address.rpartition(":")
     host = host.strip("[]")

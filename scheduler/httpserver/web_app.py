@@ -1,4 +1,4 @@
-"""aiohttp applications behind the acceptor: pages that no pod waits for, with a router."""
+"""aiohttp applications behind the acceptor: pages with a router, outside of pod creation."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ async def serving(
     tally: ConnectionMetrics,
     grace_s: float,
 ) -> AsyncIterator[None]:
-    """Serve it for as long as the block lasts; what is under way then has ``grace_s`` seconds."""
+    """Serve for the duration of the block; open requests have ``grace_s`` seconds at its end."""
     seldom = LogThrottle()
 
     @web.middleware
     async def watched(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.transport is None:  # the client went before its request was looked at
+        if request.transport is None:  # the client disconnected before its request was handled
             return web.Response(status=400)
         connection = cast(Connection, request.transport.get_protocol())
         connection.answering()
@@ -42,7 +42,7 @@ async def serving(
         except web.HTTPException as refusal:
             status = refusal.status
             raise
-        except Exception:  # noqa: BLE001 - told in the log; the client gets an answer
+        except Exception:  # noqa: BLE001 - logged; the client gets a response
             tell_bug(seldom, tally.port, request.path)
             return web.Response(status=status, text="internal error\n")
         else:

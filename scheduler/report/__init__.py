@@ -1,1 +1,1 @@
-"""Events, conditions, metrics, and why a pod got its node."""
+"""Events, conditions, metrics, and explanations of decisions."""

@@ -1,7 +1,6 @@
-"""Which tiers admissions looked at, as a metric.
+"""A metric of the tiers that admissions checked.
 
-A ladder is a text that anybody may write, so only profiles that some board has get a label of
-their own.
+Any author may write a ladder, so only existing profiles are label values.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ OTHER: Final = "other"
 
 
 def tell_tiers(counter: Counter, admission: Admission) -> None:
-    """Count what became of each tier."""
+    """Count the result of each tier."""
     for one in admission.tried:
         for tier in one.tiers:
             counter.labels(label(tier), one.result).inc()
@@ -33,6 +32,6 @@ def tell_tiers(counter: Counter, admission: Admission) -> None:
 
 
 def label(tier: str) -> str:
-    """A tier without its labels; ``other`` where no board has it."""
+    """A tier without its labels; ``other`` if no board has it."""
     profile = tier.partition("[")[0]
     return profile if profile in _KNOWN else OTHER

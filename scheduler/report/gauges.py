@@ -12,7 +12,7 @@ from scheduler.state.scheduler_state import SchedulerState
 
 
 class Gauges:
-    """Measures one state."""
+    """Sets the gauges of one state."""
 
     name = "gauges"
 

@@ -1,7 +1,7 @@
 """Port 8080: ``/health /ready /livez /readyz /healthz /metrics``.
 
-``/health`` and ``/ready`` answer with the seed's bodies. Ready means that every cache was
-filled and its watch is alive; a standby is ready too. Dead means that the loop stopped.
+``/health`` and ``/ready`` respond with the seed's bodies. Ready means that every cache was filled
+and its watch is alive; a standby is ready too. The liveness checks fail after the loop stopped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def application(
     is_alive: Callable[[], bool],
     not_ready: Callable[[], str | None],
 ) -> web.Application:
-    """The health server; ``not_ready`` says why, or None when all is well."""
+    """The health server; ``not_ready`` returns the reason, or None if the process is ready."""
 
     async def live(_: web.Request) -> web.Response:
         alive = is_alive()
@@ -58,6 +58,6 @@ def application(
 def serving(
     app: web.Application, address: str, metrics: Metrics
 ) -> AbstractAsyncContextManager[None]:
-    """Serve it on ``host:port`` for as long as the block lasts. OSError if the port is taken."""
+    """Serve on ``host:port`` for the duration of the block. OSError if the port is taken."""
     tally = metrics.connections.of("health")
     return web_app.serving(app, listen(address), HEALTH, tally, SHUTDOWN_S)

@@ -1,4 +1,4 @@
-"""Logging: the message text is the seeds' line, byte for byte; facts ride along as keys.
+"""Logging: the message text is the seeds' line, byte for byte; facts are added as keys.
 
 Console lines by default, one JSON object per line by flag.
 """

@@ -1,4 +1,4 @@
-"""Reports the result of a scheduling attempt: the pod is bound, or it waits and why."""
+"""Reports the result of a scheduling attempt: the pod is bound, or pending with a reason."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def bound(
 
 
 def waits_for_instances(placement: PendingPlacement) -> RecordWaiting:
-    """The condition of a pod whose node has to create its MIG instances first."""
+    """The condition of a pod whose MIG instances are being created."""
     node_name = placement.node_name
     text = f"waits for MIG instances that are being created on node {node_name}"
     return RecordWaiting(placement.pod, text, node_name)
@@ -60,9 +60,9 @@ def waits_for_instances(placement: PendingPlacement) -> RecordWaiting:
 def unscheduled(
     metrics: Metrics, pod: Pod, record: Record, diagnosis: Diagnosis, awaited: str = ""
 ) -> RecordUnscheduled:
-    """Log and count why a pod waits; returns its event and condition.
+    """Log and count why a pod is pending; returns its event and condition.
 
-    ``awaited`` is the node that becomes free for it, or gets its MIG instances, if there is one.
+    ``awaited`` is the node with future capacity for the pod, if there is one.
     """
     codes = diagnosis.codes()
     reason = diagnosis.condition_reason(is_mapped=pod.map_text is not None)

@@ -1,8 +1,8 @@
-"""The wire to the API server: one HTTP session, bytes in and bytes out.
+"""The connection to the API server: one HTTP session, bytes in and bytes out.
 
-``kubernetes`` is used for what it is best at (kubeconfig, in-cluster tokens, exec plugins,
-TLS) and imported only here, late: its models cost a second and 80 MB. Foreign exceptions
-are mapped at this edge, so that nothing above knows aiohttp.
+The package ``kubernetes`` is used for kubeconfig, in-cluster tokens, exec plugins and TLS. It is
+imported only here, late: its models cost a second and 80 MB. Foreign exceptions are mapped here, so
+that no other module depends on aiohttp.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ IN_CLUSTER = "KUBERNETES_SERVICE_HOST"
 
 
 class Status(msgspec.Struct, rename="camel"):
-    """The API server's error object, as far as it is read."""
+    """The fields of the API server's Status that are read."""
 
     message: str = ""
     reason: str = ""
@@ -37,7 +37,7 @@ class Status(msgspec.Struct, rename="camel"):
 
 
 class ApiError(Exception):
-    """The API server answered, and the answer is no."""
+    """The API server responded with an error."""
 
     def __init__(self, status: int, message: str, reason: str = "", retry_after_s: float = 0.0):
         super().__init__(f"{status} {reason}: {message}" if reason else f"{status}: {message}")
@@ -48,24 +48,24 @@ class ApiError(Exception):
 
 
 class Unreachable(Exception):
-    """No answer: refused, reset, cut off or silent for too long."""
+    """No response: refused, reset, cut off or no data for too long."""
 
 
 class NoCluster(Exception):
-    """There is no way to reach a cluster: no kubeconfig that works, and this is no pod."""
+    """No cluster is reachable: no valid kubeconfig, and no ServiceAccount of a pod."""
 
 
 class Auth(Protocol):
-    """What is used of ``kubernetes.aio.client.Configuration``."""
+    """The part of ``kubernetes.aio.client.Configuration`` that is used."""
 
     host: str
 
     async def get_api_key_with_prefix(self, identifier: str) -> str | None:
-        """The Authorization header's value, refreshed when it is due."""
+        """The Authorization header's value, refreshed if expired."""
 
 
 class Client:
-    """Requests to one API server. Close it when done."""
+    """Requests to one API server. The owner must close it."""
 
     def __init__(self, auth: Auth, session: aiohttp.ClientSession) -> None:
         self._auth = auth
@@ -78,8 +78,8 @@ class Client:
     ) -> Client:
         """A client from a kubeconfig file, else the pod's ServiceAccount, else the user's file.
 
-        ``context`` is one of the file's, its current one by default. NoCluster says in one line
-        what was missing.
+        ``context`` is one of the file's, by default its current one. NoCluster has the missing part
+        in one line.
         """
         auth, tls = await _configuration(kubeconfig, context)
         connector = aiohttp.TCPConnector(ssl=tls, limit=0, keepalive_timeout=60)
@@ -104,7 +104,7 @@ class Client:
         content_type: str = JSON,
         timeout_s: float = TIMEOUT_S,
     ) -> bytes:
-        """One request; the answer's bytes, or ApiError, or Unreachable."""
+        """One request; returns the response's bytes, raises ApiError or Unreachable."""
         headers = await self._headers()
         if body is not None:
             headers["Content-Type"] = content_type
@@ -125,7 +125,7 @@ class Client:
         return content
 
     async def date(self) -> str:
-        """The API server's clock, as the header ``Date`` of an answer has it."""
+        """The API server's clock, from the header ``Date`` of a response."""
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
         url, headers = f"{self._base}/version", await self._headers()
         try:
@@ -138,9 +138,9 @@ class Client:
     async def stream(
         self, path: str, params: Mapping[str, str], *, silence_s: float, answer_s: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """A watch: its lines, until the server ends it; Unreachable when it falls silent.
+        """A watch: its lines, until the server ends it; Unreachable after a silence.
 
-        An answer must begin within ``answer_s``: a watch without events has one all the same.
+        A response must begin within ``answer_s``: a watch without events has one too.
         """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=TIMEOUT_S, sock_read=silence_s)
         try:
@@ -167,7 +167,7 @@ class Client:
 async def _once(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
-    """A broken connection is one failure: aiohttp would ask again at once, and double a storm."""
+    """A broken connection is one failure: aiohttp would retry at once, and double the load."""
     try:
         return await handler(request)
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
@@ -177,7 +177,7 @@ async def _once(
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
     """Whole lines; a last line without its end was cut off and is dropped.
 
-    One that is longer than any object can be is no line of an API server: Unreachable.
+    A line longer than the largest object cannot be the API server's: Unreachable.
     """
     rest: list[bytes] = []
     waiting = 0
@@ -215,7 +215,7 @@ def _text(error: BaseException) -> str:
 async def _configuration(
     kubeconfig: str | None, context: str | None
 ) -> tuple[Auth, ssl.SSLContext]:
-    # Importing the client takes a second: not in the way of anything that runs already.
+    # Importing the client takes a second, so a thread does it.
     config, configuration_type = await asyncio.to_thread(_import_kubernetes)
     configuration = configuration_type()
     try:
@@ -238,7 +238,7 @@ async def _configuration(
 
 
 async def namespace_of(kubeconfig: str | None, context: str | None) -> str:
-    """The namespace that a context of the kubeconfig names; an empty text where it names none."""
+    """The namespace of a context of the kubeconfig; an empty text if it has none."""
     config, _ = await asyncio.to_thread(_import_kubernetes)
     try:
         contexts, active = config.list_kube_config_contexts(kubeconfig)

@@ -1,4 +1,4 @@
-"""The one way from the I/O shells into the loop: events in the order of their arrival."""
+"""The queue from the I/O shells to the loop: events in the order of their arrival."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from scheduler.state.event import Event
 
 
 class Inbox:
-    """A queue of events with one consumer. It has no bound: a lost event would be a wrong state."""
+    """A queue of events with one consumer. It is unbounded: a lost event would make the state
+    wrong.
+    """
 
     def __init__(self) -> None:
         self._events: deque[Event] = deque()
@@ -23,16 +25,16 @@ class Inbox:
         self._changed.set()
 
     def wake(self) -> None:
-        """Let the consumer look again: leadership or the first sync changed, not the events."""
+        """Wake the consumer without an event: leadership or the first sync changed."""
         self._changed.set()
 
     def drain(self) -> Iterator[Event]:
-        """The events that are here, and those that arrive meanwhile."""
+        """The queued events, including those that arrive during the iteration."""
         while self._events:
             yield self._events.popleft()
 
     async def wait(self, timeout_s: float) -> None:
-        """Wait for an event or ``wake``, for no longer than the timeout."""
+        """Wait for an event or ``wake``, for at most the timeout."""
         if self._events or timeout_s == 0.0:
             await asyncio.sleep(0)
         else:

@@ -1,8 +1,7 @@
-"""The watched kinds, and how each becomes events.
+"""The watched kinds, and their decoders.
 
-A kind is vital if a decision on a frozen view of it could give the same thing away twice. Only
-admissions read quotas; a migration that was not seen evicts no pod; an instance that was not seen
-is waited for.
+A kind is vital if a decision on stale data of it could assign the same capacity twice. Quotas are
+read by admissions only; an unseen migration evicts no pod; an unseen instance delays a Binding.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from scheduler.state.event import Event
 from scheduler.watch.decode import mig_partitions, migrations, objects, quotas
 from scheduler.watch.reflector import WatchSource
 
-#: Every scheduler's pods count; pods that ended leave the selector, which reads as DELETED.
+#: Pods of all schedulers; a terminated pod leaves the selector, which the watch reports as DELETED.
 PODS: WatchSource[Event] = WatchSource(
     kind="pods",
     path="/api/v1/pods",
@@ -29,7 +28,7 @@ NAMESPACES: WatchSource[Event] = WatchSource(
     decode=objects.namespace_event,
     decode_list=objects.namespaces_listed,
 )
-#: Those that limit GPUs; the rest is dropped as it comes in.
+#: Quotas that limit GPUs; others are dropped at arrival.
 QUOTAS: WatchSource[Event] = WatchSource(
     kind="resourcequotas",
     path="/api/v1/resourcequotas",

@@ -30,9 +30,9 @@ from scheduler.watch.inbox import Inbox
 PAGE = 500
 PAGES_MAX = 25
 RETRY_S = 5.0
-#: Maximum age of a rejection in seconds: it decides how long a backoff is.
+#: Maximum age of a rejection in seconds: the length of the backoff depends on older ones.
 AGE_MAX_S = 4 * 3600.0
-#: How long the first decision waits for all this, in seconds.
+#: The first decision waits at most this time for the rejections, in seconds.
 WAIT_MAX_S = 3.0
 
 log = structlog.get_logger("scheduler")
@@ -47,7 +47,7 @@ _PAGE = msgspec.json.Decoder(_Page)
 
 
 class PastRejections:
-    """Reads them once: crashes are enqueued as they are found, rejections all together."""
+    """Reads the rejections once: crashes are enqueued one by one, rejections all together."""
 
     def __init__(
         self,
@@ -66,7 +66,9 @@ class PastRejections:
         self._is_published = asyncio.Event()
 
     async def publish(self, wait_max_s: float = WAIT_MAX_S) -> None:
-        """The caches are filled: enqueue the rejections once they are read; waits for a while."""
+        """After the caches are filled: enqueue the rejections once they are read; waits for a
+        limited time.
+        """
         self._is_requested.set()
         try:
             async with asyncio.timeout(wait_max_s):
@@ -75,7 +77,7 @@ class PastRejections:
             log.warning("past kubelet rejections not read yet", waited_s=wait_max_s)
 
     async def read(self) -> None:
-        """Read everything; ends when it is enqueued."""
+        """Read everything; ends when all events are enqueued."""
         await self._read_pods()
         hearsay = await self._read_events()
         await self._is_requested.wait()
@@ -102,7 +104,7 @@ class PastRejections:
                 content = await self._client.request("GET", "/api/v1/pods", params=params)
                 return _PAGE.decode(content)
             except ApiError as error:
-                if error.status == 410:  # the list expired; the pages so far have to do
+                if error.status == 410:  # the list expired; only the pages so far are used
                     return _Page()
             except (Unreachable, *UNREADABLE):
                 pass
@@ -131,7 +133,7 @@ class PastRejections:
             )
 
     async def _read_events(self) -> tuple[DeletedPodEvent, ...]:
-        """One attempt: if it fails, the pods have to do."""
+        """One attempt: if it fails, only the pods are used."""
         try:
             events = await kubelet_events.of_all(self._client)
         except (ApiError, Unreachable, *UNREADABLE) as error:

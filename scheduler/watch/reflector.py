@@ -1,18 +1,18 @@
-"""List, then watch, for ever: keeps the inbox as new as the API server.
+"""List, then watch: keeps the inbox in step with the API server.
 
-Rules of ``client-go/tools/cache/reflector.go``: the first list asks for the newest state
-(never ``resourceVersion=0``); a clean end of a watch goes on from the last version; a 410,
-as a status or as an ERROR event, lists again; anything else pauses and goes on.
+The rules are those of ``client-go/tools/cache/reflector.go``: the first list reads the newest state
+(never ``resourceVersion=0``); after a clean end a watch continues from the last version; a 410, as
+a status or as an ERROR event, causes a new list; after any other error the watch continues after a
+pause.
 
-Bookmarks are no heartbeat: a kind without changes may be silent for hours. So watches are
-asked to end within a minute, and one that is silent for longer than that is broken, whoever
-swallows its bytes.
+Bookmarks are no heartbeat: a kind without changes may have no events for hours. So a watch has a
+timeout of less than a minute, and one without data beyond it is broken, whatever the cause.
 
-Bytes that are no list, no event or no object of the API mean that somebody else answered: the
+Bytes that are no list, no event or no object of the API do not come from the API server: the
 connection counts as broken, and everything is listed again after a pause.
 
-Pauses are counted from the beginning of an attempt and stay short: a server that comes back is
-found within ten seconds, and one that is gone is asked about ten times in forty.
+Pauses start at the beginning of an attempt and stay short: a returning server is found within ten
+seconds, and a missing one gets about ten requests in forty seconds.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from scheduler.watch.client import ApiError, Client, Status, Unreachable
 from scheduler.watch.decode.api_types import Listed, Versioned, WatchEvent
 from scheduler.watch.decode.unreadable import NotAnObject, identity, said
 
-#: How much a pause may differ from its length, so that many clients do not return as one.
+#: Random variation of a pause, so that many clients do not reconnect at the same time.
 JITTER = 0.2
 
 
 class Limits(msgspec.Struct, frozen=True):
     """Seconds: pauses between attempts, and the silences after which a watch is broken.
 
-    ``silence_max_s`` is for one that was opened, ``answer_max_s`` for one that is asked for; a kind
-    that the cluster lacks is asked for again after ``absent_s``.
+    ``silence_max_s`` is for an open watch, ``answer_max_s`` for a requested one; a kind that the
+    cluster lacks is requested again after ``absent_s``.
     """
 
     pause_first_s: float = 0.8
@@ -48,7 +48,7 @@ class Limits(msgspec.Struct, frozen=True):
 
     @property
     def watch_s(self) -> tuple[int, int]:
-        """For how long watches are asked for: they must end well before they count as silent."""
+        """The range of watch timeouts: a watch must end well before it counts as silent."""
         shortest, longest = int(self.silence_max_s * 4 / 7), int(self.silence_max_s * 11 / 14)
         return max(1, shortest), max(1, longest)
 
@@ -58,11 +58,11 @@ S = TypeVar("S")
 
 
 class WatchSource(msgspec.Struct, Generic[E], frozen=True):
-    """One kind of object: where it is listed, and how its bytes become events (of type E).
+    """One kind of object: its path, and the decoders into events (of type E).
 
-    ``decode`` takes an object's bytes and whether it was deleted; ``decode_list`` takes
-    all items of a list. A cluster may lack an optional kind. While the watch of a vital kind
-    is broken nobody decides.
+    ``decode`` takes an object's bytes and whether it was deleted; ``decode_list`` takes all items
+    of a list. A cluster may lack an optional kind. While the watch of a vital kind is broken, no
+    replica decides.
     """
 
     kind: str
@@ -79,12 +79,12 @@ class _Expired(Exception):
 
 
 class Unreadable(Exception):
-    """Bytes that no API server sends; ``str()`` says what they are."""
+    """Bytes that no API server sends; ``str()`` describes them."""
 
 
-#: Why a kind is listed again; the label of the metric.
+#: The reason for a new list; the label of the metric.
 Cause = Literal["expired", "unreadable", "lead"]
-#: What a watch can say; anything else comes from no API server.
+#: The event types of a watch; any other type does not come from an API server.
 _KNOWN = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR")
 
 _LIST = msgspec.json.Decoder(Listed)
@@ -131,7 +131,7 @@ class Reflector(Generic[E]):
         self.is_healthy = False
 
     async def run(self) -> None:
-        """Never returns; ends only by cancellation."""
+        """Run until cancelled; never returns."""
         while True:
             self._work = asyncio.create_task(self._follow(), name=self._source.kind)
             try:
@@ -139,13 +139,13 @@ class Reflector(Generic[E]):
             finally:
                 self._work.cancel()
             if not self._work.cancelled():
-                self._work.result()  # a bug: it never ends by itself
+                self._work.result()  # raises a bug in the work: it never ends by itself
 
     async def newer_than(self, moment: float) -> None:
-        """Wait until the cache rests on a list that was asked for after this moment.
+        """Wait until the cache is based on a list that was requested after this moment.
 
-        ``moment`` is on the event loop's clock. The watch is given up and taken again from
-        the new list.
+        ``moment`` is on the event loop's clock. The watch is dropped and started again from the new
+        list.
         """
         while self._listed_at < moment:
             if self._work is not None and not self._is_listing:
@@ -172,11 +172,11 @@ class Reflector(Generic[E]):
                     self._version = ""
                     self._relists(self._source.kind, "expired")
                     self._expiries += 1
-                    if self._expiries == 1:  # the ordinary case: list at once
+                    if self._expiries == 1:  # the usual case: list at once
                         continue
                 self.is_healthy = False
                 self._warn(self._source.kind, str(problem))
-                # Who waited for an answer in vain has paused long enough meanwhile.
+                # An attempt without a response has paused long enough meanwhile.
                 waited_s = 0.0 if self._is_answered else clock() - started
                 await asyncio.sleep(self._pause(problem, waited_s))
 
@@ -215,7 +215,7 @@ class Reflector(Generic[E]):
         return found, version
 
     def _of_items(self, items: list[msgspec.Raw]) -> E:
-        """What a list tells; objects that its source cannot read are left out, each by itself."""
+        """The event of a list; an undecodable object is left out."""
         try:
             return self._source.decode_list(items)
         except UNREADABLE:
@@ -224,7 +224,7 @@ class Reflector(Generic[E]):
             )
 
     def _object(self, content: bytes, *, is_gone: bool = False) -> E | None:
-        """What one object tells; None, and a warning, for one that its source cannot read."""
+        """The event of one object; None and a warning if it is undecodable."""
         try:
             return self._source.decode(content, is_gone)
         except NotAnObject:
@@ -236,7 +236,7 @@ class Reflector(Generic[E]):
             return None
 
     async def _absent(self) -> None:
-        """The cluster lacks the kind, so that there is nothing to miss."""
+        """The cluster lacks the kind, so the cache is complete."""
         self.is_healthy = True
         await asyncio.sleep(self._limits.absent_s)
 
@@ -263,7 +263,8 @@ class Reflector(Generic[E]):
             async for line in lines:
                 self._take(line)
         if clock() - started < limits.pause_first_s:
-            await asyncio.sleep(limits.pause_first_s)  # or a server that hangs up spins us
+            # limits the rate if a server hangs up at once
+            await asyncio.sleep(limits.pause_first_s)
         self._failures = self._expiries = 0
 
     def _take(self, line: bytes) -> None:
@@ -277,7 +278,7 @@ class Reflector(Generic[E]):
         self._failures = self._expiries = 0
 
     def _read(self, line: bytes) -> tuple[E | None, str]:
-        """What a line tells, and the version that it is good for."""
+        """The event of a line, and its version."""
         event = _decoded(_EVENT, line)
         if event.type not in _KNOWN:
             raise ValueError(f"type {event.type[:40]!r}")
@@ -299,7 +300,7 @@ class Reflector(Generic[E]):
 
 
 def _decoded(decoder: msgspec.json.Decoder[S], content: bytes) -> S:
-    """The bytes decoded, whatever the depth of what nobody reads."""
+    """Decode bytes; an ignored field may be nested too deeply."""
     try:
         return decoder.decode(content)
     except RecursionError:
@@ -307,11 +308,11 @@ def _decoded(decoder: msgspec.json.Decoder[S], content: bytes) -> S:
 
 
 def pause(limits: Limits, failures: int, rng: random.Random) -> float:
-    """Seconds from one attempt to the next after so many failures in a row."""
+    """Seconds from one attempt to the next after this number of failures in a row."""
     grown_s = min(limits.pause_max_s, limits.pause_first_s * float(2 ** min(failures - 1, 10)))
     return grown_s * rng.uniform(1 - JITTER, 1 + JITTER)
 
 
 def _is_expired(problem: Exception) -> bool:
-    """Whether the version is too old, said as an event or as a status."""
+    """Whether the version is too old, reported as an event or as a status."""
     return isinstance(problem, _Expired) or getattr(problem, "status", 0) == 410

@@ -1,12 +1,12 @@
-"""Looks up how pods ended that left the watch: one GET each, and one list at the start.
+"""Looks up how deleted pods ended: one GET each, and one list at the start.
 
-The watch shows no pods that ended. Two ends matter nevertheless: a kubelet that rejected a pod that
-was bound to it, and a container that failed for good on a smaller tier than its author asked for.
-The first comes back as ``PodRejected``, the second as the pod in its last state. If the owner has
-deleted the pod since, the kubelet's event remains.
+The watch does not show terminated pods. Two cases matter nevertheless: a kubelet rejected a bound
+pod, and a container failed permanently on a smaller tier than requested. The first one arrives as
+``PodRejected``, the second one as the pod in its last state. If the owner has deleted the pod, the
+kubelet's event remains.
 
-It never blocks the loop and its queue is bounded: when too many pods vanish at once, the rest is
-not looked up.
+It never blocks the loop and its queue is bounded: when too many pods are deleted at once, the rest
+is not looked up.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from scheduler.watch.past_rejections import PastRejections
 
 WORKERS = 4
 WAITING_MAX = 256
-#: An API server that does not answer is asked so often, with so many seconds between.
+#: Number of tries if the API server does not respond, and seconds between them.
 TRIES = 3
 EVENT_TRIES = 2
 RETRY_S = 1.0
@@ -36,7 +36,7 @@ News = PodRejected | PodUpdated | PastRejectionsRead
 
 
 class TerminatedPodLookup:
-    """Looks up pods that vanished, and enqueues the ends that matter."""
+    """Looks up deleted pods, and enqueues rejections and crashes."""
 
     def __init__(
         self,
@@ -52,13 +52,13 @@ class TerminatedPodLookup:
         self._asked: set[str] = set()
 
     def look_up(self, pod: Pod) -> None:
-        """Look a pod up soon; requests for a pod that is queued are dropped."""
+        """Enqueue a pod; repeated requests for a queued pod are dropped."""
         if pod.uid not in self._asked and not self._waiting.full():
             self._asked.add(pod.uid)
             self._waiting.put_nowait(pod)
 
     async def run(self) -> None:
-        """Work for ever; ends by cancellation."""
+        """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self.past.read(), name="past rejections")
             for number in range(WORKERS):

@@ -31,7 +31,7 @@ from scheduler.report.decisions.waiters import TooManyWait
 from scheduler.state.queue.scheduling_queue import QueuedPodInfo
 
 LATEST_DEFAULT: Final = 100
-#: Rejecting nodes shown of each decision in a list of many.
+#: Maximum number of rejecting nodes of each decision in a list.
 ROWS_IN_LIST_MAX: Final = 50
 WAIT_DEFAULT_S: Final = 60
 PATHS: Final = "/decisions /decisions/NAMESPACE/POD /snapshot /leader"
@@ -42,7 +42,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class DecisionsHandler:
-    """Answers about one process's decisions."""
+    """Answers requests about one process's decisions."""
 
     def __init__(
         self,
@@ -124,7 +124,7 @@ class DecisionsHandler:
         return _json(self._leader())
 
     def _entry(self, namespace: str, name: str) -> QueuedPodInfo | None:
-        """The waiting pod of that name; the younger one where an old one is still going."""
+        """The waiting pod of that name; the younger one if an old one is still terminating."""
         found = [
             entry
             for entry in self._world.queue.entries()
@@ -135,7 +135,7 @@ class DecisionsHandler:
     def _decided_now(self, entry: QueuedPodInfo) -> Outcome | None:
         try:
             return explain(schedule_one(self._world.cluster, entry.pod, self._world.pipeline))
-        except Exception:  # noqa: BLE001 - the loop fails at this pod too, and tells of it
+        except Exception:  # noqa: BLE001 - the loop reports the same error for this pod
             return None
 
     def _nothing(self, key: str) -> str:
@@ -153,7 +153,7 @@ class DecisionsHandler:
 
 @web.middleware
 async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Only this machine's own programs, and pages of this very server."""
+    """Allow only local programs, and pages of this server."""
     host = request.headers.get("Host", "")
     if not _OWN_HOST.fullmatch(host):
         raise _refused(web.HTTPForbidden, "the Host is not localhost; use kubectl port-forward")
@@ -192,6 +192,6 @@ def _json(answer: msgspec.Struct) -> web.Response:
 
 
 def _refused(kind: type[web.HTTPError], text: str) -> web.HTTPError:
-    """A refusal in the form of the API server's own, so that one client reads both."""
+    """An error in the format of the API server's, so that one client reads both."""
     status = {"kind": "Status", "status": "Failure", "code": kind.status_code, "message": text}
     return kind(text=msgspec.json.encode(status).decode(), content_type="application/json")

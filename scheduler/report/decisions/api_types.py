@@ -1,4 +1,4 @@
-"""What the decisions API says: the shapes of its answers and of the journal's file.
+"""The response types of the decisions API and of the journal's file.
 
 ``gpuctl``, the dashboard and scripts read these, so they are a contract (docs/explanations.md):
 fields are added, never renamed.
@@ -16,26 +16,25 @@ from scheduler.framework.settings import Settings
 from scheduler.state.snapshot import ClusterSnapshot
 
 API_VERSION = "gpu-scheduler.io/v1"
-#: Of the snapshot: the number changes when the meaning of a field does.
+#: The version of the snapshot: it changes when the meaning of a field changes.
 SNAPSHOT_VERSION = 1
 
 
 class _Shape(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Written without what is empty."""
+    """Encoded without empty fields."""
 
 
 class _Answer(_Shape, frozen=True, kw_only=True, tag_field="kind"):
-    """A whole answer: it says its version, and its name as ``kind``."""
+    """A whole response: it has its version, and its name as ``kind``."""
 
     api_version: str
 
 
 class Decided(_Shape, frozen=True, kw_only=True):
-    """One decision as the journal has it.
+    """One decision of the journal.
 
-    ``generation`` counts what had been folded into the state; ``end`` is how the Binding ended
-    and ``problem`` what the API server said. ``detail_dropped``: it is so old that only its
-    sentence is left.
+    ``generation`` counts the folded changes; ``end`` is the result of the Binding and ``problem``
+    the API server's message. ``detail_dropped``: the decision is old, and only its message is left.
     """
 
     id: str
@@ -54,15 +53,16 @@ class Decided(_Shape, frozen=True, kw_only=True):
 
 
 class Tier(_Shape, frozen=True, kw_only=True):
-    """A tier that was tried at admission and had nothing free."""
+    """A tier that was tried at admission and was not free."""
 
     tier: str
     message: str
 
 
 class Admitted(_Shape, frozen=True, kw_only=True):
-    """What a pod got at admission: ``kept``, ``degraded``, ``pending``, ``denied`` or
-    ``quota_exceeded``."""
+    """The result of a pod's admission: ``kept``, ``degraded``, ``pending``, ``denied`` or
+    ``quota_exceeded``.
+    """
 
     time: str
     result: str
@@ -84,8 +84,8 @@ class Waiting(_Shape, frozen=True, kw_only=True):
 class PodAnswer(_Answer, frozen=True, kw_only=True, tag="PodDecisions"):
     """``GET /decisions/NAMESPACE/POD``.
 
-    ``now`` is a decision on the present state, made for this answer and for nothing else;
-    ``decisions`` are the journal's, newest first. ``codes`` says what the codes mean.
+    ``now`` is a decision on the current state, made for this response only; ``decisions`` are the
+    journal's, newest first. ``codes`` has the meaning of the codes.
     """
 
     namespace: str
@@ -101,7 +101,8 @@ class PodAnswer(_Answer, frozen=True, kw_only=True, tag="PodDecisions"):
 class Latest(_Answer, frozen=True, kw_only=True, tag="Decisions"):
     """``GET /decisions``: the newest ones, newest first.
 
-    ``kept`` is how many there are, ``awaited`` how many snapshots wait for a next one.
+    ``kept`` is the number of stored decisions, ``awaited`` the number of snapshots that wait for a
+    next one.
     """
 
     leads: bool
@@ -111,7 +112,7 @@ class Latest(_Answer, frozen=True, kw_only=True, tag="Decisions"):
 
 
 class Leader(_Answer, frozen=True, kw_only=True, tag="Leader"):
-    """``GET /leader``: whether this process is the leader, by which name, and in which term."""
+    """``GET /leader``: whether this process is the leader, its identity, and its term."""
 
     identity: str
     leads: bool
@@ -119,7 +120,7 @@ class Leader(_Answer, frozen=True, kw_only=True, tag="Leader"):
 
 
 class Pending(_Shape, frozen=True, kw_only=True):
-    """A waiting pod and what was decided about it on exactly the snapshot's state."""
+    """A pending pod and a decision about it on exactly the snapshot's state."""
 
     namespace: str
     pod: str
@@ -128,11 +129,11 @@ class Pending(_Shape, frozen=True, kw_only=True):
 
 
 class Snapshot(_Answer, frozen=True, kw_only=True, tag="Snapshot"):
-    """``GET /snapshot``: one instant of everything.
+    """``GET /snapshot``: the whole state at one instant.
 
-    ``pending`` are decisions made on this state when it was taken: what replay must repeat.
-    ``caught`` is the id of the decision that was waited for, if one was. ``left_out`` counts
-    waiting pods that there was no time to decide about.
+    ``pending`` are decisions on this state, which replay must reproduce. ``caught`` is the id of
+    the awaited decision, if there was one. ``left_out`` counts waiting pods that were not decided
+    for lack of time.
     """
 
     version: int

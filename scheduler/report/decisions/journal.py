@@ -1,8 +1,8 @@
 """The journal: the last decisions with everything needed to explain them.
 
-Every decision passes through it, so it keeps values and renders them on request only. It is bounded
-twice: by the number of entries, and by the number of nodes whose reasons they hold together, since
-in a large cluster one rejection has thousands of lines. An old entry keeps its sentence.
+Every decision passes through it, so it stores values and renders them on request only. It has two
+limits: the number of entries, and the number of nodes with reasons in all entries, since in a large
+cluster one rejection has thousands of lines. An old entry keeps its message.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from scheduler.state.snapshot import ClusterSnapshot
 
 ENTRIES_DEFAULT = JournalSettings().entries
 ADMISSIONS_MAX = 1024
-#: Rejecting nodes that all entries together may hold.
+#: Maximum number of rejecting nodes in all entries together.
 ROWS_MAX = 50_000
-#: The search for runners-up may take one part in so many of this process's time.
+#: The search for runners-up may take one part in this many of the process's time.
 RANKING_SHARE = 100
 TEXT_MAX = 200
 
@@ -64,7 +64,7 @@ class Record(msgspec.Struct, kw_only=True, gc=False):
 
 
 class AdmissionRecord(msgspec.Struct, kw_only=True, gc=False):
-    """One admission of a pod that takes part in fallback; it may have had no name yet."""
+    """One admission of a pod that takes part in fallback; the pod may not have a name yet."""
 
     at: float
     namespace: str
@@ -126,7 +126,7 @@ class Journal:
     def record(
         self, entry: QueuedPodInfo, decision: Decision, world: DecisionContext, now: float
     ) -> Record:
-        """Keep a decision, before the state has it; ``add_ranking`` completes it later."""
+        """Store a decision before the state contains it; ``add_ranking`` completes it later."""
         pod = entry.pod
         self.written += 1
         record = Record(
@@ -161,9 +161,9 @@ class Journal:
     def add_ranking(
         self, record: Record, world: DecisionContext, placement: Placement, won: NodeInfo
     ) -> None:
-        """Add why this node and not the next one, after the Binding was sent.
+        """Add the runner-up, after the Binding was sent.
 
-        The state has the placement and no later change; ``won`` is its node as it was before.
+        The state contains the placement and no later change; ``won`` is its node as it was before.
         """
         started = self._clock()
         try:
@@ -174,7 +174,7 @@ class Journal:
         self._rank_at = ended + (ended - started) * (RANKING_SHARE - 1)
 
     def admitted(self, pod: Pod, admission: Admission, reservation: str, now: float) -> None:
-        """Keep what a pod got at admission, and why it got nothing better."""
+        """Store the result of a pod's admission, and the reasons for not getting a better tier."""
         granted = admission.granted
         self._admissions.append(
             AdmissionRecord(
@@ -193,7 +193,7 @@ class Journal:
     # --- reading -------------------------------------------------------------------------
 
     def newest(self) -> Iterator[Record]:
-        """Every decision that is kept, newest first."""
+        """Every stored decision, newest first."""
         return reversed(self._ring)
 
     def after(self, number: int) -> list[Record]:
@@ -208,7 +208,7 @@ class Journal:
         return [r for r in self.newest() if r.name == name and r.namespace == namespace]
 
     def admission_of(self, pod: Pod | Record) -> AdmissionRecord | None:
-        """How a pod was admitted: met by its reservation, its name, or its owner's last one."""
+        """The admission of a pod: matched by its reservation, its name, or its owner's last one."""
         tag = (
             pod.reservation
             if isinstance(pod, Record)
@@ -225,12 +225,12 @@ class Journal:
                 return found
         return None
 
-    # --- bounds --------------------------------------------------------------------------
+    # --- limits --------------------------------------------------------------------------
 
     def _detail(self, record: Record, diagnosis: Diagnosis) -> None:
         record.diagnosis = diagnosis
         last = self._detailed[-1].diagnosis if self._detailed else None
-        # One rejection can speak for many pods; it is kept once and counted once.
+        # One rejection can hold for many pods; it is stored once and counted once.
         shared = last is not None and last.nodes is diagnosis.nodes
         record.rows = 0 if shared else len(diagnosis.nodes)
         self.rows += record.rows

@@ -1,6 +1,6 @@
-"""The journal on disk: one decision per line (JSON), written behind the decisions.
+"""The journal on disk: one decision per line (JSON), written asynchronously.
 
-Off unless the configuration names a file. It is bounded by rotation: a full file becomes
+Off unless the configuration names a file. Rotation limits its size: a full file becomes
 ``<file>.1``, and the former one is deleted. It never delays or ends scheduling: a failed write is
 logged once, and counted in the next line that is written.
 """
@@ -18,16 +18,16 @@ from scheduler.report.decisions.renderer import DecisionRenderer
 
 BYTES_MAX = 64 * 1024 * 1024
 WRITE_EVERY_S = 1.0
-#: Rendered in one go, before others have their turn.
+#: Maximum number of lines rendered before other tasks run.
 LINES_MAX = 200
-#: Refusals of nodes in one line; the sentence counts them all.
+#: Maximum number of node rejections in one line; the message counts them all.
 ROWS_MAX = 100
 
 log = structlog.get_logger("journal")
 
 
 class JournalFile:
-    """Follows a journal into a file."""
+    """Writes a journal into a file."""
 
     def __init__(
         self, journal: Journal, renderer: DecisionRenderer, path: Path, bytes_max: int = BYTES_MAX
@@ -41,7 +41,7 @@ class JournalFile:
         self._is_broken = False
 
     async def run(self) -> None:
-        """Write for ever; ends by cancellation, after writing what is left."""
+        """Write until cancelled; the remaining decisions are written then."""
         try:
             while True:
                 await asyncio.sleep(WRITE_EVERY_S)

@@ -17,19 +17,19 @@ from scheduler.state.queue.scheduling_queue import QueuedPodInfo
 
 
 class DecisionRenderer:
-    """Turns records into answers; ``clock`` is the loop's, ``wall`` the wall clock."""
+    """Converts records into responses; ``clock`` is the loop's, ``wall`` the wall clock."""
 
     def __init__(self, clock: Callable[[], float], wall: Callable[[], datetime]) -> None:
         self._clock = clock
         self._wall = wall
 
     def time(self, moment: float) -> str:
-        """A moment of the loop's clock, as a timestamp."""
+        """A time of the loop's clock, as a timestamp."""
         ago = timedelta(seconds=max(0.0, self._clock() - moment))
         return micro_time(self._wall() - ago)
 
     def decided(self, record: Record, rows_max: int | None = None) -> Decided:
-        """One decision; at most ``rows_max`` refusals of nodes."""
+        """One decision; at most ``rows_max`` rejections of nodes."""
         outcome = _outcome(record)
         dropped = record.placement is None and record.diagnosis is None
         if rows_max is not None and len(outcome.refusals) > rows_max:
@@ -52,7 +52,7 @@ class DecisionRenderer:
         )
 
     def admitted(self, record: AdmissionRecord) -> Admitted:
-        """How a pod was admitted."""
+        """The admission of a pod."""
         return Admitted(
             time=self.time(record.at),
             result=record.result,

@@ -29,7 +29,7 @@ from scheduler.report.decisions.renderer import DecisionRenderer
 from scheduler.report.decisions.state_capture import StateCapture
 from scheduler.report.metrics import Metrics
 
-#: Characters of the identity that tell the decisions of processes apart.
+#: Number of characters of the identity in the decision ids of this process.
 RUN_LENGTH = 6
 #: A client that waits for a decision does not delay the end of the process.
 SHUTDOWN_S = 0.5
@@ -69,12 +69,12 @@ def decision_tasks(
 
 
 def journal_of(config: Config, identity: str, clock: Callable[[], float]) -> Journal:
-    """The journal of one process; its decisions have ids of their own."""
+    """The journal of one process, with decision ids of its own."""
     return Journal(clock, identity[-RUN_LENGTH:], config.journal.entries)
 
 
 async def serve(app: web.Application, address: str, tally: ConnectionMetrics = _UNCOUNTED) -> None:
-    """Listen until cancelled; without the port, scheduling goes on."""
+    """Listen until cancelled; without the port, scheduling continues."""
     try:
         listener = listen(address)
     except OSError as error:
@@ -88,7 +88,7 @@ async def serve(app: web.Application, address: str, tally: ConnectionMetrics = _
 
 
 def program() -> str:
-    """Name and version of what runs."""
+    """Name and version of this program."""
     try:
         return f"gpu-scheduler {metadata.version('gpu-scheduler')}"
     except metadata.PackageNotFoundError:

@@ -1,7 +1,7 @@
 """The snapshot: the whole state and the decisions made on it, as one document.
 
-State and decisions are taken in one step, so nothing changes between them: a decision that is
-repeated on this state has the same bytes.
+State and decisions are taken in one step, so nothing changes between them: a repeated decision on
+this state has the same bytes.
 
 It does not change the state: it decides, and assumes no placement.
 """
@@ -25,10 +25,10 @@ from scheduler.report.decisions.renderer import DecisionRenderer
 from scheduler.report.decisions.waiters import AwaitedDecision
 from scheduler.state.snapshot import ClusterSnapshot
 
-#: A snapshot blocks the loop for no longer than this.
+#: A snapshot blocks the loop for at most this time.
 DECIDING_MAX_S = 0.25
 DECISIONS_MAX = 500
-#: Rejecting nodes shown of each past decision; those of pending pods are complete.
+#: Maximum number of rejecting nodes of each past decision; those of pending pods are complete.
 ROWS_MAX = 100
 
 
@@ -53,7 +53,7 @@ class StateCapture:
         self._renderer = DecisionRenderer(clock, wall)
 
     def take(self) -> Snapshot:
-        """The state as it is now, with a decision about every waiting pod, if time allows."""
+        """The current state, with a decision about every waiting pod if time allows."""
         state = self._world.state()
         deadline = self._clock() + DECIDING_MAX_S
         pending: list[Pending] = []
@@ -66,7 +66,7 @@ class StateCapture:
         return self._snapshot(state, tuple(pending), left_out=left_out)
 
     def of(self, caught: AwaitedDecision) -> Snapshot:
-        """The state that a decision was made on, with that decision."""
+        """The state on which a decision was made, with that decision."""
         pending = _pending(caught.pod, explain(caught.decision))
         left_out = len(caught.state.queue) - 1
         return self._snapshot(caught.state, (pending,), left_out=left_out, caught=caught.id)

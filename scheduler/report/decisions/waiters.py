@@ -1,7 +1,7 @@
-"""Requests that wait for the next decision about a pod, and for the state it is made on.
+"""Requests that wait for the next decision about a pod, with its state.
 
 The state is taken at the moment of the decision, and only on request, so the decision can be
-replayed exactly. A decision without a request costs one look at an empty dict.
+replayed exactly. A decision without a request costs one look-up in an empty dict.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ WAITING_MAX = 8
 
 
 class AwaitedDecision(msgspec.Struct, frozen=True):
-    """A decision about ``pod``, and the state right before it was entered."""
+    """A decision about ``pod``, and the state without that decision."""
 
     state: ClusterSnapshot
     pod: Pod
@@ -32,7 +32,7 @@ class TooManyWait(Exception):
 
 
 class DecisionWaiters:
-    """The requests that wait, by pod (``namespace/name``)."""
+    """The waiting requests by pod (``namespace/name``)."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, list[asyncio.Future[AwaitedDecision]]] = {}
@@ -44,7 +44,7 @@ class DecisionWaiters:
         return sum(map(len, self._waiting.values()))
 
     async def next(self, key: str, timeout_s: float) -> AwaitedDecision:
-        """The next decision about a pod; TimeoutError when there is none in time."""
+        """The next decision about a pod; TimeoutError if there is none in time."""
         if len(self) >= WAITING_MAX:
             raise TooManyWait
         future: asyncio.Future[AwaitedDecision] = asyncio.get_running_loop().create_future()
@@ -58,7 +58,7 @@ class DecisionWaiters:
     def catch(
         self, pod: Pod, decision: Decision, decision_id: str, state: Callable[[], ClusterSnapshot]
     ) -> None:
-        """A decision was made; nothing of it has been entered into the state yet."""
+        """A decision was made; the state does not contain it yet."""
         waiting = self._waiting.pop(pod.key, None)
         if waiting is None:
             return

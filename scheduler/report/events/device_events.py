@@ -58,7 +58,7 @@ class DeviceEvents:
         self._to_nodes: dict[tuple[str, str], str] = {}
 
     def handle(self, event: ev.Event, now: float) -> Effects:
-        """Note the nodes and pods in an event; ``tick`` looks at them."""
+        """Note the nodes and pods in an event; ``tick`` checks them."""
         match event:
             case ev.PodUpdated(pod):
                 self._see(pod)
@@ -80,14 +80,14 @@ class DeviceEvents:
         return NOTHING
 
     def tick(self, now: float, *, leads: bool) -> Effects:
-        """Look at the nodes that changed, and report new problems where this process leads."""
+        """Check the nodes that changed; the leader reports new problems."""
         for name in sorted(self._changed):
             node_info = self._nodes.at(name)
             if node_info is not None and node_info.node is not None:
                 self._look(node_info.node, node_info, now)
             else:
                 self._twice.pop(name, None)
-        # A node on which two pods have one GPU is looked at until that ends.
+        # A node on which two pods have one GPU is checked until that ends.
         self._changed = set(self._twice)
         return (*self._pod_events(), *self._node_events()) if leads else NOTHING
 
@@ -120,7 +120,7 @@ class DeviceEvents:
         if not node.honours_numbers:
             self._numbered.pop(node.name, None)
             return
-        # After a start of the machine the numbers may mean other GPUs.
+        # After a restart of the machine the indexes may mean other GPUs.
         meaning = (node.uid, node.boot, node.annotations.get(well_known.GPU_IDS, ""))
         if known is None or known.meaning != meaning:
             self._numbered[node.name] = _Numbered(meaning, Numbering())
@@ -171,7 +171,7 @@ class DeviceEvents:
 
 
 def failed(pod: Pod, ids: Iterable[str], table: Mapping[str, int]) -> str:
-    """The event of a pod on failed GPUs; ``table`` has the indexes that are known by id."""
+    """The event of a pod on failed GPUs; ``table`` has the known indexes by id."""
     gpus = {one.id: one.gpu for one in pod.allocated}
     every = sorted(ids)
     shown = [
@@ -186,7 +186,7 @@ def failed(pod: Pod, ids: Iterable[str], table: Mapping[str, int]) -> str:
 
 
 def label_wrong(node_name: str, why: str) -> str:
-    """The event of a node whose label promises what its device plugin does not do."""
+    """The event of a node whose label is wrong for its device plugin."""
     return (
         f"label {well_known.NUMBERED}=numbered is wrong: the device plugin does not give the GPUs"
         f" that gpu-scheduler chooses ({why}); remove the label: kubectl label node {node_name}"

@@ -28,18 +28,18 @@ Records = tuple[RecordPodEvent | RecordOwnerEvent, ...]
 
 
 class MigrationEvents:
-    """Makes the events of migrations, and remembers per pod what was reported."""
+    """Creates the events of migrations, and stores per pod which were reported."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self._reported: dict[str, set[Blocker | None]] = {}
 
     def is_reported(self, pod: Pod, blocker: Blocker | None) -> bool:
-        """Whether the pod has the event; None stands for a migration that is possible."""
+        """Whether the event exists; None stands for a possible migration."""
         return blocker in self._reported.get(pod.uid, ())
 
     def blocked(self, pod: Pod, kind: MigrationKind, change: str, problem: BlockedBy) -> Records:
-        """The pod could have a better tier, and a blocker keeps it where it is."""
+        """A better tier is free, and a blocker prevents the migration of the pod."""
         if not problem.obstacle.is_told or self.is_reported(pod, problem.obstacle):
             return ()
         self._reported.setdefault(pod.uid, set()).add(problem.obstacle)
@@ -49,7 +49,7 @@ class MigrationEvents:
         return (RecordPodEvent(pod, "MigrationBlocked", text, "Normal"),)
 
     def possible(self, pod: Pod, kind: MigrationKind, change: str) -> Records:
-        """A migration is possible, and the configuration says to report it only."""
+        """A migration is possible, and the configured mode is to report it only."""
         if self.is_reported(pod, None):
             return ()
         self._reported.setdefault(pod.uid, set()).add(None)
@@ -58,7 +58,7 @@ class MigrationEvents:
         return (RecordPodEvent(pod, "MigrationPossible", text, "Normal"),)
 
     def evicted(self, migration: Migration, pod: Pod | None) -> Records:
-        """The pod is terminating; None where the watch has shown its end already."""
+        """The pod is terminating; None if the watch has shown its end already."""
         log.info(
             "pod evicted",
             migration=migration.id,
@@ -77,13 +77,13 @@ class MigrationEvents:
         return (RecordPodEvent(pod, _EVICTED[migration.move], text, "Normal"),)
 
     def arrived(self, migration: Migration, pod: Pod) -> Records:
-        """The replacement has the tier that the migration was made for."""
+        """The replacement has the target tier of the migration."""
         text = f"has {profiles(migration.target)} in place of {profiles(migration.source)}"
         text += f" (PodMigration {migration.id}, was {migration.pod_name})"
         return (RecordPodEvent(pod, _ARRIVED[migration.move], text, "Normal"),)
 
     def ended(self, migration: Migration, result: MigrationResult, text: str) -> Records:
-        """The migration is over."""
+        """The migration ended."""
         self._count(migration.move, result.label)
         log.info("migration ended", migration=migration.id, result=result.label, reason=text)
         if result is MigrationResult.SUCCEEDED:
@@ -101,7 +101,7 @@ class MigrationEvents:
         return tuple(events)
 
     def forget(self, uid: str) -> None:
-        """The pod is deleted."""
+        """The pod was deleted."""
         self._reported.pop(uid, None)
 
     def _count(self, kind: MigrationKind, result: str) -> None:

@@ -43,7 +43,7 @@ class NodeEvents:
         return NOTHING
 
     def tick(self, now: float, *, leads: bool) -> Effects:
-        """Record the events where this process leads."""
+        """Record the events; only the leader does."""
         if not leads or not self._unreported:
             return NOTHING
         nodes = list(self._unreported.values())
@@ -54,7 +54,7 @@ class NodeEvents:
 
     def _check(self, nodes: Iterable[Node]) -> None:
         for node in nodes:
-            # Most nodes have no such annotation, and heartbeats are many.
+            # Most nodes have no such annotation, and heartbeats are frequent.
             flaws = node.geometry.flaws if node.annotations else ()
             if flaws == self._flaws.get(node.name, ()):
                 continue

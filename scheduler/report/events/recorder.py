@@ -1,4 +1,4 @@
-"""Writes events and PodScheduled conditions, each only when it says something new.
+"""Writes events and PodScheduled conditions, without repetition.
 
 Texts and reasons are kube-scheduler's (``pkg/scheduler/schedule_one.go``,
 ``client-go/tools/events``). ``report/events/send_queue`` sends them in the background, so a
@@ -25,7 +25,7 @@ from scheduler.watch.client import JSON, STRATEGIC_PATCH, Client
 
 NOTE_BYTES_MAX = 1024
 REPEAT_AFTER_S = 300.0
-#: Where the API server wants events about objects that have no namespace.
+#: The namespace that the API server requires for events about objects without a namespace.
 NAMESPACE_OF_NODES = "default"
 REMEMBERED_MAX = 50_000
 
@@ -50,22 +50,22 @@ class Recorder:
         self._wall = wall
         self._metrics = metrics
         self._queue = SendQueue(client, clock, metrics, idle, retry_first_s)
-        #: By pod and reason: the last text, and when it was recorded.
+        #: By pod and reason: the last text, and the time of its event.
         self._recorded: dict[str, dict[str, tuple[str, float]]] = {}
-        #: Pods with a node that was nominated here and is not withdrawn.
+        #: Pods with a node nominated here that is not withdrawn yet.
         self._nominated: set[str] = set()
 
     async def run(self) -> None:
-        """Send for ever; ends by cancellation."""
+        """Send until cancelled."""
         await self._queue.run()
 
     async def drain(self, timeout_s: float) -> None:
-        """Wait until what was recorded is sent, as long as the timeout allows."""
+        """Wait until everything recorded is sent, as long as the timeout allows."""
         if not await self._queue.drain(timeout_s):
             self._metrics.reports.labels("event", "undelivered").inc()
 
     def record(self, action: actions.RecorderAction) -> None:
-        """Record what a handler asks for."""
+        """Record the action of a handler."""
         match action:
             case actions.RecordScheduled(pod, node_name, decision_id):
                 self.scheduled(pod, node_name, decision_id)
@@ -101,14 +101,15 @@ class Recorder:
     ) -> None:
         """The pod stays pending: an Event and the condition.
 
-        ``waits_for`` is the node that becomes free for it, or gets its MIG instances.
+        ``waits_for`` is the node with future capacity for the pod: it becomes free, or creates MIG
+        instances.
         """
         if self._is_news(pod, "FailedScheduling", message):
             self._event(pod, "Warning", "FailedScheduling", "Scheduling", message, decision_id)
         self._condition(pod, reason, message, waits_for)
 
     def waits(self, pod: Pod, message: str, node_name: str) -> None:
-        """The pod is placed on a node that gets its MIG instances: the condition only."""
+        """The pod is placed on a node that creates its MIG instances: the condition only."""
         self._condition(pod, ConditionReason.WAITING_FOR_CAPACITY, message, node_name)
 
     def note(
@@ -135,11 +136,11 @@ class Recorder:
         self._send_event(about, "Warning", reason, "Scheduling", text, "")
 
     def forget(self, uid: str) -> None:
-        """The pod is placed: a condition that was not sent yet is not true any more."""
+        """The pod is placed: an unsent condition is obsolete."""
         self._queue.drop_condition(uid)
 
     def gone(self, uid: str) -> None:
-        """The pod is deleted."""
+        """The pod was deleted."""
         self.forget(uid)
         self._nominated.discard(uid)
         self._recorded.pop(uid, None)
@@ -266,7 +267,7 @@ def _shown(pod: Pod) -> Condition:
 
 
 def event_name(pod_name: str, digest: str) -> str:
-    """A name for an event about a pod: a valid one, however long the pod's is."""
+    """A valid name for an event about a pod, whatever the length of the pod's name."""
     return f"{pod_name[:230].rstrip('-.')}.{digest}"
 
 

@@ -1,9 +1,9 @@
 """Sends events and conditions in the background, after the Bindings.
 
-Several workers send from one bounded queue. While Bindings are in flight they wait, but for no
-longer than ``HOLD_MAX_S``. An event that finds the queue full, or gets lost, is counted and
-dropped. Conditions are never dropped, because nothing would resend them. Only the newest condition
-of a pod waits, so there are never more than there are pods; one that got lost is sent again.
+Several workers send from one bounded queue. While Bindings are in flight they wait, for at most
+``HOLD_MAX_S``. An event is dropped and counted if the queue is full or the request fails.
+Conditions are never dropped, because nothing would resend them. Only the newest condition of a pod
+waits, so there are never more than pods; after a failed request it is sent again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ HOLD_MAX_S = 10.0
 TRIES = 12
 RETRY_FIRST_S = 1.0
 RETRY_MAX_S = 15.0
-#: Statuses that say "not now" and nothing about the request.
+#: Statuses of a busy API server; they say nothing about the request.
 BUSY = (429, 500, 502, 503, 504)
 
 
@@ -65,18 +65,18 @@ class SendQueue:
         #: Events, and for conditions the uid whose newest one is in ``_newest``.
         self._queue: asyncio.Queue[Item | str] = asyncio.Queue()
         self._newest: dict[str, Item] = {}
-        #: By pod: the condition that it has, or will have once it is sent.
+        #: By pod: its current condition, or the one that is being sent.
         self._conditions: dict[str, Condition] = {}
         self._events = 0
 
     async def run(self) -> None:
-        """Send for ever; ends by cancellation."""
+        """Send until cancelled."""
         async with asyncio.TaskGroup() as group:
             for number in range(WORKERS):
                 group.create_task(self._work(), name=f"recorder {number}")
 
     async def drain(self, timeout_s: float) -> bool:
-        """Wait until everything is sent, as long as the timeout allows; whether it is."""
+        """Wait until everything is sent, as long as the timeout allows; returns whether it is."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._queue.join()
@@ -89,7 +89,7 @@ class SendQueue:
         return self._conditions.get(uid)
 
     def drop_condition(self, uid: str) -> None:
-        """The pod's condition is not true any more: it is not sent, or not sent again."""
+        """The pod's condition is obsolete: it is not sent, or not sent again."""
         self._conditions.pop(uid, None)
 
     def enqueue(self, item: Item) -> None:
@@ -145,7 +145,7 @@ class SendQueue:
             self.enqueue(msgspec.structs.replace(item, tries=item.tries + 1))
 
     def _is_true(self, item: Item) -> bool:
-        """Whether this is the condition that the pod should have."""
+        """Whether this is the pod's newest condition."""
         return self._conditions.get(item.uid) is item.condition
 
     def _count(self, what: str, result: str) -> None:
@@ -167,7 +167,7 @@ class SendQueue:
 
 
 def _is_gone(error: ApiError) -> bool:
-    """Whether the pod or its namespace is deleted."""
+    """Whether the pod or its namespace was deleted."""
     return error.status in (404, 409) or (
         error.status == 403 and "being terminated" in error.message
     )

@@ -1,4 +1,4 @@
-"""Reports each object that cannot be read once: a log line, a metric and an event on the object."""
+"""Reports each undecodable object once: a log line, a metric and an event on the object."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = structlog.get_logger("scheduler")
 
 
 class UnreadableEvents:
-    """The problem of every unreadable object, and the objects that have no event yet."""
+    """The problem of every undecodable object, and the objects that have no event yet."""
 
     name = "unreadable-objects"
 
@@ -42,7 +42,7 @@ class UnreadableEvents:
         return NOTHING
 
     def tick(self, now: float, *, leads: bool) -> Effects:
-        """Record the events where this process leads."""
+        """Record the events; only the leader does."""
         if not leads or not self._unreported:
             return NOTHING
         objects = list(self._unreported.values())
@@ -70,7 +70,7 @@ def _event(item: Pod | Node) -> RecordPodEvent | RecordNodeEvent:
 
 
 def _unread(event: ev.Event) -> Iterable[Pod | Node | ObjectUnreadable]:
-    """The objects in an event that cannot be read completely: nearly always none."""
+    """The objects in an event that are not completely decodable; usually none."""
     match event:
         case ev.PodUpdated(pod):
             return (pod,) if pod.unread else ()

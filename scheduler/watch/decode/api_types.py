@@ -1,7 +1,7 @@
-"""The API's objects as they arrive, as far as they are read.
+"""The fields of API objects that are read.
 
 Decoding is typed (msgspec), 20 to 90 times cheaper than the official client's models;
-``watch/decode/pods.py`` turns these into the words of the model.
+``watch/decode/pods.py`` converts these into the model.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class OwnerReference(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Meta(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """ObjectMeta as far as it is read."""
+    """The fields of ObjectMeta that are read."""
 
     name: str = ""
     generate_name: str = ""
@@ -46,7 +46,7 @@ class FieldRef(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ValueFrom(msgspec.Struct, frozen=True, rename="camel"):
-    """Where an environment value comes from."""
+    """The source of an environment value."""
 
     field_ref: FieldRef | None = None
 
@@ -76,7 +76,7 @@ class Resources(msgspec.Struct, frozen=True):
 
 
 class ContainerWire(pod_fields.ContainerFields, frozen=True, rename="camel", kw_only=True):
-    """A container as far as it is read."""
+    """The fields of a container that are read."""
 
     name: str = ""
     env: tuple[EnvVar, ...] | None = None
@@ -92,7 +92,7 @@ class SchedulingGroup(pod_fields.Present, frozen=True, rename="camel"):
 
 
 class PodSpec(pod_fields.SpecFields, frozen=True, rename="camel", kw_only=True):
-    """PodSpec as far as it is read."""
+    """The fields of PodSpec that are read."""
 
     containers: tuple[ContainerWire, ...] = ()
     init_containers: tuple[ContainerWire, ...] = ()
@@ -119,34 +119,35 @@ class ConditionWire(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Terminated(msgspec.Struct, frozen=True, rename="camel"):
-    """How a container ended."""
+    """The end of a container."""
 
     exit_code: int = 0
 
 
 class ContainerState(msgspec.Struct, frozen=True):
-    """A container's state, as far as it has ended."""
+    """The state of a container, if it has ended."""
 
     terminated: Terminated | None = None
 
 
 class ResourceHealth(msgspec.Struct, frozen=True):
-    """One device that a container has."""
+    """One allocated device of a container."""
 
     resource_id: str = msgspec.field(default="", name="resourceID")
     health: str = ""
 
 
 class ResourceStatus(msgspec.Struct, frozen=True):
-    """The devices of one resource, or of one claim, that a container has."""
+    """The allocated devices of one resource, or of one claim, of a container."""
 
     name: str = ""
     resources: tuple[ResourceHealth, ...] | None = None
 
 
 class ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """What the kubelet has given a container (it differs from the spec while it is resized),
-    and how it fares."""
+    """The container's allocated resources (they differ from the spec during a resize) and its
+    state.
+    """
 
     name: str = ""
     allocated_resources: Amounts | None = None
@@ -157,7 +158,7 @@ class ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """PodStatus as far as it is read."""
+    """The fields of PodStatus that are read."""
 
     phase: str = "Pending"
     start_time: str | None = None
@@ -171,7 +172,7 @@ class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def crashes(self) -> int:
-        """Restarts of the containers that failed last time."""
+        """Restarts of the containers whose last run failed."""
         states = ((c.restart_count, c.last_state) for c in self.container_statuses or ())
         ends = ((count, state.terminated) for count, state in states if state is not None)
         return sum(count for count, end in ends if end is not None and end.exit_code != 0)
@@ -186,20 +187,20 @@ class PodWire(msgspec.Struct, frozen=True):
 
 
 class NodeSpec(msgspec.Struct, frozen=True):
-    """NodeSpec as far as it is read."""
+    """The fields of NodeSpec that are read."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] | None = None
 
 
 class NodeInfo(msgspec.Struct, frozen=True):
-    """What a kubelet says of its machine; the id is another one after each start."""
+    """The kubelet's report about its machine; the boot id changes at each start."""
 
     boot_id: str = msgspec.field(default="", name="bootID")
 
 
 class NodeStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """NodeStatus as far as it is read."""
+    """The fields of NodeStatus that are read."""
 
     allocatable: Amounts | None = None
     capacity: Amounts | None = None
@@ -221,14 +222,14 @@ class NamespaceWire(msgspec.Struct, frozen=True):
 
 
 class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
-    """A list's version; ``token`` is where the next page begins, empty on the last one."""
+    """A list's version; ``token`` is the start of the next page, empty on the last one."""
 
     resource_version: str = ""
     token: str = msgspec.field(name="continue", default="")
 
 
 class Listed(msgspec.Struct):
-    """A list whose items are decoded by their source; null is how Go writes an empty one."""
+    """A list whose items are decoded by their source; Go encodes an empty one as null."""
 
     metadata: ListMeta
     items: list[msgspec.Raw] | None
@@ -242,6 +243,6 @@ class WatchEvent(msgspec.Struct):
 
 
 class Versioned(msgspec.Struct):
-    """Any object, as far as it has a version."""
+    """Any object with a version."""
 
     metadata: ListMeta

@@ -1,4 +1,4 @@
-"""A pod that ended, as far as its end matters: its kubelet refused it, or a container failed."""
+"""A terminated pod: whether its kubelet rejected it, or a container failed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scheduler.watch.decode.api_types import ConditionWire, ContainerState
 
 
 class _Write(msgspec.Struct, frozen=True):
-    """Who wrote which part of an object last, and when by the API server's clock."""
+    """The last write of a part of an object: the writer, and the API server's time."""
 
     subresource: str = ""
     time: str | None = None
@@ -41,14 +41,14 @@ class _Status(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class EndedPod(msgspec.Struct, frozen=True):
-    """Just what tells how a pod ended."""
+    """The fields that show how a pod ended."""
 
     metadata: _Meta
     status: _Status = _Status()
 
     @property
     def is_crash(self) -> bool:
-        """Whether a container failed by itself: nobody told the pod to end."""
+        """Whether a container failed by itself, without a request to terminate the pod."""
         status = self.status
         if status.phase != "Failed" or status.reason or self.metadata.deletion_timestamp:
             return False
@@ -60,22 +60,22 @@ class EndedPod(msgspec.Struct, frozen=True):
 
     @property
     def is_refused(self) -> bool:
-        """Whether its node's kubelet did not admit it."""
+        """Whether its node's kubelet rejected it."""
         return self.status.phase == "Failed" and is_refusal(self.status.reason)
 
     @property
     def was_bound(self) -> bool:
-        """Whether we bound it; its author may have named the node himself.
+        """Whether this scheduler bound it; otherwise its author set nodeName.
 
-        A kubelet that refuses a pod takes the condition PodScheduled off it. The annotation is
-        only written with a Binding: an admission policy refuses it otherwise.
+        A kubelet that rejects a pod removes the condition PodScheduled. The annotation is only
+        written with a Binding: an admission policy rejects it otherwise.
         """
         return well_known.DECISION in (self.metadata.annotations or {})
 
     def at(self) -> float | None:
-        """When it was refused, in seconds since 1970: its status is written last then.
+        """The time of the rejection, in seconds since 1970: the last write of its status.
 
-        A node's clock may be wrong, so the API server's comes first.
+        A node's clock may be wrong, so the API server's has precedence.
         """
         writes = self.metadata.managed_fields or ()
         written = [one.time for one in writes if one.subresource == "status"]
@@ -92,5 +92,5 @@ ENDED = msgspec.json.Decoder(EndedPod)
 
 
 def crashed(pod: Pod) -> Pod:
-    """The pod in its last state, after a container failed for good."""
+    """The pod in its last state, after a container failed permanently."""
     return msgspec.structs.replace(pod, phase="Failed", crashes=pod.crashes + 1)

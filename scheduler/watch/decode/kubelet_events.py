@@ -1,7 +1,8 @@
-"""Events of kubelets about pods that they refused: all that is left of one that was deleted.
+"""Kubelets' events about rejected pods: the only trace of a deleted one.
 
 A StatefulSet's controller deletes a failed pod at once, a Job's and the garbage collection later.
-Its event stays for an hour. Whoever may write events in a namespace can write such a one.
+Its event stays for an hour. Any user with the right to write events in a namespace can write such
+an event.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from scheduler.watch.client import Client
 from scheduler.watch.decode.api_types import ListMeta
 
 EVENTS: Final = "/apis/events.k8s.io/v1/"
-#: What is asked for at the start: the API server can look for one reason at a time.
+#: Reasons to list at start: the API server can select one reason at a time.
 REASONS: Final = (UNEXPECTED, OUT_OF + well_known.GPU)
-#: Events in one answer, and answers for each reason.
+#: Events in one page, and pages for each reason.
 PAGE: Final = 500
 PAGES_MAX: Final = 2
 OF_ONE_POD: Final = 20
@@ -43,7 +44,7 @@ class _Meta(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class KubeletEvent(msgspec.Struct, frozen=True, rename="camel"):
-    """An event as far as it is read."""
+    """The fields of an event that are read."""
 
     metadata: _Meta = _Meta()
     reason: str = ""
@@ -57,7 +58,7 @@ class KubeletEvent(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def node_name(self) -> str:
-        """The kubelet's node; empty where no kubelet says it."""
+        """The kubelet's node; empty if the event is not a kubelet's."""
         source = self.deprecated_source
         if KUBELET not in (self.reporting_controller, source.component):
             return ""
@@ -65,11 +66,11 @@ class KubeletEvent(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def is_refusal(self) -> bool:
-        """Whether a kubelet says that it refused a pod."""
+        """Whether a kubelet reports the rejection of a pod."""
         return self.regarding.kind == "Pod" and bool(self.node_name) and is_refusal(self.reason)
 
     def at(self) -> float | None:
-        """When it was said, in seconds since 1970."""
+        """The time of the event, in seconds since 1970."""
         texts = (self.deprecated_last_timestamp, self.event_time, self.metadata.creation_timestamp)
         times = (epoch(text) for text in texts if text)
         return next((at for at in times if at is not None), None)
@@ -84,7 +85,7 @@ _PAGE = msgspec.json.Decoder(_Page)
 
 
 async def about_pod(client: Client, namespace: str, uid: str) -> KubeletEvent | None:
-    """What a kubelet said when it refused this pod; raises as the client does."""
+    """The kubelet's event about the rejection of this pod; raises as the client does."""
     params = {"fieldSelector": f"regarding.uid={uid}", "limit": str(OF_ONE_POD)}
     path = f"{EVENTS}namespaces/{namespace}/events"
     page = _PAGE.decode(await client.request("GET", path, params=params))
@@ -92,7 +93,7 @@ async def about_pod(client: Client, namespace: str, uid: str) -> KubeletEvent | 
 
 
 async def of_all(client: Client) -> list[KubeletEvent]:
-    """What kubelets said within the last hour; raises as the client does."""
+    """The rejections of the last hour; raises as the client does."""
     found: list[KubeletEvent] = []
     for reason in REASONS:
         params = {"fieldSelector": f"reason={reason},regarding.kind=Pod", "limit": str(PAGE)}

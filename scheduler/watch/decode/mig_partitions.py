@@ -1,7 +1,7 @@
-"""Decodes ``migpartitions`` objects, which operators of dynamic nodes write.
+"""Decodes ``migpartitions`` objects, which operators of dynamic MIG nodes write.
 
-An object that cannot be read counts as one without instances, with the problem in ``unread``: a pod
-that holds an instance of unknown place then holds its whole node, which is the safe side.
+An undecodable object counts as one without instances, with the problem in ``unread``: a pod with an
+instance of unknown place then holds its whole node, which is safe.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from scheduler.watch.decode.unreadable import said
 
 
 def partitions_event(content: bytes, is_gone: bool) -> ev.Event:
-    """A line of the watch."""
+    """The event of a watch line."""
     return (
         ev.PartitionsDeleted(mig_partition_codec.name_in(content))
         if is_gone
@@ -27,7 +27,7 @@ def partitions_event(content: bytes, is_gone: bool) -> ev.Event:
 
 
 def partitions_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
-    """The whole list."""
+    """The event of a list."""
     return ev.PartitionsReplaced(tuple(_read(bytes(item)) for item in items))
 
 

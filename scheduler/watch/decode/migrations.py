@@ -1,4 +1,4 @@
-"""Decodes ``podmigrations`` into migrations; an object that does not decode is reported unread."""
+"""Decodes ``podmigrations`` into migrations; an undecodable object is reported as unread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduler.watch.decode.unreadable import said
 
 
 def migration_event(content: bytes, is_gone: bool) -> ev.Event:
-    """A line of the watch; an object that cannot be read counts as deleted."""
+    """The event of a watch line; an undecodable object counts as deleted."""
     if is_gone:
         return ev.MigrationDeleted(migration_codec.name_in(content))
     found = _read(content)
@@ -24,7 +24,7 @@ def migration_event(content: bytes, is_gone: bool) -> ev.Event:
 
 
 def migrations_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
-    """The whole list."""
+    """The event of a list."""
     found = [_read(bytes(item)) for item in items]
     return ev.MigrationsReplaced(
         tuple(one for one in found if isinstance(one, Migration)),

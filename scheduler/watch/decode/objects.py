@@ -1,8 +1,9 @@
-"""The bytes of pods, nodes and namespaces -> events; every object of the API becomes one.
+"""The bytes of pods, nodes and namespaces -> events.
 
-What cannot be read of an object is said in its ``unread`` (``watch/decode/unreadable``), so that
-one object neither stops the others nor is taken for one that holds nothing. Bytes that are no
-object at all raise NoObject: then the connection is not to be trusted."""
+The undecodable fields of an object are listed in its ``unread`` (``watch/decode/unreadable``). So
+one object neither stops the others nor counts as one without allocations. Bytes that are no object
+at all raise NoObject: then the connection is not trusted.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ T = TypeVar("T")
 
 
 def read_pod(content: bytes | msgspec.Raw) -> Pod:
-    """A pod as far as it can be read; or NoObject."""
+    """The decodable part of a pod; or NoObject."""
     try:
         pod = to_pod(POD.decode(content))
     except UNREADABLE as problem:
@@ -32,7 +33,7 @@ def read_pod(content: bytes | msgspec.Raw) -> Pod:
 
 
 def read_node(content: bytes | msgspec.Raw) -> Node:
-    """A node as far as it can be read; or NoObject."""
+    """The decodable part of a node; or NoObject."""
     try:
         node = to_node(NODE.decode(content))
     except UNREADABLE as problem:
@@ -41,7 +42,7 @@ def read_node(content: bytes | msgspec.Raw) -> Node:
 
 
 def read_namespace(content: bytes | msgspec.Raw) -> Namespace:
-    """A namespace as far as it can be read; or NoObject."""
+    """The decodable part of a namespace; or NoObject."""
     try:
         namespace = to_namespace(NAMESPACE.decode(content))
     except UNREADABLE as problem:
@@ -50,34 +51,34 @@ def read_namespace(content: bytes | msgspec.Raw) -> Namespace:
 
 
 def pod_event(content: bytes, is_gone: bool) -> ev.Event:
-    """A line of the pods' watch."""
+    """The event of a line of the pods' watch."""
     return ev.PodDeleted(_uid(content)) if is_gone else ev.PodUpdated(read_pod(content))
 
 
 def node_event(content: bytes, is_gone: bool) -> ev.Event:
-    """A line of the nodes' watch."""
+    """The event of a line of the nodes' watch."""
     return ev.NodeDeleted(identity(content)[1]) if is_gone else ev.NodeUpdated(read_node(content))
 
 
 def namespace_event(content: bytes, is_gone: bool) -> ev.Event:
-    """A line of the namespaces' watch."""
+    """The event of a line of the namespaces' watch."""
     if is_gone:
         return ev.NamespaceDeleted(identity(content)[1])
     return ev.NamespaceUpdated(read_namespace(content))
 
 
 def pods_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
-    """The list of pods."""
+    """The event of a list of pods."""
     return ev.PodsReplaced(tuple(map(read_pod, items)))
 
 
 def nodes_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
-    """The list of nodes."""
+    """The event of a list of nodes."""
     return ev.NodesReplaced(tuple(map(read_node, items)))
 
 
 def namespaces_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
-    """The list of namespaces."""
+    """The event of a list of namespaces."""
     return ev.NamespacesReplaced(tuple(map(read_namespace, items)))
 
 

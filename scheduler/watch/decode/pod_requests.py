@@ -1,4 +1,6 @@
-"""What a pod requests, and what it holds once it is placed (a resize may not be done yet)."""
+"""The requests of a pod, and the allocated amounts of a placed one (they differ during a
+resize).
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,14 @@ def is_sidecar(container: ContainerWire) -> bool:
 
 
 def requested(wanted: Resources | None) -> resources.Amounts:
-    """Requests, with limits where a request is missing, as the API server defaults them."""
+    """Requests, with limits for missing requests, as the API server defaults them."""
     if wanted is None:
         return {}
     return resources.amounts({**(wanted.limits or {}), **(wanted.requests or {})})
 
 
 def requests(spec: PodSpec, status: PodStatus) -> resources.Amounts:
-    """A pod's effective requests, or what it holds where it is placed."""
+    """A pod's effective requests, or the allocated amounts if it is placed."""
     held = _Holdings(status) if spec.node_name else None
     found = resources.effective(
         (_container_requests(container, held) for container in spec.containers),
@@ -35,7 +37,7 @@ def requests(spec: PodSpec, status: PodStatus) -> resources.Amounts:
         resources.amounts(spec.overhead),
     )
     for resource, amount in found.items():
-        if amount < 0:  # the API server refuses it; it would free what others hold
+        if amount < 0:  # the API server rejects it; it would free the capacity of other pods
             raise QuantityError(str(amount), f"{resource} cannot be requested below zero")
     return found
 
@@ -46,7 +48,7 @@ def _container_requests(container: ContainerWire, held: _Holdings | None) -> res
 
 
 class _Holdings:
-    """What a placed pod's containers hold by their status (see ``resources.held``)."""
+    """The allocated amounts of a placed pod's containers by its status (see ``resources.held``)."""
 
     def __init__(self, status: PodStatus) -> None:
         self._pod = status
@@ -58,12 +60,12 @@ class _Holdings:
         self._of = {one.name: one for one in both if one.allocated_resources or one.resources}
 
     def of(self, name: str, requested: resources.Amounts) -> resources.Amounts:
-        """One container's holding."""
+        """One container's allocated amounts."""
         status = self._of.get(name)
         return requested if status is None else self._held(status, requested)
 
     def of_pod(self, requested: resources.Amounts) -> resources.Amounts:
-        """The pod-level holding; empty where the pod has no requests of its own."""
+        """The pod-level amounts; empty if the pod has no pod-level requests."""
         return self._held(self._pod, requested) if requested else requested
 
     def _held(

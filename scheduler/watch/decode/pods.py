@@ -1,7 +1,7 @@
-"""API bytes -> the words of the model.
+"""API bytes -> the model.
 
-The simulator and the webhook's questions come through the same functions as the watches. What
-cannot be read is a ValueError here (``watch/decode/objects`` contains it).
+The simulator and the admission queries use the same functions as the watches. An undecodable field
+is a ValueError here (``watch/decode/objects`` contains it).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ANNOTATION_PATH = "metadata.annotations['"
 
 
 def to_pod(wire: PodWire, namespace: str = "") -> Pod:
-    """A Pod of the model; ``namespace`` is used where the object names none (at admission)."""
+    """A Pod of the model; ``namespace`` is used if the object has none (at admission)."""
     meta, spec = wire.metadata, wire.spec
     containers = _containers(spec)
     affinity = spec.affinity.node_affinity if spec.affinity else None
@@ -105,7 +105,7 @@ def to_node(wire: NodeWire) -> Node:
 
 
 def _gpus(capacity: Amounts | None) -> dict[str, int]:
-    """What is kept of a node's capacity: GPU resources."""
+    """The GPU resources of a node's capacity."""
     found = {r: amount for r, amount in (capacity or {}).items() if well_known.is_gpu_device(r)}
     return {r: max(0, amount) for r, amount in resources.amounts(found).items()}
 
@@ -117,7 +117,7 @@ def to_namespace(wire: NamespaceWire) -> Namespace:
 
 
 def _kept(annotations: dict[str, str] | None) -> dict[str, str]:
-    """The annotations that mean something to us; others can be large and change often."""
+    """The annotations that gpu-scheduler reads; others can be large and change often."""
     if not annotations:
         return {}
     return {
@@ -128,14 +128,14 @@ def _kept(annotations: dict[str, str] | None) -> dict[str, str]:
 
 
 def _named_group(spec: PodSpec) -> str | None:
-    """The group that the spec names; None where it is in none."""
+    """The group that the spec names; None if there is none."""
     if spec.scheduling_group is not None:
         return spec.scheduling_group.pod_group_name
     return None if spec.workload_ref is None else ""
 
 
 def _allocated(statuses: tuple[ContainerStatus, ...]) -> tuple[AllocatedDevice, ...]:
-    """The GPUs that the pod has by its kubelet; none where there are too many to be true."""
+    """The GPUs of the pod in its status; empty if there are implausibly many."""
     found: list[AllocatedDevice] = []
     for status in statuses:
         for resource in status.allocated_resources_status or ():
@@ -179,7 +179,7 @@ def _container(wire: ContainerWire, role: Role) -> Container:
         if well_known.is_gpu_device(resource) and value > 0
     }
     literal = key = None
-    for entry in wire.env or ():  # the last entry of a name wins, as in the kubelet
+    for entry in wire.env or ():  # the last entry of a name has precedence, as in the kubelet
         if entry.name == well_known.CUDA_ENV:
             literal = None if entry.value_from else entry.value or ""
             key = _annotation_read(entry)

@@ -1,4 +1,4 @@
-"""The bytes of ResourceQuotas -> quotas. Only limits of GPUs are kept: most quotas have none."""
+"""The bytes of ResourceQuotas -> quotas. Only GPU limits are stored: most quotas have none."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class _Scope(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Selector(msgspec.Struct, frozen=True, rename="camel"):
-    """All of them must hold."""
+    """The expressions of a scope selector; all must match."""
 
     match_expressions: tuple[_Scope, ...] | None = None
 
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
-    """Limits, and whom they are for."""
+    """Limits, and the pods to which they apply."""
 
     hard: Amounts | None = None
     scopes: tuple[str, ...] | None = None
@@ -38,13 +38,13 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Status(msgspec.Struct, frozen=True):
-    """What is used."""
+    """The used amounts."""
 
     used: Amounts | None = None
 
 
 class QuotaWire(msgspec.Struct, frozen=True):
-    """A ResourceQuota as far as it is read."""
+    """The fields of a ResourceQuota that are read."""
 
     metadata: Meta
     spec: _Spec = _Spec()
@@ -55,7 +55,7 @@ QUOTA = msgspec.json.Decoder(QuotaWire)
 
 
 def to_quota(wire: QuotaWire) -> Quota:
-    """A Quota of the model; without ``hard`` where it limits no GPUs."""
+    """A Quota of the model; without ``hard`` if it limits no GPUs."""
     spec, meta = wire.spec, wire.metadata
     selector = spec.scope_selector.match_expressions if spec.scope_selector else None
     return Quota(
@@ -71,7 +71,7 @@ def to_quota(wire: QuotaWire) -> Quota:
 
 
 def quota_event(content: bytes, is_gone: bool) -> ev.Event:
-    """A line of the quotas' watch."""
+    """The event of a watch line."""
     if is_gone:
         namespace, name, _ = identity(content)
         return ev.QuotaUpdated(Quota(namespace=namespace, name=name))
@@ -79,7 +79,7 @@ def quota_event(content: bytes, is_gone: bool) -> ev.Event:
 
 
 def quotas_listed(items: Iterable[msgspec.Raw]) -> ev.Event:
-    """The list of quotas."""
+    """The event of a list."""
     found = (_read(item) for item in items)
     return ev.QuotasReplaced(tuple(quota for quota in found if quota.hard or quota.unread))
 

@@ -1,8 +1,8 @@
-"""What can be known of an object that cannot be read as a whole: who it is, where, and the rest.
+"""The decodable part of an invalid object: identity, node, and the remaining fields.
 
-One field of an odd type must not hide a pod that holds a GPU. So its parts are read apart: what
-cannot be read is left out and said in ``unread``, and decisions treat it as unknown. An
-object without a name or an uid is none: whatever sent it is no API server.
+One field of the wrong type must not hide a pod that holds a GPU. So its parts are decoded
+separately: undecodable ones are left out and listed in ``unread``, and decisions treat them as
+unknown. Bytes without a name or a uid are no object: they do not come from an API server.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NONE: Final = msgspec.Raw(b"null")
 
 
 class NotAnObject(ValueError):
-    """Bytes that are no object of the API: they have no name or no uid."""
+    """Bytes that are no API object: they have no name or no uid."""
 
 
 class _Parts(msgspec.Struct, frozen=True):
@@ -51,15 +51,15 @@ class _How(msgspec.Struct, frozen=True):
 
 
 def said(problem: BaseException) -> str:
-    """What was wrong, in one short line."""
+    """The problem in one short line."""
     return shown(" ".join(str(problem).split()), TEXT_MAX)
 
 
 def pod(content: bytes, problem: BaseException) -> Pod:
-    """What is known of a pod that cannot be read because of the problem; or NoObject."""
+    """The decodable part of an invalid pod; or NoObject."""
     content = shallow(content)
     whole = _read(msgspec.Raw(content), PodWire) if isinstance(problem, RecursionError) else None
-    if whole is not None:  # only a field that is not read was nested too deeply
+    if whole is not None:  # only an ignored field was nested too deeply
         return to_pod(whole)
     parts, who = _parts(content)
     meta = _read(parts.metadata, Meta) or _meta(parts.metadata, who)
@@ -81,13 +81,13 @@ def pod(content: bytes, problem: BaseException) -> Pod:
 
 
 def node(content: bytes, problem: BaseException) -> Node:
-    """A node that cannot be read: it takes no pods; or NoObject."""
+    """An invalid node, which accepts no pods; or NoObject."""
     who = _parts(content)[1]
     return Node(name=who.name, uid=who.uid, unschedulable=True, unread=said(problem))
 
 
 def namespace(content: bytes, problem: BaseException) -> Namespace:
-    """A namespace that cannot be read: it allows nothing; or NoObject."""
+    """An invalid namespace, which allows nothing; or NoObject."""
     return Namespace(name=_parts(content)[1].name, unread=said(problem))
 
 
@@ -114,10 +114,10 @@ def _read(content: msgspec.Raw, kind: type[S]) -> S | None:
 
 
 def _meta(content: msgspec.Raw, who: _Who) -> Meta:
-    """Metadata as far as it can be read.
+    """The decodable part of the metadata.
 
-    An annotation that is no text reads as an empty one, which no reader of ours takes for an
-    answer: a pod that may hold devices by it holds unknown ones (``state/pod_allocation``).
+    An annotation that is not a text is read as an empty one, which is invalid for every reader: a
+    pod with devices in it then holds unknown ones (``state/pod_allocation``).
     """
     fields = _read(content, dict[str, msgspec.Raw]) or {}
     references = _read(fields.get("ownerReferences", _NONE), list[msgspec.Raw]) or []
