@@ -1,6 +1,6 @@
-"""The test service: a container that prints which node it is on and which GPUs it was given.
+"""The test service: a container that prints its node and its GPUs.
 
-It exists so that a person can read in ``kubectl logs`` whether a map was honoured. Its lines are
-a contract, byte for byte. It must run in any image with Python, so it imports the standard
-library only, and it must never keep a node waiting: a signal ends it at once.
+``kubectl logs`` shows whether a map was applied. Its lines are a contract, byte for byte. It must
+run in any image with Python, so it imports the standard library only. It must never delay a node
+drain: a signal ends it at once.
 """

@@ -14,10 +14,10 @@ from gpucheck.service import run
 
 
 def signals() -> Callable[[float], int | None]:
-    """Return a wait that SIGTERM and SIGINT end at once, also one that came before the wait.
+    """Return a wait that SIGTERM and SIGINT end at once, also a signal before the wait.
 
-    The interpreter writes the signal's number into a pipe and the wait watches that pipe. An
-    Event set by a handler would not do: the handler runs in the waiting thread, and can meet the
+    The interpreter writes the signal's number into a pipe and the wait reads that pipe. An Event
+    set by a signal handler is not safe: the handler runs in the waiting thread, and may meet the
     Event's own lock held.
     """
     reader, writer = os.pipe()

@@ -1,7 +1,7 @@
-"""What the container was given, read once from its environment.
+"""The configuration of the container, read once from its environment.
 
-Nothing here reads ``os.environ`` itself, so every case can be tested as a plain dictionary. A
-missing GPU variable is not an error: showing that it is missing is this service's job.
+Nothing here reads ``os.environ``, so every case can be tested as a plain dictionary. A missing GPU
+variable is not an error: this service exists to show it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NODE_UNKNOWN: Final = "unknown-node"
 
 
 class Invalid(Exception):
-    """A variable that the user set and that cannot be used."""
+    """An invalid value of a variable that the user set."""
 
 
 class Environment(NamedTuple):
@@ -42,7 +42,7 @@ def _node(variables: Mapping[str, str], hostname: str) -> str:
 
 
 def _devices(variables: Mapping[str, str]) -> str:
-    # Unset and empty are told apart: unset leaves every GPU visible, empty hides them all.
+    # Unset and empty differ: unset leaves every GPU visible, empty hides them all.
     devices = variables.get("CUDA_VISIBLE_DEVICES")
     if devices is None:
         return "not-set"

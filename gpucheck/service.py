@@ -1,8 +1,7 @@
-"""The lines, in their order, until a signal comes.
+"""The lines, in their order, until a signal.
 
-Waiting is an argument: ``wait(seconds)`` answers the number of the signal that came, or nothing
-when the time is over. So the order is tested without a clock, and the process below it never
-sleeps past a signal.
+Waiting is an argument: ``wait(seconds)`` returns the number of a signal, or None after the time. So
+the order is tested without a clock, and the process never sleeps through a signal.
 """
 
 from __future__ import annotations

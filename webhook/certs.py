@@ -60,7 +60,7 @@ class LiveCertificate:
             self.refresh()
 
     def refresh(self) -> bool:
-        """Load a changed pair; whether a valid one was loaded."""
+        """Load a changed pair; returns whether a valid one was loaded."""
         found = self._read()
         if found == self._seen:
             return False
@@ -81,7 +81,7 @@ class LiveCertificate:
         return (self.expires - now).total_seconds()
 
     def _read(self) -> _Files | str:
-        """Both files as they are now, or why they cannot be read."""
+        """The current content of both files, or the reason why they cannot be read."""
         try:
             return _Files(*((self._directory / name).read_bytes() for name in (CERTIFICATE, KEY)))
         except OSError as error:

@@ -29,7 +29,7 @@ CONNECTIONS_MAX: Final = 200
 _PLACE: Final = f"http://scheduler{admission.PATH}"
 _ALIVE: Final = f"http://scheduler{admission.ALIVE_PATH}"
 _HEADERS: Final = {"Content-Type": "application/json"}
-#: Default headers that cost time for every query and that the scheduler does not read.
+#: Default headers that cost time for every query and that the scheduler ignores.
 _SKIPPED: Final = ("User-Agent", "Accept", "Accept-Encoding")
 #: No timeout of aiohttp's: one timeout covers the whole query.
 _NO_TIMEOUT: Final = aiohttp.ClientTimeout(total=None, sock_connect=None)
@@ -50,7 +50,9 @@ class SchedulerClient:
         budget_s: float = BUDGET_S,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Opens nothing yet: the scheduler may start later and stop earlier than the webhook."""
+        """Opens no connection yet: the scheduler may start later and stop earlier than the
+        webhook.
+        """
         self._socket = socket
         self._session: aiohttp.ClientSession | None = None
         self._budget_s = budget_s
@@ -83,7 +85,7 @@ class SchedulerClient:
             await self._session.close()
 
     def _opened(self) -> aiohttp.ClientSession:
-        """The session; made in the event loop that uses it."""
+        """The session, created in the event loop that uses it."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.UnixConnector(str(self._socket), limit=CONNECTIONS_MAX),

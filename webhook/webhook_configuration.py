@@ -35,7 +35,7 @@ def webhook_configuration(
     scope: Literal["ours", "all"] = "ours",
     failure_policy: Literal["Ignore", "Fail"] = "Ignore",
 ) -> Json:
-    """The object to create; reached by ``url`` (``https://host:port``) or ``service``.
+    """The object to create, with ``url`` (``https://host:port``) or ``service``.
 
     ``service`` is (namespace, name). Scope ``ours`` degrades pods of other schedulers only in
     namespaces with the label, ``all`` in every namespace.

@@ -132,7 +132,7 @@ def _may_be_read_later(draft: PodDraft, mapped: MappedPod) -> bool:
 
 
 def _tell(draft: PodDraft, mapped: MappedPod) -> None:
-    """The log lines of seed 002, and one for a pod whose devices are chosen later."""
+    """The log lines of seed 002, and one for a pod whose devices are assigned later."""
     if not raw_pod.metadata(draft.pod).get("name"):
         draft.log.append(f"Pod name not set, using generateName: {draft.name}")
     if mapped.entry:

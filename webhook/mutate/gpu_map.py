@@ -22,8 +22,8 @@ from webhook.mutate.raw_pod import ContainerRef, RawPod
 
 _MODES: Final = {mode.value: mode for mode in CudaMode}
 _ANNOTATIONS_BYTES_MAX: Final = 262_144
-#: Room for what the Binding and later controllers add: without it every status write of the
-#: bound pod would be rejected permanently.
+#: Room for the annotations of the Binding and of later controllers: without it the API server would
+#: reject every status write of the bound pod.
 _ANNOTATIONS_BYTES_SPARE: Final = 4096
 
 
@@ -42,7 +42,7 @@ class MappedPod(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def candidates(self) -> tuple[MapEntry, ...]:
-        """The entries that the pod may get."""
+        """The entries that the pod may use."""
         return (self.entry,) if self.entry else tuple(self.gpu_map.entries.values())
 
 
@@ -112,7 +112,7 @@ def _check_counts(mapped: MappedPod) -> None:
     """Reject a pod whose GPU requests do not match its map lines."""
     if not mapped.wants:
         return
-    # Pods without an index of their own take any line, so every line has to fit them.
+    # Pods without an index of their own may use any line, so every line has to fit them.
     if mapped.entry is None and mapped.index is not IndexRule.ASSIGNED:
         return
     needed = devices_needed(mapped.wants)

@@ -1,9 +1,9 @@
 """JSON Patch between two states of an object, and its application.
 
-The webhook builds a changed pod beside the one it was sent and lets ``difference`` find the
-operations, so a patch contains only real changes. It uses ``add`` (which sets a missing
-and replaces a present member alike) and ``remove`` of members that are there: unlike
-``replace`` on a missing path, neither can fail in the API server.
+The webhook builds a changed pod beside the original, and ``difference`` computes the operations, so
+a patch contains only real changes. It uses ``add`` (which sets a missing member and replaces a
+present one) and ``remove`` of present members: unlike ``replace`` on a missing path, neither can
+fail in the API server.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _END_OF_LIST: Final = "-"
 
 
 class PatchError(ValueError):
-    """An operation that does not apply, as it would not in the API server."""
+    """An operation that does not apply, as in the API server."""
 
 
 def difference(old: Json, new: Json, path: str = "") -> list[Operation]:
-    """The operations that turn ``old`` into ``new``; equal parts are not mentioned.
+    """The operations that turn ``old`` into ``new``; equal parts are left out.
 
     >>> difference({"a": {"x/y": "1"}}, {"a": {"x/y": "2"}})
     [{'op': 'add', 'path': '/a/x~1y', 'value': '2'}]
@@ -45,13 +45,13 @@ def _members(old: Mapping[str, Json], new: Mapping[str, Json], path: str) -> lis
     for key, value in new.items():
         if key not in old:
             operations.append({"op": "add", "path": f"{path}/{escape(key)}", "value": value})
-        elif old[key] is not value:  # most of a pod is shared with the one before
+        elif old[key] is not value:  # most of a pod is shared with the original
             operations += difference(old[key], value, f"{path}/{escape(key)}")
     return operations
 
 
 def _items(old: Sequence[Json], new: Sequence[Json], path: str) -> list[Operation]:
-    """Lists change in two ways here: items in place, and one item put in front."""
+    """Lists change in two ways here: items in place, and one item inserted at the front."""
     if len(new) == len(old):
         return [
             operation
@@ -64,19 +64,19 @@ def _items(old: Sequence[Json], new: Sequence[Json], path: str) -> list[Operatio
 
 
 def _item(before: Json, after: Json, path: str) -> list[Operation]:
-    """``add`` would insert into a list, so an item that is no object is replaced where it is."""
+    """``add`` would insert into a list, so an item that is not an object is replaced in place."""
     if isinstance(before, dict) and isinstance(after, dict):
         return _members(before, after, path)
     return [] if before == after else [{"op": "replace", "path": path, "value": after}]
 
 
 def escape(key: str) -> str:
-    """A member's name as a JSON Pointer writes it."""
+    """A member's name as in a JSON Pointer."""
     return key.replace("~", "~0").replace("/", "~1")
 
 
 def apply(document: Json, operations: Iterable[Operation]) -> Json:
-    """The document after the operations, as strict as the API server; the input stays as it is."""
+    """The document after the operations, as strict as the API server; the input is not changed."""
     holder = {"": document}
     for operation in operations:
         holder = _applied(holder, operation, ["", *_keys(operation["path"])])
@@ -88,7 +88,7 @@ def _keys(path: str) -> list[str]:
 
 
 def _applied(parent: Json, operation: Operation, keys: list[str]) -> Json:
-    """A copy of ``parent`` with the operation done below it."""
+    """A copy of ``parent`` with the operation applied below it."""
     key, rest = keys[0], keys[1:]
     if isinstance(parent, dict):
         changed: Json = dict(parent)

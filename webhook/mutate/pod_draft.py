@@ -15,7 +15,7 @@ from scheduler.model.gpu.gpu_map import shown
 from webhook.mutate import raw_pod
 from webhook.mutate.json_patch import Operation
 
-# Names are checked only after admission; longer or stranger ones are cut and escaped.
+# Names are checked only after admission; long or unusual ones are cut and escaped.
 _NAME_SHOWN_MAX: Final = 253
 
 BAD_REQUEST: Final = 400

@@ -151,7 +151,7 @@ def _strip(draft: PodDraft, request: Request, answer: AdmissionDecision | None) 
 def _check_node(
     draft: PodDraft, pod_map: gpu_map.MappedPod, answer: AdmissionDecision | None
 ) -> None:
-    """Reject a pod that has a node other than the one in its map."""
+    """Reject a pod with a node other than the one in its map."""
     entry = pod_map.entry
     node_name = raw_pod.text(raw_pod.spec(draft.pod).get("nodeName"))
     if not node_name or entry is None or entry.node == node_name:

@@ -1,8 +1,8 @@
 """A pod as decoded JSON; unknown fields are preserved.
 
-Typed models would drop fields of newer API versions, so the webhook keeps the JSON it was sent.
-Any field may be missing, null or of a wrong type; reading never fails, and the API server's
-validation rejects invalid objects later. A change returns a new pod that shares unchanged parts.
+Typed models would drop fields of newer API versions, so the webhook keeps the received JSON. Any
+field may be missing, null or of a wrong type; reading never fails, and the API server's validation
+rejects invalid objects later. A change returns a new pod that shares unchanged parts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ _REGULAR = "containers"
 
 
 class ContainerRef(NamedTuple):
-    """One container and its place in the pod; init containers come first, as they run."""
+    """One container and its place in the pod; init containers come first, in the order of
+    execution.
+    """
 
     field: str
     position: int
@@ -44,22 +46,22 @@ class ContainerRef(NamedTuple):
 
 
 def mapping(value: object) -> dict[str, Any]:
-    """The value if it is an object, else an empty one."""
+    """The value if it is an object, else an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 def text(value: object) -> str:
-    """The value if it is a text, else an empty one."""
+    """The value if it is a text, else an empty text."""
     return value if isinstance(value, str) else ""
 
 
 def metadata(pod: RawPod) -> dict[str, Any]:
-    """``metadata``, or nothing."""
+    """``metadata``, or an empty object."""
     return mapping(pod.get("metadata"))
 
 
 def spec(pod: RawPod) -> dict[str, Any]:
-    """``spec``, or nothing."""
+    """``spec``, or an empty object."""
     return mapping(pod.get("spec"))
 
 
@@ -124,8 +126,8 @@ def resources(container: RawContainer, side: str) -> dict[str, Any]:
 def asked(container: RawContainer, resource: str) -> str | int | None:
     """The quantity of a device resource as written, if the API accepts it.
 
-    Extended resources need a limit, and a request, where given, of the same amount. Whatever
-    breaks that rule, and an amount of zero or less, is None: it is passed on as it is.
+    Extended resources need a limit; a request, if given, must be equal. Any other combination, and
+    an amount of zero or less, is None and stays unchanged.
     """
     limit = resources(container, "limits").get(resource)
     request = resources(container, "requests").get(resource, limit)
@@ -134,7 +136,7 @@ def asked(container: RawContainer, resource: str) -> str | int | None:
 
 
 def count(written: object) -> int | None:
-    """A quantity in whole units; None where there is none or it cannot be read."""
+    """A quantity in whole units; None if it is missing or invalid."""
     if not isinstance(written, str | int | float):
         return None
     try:
@@ -144,18 +146,20 @@ def count(written: object) -> int | None:
 
 
 def mig_resources(container: RawContainer) -> list[str]:
-    """The MIG resources that a container asks for, sorted."""
+    """The requested MIG resources of a container, sorted."""
     limits = resources(container, "limits")
     return sorted(r for r in limits if well_known.is_mig(r) and asked(container, r) is not None)
 
 
 def names_mig(container: RawContainer) -> bool:
-    """Whether a MIG resource is named at all, however odd its amount."""
+    """Whether a MIG resource is named, also with an invalid amount."""
     return _names(container, well_known.is_mig)
 
 
 def uses_devices(container: RawContainer) -> bool:
-    """Whether a plugin or a claim gives the container its devices, numbered from 0 inside."""
+    """Whether a plugin or a claim provides the container's devices, which are numbered from 0
+    inside.
+    """
     has_claims = bool(mapping(container.get("resources")).get("claims"))
     return has_claims or _names(container, well_known.is_gpu_device)
 
