@@ -89,7 +89,7 @@ async def ask(client: Client, path: str, params: Mapping[str, str], timeout_s: f
     except Unreachable as error:
         raise NotReached(f"the decisions API does not answer: {error}") from error
     except ApiError as error:
-        raise NotReached(error.message or f"the decisions API says {error.status}") from error
+        raise NotReached(error.message or f"the decisions API returned {error.status}") from error
 
 
 # --- through the leader's pod -----------------------------------------------------------------
@@ -151,7 +151,7 @@ async def forwarded(
     """The URL of a pod's decisions API during a port-forward; NotReached if that fails."""
     words = forward_command(access, pod, local="")
     if shutil.which(words[0]) is None:
-        raise NotReached("kubectl is not installed, so nothing can be forwarded")
+        raise NotReached("kubectl is not installed, so port-forward is not available")
     process = await asyncio.create_subprocess_exec(
         *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )

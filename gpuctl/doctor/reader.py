@@ -46,7 +46,7 @@ async def known(fact: Awaitable[T | Unread]) -> Known[T]:
     try:
         return await fact
     except ApiError as error:
-        return Unread(error.message or f"the API server says {error.status}")
+        return Unread(error.message or f"the API server returned {error.status}")
     except Unreachable as error:
         return Unread(str(error))
     except (msgspec.MsgspecError, LookupError, ValueError, TypeError) as error:

@@ -159,7 +159,7 @@ async def test_the_right_to_forward_is_asked_for_before_anything_is_started(
     [
         pytest.param(failure(404, "", "nothing is known about a/b"), "nothing is known", id="own"),
         pytest.param(reset, "the decisions API does not answer", id="unreachable"),
-        pytest.param(failure(403, "", ""), "the decisions API says 403", id="speechless"),
+        pytest.param(failure(403, "", ""), "the decisions API returned 403", id="speechless"),
     ],
 )
 async def test_decisions_api_error_is_quoted(api: FakeApi, answer: Any, said: str) -> None:

@@ -92,7 +92,7 @@ def _devices(nodes: list[Node], served: set[str]) -> Iterable[Finding]:
             "devices",
             f"GPUs only by the DRA driver {DRIVER}: {listed(by_dra)}; gpu-scheduler does not"
             " allocate DRA devices yet",
-            "leave pods that ask for these GPUs to kube-scheduler; install no device plugin beside"
+            "use kube-scheduler for pods that request these GPUs; install no device plugin beside"
             " the driver: the same GPU would be given to two pods",
         )
     ill = [
@@ -104,7 +104,7 @@ def _devices(nodes: list[Node], served: set[str]) -> Iterable[Finding]:
     if ill:
         yield warn(
             "devices",
-            f"unhealthy devices are not handed out: {listed(ill)}",
+            f"unhealthy devices are not allocated: {listed(ill)}",
             "look for XID errors in the node's kernel log",
         )
     if not bare and not ill:
