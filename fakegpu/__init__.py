@@ -1,7 +1,7 @@
-"""A fake GPU operator: a cluster without GPUs behaves as one with them.
+"""A fake GPU operator: a cluster without GPUs behaves like one with GPUs.
 
     topology (ConfigMap) + node labels and annotations
-        -> one node topology for each node, which is all that other programs read
+        -> one topology per node, the only input of all other programs
         -> labels, capacity and allocatable; device plugin; nvidia-smi; metrics
 
 ``catalog``, ``topology`` and ``node`` are pure; ``controller`` and the node's agent are shells

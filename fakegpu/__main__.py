@@ -1,5 +1,6 @@
-"""``python -m fakegpu controller`` is the cluster's part of the fake GPU operator, ``python -m
-fakegpu node`` that of one node: its agent, run by a DaemonSet."""
+"""``python -m fakegpu controller`` is the controller of the fake GPU operator, ``python -m fakegpu
+node`` the agent of one node, run by a DaemonSet.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +16,14 @@ from fakegpu.environment import load
 from scheduler.report import log
 from scheduler.watch.client import NoCluster
 
-#: Packages of the extra, by the modules that they bring.
+#: Packages of the extra, by their modules.
 _PACKAGES: Final = {"grpc": "grpcio", "google": "protobuf"}
 
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
-    """The few flags; everything else is in the configuration file and the environment."""
+    """The command-line flags; all other settings are in the configuration file and the
+    environment.
+    """
     parser = argparse.ArgumentParser(prog="python -m fakegpu", description="Fake GPUs.")
     programs = parser.add_subparsers(dest="program", required=True)
     controller = programs.add_parser("controller", help="pools, topologies, KWOK nodes; one leads")

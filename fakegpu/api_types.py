@@ -1,4 +1,4 @@
-"""Nodes and ConfigMaps as they arrive, as far as they are read, and as facts of the world."""
+"""The fields of Nodes and ConfigMaps that are read, and their conversion into facts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduler.model.crd.mig_partition import NodePartitions
 from scheduler.watch.reflector import WatchSource
 
 Amounts = dict[str, str | int | float]
-#: Annotations of nodes that mean something here; others can be large and change often.
+#: Annotations of nodes that are read; others can be large and change often.
 NODE_ANNOTATIONS = frozenset(
     {
         *(names.KWOK_ANNOTATION, names.MIG_CONFIG, names.MIG_MAPPING),
@@ -25,7 +25,7 @@ NODE_ANNOTATIONS = frozenset(
 
 
 class Meta(msgspec.Struct, frozen=True, rename="camel"):
-    """ObjectMeta as far as it is read."""
+    """The fields of ObjectMeta that are read."""
 
     name: str
     namespace: str = ""
@@ -55,8 +55,8 @@ class _ConfigMap(msgspec.Struct, frozen=True):
 class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A node; amounts are whole numbers of extended resources.
 
-    ``is_begun`` once KWOK simulates it. ``version`` says how new this is: what we wrote
-    since is not in it.
+    ``is_begun`` once KWOK simulates it. ``version`` is the resource version; own later writes are
+    not in it.
     """
 
     name: str
@@ -71,7 +71,7 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_kwok(self) -> bool:
-        """Whether it has no kubelet, so that its status is ours to write."""
+        """Whether it has no kubelet, so that the operator writes its status."""
         return self.annotations.get(names.KWOK_ANNOTATION) == "fake"
 
 
@@ -89,7 +89,7 @@ T = TypeVar("T")
 
 
 class Seen(msgspec.Struct, Generic[T], frozen=True):
-    """An object as it is now; None: of no interest, or gone."""
+    """The current state of an object; None: deleted, or ignored."""
 
     key: str
     value: T | None
@@ -119,7 +119,7 @@ def node(content: bytes) -> tuple[str, NodeFacts | None]:
         annotations={k: v for k, v in annotations.items() if k in NODE_ANNOTATIONS},
         capacity=_extended(capacity),
         allocatable=_extended(wire.status.allocatable or {}),
-        # KWOK fills in a machine's CPU and memory only while nothing at all is there.
+        # KWOK adds CPU and memory only while the status is empty.
         is_ready_for_status=words.CPU in capacity,
         is_begun=bool(wire.status.conditions),
         version=int(meta.resource_version),
@@ -145,7 +145,7 @@ def config_map(content: bytes) -> tuple[str, MapFacts | None]:
 
 
 def cuts(content: bytes) -> tuple[str, NodePartitions | None]:
-    """What the scheduler asks of a node; one that cannot be read asks for nothing."""
+    """The scheduler's requests for MIG instances on a node; none if undecodable."""
     try:
         found = mig_partition_codec.decode(content)
     except msgspec.ValidationError:
@@ -162,7 +162,7 @@ def source(
     *,
     is_optional: bool = False,
 ) -> WatchSource[Any]:
-    """A kind that is watched; ``wrap`` says which part of the world its news are of."""
+    """A watched kind; ``wrap`` converts its updates into an event of the cluster cache."""
 
     def decode(content: bytes, is_gone: bool) -> Any:
         key, value = read(content)

@@ -1,4 +1,4 @@
-"""Files that others read while they are written: they find the old one or the new one, whole."""
+"""Atomic file replacement: a reader gets the old content or the new one, complete."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 
 def replace(path: Path, content: bytes, *, survives_power_loss: bool = False) -> None:
-    """Make a file say this; its folder is made where it is missing."""
+    """Write a file; creates its directory if it is missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # In the same folder, as a file cannot be renamed from one file system to another.
+    # In the same directory, because a rename works only within one file system.
     fresh = path.with_name(f"{path.name}.new")
     with fresh.open("wb") as file:
         file.write(content)

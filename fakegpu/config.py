@@ -1,6 +1,6 @@
-"""Settings of the fake GPU operator, as they stand in its file.
+"""Settings of the fake GPU operator, from its file.
 
-Strict: an unknown key is refused with its path.
+Strict: an unknown key is rejected with its path.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Seconds = Annotated[float, msgspec.Meta(ge=0.0, le=3600.0)]
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be used; one line saying where and what."""
+    """An invalid configuration: one line with the place and the problem."""
 
 
 class _Part(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -70,7 +70,7 @@ class NodeResourceTopology(_Part, frozen=True):
 class Server(_Part, frozen=True):
     """The topology server. With a ``tokenFile`` clients must send the token in it."""
 
-    host: str = "0.0.0.0"  # noqa: S104 - pods ask it, through its Service
+    host: str = "0.0.0.0"  # noqa: S104 - pods reach it through its Service
     port: Port = 8080
     token_file: str = ""
 
@@ -91,7 +91,7 @@ class Node(_Part, frozen=True):
     folder: str = "/var/lib/runai"
     host_folder: str = "/var/lib/runai"
     nvidia_smi: str = "/usr/local/bin/nvidia-smi"
-    host: str = "0.0.0.0"  # noqa: S104 - Prometheus asks it
+    host: str = "0.0.0.0"  # noqa: S104 - Prometheus scrapes it
     port: Port = 9400
     export_interval_s: Seconds = 10.0
     prometheus_url: str = "http://prometheus-operated.runai:9090"
@@ -115,7 +115,7 @@ class Dra(_Part, frozen=True):
 
     @property
     def is_on(self) -> bool:
-        """Whether there is any."""
+        """Whether any slices are published."""
         return (self.kubelet, self.kwok) != ("none", "none")
 
 
@@ -128,7 +128,7 @@ class ComputeDomains(_Part, frozen=True):
 
 
 class LeaderElection(_Part, frozen=True):
-    """As kube-scheduler's."""
+    """The same as kube-scheduler's."""
 
     leader_elect: bool = True
     resource_name: str = names.OPERATOR
@@ -137,7 +137,7 @@ class LeaderElection(_Part, frozen=True):
     retry_period_s: float = 2.0
 
     def timings(self) -> Timings:
-        """As the election takes them."""
+        """In the form of the election's settings."""
         return Timings(self.lease_duration_s, self.renew_deadline_s, self.retry_period_s)
 
 
@@ -175,7 +175,7 @@ def parse(content: bytes) -> Config:
     if config.dra.partitionable and "beside" in (config.dra.kubelet, config.dra.kwok):
         raise ConfigError(
             "$.dra.partitionable: set dra.kubelet and dra.kwok to instead or none;"
-            " a device plugin beside it would hand out what is cut"
+            " a device plugin beside it would allocate the partitioned GPUs"
         )
     election = config.leader_election
     if not election.lease_duration_s > election.renew_deadline_s > election.retry_period_s > 0:

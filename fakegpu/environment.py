@@ -1,7 +1,4 @@
-"""The operator's settings: its file, and over it the environment of the seed operator's programs.
-
-The environment wins, as it did there.
-"""
+"""The operator's settings: its file, overridden by the seed operator's environment variables."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ P = TypeVar("P", bound=msgspec.Struct)
 
 
 def load(path: Path | None, environment: Mapping[str, str]) -> Config:
-    """The file, if there is one, and the environment over it; or ConfigError."""
+    """The file, if it exists, with the environment; or ConfigError."""
     if path is None:
         return with_environment(Config(), environment)
     try:
@@ -33,7 +30,7 @@ def load(path: Path | None, environment: Mapping[str, str]) -> Config:
 
 
 def with_environment(config: Config, environment: Mapping[str, str]) -> Config:
-    """The variables of the seed operator, where they are set."""
+    """The settings with the variables of the seed operator."""
     topology = _changed(config.topology, environment, namespace="FAKE_GPU_OPERATOR_NAMESPACE")
     topology = _changed(
         topology, environment, name="TOPOLOGY_CM_NAME", namespace="TOPOLOGY_CM_NAMESPACE"
@@ -100,7 +97,7 @@ def _is_true(environment: Mapping[str, str], name: str) -> bool:
 
 
 def _seconds(text: str) -> float:
-    """A duration as Go writes it, in the forms that are used here: ``10s``, ``1m``, ``500ms``."""
+    """A duration in Go's format, in the supported forms: ``10s``, ``1m``, ``500ms``."""
     found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m)", text)
     if found is None:
         name = "TOPOLOGY_MAX_EXPORT_INTERVAL"

@@ -1,7 +1,7 @@
-"""Every name that other programs see of the fake GPUs.
+"""Every name of the fake GPUs that other programs see.
 
-The seed operator's names are kept byte for byte; ours carry the product's prefix. The resources
-and the prefix are the scheduler's (``scheduler/model/well_known``), so that both can never differ.
+The seed operator's names are kept byte for byte; ours have the product's prefix. The resources and
+the prefix are imported from the scheduler (``scheduler/model/well_known``), so they cannot differ.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ RESERVATION_NAMESPACE: Final = "runai-reservation"
 # --- ConfigMaps ---------------------------------------------------------------------------
 TOPOLOGY_CM: Final = "topology"
 TOPOLOGY_KEY: Final = "topology.yml"
-#: On a node's ConfigMap, written by its agent: which container holds which devices (JSON).
+#: On a node's ConfigMap, written by its agent: the devices of each container (JSON).
 ASSIGNED_KEY: Final = "assigned.json"
 PROFILE_CM_PREFIX: Final = "gpu-profile-"
 PROFILE_KEY: Final = "profile.yaml"
 NODE_TOPOLOGY_LABEL: Final = "node-topology"
 NODE_NAME_LABEL: Final = "node-name"
-#: On a node's ConfigMap: the MIG configuration that was carried out last, and how it ended.
+#: On a node's ConfigMap: the last applied MIG configuration, and its result.
 MIG_APPLIED: Final = PREFIX + "fake-mig-applied"
 
 # --- what users write on nodes ------------------------------------------------------------

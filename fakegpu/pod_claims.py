@@ -1,4 +1,4 @@
-"""Which claims a pod uses, container by container."""
+"""The claims of a pod, by container."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from fakegpu.node.pod_devices import ClaimRef
 
 
 class InContainer(msgspec.Struct, frozen=True):
-    """A container's word for a claim of its pod."""
+    """A container's reference to a claim of its pod."""
 
     name: str
     request: str = ""
 
 
 class InPod(msgspec.Struct, frozen=True, rename="camel"):
-    """A claim of a pod: one that is there, or one made for it, whose name its status tells."""
+    """A claim of a pod: an existing one, or one created for it, whose name is in its status."""
 
     name: str
     resource_claim_name: str | None = None
 
 
 class Extended(msgspec.Struct, frozen=True, rename="camel"):
-    """Which container an extended resource's request in a claim is for."""
+    """The container of an extended resource's request in a claim."""
 
     container_name: str
     resource_name: str
@@ -32,13 +32,13 @@ class Extended(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ExtendedStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """The claim that was made for a pod's extended resources."""
+    """The claim that was created for a pod's extended resources."""
 
     resource_claim_name: str = ""
     request_mappings: tuple[Extended, ...] | None = None
 
 
-#: The containers of a pod, by name, with the claims that they use.
+#: The containers of a pod, by name, with their claims.
 Users = Sequence[tuple[str, Sequence[InContainer]]]
 
 
@@ -48,12 +48,12 @@ def refs(
     made: Sequence[InPod],
     extended: ExtendedStatus | None,
 ) -> tuple[ClaimRef, ...]:
-    """Every use of a claim that has a name already; what its status says goes first."""
+    """Every use of a claim that has a name; the status has precedence."""
     return (*_named(containers, specified, made), *_extended(extended))
 
 
 def resources(extended: ExtendedStatus | None) -> frozenset[tuple[str, str]]:
-    """Containers with the resources that they get by a claim, and so by no device plugin."""
+    """Containers with the resources that a claim provides, and so no device plugin."""
     found = (extended.request_mappings if extended else None) or ()
     return frozenset((one.container_name, one.resource_name) for one in found)
 
@@ -67,7 +67,7 @@ def _named(
         uses = [
             (c, use.request) for c, used in containers for use in used if use.name == claim.name
         ]
-        # No container refers to it: it is shown at the first one.
+        # No container refers to it: it is assigned to the first one.
         for container, request in uses or [(containers[0][0], "")]:
             yield ClaimRef(container, claim.resource_claim_name, request)
 

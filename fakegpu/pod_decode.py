@@ -1,4 +1,4 @@
-"""Pods as they arrive, as far as they have to do with devices."""
+"""The fields of pods that concern devices."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _Pod(msgspec.Struct, frozen=True):
 
 
 class PodFacts(msgspec.Struct, frozen=True):
-    """A pod that has a node, and something to do with devices."""
+    """A pod with a node and devices."""
 
     node: str
     use: PodUse
@@ -111,7 +111,7 @@ def _use(wire: _Pod, reservations: str) -> PodUse | None:
 
 
 def _group(wire: _Pod) -> str:
-    """The PodGroup that says how busy the pod is; an empty text: it says so itself."""
+    """The PodGroup that determines the pod's utilization; an empty text if the pod itself does."""
     meta = wire.metadata
     name = (meta.annotations or {}).get(names.POD_GROUP, "")
     if not name or utilization.said(wire.status.phase, meta.name, meta.annotations, meta.labels):
@@ -138,7 +138,7 @@ def group(content: bytes) -> tuple[str, str | None]:
 
 
 def _needs(spec: _PodSpec) -> tuple[Need, ...]:
-    """What each container holds; an init container only holds what no other one gets later."""
+    """The devices of each container; an init container only holds those that no later one gets."""
     first = spec.init_containers or ()
     running = [*spec.containers, *(one for one in first if one.restart_policy == "Always")]
     found: list[Need] = []

@@ -1,4 +1,4 @@
-"""What the programs do as processes: end at a signal, wait for news, serve HTTP while they run."""
+"""Process functions of the programs: end at a signal, wait for updates, serve HTTP."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = structlog.get_logger("fakegpu")
 
 
 def stopped_by_signals() -> asyncio.Event:
-    """Set by any signal that asks a program to end."""
+    """Set by any termination signal."""
     stop = asyncio.Event()
 
     def signalled(number: signal.Signals) -> None:
@@ -30,7 +30,7 @@ def stopped_by_signals() -> asyncio.Event:
 
 
 async def news_within(news: asyncio.Event, timeout_s: float) -> None:
-    """Wait until something is told, at most so long; what is told from now on is news again."""
+    """Wait for an update, at most this time; clears the flag."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(timeout_s):
             await news.wait()
@@ -39,7 +39,7 @@ async def news_within(news: asyncio.Event, timeout_s: float) -> None:
 
 @contextlib.asynccontextmanager
 async def serving(app: web.Application, host: str, port: int) -> AsyncIterator[None]:
-    """Serve HTTP inside the block."""
+    """Serve HTTP during the block."""
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, host, port).start()

@@ -1,7 +1,7 @@
-"""The topology server: what nvidia-smi and other tools ask, as the seed operator answers it.
+"""The topology server for nvidia-smi and other tools, compatible with the seed operator.
 
 ``GET /topology`` and ``GET /topology/nodes/<node>``, JSON with CapitalCase keys. Any replica may
-answer: it tells what the ConfigMaps say. With a token file, requests need its bearer token.
+respond: the source are the ConfigMaps. With a token file, requests need its bearer token.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = structlog.get_logger("topology-server")
 
 
 class Answers:
-    """What is answered; ``node_text`` is the text of a node's ConfigMap, ``not_ready`` why not."""
+    """The responses; ``node_text`` is the text of a node's ConfigMap, ``not_ready`` the reason."""
 
     def __init__(
         self,
@@ -62,11 +62,11 @@ class Answers:
         return web.Response(body=body, content_type=JSON)
 
     async def live(self, _: web.Request) -> web.Response:
-        """The process answers."""
+        """The process responds."""
         return web.json_response({"status": "healthy"})
 
     async def ready(self, _: web.Request) -> web.Response:
-        """Everything was listed once."""
+        """Every kind was listed once."""
         problem = self._not_ready()
         if problem is None:
             return web.json_response({"status": "ready"})
@@ -87,7 +87,7 @@ def application(settings: Server, answers: Answers) -> web.Application:
 def _guard(token_file: Path) -> Middleware:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        # Read each time: a Secret that is renewed is a file that is replaced.
+        # Read at each request: a renewed Secret replaces the file.
         if token_file.name and request.path.startswith("/topology"):
             try:
                 token = token_file.read_text().strip()
@@ -102,7 +102,7 @@ def _guard(token_file: Path) -> Middleware:
 
 
 def _text(status: int, text: str) -> web.Response:
-    # The seed's server calls its errors JSON too, and clients look at the status only.
+    # The seed's server sends errors as JSON too, and clients read the status only.
     return web.Response(status=status, body=text.encode(), content_type=JSON)
 
 
@@ -123,7 +123,7 @@ def encode_cluster(topology: Topology) -> bytes:
 
 
 def _pool(pool: Pool) -> dict[str, object]:
-    """A pool of different GPUs is told by its first."""
+    """A pool with different GPUs is described by its first one."""
     first = pool.gpus[0] if pool.gpus else None
     return {
         "GpuCount": len(pool.gpus),

@@ -1,4 +1,4 @@
-"""Folding news into what is known, and telling what really changed. Pure."""
+"""Folds updates into a store, and returns the real changes. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def apply(known: dict[str, T], news: News[T]) -> list[str]:
-    """Take over what is new; the keys that changed."""
+    """Store the updates; returns the changed keys."""
     if isinstance(news, Listed):
         changed = [
             key
@@ -31,7 +31,7 @@ def apply(known: dict[str, T], news: News[T]) -> list[str]:
 
 
 def _is_same(before: object, now: object) -> bool:
-    """Whether nothing changed but the version: a heartbeat is no reason to look at a node."""
+    """Whether only the version changed: a heartbeat needs no reconciliation."""
     if isinstance(before, NodeFacts | MapFacts) and isinstance(now, NodeFacts | MapFacts):
         return bool(msgspec.structs.replace(before, version=now.version) == now)
     return before == now

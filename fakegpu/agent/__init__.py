@@ -1,1 +1,1 @@
-"""``python -m fakegpu node``: one node's devices, for its kubelet, its pods and Prometheus."""
+"""``python -m fakegpu node``: serves one node's devices to its kubelet, pods and Prometheus."""

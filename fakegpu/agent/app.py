@@ -1,4 +1,6 @@
-"""Wires the agent: the node's topology in; device plugins, readings, metrics and labels out."""
+"""Wires the agent: reads the node's topology; runs device plugins, telemetry, metrics and
+labels.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,7 @@ class App:
         self._is_numbered: bool | None = None
 
     async def run(self) -> int:
-        """Work until a signal; 1 where a stage ended by itself."""
+        """Run until a signal; returns 1 if a task ended by itself."""
         self._client = await Client.connect(self._kubeconfig, MANAGER)
         try:
             return await self._serve(stopped_by_signals())
@@ -162,7 +164,7 @@ class App:
         return self._supply
 
     def _assigned(self) -> str | None:
-        """The recorded assignments; None while the ConfigMap is missing."""
+        """The recorded assignments; None if the ConfigMap is missing."""
         return self._record.data.get(names.ASSIGNED_KEY, "{}") if self._record else None
 
     async def _write(self, key: str, text: str) -> None:
@@ -178,10 +180,10 @@ class App:
             content_type=MERGE_PATCH,
         )
 
-    # --- what comes of it ---------------------------------------------------------------------
+    # --- output -------------------------------------------------------------------------------
 
     async def _read(self) -> None:
-        """Draw the readings again after each change, and every few seconds."""
+        """Compute the telemetry after each change, and every few seconds."""
         while True:
             topology = self._topology
             if topology is not None:
@@ -202,7 +204,7 @@ class App:
         return pod_files(topology, reservations, self._rng.randint, self._asking.of)
 
     async def _label(self) -> None:
-        """Say on the node whether the scheduler may choose devices by number."""
+        """Label the node as index-assigned, or remove the label."""
         while True:
             topology = self._topology
             wanted = bool(

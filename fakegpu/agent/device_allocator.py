@@ -59,10 +59,10 @@ class DeviceAllocator:
     async def prefer(
         self, resource: str, request: ContainerPreferredAllocationRequest
     ) -> tuple[str, ...]:
-        """The devices that were chosen for the pod that starts; else the best spread.
+        """The devices that were chosen for the starting pod; else the best spread.
 
-        The pods are read again at each request, from the API server what they are and from the
-        kubelet which it has admitted: a kubelet may know a pod before any watch of ours does.
+        The pods are read at each request: their content from the API server, and the admitted ones
+        from the kubelet, which may know a pod before the watch does.
         """
         topology = self._topology()
         if topology is None:
@@ -80,7 +80,7 @@ class DeviceAllocator:
         try:
             listed = await list_pod_resources(self._kubelet, KUBELET_S)
         except (grpc.aio.AioRpcError, TimeoutError, OSError) as error:
-            log.warning("the kubelet does not tell its pods", problem=str(error))
+            log.warning("pods of the kubelet not read", problem=str(error))
             return Known()
         return known_of(listed, resource)
 
@@ -91,13 +91,13 @@ class DeviceAllocator:
                 "GET", "/api/v1/pods", params=params, timeout_s=PODS_S
             )
         except (ApiError, Unreachable) as error:
-            log.warning("pods unknown, devices are given by index", problem=str(error))
+            log.warning("pods unknown, devices assigned by index", problem=str(error))
             return []
         facts = (self._read_pod(bytes(item))[1] for item in _LIST.decode(content).items or ())
         return [one.use for one in facts if one is not None]
 
     async def allocate(self, resource: str, ids: Sequence[str]) -> ContainerAllocateResponse:
-        """The seed operator's environment and mount, and the devices' folders."""
+        """The seed operator's environment and mount, and the directories of the devices."""
         topology = self._topology()
         problem = refusal(topology, resource, len(ids)) if topology else "no topology yet"
         if problem:

@@ -1,11 +1,11 @@
-"""The folder on the node that containers look into: nvidia-smi, and what each device shows.
+"""The host directory that containers mount: nvidia-smi, and the telemetry of each device.
 
     bin/nvidia-smi
-    devices/GPU-.../reading.json      one folder for each device, mounted into its containers
-    proc/pod/...                      what pods on reserved GPUs do, for the node's own agents
+    devices/GPU-.../reading.json      one directory per device, mounted into its containers
+    proc/pod/...                      the usage of pods on reserved GPUs, for the node's own agents
 
-A container sees the folders of its own devices and no others. Files are replaced as a
-whole, so a reader never sees a half; a folder stays while its device exists.
+A container mounts the directories of its own devices only. Files are replaced atomically, so a
+reader never reads a partial file; a directory stays while its device exists.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from fakegpu.node.telemetry import Reading
 SMI: Final = "nvidia-smi"
 FILE: Final = "reading.json"
 POD_FILES: Final = "proc/pod"
-#: Where containers find their devices.
+#: The devices' directory in containers.
 IN_CONTAINER: Final = Path("/run/fake-gpu/devices")
 SMI_IN_CONTAINER: Final = Path("/bin/nvidia-smi")
 
 
 class HostDir:
-    """The node's folder, and its path as the kubelet knows it."""
+    """The host directory, and its path for the kubelet."""
 
     def __init__(self, path: Path, host_path: Path) -> None:
         self._path = path
@@ -37,12 +37,12 @@ class HostDir:
         self._written: dict[str, bytes] = {}
 
     def install(self, program: Path) -> bool:
-        """Put nvidia-smi there, if it is not the same already; False where there is none."""
+        """Install nvidia-smi unless it is unchanged; False if the program is missing."""
         if not program.is_file():
             return False
         target = self._path / "bin" / SMI
         target.parent.mkdir(parents=True, exist_ok=True)
-        # A container that runs it right now keeps the old one: the new one is another file.
+        # A container that runs it keeps the old file: the new one is another file.
         fresh = target.with_suffix(".new")
         shutil.copyfile(program, fresh)
         fresh.chmod(0o755)
@@ -51,36 +51,40 @@ class HostDir:
 
     @property
     def has_smi(self) -> bool:
-        """Whether nvidia-smi is there."""
+        """Whether nvidia-smi is installed."""
         return (self._path / "bin" / SMI).is_file()
 
     def smi_on_host(self) -> str:
-        """Where the kubelet finds it."""
+        """The path of nvidia-smi for the kubelet."""
         return str(self._host_path / "bin" / SMI)
 
     def device_on_host(self, device: str) -> str:
-        """Where the kubelet finds a device's folder."""
+        """The path of a device's directory for the kubelet."""
         return str(self._host_path / "devices" / device)
 
     def hold(self, device: str) -> str:
-        """The same, and it is there from now on: a part of a GPU may be cut a moment later."""
+        """Create a device's directory and return its path: a MIG instance may be created a moment
+        later.
+        """
         (self._path / "devices" / device).mkdir(parents=True, exist_ok=True)
         return self.device_on_host(device)
 
     def write(self, readings: Iterable[Reading]) -> None:
-        """Show these readings, and forget devices that are gone."""
+        """Write these readings, and empty those of removed devices."""
         shown = dict(_files(readings))
         devices = self._path / "devices"
         for device, content in shown.items():
             if self._written.get(device) != content:
                 replace(devices / device / FILE, content)
         for gone in self._there(devices) - shown.keys():
-            # Not the folder: it may be mounted, and the device may come back.
+            # The directory stays: it may be mounted, and the device may come back.
             replace(devices / gone / FILE, b"{}")
         self._written = shown
 
     def write_pods(self, files: Mapping[str, bytes]) -> None:
-        """Show what pods do, and forget pods that are gone; others' files are not touched."""
+        """Write the usage of pods, and delete that of removed pods; files of other programs
+        stay.
+        """
         pods = self._path / POD_FILES
         for name, content in files.items():
             replace(self._path / name, content)
@@ -95,7 +99,7 @@ class HostDir:
 
 
 def _files(readings: Iterable[Reading]) -> Iterator[tuple[str, bytes]]:
-    """A GPU shows all of its instances, an instance only itself."""
+    """The reading of a GPU contains all of its instances, that of an instance only itself."""
     for one in readings:
         yield one.uuid, msgspec.json.encode(one)
         for instance in one.instances:

@@ -1,4 +1,4 @@
-"""What the containers of a node ask for of its processors and memory: asked of the API server."""
+"""The CPU and memory requests of the containers on a node, read from the API server."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def read(content: bytes) -> dict[ContainerKey, Request]:
 
 
 async def asked(client: Client, node: str) -> dict[ContainerKey, Request]:
-    """Of the pods of a node; empty where it cannot be read."""
+    """The requests of the pods on a node; empty if they cannot be read."""
     params = {"fieldSelector": f"spec.nodeName={node}"}
     try:
         content = await client.request("GET", "/api/v1/pods", params=params, timeout_s=PODS_S)
     except (ApiError, Unreachable) as error:
-        log.warning("what pods ask for is unknown", problem=str(error))
+        log.warning("requests of pods not read", problem=str(error))
         return {}
     return read(content)

@@ -1,7 +1,7 @@
-"""Writes which container holds which devices, as the kubelet reports it, to ``assigned.json``.
+"""Writes the device assignments that the kubelet reports to ``assigned.json``.
 
-The watcher polls the kubelet's pod resources API every second and writes what changed. The kubelet
-is the source of truth for allocations; the controller's topology follows it.
+The watcher polls the kubelet's pod resources API every second and writes changes. The kubelet is
+the source of truth for allocations; the controller's topology follows it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def assigned(listed: ListPodResourcesResponse, resources: Iterable[str]) -> dict
 
 
 class PodResourcesWatcher:
-    """Writes what changed; ``write`` puts a text under a key of the node's ConfigMap."""
+    """Writes changes; ``write`` stores a text under a key of the node's ConfigMap."""
 
     def __init__(
         self,
@@ -61,16 +61,16 @@ class PodResourcesWatcher:
         self._news = asyncio.Event()
 
     def poll_now(self) -> None:
-        """Poll at once: a container has just got devices."""
+        """Poll at once: a container was just allocated devices."""
         self._news.set()
 
     async def run(self) -> None:
-        """Poll the kubelet; ends by cancellation."""
+        """Poll the kubelet until cancelled."""
         while True:
             try:
                 await self._poll()
             except (grpc.aio.AioRpcError, TimeoutError, OSError):
-                log.debug("the kubelet does not tell who holds what", socket=str(self._socket))
+                log.debug("allocations of the kubelet not read", socket=str(self._socket))
             except (ApiError, Unreachable) as error:
                 log.warning("assigned devices not written", problem=str(error))
             await news_within(self._news, POLL_S)

@@ -1,1 +1,1 @@
-"""Real products: what a GPU of that name has, so that pools need no more than a name."""
+"""The catalog of real GPUs, so that a pool needs only a product name."""

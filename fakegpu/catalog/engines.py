@@ -1,8 +1,9 @@
-"""What a MIG instance has of its GPU: multiprocessors and engines, as NVML counts them.
+"""Multiprocessors and engines of a MIG instance, as NVML counts them.
 
-A listing by ``nvidia-smi mig -lgip`` was seen for A100 80 GB, H100 NVL and H100 PCIe; A30 is from
-NVIDIA's guide. Blackwell has 18 multiprocessors for each compute slice in NVIDIA's own tables; its
-engines are by analogy to Hopper. Elsewhere an instance has its share of the multiprocessors.
+Listings by ``nvidia-smi mig -lgip`` were available for A100 80 GB, H100 NVL and H100 PCIe; A30 is
+from NVIDIA's guide. Blackwell has 18 multiprocessors for each compute slice in NVIDIA's own tables;
+its engines are by analogy to Hopper. Elsewhere an instance has a proportional share of the
+multiprocessors.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ _FAMILIES: Final = (
     (("H100-", "H200-", "GH200-"), "hopper"),
     (("B200-", "B300-", "GB200-", "GB300-"), "blackwell"),
 )
-#: Ampere changes its MIG mode by a reset only, later GPUs at any time.
+#: Ampere changes its MIG mode only by a reset, later GPUs at any time.
 _BY_RESET: Final = ("A100-", "A30-")
 #: Of boards without a table of their own.
 _MULTIPROCESSORS: Final = {"RTX-PRO-6000": 188, "RTX-PRO-5000": 110, "RTX-PRO-4500": 82}
@@ -86,9 +87,9 @@ _PCIE_MULTIPROCESSORS: Final = 114
 def engines_of(
     board: layout.GpuModel, profile: layout.Profile, multiprocessors: int = 0
 ) -> Engines:
-    """What an instance of a profile has; ``multiprocessors`` are the product's, 0 if unknown.
+    """The engines of an instance; ``multiprocessors`` are the product's, 0 if unknown.
 
-    >>> a100 = mig.BOARDS["A100-40"]
+    >>> a100 = layout.BOARDS["A100-40"]
     >>> engines_of(a100, a100.profiles["3g.20gb"])
     Engines(multiprocessors=42, copy=3, decoder=2, encoder=0, jpeg=0, ofa=0)
     """
@@ -110,5 +111,5 @@ def _by_share(board: layout.GpuModel, profile: layout.Profile, multiprocessors: 
 
 
 def is_cut_only_in_mig_mode(board: layout.GpuModel) -> bool:
-    """Whether such a GPU has to be in MIG mode before DRA can cut it."""
+    """Whether such a GPU must be in MIG mode before DRA can partition it."""
     return board.name.startswith(_BY_RESET)

@@ -1,9 +1,9 @@
-"""The catalog of GPUs, each with what nodes and tools show of it.
+"""The catalog of GPUs, with the values that nodes and tools show.
 
-Memory is what ``nvidia-smi`` shows in MiB; for the seven profiles of the seed operator it is the
-seed's number, because tests of other tools compare with it. The name of GB200 is NVML's, not the
-seed's ``NVIDIA GB200 NVL``, by which it is found too. Geometry of MIG is not here: the board of a
-product is ``scheduler.model.mig.layout.board_of``, the one table.
+Memory is the value of ``nvidia-smi`` in MiB; for the seven profiles of the seed operator it is the
+seed's number, because tests of other tools compare with it. The name of GB200 is NVML's; the seed's
+``NVIDIA GB200 NVL`` is found too. The MIG geometry of a product is in
+``scheduler.model.mig.layout.board_of``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 
 
 class Product(msgspec.Struct, frozen=True, kw_only=True):
-    """One product; ``title`` is its name in nvidia-smi, ``kind`` the short word of labels."""
+    """One product; ``title`` is its name in nvidia-smi, ``kind`` the short name in labels."""
 
     title: str
     kind: str
@@ -34,17 +34,17 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def brand(self) -> str:
-        """NVML's brand, as DRA publishes it."""
+        """NVML's brand, as published by DRA."""
         return "Tesla" if self.title.startswith("Tesla ") else "Nvidia"
 
     @property
     def architecture(self) -> str:
-        """The family as DRA publishes it: ``Ada Lovelace``."""
+        """The family, as published by DRA: ``Ada Lovelace``."""
         return self.family.replace("-", " ").title()
 
     @property
     def is_in_fabric(self) -> bool:
-        """Whether NVML tells the NVLink clique that such a GPU is in."""
+        """Whether NVML reports the NVLink clique of such a GPU."""
         return self.kind in ("h100", "gb200", "gb300")
 
 
@@ -106,7 +106,7 @@ def _read(row: str) -> Product:
     )
 
 
-#: By the short word.
+#: By the short name.
 PRODUCTS: Final[Mapping[str, Product]] = {
     product.kind: product for product in map(_read, _ROWS.strip().splitlines())
 }
@@ -114,7 +114,7 @@ _MAKERS: Final = re.compile(r"^(?:nvidia|tesla)-+")
 
 
 def _plain(text: str) -> str:
-    """``Tesla K80``, ``NVIDIA-Tesla-K80`` and ``k80`` are one name."""
+    """``Tesla K80``, ``NVIDIA-Tesla-K80`` and ``k80`` are the same name."""
     text = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
     while found := _MAKERS.match(text):
         text = text[found.end() :]
@@ -130,9 +130,9 @@ _NAMES: Final = sorted(_BY_NAME, key=lambda name: (-len(name), name))
 
 
 def product_of(text: str, memory_mib: int = 0) -> Product | None:
-    """The product that a name means, by its words; None for an unknown one.
+    """The product of a name, by its words; None for an unknown one.
 
-    Where the name leaves a choice (``A100``), the memory decides.
+    If several products match (``A100``), the memory decides.
 
     >>> product_of("Tesla K80").kind, product_of("NVIDIA-A100-SXM4-80GB").kind
     ('k80', 'a100-80')
@@ -147,7 +147,7 @@ def product_of(text: str, memory_mib: int = 0) -> Product | None:
 
 
 def _of_memory(found: Product, memory_mib: int) -> Product:
-    """Another size of the same product, if it is much nearer to the memory."""
+    """Another size of the same product, if its memory is much nearer."""
     if not memory_mib or abs(memory_mib - found.memory_mib) <= found.memory_mib // 5:
         return found
     sizes = [p for p in PRODUCTS.values() if p.kind.partition("-")[0] == found.kind]

@@ -1,7 +1,7 @@
 """Profiles: documents that describe a machine's GPUs, by name, with overrides merged over them.
 
-The seven names of the seed operator mean what they mean there; every other product of the catalog
-is a profile too. A profile of one's own is a document of the same shape.
+The seven names of the seed operator have the same meaning; every other product of the catalog is a
+profile too. A user's own profile is a document of the same shape.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Document = dict[str, Any]
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
-    """What a profile says: so many GPUs of one name and size."""
+    """A machine: a number of GPUs of one name and size."""
 
     product: str
     memory_mib: int
@@ -39,7 +39,7 @@ class Machine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProfileError(ValueError):
-    """A profile that says too little or something that cannot be; ``path`` says where."""
+    """An incomplete or invalid profile; ``path`` is the place."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(f"{path}: {problem}")
@@ -67,12 +67,12 @@ def _document(product: Product) -> Document:
 
 
 def driver_of(product: Product | None) -> tuple[str, str]:
-    """Driver and CUDA version that go with a product."""
+    """Driver and CUDA version of a product."""
     return _DRIVERS.get(product.kind, _OLD) if product else _OLD
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Document:
-    """Maps are merged all the way down, anything else is replaced; ``base`` stays as it is."""
+    """Maps are merged recursively, other values are replaced; ``base`` is not changed."""
     result = dict(base)
     for key, value in over.items():
         old = result.get(key)
@@ -82,7 +82,7 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Document:
 
 
 def machine(document: Mapping[str, Any]) -> Machine:
-    """What a document says, or ProfileError."""
+    """The machine in a document, or ProfileError."""
     defaults, system = _section(document, "device_defaults"), _section(document, "system")
     name = defaults.get("name")
     if not isinstance(name, str) or not name:

@@ -1,4 +1,4 @@
-"""Wires the controller: watches, world, reconciler, election and the topology server."""
+"""Wires the controller: watches, cluster cache, reconciler, election and the topology server."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _of_dra() -> list[WatchSource[Any]]:
 
 
 def utc_now() -> datetime:
-    """The wall clock, for what people read."""
+    """The wall clock, for timestamps."""
     return datetime.now(UTC)
 
 
@@ -70,7 +70,7 @@ class App:
         self._stages = TaskSupervisor()
 
     async def run(self) -> int:
-        """Work until a signal; 1 where a stage ended by itself."""
+        """Run until a signal; returns 1 if a task ended by itself."""
         client = await Client.connect(self._kubeconfig, names.OPERATOR)
         try:
             return await self._serve(client, stopped_by_signals())
@@ -118,7 +118,7 @@ class App:
         return 1 if failed else 0
 
     def _keep_domains(self, client: Client, elector: LeaderElector) -> None:
-        """Compute domains, which have nothing to do with nodes' topologies."""
+        """Run the compute domain controller, which does not depend on node topologies."""
         if not self._config.compute_domains.enabled:
             return
         keeper = ComputeDomainController(client, elector.leads)
@@ -134,7 +134,7 @@ class App:
             self._stages.start(f"watch {source.kind}", reflector.run())
 
     def _page(self, reconciler: Reconciler) -> web.Application:
-        """What the controller answers: topologies, how it is, and the metrics of KWOK nodes."""
+        """The controller's pages: topologies, health, and the metrics of KWOK nodes."""
         settings = self._config.node
         answers = server.Answers(lambda: self._world.topology, self._node_text, self._not_ready)
         page = server.application(self._config.server, answers)
@@ -168,7 +168,7 @@ class App:
         config = self._config
         maps = f"/api/v1/namespaces/{config.topology.namespace}/configmaps"
         pod = pod_decode.pod(config.reservation_namespace)
-        # Pods without a node hold nothing, and pods that ended leave the selector.
+        # Pods without a node hold nothing, and terminated pods leave the selector.
         placed = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
         found = [
             api_types.source("nodes", "/api/v1/nodes", api_types.node, node_events.NodeEvents),

@@ -1,7 +1,7 @@
-"""Writes to the API server: server-side apply by one field manager, events, marks.
+"""Writes to the API server: server-side apply by one field manager, events, annotations.
 
-Applied under the uid of the node that was looked at: without it, an apply would create a node that
-was deleted meanwhile.
+Applied under the uid of the observed node: otherwise an apply would recreate a node that was
+deleted meanwhile.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ log = structlog.get_logger("fakegpu")
 
 
 class Writer:
-    """One client, one namespace for ConfigMaps, and that of the scheduler for answers to it."""
+    """One client, one namespace for ConfigMaps, and the scheduler's namespace for MigPartition
+    status.
+    """
 
     def __init__(
         self,
@@ -52,7 +54,7 @@ class Writer:
         self._wall = wall
 
     async def config_map(self, name: str, body: bytes) -> int:
-        """Create a ConfigMap, or make it what it should be; its version then."""
+        """Create or update a ConfigMap; returns its version."""
         return await self._apply(f"{self._maps}/{name}", body)
 
     async def remove_map(self, name: str) -> None:
@@ -66,11 +68,10 @@ class Writer:
         annotations: Mapping[str, str],
         amounts: Amounts | None,
     ) -> int:
-        """Make these the labels, annotations and resources that are ours; the node's version then.
+        """Apply own labels, annotations and resources; returns the node's version.
 
-        Where the resources are ours to say (KWOK) all goes through the status in one write: the API
-        server takes labels and annotations there too, and everybody who follows nodes has one
-        change less to look at.
+        On KWOK nodes all are written through the status in one request: the API server accepts
+        labels and annotations there too, and watchers get one event fewer.
         """
         meta = {"labels": labels, "annotations": annotations}
         path = f"/api/v1/nodes/{node.name}"
@@ -79,7 +80,7 @@ class Writer:
         return await self._apply(f"{path}/status", _node_body(node, meta, amounts))
 
     async def zones(self, node: str, body: bytes) -> None:
-        """Make this the node's NodeResourceTopology."""
+        """Apply the node's NodeResourceTopology."""
         await self._apply(f"{ZONES}/{node}", body)
 
     async def remove_zones(self, node: str) -> None:
@@ -87,21 +88,21 @@ class Writer:
         await self._unless_gone("DELETE", f"{ZONES}/{node}", None)
 
     async def answer(self, node: str, instances: Iterable[MigInstance]) -> None:
-        """Tell the scheduler which instances there are."""
+        """Write the existing instances into the MigPartition status."""
         path = f"{mig_partition_codec.path(self._cuts_namespace, node)}/status"
         await self._unless_gone(
             "PATCH", path, mig_partition_codec.encode_status(instances), MERGE_PATCH
         )
 
     async def mark(self, mark: Mark) -> None:
-        """Tell a reservation pod which device it holds."""
+        """Annotate a reservation pod with its device."""
         path = f"/api/v1/namespaces/{mark.namespace}/pods/{mark.pod}"
         meta = {"uid": mark.uid, "annotations": {names.RESERVED_INDEX: mark.device}}
         body = msgspec.json.encode({"metadata": meta})
         await self._unless_gone("PATCH", path, body, MERGE_PATCH)
 
     async def refuse(self, refusal: Refusal) -> None:
-        """End a pod as a kubelet does that does not admit it."""
+        """Fail a pod like a kubelet that does not admit it."""
         pod = refusal.pod
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
         text = f"Pod was rejected: Allocate failed: {refusal.text}"
@@ -110,16 +111,16 @@ class Writer:
         await self._unless_gone("PATCH", path, body, MERGE_PATCH)
 
     async def event(self, node: NodeFacts, note: Note) -> None:
-        """Send an event; one that is lost is lost."""
+        """Send an event; a failed one is not repeated."""
         namespace, body = self._event(node, note)
         path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
         try:
             await self._client.request("POST", path, msgspec.json.encode(body))
         except (ApiError, Unreachable) as error:
-            log.warning("an event was lost", node=node.name, problem=str(error))
+            log.warning("event not sent", node=node.name, problem=str(error))
 
     def _event(self, node: NodeFacts, note: Note) -> tuple[str, dict[str, Any]]:
-        # The kubelet's own events are about a node by its name, and `kubectl describe` asks so.
+        # The kubelet's own events are about a node by its name, and `kubectl describe` selects so.
         about = {"apiVersion": "v1", "kind": "Node", "name": node.name, "uid": node.name}
         namespace = "default"
         if note.pod is not None:

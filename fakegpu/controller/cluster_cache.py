@@ -1,6 +1,6 @@
-"""What the controller knows of the cluster, folded from watches, and which nodes to look at again.
+"""The controller's view of the cluster, folded from watches, and the nodes to reconcile.
 
-Pure: news come in, names of nodes come out. What a node should be is ``plan``'s to say.
+Pure: updates come in, names of nodes come out. ``plan`` computes the desired state of a node.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from scheduler.model.crd.mig_partition import NodePartitions
 
 
 class ClusterCache:
-    """One cluster; ``dirty`` are nodes to look at, ``problems`` what to log, each once."""
+    """One cluster; ``dirty`` are nodes to reconcile, ``problems`` are to be logged, each once."""
 
     def __init__(self, topology_name: str) -> None:
         self._topology_name = topology_name
         self.nodes: dict[str, NodeFacts] = {}
         self.maps: dict[str, MapFacts] = {}
-        #: Names of ConfigMaps that were seen to go.
+        #: Names of ConfigMaps whose deletion was observed.
         self.lost: set[str] = set()
         self.cuts: dict[str, NodePartitions] = {}
         self.slices = Slices()
         self.claims = Claims()
         self._plugin: dict[str, MapFacts] = {}
         self._pods = Pods()
-        #: None until one could be read; then the last one that could.
+        #: None until one was decoded; then the last valid one.
         self.topology: Topology | None = None
         self._read_from: tuple[object, ...] = ()
         self._pools: dict[str, Pool] = {}
@@ -55,7 +55,7 @@ class ClusterCache:
         self.problems: list[str] = []
 
     def fold(self, event: Event) -> None:
-        """Take in what happened."""
+        """Fold an event."""
         match event:
             case NodeEvents(news):
                 self._touch(*apply(self.nodes, news))
@@ -81,11 +81,11 @@ class ClusterCache:
                 self._read_plugin()
 
     def touch_all(self) -> None:
-        """Look at every node, and at what is left of nodes that are gone."""
+        """Reconcile every node, and the leftovers of deleted nodes."""
         self._touch(*self.nodes, *filter(None, map(self._node_of, self.maps)))
 
     def take(self) -> str | None:
-        """The next node to look at."""
+        """The next node to reconcile."""
         name = next(iter(self.dirty), None)
         if name is not None:
             del self.dirty[name]
@@ -104,15 +104,15 @@ class ClusterCache:
         return self._pods.on(node)
 
     def pool_name(self, node: NodeFacts) -> str:
-        """The pool that a node's label names; an empty text: none."""
+        """The pool in a node's label; an empty text if there is none."""
         return node.labels.get(self.topology.label_key, "") if self.topology else ""
 
     def pool(self, name: str) -> Pool | None:
-        """A pool; one that cannot be read any more stays as it was."""
+        """A pool; the last valid version of one that became invalid."""
         return self._pools.get(name)
 
     def plugin_config(self, node: NodeFacts) -> PluginConfig | None:
-        """The device plugin's configuration of a node."""
+        """The device plugin's configuration for a node."""
         files = {key: key for key in self._configs}
         return self._configs.get(chosen(files, node.labels.get(names.PLUGIN_CONFIG_LABEL, "")))
 
@@ -121,12 +121,12 @@ class ClusterCache:
             self.dirty[node] = None
 
     def _node_of(self, map_name: str) -> str | None:
-        """The node of a ConfigMap; None for the other ones."""
+        """The node of a ConfigMap; None for other ConfigMaps."""
         prefix = f"{self._topology_name}-"
         return map_name.removeprefix(prefix) if map_name.startswith(prefix) else None
 
     def _read_topology(self) -> None:
-        """Read pools and profiles again if they changed; what cannot be read changes nothing."""
+        """Decode changed pools and profiles; an invalid document changes nothing."""
         profiles = {
             name.removeprefix(names.PROFILE_CM_PREFIX): one.data.get(names.PROFILE_KEY, "")
             for name, one in self.maps.items()

@@ -1,4 +1,4 @@
-"""The documents of a plan, and whether what is there says the same."""
+"""The documents of a plan, and comparisons with the observed state."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def zones(node: NodeFacts, topology: NodeTopology) -> bytes:
 
 
 def is_recorded(plan_: Plan, record: MapFacts | None) -> bool:
-    """Whether the ConfigMap says what it should."""
+    """Whether the ConfigMap equals the plan."""
     if record is None:
         return False
     wanted = msgspec.json.decode(plan_.config_map)
@@ -102,7 +102,7 @@ def is_recorded(plan_: Plan, record: MapFacts | None) -> bool:
 
 
 def is_shown(plan_: Plan, node: NodeFacts) -> bool:
-    """Whether the node carries and offers what it should."""
+    """Whether the node's metadata and status equal the plan."""
     wanted: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = [
         (node.labels, plan_.labels),
         (node.annotations, plan_.annotations),

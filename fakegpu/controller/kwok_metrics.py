@@ -1,7 +1,7 @@
-"""The metrics of all KWOK nodes, by one exporter, as no agent runs on them.
+"""The metrics of all KWOK nodes, from one exporter, because no agent runs on them.
 
-``/metrics`` beside the topology server, told by the leader alone: every GPU is there once, however
-many replicas are scraped. Values are computed on request only.
+``/metrics`` beside the topology server, answered by the leader only: every GPU has one series,
+whatever the number of scraped replicas. Values are computed on request only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Topologies = Callable[[], Iterable[tuple[str, NodeTopology]]]
 
 
 class KwokExporter:
-    """Readings of a moment; they are drawn again at the first scrape after the interval."""
+    """Readings of one interval; the first scrape of the next interval computes new ones."""
 
     def __init__(
         self,
@@ -47,12 +47,12 @@ class KwokExporter:
         if self._clock() >= self._drawn_at + self._interval_s:
             self._drawn_at, self._seed = self._clock(), self._rng.random()
             await self._asking.ask({uid for _, one in topologies for uid in asked_pods(one)})
-        # Thousands of GPUs take a second, in which the lease has to be renewed all the same.
+        # Thousands of GPUs take a second, in which the lease must be renewed.
         text = await asyncio.to_thread(self._text, topologies)
         return web.Response(body=text.encode(), headers={"Content-Type": TEXT})
 
     def _text(self, topologies: Iterable[tuple[str, NodeTopology]]) -> str:
-        """What a node shows follows from the interval's draw and from its pods."""
+        """Depends only on the interval's random draw and on the node's pods."""
         gpus = [
             Exported(node, reading)
             for node, topology in topologies

@@ -1,4 +1,4 @@
-"""What the watches tell the world: news of one kind each."""
+"""Updates from the watches, one type per kind."""
 
 from __future__ import annotations
 
@@ -11,49 +11,49 @@ from scheduler.model.crd.mig_partition import NodePartitions
 
 
 class NodeEvents(msgspec.Struct, frozen=True):
-    """News of nodes."""
+    """Updates of nodes."""
 
     news: News[NodeFacts]
 
 
 class PodEvents(msgspec.Struct, frozen=True):
-    """News of pods."""
+    """Updates of pods."""
 
     news: News[PodFacts]
 
 
 class PodGroupEvents(msgspec.Struct, frozen=True):
-    """News of PodGroups (Run:ai), ``namespace/name``: the names of their priority classes."""
+    """Updates of PodGroups (Run:ai), ``namespace/name``: the names of their priority classes."""
 
     news: News[str]
 
 
 class ConfigMapEvents(msgspec.Struct, frozen=True):
-    """News of the ConfigMaps beside the topology."""
+    """Updates of the ConfigMaps beside the topology."""
 
     news: News[MapFacts]
 
 
 class PluginConfigEvents(msgspec.Struct, frozen=True):
-    """News of the device plugin's configuration."""
+    """Updates of the device plugin's configuration."""
 
     news: News[MapFacts]
 
 
 class PartitionEvents(msgspec.Struct, frozen=True):
-    """News of the instances that the scheduler asks for."""
+    """Updates of the scheduler's requests for MIG instances."""
 
     news: News[NodePartitions]
 
 
 class ResourceSliceEvents(msgspec.Struct, frozen=True):
-    """News of what DRA publishes."""
+    """Updates of ResourceSlices."""
 
     news: News[SliceFacts]
 
 
 class ResourceClaimEvents(msgspec.Struct, frozen=True):
-    """News of allocated claims."""
+    """Updates of allocated claims."""
 
     news: News[ClaimFacts]
 

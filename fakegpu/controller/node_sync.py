@@ -1,4 +1,4 @@
-"""What the controller keeps of one node between two looks, and writing what is news."""
+"""The state of one node between two reconciliations, and the writes of a changed plan."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from fakegpu.controller.cluster_cache import ClusterCache
 from fakegpu.controller.plan_types import Memory, Plan
 from fakegpu.node.advertised_devices import Amounts
 
-#: Labels, annotations and resources of a node, as far as they are ours.
+#: Own labels, annotations and resources of a node.
 Face = tuple[dict[str, str], dict[str, str], Amounts | None]
 
 
 class Written(msgspec.Struct):
-    """What was written of one node, and the versions that this made."""
+    """The last writes for one node, and the resulting versions."""
 
     config_map: bytes = b""
     face: Face | None = None
@@ -26,23 +26,23 @@ class Written(msgspec.Struct):
 
 
 class NodeSyncState(msgspec.Struct):
-    """What is kept of one node: its memory, what was written, what was said."""
+    """The state of one node: its memory, the last writes, the last events."""
 
     memory: Memory = Memory()
     written: Written | None = None
     said: frozenset[tuple[str, str, str]] = frozenset()
     failures: int = 0
     first_seen: float | None = None
-    #: Until when it waits for a pod's script to go on (monotonic seconds).
+    #: The next change of a pod's utilization script (monotonic seconds).
     wakes_at: float = 0.0
 
 
 async def write_news(
     writer: Writer, world: ClusterCache, node: NodeFacts, made: Plan, state: NodeSyncState
 ) -> None:
-    """First what devices there are, then the node that brings the agent and shows them.
+    """Write the devices first, then the node, whose labels start the agent.
 
-    What was written is written again only if something newer than that shows otherwise.
+    An unchanged document is written again only if a newer version of the object differs.
     """
     before, state.written = state.written or Written(), None
     now = msgspec.structs.replace(before)

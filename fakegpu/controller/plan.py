@@ -1,8 +1,8 @@
-"""What a node should be: from what is known of it, and the moment, to documents to write.
+"""The desired state of a node: from observed objects and the time to documents.
 
-Pure. The documents are applied on the server's side (``kubectl apply --server-side``) by one field
-manager, so whatever is not in them any more is taken away by the API server: nothing has to be
-remembered for cleaning up, and a restart cleans up as well.
+Pure. The documents are applied server-side (``kubectl apply --server-side``) by one field manager,
+so the API server removes fields that a document no longer has: cleaning up needs no memory, and
+works after a restart too.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from scheduler.model.mig import layout as mig_layout
 def plan(
     view: View, memory: Memory, settings: Settings, *, now: float, wall: float, draw: float
 ) -> Plan:
-    """What the node should be at a moment, which is told on both clocks (seconds).
+    """The desired state of the node at a time, which is given on both clocks (seconds).
 
-    ``draw`` (0 to 1) decides about a repartition that may fail.
+    ``draw`` (0 to 1) decides whether a repartition with a failure rate fails.
     """
     node = view.node
     known = faults.read(node.annotations)
@@ -119,7 +119,7 @@ def _is_ours(node: NodeFacts) -> bool:
 
 def _strategy(view: View) -> MigStrategy:
     if view.is_dynamic:
-        return "mixed"  # nothing else tells instances of different profiles apart
+        return "mixed"  # only this strategy distinguishes instances of different profiles
     plugin = view.plugin.mig_strategy if view.plugin else None
     return view.pool.mig_strategy or plugin or view.topology.mig_strategy
 
@@ -134,7 +134,7 @@ _ASSIGNED = msgspec.json.Decoder(dict[str, tuple[str, ...]])
 
 
 def assigned(record: MapFacts | None) -> dict[tuple[str, str, str], tuple[str, ...]]:
-    """What the node's agent saw: ``namespace/pod/container`` -> the ids that were handed out."""
+    """The agent's record: ``namespace/pod/container`` -> the allocated ids."""
     text = record.data.get(names.ASSIGNED_KEY, "") if record else ""
     if not text:
         return {}
@@ -148,12 +148,12 @@ def assigned(record: MapFacts | None) -> dict[tuple[str, str, str], tuple[str, .
 
 # --- MIG layout ------------------------------------------------------------------------------
 
-#: What is cut, what to remember, and the answer to orders where it is news.
+#: The layout, the new memory, and the new MigPartition status if it changed.
 Outcome = tuple[mig_manager.Step, Memory, tuple[MigInstance, ...] | None]
 
 
 def partition(view: View, memory: Memory, before: NodeTopology | None, at: Moment) -> Outcome:
-    """The state of the node's GPUs now; ``before`` is what was written last."""
+    """The current layout of the node's GPUs; ``before`` was written last."""
     if view.is_dynamic:
         return _to_order(view, memory, before, at)
     pool, node = view.pool, view.node
@@ -180,7 +180,7 @@ def partition(view: View, memory: Memory, before: NodeTopology | None, at: Momen
 
 
 def _to_order(view: View, memory: Memory, before: NodeTopology | None, at: Moment) -> Outcome:
-    """Every GPU that can be cut is in MIG mode, and the scheduler says what is on it."""
+    """Dynamic MIG: every capable GPU is in MIG mode, and the scheduler requests its instances."""
     pool = view.pool
     empty: Layouts = tuple(None if board is None else () for board in pool.boards)
     base = pool.layouts or empty
@@ -204,7 +204,7 @@ def _begin(pool: Pool) -> Layouts:
 
 
 def recorded(record: MapFacts | None) -> NodeTopology | None:
-    """The topology as it was written before this process began."""
+    """The topology that an earlier process wrote."""
     text = record.data.get(names.TOPOLOGY_KEY, "") if record else ""
     try:
         return decode_yaml(text) if text else None
@@ -218,7 +218,7 @@ def _remembered(record: MapFacts | None) -> mig_manager.Applied:
 
 
 def _still_legal(pool: Pool, before: NodeTopology | None, base: Layouts) -> Layouts:
-    """What is cut now, as far as the pool's GPUs can be cut like that."""
+    """The current layout, as far as the pool's GPUs still support it."""
     cut = layouts_of(before) if before else base
     found: list[mig_layout.Layout | None] = []
     for index, board in enumerate(pool.boards):
@@ -238,7 +238,7 @@ def notes(
     known: faults.Faults,
     memory: Memory,
 ) -> Iterable[Note]:
-    """What the node's events should say now; each is sent when it is new."""
+    """The current events of the node; each is sent when it is new."""
     if step.note:
         yield Note("MigConfigFailed", f"MIG configuration {step.note}")
     elif step.state == "success" and memory.ready_at is not None:
@@ -257,13 +257,13 @@ def notes(
 
 
 def refusal_notes(refusals: Iterable[Refusal]) -> Iterable[Note]:
-    """What the pods' events should say that a kubelet would not have admitted."""
+    """The events of pods that a kubelet would not have admitted."""
     for one in refusals:
         yield Note(NOT_ADMITTED, f"Allocate failed: {one.text}", pod=one.pod)
 
 
 def marks(topology: NodeTopology, pods: Iterable[PodUse]) -> Iterable[Mark]:
-    """Reservation pods that hold a device and do not carry its id yet."""
+    """Reservation pods that hold a device and do not have its id yet."""
     held = {
         (holder.namespace, holder.pod): gpu.id
         for gpu in topology.gpus

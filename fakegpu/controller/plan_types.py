@@ -1,4 +1,4 @@
-"""The words of planning: what is known of one node, and what comes out."""
+"""The types of planning: the observed state of one node, and the results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOT_ADMITTED: Final = "UnexpectedAdmissionError"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the configuration says about plans."""
+    """The part of the configuration that plans read."""
 
     namespace: str
     map_prefix: str
@@ -39,8 +39,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """One node and all that bears on it; ``record`` is its ConfigMap, ``cuts`` what the scheduler
-    asks for where instances are cut to order, ``claimed`` what claims hold."""
+    """One node and all objects about it; ``record`` is its ConfigMap, ``cuts`` are the scheduler's
+    requests on a dynamic MIG node, ``claimed`` are the devices of claims.
+    """
 
     node: NodeFacts
     topology: Topology
@@ -54,7 +55,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """What is kept of a node from one look to the next."""
+    """The state of a node between two reconciliations."""
 
     topology: NodeTopology | None = None
     applied: Applied = Applied()
@@ -64,7 +65,7 @@ class Memory(msgspec.Struct, frozen=True):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """Something for the events of the node, or of a pod on it."""
+    """An event of the node, or of a pod on it."""
 
     reason: str
     text: str
@@ -73,12 +74,12 @@ class Note(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """By which it is known again: what a pod does meanwhile makes it no news."""
+        """The identity of the event: later changes of a pod do not make it new."""
         return self.reason, self.text, self.pod.uid if self.pod else ""
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """A reservation pod that has to be told which device it holds."""
+    """The device id for a reservation pod."""
 
     namespace: str
     pod: str
@@ -87,11 +88,11 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """The documents, and what else there is to do; ``amounts`` is None where a kubelet writes.
+    """The documents, and other writes; ``amounts`` is None if a kubelet writes the status.
 
-    ``cut_answer`` is what to answer the scheduler, where that is news. ``slices`` is what DRA shall
-    publish, None where that is not ours to do. ``zones`` is the node's NodeResourceTopology, where
-    one is wanted.
+    ``cut_answer`` is the new MigPartition status, if it changed. ``slices`` are the ResourceSlices
+    to publish, None if the operator does not publish them. ``zones`` is the node's
+    NodeResourceTopology, if configured.
     """
 
     config_map: bytes

@@ -1,4 +1,4 @@
-"""Pods with devices, by their nodes, and what PodGroups say of them. Pure."""
+"""Pods with devices, by node, and the priorities of their PodGroups. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fakegpu.store import apply
 
 
 class Pods:
-    """All of a cluster; folding news tells the nodes on which something changed."""
+    """All pods of a cluster; folding updates returns the changed nodes."""
 
     def __init__(self) -> None:
         self._pods: dict[str, PodFacts] = {}
@@ -24,7 +24,7 @@ class Pods:
         return [self._as_grouped(use) for use in self._on_node.get(node, {}).values()]
 
     def fold(self, news: News[PodFacts]) -> list[str]:
-        """Take in pods by uid."""
+        """Fold pods by uid."""
         uids = {*self._pods, *news.values} if isinstance(news, Listed) else {news.key}
         former = {uid: self._pods.get(uid) for uid in uids}
         nodes: list[str] = []
@@ -33,7 +33,7 @@ class Pods:
         return nodes
 
     def fold_groups(self, news: News[str]) -> list[str]:
-        """Take in the priority classes of PodGroups."""
+        """Fold the priority classes of PodGroups."""
         changed = set(apply(self._priorities, news))
         if not changed:
             return []
@@ -53,7 +53,7 @@ class Pods:
         return nodes
 
     def _as_grouped(self, use: PodUse) -> PodUse:
-        """A pod that does not say how busy it is, is so by the priority of its group."""
+        """A pod without a utilization of its own has the one of its group's priority."""
         if use.group not in self._priorities:
             return use
         busy = utilization.of_priority(self._priorities[use.group])

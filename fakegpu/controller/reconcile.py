@@ -1,11 +1,11 @@
-"""Looks at nodes one by one and writes what differs from the plan; the controller's only loop.
+"""Reconciles nodes one by one: writes the differences from the plan; the controller's only loop.
 
-    watches -> world.fold -> dirty nodes -> look (plan, compare) -> writes
-                   ^                                                  |
-                   +------------- what was written comes back --------+
+    watches -> cache.fold -> dirty nodes -> reconcile (plan, compare) -> writes
+                   ^                                                       |
+                   +--------------- the watches show the writes -----------+
 
-A node is looked at by one worker at a time. What fails is tried again after a pause that grows.
-What is there already is not written again, so a cluster at rest costs nothing.
+One worker at a time reconciles a node. A failure is retried with exponential backoff. An unchanged
+document is not written again, so an idle cluster costs nothing.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from fakegpu.topology.pools import Pool, Topology
 from scheduler.model.well_known import MIG_DYNAMIC
 from scheduler.watch.client import ApiError, Unreachable
 
-#: How long a new KWOK node is left to KWOK, which may not be there at all.
+#: How long a new KWOK node is left to KWOK, which may not be installed.
 KWOK_BEGINS_S = 5.0
 RETRY_FIRST_S = 0.2
 RETRY_MAX_S = 15.0
-TICK_S = 0.05  # by which two clocks may differ over a while
+TICK_S = 0.05  # clock differences over time
 
 log = structlog.get_logger("fakegpu")
 
 
 class Reconciler:
-    """Works on the world's dirty nodes while ``leads``."""
+    """Reconciles dirty nodes while ``leads``."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Reconciler:
         self.is_synced = False
 
     def emit(self, event: Event) -> None:
-        """Something happened."""
+        """Fold an event."""
         self._world.fold(event)
         for problem in self._world.problems:
             log.error("topology", problem=problem)
@@ -79,25 +79,25 @@ class Reconciler:
         self._wake.set()
 
     def led(self) -> None:
-        """The lead was taken or lost: what others wrote meanwhile is not known."""
+        """Leadership changed: the writes of other replicas are unknown."""
         self._node_states.clear()
         self._world.touch_all()
         self._wake.set()
 
     def synced(self) -> None:
-        """Everything was listed once."""
+        """Every kind was listed once."""
         self.is_synced = True
         self._wake.set()
 
     def kwok_topologies(self) -> Iterator[tuple[str, NodeTopology]]:
-        """What KWOK nodes have, as it was planned last; nothing while this replica stands by."""
+        """The topologies of KWOK nodes, as planned last; empty on a standby."""
         for name, state in self._node_states.items():
             node = self._world.nodes.get(name)
             if node is not None and node.is_kwok and state.memory.topology is not None:
                 yield name, state.memory.topology
 
     async def run(self) -> None:
-        """Work for ever; ends by cancellation."""
+        """Run until cancelled."""
         async with asyncio.TaskGroup() as group:
             for number in range(self._workers):
                 group.create_task(self._work(), name=f"worker {number}")
@@ -149,11 +149,11 @@ class Reconciler:
         pool = self._world.pool(pool_name) if pool_name else None
         topology = self._world.topology
         if topology is None:
-            return  # nothing is known, so nothing is taken away either
+            return  # the topology is unknown, so nothing is removed
         problem = topology.problems.get(pool_name)
         invalid = (Note("PoolInvalid", problem),) if problem else ()
         if node is None or pool is None:
-            if problem:  # what the pool was like is not known, and a typo takes nothing away
+            if problem:  # the former pool is unknown, and a typo must not remove anything
                 await self._tell(node, invalid)
             else:
                 await self._leave(name, node, pool_name)
@@ -164,7 +164,7 @@ class Reconciler:
     async def _keep(
         self, node: NodeFacts, topology: Topology, pool: Pool, invalid: tuple[Note, ...]
     ) -> None:
-        """Make a node what its pool says, and come back when something of it is due."""
+        """Reconcile a node of a pool, and schedule its next change."""
         name, state = node.name, self._node_states[node.name]
         now, wall, draw = self._clock(), self._wall(), self._rng.uniform(0, 1)
         pods, changes_at = as_of(self._world.pods_on(name), wall)
@@ -193,7 +193,7 @@ class Reconciler:
             self._wake_at(state, name, now, now + changes_at - wall)
 
     async def _answer(self, name: str, made: Plan) -> None:
-        """Answer requests: the scheduler's instances, the pods' devices and refusals."""
+        """Write the MigPartition status, the pods' devices and the rejections."""
         if made.cut_answer is not None:
             await self._writer.answer(name, made.cut_answer)
         for mark in made.marks:
@@ -202,13 +202,13 @@ class Reconciler:
             await self._writer.refuse(refusal)
 
     def _wake_at(self, state: NodeSyncState, name: str, now: float, due_at: float) -> None:
-        """Look again when a pod's script goes on; one clock is enough, however often we look."""
+        """Reconcile again at the next change of a pod's script; one timer per node is enough."""
         if not now < state.wakes_at <= due_at + TICK_S:
             state.wakes_at = due_at + TICK_S
             self._again_in(state.wakes_at - now, name)
 
     def _waits_for_kwok(self, node: NodeFacts, state: NodeSyncState) -> bool:
-        """Let KWOK begin with a new node: each of our changes before that restarts it."""
+        """Let KWOK start with a new node: each earlier write would restart it."""
         if not node.is_kwok or node.is_begun:
             return False
         now = self._clock()
@@ -218,7 +218,7 @@ class Reconciler:
         return now < state.first_seen + KWOK_BEGINS_S
 
     async def _leave(self, name: str, node: NodeFacts | None, pool_name: str) -> None:
-        """A node that is in no pool: what we gave it goes, the ConfigMap last, as the marker."""
+        """Clean up a node without a pool; the ConfigMap is deleted last, as the marker."""
         self._world.lost.discard(self._world.map_name(name))  # it is not written again
         state = self._node_states.pop(name, None)
         if node is not None and pool_name:
@@ -238,7 +238,7 @@ class Reconciler:
         await self._writer.remove_map(record.name)
 
     async def _tell(self, node: NodeFacts | None, notes: tuple[Note, ...]) -> None:
-        """Send what is news; what is not said any more may be said again later."""
+        """Send new events; an event that is not current any more may be sent again later."""
         if node is None:
             return
         state = self._node_states.setdefault(node.name, NodeSyncState())

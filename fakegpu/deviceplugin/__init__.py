@@ -1,1 +1,1 @@
-"""The kubelet's device plugin interface: fake devices, handed out by it like real ones."""
+"""The kubelet's device plugin interface for fake devices."""

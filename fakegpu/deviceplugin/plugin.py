@@ -38,7 +38,7 @@ OPTIONS: Final = DevicePluginOptions(get_preferred_allocation_available=True)
 
 
 class Refused(Exception):
-    """A container may not have the devices that it asks for; the text becomes the pod's message."""
+    """A container may not have the requested devices; the text becomes the pod's message."""
 
 
 class Allocator(Protocol):
@@ -54,7 +54,7 @@ class Allocator(Protocol):
 
 
 class Plugin:
-    """One resource; started once, and stopped for good."""
+    """One resource; started once, stopped permanently."""
 
     def __init__(self, resource: str, socket: Path, allocator: Allocator) -> None:
         self.resource = resource
@@ -73,7 +73,7 @@ class Plugin:
 
     @property
     def is_listening(self) -> bool:
-        """Whether a kubelet can reach it."""
+        """Whether a kubelet can connect."""
         return self._server is not None and self.socket.exists()
 
     async def start(self) -> None:
@@ -152,7 +152,7 @@ async def register(socket: Path, plugin: Plugin, timeout_s: float = 5.0) -> None
 
 
 async def list_pod_resources(socket: Path, timeout_s: float = 5.0) -> ListPodResourcesResponse:
-    """Which container holds which devices, as the kubelet knows it."""
+    """The devices of each container, from the kubelet."""
     return await call(
         socket,
         f"/{kubelet.POD_RESOURCES}/List",

@@ -56,7 +56,7 @@ class PluginManager:
             plugin.update([_message(unit) for unit in units.get(resource, ())])
 
     async def run(self) -> None:
-        """Keep every plugin registered; ends by cancellation."""
+        """Keep every plugin registered until cancelled."""
         try:
             while True:
                 is_well = await self._look()
@@ -65,7 +65,7 @@ class PluginManager:
             await self._stop()
 
     async def _look(self) -> bool:
-        """Register the plugins that are not registered; False where the kubelet refused one."""
+        """Register unregistered plugins; False if the kubelet rejected one."""
         kubelet = self._folder / KUBELET_SOCKET
         identity = _identity(kubelet)
         if identity is None:
@@ -91,7 +91,7 @@ class PluginManager:
         return True
 
     async def _drop(self, resources: Iterable[str]) -> None:
-        """End plugins for good."""
+        """Stop plugins permanently."""
         for resource in list(resources):
             await self._plugins.pop(resource).stop()
 
@@ -119,7 +119,7 @@ def _text(error: Exception) -> str:
 
 
 def socket_name(resource: str) -> str:
-    """The file name of a resource's socket, as the seed operator calls it.
+    """The file name of a resource's socket, as in the seed operator.
 
     >>> socket_name("nvidia.com/gpu"), socket_name("rdma/hca")
     ('fake-nvidia-gpu.sock', 'rdma_hca.sock')

@@ -60,7 +60,7 @@ class PodResourcesServer:
         self._server: grpc.aio.Server | None = None
 
     async def run(self) -> None:
-        """Serve; ends by cancellation."""
+        """Serve until cancelled."""
         await self.start()
         try:
             await asyncio.Event().wait()
@@ -80,7 +80,7 @@ class PodResourcesServer:
         (self._folder / SOCKET).unlink(missing_ok=True)
 
     def show(self) -> None:
-        """Write the zones' processors, where they changed."""
+        """Write the CPUs of the zones if they changed."""
         topology = self._topology()
         zones = processors(numa_of(topology)) if topology else ()
         if zones == self._written:

@@ -1,4 +1,4 @@
-"""ResourceSlices and ResourceClaims as they arrive, as far as they are read."""
+"""The fields of ResourceSlices and ResourceClaims that are read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ADDED: Final = "timeAdded"
 
 
 class SliceFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A slice: of which pool, how often that changed, and a digest of what it says."""
+    """A slice: its pool, the pool's generation, and a digest of its content."""
 
     name: str
     driver: str
@@ -65,14 +65,14 @@ def resource_slice(content: bytes) -> tuple[str, SliceFacts | None]:
 
 
 def our_slice(content: bytes) -> tuple[str, SliceFacts | None]:
-    """A slice by its name, if it is of one of our drivers."""
+    """A slice by its name, if it belongs to one of our drivers."""
     name, facts = resource_slice(content)
     is_ours = facts is not None and facts.driver in (names.DRA_DRIVER, names.DOMAIN_DRIVER)
     return name, facts if is_ours else None
 
 
 def digest(spec: dict[str, Any]) -> str:
-    """What a slice says, whenever it was said: its pool's generation does not count."""
+    """A digest of a slice's content without its pool's generation."""
     pool = {key: value for key, value in spec["pool"].items() if key != "generation"}
     said = _without_times({**spec, "pool": pool})
     content = msgspec.json.encode(said, order="sorted")
@@ -88,14 +88,14 @@ def _without_times(value: Any) -> Any:
 
 
 class Opaque(msgspec.Struct, frozen=True):
-    """Parameters for a driver, in whatever form it likes."""
+    """Parameters for a driver; the content is not decoded."""
 
     driver: str
     parameters: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 class Configured(msgspec.Struct, frozen=True):
-    """Parameters for some requests; for none in particular: for all."""
+    """Parameters for the named requests; without names for all."""
 
     requests: tuple[str, ...] | None = None
     opaque: Opaque | None = None
@@ -103,7 +103,7 @@ class Configured(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True, rename="camel"):
-    """One device that was allocated; the request may be ``name/alternative``."""
+    """One allocated device; the request may be ``name/alternative``."""
 
     request: str
     driver: str
@@ -127,14 +127,14 @@ class _ClaimStatus(msgspec.Struct, frozen=True):
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A claim as far as it is read."""
+    """The fields of a claim that are read."""
 
     metadata: Meta
     status: _ClaimStatus = _ClaimStatus()
 
     @property
     def results(self) -> tuple[Result, ...]:
-        """Every device that it was allocated."""
+        """Every allocated device."""
         allocation = self.status.allocation
         return (allocation.devices.results if allocation else None) or ()
 
@@ -149,19 +149,19 @@ read_claim: Final = msgspec.json.Decoder(Claim).decode
 
 
 class ClaimFacts(msgspec.Struct, frozen=True):
-    """A claim that holds devices of a driver: which of which pools."""
+    """A claim with devices of a driver, by pool."""
 
     key: ClaimKey
     pools: frozenset[str]
     allotted: tuple[tuple[str, Allotted], ...]
 
     def on(self, pool: str) -> tuple[Allotted, ...]:
-        """What it holds of a pool."""
+        """Its devices in a pool."""
         return tuple(one for its_pool, one in self.allotted if its_pool == pool)
 
 
 def claim(driver: str) -> Callable[[bytes], tuple[str, ClaimFacts | None]]:
-    """A decoder of claims by uid, as far as they hold devices of a driver."""
+    """A decoder of claims by uid, for claims with devices of a driver."""
 
     def decode(content: bytes) -> tuple[str, ClaimFacts | None]:
         wire = read_claim(content)

@@ -1,7 +1,7 @@
-"""Files by which the container runtime learns what a device means (CDI).
+"""Container Device Interface files for the container runtime (CDI).
 
-One file is common to all containers, one is each claim's own. A file is replaced as a whole, so the
-runtime never reads a half.
+One file is common to all containers, each claim has one of its own. Files are replaced atomically,
+so the runtime never reads a partial file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 from fakegpu.atomic_write import replace
 
-#: The oldest that takes names that begin with a digit, and a dot in the class.
+#: The oldest version with names that begin with a digit, and a dot in the class.
 VERSION: Final = "0.6.0"
 COMMON: Final = "common"
 
@@ -36,7 +36,7 @@ class DeviceNode(msgspec.Struct, frozen=True):
 
 
 class CdiDevice(msgspec.Struct, frozen=True):
-    """What is done to a container that gets it."""
+    """The container edits of a device."""
 
     name: str
     env: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class CdiDevice(msgspec.Struct, frozen=True):
 
 
 class CdiFolder:
-    """The files of one kind (``vendor/class``) in the runtime's folder."""
+    """The files of one kind (``vendor/class``) in the runtime's directory."""
 
     def __init__(self, folder: Path, kind: str) -> None:
         self._folder = folder
@@ -53,15 +53,15 @@ class CdiFolder:
         self._prefix = kind.replace("/", "-") + "_"
 
     def reference(self, device: str) -> str:
-        """How the kubelet names a device to the runtime."""
+        """The CDI name of a device, which the kubelet passes to the runtime."""
         return f"{self._kind}={device}"
 
     def has(self, name: str) -> bool:
-        """Whether there is a file."""
+        """Whether the file exists."""
         return self._path(name).is_file()
 
     def write(self, name: str, devices: Sequence[CdiDevice]) -> None:
-        """Make a file say this."""
+        """Write a file."""
         content = msgspec.json.encode(
             {
                 "cdiVersion": VERSION,
@@ -69,15 +69,15 @@ class CdiFolder:
                 "devices": [{"name": one.name, "containerEdits": _edits(one)} for one in devices],
             }
         )
-        # The runtime reads *.json only: it never sees what is being written beside it.
+        # The runtime reads *.json only, so it ignores the temporary file.
         replace(self._path(name), content)
 
     def remove(self, name: str) -> None:
-        """There is no such file any more."""
+        """Delete a file."""
         self._path(name).unlink(missing_ok=True)
 
     def keep(self, names: Iterable[str]) -> None:
-        """Remove what a crash has left: all files but these."""
+        """Delete all other files, as leftovers of a crash."""
         kept = {self._path(name) for name in names}
         for path in self._folder.glob(f"{self._prefix}*"):
             if path not in kept:

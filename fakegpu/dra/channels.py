@@ -1,4 +1,4 @@
-"""What a channel of a compute domain means to a container: a device file, and whose claim it is."""
+"""A channel of a compute domain in a container: a device file, and its claim."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Parameters(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Channels:
-    """One node's; files of domains are below ``folder``."""
+    """The channels of one node; files of domains are below ``folder``."""
 
     driver = names.DOMAIN_DRIVER
 
@@ -37,7 +37,7 @@ class Channels:
         self._folder = folder / "nvcdi"
 
     def common(self) -> CdiDevice:
-        """The node's name."""
+        """The CDI device with the node's name."""
         return CdiDevice(COMMON, (f"NODE_NAME={self._node}",))
 
     def equip(self, uid: str, result: Result, config: Sequence[Configured]) -> CdiDevice:

@@ -1,7 +1,7 @@
-"""Which claims are prepared, kept in a file that survives the agent.
+"""The prepared claims, stored in a file that survives the agent.
 
-A kubelet asks for a claim again whenever a pod with it begins, and expects the same answer. The
-file carries a checksum: what was torn by a crash of the machine is not believed.
+A kubelet calls prepare whenever a pod with the claim starts, and expects the same response. The
+file has a checksum: a file that is damaged by a crash of the machine is rejected.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fakegpu.dra.cdi import CdiDevice
 
 
 class HeldDevice(msgspec.Struct, frozen=True):
-    """A device of a prepared claim, and what the runtime does for it."""
+    """A device of a prepared claim, and its CDI ids."""
 
     request: str
     pool: str
@@ -27,7 +27,7 @@ class HeldDevice(msgspec.Struct, frozen=True):
 
 
 class PreparedClaim(msgspec.Struct, frozen=True):
-    """A claim that is prepared."""
+    """A prepared claim."""
 
     namespace: str
     name: str
@@ -40,7 +40,7 @@ class _File(msgspec.Struct, frozen=True):
 
 
 class Unreadable(ValueError):
-    """The file says nothing that can be believed; one line."""
+    """The file is damaged; one line."""
 
 
 class Checkpoint:
@@ -51,7 +51,7 @@ class Checkpoint:
         self.claims: dict[str, PreparedClaim] = {}
 
     def load(self) -> None:
-        """Read it, or Unreadable; no file means no claims."""
+        """Read the file, or raise Unreadable; a missing file means no claims."""
         try:
             content = self._path.read_bytes()
         except FileNotFoundError:
@@ -65,11 +65,11 @@ class Checkpoint:
             raise Unreadable(f"{self._path}: {error}") from error
 
     def put(self, uid: str, claim: PreparedClaim) -> None:
-        """A claim is prepared."""
+        """Store a prepared claim."""
         self._save({**self.claims, uid: claim})
 
     def drop(self, uid: str) -> None:
-        """A claim is not prepared any more."""
+        """Remove a claim."""
         if uid in self.claims:
             self._save({key: one for key, one in self.claims.items() if key != uid})
 

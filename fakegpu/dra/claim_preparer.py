@@ -1,8 +1,8 @@
 """Prepares and unprepares ResourceClaims: checkpoint, CDI files, one response per claim.
 
-``Kind`` decides what a container gets with a device. Common to all kinds: the API server has a
-claim's allocation, other drivers prepare their own devices of it, and a claim that cannot be
-prepared does not affect the others.
+``Kind`` decides the container edits of a device. Common to all kinds: the API server has a claim's
+allocation, other drivers prepare their own devices of it, and a claim that cannot be prepared does
+not affect the others.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class NotPrepared(Exception):
 
 
 class Kind(Protocol):
-    """What one driver's devices mean."""
+    """The devices of one driver."""
 
     driver: str
 
     def common(self) -> CdiDevice:
-        """What every container gets that has any device."""
+        """The edits of every container with a device."""
 
     def equip(self, uid: str, result: Result, config: Sequence[Configured]) -> CdiDevice:
-        """What a container gets with a device of a claim, or NotPrepared."""
+        """The edits of a container with a device of a claim, or NotPrepared."""
 
 
 class ClaimPreparer:
-    """One driver's claims on one node, whose name is its pool's."""
+    """One driver's claims on one node, which is also the name of its pool."""
 
     def __init__(
         self, client: Client, node: str, kind: Kind, cdi: CdiFolder, checkpoint: Checkpoint
@@ -52,18 +52,18 @@ class ClaimPreparer:
         self._one_at_a_time = asyncio.Lock()
 
     def begin(self) -> None:
-        """Restore the claims that were prepared before: their CDI files, and no others."""
+        """Restore the prepared claims: write their CDI files, delete all others."""
         try:
             self._checkpoint.load()
         except Unreadable as problem:
-            log.error("prepared claims are not known, the kubelet asks again", problem=str(problem))
+            log.error("checkpoint unreadable, claims are prepared again", problem=str(problem))
         self._cdi.keep((COMMON, *self._checkpoint.claims))
         self._cdi.write(COMMON, [self._kind.common()])
         for uid, claim in self._checkpoint.claims.items():
             self._write(uid, claim)
 
     async def prepare(self, name: kubelet.Claim) -> kubelet.NodePrepareResourceResponse:
-        """The devices of a claim; the same ones at every call."""
+        """The devices of a claim; the same at every call."""
         async with self._one_at_a_time:
             claim = self._checkpoint.claims.get(name.uid)
             try:
@@ -81,7 +81,7 @@ class ClaimPreparer:
             )
 
     async def unprepare(self, name: kubelet.Claim) -> kubelet.NodeUnprepareResourceResponse:
-        """Undo it; nothing where it is not prepared."""
+        """Undo the preparation; no effect if the claim is not prepared."""
         async with self._one_at_a_time:
             try:
                 self._cdi.remove(name.uid)
@@ -105,7 +105,7 @@ class ClaimPreparer:
             )
         held = tuple(self._held(name.uid, one, claim.config) for one in ours)
         prepared = PreparedClaim(name.namespace, name.name, held)
-        # First the file: what is in the checkpoint can be used.
+        # The file first: a claim in the checkpoint must be usable.
         self._write(name.uid, prepared)
         self._checkpoint.put(name.uid, prepared)
         return prepared

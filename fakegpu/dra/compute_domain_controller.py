@@ -1,4 +1,4 @@
-"""Keeps compute domains: makes and removes their templates, and says whether they are ready.
+"""Reconciles compute domains: creates and deletes their templates, and writes their readiness.
 
 Each change reconciles every domain; there are few.
 """
@@ -29,19 +29,19 @@ log = structlog.get_logger("fakegpu")
 
 
 class OfTemplates(msgspec.Struct, frozen=True):
-    """News of templates: namespace/name -> the uid of its domain."""
+    """Updates of templates: namespace/name -> the uid of its domain."""
 
     news: News[str]
 
 
 class OfDomains(msgspec.Struct, frozen=True):
-    """News of domains."""
+    """Updates of domains."""
 
     news: News[Domain]
 
 
 class OfClaims(msgspec.Struct, frozen=True):
-    """News of claims of domains."""
+    """Updates of claims of domains."""
 
     news: News[Claim]
 
@@ -72,7 +72,7 @@ def _claim(content: bytes) -> tuple[str, Claim | None]:
 
 
 class ComputeDomainController:
-    """Works while ``leads``; ``emit`` takes the news of ``sources``."""
+    """Works while ``leads``; ``emit`` takes the updates of ``sources``."""
 
     def __init__(self, client: Client, leads: Callable[[], bool]) -> None:
         self._client = client
@@ -83,7 +83,7 @@ class ComputeDomainController:
         self._news = asyncio.Event()
 
     def sources(self) -> list[WatchSource[Any]]:
-        """What it follows; the kind may be missing for a while."""
+        """The watched kinds; the CRD may be missing for a while."""
         kinds = api_types.source(
             "domains", domains.DOMAINS, domains.domain, OfDomains, is_optional=True
         )
@@ -94,7 +94,7 @@ class ComputeDomainController:
         return [kinds, made, claims]
 
     def emit(self, event: OfDomains | OfTemplates | OfClaims) -> None:
-        """Something happened."""
+        """Fold an event."""
         match event:
             case OfDomains(news):
                 apply(self._domains, news)
@@ -105,7 +105,7 @@ class ComputeDomainController:
         self._news.set()
 
     async def run(self) -> None:
-        """Keep them; ends only by cancellation."""
+        """Reconcile until cancelled."""
         while True:
             pause_s = LOOK_S if self._leads() else RETRY_S
             for one in list(self._domains.values()) if self._leads() else ():
@@ -155,7 +155,7 @@ class ComputeDomainController:
         return [r.pool for claim in mine for r in claim.results if r.driver == names.DOMAIN_DRIVER]
 
     async def _set_finalizers(self, path: str, one: Domain, finalizers: list[str]) -> None:
-        # With the version that was looked at: another one's finalizer must not be lost.
+        # With the observed version: another controller's finalizer must not be lost.
         version = one.metadata.resource_version
         meta = {"resourceVersion": version, "finalizers": finalizers}
         await self._patch(path, {"metadata": meta})
@@ -165,7 +165,7 @@ class ComputeDomainController:
         try:
             await self._client.request("PATCH", path, content, content_type=MERGE_PATCH)
         except ApiError as error:
-            if error.status not in (404, 409):  # it went, or news of it are on their way
+            if error.status not in (404, 409):  # deleted, or the watch will show the change
                 raise
 
     async def _remove_template(self, one: Domain) -> None:

@@ -1,7 +1,7 @@
-"""Compute domains: what each one is given, and when it is ready. Pure.
+"""Compute domains: their templates, channels and readiness. Pure.
 
-A domain has a claim template; pods that use it get a channel of their node, and the nodes of its
-claims are its members. There is no fabric behind it: a channel is ``/dev/null``.
+A domain has a claim template; a pod that uses it gets a channel of its node, and the nodes of its
+claims are its members. There is no fabric: a channel is ``/dev/null``.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ GROUP: Final = "/apis/resource.nvidia.com/v1beta1"
 DOMAINS: Final = f"{GROUP}/computedomains"
 TEMPLATES: Final = f"{api_types.GROUP}/resourceclaimtemplates"
 FINALIZER: Final = "computedomain.resource.nvidia.com/finalizer"
-#: On templates.
+#: Label of templates.
 LABEL: Final = "resource.nvidia.com/computeDomain"
 TARGET: Final = "resource.nvidia.com/computeDomainTarget"
-#: On claims.
+#: Label of claims.
 CLAIM_LABEL: Final = "nvidia.com/computeDomain"
 CLASS: Final = "compute-domain-default-channel.nvidia.com"
 CONFIG_VERSION: Final = "resource.nvidia.com/v1beta1"
@@ -33,27 +33,27 @@ Json = dict[str, Any]
 
 
 class DomainMeta(Meta, frozen=True, rename="camel"):
-    """With what keeps it from going."""
+    """ObjectMeta with finalizers."""
 
     finalizers: tuple[str, ...] = ()
     deletion_timestamp: str | None = None
 
 
 class TemplateName(msgspec.Struct, frozen=True):
-    """The template that is made."""
+    """The template to create."""
 
     name: str
 
 
 class Channel(msgspec.Struct, frozen=True, rename="camel"):
-    """How pods get a channel."""
+    """The channel section of the spec."""
 
     resource_claim_template: TemplateName
     allocation_mode: str = "Single"
 
 
 class DomainSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """What was asked for."""
+    """The spec."""
 
     num_nodes: int
     channel: Channel
@@ -87,14 +87,14 @@ def domain(content: bytes) -> tuple[str, Domain | None]:
 
 
 def channel_contents() -> tuple[Json, ...]:
-    """What a node's slice of channels says: the one that everybody gets."""
+    """The content of a node's slice of channels: one channel for all pods."""
     driver = names.DOMAIN_DRIVER
     attributes = {f"{driver}/type": {"string": "channel"}, f"{driver}/id": {"int": 0}}
     return ({"devices": [{"name": names.CHANNEL, "attributes": attributes}]},)
 
 
 def template(one: Domain) -> Json:
-    """The template by which pods ask for a channel of a domain; it goes with the domain."""
+    """The template with which pods request a channel of a domain; deleted with the domain."""
     meta = one.metadata
     owner = {"apiVersion": CONFIG_VERSION, "kind": "ComputeDomain", "name": meta.name}
     parameters = {
@@ -127,7 +127,7 @@ def template(one: Domain) -> Json:
 
 
 def status(one: Domain, nodes: Iterable[str]) -> Json:
-    """How a domain is whose claims were allocated on these nodes."""
+    """The status of a domain with claims on these nodes."""
     members = [
         {"name": node, "cliqueID": "", "ipAddress": "", "index": index, "status": READY}
         for index, node in enumerate(sorted({*nodes}))

@@ -48,11 +48,11 @@ class Claims(Protocol):
         """The devices of a claim, or an error."""
 
     async def unprepare(self, name: Claim) -> NodeUnprepareResourceResponse:
-        """Undo it."""
+        """Undo the preparation."""
 
 
 class Driver:
-    """One driver on one node; ``health`` is the address of its health service, empty: none."""
+    """One driver on one node; ``health`` is the address of its health service, or empty."""
 
     def __init__(
         self, name: str, folder: Path, registrar: Path, claims: Claims, health: str = ""
@@ -66,7 +66,7 @@ class Driver:
         self.is_registered = False
 
     async def run(self) -> None:
-        """Serve the kubelet; ends by cancellation."""
+        """Serve the kubelet until cancelled."""
         try:
             while True:
                 if not self._is_listening:
@@ -96,7 +96,7 @@ class Driver:
         registration = grpc.method_handlers_generic_handler(kubelet.PLUGIN_REGISTRATION, methods)
         if self._health:
             self._servers.append(await listening(self._health, self._liveness()))
-        # The kubelet calls as soon as it sees the registration socket.
+        # The kubelet calls as soon as it finds the registration socket.
         for socket, handler in ((self._socket, service), (self._registration, registration)):
             self._servers.append(await listening(socket, handler))
 

@@ -1,4 +1,4 @@
-"""Parameters of a claim for its devices (``GpuConfig``), as the variables of a container. Pure."""
+"""Parameters of a claim for its devices (``GpuConfig``), as environment variables. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KIND: Final = "GpuConfig"
 
 
 class BadConfig(ValueError):
-    """Parameters that cannot be used: where, and what is wrong."""
+    """Invalid parameters: the place and the problem."""
 
 
 class _Strict(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -22,19 +22,19 @@ class _Strict(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
 
 
 class TimeSlicing(_Strict, frozen=True):
-    """How long a turn is."""
+    """The duration of a time slice."""
 
     interval: Literal["Default", "Short", "Medium", "Long"] = "Default"
 
 
 class SpacePartitioning(_Strict, frozen=True):
-    """Into how many parts."""
+    """The number of parts."""
 
     partition_count: int = 1
 
 
 class SharingConfig(_Strict, frozen=True):
-    """How those that share a device do it."""
+    """The sharing strategy of a device."""
 
     strategy: Literal["TimeSlicing", "SpacePartitioning"]
     time_slicing_config: TimeSlicing | None = None
@@ -42,7 +42,7 @@ class SharingConfig(_Strict, frozen=True):
 
 
 class GpuConfig(_Strict, frozen=True):
-    """The whole of it."""
+    """The whole document."""
 
     api_version: str
     kind: str
@@ -53,9 +53,9 @@ _DECODER: Final = msgspec.json.Decoder(GpuConfig)
 
 
 def sharing_of(driver: str, result: Result, config: Iterable[Configured]) -> SharingConfig | None:
-    """What holds for a device: the last that is said for its request; or BadConfig.
+    """The sharing of a device: the last entry for its request; or BadConfig.
 
-    The class's parameters come first, so those of the claim win.
+    The class's parameters come first, so those of the claim have precedence.
     """
     found = None
     names = (result.request, result.request.partition("/")[0])

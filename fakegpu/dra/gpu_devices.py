@@ -1,4 +1,4 @@
-"""What a GPU, or an instance of one, means to a container that was allocated it."""
+"""A GPU, or an instance of one, in a container with a claim."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ CDI_KIND: Final = f"k8s.{names.DRA_DRIVER}/gpu"
 
 
 class Readings(Protocol):
-    """The folder with nvidia-smi and what each device shows."""
+    """The directory with nvidia-smi and the telemetry of each device."""
 
     @property
     def has_smi(self) -> bool:
-        """Whether nvidia-smi is there."""
+        """Whether nvidia-smi is installed."""
 
     def smi_on_host(self) -> str:
-        """Where the container runtime finds it."""
+        """Its path for the container runtime."""
 
     def hold(self, device: str) -> str:
-        """Where the container runtime finds a device's folder, which is there then."""
+        """Create a device's directory; returns its path for the container runtime."""
 
 
 class Gpus:
-    """One node's; ``topology`` is None until it is known."""
+    """The GPUs of one node; ``topology`` is None until it is known."""
 
     driver = names.DRA_DRIVER
 
@@ -62,7 +62,7 @@ class Gpus:
         return CdiDevice(COMMON, (f"NODE_NAME={self._node}",), mounts)
 
     def equip(self, uid: str, result: Result, config: Sequence[Configured]) -> CdiDevice:
-        """The device's variables, and its readings; or NotPrepared."""
+        """The device's variables and telemetry; or NotPrepared."""
         topology = self._topology()
         if topology is None:
             raise NotPrepared("the node's GPUs are not known yet")

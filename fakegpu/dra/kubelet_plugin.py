@@ -1,4 +1,4 @@
-"""DRA on one node: what a driver has there is published, and its kubelet's claims are prepared."""
+"""DRA on one node: publishes a driver's slices and prepares the kubelet's claims."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _Node(msgspec.Struct, frozen=True):
 
 
 class Service(msgspec.Struct, frozen=True, kw_only=True):
-    """One driver: what its devices mean, what it publishes of a topology, and where its files are.
+    """One driver: its devices, the slices of a topology, and its files.
 
     ``health_port`` 0: no health service.
     """
@@ -58,13 +58,13 @@ class Service(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plugin_folder(config: Config, driver: str) -> Path:
-    """Where a driver keeps its socket and its checkpoint."""
+    """The directory of a driver's socket and checkpoint."""
     folder = config.dra.plugins_folder or Path(config.node.kubelet_folder) / "plugins"
     return Path(folder) / driver
 
 
 def gpus(config: Config, node: str, kind: Kind) -> Service:
-    """The node's GPUs, as their topology says."""
+    """The node's GPUs, from the topology."""
 
     def said(topology: NodeTopology | None) -> Sequence[dict[str, Any]]:
         if topology is None or topology.dra is UNSET:
@@ -82,7 +82,7 @@ def gpus(config: Config, node: str, kind: Kind) -> Service:
 
 
 def channels(config: Config, node: str) -> Service:
-    """A channel of compute domains on every node of a pool."""
+    """One channel of compute domains on every node of a pool."""
     settings = config.compute_domains
     return Service(
         kind=Channels(node, plugin_folder(config, names.DOMAIN_DRIVER)),
@@ -95,7 +95,7 @@ def channels(config: Config, node: str) -> Service:
 
 
 class DraKubeletPlugin:
-    """The stages of one node's agent that have to do with one driver."""
+    """The tasks of one driver in a node's agent."""
 
     def __init__(
         self, config: Config, client: Client, node: str, service: Service, manager: str
@@ -119,19 +119,19 @@ class DraKubeletPlugin:
         self._driver = Driver(self._driver_name, folder, registrar, self._preparer, health)
 
     def update(self, topology: NodeTopology | None) -> None:
-        """Replace the topology; None where the node is in no pool."""
+        """Replace the topology; None if the node has no pool."""
         self._topology = topology
         self._has_topology.set()
         self._news.set()
 
     def not_ready(self) -> str | None:
-        """Why the kubelet cannot ask for claims; None where it can."""
+        """Why the kubelet cannot prepare claims; None if it can."""
         if self._driver.is_registered:
             return None
-        return f"the kubelet has not taken the DRA driver {self._driver_name}"
+        return f"the kubelet has not registered the DRA driver {self._driver_name}"
 
     def stages(self) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
-        """What has to run, by name."""
+        """The tasks by name."""
         self._preparer.begin()
         yield f"claims of {self._driver_name}", self._driver.run()
         yield f"slices of {self._driver_name}", self._watch()
@@ -151,7 +151,9 @@ class DraKubeletPlugin:
             self._news.set()
 
     async def _publish(self) -> None:
-        """Keep the slices as the topology is; a kubelet takes them away when it misses us."""
+        """Keep the slices equal to the topology; a kubelet deletes them when the plugin is
+        missing.
+        """
         uid = ""
         while True:
             pause_s = LOOK_S

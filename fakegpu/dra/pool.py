@@ -1,8 +1,8 @@
-"""What has to be written so that a pool of slices says what it should.
+"""The writes that turn a pool of slices into its desired state.
 
-A pool has a generation, which all of its slices carry and which grows whenever any of them says
-something else; schedulers look at a pool only where all slices of its newest generation are there.
-So either nothing is written, or all of them are.
+A pool has a generation, which all of its slices carry and which grows with every change. Schedulers
+use a pool only if all slices of its newest generation exist. So either all slices are written, or
+none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 
 class Pool(msgspec.Struct, frozen=True, kw_only=True):
-    """One driver's devices of one node; slices are called ``base``, ``base-1``, ``base-2`` ..."""
+    """One driver's devices of one node; slices are named ``base``, ``base-1``, ``base-2`` ..."""
 
     driver: str
     node: str
@@ -27,20 +27,20 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     base: str
 
     def has(self, name: str) -> bool:
-        """Whether a slice of that name is one of its."""
+        """Whether a slice of that name belongs to the pool."""
         head, _, number = name.rpartition("-")
         return name == self.base or (head == self.base and number.isdigit())
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """Slices by name, and the names of those that go."""
+    """Slices by name, and the names of slices to delete."""
 
     write: tuple[tuple[str, Json], ...] = ()
     remove: tuple[str, ...] = ()
 
 
 def changes(pool: Pool, contents: Sequence[Json], there: Iterable[SliceFacts]) -> Changes:
-    """From what is there to what should be."""
+    """The difference between the existing and the desired slices."""
     known = {one.name: one for one in there if pool.has(one.name)}
     wanted = {
         _name(pool, number): _spec(pool, contents, one) for number, one in enumerate(contents)
@@ -78,7 +78,7 @@ def _body(pool: Pool, name: str, spec: Json) -> Json:
         "metadata": {
             "name": name,
             "labels": {"app.kubernetes.io/managed-by": names.OPERATOR},
-            # The garbage collector deletes them with the node.
+            # The garbage collector deletes the slices with the node.
             "ownerReferences": [{**owner, "controller": True}],
         },
         "spec": spec,

@@ -1,4 +1,4 @@
-"""Writes a pool's slices where they differ from what they should say."""
+"""Writes a pool's slices if they differ from the desired ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ APPLY: Final = "application/apply-patch+yaml"
 
 
 class Publisher:
-    """Server-side apply by one manager; what it has written it knows without being told."""
+    """Server-side apply by one manager; stores its own writes without waiting for the watch."""
 
     def __init__(self, client: Client, slices: Slices, manager: str) -> None:
         self._client = client
@@ -24,7 +24,7 @@ class Publisher:
         self._params = {"fieldManager": manager, "force": "true"}
 
     async def publish(self, pool: Pool, contents: Sequence[dict[str, Any]]) -> None:
-        """Make the pool's slices say this; without any contents there are none."""
+        """Write the pool's slices; no contents delete them."""
         made = changes(pool, contents, self._slices.of(pool.node))
         for name, body in made.write:
             answer = await self._client.request(

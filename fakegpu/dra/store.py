@@ -1,4 +1,4 @@
-"""Slices and claims of the cluster by the nodes that they are of, folded from watches."""
+"""Slices and claims by node, folded from watches."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from fakegpu.node.pod_devices import Claimed
 
 
 class Slices:
-    """Every slice that was seen, in its newest version: what we wrote counts as seen."""
+    """The newest observed version of every slice; own writes count as observed."""
 
     def __init__(self) -> None:
         self._known: dict[str, SliceFacts] = {}
         self._on: dict[str, dict[str, SliceFacts]] = {}
 
     def fold(self, news: News[SliceFacts]) -> set[str]:
-        """Take in what happened; the nodes whose slices changed."""
+        """Fold updates; returns the nodes with changed slices."""
         if isinstance(news, Listed):
             gone = {self.forget(name) for name in self._known.keys() - news.values.keys()}
             return {*filter(None, gone), *(o.pool for o in news.values.values() if self.saw(o))}
@@ -25,7 +25,7 @@ class Slices:
         return {news.value.pool} if self.saw(news.value) else set()
 
     def saw(self, one: SliceFacts) -> bool:
-        """Take in a slice, unless a newer one is known; whether that was news."""
+        """Store a slice unless a newer one is known; returns whether it changed."""
         known = self._known.get(one.name)
         if known is not None and known.version >= one.version:
             return False
@@ -34,7 +34,7 @@ class Slices:
         return True
 
     def forget(self, name: str) -> str:
-        """It was deleted; the node that it was of, an empty text where it was not known."""
+        """Remove a deleted slice; returns its node, or an empty text if it was unknown."""
         gone = self._known.pop(name, None)
         if gone is None:
             return ""
@@ -50,7 +50,7 @@ class Slices:
 
 
 class Claims:
-    """Claims that hold devices, by the nodes of the devices."""
+    """Claims with devices, by the nodes of the devices."""
 
     def __init__(self) -> None:
         self._known: dict[str, ClaimFacts] = {}
@@ -79,6 +79,6 @@ class Claims:
         return {*former, *present}
 
     def on(self, node: str) -> Claimed:
-        """What claims hold of a node's devices."""
+        """The claims on a node's devices."""
         found = (self._known[uid] for uid in self._on.get(node, ()))
         return {one.key: one.on(node) for one in found}

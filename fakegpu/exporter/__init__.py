@@ -1,1 +1,1 @@
-"""The metrics of the fake GPUs, by the names of NVIDIA's DCGM exporter."""
+"""The metrics of the fake GPUs, with the names of NVIDIA's DCGM exporter."""

@@ -1,6 +1,6 @@
 """Readings as Prometheus text, with the names, helps and labels of NVIDIA's DCGM exporter.
 
-Written from the readings each time, so a series goes away with its pod. Pure.
+Rendered from the readings each time, so a series ends with its pod. Pure.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ NO_HOLDER: Final = Part()
 
 
 class Exported(msgspec.Struct, frozen=True):
-    """One GPU of a node that is exported, under this host name."""
+    """One exported GPU of a node, under this host name."""
 
     hostname: str
     reading: Reading
 
 
 def host_name(node: str) -> str:
-    """The label ``Hostname`` of a node with an exporter of its own, as the seed operator's.
+    """The label ``Hostname`` of a node with its own exporter, as in the seed operator.
 
     >>> host_name("node-1")
     'nvidia-dcgm-exporter-b36828'
@@ -33,7 +33,7 @@ def host_name(node: str) -> str:
     return f"nvidia-dcgm-exporter-{digest[:6]}"
 
 
-#: A value of a device or of a part of it; None: there is no such series.
+#: A value of a device or of a part of it; None: no series.
 _Value = Callable[[Reading, InstanceReading | None, Part, bool], float | int | None]
 
 
@@ -89,7 +89,7 @@ _What = tuple[Reading, InstanceReading | None, Part, bool]
 
 
 def _series(one: Exported) -> Iterator[tuple[str, _What]]:
-    """One for each container that holds a device, and one for a device without a holder."""
+    """One series per container that holds a device, and one for an unused device."""
     gpu = one.reading
     devices: list[InstanceReading | None] = [*gpu.instances] if gpu.instances else [None]
     for mig in devices:

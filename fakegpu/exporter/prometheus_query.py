@@ -1,7 +1,7 @@
-"""How busy pods are that serve requests (Knative): asked of Prometheus, within a second.
+"""The request rates of Knative pods, queried from Prometheus within a second.
 
-Requests for each second are shown as per cent, as the seed operator does. No answer means idle: a
-monitoring system that is down must not hold up the metrics of everything else.
+Requests per second are shown as per cent, as in the seed operator. Without a response the rate is
+0: a failed monitoring system must not block the other metrics.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import structlog
 from fakegpu.topology.node_topology import NodeTopology
 
 TIMEOUT_S: Final = 1.0
-#: The seed adds the two, so that an idle pod shows 1; a product keeps the rate as it is.
+#: The seed adds the two, so an idle pod shows 1; the product keeps the rate.
 QUERY: Final = (
     "rate(revision_app_request_count[1m]) * on(pod) group_left(uid) kube_pod_info{{uid={uid}}}"
 )
@@ -26,18 +26,18 @@ log = structlog.get_logger("fakegpu")
 
 
 class PrometheusQuery:
-    """Remembers the last answers."""
+    """Stores the last responses."""
 
     def __init__(self, url: str) -> None:
         self._url = url.rstrip("/")
         self._answers: dict[str, int] = {}
 
     def of(self, uid: str) -> int:
-        """The last answer about a pod."""
+        """The last rate of a pod."""
         return self._answers.get(uid, 0)
 
     async def ask(self, uids: Iterable[str]) -> None:
-        """Ask about these pods, all at once."""
+        """Query the rates of these pods at once."""
         wanted = sorted(set(uids))
         if not wanted or not self._url:
             self._answers = {}
@@ -53,7 +53,7 @@ class PrometheusQuery:
             async with session.get(f"{self._url}/api/v1/query", params={"query": query}) as answer:
                 return _value(msgspec.json.decode(await answer.read()))
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError, LookupError) as error:
-            log.debug("no answer about requests", pod=uid, problem=str(error))
+            log.debug("request rates not read", pod=uid, problem=str(error))
             return 0
 
 
@@ -62,7 +62,7 @@ def _value(answer: Any) -> int:
 
 
 def asked_pods(topology: NodeTopology) -> Iterable[str]:
-    """The pods on a node that are measured by their requests, by their uids."""
+    """The uids of a node's pods that are measured by their requests."""
     for gpu in topology.gpus:
         for status in (gpu.status, *(device.status for device in gpu.instances)):
             for uid, usage in status.pod_gpu_usage_status.items():

@@ -15,7 +15,7 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 def application(
     gpus: Callable[[], Iterable[Exported]] | None, not_ready: Callable[[], str | None]
 ) -> web.Application:
-    """The server; what is exported is asked for at each scrape, if anything is exported."""
+    """The server; each scrape reads the current GPUs."""
 
     async def live(_: web.Request) -> web.Response:
         return web.json_response({"status": "healthy"})

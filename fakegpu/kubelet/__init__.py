@@ -16,7 +16,7 @@ POD_RESOURCES: Final = "v1.PodResourcesLister"
 
 PLUGIN_REGISTRATION: Final = "pluginregistration.Registration"
 DRA_PLUGIN: Final = "k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin"
-#: How a driver names the type of its plugin and the version of its service at registration.
+#: The type and version of a driver at its registration.
 DRA_PLUGIN_TYPE, DRA_PLUGIN_VERSION = "DRAPlugin", "v1.DRAPlugin"
 
 HEALTH: Final = "grpc.health.v1.Health"

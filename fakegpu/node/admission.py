@@ -1,5 +1,6 @@
-"""What a kubelet would not admit, said where there is no kubelet: a container that asks for more
-of a shared resource than its configuration allows."""
+"""Rejects the pods that a kubelet would not admit, on nodes without a kubelet: a container that
+requests more of a shared resource than its configuration allows.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from fakegpu.topology.node_topology import NodeTopology
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A pod that must not run, and why."""
+    """A rejected pod, and the reason."""
 
     pod: PodUse
     text: str

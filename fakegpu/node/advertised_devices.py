@@ -1,9 +1,9 @@
-"""Which devices a node hands out, resource by resource: what its device plugin advertises.
+"""The devices that a node's device plugin advertises, by resource.
 
-The ids are the topology's own. A device that is shared is there several times, as in NVIDIA's
-plugin: ``<id>::0``, ``<id>::1`` ... One that failed is there and unhealthy, so that it counts as
-capacity and not as allocatable; one that fell off the bus is not there at all. A resource of which
-there is nothing but lost GPUs stays, with no devices; one that no GPU is for is not advertised.
+The ids are those of the topology. A shared device is listed several times, as in NVIDIA's plugin:
+``<id>::0``, ``<id>::1`` ... A failed one is listed as unhealthy, so it counts as capacity and not
+as allocatable; one that fell off the bus is not listed. A resource that has only lost GPUs is
+advertised with no devices; a resource without any GPU is not advertised.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ Supply = dict[str, tuple[Device, ...]]
 
 
 def mig_resource(profile: str) -> str:
-    """The resource of a profile: a ``+`` is written as a dot there."""
+    """The resource of a profile, with a dot in place of a ``+``."""
     return words.mig_resource(profile.replace("+", "."))
 
 
 def supply(topology: NodeTopology, *, with_lost: bool = False) -> Supply:
     """Devices by resource, as NVIDIA's plugin advertises them.
 
-    There is no ``nvidia.com/gpu`` where every GPU is cut, and nothing at all where strategy
-    ``single`` finds several profiles, or where DRA has the GPUs alone. ``with_lost``: also GPUs
-    that fell off the bus, unhealthy.
+    There is no ``nvidia.com/gpu`` if every GPU has MIG instances, and nothing at all if strategy
+    ``single`` finds several profiles, or if only DRA offers the GPUs. ``with_lost``: also GPUs that
+    fell off the bus, unhealthy.
     """
     if topology.dra == "instead":
         return {}
@@ -64,7 +64,7 @@ def supply(topology: NodeTopology, *, with_lost: bool = False) -> Supply:
 
 
 def units(topology: NodeTopology) -> Supply:
-    """What the kubelet is told: the supply, and as many of other resources as there shall be."""
+    """The devices for the kubelet: the supply, and the configured number of other resources."""
     found = supply(topology)
     for other in () if topology.other_devices is UNSET else topology.other_devices:
         numbered = (Device(f"{other.name}-{number}", 0) for number in range(other.count))
@@ -73,8 +73,9 @@ def units(topology: NodeTopology) -> Supply:
 
 
 def single_profile(topology: NodeTopology) -> str | None:
-    """The one profile of strategy ``single``: an empty text where nothing is cut, None where the
-    GPUs differ, so that NVIDIA's plugin advertises nothing."""
+    """The profile of strategy ``single``: an empty text without MIG instances; None if the GPUs
+    differ, so that NVIDIA's plugin advertises nothing.
+    """
     if not any(gpu.is_cut for gpu in topology.gpus):
         return ""
     profiles = {device.profile for gpu in topology.gpus for device in gpu.instances}
@@ -115,14 +116,14 @@ def _replicated(
 
 
 class Amounts(msgspec.Struct, frozen=True):
-    """A node's status, as far as it is ours."""
+    """The own part of a node's status."""
 
     capacity: dict[str, int]
     allocatable: dict[str, int]
 
 
 def amounts(topology: NodeTopology, limits: Mapping[str, int] = {}) -> Amounts:
-    """Capacity and allocatable; ``limits`` are the injected ones, which only lower."""
+    """Capacity and allocatable; ``limits`` are injected by the user, and only lower allocatable."""
     capacity: dict[str, int] = {}
     allocatable: dict[str, int] = {}
     for resource, devices in units(topology).items():
@@ -135,5 +136,5 @@ def amounts(topology: NodeTopology, limits: Mapping[str, int] = {}) -> Amounts:
 
 
 def physical(device_id: str) -> str:
-    """The id in the topology of what was handed out under this one."""
+    """The topology's id of an allocated id."""
     return device_id.partition(REPLICA)[0]

@@ -1,8 +1,8 @@
-"""Assigns a node's devices to its pods, with the values that the metrics show.
+"""Assigns a node's devices to its pods, with the values of the metrics.
 
-In this order: what the node's agent saw the kubelet hand out; what the scheduler chose and wrote on
-the pod; what was held before; and else the first free device, in the order of pods' creation. So a
-pod keeps its device for its life, whatever is asked again, and nothing is lost by asking late.
+The order of precedence: the allocation of the kubelet, as the agent recorded it; the scheduler's
+choice on the pod; the former assignment; the first free device, in the order of pods' creation. So
+a pod keeps its device for its life, and a late computation loses nothing.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from fakegpu.topology.node_topology import (
 )
 from scheduler.model.well_known import GPU
 
-#: (namespace, pod, container) -> ids as they were handed out.
+#: (namespace, pod, container) -> the allocated ids.
 Assigned = Mapping[tuple[str, str, str], Sequence[str]]
 NOTHING: Final[Assigned] = MappingProxyType({})
 UNCLAIMED: Final[Claimed] = MappingProxyType({})
 
 
 class _DevicePool:
-    """Devices on their way to their holders."""
+    """Devices during the assignment."""
 
     def __init__(self, topology: NodeTopology) -> None:
         # Holders of a GPU that fell off the bus still get its events.
         there = supply(topology, with_lost=True)
         self.free: dict[str, list[Device]] = {k: list(v) for k, v in there.items()}
-        #: By the physical device: its holders, how often.
+        #: By physical device: its holders, with repetitions.
         self.held: dict[str, list[tuple[PodUse, AllocatedBy]]] = {}
 
     def take(self, need: Need, pod: PodUse, wanted: Iterable[str], *, exact: bool) -> int:
-        """Hand out devices with these ids (of which a shared one has several); how many."""
+        """Assign devices with these ids (a shared id has several); returns how many."""
         taken = 0
         for device_id in wanted:
             if taken == need.count:
@@ -54,7 +54,7 @@ class _DevicePool:
         return taken
 
     def take_first(self, need: Need, pod: PodUse, count: int) -> None:
-        """Hand out the first free healthy devices; fewer where there are no more."""
+        """Assign the first free healthy devices; fewer if there are not enough."""
         healthy = [device for device in self.free.get(need.resource, ()) if device.is_healthy]
         for device in healthy[:count]:
             self._give(need, pod, device)
@@ -67,7 +67,7 @@ class _DevicePool:
         self.held.setdefault(device, []).append((pod, holder))
 
     def given(self, pod: PodUse, need: Need) -> list[str]:
-        """What the container got so far, by physical device."""
+        """The devices of the container so far, by physical device."""
         return [
             device
             for device, holders in self.held.items()
@@ -89,7 +89,7 @@ def assign(
     assigned: Assigned = NOTHING,
     claimed: Claimed = UNCLAIMED,
 ) -> NodeTopology:
-    """The topology with its holders and their usage."""
+    """The topology with holders and their usage."""
     pool = _DevicePool(topology)
     in_order = sorted(pods, key=lambda pod: (pod.created, pod.uid))
     if claimed:
@@ -99,8 +99,8 @@ def assign(
                 if device.lower() in ids:
                     pool.hold(pod, container, ids[device.lower()])
     former = _former(before)
-    # Each wish of all pods before the next weaker one, or the first pod would take what the
-    # kubelet has given to another.
+    # One rule for all pods before the next rule: otherwise a pod could take the device that the
+    # kubelet allocated to another.
     left = {(pod.uid, need): need.count for pod in in_order for need in pod.needs}
     for pod, need in _needs(in_order):
         seen = assigned.get((pod.namespace, pod.name, need.container), ())
@@ -151,7 +151,7 @@ def _former(before: NodeTopology | None) -> dict[tuple[str, str, str], list[str]
 
 
 def chosen_ids(topology: NodeTopology, pod: PodUse) -> dict[str, list[str]]:
-    """What the scheduler chose by number or place: ids by resource, in its order."""
+    """The scheduler's choice by index or place: ids by resource, in its order."""
     found: dict[str, list[str]] = {}
     for number in pod.chosen.numbers:
         if number < len(topology.gpus):

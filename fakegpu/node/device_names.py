@@ -1,8 +1,8 @@
-"""What devices are called in ResourceSlices and in the claims that are allocated them.
+"""The names of devices in ResourceSlices and in allocated claims.
 
 The names are those of NVIDIA's DRA driver: ``gpu-<minor>``, and for an instance
-``gpu-<minor>-mig-<profile>-<profile id>-<start>``. They are drawn from the place, so an instance
-has its name before it is cut. A claim of before may hold a device by its id in lower case.
+``gpu-<minor>-mig-<profile>-<profile id>-<start>``. They depend on the place only, so an instance
+has its name before it is created. An older claim may hold a device by its id in lower case.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def instance_name(index: int, one: MigDevice) -> str:
 
 
 def ids_by_name(topology: NodeTopology) -> Mapping[str, str]:
-    """The id of each device that is there, by its name and by the id in lower case."""
+    """The id of each existing device, by its name and by the id in lower case."""
     found: dict[str, str] = {}
     for index, gpu in enumerate(topology.gpus):
         found |= of_gpu(index, gpu)
@@ -36,7 +36,7 @@ def ids_by_name(topology: NodeTopology) -> Mapping[str, str]:
 
 
 def of_gpu(index: int, gpu: Gpu, parts: Iterable[MigDevice] = ()) -> dict[str, str]:
-    """The same for one GPU; ``parts`` are instances that could be cut on it too."""
+    """The same for one GPU; ``parts`` are possible instances of it."""
     found = {gpu_name(index): gpu.id, gpu.id.lower(): gpu.id}
     for one in (*gpu.instances, *parts):
         found |= {instance_name(index, one): one.id, one.id.lower(): one.id}

@@ -1,4 +1,4 @@
-"""The status of each device: its holders, and the values that the metrics show."""
+"""The status of each device: its holders, and the values of the metrics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fakegpu.topology.node_topology import (
     Utilization,
 )
 
-#: By the physical device: its holders, how often.
+#: By physical device: its holders, with repetitions.
 Held = Mapping[str, Sequence[tuple[PodUse, AllocatedBy]]]
 
 
@@ -66,7 +66,7 @@ def _status(
 
 
 def _replicas(topology: NodeTopology, pod: PodUse, holder: AllocatedBy) -> int:
-    """Into how many parts the device is shared that this container holds."""
+    """The number of shares of the device that this container holds."""
     for need in pod.needs:
         for shared in topology.shared.resources:
             if need.container == holder.container and need.resource == shared.offered:

@@ -17,7 +17,7 @@ from fakegpu import names
 from fakegpu.topology.invalid import Invalid
 from fakegpu.topology.node_topology import Failure
 
-#: Errors of the application's: NVIDIA's device plugin leaves such a GPU healthy, and so do we.
+#: Errors of applications: NVIDIA's device plugin keeps such a GPU healthy, and so does this one.
 XID_OF_APPLICATIONS: Final = frozenset((13, 31, 43, 45, 68, 109))
 XID_OFF_BUS: Final = 79
 _FAILURE: Final = re.compile(r"([0-9]{1,3}):(?:xid-([0-9]{1,3})|(off-bus))")
@@ -27,14 +27,14 @@ _RATE: Final = re.compile(r"fail=(0(?:\.[0-9]{1,3})?|1(?:\.0{1,3})?)")
 
 
 class MigFaults(msgspec.Struct, frozen=True):
-    """How long a repartition takes, and which part of them fails; None: as configured."""
+    """The duration of a repartition, and the failing part; None: as configured."""
 
     latency_s: float | None = None
     fail_rate: float | None = None
 
 
 class Faults(msgspec.Struct, frozen=True):
-    """All of it; ``problems`` are the annotations that cannot be read, each ignored alone."""
+    """All faults; ``problems`` are invalid annotations, each ignored separately."""
 
     failures: dict[int, Failure] = {}
     allocatable: dict[str, int] = {}
@@ -43,12 +43,12 @@ class Faults(msgspec.Struct, frozen=True):
 
     @property
     def unusable(self) -> tuple[int, ...]:
-        """Indexes of GPUs that may not be used."""
+        """Indexes of GPUs that must not be used."""
         return tuple(i for i, failure in sorted(self.failures.items()) if is_fatal(failure))
 
 
 def is_fatal(failure: Failure) -> bool:
-    """Whether a GPU is not to be used any more."""
+    """Whether a GPU must not be used any more."""
     return failure.off_bus or failure.xid not in XID_OF_APPLICATIONS
 
 

@@ -1,4 +1,4 @@
-"""What a node has: its pool's GPUs with their ids, what is cut on them, what failed."""
+"""The hardware of a node: its pool's GPUs with their ids, MIG instances and failures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def hardware(
     dra: Dra | None = None,
     in_parts: bool = False,
 ) -> NodeTopology:
-    """The node's topology without allocations; ``in_parts``: whole GPUs may be had in parts."""
+    """The node's topology without allocations; ``in_parts``: DRA offers whole GPUs in parts too."""
     cut = layouts or (None,) * len(pool.gpus)
     first = pool.gpus[0] if pool.gpus else GpuKind("", 0)
     gpus = tuple(
@@ -58,7 +58,7 @@ def hardware(
 
 
 def _in_parts(gpu: Gpu, kind: GpuKind) -> Gpu:
-    """A GPU that is cut stays as it is, and so does one that a reset would have to prepare."""
+    """A GPU with MIG instances is unchanged, and so is one that needs a reset first."""
     board = kind.board
     if board is None or gpu.instances:
         return gpu
@@ -91,7 +91,7 @@ def _gpu(
 def mig_device(
     node: str, index: int, board: mig_layout.GpuModel, name: str, position: int
 ) -> MigDevice:
-    """An instance that is cut there."""
+    """A MIG instance on that GPU."""
     profile = mig_layout.profile_of(board, name)
     assert profile is not None, f"{name} was checked when the layout was made"
     number = profile.kind.profile_id
@@ -106,12 +106,12 @@ def mig_device(
 
 
 def instance_memory(profile: mig_layout.Profile) -> int:
-    """MiB of an instance: what a listing showed, else the gigabytes of its name."""
+    """MiB of an instance: from a listing, else the gigabytes of its name."""
     return profile.memory_mib or profile.nominal_mib
 
 
 def layouts_of(topology: NodeTopology) -> Layouts:
-    """What is cut, as it was written down: the inverse of :func:`hardware` for layouts."""
+    """The layouts in a topology: the inverse of :func:`hardware` for layouts."""
     return tuple(
         mig_layout.layout_of((device.profile, device.position) for device in gpu.instances)
         if gpu.is_cut

@@ -1,7 +1,7 @@
 """Labels of a fake GPU node: the seed operator's, gpu-feature-discovery's, and short ones.
 
-``tests/golden/gfd`` has what the real gpu-feature-discovery writes; a test compares both and lists
-the differences. ``nvidia.com/gfd.timestamp`` is left out: it changes at each start.
+``tests/golden/gfd`` has the output of the real gpu-feature-discovery; a test compares both and
+lists the differences. ``nvidia.com/gfd.timestamp`` is left out: it changes at each start.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CLIQUE: Final = "00000000-0000-0000-0000-000000000001.0"
 
 
 class _Sharing(msgspec.Struct, frozen=True):
-    """How units of a resource are shared, as labels tell it."""
+    """The sharing of a resource, for labels."""
 
     replicas: int = 1
     strategy: str = "none"
@@ -38,7 +38,7 @@ _INVALID: Final = _Sharing(0, "")
 
 
 def discovered(topology: NodeTopology) -> dict[str, str]:
-    """All of them; the topology has at least one GPU."""
+    """All discovery labels; the topology has at least one GPU."""
     product = product_of(topology.gpu_product, topology.gpu_memory)
     return {
         **_versions(topology),
@@ -92,7 +92,7 @@ def _machine(topology: NodeTopology, product: Product | None) -> dict[str, str]:
 
 
 def _gpu(topology: NodeTopology) -> dict[str, str]:
-    """What ``nvidia.com/gpu`` counts: GPUs, or instances in strategy ``single``."""
+    """The labels of ``nvidia.com/gpu``: GPUs, or instances in strategy ``single``."""
     name, count = topology.gpu_product, len(topology.gpus)
     if topology.mig_strategy == "single":
         single = single_profile(topology)
@@ -107,7 +107,7 @@ def _gpu(topology: NodeTopology) -> dict[str, str]:
 
 
 def _instances(topology: NodeTopology) -> dict[str, str]:
-    """One set of labels for each profile, in strategy ``mixed``."""
+    """The labels of each profile, in strategy ``mixed``."""
     if topology.mig_strategy != "mixed":
         return {}
     devices: dict[str, list[MigDevice]] = {}
@@ -169,7 +169,7 @@ def _sharing(topology: NodeTopology, resource: str) -> _Sharing:
 
 
 def labels(topology: NodeTopology, *, is_kwok: bool, is_numbered: bool) -> dict[str, str]:
-    """All that a node of a pool carries."""
+    """All labels of a node in a pool."""
     found = {names.DEPLOY_EXPORTER: "true", names.FAKE: "true"}
     if not is_kwok:
         found |= dict.fromkeys(names.DEPLOY_ON_NODE, "true")
@@ -182,14 +182,14 @@ def labels(topology: NodeTopology, *, is_kwok: bool, is_numbered: bool) -> dict[
 
 
 def can_be_numbered(topology: NodeTopology) -> bool:
-    """Whether a unit of ``nvidia.com/gpu`` is a whole GPU for each index from 0 on."""
+    """Whether each unit of ``nvidia.com/gpu`` is a whole GPU, with indexes from 0 on."""
     if topology.dra == "instead":
         return False  # there are no such units
     return topology.sharing is UNSET and not any(gpu.is_cut for gpu in topology.gpus)
 
 
 def _short(topology: NodeTopology) -> dict[str, str]:
-    """Labels that people select by; NVIDIA's operator writes ``gpu.present``, not its discovery."""
+    """Short labels for selectors; NVIDIA's operator writes ``gpu.present``, not its discovery."""
     product = product_of(topology.gpu_product, topology.gpu_memory)
     kind = product.kind.partition("-")[0] if product else topology.gpu_product.lower()
     if product is not None and product.kind.startswith("rtx"):

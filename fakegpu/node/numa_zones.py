@@ -1,8 +1,8 @@
-"""NUMA zones of a node: their GPUs and processors, what containers hold there, the document.
+"""NUMA zones of a node: their GPUs and CPUs, the allocations, the NodeResourceTopology.
 
-A container is charged by its devices: with two thirds of them in a zone it has two thirds of its
-processors there, in whole numbers, the larger remainder first. Containers without devices are not
-listed. Pure.
+The CPUs of a container are divided by its devices: with two thirds of them in a zone it has two
+thirds of its CPUs there, in whole numbers, the larger remainder first. Containers without devices
+are not listed. Pure.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fakegpu.topology.numa import Numa, TopologyPolicy
 from scheduler.model import quantity
 from scheduler.model import well_known as words
 
-#: The one word for policy and scope that older readers know.
+#: The combined word for policy and scope, for older readers.
 _LEGACY: Final[dict[TopologyPolicy, str]] = {
     "single-numa-node": "SingleNUMANode",
     "restricted": "Restricted",
@@ -30,7 +30,7 @@ _LEVELS: Final = {"container": "ContainerLevel", "pod": "PodLevel"}
 
 
 def numa_of(topology: NodeTopology) -> Numa:
-    """The zones; a node that says nothing is one zone."""
+    """The zones; a node without zones is one zone."""
     return Numa() if topology.numa is UNSET else topology.numa
 
 
@@ -47,13 +47,13 @@ def members(numa: Numa, gpus: int) -> tuple[range, ...]:
 
 
 def processors(numa: Numa) -> tuple[range, ...]:
-    """The numbers of the processors of each zone; none where it is not said how many."""
+    """The CPU numbers of each zone; empty if their count is not configured."""
     count = quantity.value(numa.cpu_per_zone) if numa.cpu_per_zone else 0
     return tuple(range(zone * count, (zone + 1) * count) for zone in range(numa.zones))
 
 
 def cpulist(zone: range) -> str:
-    """As Linux writes it below ``/sys/devices/system/node``.
+    """The format of ``/sys/devices/system/node``.
 
     >>> cpulist(range(8, 16)), cpulist(range(1)), cpulist(range(0))
     ('8-15', '0', '')
@@ -64,7 +64,7 @@ def cpulist(zone: range) -> str:
 
 
 def shares(total: int, weights: Sequence[int]) -> tuple[int, ...]:
-    """A whole number in parts by their weights; what is left goes to the largest remainders.
+    """A whole number divided by weights; the remainder goes to the largest fractions.
 
     >>> shares(8, (2, 1)), shares(3, (1, 1)), shares(5, (0, 0))
     ((5, 3), (2, 1), (5, 0))
@@ -79,7 +79,7 @@ def shares(total: int, weights: Sequence[int]) -> tuple[int, ...]:
 
 
 def document(name: str, uid: str, topology: NodeTopology) -> dict[str, Any]:
-    """The NodeResourceTopology of a node, which goes with it."""
+    """The NodeResourceTopology of a node, which owns it."""
     numa = numa_of(topology)
     owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}
     policy, scope = numa.topology_manager_policy, numa.topology_manager_scope
@@ -126,14 +126,14 @@ ContainerKey = tuple[str, str, str]
 
 
 class Request(msgspec.Struct, frozen=True):
-    """Whole processors and bytes that a container asks for."""
+    """Whole CPUs and bytes that a container requests."""
 
     processors: int = 0
     memory: int = 0
 
 
 class Charge(msgspec.Struct, frozen=True, kw_only=True):
-    """What a container has in one zone; ``devices`` by resource."""
+    """The allocation of a container in one zone; ``devices`` by resource."""
 
     zone: int
     devices: dict[str, tuple[str, ...]] = {}

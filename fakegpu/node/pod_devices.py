@@ -1,4 +1,4 @@
-"""A pod on a node, as far as devices are concerned."""
+"""The devices of a pod on a node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scheduler.model.gpu.device import Devices
 
 
 class Need(msgspec.Struct, frozen=True):
-    """So many of a resource, for one container."""
+    """A number of devices of a resource, for one container."""
 
     container: str
     resource: str
@@ -33,7 +33,7 @@ Claimed = Mapping[ClaimKey, tuple[Allotted, ...]]
 
 
 class ClaimRef(msgspec.Struct, frozen=True):
-    """A container's claim; with a ``request`` it gets the devices of that one only."""
+    """A container's claim; with a ``request`` only its devices."""
 
     container: str
     claim: str
@@ -45,7 +45,7 @@ class ClaimRef(msgspec.Struct, frozen=True):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """So long so busy; per cent."""
+    """A duration with a range of utilization; per cent."""
 
     seconds: int
     low: int
@@ -53,25 +53,25 @@ class Step(msgspec.Struct, frozen=True):
 
     @property
     def load(self) -> Utilization:
-        """As the topology tells it."""
+        """In the topology's form."""
         return Utilization(min=self.low, max=self.high)
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
-    """One step after the other, once or again and again."""
+    """Steps in sequence, once or repeatedly."""
 
     steps: tuple[Step, ...]
     repeats: bool = False
 
 
 class PodUse(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod on the node, as far as devices are concerned.
+    """The devices and the utilization of a pod on the node.
 
-    ``load`` is None where requests have to be asked for (Knative); ``group`` names the PodGroup
-    (``namespace/name``) whose priority says it, where the pod does not; a ``timeline`` goes before
-    both, from the moment at which the pod ``started``. ``shares`` name reservation pods with which
-    it shares a device; a ``reservation`` holds one for others, and ``marked`` is the device's id
-    that it already carries.
+    ``load`` is None if it depends on requests (Knative); ``group`` names the PodGroup
+    (``namespace/name``) whose priority determines it, if the pod does not. A ``timeline`` has
+    precedence over both, from the time when the pod ``started``. ``shares`` name reservation pods
+    with which it shares a device; a ``reservation`` holds one for others, and ``marked`` is the
+    device id in its annotation.
     """
 
     uid: str
@@ -92,7 +92,7 @@ class PodUse(msgspec.Struct, frozen=True, kw_only=True):
     marked: str = ""
 
     def held(self, claimed: Claimed) -> Iterator[tuple[str, str]]:
-        """Its containers, each with a device that it holds by a claim."""
+        """Its containers, each with a device of a claim."""
         for ref in self.claims:
             for one in claimed.get((self.namespace, ref.claim), ()):
                 if ref.covers(one):

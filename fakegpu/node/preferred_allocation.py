@@ -1,10 +1,10 @@
-"""Which free units a container is given: what the scheduler chose for it, else the best spread.
+"""The free units for a container: the scheduler's choice for it, else the best spread.
 
-The kubelet asks for so many units of a resource and does not say for whom. But it takes in one pod
-after the other: at that moment it knows the pods that have got theirs and the one that it asks for,
-and none that comes later. So the asker is the pod of the kubelet's list whose container needs just
-this and holds nothing yet. Where that is not clear (the list is not known) it is the only one whose
-choice is free; otherwise devices that were chosen for a pod are given last.
+The kubelet requests a number of units of a resource without naming the pod. But it admits one pod
+after the other: at that time its list has the earlier pods with their devices, the current pod, and
+no later one. So the current pod is the one in the list whose container requests exactly this and
+holds nothing yet. If the list is unknown, it is the only pod whose choice is free; otherwise
+devices chosen for a pod are allocated last.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fakegpu.topology.node_topology import NodeTopology
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """The kubelet's question; ``must`` are units that it has set aside for the container."""
+    """The kubelet's request; ``must`` are units that it has reserved for the container."""
 
     resource: str
     count: int
@@ -29,7 +29,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Known(msgspec.Struct, frozen=True):
-    """What the kubelet tells: the pods that it has taken in, and which containers hold units.
+    """The kubelet's lists: the admitted pods, and the containers with units.
 
     Both by names: (namespace, pod) and (namespace, pod, container).
     """
@@ -41,7 +41,7 @@ class Known(msgspec.Struct, frozen=True):
 def preferred(
     topology: NodeTopology, ask: Ask, pods: Sequence[PodUse], known: Known
 ) -> tuple[str, ...]:
-    """The units to give, the more wanted first; fewer where there are no more."""
+    """The units to allocate, preferred ones first; fewer if there are not enough."""
     free = set(ask.available)
     open_choices = {
         (pod.uid, container): choice
@@ -70,7 +70,7 @@ def preferred(
 
 
 def _asking(pod: PodUse, ask: Ask, known: Known) -> Iterator[tuple[str, str]]:
-    """The containers of a pod for which the kubelet may be asking, in their order."""
+    """The containers of a pod to which the request may belong, in their order."""
     if (pod.namespace, pod.name) not in known.pods:
         return
     for need in pod.needs:
@@ -82,7 +82,7 @@ def _asking(pod: PodUse, ask: Ask, known: Known) -> Iterator[tuple[str, str]]:
 def _choices(
     topology: NodeTopology, pod: PodUse, resource: str
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """What was chosen for the containers of a pod that ask for a resource, in their order."""
+    """The choices for the containers of a pod that request a resource, in their order."""
     ids = chosen_ids(topology, pod).get(resource, [])
     for need in pod.needs:
         if need.resource == resource:
@@ -94,7 +94,7 @@ def _choices(
 def _spread(
     taken: list[str], left: list[Device], units: Sequence[Device], free: set[str]
 ) -> list[str]:
-    """Shared devices: each next unit from where the fewest are taken; others by index."""
+    """Shared devices: each next unit from the device with the fewest used; others by index."""
     load: dict[str, int] = {}
     for unit in units:
         is_taken = unit.id not in free or unit.id in taken
@@ -109,7 +109,7 @@ def _spread(
 
 
 def refusal(topology: NodeTopology, resource: str, count: int) -> str:
-    """Why a container may not have so many; an empty text where it may."""
+    """Why a container may not have this number; an empty text if it may."""
     sharing = topology.shared
     if count < 2 or not sharing.fail_requests_greater_than_one:
         return ""

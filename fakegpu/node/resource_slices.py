@@ -1,9 +1,9 @@
-"""A node's devices as DRA publishes them: the contents of its ResourceSlices.
+"""The contents of a node's ResourceSlices.
 
 Names, attributes, capacities, counters and the order of slices are those of NVIDIA's DRA driver;
-``tests/golden/slices`` holds what it published, and a test compares both. The attribute ``model``
-is the seed operator's. A failed GPU carries a taint, so that nothing new is allocated and what runs
-goes on, as with the device plugin; one that fell off the bus is not there.
+``tests/golden/slices`` has its output, and a test compares both. The attribute ``model`` is the
+seed operator's. A failed GPU has a taint, so that no new claim is allocated and running pods
+continue, as with the device plugin; one that fell off the bus is missing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fakegpu.node.mig.partitions import binary, capacity
 from fakegpu.topology.node_topology import Gpu, MigDevice, NodeTopology
 from scheduler.model.mig import layout
 
-#: What the API server takes in one slice; fewer devices where they have taints or counters.
+#: The API server's limit per slice; it is lower for devices with taints or counters.
 DEVICES_MAX: Final = 128
 SPECIAL_DEVICES_MAX: Final = 64
 COUNTER_SETS_MAX: Final = 8
@@ -38,9 +38,9 @@ T = TypeVar("T")
 
 
 def contents(node: str, topology: NodeTopology) -> tuple[Json, ...]:
-    """What each slice of the node's pool says; nothing where there are no devices.
+    """The content of each slice of the node's pool; empty without devices.
 
-    Where GPUs are offered in parts: counters first, then one slice for each GPU.
+    If GPUs are offered in parts: counters first, then one slice for each GPU.
     """
     of_gpus: list[list[Json]] = []
     sets: list[Json] = []
@@ -103,7 +103,7 @@ def _instance(topology: NodeTopology, index: int, gpu: Gpu, one: MigDevice, room
 
 
 def _room(topology: NodeTopology, gpu: Gpu, one: MigDevice) -> Json:
-    """The capacity of an instance that is cut."""
+    """The capacity of an existing instance."""
     name, memory_mib = topology.product_of(gpu), topology.memory_of(gpu)
     product = product_of(name, memory_mib)
     board = layout.board_of(name, memory_mib, (one.profile,))
@@ -137,13 +137,13 @@ def _attributes(topology: NodeTopology, index: int, gpu: Gpu, kind: str) -> Json
 
 
 def _semver(text: str | UnsetType) -> str:
-    """A version as DRA takes it, empty where the text is none: ``550.163.01`` is 550.163.1."""
+    """A version in DRA's format, empty for an invalid text: ``550.163.01`` is 550.163.1."""
     found = _VERSION.fullmatch(text) if text is not UNSET else None
     return ".".join(str(int(part or 0)) for part in found.groups()) if found else ""
 
 
 def pci_bus_id(index: int) -> str:
-    """The place of a GPU: 32 to a PCI domain.
+    """The PCI address of a GPU: 32 per PCI domain.
 
     >>> pci_bus_id(0), pci_bus_id(33)
     ('0000:07:00.0', '0001:0f:00.0')

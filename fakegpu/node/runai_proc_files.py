@@ -1,9 +1,9 @@
-"""What pods on reserved GPUs find as files, as Run:ai's agents read it of a node. Pure.
+"""Files about pods on reserved GPUs, as Run:ai's agents read them on a node. Pure.
 
     proc/pod/<uid>/metrics/gpu/<index>/utilization.sm     per cent
     proc/pod/<uid>/metrics/gpu/<index>/memory.allocated   bytes
 
-A GPU is reserved by a pod of the reservations' namespace, and used by pods that do not hold it.
+A pod of the reservations' namespace reserves a GPU, and pods that do not hold it use it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MIB: Final = 2**20
 def pod_files(
     topology: NodeTopology, reservations: str, draw: Draw, asked: Asked
 ) -> dict[str, bytes]:
-    """Content by path, below the folder of the node's agent."""
+    """Content by path, below the directory of the node's agent."""
     found: dict[str, bytes] = {}
     for index, gpu in enumerate(topology.gpus):
         if gpu.status.allocated_by.namespace == reservations:

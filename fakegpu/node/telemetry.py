@@ -1,7 +1,7 @@
-"""What the instruments of a node's GPUs show at a moment: nvidia-smi and the metrics read this.
+"""The telemetry of a node's GPUs at one time, for nvidia-smi and the metrics.
 
-Both show the same numbers, since they are drawn once: a pod's range of utilisation at random, the
-temperature, power and clocks from how busy that makes the GPU.
+Both read the same values: a random utilisation in a pod's range, and temperature, power and clocks
+that follow from the GPU's utilisation.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from fakegpu.topology.node_topology import (
     Usage,
 )
 
-#: A whole number between two, both included.
+#: A random whole number in an inclusive range.
 Draw = Callable[[int, int], int]
-#: How busy a pod is that says so by its requests (Knative), by its uid; per cent.
+#: The utilisation of a pod by its requests (Knative), by its uid; per cent.
 Asked = Callable[[str], int]
 DRIVER, CUDA = "470.129.06", "11.4"
 IDLE_C, BUSY_C = 33, 71
@@ -33,7 +33,7 @@ IDLE_SHARE: Final = 0.16
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What one container uses of a device; memory in MiB, utilisation in per cent."""
+    """The usage of a device by one container; memory in MiB, utilisation in per cent."""
 
     namespace: str = ""
     pod: str = ""
@@ -81,7 +81,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 def read_all(topology: NodeTopology, draw: Draw, asked: Asked) -> tuple[Reading, ...]:
-    """What every GPU shows."""
+    """The telemetry of every GPU."""
     return tuple(
         _read(topology, index, gpu, draw, asked) for index, gpu in enumerate(topology.gpus)
     )
@@ -97,7 +97,7 @@ def _read(topology: NodeTopology, index: int, gpu: Gpu, draw: Draw, asked: Asked
     used = _total(memory, [*(p.memory_used for p in parts), *(i.memory_used for i in instances)])
     busy = _total(100, (part.utilization for part in parts))
     if instances:
-        # As much of the GPU is busy as its instances are, each by its share.
+        # The utilisation of a GPU is that of its instances, weighted by their shares.
         busy = _total(100, [one.utilization * one.memory_total // memory for one in instances])
     limit = product.power_w if product else 250
     failure = gpu.failure if gpu.failure is not UNSET else None
@@ -150,8 +150,8 @@ def _total(limit: int, amounts: Iterable[int]) -> int:
 def _parts(status: Status, draw: Draw, asked: Asked) -> tuple[Part, ...]:
     """One for each container that holds the device.
 
-    Usage is told by pod: the first container of several shows it, and pods that share a reserved
-    GPU without holding it are shown with it, under its holder.
+    Usage is per pod: the first container of several shows it. Pods that share a reserved GPU
+    without holding it are added to its holder.
     """
     usages = [
         (busy(uid, usage, draw, asked), usage.fb_used)
@@ -182,7 +182,7 @@ def _part(holder: AllocatedBy, busy: int, used: int) -> Part:
 
 
 def busy(uid: str, usage: Usage, draw: Draw, asked: Asked) -> int:
-    """How busy a pod keeps a GPU at this moment; per cent."""
+    """The utilisation of a GPU by a pod at this time; per cent."""
     if usage.use_knative_utilization:
         return max(0, min(100, asked(uid)))
     return draw(usage.utilization.min, usage.utilization.max)

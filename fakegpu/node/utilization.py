@@ -22,7 +22,7 @@ from fakegpu.topology.node_topology import Utilization
 FULL: Final = Utilization(min=100, max=100)
 IDLE: Final = Utilization()
 _TRAIN: Final = Utilization(min=80, max=100)
-#: By the label ``workloadKind``. None: as many as requests come in (Knative).
+#: By the label ``workloadKind``. None: by the request rate (Knative).
 _BY_KIND: Final[Mapping[str, Utilization | None]] = {
     "TrainingWorkload": _TRAIN,
     "InteractiveWorkload": IDLE,
@@ -44,7 +44,7 @@ _RANGE: Final = re.compile(r"\s*([0-9]+)(?:\.[0-9]+)?\s*%?\s*(?:-+\s*([0-9]+))?.
 
 
 def parse_utilization(text: str) -> Utilization | None:
-    """``N`` or ``min-max`` in per cent: swapped if need be, and never beyond 100.
+    """``N`` or ``min-max`` in per cent: sorted, and limited to 100.
 
     >>> [parse_utilization(t) for t in ("15", "30-10", "150")] == [
     ...     Utilization(min=15, max=15), Utilization(min=10, max=30), FULL]
@@ -61,7 +61,7 @@ def parse_utilization(text: str) -> Utilization | None:
 
 
 def parse_fraction(text: str) -> float:
-    """The share of a GPU's memory that a pod uses: above 0, at most 1, and 1 unless said well."""
+    """The share of a GPU's memory that a pod uses: above 0, at most 1; 1 if invalid."""
     try:
         value = float(text[:64])
     except ValueError:
@@ -75,7 +75,7 @@ def said(
     annotations: Mapping[str, str] | None,
     labels: Mapping[str, str] | None,
 ) -> bool:
-    """Whether a pod says itself how busy it is."""
+    """Whether a pod has a utilization of its own."""
     return (
         phase != "Running"
         or name.startswith(names.IDLE_PREFIX)
@@ -87,7 +87,7 @@ def said(
 def utilization(
     phase: str, name: str, annotations: Mapping[str, str], labels: Mapping[str, str]
 ) -> Utilization | None:
-    """What a pod shows; None where its requests have to be asked for (Knative)."""
+    """The utilization of a pod; None if it depends on the request rate (Knative)."""
     if phase != "Running" or name.startswith(names.IDLE_PREFIX):
         return IDLE
     written = parse_utilization(annotations.get(names.UTILIZATION, ""))
@@ -97,7 +97,7 @@ def utilization(
 
 
 def of_priority(priority_class: str) -> Utilization | None:
-    """What a pod shows whose PodGroup has this priority class."""
+    """The utilization of a pod whose PodGroup has this priority class."""
     return _BY_PRIORITY.get(priority_class, FULL)
 
 
@@ -107,7 +107,7 @@ STEPS_MAX: Final = 64
 
 
 def parse_timeline(text: str) -> Timeline | None:
-    """The script; None where it cannot be read.
+    """The script; None if invalid.
 
     >>> parse_timeline("0 for 5m, repeat") == Timeline(steps=(Step(300, 0, 0),), repeats=True)
     True
@@ -127,7 +127,7 @@ def parse_timeline(text: str) -> Timeline | None:
 
 
 def as_of(pods: Iterable[PodUse], wall: float) -> tuple[tuple[PodUse, ...], float | None]:
-    """The pods as busy as their scripts say at a moment, and when that changes next."""
+    """The pods with the utilization of their scripts at a time, and the next change."""
     shown: list[PodUse] = []
     changes: list[float] = []
     for pod in pods:

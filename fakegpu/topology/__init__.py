@@ -1,1 +1,1 @@
-"""What users write about GPUs (pools), and what is known of one node (its topology)."""
+"""The user's pools of GPUs, and the topology of one node."""

@@ -1,8 +1,8 @@
 """The cluster's topology: the ConfigMap's text -> normalised pools.
 
-Each pool is read by itself: one that cannot be used is a problem of its own nodes only. The whole
-text may be a values file (below ``topology`` or ``cluster``) or what a ConfigMap holds; the form of
-before 2024 (``config.node-autofill``) is read as the pool ``default``.
+Each pool is decoded separately: an invalid one affects its own nodes only. The whole text may be a
+values file (below ``topology`` or ``cluster``) or the content of a ConfigMap; the form of before
+2024 (``config.node-autofill``) is read as the pool ``default``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fakegpu.topology.pool_formats import read_pool
 from fakegpu.topology.pools import Pool, Topology
 
 DEFAULT_POOL: Final = "default"
-#: What a cluster has that says nothing: two Tesla K80.
+#: The pools of an empty document: two Tesla K80.
 DEFAULT_POOLS: Final[Document] = {
     DEFAULT_POOL: {"gpuProduct": "Tesla-K80", "gpuCount": 2, "gpuMemory": 11441}
 }
@@ -30,7 +30,7 @@ class _Whole(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=
     node_pools: dict[str, Any] | None = None
     node_pool_label_key: str = names.POOL_LABEL
     mig_strategy: MigStrategy = "mixed"
-    #: How the seed installs NVIDIA's operator; taken from its users, and nothing comes of it here.
+    #: The seed's settings for installing NVIDIA's operator; accepted for compatibility and ignored.
     gpu_operator: dict[str, Any] | None = None
 
 
@@ -56,7 +56,7 @@ def read_config_map(
 
 
 def read_topology(text: str, documents: Mapping[str, Document] = {}) -> Topology:
-    """The topology of a text, or Invalid; ``documents`` are profiles of the cluster's own."""
+    """The topology of a text, or Invalid; ``documents`` are the cluster's own profiles."""
     if not text.strip():
         raise Invalid("", "topology data is empty")
     document = read_yaml(text, "")
@@ -85,7 +85,7 @@ def read_topology(text: str, documents: Mapping[str, Document] = {}) -> Topology
 
 
 def read_profile(text: str) -> Document:
-    """A profile of one's own, or Invalid."""
+    """A user's own profile, or Invalid."""
     document = read_yaml(text, names.PROFILE_KEY)
     if not isinstance(document, dict):
         raise Invalid(names.PROFILE_KEY, "expected a map")

@@ -1,4 +1,4 @@
-"""Device ids derived from the device's place, so that they survive restarts and repartitioning."""
+"""Device ids derived from the device's place; they survive restarts and repartitioning."""
 
 from __future__ import annotations
 

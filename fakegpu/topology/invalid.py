@@ -1,4 +1,4 @@
-"""What a user wrote and we cannot use: where it is, and what to do."""
+"""Invalid user input: the place and the next step."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Invalid(ValueError):
 
 
 def convert(document: object, kind: type[T], path: str) -> T:
-    """A part of a document as a struct; Invalid says at which path it is not one."""
+    """A part of a document as a struct; Invalid has the path of the mismatch."""
     try:
         return msgspec.convert(document, kind, strict=True, str_keys=False)
     except msgspec.ValidationError as error:

@@ -1,4 +1,4 @@
-"""Amounts of GPU memory as people write them."""
+"""Amounts of GPU memory in user input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _TEXT: Final = re.compile(r"([0-9]{1,9})(?:\.([0-9]{1,3}))?\s*(GB|GiB|Gi|MB|MiB|
 
 
 def parse_mib(value: int | str, path: str) -> int:
-    """MiB. A bare number is MiB already.
+    """MiB; a bare number is in MiB.
 
     A vendor's GB are 1024 MiB each (an "80GB" card shows 81920 MiB), so GB and GiB are the same.
 

@@ -1,9 +1,9 @@
-"""The MIG configuration of a node: its document -> a layout for each GPU, or why not.
+"""The MIG configuration of a node: its document -> a layout for each GPU, or the problem.
 
-The document, in all its shapes, is read by ``scheduler.model.mig.config``, and what fits is known
-by ``scheduler.model.mig.node_geometry``: the scheduler and the fake hardware must never read it
-differently. Here is what only the hardware has to say: which GPUs there are. GPUs that no entry
-names are whole."""
+``scheduler.model.mig.config`` parses the document in all its shapes, and
+``scheduler.model.mig.node_geometry`` knows the possible layouts: the scheduler and the fake
+hardware must never differ. This module adds the number of GPUs. GPUs without an entry are whole.
+"""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ BALANCED: Final = {7: (3, 2, 1, 1), 4: (2, 1, 1), 2: (1, 1)}
 
 
 def read(text: str, boards: Boards, name: str = "") -> Layouts:
-    """The layouts of a node with these boards; Invalid says what cannot be.
+    """The layouts of a node with these boards; Invalid has the impossible part.
 
-    ``name`` is one of the document's configurations; where it has none of that name, its own
-    choice holds.
+    ``name`` is one of the document's configurations; if it has none of that name, its own choice
+    applies.
     """
     try:
         entries = parse_config(text, name) if name else parse_config(text)
@@ -59,7 +59,7 @@ def read(text: str, boards: Boards, name: str = "") -> Layouts:
 
 
 def from_document(document: object, boards: Boards, path: str) -> Layouts:
-    """The same, from a part of another document; there an entry may stand without a name."""
+    """The same from a part of another document; there an entry may be without a name."""
     if not (isinstance(document, dict) and "mig-configs" in document):
         entries = document if isinstance(document, list) else [document]
         entries = [{"devices": "all", **one} if isinstance(one, dict) else one for one in entries]
@@ -71,7 +71,7 @@ def from_document(document: object, boards: Boards, path: str) -> Layouts:
 
 
 def by_name(name: str, boards: Boards) -> Layouts:
-    """The configurations that every mig-manager knows: ``all-disabled``, ``all-1g.10gb`` ..."""
+    """The built-in configurations of every mig-manager: ``all-disabled``, ``all-1g.10gb`` ..."""
     word = name.removeprefix("all-")
     if word == "disabled":
         return (None,) * len(boards)
@@ -112,5 +112,5 @@ def _cut(
         raise Invalid(where, NO_MIG)
     layout, flaw = layout_for(board, cuts)
     if layout is None:
-        raise Invalid(where, flaw or "cannot be cut like that")
+        raise Invalid(where, flaw or "has no such MIG layout")
     return layout

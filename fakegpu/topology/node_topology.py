@@ -1,8 +1,8 @@
-"""The topology of one node: the one truth from which plugin, nvidia-smi and metrics read.
+"""The topology of one node: the only source of plugin, nvidia-smi and metrics.
 
-It is written in two ways, both of the seed operator: YAML with ``lowerCamel`` keys in the node's
-ConfigMap, and JSON with ``CapitalCase`` keys from the topology server. Fields that the seed does
-not have are left out where they say nothing.
+It has the seed operator's two formats: YAML with ``lowerCamel`` keys in the node's ConfigMap, and
+JSON with ``CapitalCase`` keys from the topology server. Fields that the seed does not have are left
+out if they are empty.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class _Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Utilization(_Wire, frozen=True):
-    """Per cent; a reader draws from it, both ends included."""
+    """A range in per cent, both ends included; readers draw a random value."""
 
     min: int = 0
     max: int = 0
 
 
 class Usage(_Wire, frozen=True):
-    """What one pod does on a GPU; memory in MiB."""
+    """The usage of a GPU by one pod; memory in MiB."""
 
     utilization: Utilization = Utilization()
     fb_used: int = 0
@@ -48,9 +48,9 @@ class AllocatedBy(_Wire, frozen=True):
 
 
 class Status(_Wire, frozen=True):
-    """Holders of a device, and what pods do on it, by their uids.
+    """Holders of a device, and the usage of pods by their uids.
 
-    ``holders`` are all of them where a device is shared; ``allocated_by`` is the first.
+    ``holders`` are all of a shared device; ``allocated_by`` is the first.
     """
 
     allocated_by: AllocatedBy = AllocatedBy()
@@ -66,7 +66,7 @@ class Status(_Wire, frozen=True):
 
 
 class Failure(_Wire, frozen=True):
-    """A GPU that failed: by an XID error, or it is not on the bus any more (XID 79)."""
+    """A failed GPU: an XID error, or fallen off the bus (XID 79)."""
 
     xid: int
     off_bus: bool = False
@@ -88,10 +88,10 @@ class MigDevice(_Wire, frozen=True):
 
 
 class Gpu(_Wire, frozen=True):
-    """One GPU. ``product`` and ``memory`` are set where the node's GPUs differ.
+    """One GPU. ``product`` and ``memory`` are set if the node's GPUs differ.
 
     ``mig_devices`` is set, and may be empty, while the GPU is in MIG mode. ``partitionable``: DRA
-    offers every part of it, and it is cut as they are allocated.
+    offers every part of it, and allocations partition it.
     """
 
     id: str
@@ -119,14 +119,14 @@ class Gpu(_Wire, frozen=True):
 
 
 class OtherDevice(_Wire, frozen=True):
-    """So many of another extended resource."""
+    """A number of another extended resource."""
 
     name: str
     count: int
 
 
 class Shared(_Wire, frozen=True):
-    """A resource of which each device is handed out several times."""
+    """A resource whose devices are advertised several times each."""
 
     name: str
     replicas: int
@@ -134,7 +134,7 @@ class Shared(_Wire, frozen=True):
 
     @property
     def offered(self) -> str:
-        """The resource as it is handed out."""
+        """The advertised resource."""
         return self.name if self.rename is UNSET else self.rename
 
 
@@ -145,7 +145,7 @@ class Sharing(_Wire, frozen=True):
     fail_requests_greater_than_one: bool = False
 
     def of(self, resource: str) -> Shared | None:
-        """How a resource is shared, if it is."""
+        """The sharing of a resource, if it is shared."""
         return next((one for one in self.resources if one.name == resource), None)
 
 
@@ -165,7 +165,7 @@ class NodeTopology(_Wire, frozen=True):
 
     @property
     def shared(self) -> Sharing:
-        """What is shared; where nothing is said, nothing."""
+        """The sharing; by default nothing is shared."""
         return Sharing() if self.sharing is UNSET else self.sharing
 
     def product_of(self, gpu: Gpu) -> str:
@@ -178,7 +178,7 @@ class NodeTopology(_Wire, frozen=True):
 
 
 class TopologyError(ValueError):
-    """Text that is no node topology; one line."""
+    """Text that is not a node topology; one line."""
 
 
 def encode_yaml(topology: NodeTopology) -> str:
@@ -195,9 +195,9 @@ def decode_yaml(text: str) -> NodeTopology:
 
 
 def encode_json(topology: NodeTopology) -> bytes:
-    """The topology server's answer."""
+    """The topology server's response."""
     document = msgspec.to_builtins(topology)
-    # The seed's server knows no optional fields: these three are always there.
+    # The seed's server has no optional fields: these three are always there.
     document = {"driverVersion": "", "cudaVersion": "", "otherDevices": None, **document}
     return msgspec.json.encode(_capitals(document))
 
@@ -216,7 +216,7 @@ _CAPITAL: Final = _spellings()
 
 
 def _capitals(value: Any) -> Any:
-    """Keys in capitals; the uids of pods, which are keys too, stay as they are."""
+    """Keys in capitals; the uids of pods, which are keys too, are not changed."""
     if isinstance(value, dict):
         return {_CAPITAL.get(key, key): _capitals(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):

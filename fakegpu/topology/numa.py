@@ -1,4 +1,4 @@
-"""NUMA zones as pools say them, and as nodes' topologies carry them on."""
+"""NUMA zones in pools and in nodes' topologies."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_un
 
 
 class Distances(_Part, frozen=True):
-    """How far a zone is from itself and from the others, as ACPI's tables count it."""
+    """The distance of a zone from itself and from the others, as in ACPI's tables."""
 
     own: int = msgspec.field(default=10, name="self")
     remote: int = 21
 
 
 class Numa(_Part, frozen=True):
-    """How the machine is divided. GPUs are numbered zone by zone; where it is not said how many
-    each zone has, they have as many as each other, and the first ones what is left over."""
+    """The NUMA zones of a machine. GPUs are numbered zone by zone. Without counts the zones have
+    equally many, and the first ones the remainder.
+    """
 
     zones: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
     gpus_per_zone: tuple[int, ...] = ()

@@ -1,4 +1,4 @@
-"""One pool as users write it, in any of the shapes that were ever documented.
+"""One pool of user input, in any documented shape.
 
     gpuProduct, gpuCount, gpuMemory               the seed operator's first, and its values files
     gpus: [{type, memory, count}]                 its README; GPUs of a node may differ
@@ -73,7 +73,7 @@ Hardware = tuple[tuple[GpuKind, ...], str, str]
 def read_pool(
     name: str, document: object, path: str, documents: Mapping[str, profiles.Document]
 ) -> Pool:
-    """A pool, or Invalid; ``documents`` are the profiles that the cluster has of its own."""
+    """A pool, or Invalid; ``documents`` are the cluster's own profiles."""
     wire = convert(document, _Pool, path)
     gpus, driver, cuda = _hardware(wire, path, documents)
     if len(gpus) > GPUS_MAX:
@@ -148,7 +148,7 @@ def _of_profile(gpu: _Gpu, path: str, documents: Mapping[str, profiles.Document]
 
 
 def _others(wire: _Pool) -> tuple[OtherDevice, ...]:
-    """Both spellings together, sorted; a count of whole GPUs is the hardware's to say."""
+    """Both spellings merged, sorted; the count of whole GPUs is determined by the hardware."""
     counts = {other.name: other.count for other in wire.other_devices or ()}
     for entry in wire.resources or ():
         counts |= entry

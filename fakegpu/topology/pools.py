@@ -1,4 +1,4 @@
-"""What a pool of nodes has, whichever way it was written."""
+"""A pool of nodes, independent of its input format."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from scheduler.model.mig import layout
 
 
 class GpuKind(msgspec.Struct, frozen=True):
-    """One GPU: the product as it is shown, and its memory."""
+    """One GPU: its product name and memory."""
 
     product: str
     memory_mib: int
 
     @property
     def board(self) -> layout.GpuModel | None:
-        """Its MIG geometry; None where it has none."""
+        """Its MIG geometry; None without MIG."""
         return layout.board_of(self.product, self.memory_mib)
 
 
 class Pool(msgspec.Struct, frozen=True, kw_only=True):
-    """The hardware of each node of a pool, and how it begins.
+    """The hardware of each node of a pool, and its initial layout.
 
-    ``layouts`` are cut where a node does not say otherwise; None leaves all GPUs whole.
+    ``layouts`` apply unless a node has its own; None leaves all GPUs whole.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Topology(msgspec.Struct, frozen=True, kw_only=True):
-    """The cluster's pools. ``problems`` are those that cannot be used, with the reason."""
+    """The cluster's pools. ``problems`` are the invalid ones, with the reason."""
 
     label_key: str
     mig_strategy: MigStrategy = "mixed"

@@ -1,7 +1,7 @@
-"""The device plugin's configuration file, as far as it says how devices are shared.
+"""The sharing section of the device plugin's configuration file.
 
 It is NVIDIA's file (``version: v1``, ``sharing.timeSlicing``). ``flags`` and ``resources`` are
-accepted, because people bring the file that they have; only the MIG strategy is read from them.
+accepted, because users reuse existing files; only the MIG strategy is read from them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TimeSlicing(_Part, frozen=True):
     resources: tuple[_Resource, ...] = ()
 
     def sharing(self) -> Sharing:
-        """How each resource is shared; Invalid where the plugin would refuse it."""
+        """The sharing of each resource; Invalid if the plugin would reject it."""
         shared: list[Shared] = []
         for number, one in enumerate(self.resources):
             path = f"resources[{number}]"
@@ -57,7 +57,7 @@ class SharingSection(_Part, frozen=True):
     time_slicing: TimeSlicing = TimeSlicing()
 
     def read(self, path: str) -> Sharing:
-        """What it says, or Invalid with the whole path."""
+        """The section, or Invalid with the whole path."""
         try:
             return self.time_slicing.sharing()
         except Invalid as problem:
@@ -72,7 +72,7 @@ class _File(_Part, frozen=True):
 
 
 class PluginConfig(msgspec.Struct, frozen=True):
-    """What a file says; a strategy of None leaves it to the topology."""
+    """The content of a file; a strategy of None leaves it to the topology."""
 
     sharing: Sharing = Sharing()
     mig_strategy: MigStrategy | None = None
@@ -92,7 +92,7 @@ def read_plugin_config(text: str) -> PluginConfig:
 
 
 def chosen(files: Mapping[str, str], name: str) -> str:
-    """The key of a ConfigMap of such files that a node uses; an empty text where it has none.
+    """The key of a ConfigMap of such files for a node; an empty text if there is none.
 
     ``name`` is the node's own choice (its label), else ``config.yaml``, else the only one.
     """

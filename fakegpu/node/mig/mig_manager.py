@@ -1,12 +1,11 @@
-"""The mig-manager's protocol: a configuration is wanted, and a label says how far it is.
+"""The protocol of mig-manager: a wanted configuration, and a label with its state.
 
-    (nothing wanted)                                          no label
-    wanted, cannot be: unreadable, illegal, in use     ->     failed
-    wanted, not carried out yet    -> pending, latency ->     success | failed
+    (no wanted configuration)                              no label
+    wanted, but unreadable, illegal or in use       ->     failed
+    wanted, not applied yet    -> pending, latency  ->     success | failed
 
-What was carried out is remembered by the configuration's fingerprint, so that a restart neither
-repeats nor forgets it. A refusal because pods hold what would go away is not remembered: it is
-looked at again whenever pods come and go.
+The fingerprint of the applied configuration is stored, so a restart neither repeats nor forgets it.
+A rejection because pods hold the instances is not stored: it is checked again whenever pods change.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _WORDS: Final[dict[str, State]] = {"success": "success", "failed": "failed"}
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """A configuration as it was asked for; ``problem`` where it cannot be."""
+    """A wanted configuration; ``problem`` if it is impossible."""
 
     fingerprint: str
     layouts: Layouts = ()
@@ -36,7 +35,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class Applied(msgspec.Struct, frozen=True):
-    """How the last one ended."""
+    """The result of the last one."""
 
     fingerprint: str = ""
     state: State = ""
@@ -46,7 +45,7 @@ class Applied(msgspec.Struct, frozen=True):
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """What is cut now and what the label says; ``note`` is news for the node's events.
+    """The current instances and the label's state; ``note`` is for the node's events.
 
     ``ready_at`` is set while it is pending.
     """
@@ -59,13 +58,13 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_applied(text: str) -> Applied:
-    """What was remembered, or nothing."""
+    """Parse the stored record, or nothing."""
     fingerprint, _, word = text.partition(" ")
     return Applied(fingerprint, _WORDS[word]) if word in _WORDS else Applied()
 
 
 def wanted(annotation: str, label: str, pool: Pool) -> Wanted | None:
-    """What the node's annotation asks for, else its label; None where neither does."""
+    """The configuration in the node's annotation, else in its label; None without either."""
     if not annotation.strip() and not label:
         return None
     text = f"{label}\n{annotation}\n{pool.gpus}"
@@ -91,7 +90,7 @@ def step(
     latency_s: float,
     fails: bool,
 ) -> Step:
-    """Where it stands at this moment; ``ready_at`` is what the last step said of the same want."""
+    """The current state; ``ready_at`` is that of the last step of the same configuration."""
     if want.problem:
         return Step(layouts=now_cut, state="failed", note=f"refused: {want.problem}")
     if applied.fingerprint == want.fingerprint:
@@ -111,7 +110,7 @@ def step(
 
 
 def _busy(now_cut: Layouts, then: Layouts, topology: NodeTopology | None) -> str:
-    """Holders of GPUs that would be repartitioned; an empty text where there are none."""
+    """Holders of GPUs that would be repartitioned; an empty text if there are none."""
     for index, gpu in enumerate(topology.gpus if topology else ()):
         before = now_cut[index] if index < len(now_cut) else None
         after = then[index] if index < len(then) else None

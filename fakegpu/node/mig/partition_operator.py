@@ -1,11 +1,11 @@
-"""Instances that are cut to order: the operator's side of docs/mig-dynamic.md, for one node.
+"""Dynamic MIG: the operator's side of docs/mig-dynamic.md, for one node.
 
-    order, not there yet     -> Pending, latency ->  Ready | Failed
-    order, past its deadline -> not begun
-    held (no deadline)       -> made again at once, if it is gone
+    requested, missing          -> Pending, latency ->  Ready | Failed
+    requested, past its deadline -> not started
+    held (no deadline)           -> created at once, if it is missing
 
-The object says all, so nothing is remembered but when a cut will be done. An instance that is
-not requested stays until its slices are needed.
+The object contains all state except the end of a running creation. An instance that is not
+requested stays until its slices are needed.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from scheduler.model.gpu.device import MigPlacement
 from scheduler.model.mig import layout as mig_layout
 from scheduler.model.timestamps import epoch
 
-#: A request: its place and its deadline -> when its cut is done (monotonic seconds).
+#: A request (its place and deadline) -> the end of its creation (monotonic seconds).
 Begun = Mapping[tuple[MigPlacement, str], float]
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
-    """When it is, on both clocks, what chance and configuration say, and which GPUs are broken."""
+    """The time on both clocks, the random draw, the configuration, and the broken GPUs."""
 
     now: float
     wall: float
@@ -42,7 +42,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cutting(msgspec.Struct, frozen=True):
-    """What exists now, what to answer, and what goes on."""
+    """The existing instances, the status to write, and the running creations."""
 
     layouts: Layouts
     answer: tuple[MigInstance, ...]
@@ -50,12 +50,12 @@ class Cutting(msgspec.Struct, frozen=True):
 
     @property
     def ready_at(self) -> float | None:
-        """When there is something to do again."""
+        """The next time to continue."""
         return min(self.begun.values(), default=None)
 
 
 class _Node:
-    """One node's GPUs while its orders are gone through."""
+    """One node's GPUs while its requests are processed."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class _Node:
         return spot.gpu < len(self.layouts) and _slot(spot) in self.layouts[spot.gpu]
 
     def obstacle(self, spot: MigPlacement) -> str:
-        """Why it cannot be cut; an empty text where it can."""
+        """Why it cannot be created; an empty text if it can."""
         if spot.gpu >= len(self.layouts):
             return f"there is no GPU {spot.gpu}, the node has {len(self.layouts)}"
         board = self.boards[spot.gpu]
@@ -95,9 +95,9 @@ class _Node:
         return ""
 
     def cut(self, spot: MigPlacement) -> None:
-        """Make it, and destroy the idle ones in its way."""
+        """Create it, and destroy the idle ones in its way."""
         board = self.boards[spot.gpu]
-        assert board is not None, "obstacle() was asked"
+        assert board is not None, "obstacle() was checked"
         blocking = set(self._in_the_way(board, spot))
         kept = [slot for slot in self.layouts[spot.gpu] if slot not in blocking]
         self.layouts[spot.gpu] = mig_layout.layout_of((*kept, _slot(spot)))
@@ -110,7 +110,7 @@ class _Node:
         ]
 
     def instance(self, spot: MigPlacement, deadline: str = "") -> MigInstance:
-        """The answer for one that exists."""
+        """The status of an existing instance."""
         uuid = mig_id(self.name, spot.gpu, mig_layout.canonical(spot.profile), spot.start)
         return MigInstance(spot, PartitionState.READY, uuid, "", deadline)
 
@@ -128,7 +128,7 @@ def cut_to_order(
     begun: Begun,
     at: Moment,
 ) -> Cutting:
-    """Go through the orders at this moment."""
+    """Process the requests at this time."""
     there = _Node(node, boards, layouts, _used(in_use), (one.spot for one in cuts.orders))
     failed = {(i.spot, i.deadline): i for i in cuts.instances if i.state is PartitionState.FAILED}
     answers: dict[MigPlacement, MigInstance] = {}
@@ -156,7 +156,7 @@ def _answer(
     at: Moment,
     going: dict[tuple[MigPlacement, str], float],
 ) -> MigInstance | None:
-    """One order that is not there: cut it if its time has come, or say how far it is."""
+    """One missing instance: create it when its time has come, or report its state."""
     until = epoch(order.deadline) if order.deadline else None
     if ready_at is None and until is not None and until <= at.wall:
         return None  # the request has expired
@@ -166,21 +166,21 @@ def _answer(
     if problem:
         return MigInstance(order.spot, PartitionState.FAILED, "", problem, order.deadline)
     if not order.deadline:
-        ready_at = at.now  # a pod runs on it: it was there before
+        ready_at = at.now  # a pod uses it: it existed before
     elif ready_at is None:
         ready_at = at.now + at.latency_s
     if at.now < ready_at:
         going[order.spot, order.deadline] = ready_at
         return MigInstance(order.spot, PartitionState.PENDING, "", "", order.deadline)
     if at.fails and order.deadline:
-        text = "the driver refused, as configured"
+        text = "creation failed, as configured"
         return MigInstance(order.spot, PartitionState.FAILED, "", text, order.deadline)
     there.cut(order.spot)
     return None
 
 
 def _used(topology: NodeTopology | None) -> frozenset[tuple[int, int]]:
-    """Where instances begin that containers hold."""
+    """The places of instances that containers hold."""
     return frozenset(
         (index, device.position)
         for index, gpu in enumerate(topology.gpus if topology else ())

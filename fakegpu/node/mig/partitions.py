@@ -1,10 +1,10 @@
-"""GPUs that are offered whole and in every part they could be cut into, one beside the other.
+"""GPUs that DRA offers whole and in every possible part.
 
-What cannot be had at once excludes each other by counters, NVIDIA's: a GPU has one for each memory
-slice, and amounts of memory, multiprocessors and engines, and each part consumes what it takes. So
-the scheduler that allocates a part decides how the GPU is cut, and here it is cut as soon as that
-is known, and whole again when the claim is gone. A GPU that changes its MIG mode by a reset only is
-offered in parts where it is in that mode, and then not whole.
+NVIDIA's counters exclude combinations that are impossible at once: a GPU has a counter for each
+memory slice, and for memory, multiprocessors and engines, and each part consumes its amount. So the
+scheduler that allocates a part determines the layout; the fake GPU is partitioned as soon as the
+allocation is known, and whole again after the claim is deleted. A GPU that changes its MIG mode
+only by a reset is offered in parts while it is in that mode, and then not whole.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ Json = dict[str, Any]
 
 
 class Cuttable(msgspec.Struct, frozen=True):
-    """A GPU that DRA offers in parts, as counters see it."""
+    """The counters of a GPU that DRA offers in parts."""
 
     board: layout.GpuModel
     multiprocessors: int = 0
     is_whole_too: bool = True
 
     def engines(self, profile: layout.Profile) -> Engines:
-        """What an instance has."""
+        """The engines of an instance."""
         return engines_of(self.board, profile, self.multiprocessors)
 
 
 def cuttable_of(topology: NodeTopology, gpu: Gpu) -> Cuttable | None:
-    """How a GPU is offered in parts; None where it is not."""
+    """The parts of a GPU; None if it is not offered in parts."""
     board = _board(topology, gpu) if gpu.partitionable is True else None
     if board is None:
         return None
@@ -65,7 +65,7 @@ def _board(topology: NodeTopology, gpu: Gpu) -> layout.GpuModel | None:
 def parts(
     node: str, index: int, board: layout.GpuModel
 ) -> Iterator[tuple[MigDevice, layout.Profile]]:
-    """Every instance that could be cut on a GPU."""
+    """Every possible instance on a GPU."""
     for profile in board.profiles.values():
         for start in profile.starts:
             yield mig_device(node, index, board, profile.name, start), profile
@@ -77,16 +77,16 @@ def counter_set(index: int) -> str:
 
 
 def counters(gpu: Cuttable) -> Json:
-    """All that a GPU has, which is also what it takes as a whole."""
+    """All counters of a GPU; a whole GPU consumes all."""
     board = gpu.board
-    # Sizes of profiles are rounded: the amount must not forbid what the slices allow.
+    # Sizes of profiles are rounded: the memory counter must not forbid what the slices allow.
     of_slice = max(-(-instance_memory(one) // one.size) for one in board.profiles.values())
     slices = range(board.memory_slices)
     return _counters(gpu.engines(board.whole), of_slice * board.memory_slices, slices)
 
 
 def consumed(gpu: Cuttable, profile: layout.Profile, start: int) -> Json:
-    """What an instance takes of its GPU."""
+    """The counters that an instance consumes."""
     slices = range(start, start + profile.size)
     return _counters(gpu.engines(profile), instance_memory(profile), slices)
 
@@ -99,7 +99,7 @@ def _counters(engines: Engines, memory_mib: int, slices: range) -> Json:
 
 
 def capacity(engines: Engines, memory_mib: int, slices: range = range(0)) -> Json:
-    """What a device that has these engines tells of itself."""
+    """The capacity of a device with these engines."""
     counts = {WORDS[name][1]: n for name, n in msgspec.structs.asdict(engines).items()}
     counts |= {f"memorySlice{number}": 1 for number in slices}
     found = {name: {"value": str(count)} for name, count in counts.items()}
@@ -117,7 +117,7 @@ def binary(memory_mib: int) -> str:
 
 
 def cut(node: str, topology: NodeTopology, allocated: frozenset[str]) -> NodeTopology:
-    """The topology with the parts cut that are allocated; ``allocated`` are names of devices."""
+    """The topology with the allocated parts; ``allocated`` are names of devices."""
     gpus = []
     for index, gpu in enumerate(topology.gpus):
         offered = cuttable_of(topology, gpu)
