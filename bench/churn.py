@@ -1,10 +1,11 @@
-"""An hour of comings and goings in a minute: memory and what is remembered must not grow.
+"""An hour of pod churn in a minute: memory and cached state must not grow.
 
     python -m bench.churn [--seconds 60]
 
-In process, on the loop itself: pods are created, bound, run and go, refused ones wait and go, nodes
-are replaced; the clock jumps, so that pauses and deadlines pass. Reported are pods per second and
-the resident memory after every tenth part. The last line is JSON.
+In process, on the scheduling loop itself: pods are created, bound, run and are deleted; rejected
+pods are deleted too; nodes are replaced; the clock jumps, so that backoffs and deadlines expire.
+The result has the pods per second and the resident memory after every tenth part. The last line is
+JSON.
 """
 
 from __future__ import annotations
@@ -51,18 +52,18 @@ NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
 
 
 class Anything(Client):
-    """An API server that takes everything."""
+    """An API server that accepts every request."""
 
     def __init__(self) -> None:
-        """Nothing is opened."""
+        """Opens no connection."""
 
     async def request(self, *_: object, **__: object) -> bytes:
-        """Done."""
+        """An empty response."""
         return b"{}"
 
 
 class Leads:
-    """An election without a lease, which this process won."""
+    """An election without a lease; this process is the leader."""
 
     is_enabled = False
     epoch = 1
@@ -72,19 +73,19 @@ class Leads:
         return True
 
     async def next_term(self, epoch: int | None) -> float:
-        """There is no other term."""
+        """Never returns: there is no other term."""
         await asyncio.Event().wait()
         return 0.0
 
 
 class Instant(Binder):
-    """Binds at once; the watch shows it."""
+    """Binds at once; the watch shows the result."""
 
     def __init__(self, inbox: Inbox, idle: asyncio.Event) -> None:
         super().__init__(Anything(), inbox, Leads(), idle)
 
     def start(self, placement: Placement, decision_id: str) -> None:
-        """The Binding went through."""
+        """The Binding succeeded."""
         written = binding_annotations(placement, decision_id, 1)
         bound = msgspec.structs.replace(
             placement.pod,
@@ -97,7 +98,7 @@ class Instant(Binder):
 
 
 class World:
-    """A loop, and the pods and nodes that come and go."""
+    """A loop with its pods and nodes."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -143,7 +144,7 @@ class World:
             self.inbox.enqueue(ev.NodeUpdated(node(number)))
 
     async def step(self) -> None:
-        """Some come, some go; half a second passes."""
+        """Create and delete some pods; advance the clock by half a second."""
         self.now += CLOCK_STEP_S
         for _ in range(50):
             self.number += 1
@@ -165,7 +166,7 @@ class World:
 
 
 def resident_mib() -> float:
-    """Resident memory of this process, after the garbage is gone."""
+    """Resident memory of this process, after a garbage collection."""
     gc.collect()
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
@@ -173,7 +174,7 @@ def resident_mib() -> float:
 
 
 async def churn(seconds: float) -> dict[str, Any]:
-    """Run for so long; the figures."""
+    """Run for this time; returns the figures."""
     world = World()
     tasks = [asyncio.create_task(world.loop.run()), asyncio.create_task(world.recorder.run())]
     memory: list[float] = []

@@ -1,8 +1,8 @@
-"""A cluster to decide on, and pods that want a place in it.
+"""A cluster for benchmarks, and pending pods.
 
 Every node has two labels of its own and a little less memory than nominal; the labels that pods
-refer to make 60 classes; GPU and MIG nodes are mixed and half of their devices are taken. Of the
-pods, 30 % have a selector, an affinity or a toleration, and 10 % fit nowhere.
+name make 60 classes; GPU and MIG nodes are mixed and half of their devices are allocated. 30 % of
+the pods have a selector, an affinity or a toleration, and 10 % fit nowhere.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Json = dict[str, Any]
 
 
 def node(number: int) -> Node:
-    """A node as clouds make them: nothing about it is exactly like another."""
+    """A node as clouds create them: no two nodes are equal."""
     kind = number % 60
     offers = {"cpu": "128", "memory": f"{1024 * 1024 - number * 37 % 4096}Mi", "pods": "110"}
     if number % 3 < 2:
@@ -61,7 +61,7 @@ def node(number: int) -> Node:
 
 
 def requests(rng: random.Random) -> dict[str, str]:
-    """What an ordinary pod asks for."""
+    """The requests of an ordinary pod."""
     wanted = {"cpu": str(rng.choice((2, 4, 8))), "memory": f"{rng.choice((8, 16, 32))}Gi"}
     if rng.random() < 0.6:
         return wanted | {GPU: str(rng.choice((1, 1, 1, 2, 4)))}
@@ -69,7 +69,7 @@ def requests(rng: random.Random) -> dict[str, str]:
 
 
 def misfit(rng: random.Random) -> Json:
-    """A spec that fits on no node: too large, or with a label that no node has."""
+    """A spec that fits on no node: too large, or with a missing label."""
     wanted: dict[str, str] = requests(rng)
     selector: dict[str, str] = {}
     match rng.randrange(4):
@@ -125,14 +125,14 @@ def pod(number: int, spec: Json) -> Pod:
 
 
 def anti_affine(rng: random.Random) -> Json:
-    """One pod per host, required: not implemented yet, so refused as unsupported."""
+    """One pod per host, required: not implemented yet, so rejected as unsupported."""
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "a"}}}
     rule = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
     return ordinary(rng) | {"affinity": {"podAntiAffinity": rule}}
 
 
 def mixed(rng: random.Random, number: int) -> Pod:
-    """One in ten fits nowhere, three in ten are fussy."""
+    """One in ten fits nowhere, three in ten have constraints."""
     draw = rng.random()
     if draw < 0.1:
         return pod(number, misfit(rng))
@@ -161,7 +161,7 @@ class ClusterFixture:
         return offered
 
     def _fill(self) -> None:
-        """Pods on random nodes, as if others had left since."""
+        """Place pods on random nodes."""
         places = [node_info.node for node_info in self.cluster.candidates() if node_info.node]
         while any(self._taken[resource] < half for resource, half in self._half.items()):
             newcomer = self.next(lambda rng, number: pod(number, ordinary(rng)))
@@ -173,12 +173,12 @@ class ClusterFixture:
                 self._enter(newcomer, Assumption(chosen.name, given))
 
     def next(self, make: Callable[[random.Random, int], Pod] = mixed) -> Pod:
-        """The next pod; nothing is remembered on it."""
+        """The next pod, without cached properties."""
         self.number += 1
         return make(self.rng, self.number)
 
     def enter(self, placement: Placement) -> None:
-        """Enter a placement and let others leave, so that the world stays as full."""
+        """Add a placement and delete other pods, so that the usage stays the same."""
         given = Assumption(placement.node_name, placement.devices, placement.index)
         resource = self._enter(placement.pod, given)
         others = self._placed[resource]

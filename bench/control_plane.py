@@ -1,4 +1,4 @@
-"""The control plane that benchmarks of the scheduler alone stand on: an API server, no kubelets."""
+"""The control plane of the scheduler benchmarks: an API server without kubelets."""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
-"""What one decision costs, and that it does not grow with the cluster.
+"""The time of one decision, which must not grow with the cluster.
 
     python -m bench.decide [--nodes 100,1000,10000] [--decisions 3000] [--rounds 5]
 
-The cluster and the pods are those of ``bench/cluster_fixture``. Pods are decoded afresh, so nothing
-is remembered on them; a rejection is timed with its sentence. After each placement the pod is
-entered and older ones leave: reported beside it. The last line is JSON, in microseconds."""
+The cluster and the pods are those of ``bench/cluster_fixture``. Every pod is decoded again, so it
+has no cached properties; a rejection is timed including its message. After each placement the pod
+is added and older ones are deleted; this time is reported separately. The last line is JSON, in
+microseconds.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,7 @@ def run(world: ClusterFixture, decisions: int) -> dict[str, float]:
 
 
 def unsupported(world: ClusterFixture) -> float:
-    """The median time of refusing a required hostname anti-affinity."""
+    """The median time of a rejection because of a required hostname anti-affinity."""
     times = []
     for _ in range(200):
         newcomer = world.next(lambda rng, number: pod(number, anti_affine(rng)))

@@ -1,9 +1,9 @@
-"""Fake GPUs by DRA on a thousand KWOK nodes: how soon all are published, and what it costs.
+"""Fake GPUs by DRA on a thousand KWOK nodes: the time until all are published, and its cost.
 
     python -m bench.fakedra [--nodes 1000] [--parts]
 
 On the real API server: from the creation of the nodes, with eight A100 each, until all of their
-ResourceSlices are there; with ``--parts`` each GPU is offered in parts too. The last line is JSON.
+ResourceSlices exist; with ``--parts`` each GPU is offered in parts too. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from tools.controlplane.client import Client
 from tools.controlplane.process import Running
 from tools.fake_operator import FakeOperator
 
-#: Of a node: all of its GPUs; or one slice of counters, and four of 208 devices.
+#: Slices of a node: one with all GPUs; or one of counters, and four of 208 devices.
 WHOLE_SLICES = 1
 PARTS_SLICES = 5
 POLL_S = 1.0
 
 
 def slices(client: Client) -> int:
-    """How many there are, without reading them: that would cost more than to write them."""
+    """The number of slices, without reading them: a full list would cost more than the writes."""
     seen = client.get("/apis/resource.k8s.io/v1/resourceslices?limit=1")
     return len(seen["items"]) + int(seen["metadata"].get("remainingItemCount", 0))
 
 
 def published(bench: Bench, wanted: int, timeout_s: float = 600.0) -> float:
-    """Seconds from the creation of all nodes until so many slices are there."""
+    """Seconds from the creation of all nodes until this many slices exist."""
     started = time.monotonic()
     bench.create_nodes()
     while (seen := slices(bench.client)) < wanted:
@@ -45,7 +45,7 @@ def published(bench: Bench, wanted: int, timeout_s: float = 600.0) -> float:
 
 
 def main() -> None:
-    """Measure, and print."""
+    """Run the benchmark, and print the result."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--parts", action="store_true")

@@ -1,11 +1,11 @@
-"""The fake GPU operator with a thousand KWOK nodes: how soon nodes have GPUs, and what it costs.
+"""The fake GPU operator with a thousand KWOK nodes: latencies and cost.
 
     python -m bench.fakegpu [--nodes 1000] [--edits 100] [--minutes 12]
 
 On the real API server: from the creation of the nodes until all have their devices; from one edit
 of a node (its pool, or its MIG configuration) until its status shows it; from an edit of a pool
-until all of its nodes show it; and the controller's memory while five pods a second come and go,
-from minute 2 on (``--minutes 0`` leaves that out). The last line is JSON.
+until all of its nodes show it; and the controller's memory while five pods a second are created and
+deleted, from minute 2 on (``--minutes 0`` leaves that out). The last line is JSON.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ MIG = "version: v1\nmig-configs:\n  selected:\n  - {devices: all, mig-devices: {
 
 
 def pools(count: int = 8) -> dict[str, Any]:
-    """Two pools; ``count`` is how many GPUs a node of the large one has."""
+    """Two pools; ``count`` is the number of GPUs of a node in the large one."""
     a100 = {"gpuProduct": "NVIDIA-A100-SXM4-40GB", "gpuMemory": 40960}
     return {"nodePools": {"large": {**a100, "gpuCount": count}, "small": {**a100, "gpuCount": 4}}}
 
 
 def offers(node: dict[str, Any], resource: str = GPU) -> int:
-    """What a node offers of a resource."""
+    """A node's allocatable of a resource."""
     return int(node["status"].get("allocatable", {}).get(resource, 0))
 
 
@@ -56,7 +56,7 @@ class Bench:
         self.nodes = nodes
 
     def wait_all(self, is_right: Callable[[dict[str, Any]], bool], timeout_s: float) -> float:
-        """Seconds until all nodes are right."""
+        """Seconds until the check succeeds for all nodes."""
         started = time.monotonic()
         while True:
             seen = self.client.request("GET", "/api/v1/nodes", timeout_s=60)["items"]
@@ -75,7 +75,7 @@ class Bench:
         return time.monotonic() - started
 
     def create_nodes(self) -> None:
-        """All of them, in the large pool."""
+        """Create all nodes, in the large pool."""
         with self.client.kept() as client:
             for number in range(self.nodes):
                 node = FakeNode(name=f"node-{number:05}", labels={POOL: "large"})
@@ -87,7 +87,7 @@ class Bench:
         return self.wait_all(lambda node: offers(node) == count, 180)
 
     def edits(self, count: int, rng: random.Random) -> list[float]:
-        """Seconds until an edit of one node shows, for several kinds of edit in turn."""
+        """Seconds until an edit of one node is visible, for several kinds of edit in turn."""
         kinds: list[tuple[dict[str, Any], Callable[[dict[str, Any]], bool]]] = [
             ({"labels": {POOL: "small"}}, lambda node: offers(node) == 4),
             (
@@ -121,7 +121,7 @@ class Bench:
         return times
 
     def churn(self, namespace: str, minutes: float, rng: random.Random) -> list[float]:
-        """Resident memory (MiB) every few seconds, while pods come and go."""
+        """Resident memory (MiB) every few seconds, while pods are created and deleted."""
         path = f"/api/v1/namespaces/{namespace}/pods"
         samples: list[float] = []
         names: list[str] = []
@@ -159,13 +159,13 @@ class Bench:
 
 
 def processor_s(plane: ControlPlane, operator: FakeOperator) -> dict[str, float]:
-    """Processor time of each program so far, and of this process, which makes the nodes."""
+    """CPU time of each program so far, and of this process, which creates the nodes."""
     pids = {**plane.processes, "fakegpu": operator.pid, "bench": os.getpid()}
     return {name: usage(Running(name, pid, ""))["cpu_s"] for name, pid in pids.items()}
 
 
 def grown(samples: list[float], minutes: float) -> float:
-    """How much memory grew after it had settled: medians of the first and the last minute."""
+    """The growth of memory after the start: medians of the first and the last minute."""
     first = int(min(SETTLED_MIN, minutes / 3) * 60 / SAMPLE_S)
     width = max(1, int(60 / SAMPLE_S))
     after = samples[first:]
@@ -173,7 +173,7 @@ def grown(samples: list[float], minutes: float) -> float:
 
 
 def main() -> None:
-    """Measure, and print."""
+    """Run the benchmark, and print the result."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--edits", type=int, default=100)

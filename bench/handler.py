@@ -1,4 +1,4 @@
-"""The webhook's own histogram of its reviews, read through its metrics page."""
+"""The webhook's own histogram of its reviews, read from its metrics page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BUCKET = re.compile(
 
 
 class Handler:
-    """The webhook's histogram: what was added to it since it was read last."""
+    """The webhook's histogram: the difference since the last read."""
 
     def __init__(self, product: Product) -> None:
         self._port = product.webhook_port
@@ -47,7 +47,7 @@ class Handler:
 
 
 def _quantile(grown: dict[float, float], count: float, share: float) -> float:
-    """Interpolated inside the bucket, as Prometheus does it; milliseconds."""
+    """Interpolated inside the bucket, as in Prometheus; milliseconds."""
     lower = below = 0.0
     for bound, total in sorted(grown.items()):
         if total >= share * count and total > below:

@@ -1,6 +1,6 @@
-"""The floor of this machine: a question and an answer between two processes, and nothing else.
+"""The baseline of this machine: one request and response between two processes.
 
-python -m bench.ipc_baseline SOCKET     (the other end)
+python -m bench.ipc_baseline SOCKET     (the server)
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ QUESTION = b"x" * 1500
 
 
 def measure(count: int, pause_s: float) -> dict[str, float]:
-    """p50 and p99 in milliseconds, asked at a pace at which both ends fall asleep in between."""
+    """p50 and p99 in milliseconds, with a pause in which both processes fall asleep."""
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "s")
         listener = socket.socket(socket.AF_UNIX)
@@ -39,7 +39,7 @@ def measure(count: int, pause_s: float) -> dict[str, float]:
 
 
 def _read(connection: socket.socket) -> bytes:
-    """One question or answer; nothing once the other end is gone."""
+    """One request or response; empty after the peer has closed."""
     content = b""
     while len(content) < len(QUESTION):
         piece = connection.recv(len(QUESTION))
@@ -50,7 +50,7 @@ def _read(connection: socket.socket) -> bytes:
 
 
 def answer(path: str) -> None:
-    """Send everything back until the other end is gone."""
+    """Send everything back until the peer closes."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(path)
         while content := _read(connection):

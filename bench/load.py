@@ -1,11 +1,11 @@
-"""The load generator, in a process of its own: creates pods or nodes as fast as asked.
+"""The load generator, in a process of its own: creates pods or nodes at a given rate.
 
     python -m bench.load KUBECONFIG pods NAMESPACE SCHEDULER COUNT RATE [KIND]
     python -m bench.load KUBECONFIG nodes COUNT GPUS
 
-A generator inside the scheduler's or the observer's process would make both slower and the
-API server drop their watches. RATE is pods per second; 0 is as fast as it goes. KIND is ``gpu``
-(the default), ``mig``, ``map``, or ``gated`` and ``gated-mig``, which no scheduler places.
+A generator inside the scheduler's or the observer's process would slow down both and make the API
+server drop their watches. RATE is pods per second; 0 is unlimited. KIND is ``gpu`` (the default),
+``mig``, ``map``, or ``gated`` and ``gated-mig``, which no scheduler places.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ LIMITS: dict[str, dict[str, str]] = {
 
 
 def pod(name: str, scheduler: str, kind: str = "gpu") -> dict[str, Any]:
-    """A pod that asks for one GPU, or one MIG instance, or has a map."""
+    """A pod that requests one GPU, or one MIG instance, or has a map."""
     index = int(name.rpartition("-")[2])
-    # A bare pod's index is the end of its name; every one gets a device of its own.
+    # A bare pod's index is the end of its name; every pod gets a device of its own.
     line = f"{index}=node-{index % 100:05}:{index // 100 % 8}"
     annotations = {"gpu-scheduling-map": line} if kind == "map" else {}
     return {
@@ -59,7 +59,7 @@ def pod(name: str, scheduler: str, kind: str = "gpu") -> dict[str, Any]:
 
 
 def node(number: int, gpus: int) -> dict[str, Any]:
-    """A node as a cloud makes it: two labels of its own and a little less memory than nominal."""
+    """A node as a cloud creates it: two labels of its own and a little less memory than nominal."""
     amounts = {
         "cpu": "64",
         "memory": f"{512 * 1024 - number % 97}Mi",
@@ -79,7 +79,7 @@ def node(number: int, gpus: int) -> dict[str, Any]:
 
 
 def name_of(number: int) -> str:
-    """A pod's name; it ends in the index that a map needs."""
+    """A pod's name; it ends in the index of its map line."""
     return f"p-{number:05}"
 
 

@@ -1,16 +1,15 @@
-"""How many MIG requests find a place, and how much of the GPUs is in use, under churn.
+"""MIG requests under churn: the part that is placed, and the used slices.
 
     python -m bench.mig [--seeds 6] [--jobs 2] [--duration 200]
 
-Streams of requests for 100 A100-80GB (``bench/mig_stream``) meet the product, through its own
-``decide`` on a cluster of 100 nodes that cut to order, and what others do
-(``bench/mig_baselines``). ``product+1`` also moves at most one pod for each request that is refused
-(``decide/migration/defrag``).
+Streams of requests for 100 A100-80GB (``bench/mig_stream``) go to the product, through its own
+``decide`` on a cluster of 100 dynamic MIG nodes, and to other policies (``bench/mig_baselines``).
+``product+1`` also migrates at most one pod for each rejected request (``decide/migration/defrag``).
 
 The bar is a reference study of the same columns with other streams, in percent of slices in use.
 Both run FGD, which calibrates the difficulty of the streams: the product's lead over FGD must be at
-least the study's in every column, within the standard error. ``margin`` is the plain
-difference. The last line is JSON.
+least the study's in every column, within the standard error. ``margin`` is the plain difference.
+The last line is JSON.
 """
 
 from __future__ import annotations
@@ -48,9 +47,9 @@ BARS: Final[dict[str, tuple[tuple[float, float], ...]]] = {
         *((95.96, 0.05), (91.66, 0.06), (95.18, 0.05)),
     ),
 }
-#: The same of FGD, without errors.
+#: The same for FGD, without errors.
 STUDY_FGD: Final = (90.87, 93.47, 94.62, 93.24, 89.54, 92.09)
-#: What no packing of the same requests could exceed, where moving costs nothing (same study).
+#: The upper bound of any packing of the same requests with free migrations (same study).
 REPACK: Final = (93.79, 97.41, 98.10, 96.91, 93.15, 96.86)
 
 
@@ -127,7 +126,7 @@ def play(job: tuple[str, int, int, float]) -> Outcome:
 
 
 def figures(outcomes: list[Outcome]) -> dict[str, float]:
-    """Means over the seeds, with the standard error of what counts."""
+    """Means over the seeds, with the standard error of the compared figure."""
     slices = [one.slices for one in outcomes]
     error = statistics.stdev(slices) / len(slices) ** 0.5 if len(slices) > 1 else 0.0
     return {

@@ -1,13 +1,13 @@
-"""What others do with the same requests: first fit, best fit, FGD, and chance.
+"""Other policies for the same requests: first fit, best fit, FGD, and random.
 
     first-fit   the first GPU with room, the first start there
     best-fit    the GPU with the fewest free slices, at the start that blocks the fewest other
                 starts ("best index")
-    fgd         where the free slices that a uniform mix cannot use grow least (Weng et al.,
+    fgd         the smallest growth of free slices that a uniform mix cannot use (Weng et al.,
                 ATC '23, for slices of one GPU)
     random      any GPU with room, any start there
 
-The geometry is written down here once more, apart from the product's tables.
+The geometry is repeated here, independently of the product's tables.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ STARTS: Final = {
     "1g.20gb": (0, 2, 4, 6),
     "1g.10gb": (0, 1, 2, 3, 4, 5, 6),
 }
-#: What a start is worth on slices that are taken like this: less is better.
+#: The score of a start for these used slices: lower is better.
 Mark = tuple[float, ...]
 
 
 def mask(profile: str, start: int) -> int:
-    """The slices that an instance takes, as bits."""
+    """The slices of an instance, as bits."""
     return ((1 << PROFILES[profile]) - 1) << start
 
 
 def starts(taken: int, profile: str) -> tuple[int, ...]:
-    """Where an instance still fits."""
+    """The starts at which an instance still fits."""
     return tuple(start for start in STARTS[profile] if not taken & mask(profile, start))
 
 
 def ways(taken: int) -> int:
-    """In how many ways one more instance could be placed."""
+    """The number of ways to place one more instance."""
     return sum(len(starts(taken, profile)) for profile in PROFILES)
 
 
@@ -54,17 +54,19 @@ def fragments(taken: int) -> float:
 
 
 def best_fit(taken: int, profile: str, start: int) -> Mark:
-    """Tight GPUs first, then the start that leaves the most ways, then the highest one."""
+    """GPUs with the fewest free slices first, then the start that leaves the most ways, then the
+    highest one.
+    """
     return (SLICES - taken.bit_count(), -ways(taken | mask(profile, start)), -start)
 
 
 def fgd(taken: int, profile: str, start: int) -> Mark:
-    """Least growth of what is of no use."""
+    """Smallest growth of unusable slices."""
     return (round(fragments(taken | mask(profile, start)) - fragments(taken), 9),)
 
 
 class Pool:
-    """The taken slices of every GPU, and who holds them."""
+    """The used slices of every GPU, and their requests."""
 
     def __init__(self) -> None:
         self.taken = [0] * GPUS
@@ -72,18 +74,18 @@ class Pool:
         self._held: dict[int, tuple[int, int]] = {}
 
     def hold(self, request: Request, gpu: int, start: int) -> None:
-        """Enter an instance."""
+        """Add an instance."""
         bits = mask(request.profile, start)
         self._held[request.number] = gpu, bits
         self.change(gpu, self.taken[gpu] | bits)
 
     def end(self, number: int) -> None:
-        """Strike it out again."""
+        """Remove an instance."""
         gpu, bits = self._held.pop(number)
         self.change(gpu, self.taken[gpu] & ~bits)
 
     def change(self, gpu: int, taken: int) -> None:
-        """From now on this is taken."""
+        """Set the used slices of a GPU."""
         self.taken[gpu] = taken
 
 
@@ -119,7 +121,7 @@ class Random(Pool):
 
 
 class Scored(Pool):
-    """The GPU and start with the least mark; of equal ones the lowest GPU."""
+    """The GPU and start with the lowest score; of equal ones the lowest GPU."""
 
     def __init__(self, mark: Callable[[int, str, int], Mark]) -> None:
         self._of: dict[int, list[int]] = {0: list(range(GPUS))}
@@ -136,7 +138,7 @@ class Scored(Pool):
         return False
 
     def change(self, gpu: int, taken: int) -> None:
-        """From now on this is taken."""
+        """Set the used slices of a GPU."""
         old = self._of[self.taken[gpu]]
         del old[bisect_left(old, gpu)]
         insort(self._of.setdefault(taken, []), gpu)
@@ -144,7 +146,7 @@ class Scored(Pool):
 
 
 def _ranking(profile: str, mark: Callable[[int, str, int], Mark]) -> list[list[tuple[int, int]]]:
-    """(taken, start) in groups of equal marks, the best group first; one start for each."""
+    """(used slices, start) in groups of equal scores, the best group first; one start for each."""
     groups: dict[Mark, list[tuple[int, int]]] = {}
     for taken in range(1 << SLICES):
         marks = [(mark(taken, profile, start), start) for start in starts(taken, profile)]

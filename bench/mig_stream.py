@@ -1,8 +1,8 @@
-"""Streams of MIG requests on 100 A100-80GB, and how a policy fares on one.
+"""Streams of MIG requests on 100 A100-80GB, and the result of a policy on one.
 
 A loss system: requests arrive at random (Poisson), each of a profile drawn from a mix, run for an
-exponential time of mean 1, and are refused for good where they cannot be placed at once. Every
-policy meets the same arrivals, profiles and running times.
+exponential time of mean 1, and are lost if they cannot be placed at once. Every policy gets the
+same arrivals, profiles and running times.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MIXES: Final[dict[str, tuple[float, ...]]] = {
     "skew-big": (0.30, 0.25, 0.20, 0.10, 0.10, 0.05),
     "bimodal": (0.30, 0.15, 0.05, 0.05, 0.15, 0.30),
 }
-#: What is compared: mixes at loads, as a share of all memory slices.
+#: The compared columns: mixes at loads, as a share of all memory slices.
 COLUMNS: Final = (
     ("uniform", 1.0),
     ("uniform", 1.2),
@@ -55,7 +55,7 @@ class Request(msgspec.Struct, frozen=True, gc=False):
 class Policy(Protocol):
     """A placement policy; a request is identified by its number."""
 
-    #: Requests that were placed elsewhere afterwards, so far.
+    #: Number of requests that were migrated so far.
     moves: int
 
     def place(self, request: Request) -> bool:
@@ -66,8 +66,9 @@ class Policy(Protocol):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """Percent of the requests that were accepted, percent of the slices in use over time, and
-    moves for each accepted request; the warm-up is left out."""
+    """Percent of accepted requests, percent of used slices over time, and migrations per accepted
+    request; without the warm-up.
+    """
 
     accepted: float
     slices: float
@@ -91,7 +92,7 @@ def stream(mix: str, load: float, seed: int, duration: float) -> Iterator[Reques
 
 
 class _Meter:
-    """Slices in use, added up over time."""
+    """Used slices, integrated over time."""
 
     def __init__(self) -> None:
         self._held = 0
@@ -99,7 +100,7 @@ class _Meter:
         self._area = 0.0
 
     def change(self, now: float, slices: int) -> None:
-        """From now on so many more are in use."""
+        """Change the number of used slices."""
         self._area += self._held * max(0.0, now - max(self._at, WARM_UP))
         self._at = now
         self._held += slices
@@ -111,7 +112,7 @@ class _Meter:
 
 
 def run(policy: Policy, requests: Iterator[Request], duration: float) -> Outcome:
-    """Play a stream through."""
+    """Run a stream."""
     ends: list[tuple[float, int, int]] = []
     meter = _Meter()
     offered = accepted = moved = 0

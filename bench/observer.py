@@ -1,4 +1,4 @@
-"""Watches pods from outside the schedulers and notes when each got its node."""
+"""Watches pods from outside the schedulers and records the time of each Binding."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _EVENT = msgspec.json.Decoder(_Event)
 
 
 class Observer:
-    """Follows one namespace's pods; ``bound`` maps a pod's name to the second it was bound."""
+    """Follows one namespace's pods; ``bound`` maps a pod's name to the second of its Binding."""
 
     def __init__(self, client: Client, namespace: str) -> None:
         self.bound: dict[str, float] = {}
@@ -64,7 +64,7 @@ class Observer:
             sock.close()
 
     def wait(self, count: int, timeout_s: float, is_alive: Callable[[], bool]) -> None:
-        """Wait until this many pods are bound; an error says how many were."""
+        """Wait until this many pods are bound; the error has the number of bound pods."""
         deadline = time.monotonic() + timeout_s
         while len(self.bound) < count:
             if not is_alive():
@@ -74,7 +74,7 @@ class Observer:
             time.sleep(0.05)
 
     def _follow(self) -> None:
-        """Watch again and again: the API server drops a watcher that cannot keep up."""
+        """Watch repeatedly: the API server drops a watcher that cannot keep up."""
         while not self._stopped:
             try:
                 self._watch()
@@ -112,11 +112,11 @@ def _connect(identity: Identity) -> http.client.HTTPSConnection:
 
 
 def percentile(values: list[float], share: float) -> float:
-    """The value below which this share of the values lies; 0 for no values."""
+    """The value below which this share of the values lies; 0 without values."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
 
 def dumps(value: Any) -> str:
-    """One compact line of JSON, numbers rounded for people."""
+    """One compact line of JSON with rounded numbers."""
     return json.dumps(value, separators=(", ", ": "))

@@ -1,10 +1,10 @@
-"""Ten thousand pods that fit nowhere, and what they cost everybody else.
+"""Ten thousand unschedulable pods, and their cost for other pods.
 
     python -m bench.pending [--pods 10000] [--nodes 1000]
 
-On the real API server: how long until each of them says why it waits; how long a new pod that
-fits takes to its node meanwhile and afterwards; what the scheduler's processor does when nothing
-happens; what happens when one slice is freed that any of them could use. The last line is JSON.
+On the real API server: the time until each of them has a condition; the latency of a new pod that
+fits, meanwhile and afterwards; the scheduler's CPU use when idle; the reaction to one released
+slice that any of them could use. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ SCHEDULER = "gpu-scheduler"
 EXPLAINED_S = 300.0
 NEW_PODS = 20
 IDLE_S = 10.0
-#: One MIG node with this many slices, all taken by the first pods.
+#: One MIG node with this many slices, all used by the first pods.
 SLICES = 4
 
 
 class Scheduler:
-    """The product's scheduler as a process that is measured."""
+    """The product's scheduler as a measured process."""
 
     def __init__(self, product: Product) -> None:
         self._port = product.health_port
         self._running = Running("scheduler", product.pids["scheduler"], "scheduler")
 
     def used(self) -> dict[str, float]:
-        """Peak memory (MiB) and processor time (s)."""
+        """Peak memory (MiB) and CPU time (s)."""
         return usage(self._running)
 
     def metric(self, pattern: str) -> float:
@@ -56,12 +56,12 @@ class Scheduler:
         return sum(float(value) for value in re.findall(rf"^{pattern} (\S+)$", page, re.M))
 
     def decisions(self) -> float:
-        """How many decisions were made so far."""
+        """The number of decisions so far."""
         return self.metric(r"gpu_scheduler_scheduling_algorithm_duration_seconds_count")
 
 
 def explained(plane: ControlPlane, namespace: str) -> int:
-    """How many pods say why they wait."""
+    """The number of pods with a condition."""
     answer = plane.client.request("GET", f"/api/v1/namespaces/{namespace}/pods", timeout_s=60)
     return sum(1 for item in answer["items"] if _says_why(item))
 
@@ -95,14 +95,14 @@ def _wait(check: Callable[[], bool], timeout_s: float) -> None:
 
 
 def idle(scheduler: Scheduler) -> float:
-    """The share of one processor that it takes when nothing happens, in percent."""
+    """The CPU use when idle, in percent of one core."""
     before = scheduler.used()["cpu_s"]
     time.sleep(IDLE_S)
     return 100 * (scheduler.used()["cpu_s"] - before) / IDLE_S
 
 
 def free_one(plane: ControlPlane, scheduler: Scheduler, waiting: str, holder: str) -> Any:
-    """One slice becomes free: how long until one of the waiting has it, and what that costs."""
+    """One slice becomes free: the time until a pending pod has it, and the cost."""
     before, used = scheduler.decisions(), scheduler.used()["cpu_s"]
     with Observer(plane.client, waiting) as seen:
         started = time.monotonic()
@@ -118,7 +118,7 @@ def free_one(plane: ControlPlane, scheduler: Scheduler, waiting: str, holder: st
 
 
 def run(plane: ControlPlane, product: Product, options: argparse.Namespace) -> dict[str, Any]:
-    """Everything, in order."""
+    """All steps, in order."""
     scheduler = Scheduler(product)
     figures: dict[str, Any] = {"pods": options.pods, "nodes": options.nodes}
     with Namespace(plane) as holders, Namespace(plane) as waiting, Namespace(plane) as others:
@@ -151,7 +151,7 @@ def _summary(times: list[float]) -> dict[str, float]:
 
 
 def rounded(value: Any) -> Any:
-    """Two digits are enough for people."""
+    """Round to two digits."""
     if isinstance(value, dict):
         return {key: rounded(one) for key, one in value.items()}
     return round(value, 2)

@@ -1,10 +1,11 @@
-"""What the policy on protected annotations costs a pod that carries very many of them.
+"""The cost of the policy on protected annotations for a pod with very many of them.
 
 python -m bench.policy_cost [--rounds N] [--annotations N] [--policy FILE ...]
 
-A pod of another scheduler with so many annotations is created, and its status is written; in turn
-without any policy, and with each of the files. Any tenant can do that, and the API server evaluates
-the policy for each write. It ends in a line of JSON; times in seconds, medians over the rounds.
+A pod of another scheduler with this many annotations is created, and its status is written; in turn
+without any policy, and with each of the files. Any user can create such a pod, and the API server
+evaluates the policy for each write. The last line is JSON; times in seconds, medians over the
+rounds.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ SHIPPED: Final = ROOT / "cluster" / "admission-policies.yaml"
 PODS: Final = "/api/v1/namespaces/default/pods"
 ACCOUNTS: Final = "/api/v1/namespaces/default/serviceaccounts"
 FORGED: Final = "gpu-scheduler.io/devices"
-#: The API server's own; without this no write of one would be comparable with another.
+#: Excludes the API server's own warm-up from the comparison.
 WARM_UP: Final = 1
 
 
 def pod(name: str, annotations: dict[str, str]) -> dict[str, Any]:
-    """A pod that our scheduler has nothing to do with."""
+    """A pod of another scheduler."""
     return {
         "metadata": {"name": name, "annotations": annotations},
         "spec": {"schedulerName": "another", "containers": [{"name": "app", "image": "none"}]},
@@ -38,7 +39,7 @@ def pod(name: str, annotations: dict[str, str]) -> dict[str, Any]:
 
 
 def timed(action: Callable[[], object]) -> float:
-    """Seconds that it took."""
+    """The duration in seconds."""
     began = time.perf_counter()
     action()
     return time.perf_counter() - began
@@ -54,7 +55,7 @@ def once(client: Client, annotations: dict[str, str]) -> tuple[float, float]:
 
 
 def is_guarded(client: Client) -> bool:
-    """Whether a policy refuses what only a Binding may write."""
+    """Whether a policy rejects annotations that only a Binding may write."""
     try:
         client.create(f"{PODS}?dryRun=All", pod("probe", {FORGED: "gpu:0"}))
     except ApiError as error:
@@ -63,7 +64,7 @@ def is_guarded(client: Client) -> bool:
 
 
 def guard(plane: ControlPlane, policy: Path | None) -> None:
-    """Have this policy in force, or none."""
+    """Activate this policy, or none."""
     for kind in ("validatingadmissionpolicybinding", "validatingadmissionpolicy"):
         plane.kubectl("delete", kind, "--all")
     wait_until(lambda: not is_guarded(plane.client), what="no policy to be in force")
@@ -73,7 +74,7 @@ def guard(plane: ControlPlane, policy: Path | None) -> None:
 
 
 def measure(plane: ControlPlane, count: int, rounds: int, policies: list[Path]) -> dict[str, Any]:
-    """The medians of each, by its name."""
+    """The medians of each policy, by name."""
     annotations = {f"a{number:x}": "" for number in range(count)}
     ways: dict[str, Path | None] = {"none": None} | {path.stem: path for path in policies}
     seen: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
@@ -93,7 +94,7 @@ def measure(plane: ControlPlane, count: int, rounds: int, policies: list[Path]) 
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the benchmark, and print the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--annotations", type=int, default=20_000)

@@ -1,6 +1,6 @@
-"""The two schedulers that are compared, each started cold as its real identity.
+"""The two compared schedulers, each started cold with its real identity.
 
-Both without client rate limits, both without leader election (a cold start would else measure
+Both without client rate limits, both without leader election (otherwise a cold start would measure
 the lease), neither as system:masters.
 """
 
@@ -59,7 +59,7 @@ class Ours:
 
 @dataclass
 class KubeScheduler:
-    """The stock kube-scheduler, with QPS out of the way."""
+    """The stock kube-scheduler, without QPS limits."""
 
     plane: ControlPlane
     directory: Path

@@ -1,12 +1,13 @@
-"""Pods per second: ours and the stock kube-scheduler, on one control plane, in alternating rounds.
+"""Pods per second of this scheduler and the stock kube-scheduler, on one control plane, in
+alternating rounds.
 
     python -m bench.throughput [--nodes 1000] [--pods 3000] [--rounds 3] [--live-rate 150]
 
-Backlog: the pods are there first, the scheduler starts cold; measured from its first Binding
-to its last one. Live: pods arrive at a fixed rate at a scheduler that has already placed one;
-measured from creation to Binding. After each round the Scheduled events are counted and every
-node is checked for over-commit. The last line is JSON; ratios of medians are what counts on a
-shared machine.
+Backlog: the pods exist first, the scheduler starts cold; measured from its first Binding to its
+last one. Live: pods arrive at a fixed rate at a scheduler that has already placed one; measured
+from creation to Binding. After each round the Scheduled events are counted and every node is
+checked for over-commit. The last line is JSON; on a shared machine only ratios of medians are
+significant.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ def load(plane: ControlPlane, *words: str) -> subprocess.Popen[bytes]:
 
 
 def finished(process: subprocess.Popen[bytes]) -> None:
-    """Wait for the load generator; a failure of it is ours."""
+    """Wait for the load generator; its failure fails the benchmark."""
     if process.wait(timeout=BOUND_S) != 0:
         raise RuntimeError("the load generator failed")
 
 
 class Namespace:
-    """A fresh namespace with a default ServiceAccount; its pods go at once at the end."""
+    """A new namespace with a default ServiceAccount; its pods are deleted at once at the end."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self.name = f"bench-{next(_numbers)}"
@@ -69,14 +70,14 @@ class Namespace:
 
 
 def scheduled_events(plane: ControlPlane, namespace: str) -> int:
-    """How many pods have their Scheduled event."""
+    """The number of pods with a Scheduled event."""
     path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
     items = plane.client.request("GET", path, timeout_s=60)["items"]
     return len({item["regarding"]["name"] for item in items if item["reason"] == "Scheduled"})
 
 
 def usage(process: Running) -> dict[str, float]:
-    """Peak memory (MiB) and processor time (s) of a process and its children so far."""
+    """Peak memory (MiB) and CPU time (s) of a process and its children so far."""
     status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
     peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
     fields = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
@@ -124,7 +125,9 @@ def backlog(plane: ControlPlane, contestant: SchedulerUnderTest, pods: int) -> d
 def warm(
     plane: ControlPlane, contestant: SchedulerUnderTest, namespace: str, process: Running
 ) -> None:
-    """Wait until the contestant has placed a pod: how long it starts is the backlog's figure."""
+    """Wait until the scheduler has placed a pod: its start-up time belongs to the backlog
+    figure.
+    """
     with Observer(plane.client, namespace) as seen:
         path = f"/api/v1/namespaces/{namespace}/pods"
         plane.client.create(path, pod("warm-0", contestant.scheduler_name))
@@ -136,7 +139,7 @@ def warm(
 def live(
     plane: ControlPlane, contestant: SchedulerUnderTest, pods: int, rate: float
 ) -> dict[str, float]:
-    """One live round: latency from the pod's creation to its node, both seen by the observer."""
+    """One live round: latency from the pod's creation to its Binding, both seen by the observer."""
     with Namespace(plane) as namespace:
         process = contestant.start()
         try:

@@ -1,16 +1,22 @@
-"""What the webhook costs a pod's creation, through the real API server.
+"""The cost of the webhook for a pod's creation, through the real API server.
 
     python -m bench.webhook [--quick] [--pairs 400] [--pods 3000] [--rounds 3]
 
-Scheduler and webhook run as in a cluster. *Handler* is the webhook's own time per review, its
-question to the scheduler included where there is one (pods with a map or MIG; whole GPUs need
-none): when idle (dry runs, one at a time), and while 3,000 pods are being bound. *Added* is the
-latency of a creation with it minus that of one in a namespace that opted out, created in turn, and
-*floor* the same of a webhook that decides nothing. *Creations* is how many per second get through
-it at once, from a process of their own: of pods behind a gate (through the floor too), and of
-pods that are bound at the same time. *Per pod* is how often one is reviewed. *Echo* is what a
-question and an answer between two processes cost on this machine when nothing is decided. The last
-line is JSON; ``--quick`` takes a minute instead of eight, for comparing two states of the code.
+Scheduler and webhook run as in a cluster. The figures:
+
+- *handler*: the webhook's own time per review, including its query to the scheduler if there is one
+  (pods with a map or MIG; whole GPUs need none): when idle (dry runs, one at a time), and while
+  3,000 pods are being bound
+- *added*: the latency of a creation with the webhook minus that of one in a namespace that opted
+  out, created in turn
+- *floor*: the same for a webhook that decides nothing
+- *creations*: the number per second at full load, from a process of their own: of gated pods
+  (through the floor too), and of pods that are bound at the same time
+- *per pod*: the number of reviews of one pod
+- *echo*: the time of a request and response between two processes on this machine
+
+The last line is JSON; ``--quick`` takes a minute instead of eight, to compare two states of the
+code.
 """
 
 from __future__ import annotations
@@ -35,23 +41,23 @@ from tools.controlplane import Client, ControlPlane
 from tools.product import Product
 
 NODES = 1000
-#: Between creations one at a time: the pod before is placed by then.
+#: Between single creations: the previous pod is placed by then.
 PAUSE_S = 0.02
 ECHOES = 1000
 SCHEDULER = "gpu-scheduler"
 KINDS = ("gpu", "mig", "map")
-#: Behind a gate without and with a question to the scheduler, and bound as they come.
+#: Gated pods without and with a query to the scheduler, and pods that are bound.
 RATES = {
     "gated": "creations_per_s",
     "gated-mig": "creations_per_s_mig",
     "gpu": "creations_per_s_while_bound",
 }
-#: For comparing two states of the code.
+#: To compare two states of the code.
 QUICK = {"reviews": 600, "pairs": 150, "pods": 1000, "rounds": 1}
 
 
 class Creator:
-    """Creates pods one at a time, over a connection that is kept."""
+    """Creates pods one at a time, over a persistent connection."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -70,7 +76,7 @@ class Creator:
 def idle(
     plane: ControlPlane, handler: Handler, namespace: str, reviews: int, kinds: Sequence[str]
 ) -> dict[str, float]:
-    """The handler when nothing else happens."""
+    """The handler without other load."""
     with plane.client.kept() as client:
         creator = Creator(client)
         for number in range(100):
@@ -106,7 +112,7 @@ def added(plane: ControlPlane, through: str, past: str, pairs: int) -> dict[str,
 
 
 def rate(plane: ControlPlane, namespace: str, pods: int, kind: str) -> float:
-    """Creations per second at once, from first to last as a watch sees them."""
+    """Creations per second at full load, from first to last as observed by a watch."""
     with Observer(plane.client, namespace) as seen:
         finished(load(plane, "pods", namespace, SCHEDULER, str(pods), "0", kind))
         times = sorted(seen.created.values())
@@ -134,7 +140,7 @@ def binding(plane: ControlPlane, product: Product, handler: Handler, pods: int) 
 
 @contextmanager
 def opted_out(plane: ControlPlane, labels: Mapping[str, str] | None = None) -> Iterator[str]:
-    """A namespace that the webhook is not called for."""
+    """A namespace for which the webhook is not called."""
     with Namespace(plane) as name:
         label = {"metadata": {"labels": {"gpu-webhook": "disabled", **(labels or {})}}}
         plane.client.patch(f"/api/v1/namespaces/{name}", label)
@@ -142,7 +148,7 @@ def opted_out(plane: ControlPlane, labels: Mapping[str, str] | None = None) -> I
 
 
 def one_round(plane: ControlPlane, product: Product, options: argparse.Namespace) -> dict[str, Any]:
-    """Everything once."""
+    """All measurements, once."""
     handler = Handler(product)
     with Namespace(plane) as through:
         figures: dict[str, Any] = {
@@ -168,7 +174,7 @@ def one_round(plane: ControlPlane, product: Product, options: argparse.Namespace
 
 
 def median(rounds: list[Any]) -> Any:
-    """The median of every figure, however deep."""
+    """The median of every figure, at any depth."""
     if isinstance(rounds[0], dict):
         return {key: median([entry[key] for entry in rounds]) for key in rounds[0]}
     return round(statistics.median(rounds), 3)

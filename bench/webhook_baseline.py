@@ -1,10 +1,9 @@
-"""The least that any mutating webhook costs: the API server's own part of the price.
+"""The minimum cost of any mutating webhook: the API server's own part.
 
-A server that does nothing but read a review and answer it with one small patch, on blocking
-sockets, a thread per connection: no event loop, no HTTP library, nothing decided. What a creation
-through it takes longer than one past every webhook is the API server's own work (the review is
-encoded, sent over TLS, the patch applied and the pod decoded again), the lower bound for any
-webhook.
+A server that reads a review and responds with one small patch, on blocking sockets, a thread per
+connection: no event loop, no HTTP library, no decision. The additional time of a creation through
+it is the API server's own work (the review is encoded, sent over TLS, the patch applied and the pod
+decoded again), the lower bound for any webhook.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ def _answer(uid: str) -> bytes:
 
 
 def _serve(connection: ssl.SSLSocket) -> None:
-    """Answer review after review until the API server hangs up."""
+    """Answer reviews until the API server closes the connection."""
     content = b""
     with connection:
         while True:
