@@ -81,7 +81,7 @@ def about(package: Path, name: str) -> str:
 
 
 def reduced(arrows: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """The arrows that do not follow from others, as there is no other way between the boxes."""
+    """The arrows that do not follow from others."""
     below: dict[str, set[str]] = {}
     for source, target in arrows:
         below.setdefault(source, set()).add(target)
@@ -142,9 +142,9 @@ def _box(box: Box) -> str:
 
 
 def _arrow(source: Box, target: Box) -> str:
-    """From the bottom of a box to the top of a lower one, bent aside where rows lie between."""
+    """From the bottom of a box to the top of a lower one, bent aside if rows lie between."""
     top, bottom = source.y + BOX[1] / 2, target.y - BOX[1] / 2
-    if bottom < top:  # beside or above: an arrow that the layers forbid, drawn all the same
+    if bottom < top:  # beside or above: an arrow that the layers forbid, drawn nevertheless
         top, bottom = source.y, target.y
     rows = max(1, round((target.y - source.y) / ROW_HEIGHT))
     side = 1 if (source.x + target.x) / 2 >= WIDTH / 2 else -1

@@ -1,4 +1,4 @@
-"""``python -m tools.limits``: write docs/limits.md from the scheduler's own table of bounds."""
+"""``python -m tools.limits``: write docs/limits.md from the scheduler's table of limits."""
 
 from __future__ import annotations
 

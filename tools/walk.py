@@ -1,11 +1,11 @@
-"""``python -m tools.walk``: how many files and functions one pod passes through.
+"""``python -m tools.walk``: the number of files and functions on the path of one pod.
 
-It runs the whole scheduler on a client that holds three nodes, and traces every call of scheduler
-and webhook with ``sys.setprofile``: from the watch line of a pending pod to its Binding and its
-event, and from the bytes of an admission review to the bytes of its response. HTTP is left out.
+It runs the whole scheduler on a client with three nodes, and traces every call of scheduler and
+webhook with ``sys.setprofile``: from the watch line of a pending pod to its Binding and its event,
+and from the bytes of an admission review to the bytes of its response. HTTP is left out.
 
-A plugin counts only if it did more than skip: where every call of its file returned nothing, an
-empty answer or the placement that it was given, the file is not counted.
+A plugin counts only if it did more than skip: if every call of its file returned nothing, an empty
+answer or its input placement, the file is not counted.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ Json = dict[str, Any]
 
 
 class Walk:
-    """The calls of one trip."""
+    """The calls of one path."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, str]] = []
         self._did_work: set[str] = set()
 
     def start(self) -> None:
-        """Trace from now on."""
+        """Start tracing."""
         sys.setprofile(self._note)
 
     def stop(self) -> None:
-        """Trace no more."""
+        """Stop tracing."""
         sys.setprofile(None)
 
     def _note(self, frame: FrameType, event: str, argument: object) -> None:
@@ -89,7 +89,7 @@ class Walk:
         return len(set(files)), len({call for call in calls if "<" not in call[1]}), switches
 
     def files(self) -> list[str]:
-        """The files, in the order in which the trip first enters them."""
+        """The files, in the order of their first call."""
         return [
             str(Path(file).relative_to(ROOT))
             for file in dict.fromkeys(f for f, _ in self.counted())
@@ -97,7 +97,7 @@ class Walk:
 
 
 def _skips(frame: FrameType, answer: object) -> bool:
-    """Whether a call says nothing: no reason, no penalty, or what it was given."""
+    """Whether a call has no result: no reason, no penalty, or its input."""
     return not answer or answer is frame.f_locals.get("placement") or answer == (0, 0.0, 0)
 
 
@@ -110,7 +110,7 @@ class FakeClient:
         self.sent: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
 
     async def request(self, method: str, path: str, body: bytes | None = None, **_: Any) -> bytes:
-        """A list, or a request that is noted and succeeds."""
+        """A list, or a recorded request that succeeds."""
         if method == "GET":
             items = self._lists.get(path.rpartition("/")[2], [])
             return json.dumps({"metadata": {"resourceVersion": "1"}, "items": items}).encode()
@@ -121,7 +121,7 @@ class FakeClient:
     async def stream(
         self, path: str, _params: Mapping[str, str], **_: Any
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The lines that ``send`` puts in."""
+        """The lines of ``send``."""
         yield self._lines(self._watches.setdefault(path.rpartition("/")[2], asyncio.Queue()))
 
     async def _lines(self, queue: asyncio.Queue[bytes]) -> AsyncIterator[bytes]:
@@ -134,18 +134,18 @@ class FakeClient:
         self._watches.setdefault(plural, asyncio.Queue()).put_nowait(line)
 
     async def is_quiet(self) -> None:
-        """Wait until every kind is watched and nothing has happened for a while."""
+        """Wait until every kind is watched and no event arrived for a while."""
         known = -1
         while known != len(self._watches):
             known = len(self._watches)
             await asyncio.sleep(QUIET_S)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """No connection is open."""
 
 
 class DirectLink(SchedulerClient):
-    """The webhook's question and the scheduler's answer as bytes, without a socket."""
+    """The webhook's query and the scheduler's answer as bytes, without a socket."""
 
     def __init__(self, server: AdmissionServer) -> None:
         super().__init__(Path("unused"))
@@ -159,7 +159,7 @@ class DirectLink(SchedulerClient):
 
 
 def nodes() -> list[Json]:
-    """Whole GPUs, MIG instances, and a node whose large instances are taken."""
+    """A node with whole GPUs, one with MIG instances, and one whose large instances are in use."""
     return [
         _node("n1", {well_known.GPU: "4"}),
         _node("n2", {MIG_2G: "2", MIG_1G: "2"}),
@@ -222,7 +222,7 @@ REVIEWS: Final[dict[str, Callable[[], Json]]] = {
 
 
 def review(item: Json) -> bytes:
-    """The admission review of a pod that is created."""
+    """The admission review of a new pod."""
     request = {
         "uid": "1",
         "kind": {"group": "", "version": "v1", "kind": "Pod"},
@@ -236,7 +236,7 @@ def review(item: Json) -> bytes:
 
 
 async def walks() -> dict[str, Walk]:
-    """Every trip, on one scheduler."""
+    """Every path, on one scheduler."""
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     client = FakeClient(nodes())
     config = _config()
@@ -303,7 +303,7 @@ async def _reviewed(handler: ReviewHandler, body: bytes) -> Walk:
 
 
 def main() -> int:
-    """Print the table; with ``--files`` the files of each trip too."""
+    """Print the table; with ``--files`` also the files of each path."""
     found = asyncio.run(walks())
     print("| trip | files | functions | switches from file to file |\n|---|---:|---:|---:|")
     for trip, walk in found.items():

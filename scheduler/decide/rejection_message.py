@@ -1,9 +1,9 @@
 """Splits a rejection message into counts, texts and codes.
 
-The condition on a pod has only the message, so this module also finds the code of a message. A user
-who can read only pods and events thus gets the remediation too.
+The condition on a pod has only the message, so this module also finds the code of a message. So the
+remediation needs only the right to read pods and events.
 
-Must never: be read by a decision.
+Must never: be used by a decision.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def collect(root: Path = ROOT) -> list[Marked]:
 
 
 def group_by_row(marked: list[Marked]) -> dict[str, list[str]]:
-    """Map each row to its tests; a parameter is named only where not every one shows the row."""
+    """Map each row to its tests; a parameter is named only if not every one shows the row."""
     cases_of_test: dict[str, int] = defaultdict(int)
     cases_of_row: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for node, rows in marked:

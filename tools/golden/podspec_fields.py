@@ -3,9 +3,9 @@
     python -m tools.golden.podspec_fields > tests/golden/podspec_fields.json
     python -m tools.golden.podspec_fields openapi-v3-api-v1.json
 
-Without an argument it reads the document that the Kubernetes sources hold, through the Go module
-cache; with one, a saved answer of ``/openapi/v3/api/v1``. The result maps each object that a
-PodSpec can hold to its properties, and each property to the object it refers to, or to "".
+Without an argument it reads the document in the Kubernetes sources, through the Go module cache;
+with one, a saved response of ``/openapi/v3/api/v1``. The result maps each object in a PodSpec to
+its properties, and each property to the object that it refers to, or to "".
 
 The use of each field is in the table of ``tests/pod_field_use.py``.
 """
@@ -25,7 +25,7 @@ _POD_SPEC: Final = "io.k8s.api.core.v1.PodSpec"
 
 
 def fields(document: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Every object reachable from a PodSpec: its properties and what they refer to."""
+    """Every object reachable from a PodSpec: its properties and their objects."""
     schemas = document["components"]["schemas"]
     found: dict[str, dict[str, str]] = {}
     full_names: dict[str, str] = {}

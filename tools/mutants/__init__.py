@@ -1,5 +1,5 @@
-"""Guards that must not be lost: each one is taken out, and a test has to notice.
+"""Guards: checks in the code whose removal must fail a test.
 
-Not a general mutation tool: the list is kept by hand, one entry per promise that would break
-silently. ``guards.yaml`` is the list; ``python -m tools.mutants`` runs it.
+This is no general mutation tool: the list is maintained by hand, one entry per check that could be
+lost silently. ``guards.yaml`` is the list; ``python -m tools.mutants`` runs it.
 """

@@ -1,10 +1,9 @@
-"""``python -m tools.mutants [--policies] [WORD ...]``: take out each guard with these words.
+"""``python -m tools.mutants [--policies] [WORD ...]``: remove each guard with these words.
 
-Two at a time, each in a copy of the repository. Ends with 1 when a guard's loss goes unnoticed,
-when its tests do not end in time, or when the list does not fit the code any more. Tests that do
-not end are run once more, alone and with twice the time: on a busy machine the first time says
-little.
-Guards whose tests need an API server (the admission policies) are run with ``--policies`` only.
+Two run at a time, each in a copy of the repository. The exit status is 1 if the tests of a removed
+guard pass, if its tests do not end in time, or if the list does not match the code. Tests that do
+not end are run once more, alone and with twice the time, because a busy machine delays the first
+run. Guards whose tests need an API server (the admission policies) run with ``--policies`` only.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from typing import Final, NamedTuple
 from tools.mutants.guards import Guard, Misfit, read, without
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-#: What no test reads, or what belongs to one checkout.
+#: Files that no test reads, or that belong to one checkout.
 LEFT_OUT: Final = (
     ".git",
     ".*venv*",
@@ -37,7 +36,7 @@ LEFT_OUT: Final = (
 AT_ONCE: Final = 2
 TIMEOUT_S: Final = 180.0
 BASELINE_S: Final = 600.0
-AGAIN: Final = 2.0  # times the limit, for tests that did not end the first time
+AGAIN: Final = 2.0  # factor of the limit for a second run of tests that did not end
 FAILED: Final = 1  # pytest: tests ran, and some failed
 TIMED_OUT: Final = "from pytest-timeout."  # a test with a limit of its own did not end
 HUNG: Final = "HUNG"
@@ -45,7 +44,7 @@ POLICIES: Final = "--policies"
 
 
 class Result(NamedTuple):
-    """What became of one guard's loss: ``noticed`` is how it should be."""
+    """The result for one removed guard; ``noticed`` is the expected one."""
 
     guard: Guard
     word: str
@@ -54,7 +53,7 @@ class Result(NamedTuple):
 
 
 def copy_of_the_tree(target: Path) -> Path:
-    """The files that the tests need, in a folder of their own."""
+    """Copy the files that the tests need into a folder."""
     shutil.copytree(ROOT, target, ignore=shutil.ignore_patterns(*LEFT_OUT))
     return target
 
@@ -62,10 +61,10 @@ def copy_of_the_tree(target: Path) -> Path:
 def run_tests(
     tree: Path, tests: tuple[str, ...], timeout_s: float
 ) -> subprocess.CompletedProcess[str]:
-    """Run tests in a tree; always with the same random choices, and one limit for all of them."""
+    """Run tests in a tree, with fixed random seeds and one limit for all of them."""
     words = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
     words += ["--timeout=0", *tests]
-    # Programs that a test starts are those of the tree as well, and not the installed ones.
+    # Programs that a test starts come from the tree, not from the installed package.
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(tree)}
     return subprocess.run(
         [sys.executable, *words],
@@ -79,7 +78,7 @@ def run_tests(
 
 
 def attempt(guard: Guard, tree: Path, timeout_s: float) -> Result:
-    """Take a guard out, run its tests, put it back."""
+    """Remove a guard, run its tests, restore it."""
     started = time.monotonic()
     file = tree / guard.file
     before = file.read_text(encoding="utf-8")
@@ -108,12 +107,12 @@ def _first_failure(output: str) -> str:
 
 
 def workers(guards: list[Guard]) -> int:
-    """How many run at once: control planes one after the other."""
+    """The number of parallel runs: control planes run one after the other."""
     return 1 if any(guard.needs_api_server for guard in guards) else AT_ONCE
 
 
 def run_all(guards: list[Guard]) -> Iterator[Result]:
-    """Every guard, each worker in a tree of its own; those that hung once more at the end."""
+    """Every guard, each worker in its own tree; timed-out ones are repeated at the end."""
     at_once = workers(guards)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         trees = [copy_of_the_tree(Path(folder) / str(number)) for number in range(at_once)]
@@ -138,7 +137,7 @@ def run_all(guards: list[Guard]) -> Iterator[Result]:
 
 
 def baseline(guards: list[Guard]) -> bool:
-    """Whether the tests pass with every guard in place; else what follows means nothing."""
+    """Whether the tests pass with every guard in place; otherwise the results are invalid."""
     tests = tuple(dict.fromkeys(test for guard in guards for test in guard.tests))
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         tree = copy_of_the_tree(Path(folder) / "0")
@@ -153,7 +152,7 @@ def baseline(guards: list[Guard]) -> bool:
 
 
 def main(words: list[str]) -> int:
-    """Run, print a table, say how it ended."""
+    """Run, print a table and the summary."""
     with_policies = POLICIES in words
     names = [word for word in words if word != POLICIES]
     listed = [guard for guard in read() if all(name in guard.guard for name in names)]

@@ -1,4 +1,4 @@
-"""The list of guards, read and checked."""
+"""Reads and checks the list of guards."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ class Guard(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     @property
     def needs_api_server(self) -> bool:
-        """Whether one of its tests starts a control plane: minutes instead of seconds."""
+        """Whether one of its tests starts a control plane, which takes minutes instead of
+        seconds.
+        """
         return any(test.startswith("tests/controlplane/") for test in self.tests)
 
 
 class Misfit(Exception):
-    """A guard that is not where the list says; the text is one line."""
+    """A guard that does not match the code; the text is one line."""
 
 
 def read(path: Path = LIST) -> list[Guard]:
@@ -43,7 +45,7 @@ def read(path: Path = LIST) -> list[Guard]:
 
 
 def without(guard: Guard, text: str) -> str:
-    """A file's text with the guard taken out."""
+    """A file's text without the guard."""
     change = manifest.mutated if guard.file.endswith(".yaml") else mutation.mutated
     try:
         return change(text, guard.at, guard.find, guard.change)

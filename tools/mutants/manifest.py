@@ -44,7 +44,7 @@ def _items(node: Any, words: str) -> Iterator[Callable[[], None]]:
 
 
 def _values(node: Any) -> Iterator[tuple[Any, Any, Any]]:
-    """Every value in an object, with the mapping or list that holds it and its key there."""
+    """Every value in an object, with the mapping or list that contains it and its key there."""
     for key in range(len(node)) if isinstance(node, list) else list(node):
         yield node, key, node[key]
         if isinstance(node[key], (dict, list)):

@@ -47,7 +47,7 @@ class NotFound(Exception):
 
 
 class Place(NamedTuple):
-    """A node in a field of its parent; ``about`` is the node whose names are looked at."""
+    """A node in a field of its parent; ``about`` is the node with the mentioned names."""
 
     parent: Any
     field: str
@@ -56,12 +56,12 @@ class Place(NamedTuple):
 
     @property
     def node(self) -> Any:
-        """What stands there."""
+        """The node at the place."""
         value = getattr(self.parent, self.field)
         return value if self.position is None else value[self.position]
 
     def put(self, node: Any) -> None:
-        """Let something else stand there."""
+        """Replace the node."""
         if self.position is None:
             setattr(self.parent, self.field, node)
         else:
@@ -69,7 +69,7 @@ class Place(NamedTuple):
 
 
 class _Dropped(ast.expr):
-    """Stands where a node was taken away, until its parent is closed up."""
+    """A placeholder for a removed node, until its parent is repaired."""
 
 
 def mutated(text: str, at: str, find: str, change: str) -> str:
@@ -107,7 +107,7 @@ def _definition(tree: ast.Module, at: str) -> ast.AST:
 
 
 def _own(scope: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a definition, in the order of the source, down to other definitions' heads."""
+    """The nodes of a definition, in source order, without the bodies of nested definitions."""
     for child in ast.iter_child_nodes(scope):
         yield child
         if not isinstance(child, _DEFINITIONS):
@@ -115,7 +115,7 @@ def _own(scope: ast.AST) -> Iterator[ast.AST]:
 
 
 def _inside(scope: ast.AST) -> Iterator[ast.AST]:
-    """Of a function everything; of a class or a module what is in no other definition."""
+    """All nodes of a function; of a class or a module only those outside of other definitions."""
     if isinstance(scope, (ast.Module, ast.ClassDef)):
         return _own(scope)
     return _below(scope)
@@ -152,7 +152,7 @@ def _only(places: list[Place], find: str) -> Place:
 
 
 def mentioned(node: ast.AST) -> set[str]:
-    """The identifiers and constants in a node, as the list writes them."""
+    """The identifiers and constants in a node, in the notation of the list."""
     words = set()
     for each in (node, *_below(node)):
         if name := _name_of(each):
@@ -177,7 +177,7 @@ def _name_of(node: ast.AST) -> str:
 
 
 def _field(types: tuple[type[ast.AST], ...], field: str, whole: bool = False) -> _Finder:
-    """The field of these nodes; ``whole``: the node itself is looked at for names."""
+    """The field of these nodes; ``whole``: the names are those of the node itself."""
 
     def find(node: ast.AST) -> Iterator[Place]:
         if isinstance(node, types) and getattr(node, field) is not None:
@@ -187,7 +187,7 @@ def _field(types: tuple[type[ast.AST], ...], field: str, whole: bool = False) ->
 
 
 def _children(types: tuple[type[ast.AST], ...]) -> _Finder:
-    """Nodes of these types, wherever they stand."""
+    """Nodes of these types, anywhere."""
 
     def find(node: ast.AST) -> Iterator[Place]:
         for field, value in ast.iter_fields(node):
@@ -304,7 +304,7 @@ def _change_text(place: Place, part: str, change: str) -> None:
 
 
 class _With(ast.NodeTransformer):
-    """Puts what stood there where the change says ``it``."""
+    """Replaces ``it`` in the change by the former node."""
 
     def __init__(self, before: ast.expr) -> None:
         self._before = before
@@ -314,7 +314,7 @@ class _With(ast.NodeTransformer):
 
 
 class _Block(ast.stmt):
-    """Statements in the place of one."""
+    """Several statements in place of one."""
 
     def __init__(self, body: list[ast.stmt]) -> None:
         super().__init__()
@@ -322,7 +322,7 @@ class _Block(ast.stmt):
 
 
 class _Closing(ast.NodeTransformer):
-    """Closes up what was dropped, and opens blocks."""
+    """Repairs parents of removed nodes, and inlines blocks."""
 
     def generic_visit(self, node: Any) -> Any:
         for field, value in ast.iter_fields(node):
