@@ -28,7 +28,7 @@ PARTS: Final = (
 
 
 class NodeScore(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """One node's score, in the order in which scores are compared (``decide/scores``).
+    """One node's score, in the order in which scores are compared (``Pipeline.score``).
 
     ``soft_penalty`` counts the pod's unmet soft preferences. The next three are for dynamic MIG:
     whether the node creates instances on request, the increase of the layout cost, and the number

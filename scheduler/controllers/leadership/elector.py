@@ -1,8 +1,8 @@
 """Leader election on a Lease: one process decides, the others are ready to take over.
 
-The rules are client-go's (``tools/leaderelection``): a lease counts as expired only after it was
-unchanged for its whole duration on *our* monotonic clock; two clocks are never compared. The next
-step is a pure function of the observed lease; the loop below only executes it. The lease's
+The rules are those of ``client-go/tools/leaderelection``: a lease counts as expired only after it
+was unchanged for its whole duration on *our* monotonic clock; two clocks are never compared. The
+next step is a pure function of the observed lease; the loop below only executes it. The lease's
 ``leaseTransitions`` is the epoch that every Binding carries. Terms only grow: the first term of a
 new or empty lease is a time, not zero (decision 0022).
 """

@@ -50,7 +50,7 @@ class NodeClass(msgspec.Struct, kw_only=True):
 
 
 class RankedClasses(msgspec.Struct, frozen=True):
-    """Classes with equal soft preference; ``dislike`` is the penalty of ``scores/preference``."""
+    """Classes with equal soft preference; ``dislike`` is ``Pipeline.soft_penalty``."""
 
     dislike: int
     classes: tuple[NodeClass, ...]

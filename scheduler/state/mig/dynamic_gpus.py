@@ -34,7 +34,7 @@ BLOCKED: Final[mig_layout.Layout] = (("?", 0),)
 
 
 class Allocation(Protocol):
-    """The allocation of a pod (``ledger.Holding``)."""
+    """The allocation of a pod (``PodAllocation``)."""
 
     @property
     def numbers(self) -> tuple[int, ...]:
