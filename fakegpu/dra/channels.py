@@ -70,4 +70,4 @@ class Channels:
             if not found.domain_id.replace("-", "").isalnum():
                 raise NotPrepared(f"{found.domain_id!r} is no domain's id")
             return found.domain_id
-        raise NotPrepared("the claim does not say of which compute domain: use its template")
+        raise NotPrepared("the claim names no compute domain: use its template")

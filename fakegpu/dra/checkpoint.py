@@ -59,7 +59,7 @@ class Checkpoint:
         try:
             file = msgspec.json.decode(content, type=_File)
             if file.checksum != _checksum(bytes(file.prepared)):
-                raise Unreadable(f"{self._path}: its checksum is not that of what it says")
+                raise Unreadable(f"{self._path}: the checksum does not match the content")
             self.claims = msgspec.json.decode(file.prepared, type=dict[str, PreparedClaim])
         except msgspec.MsgspecError as error:
             raise Unreadable(f"{self._path}: {error}") from error

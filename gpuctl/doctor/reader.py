@@ -50,7 +50,7 @@ async def known(fact: Awaitable[T | Unread]) -> Known[T]:
     except Unreachable as error:
         return Unread(str(error))
     except (msgspec.MsgspecError, LookupError, ValueError, TypeError) as error:
-        return Unread(f"the answer was not understood: {error!r}")
+        return Unread(f"invalid answer: {error!r}")
 
 
 async def or_none(answer: Awaitable[T]) -> T | None:

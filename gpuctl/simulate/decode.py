@@ -201,5 +201,5 @@ def _check_devices(raw: Raw, document: Document, prefix: str) -> None:
                 )
             if resources.amount(name, amount) != resources.amount(name, limits[name]):
                 raise document.error(
-                    f"{where}.limits[{name}]", "is not equal to the request; the API refuses that"
+                    f"{where}.limits[{name}]", "is not equal to the request, as the API requires"
                 )

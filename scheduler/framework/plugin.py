@@ -1,16 +1,16 @@
 """A plugin: a record of pure functions at the extension points of the scheduling framework.
 
 ========== =================================================================================
-PreFilter  ``pre_filter``: before any node is looked at; may refuse the pod or name its nodes.
-Filter     ``filters``: whether one node takes the pod, and why not.
+PreFilter  ``pre_filter``: before any node is checked; may reject the pod or name its nodes.
+Filter     ``filters``: whether the pod fits on one node, and the reasons if not.
 Score      ``soft_penalty`` per node class, then ``node_key`` per node; smaller is better.
-Reserve    ``reserve``: what the pod gets on the chosen node; may still refuse the pod.
-PreBind    ``pre_bind``: what has to exist before the Binding is sent; may still refuse the pod.
+Reserve    ``reserve``: the pod's devices on the chosen node; may still reject the pod.
+PreBind    ``pre_bind``: objects that the Binding waits for; may still reject the pod.
 ========== =================================================================================
 
-The requeue hints stand in the reason codes (``ReasonCode.lifted_by``): a rejected pod is tried
-again after an event that lifts one of its reasons. Before that ``decide/requeue_check`` asks the
-filters at the node of the event, or the ``queueing_hint`` of the plugin that names the pod's nodes.
+The requeue hints are in the reason codes (``ReasonCode.lifted_by``): a rejected pod is retried
+after an event that lifts one of its reasons. Before that ``decide/requeue_check`` runs the filters
+at the node of the event, or the ``queueing_hint`` of the plugin that names the pod's nodes.
 """
 
 from __future__ import annotations

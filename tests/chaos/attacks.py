@@ -71,7 +71,7 @@ NODE_LABELS: Final = (
 
 
 class Attack(NamedTuple):
-    """One kind of attack; ``who`` is the least identity that can run it."""
+    """One kind of attack; ``who`` is the weakest identity that can run it."""
 
     name: str
     who: str

@@ -62,4 +62,4 @@ def test_migration_off_places_pods_without_migration_rights(
     said = gpuctl("doctor", "--kubeconfig", str(cp.kubeconfig), "-n", namespace, "-o", "json")
     (moves,) = [one for one in json.loads(said.out) if one["about"] == "moves"]
     assert moves["level"] == "OK"
-    assert "has no right to move pods" in moves["says"]
+    assert "has no right to migrate pods" in moves["says"]

@@ -22,7 +22,7 @@ def main() -> None:
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
-        sys.exit("the process that wanted this program is gone")
+        sys.exit("the parent process has ended")
     os.execv(command[0], command)  # noqa: S606 - becoming another program is the purpose
 
 

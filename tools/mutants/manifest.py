@@ -1,4 +1,4 @@
-"""One change of a Kubernetes manifest: where it is found, and what stands there instead.
+"""One change of a Kubernetes manifest: its place, and the replacement.
 
 at: ValidatingAdmissionPolicy/gpu-scheduler-partitions      the object, by kind and name
 find: text size(variables.removed) == 0               a part of a string; `change` replaces it

@@ -1,17 +1,17 @@
-"""One change of a file's syntax tree: where it is found, and what stands there instead.
+"""One change of a file's syntax tree: its place, and the replacement.
 
 A place is named by a definition (``Class.method``), a kind of node and names that it mentions.
-Neither line breaks nor comments nor the rest of the expression matter, and a rename that replaces
-whole words in the sources and in the list keeps both together.
+Line breaks, comments and the rest of the expression do not matter. A script that renames whole
+words in the sources and in the list keeps both in step.
 
     at: SchedulingQueue.flush          the definition; left out: the module's own statements
     find: if cohort                    the condition of the `if` that mentions `cohort`
-    change: "False"                    what stands there instead; `it` is what stood there
+    change: "False"                    the replacement; `it` is the former expression
 
 | kind | what is replaced |
 |---|---|
 | `if`, `while` | the condition |
-| `for` | what is iterated over, of a statement or a comprehension |
+| `for` | the iterable of a statement or a comprehension |
 | `return`, `assign` | the value; the targets count as mentioned |
 | `where` | a condition of a comprehension |
 | `choice` | a conditional expression (`a if b else c`) |
@@ -19,8 +19,8 @@ whole words in the sources and in the list keeps both together.
 | `call` | a call |
 | `argument` | an argument of a call; its keyword counts as mentioned |
 | `item` | an element of a tuple, list, set or dict; its key counts as mentioned |
-| `name` | an identifier, which gets another name |
-| `text` | a part of a string, which is found as it is written |
+| `name` | an identifier, replaced by another name |
+| `text` | a part of a string, found literally |
 | `statement` | a statement; `with`: the same, and dropping it leaves its body |
 
 Where several nodes match, those inside of others win; `#2` after the names means the second of

@@ -119,6 +119,6 @@ def _quotas(facts: Facts) -> Finding:
         if quota.used >= quota.hard
     ]
     if full:
-        advice = "the API server refuses further pods there: raise the quota, or end pods"
+        advice = "the API server rejects further pods there: raise the quota, or end pods"
         return warn("quotas", f"full: {listed(full)}", advice)
     return ok("quotas", f"{len(facts.quotas)} entries for GPUs, none full")

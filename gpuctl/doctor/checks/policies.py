@@ -75,11 +75,11 @@ def _moves(facts: Facts) -> Finding:
     if isinstance(missing, Unread):
         return unread("moves", missing)
     if not missing:
-        return ok("moves", f"{facts.account} may move pods to another MIG tier")
+        return ok("moves", f"{facts.account} may migrate pods to another MIG tier")
     if len(missing) == len(rights_of_moves(facts.namespace)):
-        return ok("moves", f"{facts.account} has no right to move pods: restore.mode is to be off")
+        return ok("moves", f"{facts.account} has no right to migrate pods: restore.mode must be off")
     if all(right.subresource == EVICTION for right in missing):
-        return ok("moves", f"{facts.account} may only report moves: restore.mode is to be report")
+        return ok("moves", f"{facts.account} may only report migrations: restore.mode must be report")
     return warn(
         "moves",
         f"{facts.account} may not {listed([str(right) for right in missing])}",

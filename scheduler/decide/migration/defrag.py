@@ -182,7 +182,7 @@ class _Attempt:
             return None
         spot = MigPlacement(gpu, window.start, self._wanted)
         overlay.place(self._pod, node_name, Devices(spots=(spot,)))
-        assert tried.gpus is not None, "a window of a node that cuts nothing"
+        assert tried.gpus is not None, "a window of a node without dynamic MIG"
         return self._placed_again(overlay, tried.gpus.board, leaving)
 
     def _goes_elsewhere(self, profile: str) -> bool:

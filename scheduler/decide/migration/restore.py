@@ -79,7 +79,7 @@ def ticket_of(
 ) -> Migration:
     """The PodMigration with which a safe migration begins."""
     pod, match = wish.pod, match_of(wish.pod)
-    assert pod.owner is not None, "only owned pods are moved"
+    assert pod.owner is not None, "only owned pods are migrated"
     assert match is not None, "what is owned can be matched"
     return Migration(
         id=name_of(wish.move, attempt, digest),

@@ -126,7 +126,7 @@ def _bytes(text: str, key: str) -> int:
         raise GpuMemoryError(f"{key}: {shown} is not an amount of memory such as 16Gi") from None
     if amount < LEAST:
         raise GpuMemoryError(
-            f"{key}: {stripped[:_SHOWN_MAX]} is {amount} bytes, which no GPU is too small for;"
+            f"{key}: {stripped[:_SHOWN_MAX]} is {amount} bytes, which every GPU has;"
             " write for example 16Gi"
         )
     return amount

@@ -168,7 +168,7 @@ class Journal:
         started = self._clock()
         try:
             record.ranking = rank(world.cluster, placement, world.pipeline, won)
-        except Exception:  # the runner-up is informational; the decision stands
+        except Exception:  # the runner-up is informational; the decision is unaffected
             log.error("runner-up search failed", pod=placement.pod.key, exc_info=True)
         ended = self._clock()
         self._rank_at = ended + (ended - started) * (RANKING_SHARE - 1)

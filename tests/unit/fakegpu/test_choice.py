@@ -59,14 +59,14 @@ def given(
             [chosen("a", 3)], NO_PODS, 1, [3], id="the-only-choice-if-the-kubelet-is-silent"
         ),
         pytest.param(
-            [chosen("a", 3), chosen("b", 2)], known("b"), 1, [2], id="whom-the-kubelet-has-taken-in"
+            [chosen("a", 3), chosen("b", 2)], known("b"), 1, [2], id="admitted-by-the-kubelet"
         ),
         pytest.param(
             [chosen("a", 3), chosen("b", 2)],
             known("a", "b", holding=(("a", "c"),)),
             1,
             [2],
-            id="who-holds-its-units-does-not-ask",
+            id="a-pod-with-its-units-is-not-the-requester",
         ),
         pytest.param(
             [chosen("a", 3), chosen("b", 2)], NO_PODS, 1, [0], id="unclear-so-an-unchosen-gpu"
@@ -105,7 +105,7 @@ def test_what_the_kubelet_has_set_aside_is_given_and_the_choice_must_hold_it() -
 
 
 def test_containers_of_one_pod_get_their_shares_in_order() -> None:
-    """The first two numbers are the first container's, who holds them when the second asks."""
+    """The first two indexes belong to the first container, which keeps them."""
     needs = (Need("one", GPU, 2), Need("two", GPU, 1))
     pod = chosen("a", 3, 1, 0, needs=needs)
     assert given(fake(FOUR), [pod], known("a"), count=2) == [3, 1]

@@ -1,4 +1,4 @@
-"""Who holds which device, and what the metrics shall show of it."""
+"""The holders of devices, and their values in the metrics."""
 
 from __future__ import annotations
 

@@ -345,8 +345,8 @@ HOME = "gpu-scheduler-system"
 @pytest.mark.parametrize(
     ("missing", "said"),
     [
-        pytest.param(tuple(rights_of_moves(HOME)), "has no right to move pods", id="off"),
-        pytest.param(tuple(rights_of_moves(HOME)[:1]), "may only report moves", id="report"),
+        pytest.param(tuple(rights_of_moves(HOME)), "has no right to migrate pods", id="off"),
+        pytest.param(tuple(rights_of_moves(HOME)[:1]), "may only report migrations", id="report"),
     ],
 )
 def test_moves_that_are_switched_off_are_told_and_no_fault(

@@ -300,7 +300,7 @@ def test_what_else_may_be_said(
 def test_nothing_in_a_pods_words_reaches_the_terminal_as_a_command(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Who writes a pod's annotations and events must not move another person's cursor."""
+    """Texts in a pod's annotations and events must not control the terminal."""
     evil = "\x1b]0;owned\x07[red]x\u202e"
     event = PodEvent(time="", kind="Warning", reason=evil, text=evil)
     given = Given(devices=evil, original=evil)

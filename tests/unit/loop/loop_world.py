@@ -48,7 +48,7 @@ class Clock:
 
 
 class Leader:
-    """An election without a lease: a test sets who leads."""
+    """An election without a lease: a test sets the leader."""
 
     def __init__(self, epoch: int | None = 1) -> None:
         self.is_leading = True

@@ -123,7 +123,7 @@ def test_other_types_are_refused_with_the_same_error(thing: Any) -> None:
     ],
 )
 def test_hostile_lengths_and_exponents_are_read(text: str, millis: int) -> None:
-    """Anyone may put such a text into a pod; it must neither fail nor be written out."""
+    """Any user may put such a text into a pod; it must neither fail nor be printed."""
     assert milli_value(text) == millis
 
 

@@ -36,7 +36,7 @@ def test_memory_request_per_container(text: str, wanted: dict[str, int]) -> None
         pytest.param("lots", "'lots' is not an amount of memory", id="a-word"),
         pytest.param("16GB", "'16GB' is not an amount of memory", id="a-wrong-unit"),
         pytest.param("16", "16 is 16 bytes", id="a-forgotten-unit"),
-        pytest.param("-16Gi", "which no GPU is too small for", id="negative"),
+        pytest.param("-16Gi", "which every GPU has", id="negative"),
         pytest.param("web=16Gi", "the pod has no container 'web', only app, prep", id="unknown"),
         pytest.param("app=1Gi,app=2Gi", "'app' is named twice", id="twice"),
         pytest.param("16Gi,5Gi", "'app' is named twice", id="two-without-names"),

@@ -38,7 +38,7 @@ def test_a_program_is_there_once_it_is_installed_and_not_before(tmp_path: Path) 
 
 
 def test_an_interrupted_build_leaves_nothing(tmp_path: Path) -> None:
-    """The scratch folder goes with the one who made it."""
+    """The temporary directory is removed with its owner."""
 
     def build() -> None:
         with Cache(tmp_path).scratch() as scratch:

@@ -81,7 +81,7 @@ def test_another_version_in_the_path_is_passed_over(tmp_path: Path, says: str) -
 
 
 def test_a_variable_is_taken_at_its_word(tmp_path: Path) -> None:
-    """Who names a program by hand may name another version."""
+    """A program that the user names may have another version."""
     named = put(tmp_path / "mine", "etcd Version: 9.9.9")
 
     assert find(ETCD, {"TEST_ASSET_ETCD": str(named)}, Cache(tmp_path)) == named

@@ -81,7 +81,7 @@ def test_a_program_of_an_earlier_process_is_ended_too(child: Running, home: Path
     known_by_id = Running("waits", child.pid, str(home))
     assert known_by_id.is_alive()
 
-    # Only its parent can reap it, and that is the one who stops it here as well.
+    # Only its parent can reap it, and the parent stops it here too.
     known_by_id.stop()
     # Its memory, with the command line, goes a moment before the process can be reaped.
     wait_until(lambda: not child.is_alive(), what="its end")

@@ -91,7 +91,7 @@ def test_what_is_left_is_told_by_the_pace_once_there_is_one(
 
 
 def test_a_stream_that_is_gone_stops_nothing() -> None:
-    """Who closes the screen does not stop the build."""
+    """A closed terminal does not stop the build."""
     stream = io.StringIO()
     progress = Progress(stream, Clock())
     stream.close()
