@@ -77,9 +77,9 @@ def _moves(facts: Facts) -> Finding:
     if not missing:
         return ok("moves", f"{facts.account} may migrate pods to another MIG tier")
     if len(missing) == len(rights_of_moves(facts.namespace)):
-        return ok("moves", f"{facts.account} has no right to migrate pods: restore.mode must be off")
+        return ok("moves", f"{facts.account} has no right to migrate pods: use restore.mode off")
     if all(right.subresource == EVICTION for right in missing):
-        return ok("moves", f"{facts.account} may only report migrations: restore.mode must be report")
+        return ok("moves", f"{facts.account} may only report migrations: use restore.mode report")
     return warn(
         "moves",
         f"{facts.account} may not {listed([str(right) for right in missing])}",
