@@ -49,7 +49,7 @@ ANYBODY = default_pipeline(Settings(maps_allow="all"))
 
 
 class Wishes(TypedDict, total=False):
-    """What a test may say about a pod; everything else is as ordinary as can be."""
+    """The options of a test's pod; everything else has ordinary values."""
 
     namespace: str
     uid: str
@@ -252,7 +252,7 @@ def dynamic(
     labels: Mapping[str, str] | None = None,
     **others: Any,
 ) -> Node:
-    """A node whose GPUs are cut to order; ``mig`` is what it advertises of what was cut."""
+    """A dynamic MIG node; ``mig`` are the instances that it advertises."""
     told = {
         well_known.MIG_DYNAMIC: "true",
         well_known.GPU_PRODUCT: product,
@@ -284,7 +284,7 @@ def namespace(
 
 
 def cut(node_name: str, *spots: str) -> NodePartitions:
-    """What a node's operator says there is, as ``2g.20gb@0/4``."""
+    """The instances in a node's MigPartition status, as ``2g.20gb@0/4``."""
     devices = parse_devices("; ".join(spots)) if spots else Devices()
     assert devices is not None
     return NodePartitions(node_name, instances=tuple(MigInstance(spot) for spot in devices.spots))
@@ -359,7 +359,7 @@ def as_bound(placement: Placement) -> Pod:
 
 
 def restoring(name: str, **more: Any) -> Migration:
-    """The ticket with which a pod of Deployment ``web`` gets 2g.20gb in place of 1g.10gb."""
+    """The migration with which a pod of Deployment ``web`` gets 2g.20gb in place of 1g.10gb."""
     ticket = Migration(
         id=name,
         move=MigrationKind.RESTORE,

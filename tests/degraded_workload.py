@@ -1,4 +1,4 @@
-"""A workload on a smaller MIG instance than it asked for, and the pod in its way."""
+"""A workload on a smaller MIG instance than requested, and the pod in its way."""
 
 from __future__ import annotations
 

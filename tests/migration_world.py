@@ -84,7 +84,7 @@ class World(SchedulerWorld):
     # --- the scheduler -----------------------------------------------------------------------
 
     def restart(self) -> None:
-        """A new process: it knows what the API server tells it."""
+        """A new process: it knows only the state of the API server."""
         self.start_with(Cluster(well_known.SCHEDULER_NAME))
         self.actions.clear()
         gate = LeaderGate(self.leader, [], Inbox())
@@ -103,7 +103,7 @@ class World(SchedulerWorld):
         self.deliver(ev.PodsReplaced(tuple(self.pods.values())))
 
     def _listener(self) -> MigrationEvents:
-        """Records results as events and by ticket."""
+        """Records results as events and by migration."""
         ended = self.ended
 
         class Listener(MigrationEvents):
@@ -126,7 +126,7 @@ class World(SchedulerWorld):
 
     @property
     def open(self) -> dict[str, Migration]:
-        """Tickets whose moves are not over."""
+        """The open migrations."""
         return {name: one for name, one in self.stored.items() if one.end is None}
 
     def _fresh(self) -> str:
@@ -134,7 +134,7 @@ class World(SchedulerWorld):
         return f"{self._number:08x}"
 
     def said(self, name: str, reason: str) -> list[str]:
-        """What was said about a pod or owner under a reason."""
+        """The events about a pod or owner with a reason."""
         return [text for about, what, text in self.notes if (about, what) == (name, reason)]
 
     def deliver(self, *events: ev.Event) -> None:

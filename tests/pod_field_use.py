@@ -24,7 +24,7 @@ from typing import Final
 
 
 class Use(enum.Enum):
-    """What becomes of a field."""
+    """The treatment of a field."""
 
     USED = "used"
     IRRELEVANT = "irrelevant"

@@ -28,7 +28,7 @@ from tests.builders import ANYBODY, as_bound, cluster
 
 
 class SchedulerWorld:
-    """Cluster state, queue and reservations on a clock that a test moves."""
+    """Cluster state, queue and reservations on a clock that a test advances."""
 
     def __init__(
         self, *objects: Pod | Node | Namespace, pipeline: Pipeline = ANYBODY, now: float = 1000.0

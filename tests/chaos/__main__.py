@@ -117,7 +117,7 @@ class Run:
 
 
 def main(words: Sequence[str]) -> int:
-    """Play one run and say what came of it."""
+    """Run once and print the result."""
     parser = argparse.ArgumentParser(prog="make chaos", description="attacks, kills and outages")
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--seed", type=int, default=None, help="drawn and printed without")

@@ -177,7 +177,7 @@ def _dynamic_slices(scene: Scene, rng: random.Random, name: str) -> Undo:
 def _node_says(
     scene: Scene, node: str, metadata: dict[str, dict[str, str]], status: Json | None = None
 ) -> Undo:
-    """What one hostile kubelet says of its own node; an administrator sets it right again."""
+    """False data of one hostile kubelet about its own node; an administrator corrects it."""
     path = f"/api/v1/nodes/{node}"
     client = scene.kubelets[node]
     client.patch(path, {"metadata": metadata})

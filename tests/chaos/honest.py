@@ -118,7 +118,7 @@ class Honest:
             self._not_mutated(name, tenant)
 
     def _not_mutated(self, name: str, tenant: Tenant) -> None:
-        """Its owner creates another one, as the documentation says."""
+        """Its owner creates another one, as documented."""
         if not self._windows.is_open(time.time()):
             self.told.problems.append(f"{name} was admitted without its environment")
         tenant.client.delete(tenant.path("Pod", name))

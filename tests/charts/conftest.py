@@ -19,5 +19,5 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.fixture(autouse=True)
 def helm_is_there(request: pytest.FixtureRequest) -> None:
-    """Every test here fails with the one line that says why there is none."""
+    """Every test here fails with the one line that has the reason."""
     fail_if_missing(request, HERE)

@@ -43,7 +43,7 @@ def agent(*words: str | Path) -> Json:
 
 
 def tolerates(pod: Json, taint: Json) -> bool:
-    """As the API says: no key is every key, no effect every effect."""
+    """As in the API: no key is every key, no effect every effect."""
     return any(
         each.get("key", taint["key"]) == taint["key"]
         and each.get("effect", taint["effect"]) == taint["effect"]
@@ -248,7 +248,7 @@ def test_prometheus_address_is_a_value_with_the_seed_default() -> None:
 
 @pytest.mark.contract("S1-B32")
 def test_kubelet_and_kwok_nodes_refresh_readings_at_the_same_interval() -> None:
-    """The agent tells those of its node, the controller those of all KWOK nodes."""
+    """The agent exports those of its node, the controller those of all KWOK nodes."""
     found = objects(FAKE, *settings("statusExporter.topologyMaxExportInterval=3s"))
     for program in (
         containers(one(found, "DaemonSet"))[AGENT],

@@ -30,7 +30,7 @@ SERIES = re.compile(r"\bDCGM_[A-Z_]+\b")
 
 
 def told() -> set[str]:
-    """The names of all series that an exporter tells."""
+    """The names of all exported series."""
     topology = fake("gpus: [{type: t4, count: 1}]")
     gpus = read_all(topology, lambda low, high: low, lambda uid: 0)
     return set(SERIES.findall(render(Exported("n", gpu) for gpu in gpus)))
@@ -133,7 +133,7 @@ def test_the_kwok_exporters_service_leads_to_the_controller() -> None:
 
 @pytest.mark.contract("S1-44")
 def test_runai_metric_names_are_optional_and_unique() -> None:
-    """A rule ``fake-gpu-operator-kwok-dcgm`` with three records, of series that we tell."""
+    """A rule ``fake-gpu-operator-kwok-dcgm`` with three records of exported series."""
     assert "PrometheusRule" not in kinds(objects(FAKE))
     found = objects(FAKE, *settings("statusUpdater.runaiIntegration.enabled=true"))
     rule = one(found, "PrometheusRule", "fake-gpu-operator-kwok-dcgm")

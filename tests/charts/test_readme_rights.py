@@ -1,4 +1,4 @@
-"""What README.md says of the rights is what the default release asks for."""
+"""The rights in README.md equal those of the default release."""
 
 from __future__ import annotations
 

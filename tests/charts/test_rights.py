@@ -1,4 +1,4 @@
-"""What each release's account may do: the rights of moves by their mode, policies by its names."""
+"""The rights of each release's account: migrations by mode, policies by name."""
 
 from __future__ import annotations
 

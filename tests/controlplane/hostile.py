@@ -27,7 +27,9 @@ MOST: Final = 2**63 - 1
 
 
 def cut_to_order(name: str) -> FakeNode:
-    """A node whose GPUs are cut to order, by no operator; only pods that tolerate it come there."""
+    """A dynamic MIG node without an operator; only pods that tolerate its taint are placed
+    there.
+    """
     labels = {
         well_known.MIG_DYNAMIC: "true",
         well_known.GPU_PRODUCT: "NVIDIA-A100-SXM4-80GB",
@@ -39,12 +41,12 @@ def cut_to_order(name: str) -> FakeNode:
 
 
 def mig_count(name: str, count: int) -> Json:
-    """A pod that asks for a number of slices that no machine has."""
+    """A pod that requests more slices than any machine has."""
     return pod(name, limits={BIG: str(count)})
 
 
 def unreadable_move(name: str) -> Json:
-    """A pod of another scheduler with a move whose attempt is no number that int() reads."""
+    """A pod of another scheduler with a migration whose attempt is not an int."""
     annotations = {
         well_known.FALLBACK: "2g.20gb->1g.10gb",
         well_known.ORIGINAL: "{}",
@@ -68,7 +70,7 @@ def nested_original(name: str, depth: int = 5000) -> Json:
 
 
 def huge_original(name: str, **spec: Any) -> Json:
-    """A Deployment on a small slice; its original asked for more slices than there are."""
+    """A Deployment on a small slice; its original request is larger than any machine."""
     return _with_original(name, json.dumps(str(MOST)), **spec)
 
 

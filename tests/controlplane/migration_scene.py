@@ -1,4 +1,4 @@
-"""Moves on the real API server: one cut node, whose big slice a bare pod holds."""
+"""Migrations on the real API server: one partitioned node, whose big slice a bare pod holds."""
 
 from __future__ import annotations
 

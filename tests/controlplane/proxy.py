@@ -37,7 +37,7 @@ NO_LIMIT = aiohttp.ClientTimeout(total=None)
 
 
 class Reply(NamedTuple):
-    """What the API server said."""
+    """The API server's response."""
 
     status: int
     content: bytes

@@ -59,7 +59,7 @@ class Release:
         return helm(*words, *where, kubeconfig=self.plane.kubeconfig, by=self._by)
 
     def install(self, *words: str, chart: Path = SCHEDULER) -> None:
-        """As the README says it."""
+        """As in the README."""
         self.helm("install", NAME, chart, "--create-namespace", *words)
 
     def upgrade(self, *words: str, chart: Path = SCHEDULER) -> None:
@@ -159,7 +159,7 @@ class Release:
         }
 
     def log(self, name: str) -> str:
-        """All that a process has said."""
+        """The whole log of a process."""
         return (self._directory / f"{name}.log").read_text(errors="replace")
 
     @property

@@ -1,4 +1,4 @@
-"""MIG instances that are cut to order, on the real API server with an operator that answers."""
+"""Dynamic MIG on the real API server with a responding operator."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_failed_gpu_backs_off_and_another_is_partitioned(
 def test_missing_partition_answer_times_out(
     here: Watcher, kwok_node: MakeNode, operator: CutOperator
 ) -> None:
-    """The condition and the events say what was waited for, and for how long."""
+    """The condition and the events have the missing instance and the duration."""
     operator.is_mute = True
     kwok_node("cuts-4", labels=LABELS | {"nvidia.com/gpu.count": "1"})
     here.create(wants("a", g2_20=1))

@@ -134,7 +134,7 @@ def test_leader_kill_during_500_pods_reserves_no_slice_twice(
 
 
 def assert_promises_are_kept(items: list[Json]) -> None:
-    """No slice was promised twice: there are as many promises as slices, and each has its own."""
+    """Every slice is reserved once: there are as many reservations as slices."""
     kept, degraded = promised(items, BIG), promised(items, SMALL)
     figures.info("kept %d, degraded %d", len(kept), len(degraded))
     assert (len(kept) <= BIG_FREE, len(degraded) <= SMALL_FREE) == (True, True)

@@ -1,4 +1,4 @@
-"""With `restore.mode: off` the scheduler works without the rights of moves and asks for none."""
+"""With `restore.mode: off` the scheduler works without the rights for migrations."""
 
 from __future__ import annotations
 

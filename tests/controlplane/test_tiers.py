@@ -136,7 +136,9 @@ def test_deployment_under_a_quota_gets_exactly_the_quota(
 def test_limit_range_default_is_not_counted_twice(
     here: Watcher, kwok_node: MakeNode, product: Product
 ) -> None:
-    """The API server runs LimitRanger and us twice; the pod has one slice and one promise."""
+    """The API server runs LimitRanger and the webhook twice; the pod has one slice and one
+    reservation.
+    """
     kwok_node("n", mig={"1g.10gb": 1})
     limits = {"type": "Container", "default": {BIG: "1"}, "defaultRequest": {BIG: "1"}}
     here.client.create(

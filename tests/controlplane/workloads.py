@@ -150,7 +150,7 @@ class Watcher:
         )
 
     def wait_explained(self, name: str, text: str, timeout_s: float = 60.0) -> Json:
-        """Wait until a pod's condition says why it waits, with this text in it."""
+        """Wait until a pod's condition contains this text."""
         answer: Json = self.client.wait_for(
             f"{self.pods_path}/{name}",
             lambda seen: seen is not None and text in why(seen),

@@ -128,7 +128,7 @@ class Agent:
             return text
 
     def log(self) -> str:
-        """All that it has said."""
+        """Its whole log."""
         return self._node.log(NAME).read_text(errors="replace")
 
     def _answers(self) -> bool:

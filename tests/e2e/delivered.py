@@ -65,7 +65,7 @@ class Delivery(Protocol):
 
 
 class ByHelm:
-    """As the README says it."""
+    """As in the README."""
 
     def __init__(self, plane: ControlPlane, directory: Path) -> None:
         self._kubeconfig = plane.kubeconfig
@@ -134,7 +134,7 @@ class Scheduler:
         self.plane.client.delete(f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}{words}")
 
     def log(self, pod: str, container: str) -> str:
-        """What a container has said, from the kubelet."""
+        """The log of a container, from the kubelet."""
         return self.plane.kubectl("logs", "-n", NAMESPACE, pod, "-c", container)
 
     def inside(self, pod: str, container: str, program: str) -> str:

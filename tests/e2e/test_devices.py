@@ -35,7 +35,7 @@ def test_a_pod_gets_its_gpus(cp: ControlPlane, node: RealNode, pool: Pool, names
 def test_pod_gets_the_devices_chosen_by_the_scheduler(
     cp: ControlPlane, node: RealNode, pool: Pool, namespace: str
 ) -> None:
-    """A pod whose annotation says GPUs 3 and 1 gets these two, and the topology tells so."""
+    """A pod with GPUs 3 and 1 in its annotation gets these two, and the topology shows them."""
     pool("four")
     wait_allocatable(cp, node, gpu=4)
 

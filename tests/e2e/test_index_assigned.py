@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 @pytest.fixture
 def eight(cp: ControlPlane, node: RealNode, product: Product, pool: Pool) -> RealNode:
-    """The node with eight GPUs that the scheduler hands out by number."""
+    """The index-assigned node with eight GPUs."""
     assert product.is_running("scheduler")
     pool("eight")
     wait_allocatable(cp, node, gpu=8)
@@ -73,7 +73,7 @@ def chosen(cp: ControlPlane, namespace: str, name: str) -> list[int]:
 
 
 def test_a_map_reaches_the_hardware(cp: ControlPlane, eight: RealNode, namespace: str) -> None:
-    """A mapped pod that asks the plugin for two GPUs gets the two that its map names."""
+    """A mapped pod that requests two GPUs from the plugin gets the two in its map."""
     told = {"gpu-scheduling-map": f"0={eight.name}:6,3"}
     pod = shell_pod("mapped-0", limits={GPU: "2"}, annotations=told, schedulerName="gpu-scheduler")
     run(cp, namespace, pod)

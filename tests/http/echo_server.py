@@ -1,4 +1,4 @@
-"""A server of ours on a real port whose handler repeats what it was asked, and clients for it."""
+"""A server of ours on a real port whose handler echoes the request, and clients for it."""
 
 from __future__ import annotations
 

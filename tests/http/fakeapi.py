@@ -121,7 +121,7 @@ def reply(body: Json, status: int = 200) -> Answer:
 def failure(
     code: int, reason: str = "", message: str = "as the test says", retry_after: str = ""
 ) -> Answer:
-    """A Status that says no."""
+    """An error Status."""
     headers = {"Retry-After": retry_after} if retry_after else {}
 
     async def answer(_: web.Request) -> web.StreamResponse:

@@ -29,7 +29,7 @@ def condition(message: str, since: str = "2026-11-27T09:00:00Z") -> dict[str, An
 
 
 class Recording:
-    """A running recorder with a clock that a test moves."""
+    """A running recorder with a clock that a test advances."""
 
     def __init__(self, api: FakeApi, client: Client) -> None:
         api.script(EVENT, reply({}, 201))

@@ -1,4 +1,4 @@
-"""The decisions API tells what a pod got at admission, and which tiers were not free."""
+"""The decisions API has the result of a pod's admission, and the tiers that were not free."""
 
 from __future__ import annotations
 

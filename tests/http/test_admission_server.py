@@ -52,7 +52,7 @@ class Asking:
     async def ask(
         self, name: str = "web-", *, dry_run: bool = False, **wishes: Any
     ) -> AdmissionDecision:
-        """The answer about a pod that asks for 2g.20gb."""
+        """The answer for a pod that requests 2g.20gb."""
         asked: dict[str, Any] = {"mig": {"2g.20gb": 1}, "uid": "", **wishes}
         space = asked.get("namespace", "team")
         body = question(pod_json(name, **asked), dry_run=dry_run, namespace=space)
@@ -120,7 +120,7 @@ async def test_dry_run_reserves_nothing(asking: Asking) -> None:
 
 
 class OneTicket(NoMigration):
-    """A move that waits for its replacement, whichever pod that is."""
+    """A migration that waits for its replacement, whatever pod that is."""
 
     def migration_for(self, pod: Pod) -> Migration | None:
         return TICKET
@@ -169,7 +169,7 @@ async def test_remembered_dry_runs_are_limited(asking: Asking) -> None:
 
 
 async def test_a_retry_of_a_controller_keeps_its_tier(asking: Asking) -> None:
-    """Its clock is the promises' clock."""
+    """Its clock is the clock of the reservations."""
     assert (await asking.ask(owner="Deployment/web")).rewrites == ()
     asking.stage.clock.now += 2
 

@@ -43,7 +43,7 @@ class Watched:
 
 
 class Agent:
-    """The process, and where it is asked."""
+    """The process, and its address."""
 
     def __init__(self, api: FakeApi, kubelet: MadeUpKubelet, folder: Path) -> None:
         self._api = api
@@ -59,7 +59,7 @@ class Agent:
         self._version = 1
 
     def topology(self, found: NodeTopology) -> None:
-        """The node's ConfigMap says this now."""
+        """Set the content of the node's ConfigMap."""
         self._version += 1
         meta = {"name": "topology-n", "resourceVersion": str(self._version)}
         body = {"metadata": meta, "data": {"topology.yml": encode_yaml(found)}}
@@ -95,7 +95,7 @@ class Agent:
         return await self._process.wait()
 
     def log(self) -> str:
-        """What it has said."""
+        """Its log."""
         return (self._folder / "log").read_text()
 
     async def ask(self, path: str) -> tuple[int, str]:

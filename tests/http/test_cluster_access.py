@@ -1,4 +1,4 @@
-"""How gpuctl reaches a pod, the leader and its decisions API, and what it says when it cannot."""
+"""How gpuctl reaches a pod, the leader and its decisions API, and its messages on failure."""
 
 from __future__ import annotations
 

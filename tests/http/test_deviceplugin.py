@@ -1,4 +1,4 @@
-"""The device plugin before a made-up kubelet: what it registers, tells, and gives to containers."""
+"""The device plugin against a fake kubelet: registration, device lists, allocations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pod resources socket of fake nodes, asked as the tools ask that look for NUMA zones."""
+"""The pod resources socket of fake nodes, for tools that read NUMA zones."""
 
 from __future__ import annotations
 

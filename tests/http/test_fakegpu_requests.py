@@ -1,4 +1,4 @@
-"""How busy pods look that serve requests: a server that answers as Prometheus does is asked."""
+"""The utilization of pods by their request rates, from a fake Prometheus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A standby asks the leader over real TLS: answers, refusals and timeouts."""
+"""A standby queries the leader over real TLS: answers, rejections and timeouts."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def says_yes(body: bytes) -> Reply:
 
 
 class Standby:
-    """Asks the leader at an address that the test may change."""
+    """Queries the leader at an address that the test may change."""
 
     def __init__(self, settings: LeaderProxySettings, address: str) -> None:
         self.address = address

@@ -242,7 +242,7 @@ async def test_silent_watch_is_broken(api: FakeApi, client: Client) -> None:
 
 
 async def silent(_: web.Request) -> web.StreamResponse:
-    """Takes the request and says nothing, not even that it heard."""
+    """Accepts the request and sends nothing, not even headers."""
     await asyncio.sleep(3600)
     return web.Response()
 

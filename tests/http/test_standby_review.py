@@ -1,4 +1,4 @@
-"""From a standby's webhook to the leader's state and back: one hop, one promise."""
+"""From a standby's webhook to the leader's state and back: one hop, one reservation."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def pair(tmp_path: Path) -> AsyncIterator[Pair]:
 
 @pytest.mark.contract("S0-B3")
 async def test_leader_reserves_and_the_standby_does_not(pair: Pair) -> None:
-    """Two questions at once for the last slice, through whichever replica."""
+    """Two simultaneous queries for the last slice, through any replica."""
     answers = await asyncio.gather(*(pair.ask() for _ in range(2)))
 
     assert sorted(len(answer.rewrites) for answer in answers) == [0, 1]

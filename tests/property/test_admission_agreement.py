@@ -82,7 +82,7 @@ def nodes(draw: st.DrawFn, number: int) -> Json:
 
 @st.composite
 def pods(draw: st.DrawFn, number: int) -> Json:
-    """A pod of ours that asks for slices, for memory, for both, or for nothing."""
+    """A pod of ours that requests slices, memory, both, or nothing."""
     shape = draw(st.sampled_from(["slices", "slices", "slices", "memory", "odd"]))
     asks = {
         "slices": st.sampled_from(SLICES[:3]),
@@ -144,7 +144,7 @@ def fate(pod: Pod, node: str) -> Fate:
 
 
 def simulated(world: list[Json]) -> dict[str, Fate]:
-    """What the simulator says."""
+    """The simulator's result."""
     report = simulate([Document(place="x", raw=one) for one in world], CONFIG)
     state = report.cluster
     found: dict[str, Fate] = {

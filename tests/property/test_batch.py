@@ -65,7 +65,7 @@ def pool(*layouts: mig_layout.Layout) -> DynamicGpus:
 
 
 def check_spots(gpus: DynamicGpus, batch: tuple[str, ...], spots: tuple[MigPlacement, ...]) -> None:
-    """Each request has what it asked for, and nothing overlaps."""
+    """Each request has its instances, and no two overlap."""
     held = list(gpus.held)
     for name, spot in zip(batch, spots, strict=True):
         assert spot.profile == name

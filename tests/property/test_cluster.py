@@ -135,7 +135,7 @@ def without_order(tally: DeviceUsage) -> DeviceUsage:
 
 
 def picture(state: Cluster) -> dict[str, Any]:
-    """Everything that can be asked of a cluster state."""
+    """Every query of a cluster state."""
     tokens = (*NODE_NAMES, "alias")
     return {
         "pods": state.pods,
@@ -197,7 +197,7 @@ def test_a_list_replaces_everything_at_once(before: list[Any], after: list[Any])
 
 @given(histories)
 def test_every_release_emits_its_event(history: list[Any]) -> None:
-    """Or a pod that could be placed now sleeps for five minutes."""
+    """Otherwise a pod that fits now would stay unschedulable for five minutes."""
     past = History()
     for event in history:
         before = {

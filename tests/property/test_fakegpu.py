@@ -1,4 +1,4 @@
-"""Fake GPUs whatever the pools, pods and faults: nothing is handed out twice, nothing is lost."""
+"""Fake GPUs with any pools, pods and faults: no device is assigned twice or lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A remembered refusal is, byte for byte, what a look at every node would say now."""
+"""A cached rejection equals, byte for byte, a check of every node."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def ask_twice(view: View, pod: Pod) -> None:
 
 
 def twin(pod: Pod, uid: str) -> Pod:
-    """Another pod that asks for the same."""
+    """Another pod with the same requests."""
     return msgspec.structs.replace(pod, uid=uid, name=uid, namespace="elsewhere", labels={"a": uid})
 
 

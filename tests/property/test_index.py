@@ -94,7 +94,7 @@ def pods(draw: st.DrawFn) -> Pod:
 
 @st.composite
 def cuts(draw: st.DrawFn) -> NodePartitions:
-    """Instances that an operator tells of, true or not."""
+    """Instances in an operator's status, true or not."""
     spots = st.builds(MigPlacement, st.integers(0, 1), st.integers(0, 6), st.sampled_from(PROFILES))
     found = draw(st.lists(st.builds(MigInstance, spots), max_size=3))
     return NodePartitions(draw(st.sampled_from(NAMES)), instances=tuple(found))

@@ -1,4 +1,4 @@
-"""Whatever owners, labels and maps say: one device has one owner, one index has one pod."""
+"""With any owners, labels and maps: one device has one owner, one index has one pod."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weeks of a cluster in which everything changes: moves stay rare, safe and worth it."""
+"""Weeks of a changing cluster: migrations stay rare, safe and useful."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Chance:
 
 
 def judge(world: World) -> None:
-    """No workload is moved too often, and every move has its tier at its end or a reason."""
+    """No workload exceeds its limit, and every migration ends with its tier or a reason."""
     per_workload: dict[str, list[float]] = {}
     for at, action in world.sent(EvictPod):
         assert isinstance(action, EvictPod)

@@ -58,7 +58,7 @@ class Waiting(RuleBasedStateMachine):
     @rule(number=NUMBERS, version=st.integers(0, 2))
     @precondition(lambda self: self.popped is None)
     def offer(self, number: int, version: int) -> None:
-        """A pod is new, or its wishes changed: it is tried at once."""
+        """A new pod, or one with a changed spec, is tried at once."""
         offered = PODS[number, version]
         self.waiting[offered.uid] = offered
         self.not_before[offered.uid] = self.now

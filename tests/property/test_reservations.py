@@ -1,4 +1,4 @@
-"""A promise never exceeds what there is, whatever order admissions, pods and Bindings come in."""
+"""Reservations never exceed the capacity, for any order of admissions, pods and Bindings."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Admissions(RuleBasedStateMachine):
     @rule(data=st.data(), assume=st.booleans())
     @precondition(lambda self: self.pending)
     def place(self, data: st.DataObject, assume: bool) -> None:
-        """Bound by us, confirmed at once or later; the promise guarantees nothing here."""
+        """Bound by us, confirmed at once or later; the reservation guarantees nothing here."""
         shown = self.pending[data.draw(st.sampled_from(sorted(self.pending)))]
         decision = schedule_one(self.world.cluster, shown, ANYBODY)
         if not isinstance(decision, Placement):

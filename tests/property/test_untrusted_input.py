@@ -165,7 +165,7 @@ class Home:
             self.cluster.upsert_node(found)
 
     def live(self, body: Json) -> Pod:
-        """A pod's whole life: it is read, seen, decided, told, admitted, moved, remembered."""
+        """A pod's whole life: decoded, watched, decided, bound, admitted, migrated, recorded."""
         pod = objects.read_pod(msgspec.json.encode(body))
         self.cluster.upsert_pod(pod)
         self.promises.handle(ev.PodUpdated(pod), 1.0)

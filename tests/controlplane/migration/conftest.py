@@ -1,4 +1,6 @@
-"""One product with short times for each file of moves, and a cut node for each test."""
+"""One product with short times for each file of migrations, and a partitioned node for each
+test.
+"""
 
 from __future__ import annotations
 

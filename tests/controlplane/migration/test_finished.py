@@ -1,4 +1,4 @@
-"""What was done to a workload outlives the scheduler that did it, as far as the API can tell."""
+"""The results of migrations survive a scheduler restart, as far as the API has them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tools.product import NAMESPACE, Product
 
 @pytest.fixture(scope="module")
 def config() -> dict[str, Any]:
-    """One move of a workload an hour."""
+    """One migration per workload and hour."""
     return {"restore": {**QUICK["restore"], "migrationsPerHour": 1}}
 
 

@@ -1,4 +1,4 @@
-"""What may happen while a move is under way: to its owner, to the scheduler, and with its slice."""
+"""Events during a migration: of its owner, of the scheduler, and of its slice."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def shut(here: Watcher) -> Callable[[bool], None]:
 
 
 def evicted(here: Watcher, before: list[Json]) -> Json:
-    """Wait until one of the pods was evicted for a ticket that is open; returns the ticket."""
+    """Wait until one of the pods was evicted for an open migration; returns the migration."""
     wait_until(lambda: len(here.pods()) < len(before), what="a pod to be evicted")
     (ticket,) = open_tickets(here)
     assert ticket["spec"]["pod"]["uid"] in uids(before)

@@ -1,4 +1,4 @@
-"""The judge of the chaos run can tell a violation when it sees one."""
+"""The oracle of the chaos run detects violations."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class Stage:
 
 
 def bound(*uids: str) -> Effects:
-    """The Bindings of these pods are started, and what their conditions said is not sent."""
+    """The Bindings of these pods are started, and their queued conditions are dropped."""
     return tuple(one for uid in uids for one in (DropCondition(uid), StartBinding(uid)))
 
 
@@ -189,7 +189,7 @@ def test_advertised_instances_held_by_others_are_subtracted() -> None:
 
 
 def test_an_idle_instance_that_is_advertised_needs_no_waiting() -> None:
-    """Between the decision and now the kubelet has heard of it."""
+    """The kubelet has started to advertise it since the decision."""
     stage = Stage(dynamic(), NodePartitions("n1", instances=(ready(),)))
     stage.cluster.upsert_node(dynamic(mig={"2g.20gb": 1}))
     newcomer = wants_2g()

@@ -37,7 +37,7 @@ async def bound(stage: Stage, name: str, gpus: int = 1) -> Placement:
 
 
 async def rejected(stage: Stage, placement: Placement) -> None:
-    """Its kubelet refuses it: the watch shows it deleted, and the look-up says why."""
+    """Its kubelet rejects it: the watch shows it deleted, and the look-up has the reason."""
     uid = placement.pod.uid
     stage.see(ev.PodDeleted(uid))
     await stage.quiet()

@@ -1,4 +1,6 @@
-"""Pods that the webhook did not mutate are recreated by actions, and their events tell why."""
+"""Pods that the webhook did not mutate are recreated by actions, and their events have the
+reason.
+"""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def test_complex_pod_leaves_nothing_in_the_caches() -> None:
 
 
 def test_a_change_of_a_node_is_compared_with_no_complex_pod() -> None:
-    """It is woken, and tried after its pause."""
+    """It is requeued, and tried after its backoff."""
     state = machines(1)
     assert still_refuses(state, ANYBODY, pod("p", selector={"zone": "b"}), "n0") is not None
     assert still_refuses(state, ANYBODY, scanned_pod(), "n0") is None

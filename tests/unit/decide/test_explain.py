@@ -1,4 +1,4 @@
-"""What is said about a decision: codes, advice, numbers, scores, and words told apart again."""
+"""Explanations of decisions: codes, advice, numbers, scores, and parsed messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request that no kind of node here can meet says so with numbers, and only then."""
+"""The message for a request that no node of the cluster can satisfy has numbers."""
 
 from __future__ import annotations
 

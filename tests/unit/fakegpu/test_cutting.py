@@ -1,4 +1,4 @@
-"""Instances that are cut to order: what is answered, when, and what is never destroyed."""
+"""Dynamic MIG instances: the status, its time, and instances that are never destroyed."""
 
 from __future__ import annotations
 

@@ -238,7 +238,7 @@ def test_a_part_is_cut_while_it_is_allocated_and_nothing_else_is(
 
 
 def written(made: Any, version: int = 1) -> list[SliceFacts]:
-    """The slices as the API server tells of them; it adds the time of a taint."""
+    """The slices as the API server returns them; it adds the time of a taint."""
     found = []
     for name, wanted in made.write:
         body = msgspec.json.decode(msgspec.json.encode(wanted))

@@ -90,7 +90,7 @@ def test_what_cannot_be_read_any_more_stays_as_it_was_and_is_said_once() -> None
 
 @pytest.mark.contract("S1-B6", "S1-B7")
 def test_what_a_list_does_not_name_any_more_is_gone() -> None:
-    """Deletions that no watch told: the next list is the truth, for nodes, pods and maps."""
+    """Deletions without a watch event: the next list is authoritative, for nodes, pods and maps."""
     found = world()
     pods = {f"u{n}": PodFacts("a", use(f"p{n}")) for n in range(2)}
     found.fold(PodEvents(Listed(pods)))

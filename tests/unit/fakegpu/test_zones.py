@@ -1,4 +1,4 @@
-"""NUMA zones of fake nodes: which GPUs and processors are in which, and how that is told."""
+"""NUMA zones of fake nodes: their GPUs and CPUs, and their documents."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ def environment(*issues: str) -> Environment:
 
 
 def waits(answers: Iterable[int | None], seen: list[float]) -> Callable[[float], int | None]:
-    """A wait without a clock: it notes what was asked and gives the next answer at once."""
+    """A wait without a clock: it records the arguments and returns the next result at once."""
     rest = iter(answers)
 
     def wait(seconds: float) -> int | None:

@@ -46,7 +46,7 @@ def places(found: list[Json]) -> dict[str, str | None]:
 
 
 def node(name: str, labels: Json | None = None, **offered: int) -> Json:
-    """A node; ``gpu``, ``mig_2g`` and ``mig_1g`` say what it offers."""
+    """A node; ``gpu``, ``mig_2g`` and ``mig_1g`` are its amounts."""
     known = {
         "gpu": "nvidia.com/gpu",
         "mig_2g": "nvidia.com/mig-2g.20gb",
@@ -61,7 +61,7 @@ def node(name: str, labels: Json | None = None, **offered: int) -> Json:
 
 
 def spec(resource: str = "", count: int = 1, **fields: Any) -> Json:
-    """A pod's spec, for our scheduler unless said otherwise."""
+    """A pod's spec, for our scheduler by default."""
     container: Json = {"name": "c", "image": "x"}
     if resource:
         container["resources"] = {"limits": {resource: count}}

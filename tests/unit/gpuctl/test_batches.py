@@ -34,7 +34,7 @@ def test_a_stronger_pod_is_never_moved_for_a_weaker_one() -> None:
 
 
 def card(name: str = "cut") -> Json:
-    """A node with one A100 of 80 GB that is cut to order."""
+    """A dynamic MIG node with one A100 of 80 GB."""
     body = node(name)
     body["metadata"]["labels"] = {
         "gpu-scheduler.io/mig-dynamic": "true",

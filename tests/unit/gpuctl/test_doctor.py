@@ -1,4 +1,4 @@
-"""What the doctor concludes from facts: a table of faults, each told with what to do."""
+"""The doctor's findings from facts: a table of faults, each with the next step."""
 
 from __future__ import annotations
 

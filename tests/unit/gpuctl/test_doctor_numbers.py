@@ -1,4 +1,4 @@
-"""The doctor finds a label that promises what the node's device plugin does not do."""
+"""The doctor finds a label that is wrong for the node's device plugin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tiers in the simulator: quotas, nodes of a tier, floors and wishes for memory."""
+"""Tiers in the simulator: quotas, nodes of a tier, floors and memory requests."""
 
 from __future__ import annotations
 

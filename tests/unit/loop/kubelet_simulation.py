@@ -110,7 +110,7 @@ class Site:
         await self._see(ev.PodDeleted(uid))
 
     async def step(self, seconds: float = 1.0) -> None:
-        """Time passes, Bindings end, and kubelets say what they have to say."""
+        """Time passes, Bindings end, and kubelets report."""
         self.now += seconds
         for one in self._replicas:
             one.pass_time(seconds)

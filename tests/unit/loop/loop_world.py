@@ -36,7 +36,7 @@ WALL = 1_800_000_000.0
 
 
 class Clock:
-    """Time stands still until a test moves it."""
+    """Time stands still until a test advances it."""
 
     def __init__(self) -> None:
         self.now = 1000.0

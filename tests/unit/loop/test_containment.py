@@ -1,4 +1,4 @@
-"""What one object makes us fail at stays with that object; only broken books end the process."""
+"""An internal error concerns one object only; only a contradictory state ends the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop from events to decisions: what it binds, what it says, and what it waits for."""
+"""The loop from events to decisions: Bindings, reports, and waits."""
 
 from __future__ import annotations
 
@@ -298,7 +298,7 @@ async def test_a_map_follows_an_alias_that_goes_to_another_node(stage: Stage) ->
 
 
 def promised(stage: Stage) -> ev.PodUpdated:
-    """A promise made at admission, and its pod as the watch shows it."""
+    """A reservation made at admission, and its pod as the watch shows it."""
     asked = pod("web-", mig={"2g.20gb": 1}, uid="")
     stage.loop.reservations.create("r-1", asked, "n1", stage.clock.now, is_annotated=True)
     tag = {well_known.RESERVATION: "r-1"}

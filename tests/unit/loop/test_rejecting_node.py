@@ -78,7 +78,7 @@ async def test_replicas_without_another_node_are_rejected_one_at_a_time(
 
 
 async def test_good_gpu_does_not_hide_a_bad_one() -> None:
-    """The kubelet hands out whichever is free; on the bad one every pod is refused."""
+    """The kubelet allocates any free GPU; on the broken one every pod is rejected."""
     admitted = 0
 
     def kubelet(_pod: Pod, _node: str) -> Verdict:

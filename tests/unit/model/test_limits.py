@@ -1,4 +1,4 @@
-"""The bounds: one table in code and page, and what is said of what is beyond them."""
+"""The limits: one table in code and page, and the reactions to larger values."""
 
 from __future__ import annotations
 

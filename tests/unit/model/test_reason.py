@@ -134,6 +134,6 @@ def test_pod_level_problem_replaces_node_reasons() -> None:
 
 @pytest.mark.parametrize("code", REASON_CODES.values(), ids=lambda code: code.name)
 def test_every_code_has_a_meaning_and_requeue_causes(code: ReasonCode) -> None:
-    """A rejection that nothing can lift would sleep until the five-minute flush."""
+    """A rejection without a requeue event would wait for the five-minute flush."""
     assert code.meaning
     assert code.lifted_by

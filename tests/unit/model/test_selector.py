@@ -73,7 +73,7 @@ def test_the_first_untolerated_taint_is_found(row: dict[str, Any]) -> None:
 
 
 def test_the_effects_that_count_can_be_chosen() -> None:
-    """A score asks for PreferNoSchedule alone, with the comparing operators if they are on."""
+    """A score needs PreferNoSchedule alone, with the comparing operators if they are on."""
     taints = (Taint("a", "1", "NoSchedule"), Taint("b", "2", "PreferNoSchedule"))
     assert untolerated(taints, (), ("PreferNoSchedule",)) == taints[1]
     above = (Toleration("b", "Gt", "1"),)

@@ -1,4 +1,4 @@
-"""The plugin of docs/plugins.md, built from the page: it does what the page says."""
+"""The plugin of docs/plugins.md, built from the page, behaves as described."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def test_pod_without_a_gpu_uses_a_node_with_unreadable_failures() -> None:
 
 
 def test_failed_gpu_is_not_partitioned() -> None:
-    """A node whose GPUs are cut to order has room on the others only."""
+    """A dynamic MIG node has room on the other GPUs only."""
     state = cluster(dynamic(gpus=2, annotations={UNUSABLE: "0"}))
     assert {spot.gpu for spot in placed(state, SLICE).devices.spots} == {1}
 

@@ -1,4 +1,4 @@
-"""Each filter alone: when it says no, with which sentence, and whether removing pods could help."""
+"""Each filter alone: when it rejects, with which message, and whether removing pods could help."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TEXTS = GOLDEN["texts"][0]
 
 
 def node_info(at: Node | None = None, *running: Pod) -> NodeInfo:
-    """The books of one node with pods that run on it."""
+    """The NodeInfo of one node with pods that run on it."""
     state = cluster(at or node(), *running)
     return state.nodes.node_info[(at or node()).name]
 

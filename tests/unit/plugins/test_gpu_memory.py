@@ -1,4 +1,4 @@
-"""GPU memory: what a share of a device has, and how a node without enough is told apart."""
+"""GPU memory: the part of a share, and the reason of a node without enough."""
 
 from __future__ import annotations
 

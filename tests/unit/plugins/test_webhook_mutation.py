@@ -1,4 +1,4 @@
-"""Mapped pods that came past the webhook are not bound blind, and their reason says what to do."""
+"""Mapped pods that the webhook did not mutate are not bound, and their reason has the command."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_unmutated_pod_binds_only_where_no_webhook_is_expected(
     ],
 )
 def test_pods_bound_without_mutation(wishes: Wishes) -> None:
-    """Told already, nothing to tell, or never seen by any webhook."""
+    """Mutated already, nothing to mutate, or outside of the webhook's scope."""
     world = cluster(NUMBERED, namespace("out", labels={well_known.WEBHOOK_OPT_OUT: "disabled"}))
 
     assert isinstance(schedule_one(world, pod("w-0", **wishes), EXPECTS), Placement)

@@ -17,7 +17,7 @@ MAP = "0=n1:0,1"
 
 
 def node_info(at: Node, *pods: Pod) -> NodeInfo:
-    """The books of a node on which these pods run, as read back from the API."""
+    """The NodeInfo of a node on which these pods run, as read from the API."""
     entered = NodeInfo(at)
     for one in pods:
         entered.add(one, holding_of(one, None, well_known.SCHEDULER_NAME, may_map=True))

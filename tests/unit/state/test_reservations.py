@@ -44,7 +44,7 @@ def promised(*pods: Pod, is_annotated: bool = True, at: float = NOW) -> Reservat
 
 
 def met(promises: Reservations) -> list[str]:
-    """Ids of the promises that met their pod, in order."""
+    """Ids of the matched reservations, in order."""
     return sorted(one.id for one in promises.holders(-(2**31)) if one.is_matched)
 
 
@@ -158,7 +158,7 @@ def test_unmatched_reservation_expires_after_10s_and_matched_stays() -> None:
 
 @pytest.mark.contract("S0-B3")
 def test_restart_restores_reservations_of_pending_pods() -> None:
-    """A crash promises nothing twice."""
+    """After a crash nothing is reserved twice."""
     promises = Reservations()
     promises.upsert_pod(tagged("web-x", FORMER, priority=5))
     promises.upsert_pod(tagged("web-y", "r-" + 16 * "8", node="n1"))
@@ -299,7 +299,7 @@ def test_released_reservation_is_ignored_when_the_retry_is_decided() -> None:
 
 
 def test_slow_pod_creation_makes_no_sibling_a_retry() -> None:
-    """An API server under load: the pod of the first promise appears after the third question."""
+    """A slow API server: the pod of the first reservation is created after the third query."""
     promises = promised(reviewed(), reviewed())
     promises.upsert_pod(tagged("web-a", "r-1"), NOW + 0.9)
     promises.create("r-3", reviewed(), "n1", NOW + 1.5, is_annotated=True)

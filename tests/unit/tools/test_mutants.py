@@ -1,4 +1,4 @@
-"""The list of guards fits the code, and the runner tells noticed from unnoticed."""
+"""The list of guards matches the code, and the runner distinguishes noticed from unnoticed."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_test_that_reaches_a_limit_of_its_own_shows_nothing_either(tree: Path)
 
 
 def test_hung_mutant_is_tried_once_more(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a busy machine the first time says little; the second try is alone and has longer."""
+    """On a busy machine the first run may time out; the second one is alone and has longer."""
     (tree / "test_once.py").write_text(HANGS_ONCE)
     monkeypatch.setattr(runner, "ROOT", tree)
     monkeypatch.setattr(runner, "TIMEOUT_S", 12.0)

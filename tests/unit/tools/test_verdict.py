@@ -1,4 +1,4 @@
-"""The judge of the kill tests can tell a crime when it sees one."""
+"""The verdict of the kill tests detects violations."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def answer(*, kinds: dict[str, Any] | None = None, **fields: Any) -> AdmissionDe
 def rewrite(
     source: str = MIG_2G, target: str = MIG_1G, container: str = "app", init: bool = False
 ) -> ResourceRewrite:
-    """One container's move to another tier."""
+    """One container's rewrite to another tier."""
     return ResourceRewrite(container=container, source=source, target=target, init=init)
 
 

@@ -11,7 +11,7 @@ POD = {"group": "", "version": "v1", "resource": "pods"}
 
 
 def request(**changes: Any) -> dict[str, Any]:
-    """The creation of a pod, as the API server asks."""
+    """The creation of a pod, as the API server sends it."""
     return {
         "uid": "705ab4f5",
         "kind": {"group": "", "version": "v1", "kind": "Pod"},

@@ -1,4 +1,4 @@
-"""The server for real: TLS, many clients, one that says nothing, and the end."""
+"""The real server: TLS, many clients, a silent one, and the shutdown."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def test_reviews_at_once_do_not_wait_for_each_other(folder: Path) -> None:
 
 @pytest.mark.contract("S0-18")
 async def test_the_fallback_path_serves_pods_of_other_schedulers(folder: Path) -> None:
-    """Each path asks in its own scope; dry runs say so."""
+    """Each path has its own scope; dry runs are marked."""
     foreign = pod(container(limits={MIG_2G: "1"}), schedulerName="default-scheduler")
     reply = says(AdmissionDecision(rewrites=(rewrite(),), reservation="r-1"))
     async with SchedulerEnd(folder / "s", reply) as end, serving(folder) as (_, session):

@@ -24,7 +24,7 @@ def authority(tmp_path: Path) -> Path:
 def test_a_webhook_that_does_not_answer_is_not_registered(
     authority: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One line says where and why, and nothing is printed for kubectl to apply."""
+    """One line has the place and the problem, and nothing is printed for kubectl to apply."""
     url = f"https://{LOOPBACK}:{free_ports(1)[0]}"
 
     status = main(["--url", url, "--ca-file", str(authority), "--wait-s", "0"])

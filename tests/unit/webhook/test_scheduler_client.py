@@ -89,7 +89,7 @@ def test_query_and_decision_round_trip() -> None:
 
 
 async def never(_question: Any) -> web.Response:
-    """Accepts the question and says nothing."""
+    """Accepts the query and sends nothing."""
     await asyncio.Event().wait()
     raise AssertionError("unreachable")
 
@@ -122,7 +122,7 @@ async def endless(_question: Any) -> web.Response:
     ],
 )
 async def test_scheduler_error_is_no_answer(reply: Any, problem: str, socket: Path) -> None:
-    """The pod is admitted without a fallback, and the log says why."""
+    """The pod is admitted without a fallback, and the log has the reason."""
     link = SchedulerClient(socket, budget_s=0.05 if reply is never else 5.0)
     async with SchedulerEnd(socket, reply):
         with capture_logs() as lines:

@@ -19,7 +19,7 @@ CA = b"-----BEGIN CERTIFICATE-----\n"
 
 
 def made(**changes: Any) -> dict[str, Any]:
-    """A configuration, reached by URL unless said otherwise."""
+    """A configuration, reached by URL by default."""
     words: dict[str, Any] = {
         "ca_bundle": CA,
         "scheduler_name": "gpu-scheduler",
@@ -74,7 +74,7 @@ def test_no_entry_matches_system_or_own_pods(scope: str) -> None:
 
 
 def test_scope_ours_degrades_others_only_where_the_namespace_asks() -> None:
-    """Scope all is for seed 000's promise: pods of any scheduler."""
+    """Scope all is for seed 000's contract: pods of any scheduler."""
     label = {"key": well_known.FALLBACK_NAMESPACE, "operator": "In", "values": ["enabled"]}
     ours, others = (
         made(scope=scope)["webhooks"][1]["namespaceSelector"]["matchExpressions"]

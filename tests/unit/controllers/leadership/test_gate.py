@@ -34,7 +34,7 @@ class FakeTerm:
 
 
 class FakeCache:
-    """A cache that is listed when the test says so; remembers what was asked of it."""
+    """A cache that is listed when the test sets it; records the calls."""
 
     def __init__(self) -> None:
         self.is_healthy = True
@@ -50,7 +50,7 @@ class FakeCache:
 
 
 class Woken(Inbox):
-    """Counts how often the loop is woken."""
+    """Counts the wake-ups of the loop."""
 
     def __init__(self) -> None:
         super().__init__()

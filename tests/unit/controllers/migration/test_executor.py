@@ -1,4 +1,4 @@
-"""A move from its ticket to its end, in a cluster whose time a test moves."""
+"""A migration from its object to its result, with a clock that a test advances."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_the_pod_is_evicted_only_after_its_ticket_was_seen() -> None:
 @pytest.mark.contract("S3-B12")
 @pytest.mark.parametrize("after", range(6))
 def test_crash_after_any_action_is_resumed(after: int) -> None:
-    """Also one that is sent and not answered: the next process finds pods and tickets only."""
+    """Also for a request without a response: the next process has only pods and objects."""
     world, holder = full(Workload("web"))
     world.remove(holder.uid)
     for _ in range(after):
@@ -88,7 +88,7 @@ def test_crash_after_any_action_is_resumed(after: int) -> None:
 
 
 def test_ten_quiet_minutes_write_nothing() -> None:
-    """Although there is a better tier for pods that may not be moved, each told once why."""
+    """A better tier is free for pods that may not be migrated; each gets one event."""
     world = World(node("cut", mig={"2g.20gb": 2, "1g.10gb": 3}))
     first, second = held(world, "first"), held(world, "second")
     world.add(Workload("one", 1))
@@ -220,7 +220,7 @@ def test_migration_without_effect_is_explained_on_the_owner(meanwhile: str, text
 
 @pytest.mark.contract("S3-B11")
 def test_late_disruption_budget_is_respected() -> None:
-    """The API server's own "no" ends the move, and the next try waits for its turn."""
+    """A rejection by the API server ends the migration, and the next try waits."""
     workload = Workload("web", allowed=1)
     world, holder = full(workload)
     world.remove(holder.uid)
@@ -261,7 +261,7 @@ def test_migrations_without_effect_back_off_and_stop_after_three() -> None:
 
 
 def failed_move(number: int) -> list[ev.Event]:
-    """What the watches show of a move that came to nothing, on any replica."""
+    """The watch events of a migration without its tier, on any replica."""
     name = f"restore-{number}-0000000{number}"
     taker = pod(
         f"taker-{number}",

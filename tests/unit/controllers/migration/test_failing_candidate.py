@@ -1,4 +1,4 @@
-"""A candidate at which we fail is set aside, and the moves of others go on."""
+"""A candidate with an internal error is skipped, and other migrations continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What moves did to a workload survives a restart, though the pods that they made are gone."""
+"""The results of migrations survive a restart, even if their pods are deleted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MINUTE_S = 60.0
 
 
 def after_one_move(per_hour: int = 1) -> tuple[World, Pod]:
-    """One of three pods was moved and is gone; another big slice is held by a bare pod."""
+    """One of three pods was migrated and deleted; a bare pod holds another big slice."""
     world = World(
         node("cut", mig={"2g.20gb": 2, "1g.10gb": 3}), timings=Timings(migrations_per_hour=per_hour)
     )
@@ -77,7 +77,7 @@ def test_ticket_is_deleted_an_hour_after_its_end() -> None:
 
 
 def test_consecutive_failures_are_read_from_the_last_hour_of_tickets() -> None:
-    """Also where no pod carries a ticket's name, since no replacement was ever admitted."""
+    """Also without a pod that names the migration, because no replacement was admitted."""
     history = MigrationHistory(Timings())
     for attempt in (1, 2):
         ticket = restoring(f"restore-{attempt}-x", attempt=attempt)
@@ -91,7 +91,7 @@ def test_consecutive_failures_are_read_from_the_last_hour_of_tickets() -> None:
 
 
 def test_pod_with_a_known_ticket_adds_nothing_to_the_history() -> None:
-    """One move is counted once, and its ticket knows better than the pod how it ended."""
+    """One migration is counted once, and its object has precedence over the pod."""
     history = MigrationHistory(Timings(migrations_per_hour=2, cooldown_s=0.0))
     now = START_S + 10.0
     history.remember(restoring("restore-1-x"), MigrationEnd(MigrationResult.SUCCEEDED, START_S))

@@ -1,4 +1,4 @@
-"""What the modes off and report of moves leave undone."""
+"""The modes off and report of migrations."""
 
 from __future__ import annotations
 

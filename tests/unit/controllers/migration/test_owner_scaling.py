@@ -1,4 +1,4 @@
-"""An autoscaler changes how many pods there are while one of them is moved."""
+"""An autoscaler changes the number of replicas during a migration."""
 
 from __future__ import annotations
 

@@ -274,7 +274,7 @@ def test_unreadable_owner_blocks_the_migration() -> None:
 
 
 def without_newcomers() -> tuple[World, Workload]:
-    """A ticket exists for one of two pods, and no replacement can claim it."""
+    """An object exists for one of two pods, and no replacement can claim it."""
     workload = Workload("web", 2)
     world = World(node("a", mig={"2g.20gb": 1, "1g.10gb": 3}))
     holder = bare(world, "2g.20gb")

@@ -1,4 +1,4 @@
-"""The configuration's section on moves."""
+"""The configuration's section on migrations."""
 
 from __future__ import annotations
 

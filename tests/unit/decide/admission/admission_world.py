@@ -1,4 +1,4 @@
-"""One place that asks for tiers as the webhook does, and keeps what was promised."""
+"""Selects tiers as the webhook's queries do, and stores the reservations."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def seed_nodes() -> tuple[Node, Node]:
 
 
 def wants_2g(name: str = "web-", count: int = 1, **wishes: Any) -> Pod:
-    """A pod under review that asks for 2g.20gb."""
+    """A pod under review that requests 2g.20gb."""
     return pod(name, **{"mig": {"2g.20gb": count}, "uid": "", **wishes})
 
 
 class World(SchedulerWorld):
-    """A cluster, the promises made so far, and the refused pods that wait."""
+    """A cluster, its reservations, and the rejected pods that wait."""
 
     def __init__(self, *objects: Pod | Node | Namespace, rules: Rules = RULES) -> None:
         super().__init__(*objects, now=NOW)
@@ -61,7 +61,7 @@ class World(SchedulerWorld):
         return TIERS.get(resource, well_known.mig_profile(resource))
 
     def appear(self, tier: str, number: int, **wishes: Any) -> Pod:
-        """The pod of a promise turns up in the watch, still without a node."""
+        """The watch shows the pod of a reservation, still without a node."""
         tag = {well_known.RESERVATION: f"r-{number}"}
         shown = pod(f"web-{number}", mig={tier: 1}, annotations=tag, **wishes)
         self.deliver(ev.PodUpdated(shown))

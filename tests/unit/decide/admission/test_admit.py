@@ -1,4 +1,4 @@
-"""Which tier a pod gets at admission: free capacity, promises, priorities, ladders and scope."""
+"""The tier of a pod at admission: free capacity, reservations, priorities, ladders and scope."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEPT, DEGRADED, WAITS, UNTOUCHED, DENIED = "2g.20gb", "1g.10gb", "pending", "unt
 
 @pytest.mark.contract("S0-20", "S0-24", "S0-B2", "S0-B3")
 def test_twelve_pods_keep_their_tier_then_degrade_then_wait() -> None:
-    """Nothing is bound in between: the promises alone count."""
+    """No pod is bound in between: only the reservations count."""
     world = World(*seed_nodes())
 
     tiers = [world.admit(wants_2g()) for _ in range(12 + 32 + 3)]
@@ -57,7 +57,7 @@ def test_reservation_and_pod_count_once_from_admission_to_end() -> None:
 
 
 def test_reserved_pod_with_a_binding_in_flight_counts_once() -> None:
-    """Its promise lives on until the Binding is confirmed: it may still fail."""
+    """Its reservation lasts until the Binding is confirmed: it may still fail."""
     world = World(node("a", mig={"2g.20gb": 1}), node("b", mig={"2g.20gb": 1, "1g.10gb": 1}))
     world.admit(wants_2g())
     shown = world.appear("2g.20gb", 1)
@@ -103,7 +103,7 @@ def test_many_pending_reservations_cost_one_search() -> None:
 
 
 def test_reserved_whole_gpu_takes_one_gpu_of_the_node() -> None:
-    """Its number is not chosen yet; that must not hide the other GPUs of a numbered node."""
+    """Its index is not chosen yet; that must not hide the other GPUs of an index-assigned node."""
     ladder = Rules(ladders=(parse_ladder("2g.20gb->gpu"),))
     world = World(node("n", gpus=2, numbered=True), rules=ladder)
 

@@ -98,7 +98,7 @@ def test_containers_are_rewritten_and_reserved_one_to_one() -> None:
 
 
 def test_two_tiers_of_one_pod_are_chosen_together() -> None:
-    """The larger wishes first: as little as possible is given up."""
+    """The larger requests first, so that the reduction is minimal."""
     ladders = Rules(ladders=(parse_ladder("3g.40gb->2g.20gb"), parse_ladder("2g.20gb->1g.10gb")))
     world = World(node("m", mig={"3g.40gb": 1, "1g.10gb": 9}), rules=ladders)
     asked = pod("x", uid="", mig={"3g.40gb": 1, "2g.20gb": 1})
@@ -126,7 +126,7 @@ def test_off_is_a_ladder_too() -> None:
 
 
 def test_second_call_for_one_admission_repeats_the_answer() -> None:
-    """And promises nothing more."""
+    """And reserves nothing more."""
     world = World(node("m", mig={"1g.10gb": 1}))
     world.admit(wants_2g())
     again = pod("web-", uid="", mig={"1g.10gb": 1}, annotations={well_known.RESERVATION: "r-1"})

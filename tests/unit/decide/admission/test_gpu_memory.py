@@ -186,7 +186,7 @@ def test_pod_without_reservation_still_gets_its_request(wishes: dict[str, Any]) 
 
 
 def test_second_call_changes_nothing() -> None:
-    """Though the pod has both by then: the wish, and what it got for it."""
+    """Although the pod then has both: the annotation, and the device for it."""
     record = {well_known.WANTED_MEMORY: "16Gi", well_known.MEMORY_GIVEN: "app=1g.20gb"}
     again = pod("w", mig={"1g.20gb": 1}, annotations=record)
 
@@ -209,7 +209,7 @@ def test_untranslated_memory_request_blocks_a_start_without_gpu() -> None:
 
 
 def test_pod_waiting_for_a_full_profile_is_rescued_to_a_free_one() -> None:
-    """Its next admission begins with the wish again, not with what it got last time."""
+    """Its next admission starts from the annotation, not from the former device."""
     world = World(node("n", gpus=1, mig={"1g.20gb": 1}, labels=CARD))
     first = pod("first", mig={"1g.20gb": 1}, node="n")
     world.cluster.upsert_pod(first)

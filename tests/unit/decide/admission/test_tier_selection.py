@@ -231,7 +231,7 @@ def test_reservations_count_in_a_quota_until_their_pods_appear() -> None:
 
 
 def test_quota_is_charged_with_the_granted_tier() -> None:
-    """Not what was asked: three ask for 2g under a quota of one 2g, and two of them step down."""
+    """The granted tier counts: three request 2g under a quota of one 2g, and two are degraded."""
     world = World(node("m", mig={"2g.20gb": 1, "1g.10gb": 9}))
     world.cluster.quotas.upsert(quota({MIG_2G: 2}, {}))
 
@@ -246,7 +246,7 @@ UP = "1g.10gb->2g.20gb->3g.40gb"
 
 @pytest.mark.contract("S3-16")
 def test_upwards_the_next_larger_tier_is_tried_first() -> None:
-    """Seed 003's direction: nothing of the asked size is free."""
+    """Seed 003's direction: no capacity of the requested size is free."""
     world = World(node("m", mig={"2g.20gb": 1, "3g.40gb": 1}))
     asked = pod("x", uid="", mig={"1g.10gb": 1}, annotations={well_known.MIG_FALLBACK: UP})
 

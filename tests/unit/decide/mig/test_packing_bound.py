@@ -1,4 +1,4 @@
-"""What the best choice of pods would fill on GPUs that are cut to order."""
+"""The best filling of dynamic MIG GPUs by a choice of pods."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_bound_is_reached_by_the_best_packing(
 
 
 def test_packing_of_many_pods_is_an_upper_bound() -> None:
-    """As if everything that a GPU can hold were asked for; to be sure would cost too much."""
+    """An upper bound; the exact value would cost too much."""
     assert best(pool(()), [("1g.10gb",)] * (PODS_MAX + 1)) == Best(7, is_exact=False)
 
 

@@ -1,4 +1,4 @@
-"""Every reason not to move a pod: one row each, with words that its author understands."""
+"""Every blocker of a migration: one row each, with its message."""
 
 from __future__ import annotations
 

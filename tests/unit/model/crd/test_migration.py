@@ -1,4 +1,4 @@
-"""Tickets as values and as objects of the API, and the annotation by which a pod takes one."""
+"""Migrations as values and as API objects, and the annotation that names one on a pod."""
 
 from __future__ import annotations
 

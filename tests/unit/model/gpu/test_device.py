@@ -1,4 +1,4 @@
-"""What the annotation ``gpu-scheduler.io/devices`` says, and what it never lets pass for free."""
+"""The annotation ``gpu-scheduler.io/devices``; invalid content never makes a device free."""
 
 from __future__ import annotations
 

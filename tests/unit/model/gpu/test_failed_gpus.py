@@ -1,4 +1,4 @@
-"""GPUs that failed: what is left of a node, in whichever order its news arrive."""
+"""Failed GPUs: the usable rest of a node, for any order of the updates."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ SEED_MAP = "0=node1:0,1\n1=node2:2\n2=node3:0,1,2\n3=node4:3\n4=node4:3\n"
 
 @pytest.mark.contract("S2-1", "S2-4")
 def test_the_reference_map_gives_each_index_its_node_and_devices() -> None:
-    """Two indexes on one device are the author's wish, not an error."""
+    """Two indexes on one device are intended by the author, not an error."""
     gpu_map = parse(SEED_MAP)
 
     assert gpu_map.indexes == (0, 1, 2, 3, 4)
@@ -119,7 +119,7 @@ def test_invalid_map_is_refused_with_its_line(text: str, line: int, problem: str
     ],
 )
 def test_a_folded_map_is_refused_with_advice(text: str) -> None:
-    """Helm and YAML can lose the line breaks; the message says what it looks like."""
+    """Helm and YAML can lose the line breaks; the message names that cause."""
     with pytest.raises(MapError, match='more than one "=", the map looks folded onto one line'):
         parse(text)
 

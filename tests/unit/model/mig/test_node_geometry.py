@@ -1,4 +1,4 @@
-"""What a node says of its MIG instances: labels, annotation and allocatable, together."""
+"""The MIG geometry of a node from labels, annotation and allocatable."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def test_init_containers_are_rewritten_like_the_others() -> None:
 
 
 def test_two_rewrites_of_one_pod_do_not_interfere() -> None:
-    """2g becomes 1g while 1g becomes a whole GPU: what just arrived must not move on."""
+    """2g becomes 1g while 1g becomes a whole GPU: a replaced request is not replaced again."""
     before = pod(requests={MIG_2G: 1, MIG_1G: 2})
 
     assert swapped(before, {MIG_2G: MIG_1G, MIG_1G: GPU}) == {MIG_1G: 1, GPU: 2}

@@ -131,7 +131,7 @@ def decoded(spec: dict[str, Any]) -> SpecFields:
 
 
 def test_every_unsupported_row_has_a_pod_that_shows_it() -> None:
-    """A row that says "rejected" is worth nothing without the rejection."""
+    """A row "rejected" needs a rejection in the code."""
     rows = {
         (name, prop)
         for name, uses in TABLE.items()
@@ -173,7 +173,7 @@ def test_exactly_that_field_is_named(spec: dict[str, Any], path: str) -> None:
 def test_a_preference_that_is_not_weighed_is_named_but_not_refused(
     spec: dict[str, Any], path: str
 ) -> None:
-    """The pod is placed, and told what was ignored."""
+    """The pod is placed, with an event about the ignored field."""
     assert soft(decoded(spec)) == (path,)
     assert unsupported(decoded(spec)) == ()
 

@@ -1,4 +1,4 @@
-"""What the user wrote, told from one of its pods, and what a pod's labels cannot make of it."""
+"""The workload of a pod, and labels that must not change it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_an_owner_is_known_by_its_api_group_and_kind(version: str, kind: str, wo
 
 
 def test_owner_from_an_older_state_version_is_a_builtin_kind() -> None:
-    """Tickets and snapshots name owners without a group."""
+    """PodMigrations and snapshots name owners without a group."""
     assert Owner("ReplicaSet", "w", "u") == owner_of("apps/v1", "ReplicaSet", "w", "u")
 
 

@@ -1,4 +1,4 @@
-"""Where MIG instances are cut to order, and what a decision says is still missing."""
+"""The places of dynamic MIG instances, and the missing instances of a decision."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_decided_instances_are_held_at_once() -> None:
 
 
 def test_expected_pod_holds_some_placement_and_not_the_node() -> None:
-    """Such as the replacement that a move waits for."""
+    """Such as the replacement that a migration waits for."""
     overlay = WhatIfView(cluster(dynamic(gpus=1)))
     overlay.hold([pod("later", mig={"3g.40gb": 1}, nominated="n1")])
 

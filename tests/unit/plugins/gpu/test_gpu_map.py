@@ -1,4 +1,4 @@
-"""Mapped pods: the map names node and devices, and every filter still has its say."""
+"""Mapped pods: the map names node and devices, and every filter still applies."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ NOW = 1000.0
 
 
 class WebhookTimeline:
-    """A webhook that says every five seconds that it serves, and pods that wait."""
+    """A webhook with a heartbeat every five seconds, and pods that wait."""
 
     def __init__(self, *, asked: bool = True) -> None:
         self.now = NOW

@@ -1,4 +1,4 @@
-"""The cluster state: what each event does to it, and what it tells the queue."""
+"""The cluster state: the effect of each event, and the changes for the queue."""
 
 from __future__ import annotations
 
@@ -344,7 +344,7 @@ def test_an_alias_follows_its_label_and_goes_with_its_node() -> None:
 
 
 def test_node_taking_over_an_alias_updates_the_former_node() -> None:
-    """A pod whose map meant the labelled node sleeps there."""
+    """A pod whose map named the labelled node is unschedulable there."""
     state = cluster(node("g2", labels={"gpu-node-name": "g1"}))
 
     assert fold(state, ev.NodeUpdated(node("g1"))) == [

@@ -29,7 +29,7 @@ def diagnosis(state: Cluster, newcomer: Pod) -> Diagnosis:
 
 
 class Asked:
-    """Says no, and remembers which nodes it was asked about."""
+    """Rejects, and records the checked nodes."""
 
     def __init__(self) -> None:
         self.names: list[str] = []

@@ -1,4 +1,4 @@
-"""What is held and what is left where GPUs are cut to order."""
+"""Allocated and free capacity of dynamic MIG GPUs."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def test_partition_status_is_kept_for_a_later_node() -> None:
     ],
 )
 def test_ended_pod_on_dynamic_gpus_may_help_every_waiting_pod(holder: Pod) -> None:
-    """Whatever it was held as before the node was cut to order."""
+    """Whatever its allocation was before the node became a dynamic MIG node."""
     state = cluster(dynamic("n1"), holder)
 
     changes = state.delete_pod(holder.uid)

@@ -1,4 +1,4 @@
-"""Whose a ticket is: what a pod says of itself is a claim, and the ticket decides."""
+"""The replacement of a migration: a pod's annotation is a claim, and the object decides."""
 
 from __future__ import annotations
 

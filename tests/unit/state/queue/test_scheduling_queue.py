@@ -160,7 +160,7 @@ def test_a_pod_with_two_causes_is_woken_once() -> None:
 
 
 def test_no_pod_sleeps_longer_than_five_minutes() -> None:
-    """Semantics case 11: a cause that we failed to hear of."""
+    """Semantics case 11: a missed requeue event."""
     waiting = queue(pod("a"))
     refuse(waiting)
 
@@ -177,7 +177,7 @@ def test_the_five_minutes_count_from_any_moment_even_zero() -> None:
 
 
 def test_pod_added_again_is_tried_at_once() -> None:
-    """Semantics case 10: its wishes changed, so the last answer means nothing."""
+    """Semantics case 10: its spec changed, so the last answer is obsolete."""
     waiting = queue(pod("a"))
     refuse(waiting, lacking=frozenset((MIG_2G,)))
     changed = pod("a", labels={"app": "x"})
@@ -219,7 +219,7 @@ def test_deleted_and_added_pod_starts_without_backoff() -> None:
 
 
 def test_failed_binding_has_its_own_backoff() -> None:
-    """Semantics case 12: no event has to wake it."""
+    """Semantics case 12: no event has to requeue it."""
     waiting = queue(pod("a"))
     entry = take(waiting)
     entry.attempts, entry.refusals = 5, 2
@@ -296,7 +296,7 @@ def test_pods_waiting_for_one_resource_are_grouped_by_age() -> None:
 
 
 def test_requeued_pod_still_counts_as_waiting_for_its_resource() -> None:
-    """A slice was freed and wakes it; until its pause is over, a newcomer must not be given it."""
+    """A released slice requeues it; until its backoff expires, a new pod must not get the slice."""
     waiting = queue(pod("a"))
     refuse(waiting, causes=FREED, lacking=TIER)
     waiting.requeue_on(ClusterEvent(RequeueCause.FREED), NOW)

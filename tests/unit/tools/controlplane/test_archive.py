@@ -1,4 +1,4 @@
-"""Taking programs from an archive, which only happens when a person asks for it."""
+"""Extraction of programs from an archive, only with an explicit option."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ETCD = program("etcd")
 
 
 def pack(path: Path, name: str, says: str) -> str:
-    """Write an archive with one program that says a version."""
+    """Write an archive with one program that prints a version."""
     content = f"#!/bin/sh\necho '{says}'\n".encode()
     with tarfile.open(path, "w:gz") as archive:
         member = tarfile.TarInfo(name)

@@ -32,7 +32,7 @@ def quiet() -> Progress:
 
 
 def test_a_program_is_built_once_and_then_found(tmp_path: Path, machine: dict[str, str]) -> None:
-    """The second time nothing is built, and nothing is said."""
+    """The second run builds nothing and prints nothing."""
     go = FakeGo(tmp_path / "bin")
     assert missing(["etcd"], machine) == ["etcd"]
 
@@ -91,7 +91,7 @@ def test_a_program_is_told_its_own_version(tmp_path: Path, machine: dict[str, st
 def test_a_build_that_fails_says_why_in_one_line(
     tmp_path: Path, machine: dict[str, str], body: str, complaint: str
 ) -> None:
-    """The line says what to do and where the log is, and the cache holds no program."""
+    """The line has the next step and the path of the log, and the cache has no program."""
     FakeGo(tmp_path / "bin", body=body)
     with pytest.raises(ControlPlaneError, match=complaint) as failed:
         ensure(["etcd"], environ=machine, progress=quiet())

@@ -17,7 +17,7 @@ PLACES = ("variable", "assets", "path", "cache")
 
 
 def put(path: Path, says: str = OURS) -> Path:
-    """Write a program that says a version."""
+    """Write a program that prints a version."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\necho '{says}'\n")
     path.chmod(0o755)

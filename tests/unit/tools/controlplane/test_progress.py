@@ -61,7 +61,7 @@ def test_a_terminal_gets_one_line_that_is_rewritten() -> None:
 
 
 def test_a_step_that_raises_is_said_to_have_failed() -> None:
-    """The last line never says done for something that was not."""
+    """The last line never reports success for a failed step."""
     stream = io.StringIO()
     with pytest.raises(ZeroDivisionError), Progress(stream, Clock()).step("dividing"):
         raise ZeroDivisionError

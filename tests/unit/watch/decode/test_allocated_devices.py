@@ -1,4 +1,4 @@
-"""What a kubelet says of a pod's devices, as the API server sends it."""
+"""A kubelet's report about a pod's devices, as the API server sends it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GPU = "nvidia.com/gpu"
 
 
 def status(*containers: Any) -> dict[str, Any]:
-    """A pod's status; each container is what it says of its devices."""
+    """A pod's status; each container has its report."""
     listed = [
         {"name": f"c{number}", "allocatedResourcesStatus": told}
         for number, told in enumerate(containers)
@@ -93,7 +93,7 @@ def test_field_beyond_its_bounds_is_ignored(said: dict[str, Any], count: int) ->
 
 
 def test_a_decision_does_not_depend_on_what_a_pod_was_given() -> None:
-    """The status of a pod changes often, and none of it wakes the pod or makes it another kind."""
+    """A change of the pod's status neither requeues the pod nor changes its kind."""
     before, after = pod(gpus=1), pod(gpus=1, status=many(3))
     assert before.kind == after.kind
     assert before.wishes() == after.wishes()
@@ -118,7 +118,7 @@ TABLES = [
 
 @pytest.mark.parametrize(("text", "indexes"), TABLES)
 def test_node_annotation_maps_device_ids_to_indexes(text: str, indexes: dict[str, int]) -> None:
-    """A flawed one says nothing."""
+    """An invalid one is ignored."""
     assert dict(table(text)) == indexes
     assert dict(node(annotations={"gpu-scheduler.io/gpu-ids": text}).gpu_ids) == indexes
 

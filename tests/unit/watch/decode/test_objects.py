@@ -211,7 +211,7 @@ def test_every_schedulers_pods_are_watched_until_they_end() -> None:
 
 
 def test_without_moves_their_tickets_are_not_watched() -> None:
-    """There is no right to list them then, and a list that is refused is asked for for ever."""
+    """Without the right to list them a list would be rejected and repeated forever."""
     with_moves = {source.kind for source in every("own")}
 
     assert with_moves - {source.kind for source in every("own", migrations=False)} == {

@@ -67,7 +67,7 @@ def test_shared_devices_are_divided_only_on_index_assigned_nodes(
     ],
 )
 def test_omitted_variable_is_explained(said: AdmissionDecision | None, warned: bool) -> None:
-    """Nothing on a counted node is normal; nothing for want of knowledge is not."""
+    """No value on a kubelet-assigned node is normal; no value because of missing data is not."""
     assert [w.startswith("CUDA_VISIBLE_DEVICES is not set") for w in run(duo(), said).warnings] == [
         True
     ] * warned

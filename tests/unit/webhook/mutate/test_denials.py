@@ -35,7 +35,7 @@ MAP = "0=gpu-a:0,1"
     ],
 )
 def test_a_bad_map_is_denied_with_its_line(map_text: str, message: str) -> None:
-    """Code 400, no patch, and the scheduler is not even asked."""
+    """Code 400, no patch, and no query to the scheduler."""
     body = pod(map_text=map_text)
 
     outcome = run(body)

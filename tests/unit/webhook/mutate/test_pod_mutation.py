@@ -231,7 +231,7 @@ def test_unknown_fields_of_the_pod_survive() -> None:
 def test_the_scheduler_is_asked_only_where_its_answer_matters(
     body: Any, scope: Any, asks: bool
 ) -> None:
-    """A question may reserve a slice, so none is asked in vain."""
+    """A query may reserve a slice, so there is none without need."""
     assert PodMutation(body, Request(namespace="default", scope=scope), CONFIG).needs_answer is asks
 
 

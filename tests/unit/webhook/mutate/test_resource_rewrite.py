@@ -146,7 +146,7 @@ def test_several_containers_and_init_containers_degrade_together() -> None:
 
 
 def test_moves_within_one_container_happen_at_once() -> None:
-    """A slice that has just moved down one tier is not moved again."""
+    """A request that was just replaced is not replaced again."""
     said = answer(rewrites=[rewrite(MIG_3G, MIG_2G), rewrite(MIG_2G, MIG_1G)])
 
     result = patched(pod(container(limits={MIG_3G: "1", MIG_2G: "4"})), said)

@@ -30,7 +30,7 @@ def resources(body: dict[str, Any], position: int = 0) -> Any:
 
 
 def second_call(rewrites: Any = ()) -> AdmissionDecision:
-    """What the scheduler says when it knows the pod's reservation as its own."""
+    """The scheduler's answer when it recognizes the pod's reservation."""
     return answer(known_reservation=True, rewrites=rewrites, reservation="r-1")
 
 
@@ -57,7 +57,7 @@ def test_a_second_call_takes_away_what_limit_ranger_put_back(rewrites: Any) -> N
 
 
 def test_each_container_loses_its_own_source_only() -> None:
-    """The annotation names the first container's move; the scheduler remembers all of them."""
+    """The annotation has the first container's rewrite; the scheduler stores all of them."""
     moves = [rewrite(), rewrite(MIG_3G, container="b")]
     body = pod(container(limits=ONE), container("b", {MIG_3G: "1"}))
     once = patched(body, answer(rewrites=moves, reservation="r-1"))
@@ -70,7 +70,7 @@ def test_each_container_loses_its_own_source_only() -> None:
 
 
 def test_scheduler_loss_between_calls_is_harmless() -> None:
-    """The record on the pod says what was moved; a request for both tiers would never fit."""
+    """The record on the pod has the rewrites; a request for both tiers would never fit."""
     once = first_pass(pod(container(limits=ONE)))
 
     result = patched(put_back(once), None)

@@ -1,4 +1,4 @@
-"""A tier's nodes and a wish for memory, written into the pod as the scheduler said."""
+"""A tier's nodes and a memory request, written into the pod as the scheduler decided."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ZONE = {"key": "zone", "operator": "In", "values": ["a"]}
 
 
 def degraded(where: TierNodes, **spec: Any) -> Json:
-    """A pod that asked for 2g and was given 1g on some nodes."""
+    """A pod that requested 2g and got 1g on some nodes."""
     said = answer(rewrites=[rewrite()], reservation="r-1", where=where)
     return patched(pod(container(limits={MIG_2G: "1"}), **spec), said)
 
@@ -126,12 +126,12 @@ def test_written_tier_nodes_match_the_decision_and_can_be_removed(where: TierNod
 
 
 def wish(*containers: Json, amount: str = "16Gi", **more: Any) -> Json:
-    """A pod that only says how much GPU memory it wants."""
+    """A pod with a GPU memory annotation only."""
     return pod(*containers, annotations={well_known.WANTED_MEMORY: amount}, **more)
 
 
 def gives(target: str, where: TierNodes = TierNodes(), **fields: Any) -> AdmissionDecision:  # noqa: B008 - frozen
-    """The scheduler's answer to a wish."""
+    """The scheduler's answer to a memory request."""
     added = ResourceRewrite(container="app", source=NOTHING, target=target)
     return answer(rewrites=[added], where=where, **fields)
 
