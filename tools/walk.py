@@ -237,6 +237,7 @@ def review(item: Json) -> bytes:
 
 async def walks() -> dict[str, Walk]:
     """Every path, on one scheduler."""
+    log_settings = structlog.get_config()
     structlog.configure(logger_factory=structlog.ReturnLoggerFactory())
     client = FakeClient(nodes())
     config = _config()
@@ -255,6 +256,7 @@ async def walks() -> dict[str, Walk]:
         running.cancel()
         with suppress(asyncio.CancelledError):
             await running
+        structlog.configure(**log_settings)
     return found
 
 
