@@ -87,7 +87,7 @@ class App:
             WebhookLiveness(config.webhook.recreate_after_s) if config.expects_webhook else None
         )
         controllers = Controllers(
-            *(state, binder, self._gate, self._metrics, lambda: utc_now().timestamp()),
+            *(state, binder, self._gate, self._metrics, time.time),
             settings=settings_of(config),
             webhook=webhook,
         )

@@ -129,9 +129,9 @@ class Loop:
             self._handle(event, now)
 
     def _handle(self, event: ev.Event, now: float) -> None:
-        """All handlers first, then their effects: a change meets a state that has the event."""
+        """All its handlers first, then their effects: a change meets a state that has the event."""
         results: list[tuple[str, Effects]] = []
-        for handler in self.controllers.handlers:
+        for handler in self.controllers.events.of(event):
             with self.contain("event", handler.name):
                 if effects := handler.handle(event, now):
                     results.append((handler.name, effects))

@@ -1,4 +1,4 @@
-"""What the loop calls: event handlers for every event, tickers once a second.
+"""What the loop calls: event handlers for the events that concern them, tickers once a second.
 
 ``controllers/table`` has both tables in their order.
 """
@@ -17,6 +17,10 @@ class EventHandler(Protocol):
     @property
     def name(self) -> str:
         """The name in the log line of an internal error."""
+
+    @property
+    def handles(self) -> tuple[type, ...]:
+        """The types of the events that can change its state or have effects."""
 
     def handle(self, event: ev.Event, now: float) -> Effects:
         """Handle one event; ``now`` is the loop's clock."""

@@ -1,13 +1,14 @@
 """The controllers of one scheduler, and the two tables in whose order the loop calls them.
 
-The order of ``handlers`` matters: every handler before the cluster cache sees the state without the
-event, every one after it sees the state with it.
+The order of the handlers matters: every handler before the cluster cache sees the state without the
+event, every one after it sees the state with it. An event goes to the handlers that name its type.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -26,6 +27,7 @@ from scheduler.controllers.migration.planner import PlannerSettings
 from scheduler.controllers.node_avoidance import NodeAvoidance
 from scheduler.controllers.pod_recreation import PodRecreationController
 from scheduler.framework.pipeline import Pipeline
+from scheduler.model.pods.pod import Pod
 from scheduler.report.containment import Containment
 from scheduler.report.events.device_events import DeviceEvents
 from scheduler.report.events.migration_events import MigrationEvents
@@ -33,6 +35,7 @@ from scheduler.report.events.node_events import NodeEvents
 from scheduler.report.events.unreadable_events import UnreadableEvents
 from scheduler.report.gauges import Gauges
 from scheduler.report.metrics import Metrics
+from scheduler.state import event as ev
 from scheduler.state.breakers.circuit import Timings
 from scheduler.state.breakers.recreate_budget import WebhookLiveness
 from scheduler.state.scheduler_state import SchedulerState
@@ -65,6 +68,35 @@ def settings_of(config: Config) -> ControllerSettings:
             mode=restore.mode_word(), timings=restore.timings(), rules=config.rules()
         ),
     )
+
+
+#: Handlers that can do nothing with a pod that only waits: it holds nothing and can be read.
+NOT_FOR_WAITING_PODS: Final = ("unreadable-objects", "devices", "mig-partitions")
+
+
+class EventRoutes:
+    """The handlers that an event concerns, in the order in which they are called."""
+
+    def __init__(self, handlers: Sequence[EventHandler]) -> None:
+        self.handlers = tuple(handlers)
+        self._by_type: Mapping[type, tuple[EventHandler, ...]] = MappingProxyType(
+            {kind: tuple(one for one in handlers if kind in one.handles) for kind in ev.EVERY}
+        )
+        self._of_waiting_pods = tuple(
+            one for one in self._by_type[ev.PodUpdated] if one.name not in NOT_FOR_WAITING_PODS
+        )
+
+    def of(self, event: ev.Event) -> tuple[EventHandler, ...]:
+        """The handlers of one event."""
+        if isinstance(event, ev.PodUpdated) and _only_waits(event.pod):
+            return self._of_waiting_pods
+        return self._by_type[type(event)]
+
+
+def _only_waits(pod: Pod) -> bool:
+    """Whether a pod has no node, is not ended or deleted, and can be read."""
+    is_placed = pod.node_name or pod.allocated
+    return not (is_placed or pod.is_deleting or pod.is_terminal or pod.unread)
 
 
 class Controllers:
@@ -105,26 +137,27 @@ class Controllers:
                 wall,
                 lambda: secrets.token_hex(4),
             )
-        reservations = ReservationExpiry(state.reservations)
         node_events, unreadable = NodeEvents(), UnreadableEvents(metrics)
         devices = DeviceEvents(cluster.nodes)
         cache = ClusterCache(cluster, self.contain, wall)
         # Without a webhook, no pod lacks its mutation.
         recreation = [PodRecreationController(state, metrics, webhook)] if webhook else []
-        self.handlers: tuple[EventHandler, ...] = (
-            reservations,
-            self.bindings,
-            node_events,
-            unreadable,
-            self.avoidance,
-            devices,
-            self.migrations,
-            cache,
-            self.partitions,
-            *recreation,
+        self.events = EventRoutes(
+            [
+                state.reservations,
+                self.bindings,
+                node_events,
+                unreadable,
+                self.avoidance,
+                devices,
+                self.migrations,
+                cache,
+                self.partitions,
+                *recreation,
+            ]
         )
         self.tickers: tuple[Ticker, ...] = (
-            reservations,
+            ReservationExpiry(state.reservations),
             UnschedulableFlush(state.queue),
             node_events,
             unreadable,

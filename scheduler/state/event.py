@@ -8,6 +8,7 @@ which tell the queue which pods could be scheduled now.
 from __future__ import annotations
 
 import enum
+from typing import Final, get_args
 
 import msgspec
 
@@ -232,6 +233,9 @@ Event = (
     | MigrationEvent
     | PartitionEvent
 )
+
+#: The types of all events.
+EVERY: Final[tuple[type, ...]] = get_args(Event)
 
 
 class PodPending(msgspec.Struct, frozen=True):

@@ -33,6 +33,7 @@ class NoMigration:
     """A scheduler without migrations, as in a simulation; the controller overrides all of it."""
 
     name = "migrations"
+    handles: tuple[type, ...] = ()
 
     def handle(self, event: ev.Event, now: float) -> Effects:
         """Handle an event that is about to be folded into the cluster state."""
@@ -53,6 +54,9 @@ class NoMigration:
 
 class MigrationController(NoMigration):
     """The migrations of one scheduler; ``wall`` is Unix time, ``new_id`` returns a random word."""
+
+    #: Any event may make a migration possible that was not.
+    handles = ev.EVERY
 
     def __init__(
         self,
@@ -91,7 +95,7 @@ class MigrationController(NoMigration):
 
     def handle(self, event: ev.Event, now: float) -> Effects:
         """Handle an event that is about to be folded into the cluster state."""
-        self._planner.retry_hopeless()
+        self._planner.hopeless.clear()
         now = self._wall()
         match event:
             case ev.PodUpdated(pod):

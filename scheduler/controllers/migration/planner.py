@@ -73,11 +73,8 @@ class MigrationPlanner:
         self._steady: dict[str, tuple[object, float]] = {}
         #: By workload: when its backoff ends, and how long it is.
         self._backoff: dict[str, tuple[float, float]] = {}
-        self._hopeless: set[object] = set()
-
-    def retry_hopeless(self) -> None:
-        """An event arrived: an impossible migration may be possible now."""
-        self._hopeless.clear()
+        #: What could not be migrated at the last look; any event may change that.
+        self.hopeless: set[object] = set()
 
     def upsert_pod(self, pod: Pod) -> None:
         """A pod's newest state."""
@@ -172,12 +169,12 @@ class MigrationPlanner:
         if kind is MigrationKind.RESCUE and not is_degradable(pod):
             return 0, NOTHING
         equivalence_class = (kind, restore.kind_of(pod))
-        if equivalence_class in self._hopeless:
+        if equivalence_class in self.hopeless:
             self._steady.pop(pod.uid, None)
             return 0, NOTHING
         candidate = self._look(kind, pod)
         if candidate is None:
-            self._hopeless.add(equivalence_class)
+            self.hopeless.add(equivalence_class)
             self._steady.pop(pod.uid, None)
         elif self._is_steady(candidate, now):
             if problem is not None:

@@ -12,7 +12,7 @@ from scheduler.bind.binder import Binder
 from scheduler.controllers.action_runner import ActionRunner, Shells
 from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.migration.controller import NoMigration
-from scheduler.controllers.table import DEFAULT, Controllers, ControllerSettings
+from scheduler.controllers.table import DEFAULT, Controllers, ControllerSettings, EventRoutes
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Decision, Placement
 from scheduler.framework.pipeline import Pipeline
@@ -228,8 +228,8 @@ class Stage:
         """Put another migration controller in its place in both tables."""
         tables = self.controllers
         tables.migrations = migrations
-        tables.handlers = tuple(
-            migrations if one.name == migrations.name else one for one in tables.handlers
+        tables.events = EventRoutes(
+            [migrations if one.name == migrations.name else one for one in tables.events.handlers]
         )
         tables.tickers = tuple(
             migrations if one.name == migrations.name else one for one in tables.tickers
