@@ -1,6 +1,6 @@
 """A pod as the scheduler sees it: only what a decision reads, already in base units.
 
-``watch/decode/api_types.py`` makes these from API bytes; the simulator makes them from files. A Pod
+``watch/decode/pods.py`` makes these from API bytes; the simulator makes them from files. A Pod
 is frozen: what happens to it later is a new Pod.
 """
 

@@ -25,8 +25,7 @@ from scheduler.state.cache.pod_groups import PodGroups
 from scheduler.state.cache.quotas import Quotas
 from scheduler.state.event import Change, ClusterEvent, PodDone, PodPending
 from scheduler.state.invariant import InvariantViolation
-from scheduler.state.node_info import NodeInfo
-from scheduler.state.pod_allocation import holds_alike
+from scheduler.state.node_info import NodeInfo, holds_alike
 from scheduler.state.reported_devices import recovered
 
 __all__ = ["Assumption", "Cluster"]

@@ -19,8 +19,7 @@ from scheduler.state.index.filter_cache import FilterResultCache
 from scheduler.state.index.node_index import NodeIndex
 from scheduler.state.mig.layout_wait import LayoutWait
 from scheduler.state.mig.partition_store import PartitionStore
-from scheduler.state.node_info import NodeInfo
-from scheduler.state.pod_allocation import PodAllocation, holding_of
+from scheduler.state.node_info import NodeInfo, PodAllocation, holding_of
 
 
 class Nodes:

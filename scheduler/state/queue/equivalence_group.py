@@ -20,8 +20,8 @@ import msgspec
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import RequeueCause
 from scheduler.state.event import ClusterEvent
+from scheduler.state.queue.fair_queue import Item, SortedPods
 from scheduler.state.queue.requeue_conditions import Key, RequeueCondition
-from scheduler.state.queue.sorted_pods import Item, SortedPods
 
 #: Oldest first, but whoever's pause is over is tried first among so many.
 LOOKED_AT = 64

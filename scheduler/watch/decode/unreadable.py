@@ -117,7 +117,7 @@ def _meta(content: msgspec.Raw, who: _Who) -> Meta:
     """Metadata as far as it can be read.
 
     An annotation that is no text reads as an empty one, which no reader of ours takes for an
-    answer: a pod that may hold devices by it holds unknown ones (``state/pod_allocation``).
+    answer: a pod that may hold devices by it holds unknown ones (``state/node_info``).
     """
     fields = _read(content, dict[str, msgspec.Raw]) or {}
     references = _read(fields.get("ownerReferences", _NONE), list[msgspec.Raw]) or []
