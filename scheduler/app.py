@@ -21,7 +21,7 @@ from scheduler.bind.migration_worker import MigrationWorker
 from scheduler.bind.partition_writer import PartitionWriter
 from scheduler.bind.pod_recreator import PodRecreator
 from scheduler.config import Config
-from scheduler.controllers.action_runner import ActionRunner, Shells
+from scheduler.controllers.dispatch import ActionRunner, Shells
 from scheduler.controllers.leadership.elector import LeaderElector, Timings
 from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.table import Controllers, settings_of

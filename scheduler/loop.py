@@ -13,7 +13,7 @@ from itertools import zip_longest
 
 import msgspec
 
-from scheduler.controllers.action_runner import ActionRunner
+from scheduler.controllers.dispatch import ActionRunner
 from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.table import Controllers
 from scheduler.decide.batch import as_a_whole, due

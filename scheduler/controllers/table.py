@@ -1,14 +1,13 @@
 """The controllers of one scheduler, and the two tables in whose order the loop calls them.
 
 The order of the handlers matters: every handler before the cluster cache sees the state without the
-event, every one after it sees the state with it. An event goes to the handlers that name its type.
+event, every one after it sees the state with it.
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -17,8 +16,8 @@ from scheduler.bind.binder import Binder
 from scheduler.config import Config
 from scheduler.controllers.bindings import BindingController
 from scheduler.controllers.cluster_cache import ClusterCache
+from scheduler.controllers.dispatch import EventRoutes, Ticker
 from scheduler.controllers.expiry import ReservationExpiry, UnschedulableFlush
-from scheduler.controllers.handlers import EventHandler, Ticker
 from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.mig_config import MigConfigController
 from scheduler.controllers.mig_partition import TIMEOUT_S, PartitionController
@@ -27,7 +26,6 @@ from scheduler.controllers.migration.planner import PlannerSettings
 from scheduler.controllers.node_avoidance import NodeAvoidance
 from scheduler.controllers.pod_recreation import PodRecreationController
 from scheduler.framework.pipeline import Pipeline
-from scheduler.model.pods.pod import Pod
 from scheduler.report.containment import Containment
 from scheduler.report.events.device_events import DeviceEvents
 from scheduler.report.events.migration_events import MigrationEvents
@@ -35,7 +33,6 @@ from scheduler.report.events.node_events import NodeEvents
 from scheduler.report.events.unreadable_events import UnreadableEvents
 from scheduler.report.gauges import Gauges
 from scheduler.report.metrics import Metrics
-from scheduler.state import event as ev
 from scheduler.state.breakers.circuit import Timings
 from scheduler.state.breakers.recreate_budget import WebhookLiveness
 from scheduler.state.scheduler_state import SchedulerState
@@ -72,31 +69,6 @@ def settings_of(config: Config) -> ControllerSettings:
 
 #: Handlers that can do nothing with a pod that only waits: it holds nothing and can be read.
 NOT_FOR_WAITING_PODS: Final = ("unreadable-objects", "devices", "mig-partitions")
-
-
-class EventRoutes:
-    """The handlers that an event concerns, in the order in which they are called."""
-
-    def __init__(self, handlers: Sequence[EventHandler]) -> None:
-        self.handlers = tuple(handlers)
-        self._by_type: Mapping[type, tuple[EventHandler, ...]] = MappingProxyType(
-            {kind: tuple(one for one in handlers if kind in one.handles) for kind in ev.EVERY}
-        )
-        self._of_waiting_pods = tuple(
-            one for one in self._by_type[ev.PodUpdated] if one.name not in NOT_FOR_WAITING_PODS
-        )
-
-    def of(self, event: ev.Event) -> tuple[EventHandler, ...]:
-        """The handlers of one event."""
-        if isinstance(event, ev.PodUpdated) and _only_waits(event.pod):
-            return self._of_waiting_pods
-        return self._by_type[type(event)]
-
-
-def _only_waits(pod: Pod) -> bool:
-    """Whether a pod has no node, is not ended or deleted, and can be read."""
-    is_placed = pod.node_name or pod.allocated
-    return not (is_placed or pod.is_deleting or pod.is_terminal or pod.unread)
 
 
 class Controllers:
@@ -154,7 +126,8 @@ class Controllers:
                 cache,
                 self.partitions,
                 *recreation,
-            ]
+            ],
+            NOT_FOR_WAITING_PODS,
         )
         self.tickers: tuple[Ticker, ...] = (
             ReservationExpiry(state.reservations),

@@ -1,4 +1,4 @@
-"""What a handler asks the I/O shells to do: values, run by ``controllers/action_runner``.
+"""What a handler asks the I/O shells to do: values, run by ``controllers/dispatch``.
 
 A handler changes the state that it owns and returns the rest as values, so a test compares what
 would be sent without any shell, and one place decides the order in which things are sent.

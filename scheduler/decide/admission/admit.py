@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from scheduler.decide.admission.fallback_candidates import Candidate, FallbackPolicy, options
-from scheduler.decide.admission.fallback_policy import TermsError, terms_of
+from scheduler.decide.admission.fallback_candidates import Candidate, options
+from scheduler.decide.admission.fallback_policy import FallbackPolicy, TermsError, terms_of
 from scheduler.decide.admission.tier_selection import (
     NoTier,
     TierAttempt,

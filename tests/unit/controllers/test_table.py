@@ -10,9 +10,9 @@ import pytest
 import structlog
 from msgspec import structs
 
-from scheduler.controllers.action_runner import ActionRunner, Shells
+from scheduler.controllers.dispatch import ActionRunner, EventRoutes, Shells
 from scheduler.controllers.migration.planner import PlannerSettings
-from scheduler.controllers.table import Controllers, ControllerSettings, EventRoutes
+from scheduler.controllers.table import NOT_FOR_WAITING_PODS, Controllers, ControllerSettings
 from scheduler.model import actions
 from scheduler.model.crd.migration_actions import DeleteMigration, MigrationAction
 from scheduler.model.pods.pod import Unread
@@ -85,7 +85,8 @@ def put(stage: Stage, probe: Probe) -> Probe:
     """The probe takes the place of the handler and ticker of its name."""
     tables = stage.controllers
     tables.events = EventRoutes(
-        [probe if one.name == probe.name else one for one in tables.events.handlers]
+        [probe if one.name == probe.name else one for one in tables.events.handlers],
+        NOT_FOR_WAITING_PODS,
     )
     tables.tickers = tuple(probe if one.name == probe.name else one for one in tables.tickers)
     return probe
