@@ -67,13 +67,15 @@ def terms_of(
     """The terms of a pod as its author made it, and warnings; TermsError if it must be refused."""
     try:
         ladders, warnings = _ladders(cluster, pod, configured)
-        floor = gpu_memory.floor_of(pod.annotations)
+        has_floor = well_known.MEMORY_FLOOR in pod.annotations
+        floor = gpu_memory.floor_of(pod.annotations) if has_floor else 0
         memory, guess = _memory(pod)
     except LadderError as error:
         raise TermsError(f"{well_known.MIG_FALLBACK}: {error}") from error
     except GpuMemoryError as error:
         raise TermsError(str(error)) from error
-    _check_floor(pod, floor)
+    if has_floor:
+        _check_floor(pod, floor)
     terms = FallbackPolicy(
         ladders=ladders,
         floor=floor,
@@ -103,13 +105,13 @@ def _ladders(
 
 def _memory(pod: Pod) -> tuple[dict[str, int], tuple[str, ...]]:
     """How much each container wants, and a warning where it was guessed which one is meant."""
+    if well_known.WANTED_MEMORY not in pod.annotations:
+        return {}, ()
     regular = [one.name for one in pod.containers if one.role is Role.APP]
     others = [one.name for one in pod.containers if one.role is not Role.APP]
     found = meant(regular, pod.annotations, others)
     rest = [name for name in regular + others if name != found.container]
     wanted = gpu_memory.wanted_of(pod.annotations, [found.container, *rest])
-    if not wanted:
-        return {}, ()
     problem = _against_memory(pod)
     if problem is not None:
         raise TermsError(f"{well_known.WANTED_MEMORY}: {problem}")

@@ -89,8 +89,9 @@ def is_changeable(pod: Pod) -> bool:
 
 def is_degradable(pod: Pod) -> bool:
     """Whether the pod takes part in fallback: it asks for MIG, or got its tier for its memory."""
-    mig = any(well_known.is_mig(resource) for resource in pod.gpu_requests)
-    return (mig or bool(memory_given(pod))) and is_changeable(pod)
+    if not is_changeable(pod):
+        return False
+    return any(map(well_known.is_mig, pod.gpu_requests)) or bool(memory_given(pod))
 
 
 def choose_tier(
