@@ -9,8 +9,11 @@ import signal
 import socket
 import time
 import uuid
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain
+from typing import Final
 
 import structlog
 
@@ -45,9 +48,8 @@ SHUTDOWN_S = 5.0
 logger = structlog.get_logger("scheduler")
 
 
-def utc_now() -> datetime:
-    """The wall clock, for timestamps; never for measuring."""
-    return datetime.now(UTC)
+#: The wall clock, for timestamps; never for measuring.
+utc_now: Final[Callable[[], datetime]] = partial(datetime.now, UTC)
 
 
 class App:

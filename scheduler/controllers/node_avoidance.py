@@ -211,7 +211,8 @@ class NodeAvoidance:
 
     def _restore_for_owner(self, pod: Pod) -> list[ev.Change]:
         """Count what events say about the deleted pods that this one replaces."""
-        past = self._deleted_pods.matching(pod, self._now)
+        # Nearly always nothing was read.
+        past = self._deleted_pods.matching(pod, self._now) if self._deleted_pods.heard else []
         if not past:
             return []
         self.breaker.restore(past, self._now, is_hearsay=True)

@@ -57,9 +57,9 @@ def as_a_whole(
     all of them fit in any way, or one asks for something else than one instance of a GPU that is
     cut to order. What a preemptor or a move holds is nobody else's, and is not shuffled here.
     """
-    wanted = [instance_search.wanted(pod) for pod in pods]
     if len(pods) < 2 or cluster.nominated:
         return None
+    wanted = [instance_search.wanted(pod) for pod in pods]
     if any(len(one) != 1 or pod.map_text for one, pod in zip(wanted, pods, strict=True)):
         return None
     if len(set(wanted)) == 1:

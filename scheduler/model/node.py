@@ -197,7 +197,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def gpu_ids(self) -> Mapping[str, int]:
         """The index of each GPU by its id; empty where nobody published that."""
-        return allocated_devices.table(self.annotations.get(well_known.GPU_IDS, ""))
+        text = self.annotations.get(well_known.GPU_IDS)
+        return allocated_devices.table(text) if text else {}
 
     @cached_property
     def gpu_problem(self) -> str:

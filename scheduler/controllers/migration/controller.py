@@ -84,6 +84,8 @@ class MigrationController(NoMigration):
 
     def migration_for(self, pod: Pod) -> Migration | None:
         """The migration whose replacement a pod under admission is, if there is one."""
+        if not self.open:
+            return None
         pods = self._state.cluster.pods
         return self.open.for_newcomer(pod, pods, self._executor.evicted())
 
@@ -159,14 +161,18 @@ class MigrationController(NoMigration):
             self._planner.record_final_state(pod)
             return NOTHING
         self._note(pod)
-        migration = self.open.get(pod.annotations.get(well_known.MIGRATION, ""))
+        name = pod.annotations.get(well_known.MIGRATION)
+        migration = self.open.get(name) if name else None
         if migration is None or not self._gate.is_open():
             return NOTHING
         return self._executor.step(migration, now)
 
     def _note(self, pod: Pod) -> None:
-        self.open.upsert_pod(pod)
-        self._planner.upsert_pod(pod)
+        # Nearly no pod names a migration, or has another tier than it asked for.
+        if well_known.MIGRATION in pod.annotations or pod.uid in self.open.claims:
+            self.open.upsert_pod(pod)
+        if pod.is_degraded:
+            self._planner.upsert_pod(pod)
 
     def _delete_pod(self, uid: str) -> Effects:
         pod = self._state.cluster.pods.get(uid)

@@ -21,7 +21,6 @@ from scheduler.decide.migration.restore import MigrationCandidate
 from scheduler.model.crd.migration import MigrationKind, match_of
 from scheduler.model.crd.migration_actions import ReadOwner, read_owner_of
 from scheduler.model.crd.migration_blockers import BlockedBy, Blocker
-from scheduler.model.pods.original_request import is_degraded
 from scheduler.model.pods.pod import Pod
 from scheduler.report.containment import Containment
 from scheduler.report.events.migration_events import MigrationEvents
@@ -95,7 +94,7 @@ class MigrationPlanner:
             self._history.note_crashes(pod)
 
     def _is_degraded(self, pod: Pod) -> bool:
-        return pod.scheduler_name == self._state.cluster.scheduler_name and is_degraded(pod)
+        return pod.scheduler_name == self._state.cluster.scheduler_name and pod.is_degraded
 
     def delete_pod(self, uid: str) -> None:
         """A pod is deleted."""

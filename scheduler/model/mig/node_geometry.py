@@ -128,7 +128,8 @@ def sound(
 
 def single_profile(labels: Mapping[str, str]) -> str:
     """The profile of which ``nvidia.com/gpu`` counts instances here; empty where it counts GPUs."""
-    if mig_layout.is_profile(partition := labels.get(well_known.GKE_PARTITION, "")):
+    partition = labels.get(well_known.GKE_PARTITION, "")
+    if partition and mig_layout.is_profile(partition):
         return mig_layout.canonical(partition)
     _, infix, profile = labels.get(well_known.GPU_PRODUCT, "").partition(_INFIX)
     if not infix or labels.get(well_known.MIG_STRATEGY, "single") != "single":

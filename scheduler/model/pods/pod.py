@@ -137,6 +137,11 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Whether it wants GPU memory by annotation, and nobody made a request of that."""
         return well_known.WANTED_MEMORY in self.annotations and not self.gpu_requests
 
+    @property
+    def is_degraded(self) -> bool:
+        """Whether it carries a record of another tier than it has (``original_request``)."""
+        return well_known.ORIGINAL in self.annotations and well_known.FALLBACK in self.annotations
+
     @cached_property
     def gpu_memory(self) -> dict[str, int]:
         """Bytes that one device of each requested GPU resource must have, by its annotation."""

@@ -127,7 +127,7 @@ class Nodes:
 
     def holding(self, pod: Pod, devices: Devices | None) -> PodAllocation:
         """What a pod holds where it is placed; ``devices`` is our own choice, if it is new."""
-        may_map = self._namespaces.may_map(pod.namespace)
+        may_map = pod.map_text is not None and self._namespaces.may_map(pod.namespace)
         return holding_of(pod, devices, self._scheduler_name, may_map=may_map)
 
     def recount(self, pod: Pod) -> bool:

@@ -28,7 +28,7 @@ LOOKED_AT = 64
 
 
 class QueuedPodInfo(msgspec.Struct):
-    """A waiting pod's place in the queue.
+    """A waiting pod's place in the queue; ``item`` is its place in a line.
 
     ``place`` is in the words of kube-scheduler's metric. ``attempts`` counts what came to
     nothing, ``refusals`` the Bindings among them.
@@ -36,7 +36,7 @@ class QueuedPodInfo(msgspec.Struct):
 
     pod: Pod
     since: float
-    sequence: int
+    item: Item
     attempts: int = 0
     refusals: int = 0
     ready_at: float = 0.0
@@ -45,11 +45,6 @@ class QueuedPodInfo(msgspec.Struct):
     lacking: frozenset[str] = frozenset()
     place: str = "active"
     cohort: EquivalenceGroup | None = None
-
-    @property
-    def item(self) -> Item:
-        """Its place in a line."""
-        return self.pod.created, self.sequence, self.pod.uid
 
 
 #: What a pod would wait for at the named node by now; None where the node would take it.

@@ -28,7 +28,7 @@ from scheduler.state.queue.equivalence_group import (
     key_of,
     kind_of,
 )
-from scheduler.state.queue.fair_queue import FairQueue
+from scheduler.state.queue.fair_queue import FairQueue, Item
 from scheduler.state.queue.requeue_conditions import Key, RequeueCondition, RequeueIndex
 
 __all__ = ["PAUSE_MAX_S", "QueuedPodInfo", "RequeueCondition", "SchedulingQueue", "pause"]
@@ -91,7 +91,7 @@ class SchedulingQueue:
         """A pod waits: new, or with changed wishes. It is tried at once."""
         entry = self._entries.get(pod.uid)
         if entry is None:
-            entry = self._entries[pod.uid] = QueuedPodInfo(pod, now, self._next())
+            entry = self._entries[pod.uid] = QueuedPodInfo(pod, now, self._item(pod))
         else:
             self._take_out(entry, now)
         entry.pod = pod
@@ -149,7 +149,7 @@ class SchedulingQueue:
 
         ``before`` is its entry of then; nothing in the cluster's state can be waited for.
         """
-        entry = QueuedPodInfo(pod, before.since if before else now, self._next())
+        entry = QueuedPodInfo(pod, before.since if before else now, self._item(pod))
         entry.attempts = before.attempts + 1 if before else 1
         entry.refusals = before.refusals + 1 if before else 1
         entry.ready_at = now + pause(entry.refusals, REFUSED_MAX_S)
@@ -238,7 +238,7 @@ class SchedulingQueue:
 
     def _pause(self, entry: QueuedPodInfo) -> None:
         entry.place = "backoff"
-        heapq.heappush(self._paused, (entry.ready_at, entry.sequence, entry.pod.uid))
+        heapq.heappush(self._paused, (entry.ready_at, entry.item[1], entry.pod.uid))
 
     def _release(self, now: float) -> None:
         while self._paused and self._paused[0][0] <= now:
@@ -252,9 +252,10 @@ class SchedulingQueue:
         return (
             entry is not None
             and entry.place == "backoff"
-            and (entry.sequence, entry.ready_at) == (sequence, ready_at)
+            and (entry.item[1], entry.ready_at) == (sequence, ready_at)
         )
 
-    def _next(self) -> int:
+    def _item(self, pod: Pod) -> Item:
+        """The place of a pod that arrives now."""
         self._sequence += 1
-        return self._sequence
+        return pod.created, self._sequence, pod.uid
