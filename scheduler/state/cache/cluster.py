@@ -129,7 +129,9 @@ class Cluster:
             self.groups.upsert(pod, before)
         is_ours = pod.scheduler_name == self.scheduler_name
         if is_ours and (before is None or before.constraints != pod.constraints):
-            self.index.labels.name(before.label_keys if before else (), pod.label_keys)
+            named = before.label_keys if before else ()
+            if named or pod.label_keys:
+                self.index.labels.name(named, pod.label_keys)
             self.track_label_keys(pod)
         if pod.node_name or pod.nominated_node or self.nominated:
             self.nominations.note(pod, is_assumed=pod.uid in self.assumed)

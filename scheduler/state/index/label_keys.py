@@ -29,7 +29,8 @@ class LabelKeys:
         self._counted: Counter[str] = Counter()
         self._there: Counter[str] = Counter()
         self._missing: dict[str, None] = {}
-        self._asked = 0
+        #: Pods that asked for keys which the index lacks, since it was built.
+        self.asked = 0
 
     def is_named(self, key: str) -> bool:
         """Whether a live pod names it."""
@@ -53,7 +54,7 @@ class LabelKeys:
         for key in labels:
             if key not in self._there and key in self._counted:
                 self._missing[key] = None
-                self._asked = PATIENCE  # its pods have waited for nothing else
+                self.asked = PATIENCE  # its pods have waited for nothing else
             self._there[key] += 1
 
     def remove_labels(self, labels: Mapping[str, str]) -> None:
@@ -67,18 +68,18 @@ class LabelKeys:
         missing = [key for key in keys if key in self._there and key not in known]
         if missing:
             self._missing.update(dict.fromkeys(missing))
-            self._asked += 1
+            self.asked += 1
 
     def due(self, known: Collection[str]) -> tuple[str, ...]:
         """All keys that the index is to have from now on; empty where it stays as it is.
 
         ``known`` keys that no pod names are dropped only where there is no room otherwise.
         """
-        if self._asked < PATIENCE:
+        if self.asked < PATIENCE:
             return ()
         missing = [key for key in self._missing if key in self._there and key not in known]
         self._missing.clear()
-        self._asked = 0
+        self.asked = 0
         kept = tuple(known)
         if len(kept) + len(missing) > KEYS_MAX:
             kept = tuple(key for key in known if key in self._counted)

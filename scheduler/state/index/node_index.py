@@ -122,8 +122,10 @@ class NodeIndex:
 
     def track_label_keys(self, keys: Collection[str], node_info: AllBooks) -> None:
         """A pod names these label keys: tell nodes apart by them as well, if that pays."""
-        self.labels.ask(keys, self._known)
-        self._grow(node_info)
+        if keys:
+            self.labels.ask(keys, self._known)
+        if self.labels.asked:
+            self._grow(node_info)
 
     def _grow(self, node_info: AllBooks) -> None:
         """Have the keys that enough pods have asked for."""
