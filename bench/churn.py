@@ -29,7 +29,7 @@ from scheduler.bind.binder import Binder, binding_annotations
 from scheduler.bind.migration_worker import MigrationWorker
 from scheduler.bind.partition_writer import PartitionWriter
 from scheduler.bind.pod_recreator import PodRecreator
-from scheduler.controllers.action_runner import ActionRunner, Shells
+from scheduler.controllers.dispatch import ActionRunner, Shells
 from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.table import Controllers
 from scheduler.framework.decision import Placement

@@ -19,7 +19,7 @@ from scheduler.framework.decision import Placement
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Assumption, Cluster
-from scheduler.watch.decode import pods
+from scheduler.watch.decode import nodes, pods
 
 GPU = "nvidia.com/gpu"
 MIG = "nvidia.com/mig-"
@@ -47,8 +47,8 @@ def node(number: int) -> Node:
         "zone": ZONES[kind // 4 % 5],
         "pool": POOLS[kind // 20],
     }
-    return pods.to_node(
-        pods.NODE.decode(
+    return nodes.to_node(
+        nodes.NODE.decode(
             msgspec.json.encode(
                 {
                     "metadata": {"name": f"node-{number:05}", "labels": labels},

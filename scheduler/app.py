@@ -9,8 +9,11 @@ import signal
 import socket
 import time
 import uuid
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain
+from typing import Final
 
 import structlog
 
@@ -21,7 +24,7 @@ from scheduler.bind.migration_worker import MigrationWorker
 from scheduler.bind.partition_writer import PartitionWriter
 from scheduler.bind.pod_recreator import PodRecreator
 from scheduler.config import Config
-from scheduler.controllers.action_runner import ActionRunner, Shells
+from scheduler.controllers.dispatch import ActionRunner, Shells
 from scheduler.controllers.leadership.elector import LeaderElector, Timings
 from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.table import Controllers, settings_of
@@ -45,9 +48,8 @@ SHUTDOWN_S = 5.0
 logger = structlog.get_logger("scheduler")
 
 
-def utc_now() -> datetime:
-    """The wall clock, for timestamps; never for measuring."""
-    return datetime.now(UTC)
+#: The wall clock, for timestamps; never for measuring.
+utc_now: Final[Callable[[], datetime]] = partial(datetime.now, UTC)
 
 
 class App:
@@ -87,7 +89,7 @@ class App:
             WebhookLiveness(config.webhook.recreate_after_s) if config.expects_webhook else None
         )
         controllers = Controllers(
-            *(state, binder, self._gate, self._metrics, lambda: utc_now().timestamp()),
+            *(state, binder, self._gate, self._metrics, time.time),
             settings=settings_of(config),
             webhook=webhook,
         )

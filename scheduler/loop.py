@@ -13,7 +13,7 @@ from itertools import zip_longest
 
 import msgspec
 
-from scheduler.controllers.action_runner import ActionRunner
+from scheduler.controllers.dispatch import ActionRunner
 from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.table import Controllers
 from scheduler.decide.batch import as_a_whole, due
@@ -132,9 +132,9 @@ class Loop:
             self._handle(event, now)
 
     def _handle(self, event: ev.Event, now: float) -> None:
-        """Run all handlers, then their effects: the effects see a state that contains the event."""
+        """All its handlers first, then their effects: a change meets a state that has the event."""
         results: list[tuple[str, Effects]] = []
-        for handler in self.controllers.handlers:
+        for handler in self.controllers.events.of(event):
             with self.contain("event", handler.name):
                 if effects := handler.handle(event, now):
                     results.append((handler.name, effects))

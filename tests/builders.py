@@ -29,6 +29,7 @@ from scheduler.plugins import default_pipeline
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.node_info import NodeInfo
 from scheduler.state.snapshot import Avoided, Resting
+from scheduler.watch.decode import nodes as decode_nodes
 from scheduler.watch.decode import pods as decode_pods
 
 Json = dict[str, Any]
@@ -241,7 +242,7 @@ def node(
         "spec": {"unschedulable": cordoned, "taints": [_taint(text) for text in taints]},
         "status": {"allocatable": allocatable, "capacity": dict(capacity or {})},
     }
-    return decode_pods.to_node(decode_pods.NODE.decode(msgspec.json.encode(wire)))
+    return decode_nodes.to_node(decode_nodes.NODE.decode(msgspec.json.encode(wire)))
 
 
 def dynamic(

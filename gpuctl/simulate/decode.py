@@ -19,7 +19,7 @@ from scheduler.model.node import Namespace, Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quantity import QuantityError
 from scheduler.model.quota import Quota
-from scheduler.watch.decode import pods, quotas
+from scheduler.watch.decode import nodes, pods, quotas
 from scheduler.watch.decode.api_types import Amounts
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ def to_node(document: Document) -> Node:
     """The model's node."""
     _check_texts(document, object_of(document.raw.get("metadata")), "metadata")
     try:
-        return pods.to_node(_decoded(pods.NODE, document.raw, document, ""))
+        return nodes.to_node(_decoded(nodes.NODE, document.raw, document, ""))
     except QuantityError as error:
         status = object_of(document.raw.get("status"))
         raise _quantity_error(
@@ -74,7 +74,7 @@ def to_node(document: Document) -> Node:
 def to_namespace(document: Document) -> Namespace:
     """The model's namespace."""
     _check_texts(document, object_of(document.raw.get("metadata")), "metadata")
-    return pods.to_namespace(_decoded(pods.NAMESPACE, document.raw, document, ""))
+    return nodes.to_namespace(_decoded(nodes.NAMESPACE, document.raw, document, ""))
 
 
 def to_quota(document: Document) -> Quota:

@@ -17,7 +17,15 @@ import structlog
 
 from scheduler.admission import local_socket
 from scheduler.admission.leader_proxy import NOT_LEADING, LeaderProxy
-from scheduler.decide.admission.admit import Admission, Rules, admit, echo, keep, node_kinds
+from scheduler.decide.admission.admit import (
+    Admission,
+    Rules,
+    as_requested,
+    echo,
+    keep,
+    node_kinds,
+    with_tier,
+)
 from scheduler.httpserver.messages import TEXT, Reply, Request
 from scheduler.loop import Loop
 from scheduler.model import well_known
@@ -150,25 +158,28 @@ class AdmissionServer:
         return AdmissionDecision(node_kinds=node_kinds(self._loop.cluster, pod))
 
     def _admit(self, query: AdmissionQuery, pod: Pod) -> Admission:
-        self._loop.cluster.track_label_keys(pod)
-        migrations = self._loop.controllers.migrations
+        loop, rules = self._loop, self._rules
+        loop.cluster.track_label_keys(pod)
+        untouched = as_requested(loop.cluster, loop.reservations, pod, query.scope, rules)
+        if untouched is not None:
+            return untouched
+        migrations = loop.controllers.migrations
         migration = migrations.migration_for(pod)
-        admission = admit(
-            self._loop.cluster,
-            self._loop.reservations,
-            self._loop.queue.lacking_one(),
+        admission = with_tier(
+            loop.cluster,
+            loop.reservations,
+            loop.queue.lacking_one(),
             pod,
-            query.scope,
-            self._rules,
+            rules,
             now=self._clock(),
             move=migration.id if migration is not None else None,
             shunned=migrations.avoided_tiers(pod),
         )
-        if not query.dry_run and admission.result != "untouched":
+        if not query.dry_run:
             self._metrics.tiers.labels(admission.result).inc()
             tell_tiers(self._metrics.tier_tries, admission)
             if not admission.is_promised:
-                self._loop.journal.admitted(pod, admission, "", self._clock())
+                loop.journal.admitted(pod, admission, "", self._clock())
         return admission
 
     def _reserve(self, pod: Pod, admission: Admission) -> AdmissionDecision:

@@ -29,6 +29,7 @@ class BindingController:
     """Starts Bindings and reports their results."""
 
     name = "bindings"
+    handles = (ev.BindEnded,)
 
     def __init__(self, binder: Binder, metrics: Metrics) -> None:
         self._binder = binder

@@ -7,6 +7,7 @@ node, and such a node accepts no pods. If that fails too, the state is wrong and
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import get_args
 
 import msgspec
 
@@ -24,6 +25,12 @@ class ClusterCache:
     """Keeps one cluster state up to date; ``wall`` is Unix time, for the age of new nodes."""
 
     name = "cluster-cache"
+    handles = (
+        *(ev.PodUpdated, ev.PodDeleted, ev.PodsReplaced, ev.BindEnded),
+        *(ev.NodeUpdated, ev.NodeDeleted, ev.NodesReplaced),
+        *(ev.NamespaceUpdated, ev.NamespaceDeleted, ev.NamespacesReplaced),
+        *(ev.QuotaUpdated, ev.QuotasReplaced, *get_args(ev.PartitionEvent)),
+    )
 
     def __init__(self, cluster: Cluster, contain: Containment, wall: Callable[[], float]) -> None:
         self._cluster = cluster

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import structlog
 
-from scheduler.state import event as ev
 from scheduler.state.effects import NOTHING, Effects
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from scheduler.state.reservations import Reservations
@@ -13,17 +12,12 @@ log = structlog.get_logger("scheduler")
 
 
 class ReservationExpiry:
-    """Matches reservations with their pods, and drops those whose pod is not created in time."""
+    """Drops reservations whose pod does not appear."""
 
     name = "reservations"
 
     def __init__(self, reservations: Reservations) -> None:
         self._reservations = reservations
-
-    def handle(self, event: ev.Event, now: float) -> Effects:
-        """A reservation ends when its pod is bound or deleted."""
-        self._reservations.handle(event, now)
-        return NOTHING
 
     def tick(self, now: float, *, leads: bool) -> Effects:
         """Drop expired reservations."""

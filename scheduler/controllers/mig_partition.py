@@ -58,6 +58,11 @@ class PartitionController:
     """The pending placements of one scheduler; ``wall`` is Unix time."""
 
     name = "mig-partitions"
+    handles = (
+        *(ev.PartitionsWriteFailed, ev.PartitionsUpdated, ev.PartitionsReplaced),
+        *(ev.NodeUpdated, ev.NodesReplaced, ev.NodeDeleted),
+        *(ev.PodUpdated, ev.PodDeleted, ev.PodsReplaced),
+    )
 
     def __init__(
         self,
@@ -117,7 +122,7 @@ class PartitionController:
         effects: Effects = tuple(self._pause_gpus(name) for name in self._backoff.tick(now))
         if not leads:
             for pending in list(self._pending.values()):
-                effects += self._give_up(pending)
+                effects += self._give_up(pending, now)
             return effects
         if self._mig_config is not None:
             effects += self._mig_config.tick()
@@ -142,9 +147,9 @@ class PartitionController:
         uid, node_name = placement.pod.uid, placement.node_name
         if uid not in self._cluster.assumed:
             del self._pending[uid]
-            return self._dropped(uid, ())
+            return self._dropped(uid, (), now)
         if self._cluster.pods[uid].is_deleting or self._cluster.at(node_name) is None:
-            return self._give_up(pending)
+            return self._give_up(pending, now)
         refused = partition_status.refusal(self._cluster, placement, pending.until)
         if refused is not None:
             return self._fail(pending, refused.message, {refused.spot.gpu}, "failed", now)
@@ -166,17 +171,18 @@ class PartitionController:
 
     # --- results -----------------------------------------------------------------------------
 
-    def _dropped(self, uid: str, changes: Iterable[ev.Change]) -> Effects:
-        """Remove a placement whose pod is not assumed any more."""
-        return (*changes, DropPlacement(uid), *self._avoidance.forget_pod(uid))
+    def _dropped(self, uid: str, changes: Iterable[ev.Change], now: float) -> Effects:
+        """The pod is not on its way to the node any more."""
+        return (*changes, DropPlacement(uid), *self._avoidance.forget_pod(uid, now))
 
-    def _give_up(self, pending: PendingPartition) -> Effects:
+    def _give_up(self, pending: PendingPartition, now: float) -> Effects:
         uid = pending.placement.pod.uid
         del self._pending[uid]
         changes = self._cluster.forget(uid)
         pod = self._cluster.pods[uid]
         waits = pod.waits_for(self._cluster.scheduler_name)
-        return self._dropped(uid, (*changes, ev.PodPending(pod) if waits else ev.PodDone(uid)))
+        ended = ev.PodPending(pod) if waits else ev.PodDone(uid)
+        return self._dropped(uid, (*changes, ended), now)
 
     def _fail(
         self,
@@ -200,7 +206,7 @@ class PartitionController:
         pod = self._cluster.pods[uid]
         failed = ev.BindFailed(pod, text, "creating MIG instances failed")
         event = RecordPodEvent(placement.pod, "PartitionFailed", text)
-        return (event, *self._dropped(uid, (*changes, failed)))
+        return (event, *self._dropped(uid, (*changes, failed), now))
 
     def _gpus_of(self, node_name: str) -> Collection[int]:
         node_info = self._cluster.at(node_name)

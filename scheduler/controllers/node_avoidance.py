@@ -32,6 +32,10 @@ class NodeAvoidance:
     """Marks the nodes of one cluster avoided as the breaker says; only the leader reports."""
 
     name = "node-avoidance"
+    handles = (
+        *(ev.PodUpdated, ev.PodDeleted, ev.PodsReplaced, ev.BindEnded, ev.NodeDeleted),
+        *(ev.PodRejected, ev.PastRejectionsRead),
+    )
 
     def __init__(
         self,
@@ -74,8 +78,9 @@ class NodeAvoidance:
         is_avoided = any(covers(scope, placement.pod) for scope in node_info.avoided)
         return None if is_avoided else placement
 
-    def forget_pod(self, uid: str, *, is_admitted: bool = False) -> list[ev.Change]:
-        """Stop waiting for the pod's admission."""
+    def forget_pod(self, uid: str, now: float, *, is_admitted: bool = False) -> list[ev.Change]:
+        """No kubelet has to admit the pod any more, and none rejected it."""
+        self._now = now
         binding = self.breaker.under_way.get(uid)
         if binding is None:
             return []
@@ -107,7 +112,7 @@ class NodeAvoidance:
             case ev.PodsReplaced(pods):
                 return self._replace_pods(pods)
             case ev.BindEnded(uid, outcome) if outcome is not ev.BindOutcome.BOUND:
-                return tuple(self.forget_pod(uid))
+                return tuple(self.forget_pod(uid, now))
             case ev.NodeDeleted(name):
                 self.breaker.forget_node(name)
                 return NOTHING
@@ -138,10 +143,10 @@ class NodeAvoidance:
         if not pod.node_name:
             return self._restore_for_owner(pod)
         if pod.phase != "Pending" or pod.is_admitted:
-            return self.forget_pod(pod.uid, is_admitted=True)
+            return self.forget_pod(pod.uid, self._now, is_admitted=True)
         if pod.is_deleting:
-            return self.forget_pod(pod.uid)
-        # A pod whose author set nodeName has no such condition; its failure does not count.
+            return self.forget_pod(pod.uid, self._now)
+        # A pod whose author named the node has no such condition: its failure is its own.
         if pod.condition.status == "True":
             self.breaker.record_binding(pod, pod.node_name, self._now)
             return self._avoid(pod.node_name)
@@ -206,8 +211,9 @@ class NodeAvoidance:
         return changes
 
     def _restore_for_owner(self, pod: Pod) -> list[ev.Change]:
-        """Count the events about deleted pods that this pod replaces."""
-        past = self._deleted_pods.matching(pod, self._now)
+        """Count what events say about the deleted pods that this one replaces."""
+        # Nearly always nothing was read.
+        past = self._deleted_pods.matching(pod, self._now) if self._deleted_pods.heard else []
         if not past:
             return []
         self.breaker.restore(past, self._now, is_hearsay=True)

@@ -28,6 +28,7 @@ class PodRecreationController:
     """Recreates the pods of one scheduler that need a webhook mutation."""
 
     name = "pod-recreation"
+    handles = (ev.PodRecreated,)
 
     def __init__(self, state: SchedulerState, metrics: Metrics, webhook: WebhookLiveness) -> None:
         self._state = state

@@ -1,6 +1,6 @@
 """The controllers of one scheduler, and the two tables in whose order the loop calls them.
 
-The order of ``handlers`` matters: every handler before the cluster cache sees the state without the
+The order of the handlers matters: every handler before the cluster cache sees the state without the
 event, every one after it sees the state with it.
 """
 
@@ -16,8 +16,8 @@ from scheduler.bind.binder import Binder
 from scheduler.config import Config
 from scheduler.controllers.bindings import BindingController
 from scheduler.controllers.cluster_cache import ClusterCache
+from scheduler.controllers.dispatch import EventRoutes, Ticker
 from scheduler.controllers.expiry import ReservationExpiry, UnschedulableFlush
-from scheduler.controllers.handlers import EventHandler, Ticker
 from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.mig_config import MigConfigController
 from scheduler.controllers.mig_partition import TIMEOUT_S, PartitionController
@@ -67,6 +67,10 @@ def settings_of(config: Config) -> ControllerSettings:
     )
 
 
+#: Handlers that can do nothing with a pod that only waits: it holds nothing and can be read.
+NOT_FOR_WAITING_PODS: Final = ("unreadable-objects", "devices", "mig-partitions")
+
+
 class Controllers:
     """Every controller of one state; ``wall`` is Unix time."""
 
@@ -105,26 +109,28 @@ class Controllers:
                 wall,
                 lambda: secrets.token_hex(4),
             )
-        reservations = ReservationExpiry(state.reservations)
         node_events, unreadable = NodeEvents(), UnreadableEvents(metrics)
         devices = DeviceEvents(cluster.nodes)
         cache = ClusterCache(cluster, self.contain, wall)
         # Without a webhook, no pod lacks its mutation.
         recreation = [PodRecreationController(state, metrics, webhook)] if webhook else []
-        self.handlers: tuple[EventHandler, ...] = (
-            reservations,
-            self.bindings,
-            node_events,
-            unreadable,
-            self.avoidance,
-            devices,
-            self.migrations,
-            cache,
-            self.partitions,
-            *recreation,
+        self.events = EventRoutes(
+            [
+                state.reservations,
+                self.bindings,
+                node_events,
+                unreadable,
+                self.avoidance,
+                devices,
+                self.migrations,
+                cache,
+                self.partitions,
+                *recreation,
+            ],
+            NOT_FOR_WAITING_PODS,
         )
         self.tickers: tuple[Ticker, ...] = (
-            reservations,
+            ReservationExpiry(state.reservations),
             UnschedulableFlush(state.queue),
             node_events,
             unreadable,

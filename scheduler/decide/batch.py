@@ -58,9 +58,9 @@ def as_a_whole(
     fit in any way, or one requests something other than a single MIG instance of a dynamic MIG
     node. Capacity held for a preemptor or a migration is not reassigned.
     """
-    wanted = [instance_search.wanted(pod) for pod in pods]
     if len(pods) < 2 or cluster.nominated:
         return None
+    wanted = [instance_search.wanted(pod) for pod in pods]
     if any(len(one) != 1 or pod.map_text for one, pod in zip(wanted, pods, strict=True)):
         return None
     if len(set(wanted)) == 1:

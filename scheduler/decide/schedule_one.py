@@ -30,7 +30,7 @@ from scheduler.state.node_info import NodeInfo
 def schedule_one(view: View, pod: Pod, pipeline: Pipeline, work: Budget | None = None) -> Decision:
     """Decide one pod; ``work`` counts the steps."""
     work = work or Budget(pipeline.decision_steps_max)
-    view = beside_nominated(view, pod)
+    view = beside_nominated(view, pod) if view.nominated else view
     named = pipeline.pre_filter(view, pod)
     if isinstance(named, Refuse):
         if pod.map_text is not None:
@@ -44,7 +44,7 @@ def schedule_one(view: View, pod: Pod, pipeline: Pipeline, work: Budget | None =
 def place(view: View, pod: Pod, pipeline: Pipeline, work: Budget | None = None) -> Placement | None:
     """The same for a caller that does not need the reasons: a rejection costs no diagnosis."""
     work = work or Budget(pipeline.decision_steps_max)
-    view = beside_nominated(view, pod)
+    view = beside_nominated(view, pod) if view.nominated else view
     named = pipeline.pre_filter(view, pod)
     if isinstance(named, Refuse):
         return None

@@ -54,6 +54,11 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
         return Settings(**{name: getattr(self, name) for name in Settings.__struct_fields__})
 
     @cached_property
+    def spreads(self) -> bool:
+        """Whether pods go to the emptiest node that takes them, not to the fullest."""
+        return self.placement == "spread"
+
+    @cached_property
     def class_filters(self) -> tuple[Check, ...]:
         """Filters with one answer per node class."""
         return self._checks(ClassFilter)

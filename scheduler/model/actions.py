@@ -1,4 +1,4 @@
-"""Actions that handlers return, as values; ``controllers/action_runner`` runs them.
+"""What a handler asks the I/O shells to do: values, run by ``controllers/dispatch``.
 
 A handler changes the state that it owns and returns the rest as values, so a test compares the
 requests without any shell, and one module decides their order.

@@ -9,7 +9,6 @@ import msgspec
 
 from scheduler.model import well_known
 from scheduler.model.gpu import allocated_devices, physical_gpus
-from scheduler.model.gpu import failed_gpus as model_failed_gpus
 from scheduler.model.limits import NODE_GPUS_MAX
 from scheduler.model.mig.gpu_models import board_of
 from scheduler.model.mig.node_geometry import (
@@ -193,17 +192,18 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def failed_gpus(self) -> frozenset[int]:
         """Indexes of GPUs that exist and must not be used."""
-        return model_failed_gpus.failed_gpus(self.annotations)
+        return physical_gpus.failed_gpus(self.annotations)
 
     @cached_property
     def gpu_ids(self) -> Mapping[str, int]:
-        """The index of each GPU by its id; empty without the annotation."""
-        return allocated_devices.table(self.annotations.get(well_known.GPU_IDS, ""))
+        """The index of each GPU by its id; empty where nobody published that."""
+        text = self.annotations.get(well_known.GPU_IDS)
+        return allocated_devices.table(text) if text else {}
 
     @cached_property
     def gpu_problem(self) -> str:
-        """The contradiction because of which none of the node's GPUs is assigned; else empty."""
-        if flaw := model_failed_gpus.flaw(self.annotations):
+        """Why none of its GPUs is given to anybody: it says what cannot be. Else empty."""
+        if flaw := physical_gpus.flaw(self.annotations):
             return f"annotation {well_known.UNUSABLE_DEVICES}: {flaw}"
         offered = self.gpu_count or 0
         if self.is_numbered and offered > NODE_GPUS_MAX:
@@ -218,7 +218,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The indexes of the usable GPUs on an index-assigned node."""
         if not 0 < (self.gpu_count or 0) <= NODE_GPUS_MAX or self.gpu_problem:
             return ()
-        count = model_failed_gpus.index_count(self.labels, self.annotations, self.gpu_count or 0)
+        count = physical_gpus.index_count(self.labels, self.annotations, self.gpu_count or 0)
         return tuple(index for index in range(count) if index not in self.failed_gpus)
 
     @property

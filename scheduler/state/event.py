@@ -7,6 +7,7 @@ the results of own requests. Folding an event yields changes; the queue uses the
 from __future__ import annotations
 
 import enum
+from typing import Final, get_args
 
 import msgspec
 
@@ -231,6 +232,9 @@ Event = (
     | MigrationEvent
     | PartitionEvent
 )
+
+#: The types of all events.
+EVERY: Final[tuple[type, ...]] = get_args(Event)
 
 
 class PodPending(msgspec.Struct, frozen=True):

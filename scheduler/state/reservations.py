@@ -28,6 +28,7 @@ from scheduler.model.admission import ResourceRewrite
 from scheduler.model.pods.pod import Pod
 from scheduler.state import event as ev
 from scheduler.state.cache.namespaces import NamespaceStore
+from scheduler.state.effects import NOTHING, Effects
 from scheduler.state.reservation_limits import have_room, is_believed, is_seen
 from scheduler.state.webhook_scope import WebhookScope
 
@@ -59,6 +60,9 @@ class Reservation(msgspec.Struct):
 
 class Reservations:
     """All open reservations."""
+
+    name = "reservations"
+    handles = (ev.PodUpdated, ev.PodDeleted, ev.PodsReplaced)
 
     def __init__(
         self,
@@ -135,8 +139,8 @@ class Reservations:
         late = (p for p in self.pending() if now - p.made_at > patience_s)
         return next((p for p in late if p.pod.workload == pod.workload), None)
 
-    def handle(self, event: ev.Event, now: float) -> None:
-        """Fold a pod event."""
+    def handle(self, event: ev.Event, now: float) -> Effects:
+        """What happens to pods; it has no effect on anything else."""
         match event:
             case ev.PodUpdated(pod):
                 self.upsert_pod(pod, now)
@@ -146,6 +150,7 @@ class Reservations:
                 self.replace(pod.uid for pod in pods)
                 for pod in pods:
                     self.upsert_pod(pod)
+        return NOTHING
 
     def upsert_pod(self, pod: Pod, now: float | None = None) -> None:
         """Fold a pod from the watch: it matches its reservation, or ends it."""

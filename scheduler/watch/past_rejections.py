@@ -17,7 +17,6 @@ import msgspec
 import structlog
 
 from scheduler.model.json_bounds import UNREADABLE
-from scheduler.model.pods.original_request import is_degraded
 from scheduler.state.event import DeletedPodEvent, PastRejection, PastRejectionsRead, PodUpdated
 from scheduler.watch.client import ApiError, Client, Unreachable
 from scheduler.watch.decode import kubelet_events
@@ -116,7 +115,7 @@ class PastRejections:
             self._uids.add(ended.metadata.uid)
             if ended.is_crash:
                 pod = read_pod(item)
-                if is_degraded(pod):
+                if pod.is_degraded:
                     self._inbox.enqueue(PodUpdated(crashed(pod)))
             elif ended.is_refused and ended.was_bound:
                 self._refused(ended, item)

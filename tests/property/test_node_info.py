@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
-from scheduler.state.node_info import NodeInfo, over_committed
-from scheduler.state.pod_allocation import holding_of
+from scheduler.state.node_info import NodeInfo, holding_of, over_committed
 from tests.builders import GPU, node, pod
 
 NODE = node(gpus=4, numbered=True, mig={"1g.10gb": 3})

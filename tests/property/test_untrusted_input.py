@@ -75,7 +75,7 @@ def _keys() -> tuple[str, ...]:
     """Every name: of an annotation, a label, a resource, a variable, or of something else."""
     found: dict[str, None] = {}
     for name, value in vars(well_known).items():
-        if name.isupper():
+        if name.isupper() and not name.startswith("_"):
             found |= dict.fromkeys([value] if isinstance(value, str) else value)
     shares = (f"{well_known.CUDA_VISIBLE_DEVICES}.0", well_known.GPU + ".replicas")
     return (*found, *shares, well_known.MIG_PREFIX + "2g.20gb", "scheduling.k8s.io/group-name")

@@ -15,6 +15,7 @@ from scheduler.model.pods.pod import Pod
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.fold import fold
+from scheduler.watch.decode import nodes as decode_nodes
 from scheduler.watch.decode import pods as decode_pods
 
 
@@ -33,7 +34,7 @@ def look(nodes: Iterable[Raw], pods: Iterable[Raw]) -> Observer:
     fold(
         cluster,
         ev.NodesReplaced(
-            tuple(decode_pods.to_node(_decoded(decode_pods.NODE, raw)) for raw in nodes)
+            tuple(decode_nodes.to_node(_decoded(decode_nodes.NODE, raw)) for raw in nodes)
         ),
     )
     fold(cluster, ev.PodsReplaced(tuple(decoded)))

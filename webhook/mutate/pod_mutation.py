@@ -17,6 +17,7 @@ import msgspec
 from scheduler.model import well_known
 from scheduler.model.admission import AdmissionDecision, Scope
 from scheduler.model.gpu.gpu_map import shown
+from scheduler.model.mig.tier_nodes import ANYWHERE
 from webhook.mutate import cuda_env, gpu_map, raw_pod, resource_rewrite, tier_node_affinity
 from webhook.mutate.json_patch import difference
 from webhook.mutate.pod_draft import FORBIDDEN, Denial, Outcome, PodDraft, Refused
@@ -56,7 +57,7 @@ class PodMutation:
         if not self._is_in_scope:
             return
         self._draft.log.append(f"Reviewing pod: {self._draft.key}")
-        resource_rewrite.mention(self._draft)
+        _log_tiers(self._draft)
         try:
             if request.scope == "ours":
                 gpu_map.check_annotations_size(pod)
@@ -103,6 +104,13 @@ class PodMutation:
         )
 
 
+def _log_tiers(draft: PodDraft) -> None:
+    """Log the MIG tiers that the pod requests."""
+    asked = {r for slot in raw_pod.slots(draft.pod) for r in raw_pod.mig_resources(slot.container)}
+    for resource in sorted(asked):
+        draft.log.append(f"Pod {draft.key} requests {well_known.mig_profile(resource)} MIG")
+
+
 def _is_in_scope(pod: RawPod, request: Request, config: Config) -> bool:
     is_ours = raw_pod.spec(pod).get("schedulerName") == config.scheduler_name
     if request.scope == "ours":
@@ -123,9 +131,12 @@ def _decide(
         _check_node(draft, pod_map, answer)
         if _may_be_told(draft, answer):
             cuda_env.inject(draft, pod_map, answer)
-    resource_rewrite.degrade(draft, answer)
+    # Nearly every pod gets what it requests, wherever that is.
+    if (answer and answer.rewrites) or well_known.ORIGINAL in raw_pod.annotations_of(draft.pod):
+        resource_rewrite.degrade(draft, answer)
     if answer:
-        tier_node_affinity.bind(draft, answer.where)
+        if answer.where != ANYWHERE:
+            tier_node_affinity.bind(draft, answer.where)
         draft.warnings += answer.warnings
         _reserve(draft, answer)
 

@@ -23,13 +23,6 @@ _ARROW: Final = "->"
 _SIDES: Final = ("limits", "requests")
 
 
-def mention(draft: PodDraft) -> None:
-    """Log the MIG tiers that the pod requests."""
-    asked = {r for slot in raw_pod.slots(draft.pod) for r in raw_pod.mig_resources(slot.container)}
-    for resource in sorted(asked):
-        draft.log.append(f"Pod {draft.key} requests {well_known.mig_profile(resource)} MIG")
-
-
 def degrade(draft: PodDraft, answer: AdmissionDecision | None) -> None:
     """Apply the scheduler's decision, or keep the result of an earlier call of this admission.
 

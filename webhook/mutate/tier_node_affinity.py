@@ -20,9 +20,7 @@ _EXPRESSIONS: Final = "matchExpressions"
 
 
 def bind(draft: PodDraft, where: TierNodes) -> None:
-    """Restrict the pod to these nodes."""
-    if not where:
-        return
+    """Restrict the pod to these nodes, which are not all."""
     spec = raw_pod.spec(draft.pod)
     selector = raw_pod.mapping(spec.get("nodeSelector"))
     labels = tuple((key, value) for key, value in where.labels if selector.get(key) != value)

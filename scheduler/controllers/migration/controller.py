@@ -33,6 +33,7 @@ class NoMigration:
     """A scheduler without migrations, as in a simulation; the controller overrides all of it."""
 
     name = "migrations"
+    handles: tuple[type, ...] = ()
 
     def handle(self, event: ev.Event, now: float) -> Effects:
         """Handle an event that is about to be folded into the cluster state."""
@@ -53,6 +54,9 @@ class NoMigration:
 
 class MigrationController(NoMigration):
     """The migrations of one scheduler; ``wall`` is Unix time, ``new_id`` returns a random word."""
+
+    #: Any event may make a migration possible that was not.
+    handles = ev.EVERY
 
     def __init__(
         self,
@@ -80,6 +84,8 @@ class MigrationController(NoMigration):
 
     def migration_for(self, pod: Pod) -> Migration | None:
         """The migration whose replacement a pod under admission is, if there is one."""
+        if not self.open:
+            return None
         pods = self._state.cluster.pods
         return self.open.for_newcomer(pod, pods, self._executor.evicted())
 
@@ -91,7 +97,7 @@ class MigrationController(NoMigration):
 
     def handle(self, event: ev.Event, now: float) -> Effects:
         """Handle an event that is about to be folded into the cluster state."""
-        self._planner.retry_hopeless()
+        self._planner.hopeless.clear()
         now = self._wall()
         match event:
             case ev.PodUpdated(pod):
@@ -155,14 +161,18 @@ class MigrationController(NoMigration):
             self._planner.record_final_state(pod)
             return NOTHING
         self._note(pod)
-        migration = self.open.get(pod.annotations.get(well_known.MIGRATION, ""))
+        name = pod.annotations.get(well_known.MIGRATION)
+        migration = self.open.get(name) if name else None
         if migration is None or not self._gate.is_open():
             return NOTHING
         return self._executor.step(migration, now)
 
     def _note(self, pod: Pod) -> None:
-        self.open.upsert_pod(pod)
-        self._planner.upsert_pod(pod)
+        # Nearly no pod names a migration, or has another tier than it asked for.
+        if well_known.MIGRATION in pod.annotations or pod.uid in self.open.claims:
+            self.open.upsert_pod(pod)
+        if pod.is_degraded:
+            self._planner.upsert_pod(pod)
 
     def _delete_pod(self, uid: str) -> Effects:
         pod = self._state.cluster.pods.get(uid)

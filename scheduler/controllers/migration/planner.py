@@ -21,7 +21,6 @@ from scheduler.decide.migration.restore import MigrationCandidate
 from scheduler.model.crd.migration import MigrationKind, match_of
 from scheduler.model.crd.migration_actions import ReadOwner, read_owner_of
 from scheduler.model.crd.migration_blockers import BlockedBy, Blocker
-from scheduler.model.pods.original_request import is_degraded
 from scheduler.model.pods.pod import Pod
 from scheduler.report.containment import Containment
 from scheduler.report.events.migration_events import MigrationEvents
@@ -73,11 +72,8 @@ class MigrationPlanner:
         self._steady: dict[str, tuple[object, float]] = {}
         #: By workload: when its backoff ends, and how long it is.
         self._backoff: dict[str, tuple[float, float]] = {}
-        self._hopeless: set[object] = set()
-
-    def retry_hopeless(self) -> None:
-        """An event arrived: an impossible migration may be possible now."""
-        self._hopeless.clear()
+        #: What could not be migrated at the last look; any event may change that.
+        self.hopeless: set[object] = set()
 
     def upsert_pod(self, pod: Pod) -> None:
         """A pod's newest state."""
@@ -100,7 +96,7 @@ class MigrationPlanner:
             self._history.note_crashes(pod)
 
     def _is_degraded(self, pod: Pod) -> bool:
-        return pod.scheduler_name == self._state.cluster.scheduler_name and is_degraded(pod)
+        return pod.scheduler_name == self._state.cluster.scheduler_name and pod.is_degraded
 
     def delete_pod(self, uid: str) -> None:
         """A pod was deleted."""
@@ -175,12 +171,12 @@ class MigrationPlanner:
         if kind is MigrationKind.RESCUE and not is_degradable(pod):
             return 0, NOTHING
         equivalence_class = (kind, restore.kind_of(pod))
-        if equivalence_class in self._hopeless:
+        if equivalence_class in self.hopeless:
             self._steady.pop(pod.uid, None)
             return 0, NOTHING
         candidate = self._look(kind, pod)
         if candidate is None:
-            self._hopeless.add(equivalence_class)
+            self.hopeless.add(equivalence_class)
             self._steady.pop(pod.uid, None)
         elif self._is_steady(candidate, now):
             if problem is not None:

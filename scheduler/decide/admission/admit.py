@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from scheduler.decide.admission.fallback_candidates import Candidate, FallbackPolicy, options
-from scheduler.decide.admission.fallback_policy import TermsError, terms_of
+from scheduler.decide.admission.fallback_candidates import Candidate, options
+from scheduler.decide.admission.fallback_policy import FallbackPolicy, TermsError, terms_of
 from scheduler.decide.admission.tier_selection import (
     NoTier,
     TierAttempt,
@@ -78,13 +78,40 @@ def admit(
     ``now`` is the clock of the reservations; ``move`` the migration that the pod belongs to;
     ``shunned`` are tiers on which similar pods crashed.
     """
-    pod, kinds = _counted(pod), node_kinds(cluster, pod)
-    known = promises.known(pod.namespace, pod.annotations.get(well_known.RESERVATION, ""))
+    untouched = as_requested(cluster, promises, pod, scope, rules)
+    if untouched is not None:
+        return untouched
+    return with_tier(cluster, promises, waiting, pod, rules, now=now, move=move, shunned=shunned)
+
+
+def as_requested(
+    cluster: Cluster, promises: Reservations, pod: Pod, scope: Scope, rules: Rules
+) -> Admission | None:
+    """The answer to a pod for which no tier is looked for now; None for any other."""
+    tag = pod.annotations.get(well_known.RESERVATION)
+    known = promises.known(pod.namespace, tag) if tag else None
     if known is not None:
-        return _again(known, kinds)
-    if not _is_concerned(cluster, pod, scope, rules):
-        may_map = cluster.namespace(pod.namespace).may_map(rules.pipeline.maps_allow)
-        return Admission(answer=AdmissionDecision(node_kinds=kinds, may_map=may_map))
+        return _again(known, node_kinds(cluster, pod))
+    if _is_concerned(cluster, pod, scope, rules):
+        return None
+    may_map = cluster.namespace(pod.namespace).may_map(rules.pipeline.maps_allow)
+    answer = AdmissionDecision(node_kinds=node_kinds(cluster, pod), may_map=may_map)
+    return Admission(answer=answer)
+
+
+def with_tier(
+    cluster: Cluster,
+    promises: Reservations,
+    waiting: Iterable[Iterable[Pod]],
+    pod: Pod,
+    rules: Rules,
+    *,
+    now: float = 0.0,
+    move: str | None = None,
+    shunned: frozenset[str] = frozenset(),
+) -> Admission:
+    """The first tier that is free for a pod, as ``admit`` answers."""
+    pod = _counted(pod)
     retried = promises.retried(pod, now)
     unmet = [one for one in promises.pending() if one is not retried]
     try:
@@ -93,9 +120,8 @@ def admit(
         return Admission(answer=AdmissionDecision(denied=str(error)), result="denied")
     ours = pod.scheduler_name == rules.pipeline.scheduler_name
     asked, admitted = _moved(pod, move, ours=ours), [one.pod for one in unmet]
-    # the API server rejects the pod with a better message
-    if problem := cluster.quotas.refusal(asked, admitted):
-        return _over_quota(asked, problem, kinds)
+    if problem := cluster.quotas.refusal(asked, admitted):  # the API server says it better
+        return _over_quota(asked, problem, node_kinds(cluster, pod))
     tries, held = options(cluster, asked, terms, admitted), promises.others(pod, now)
     found = choose_tier(cluster, asked, tries, held, waiting, rules.pipeline)
     answer = AdmissionDecision(warnings=warnings, move=move)

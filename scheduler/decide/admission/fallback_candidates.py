@@ -11,15 +11,15 @@ above a quota, or not the tier of the pod's group.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
 
-from scheduler.decide.admission.pod_group_tier import MEMORY
+from scheduler.decide.admission.fallback_policy import MEMORY, FallbackPolicy
 from scheduler.model import well_known
 from scheduler.model.gpu import gpu_memory
-from scheduler.model.mig.fallback_ladder import Ladder, Tier
+from scheduler.model.mig.fallback_ladder import Tier
 from scheduler.model.mig.profile import compute_instances, size_key
 from scheduler.model.mig.tier_nodes import ANYWHERE, TierNodes
 from scheduler.model.pods.pod import Pod
@@ -31,30 +31,6 @@ _SCANNED_MAX: Final = 4096
 
 #: The replacement of a request, or the reason why there is none.
 Changes = tuple[tuple[str, str], ...]
-
-
-class FallbackPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """The fallback settings of a pod: from the pod, its namespace and the configuration.
-
-    ``floor`` and ``memory`` (by container) are bytes; ``shunned`` are resources on which similar
-    pods crashed; ``settled`` are the tiers of the pod's group by request ("" for a memory request).
-    """
-
-    ladders: Sequence[Ladder] = ()
-    floor: int = 0
-    memory: dict[str, int] = {}
-    shunned: frozenset[str] = frozenset()
-    settled: dict[str, frozenset[str]] = {}
-
-    def ladder(self, resource: str) -> Ladder | None:
-        """The first ladder that contains a resource."""
-        speaking = (one for one in self.ladders if one.mentions(resource))
-        return next((one for one in speaking if one.below(resource) or one.is_strict), None)
-
-    def is_strict(self, pod: Pod) -> bool:
-        """Whether the pod is rejected rather than left pending."""
-        found = (self.ladder(resource) for resource in pod.gpu_requests)
-        return any(ladder is not None and ladder.is_strict for ladder in found)
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):

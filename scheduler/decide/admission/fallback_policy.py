@@ -1,29 +1,57 @@
 """The fallback settings of a pod: its own annotations, else its namespace's, else the
 configuration.
 
-An invalid annotation of a pod rejects the pod with one line. An invalid annotation of a namespace
-is ignored with a warning.
+A pod whose author wrote something that cannot be read is refused with one line; a namespace that
+says such a thing is told in a warning, and its pods keep what they ask for. A gang has one tier:
+what its other members asked for, and what they have (design 5.10).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from scheduler.decide.admission.fallback_candidates import FallbackPolicy
-from scheduler.decide.admission.pod_group_tier import settled
+import msgspec
+
 from scheduler.model import well_known
 from scheduler.model.gpu import gpu_memory
 from scheduler.model.gpu.gpu_memory import GpuMemoryError
 from scheduler.model.mig.fallback_ladder import Ladder, LadderError, parse_ladder
 from scheduler.model.pods.injected_containers import IntendedContainer, meant
+from scheduler.model.pods.original_request import as_asked, memory_given
 from scheduler.model.pods.pod import Pod, Role
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.reservations import Reservation
 
-#: Maximum length and number of names in a warning.
+#: What a wish for memory is called where others are called by the resource that was asked for.
+MEMORY = ""
+#: What a warning shows of names, and how many of them.
 _NAME_SHOWN_MAX: Final = 63
 _NAMES_SHOWN_MAX: Final = 4
+
+
+class FallbackPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """How a pod's author, its namespace and the configuration want its tier to be chosen.
+
+    ``floor`` and ``memory`` (by container) are bytes; ``shunned`` are resources on which pods like
+    it crashed, ``settled`` what its group has, by what they asked for ("": for memory).
+    """
+
+    ladders: Sequence[Ladder] = ()
+    floor: int = 0
+    memory: dict[str, int] = {}
+    shunned: frozenset[str] = frozenset()
+    settled: dict[str, frozenset[str]] = {}
+
+    def ladder(self, resource: str) -> Ladder | None:
+        """The first ladder that has something to say about a resource."""
+        speaking = (one for one in self.ladders if one.mentions(resource))
+        return next((one for one in speaking if one.below(resource) or one.is_strict), None)
+
+    def is_strict(self, pod: Pod) -> bool:
+        """Whether the pod is rather refused than left waiting."""
+        found = (self.ladder(resource) for resource in pod.gpu_requests)
+        return any(ladder is not None and ladder.is_strict for ladder in found)
 
 
 class TermsError(ValueError):
@@ -42,19 +70,21 @@ def terms_of(
     """The settings for a pod as created, and warnings; TermsError if the pod must be rejected."""
     try:
         ladders, warnings = _ladders(cluster, pod, configured)
-        floor = gpu_memory.floor_of(pod.annotations)
+        has_floor = well_known.MEMORY_FLOOR in pod.annotations
+        floor = gpu_memory.floor_of(pod.annotations) if has_floor else 0
         memory, guess = _memory(pod)
     except LadderError as error:
         raise TermsError(f"{well_known.MIG_FALLBACK}: {error}") from error
     except GpuMemoryError as error:
         raise TermsError(str(error)) from error
-    _check_floor(pod, floor)
+    if has_floor:
+        _check_floor(pod, floor)
     terms = FallbackPolicy(
         ladders=ladders,
         floor=floor,
         memory=memory,
         shunned=shunned,
-        settled=settled(cluster, pod, promises),
+        settled=_settled(cluster, pod, promises) if pod.group else {},
     )
     return terms, warnings + guess
 
@@ -78,16 +108,14 @@ def _ladders(
 
 
 def _memory(pod: Pod) -> tuple[dict[str, int], tuple[str, ...]]:
-    """The memory request of each container, and a warning if the container was chosen by
-    default.
-    """
+    """How much each container wants, and a warning where it was guessed which one is meant."""
+    if well_known.WANTED_MEMORY not in pod.annotations:
+        return {}, ()
     regular = [one.name for one in pod.containers if one.role is Role.APP]
     others = [one.name for one in pod.containers if one.role is not Role.APP]
     found = meant(regular, pod.annotations, others)
     rest = [name for name in regular + others if name != found.container]
     wanted = gpu_memory.wanted_of(pod.annotations, [found.container, *rest])
-    if not wanted:
-        return {}, ()
     problem = _against_memory(pod)
     if problem is not None:
         raise TermsError(f"{well_known.WANTED_MEMORY}: {problem}")
@@ -129,3 +157,37 @@ def _check_floor(pod: Pod, floor: int) -> None:
                 f" {well_known.mig_profile(resource)} that the pod requests; request more, or"
                 " lower the floor"
             )
+
+
+def _settled(
+    cluster: Cluster, pod: Pod, promises: Iterable[Reservation]
+) -> dict[str, frozenset[str]]:
+    """What each request became for the members that were admitted before the pod."""
+    found: dict[str, set[str]] = {}
+    for member in cluster.groups.members(pod):
+        for asked, given in _chosen(member):
+            found.setdefault(asked, set()).add(given)
+    for promise in promises:
+        member = promise.pod
+        if promise.is_matched or (member.namespace, member.group) != (pod.namespace, pod.group):
+            continue
+        for asked, given in _promised(promise):
+            found.setdefault(asked, set()).add(given)
+    return {asked: frozenset(given) for asked, given in found.items()}
+
+
+def _promised(promise: Reservation) -> Iterator[tuple[str, str]]:
+    yield from ((one.source, one.target) for one in promise.rewrites)
+    changed = {one.target for one in promise.rewrites}
+    yield from ((resource, resource) for resource in promise.pod.gpu_requests.keys() - changed)
+
+
+def _chosen(member: Pod) -> Iterator[tuple[str, str]]:
+    yield from ((MEMORY, device) for device in memory_given(member).values())
+    before = (as_asked(member) or member).gpu_requests
+    now = member.gpu_requests
+    for asked in before:
+        if asked in now:
+            yield asked, asked
+        else:
+            yield from ((asked, given) for given in now.keys() - before.keys())

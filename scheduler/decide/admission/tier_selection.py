@@ -88,11 +88,10 @@ def is_changeable(pod: Pod) -> bool:
 
 
 def is_degradable(pod: Pod) -> bool:
-    """Whether the pod takes part in fallback: it requests MIG, or got its tier from a memory
-    request.
-    """
-    mig = any(well_known.is_mig(resource) for resource in pod.gpu_requests)
-    return (mig or bool(memory_given(pod))) and is_changeable(pod)
+    """Whether the pod takes part in fallback: it asks for MIG, or got its tier for its memory."""
+    if not is_changeable(pod):
+        return False
+    return any(map(well_known.is_mig, pod.gpu_requests)) or bool(memory_given(pod))
 
 
 def choose_tier(

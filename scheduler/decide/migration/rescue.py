@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from scheduler.decide.admission.fallback_candidates import FallbackPolicy, options
+from scheduler.decide.admission.fallback_candidates import options
+from scheduler.decide.admission.fallback_policy import FallbackPolicy
 from scheduler.decide.admission.tier_selection import TierGranted, choose_tier, is_degradable
 from scheduler.decide.migration.restore import MigrationCandidate, Waiting, let_in
 from scheduler.framework.pipeline import Pipeline

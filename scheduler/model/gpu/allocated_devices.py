@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 
 from scheduler.model import limits
-from scheduler.model.gpu.gpu_resource import VENDOR, is_gpu_device
+from scheduler.model.well_known import VENDOR, is_gpu_device
 
 UNHEALTHY: Final = "Unhealthy"
 CLAIM: Final = "claim:"

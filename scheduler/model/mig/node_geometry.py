@@ -129,8 +129,9 @@ def sound(
 
 
 def single_profile(labels: Mapping[str, str]) -> str:
-    """The profile whose instances ``nvidia.com/gpu`` counts here; empty if it counts GPUs."""
-    if mig_layout.is_profile(partition := labels.get(well_known.GKE_PARTITION, "")):
+    """The profile of which ``nvidia.com/gpu`` counts instances here; empty where it counts GPUs."""
+    partition = labels.get(well_known.GKE_PARTITION, "")
+    if partition and mig_layout.is_profile(partition):
         return mig_layout.canonical(partition)
     _, infix, profile = labels.get(well_known.GPU_PRODUCT, "").partition(_INFIX)
     if not infix or labels.get(well_known.MIG_STRATEGY, "single") != "single":

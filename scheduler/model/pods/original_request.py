@@ -28,17 +28,12 @@ Sides = dict[str, dict[str, str | int | float]]
 _SIDES_OF: Final = msgspec.json.Decoder(dict[str, Sides])
 
 
-def is_degraded(pod: Pod) -> bool:
-    """Whether the annotation shows another tier than the pod has."""
-    return well_known.ORIGINAL in pod.annotations and well_known.FALLBACK in pod.annotations
-
-
 def as_asked(pod: Pod) -> Pod | None:
     """The pod with its original request, without a node; None without the annotation.
 
     The annotation has the devices of each container whose tier was changed.
     """
-    if not is_degraded(pod):
+    if not pod.is_degraded:
         return None
     record = _record(pod.annotations[well_known.ORIGINAL])
     if not record or record.keys().isdisjoint(c.name for c in pod.containers):

@@ -1,7 +1,7 @@
 """A pod as the scheduler reads it: only the fields of decisions, in base units.
 
-``watch/decode/api_types.py`` creates pods from API bytes, the simulator from files. A Pod is
-frozen: a change is a new Pod.
+``watch/decode/pods.py`` makes these from API bytes; the simulator makes them from files. A Pod
+is frozen: what happens to it later is a new Pod.
 """
 
 from __future__ import annotations
@@ -138,6 +138,11 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def lacks_request(self) -> bool:
         """Whether it has a GPU memory annotation that was not converted to a request."""
         return well_known.WANTED_MEMORY in self.annotations and not self.gpu_requests
+
+    @property
+    def is_degraded(self) -> bool:
+        """Whether it carries a record of another tier than it has (``original_request``)."""
+        return well_known.ORIGINAL in self.annotations and well_known.FALLBACK in self.annotations
 
     @cached_property
     def gpu_memory(self) -> dict[str, int]:

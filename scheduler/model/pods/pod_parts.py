@@ -1,8 +1,9 @@
-"""The parts of a pod that decisions read: owner, containers, ports, condition."""
+"""What a pod is made of, as far as decisions read it: owner, group, containers, ports."""
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -105,3 +106,35 @@ class Condition(msgspec.Struct, frozen=True, gc=False):
     message: str = ""
     since: str = ""
     waits_for: str = ""
+
+
+GROUP_LABELS: Final = (
+    "scheduling.x-k8s.io/pod-group",
+    "pod-group.scheduling.sigs.k8s.io",
+    "kueue.x-k8s.io/pod-group-name",
+)
+GROUP_ANNOTATIONS: Final = (
+    "scheduling.k8s.io/group-name",
+    "scheduling.volcano.sh/group-name",
+    "pod-group-name",
+)
+#: A member of a group whose name nothing tells.
+UNNAMED_GROUP: Final = "?"
+
+
+def group_of(labels: Mapping[str, str], annotations: Mapping[str, str], in_spec: str | None) -> str:
+    """The gang that a pod belongs to: its members run together or not at all.
+
+    Empty for a pod of no group; ``in_spec`` is what the pod's spec names. The name means something
+    within its namespace only. Members keep the tier that they ask for unless they carry a ladder
+    themselves, and then all of them have one tier (design 5.10).
+    """
+    if in_spec is not None:
+        return in_spec or UNNAMED_GROUP
+    for key in GROUP_LABELS:
+        if labels.get(key):
+            return labels[key]
+    for key in GROUP_ANNOTATIONS:
+        if annotations.get(key):
+            return annotations[key]
+    return ""

@@ -150,7 +150,7 @@ class Journal:
         if len(self._ring) >= self._entries and self._ring.popleft().diagnosis is not None:
             self._drop_detail()
         self._ring.append(record)
-        if self.awaited:
+        if self.awaited.by_pod:
             self.awaited.catch(pod, decision, record.id, world.state)
         return record
 

@@ -35,20 +35,20 @@ class DecisionWaiters:
     """The waiting requests by pod (``namespace/name``)."""
 
     def __init__(self) -> None:
-        self._waiting: dict[str, list[asyncio.Future[AwaitedDecision]]] = {}
+        self.by_pod: dict[str, list[asyncio.Future[AwaitedDecision]]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._waiting)
+        return bool(self.by_pod)
 
     def __len__(self) -> int:
-        return sum(map(len, self._waiting.values()))
+        return sum(map(len, self.by_pod.values()))
 
     async def next(self, key: str, timeout_s: float) -> AwaitedDecision:
         """The next decision about a pod; TimeoutError if there is none in time."""
         if len(self) >= WAITING_MAX:
             raise TooManyWait
         future: asyncio.Future[AwaitedDecision] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(key, []).append(future)
+        self.by_pod.setdefault(key, []).append(future)
         try:
             async with asyncio.timeout(timeout_s):
                 return await future
@@ -58,8 +58,8 @@ class DecisionWaiters:
     def catch(
         self, pod: Pod, decision: Decision, decision_id: str, state: Callable[[], ClusterSnapshot]
     ) -> None:
-        """A decision was made; the state does not contain it yet."""
-        waiting = self._waiting.pop(pod.key, None)
+        """A decision was made; nothing of it has been entered into the state yet."""
+        waiting = self.by_pod.pop(pod.key, None)
         if waiting is None:
             return
         caught = AwaitedDecision(state(), pod, decision, decision_id)
@@ -68,8 +68,8 @@ class DecisionWaiters:
                 future.set_result(caught)
 
     def _leave(self, key: str, future: asyncio.Future[AwaitedDecision]) -> None:
-        waiting = self._waiting.get(key, [])
+        waiting = self.by_pod.get(key, [])
         if future in waiting:
             waiting.remove(future)
             if not waiting:
-                del self._waiting[key]
+                del self.by_pod[key]

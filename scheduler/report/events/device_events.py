@@ -47,6 +47,10 @@ class DeviceEvents:
     """The problems that every replica sees; the leader reports them."""
 
     name = "devices"
+    handles = (
+        *(ev.PodUpdated, ev.PodsReplaced, ev.PodDeleted),
+        *(ev.NodeUpdated, ev.NodesReplaced, ev.NodeDeleted),
+    )
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes

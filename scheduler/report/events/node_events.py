@@ -25,6 +25,7 @@ class NodeEvents:
     """The flaws of every node, and the nodes whose flaws have no event yet."""
 
     name = "node-events"
+    handles = (ev.NodeUpdated, ev.NodesReplaced, ev.NodeDeleted)
 
     def __init__(self) -> None:
         self._flaws: dict[str, tuple[str, ...]] = {}

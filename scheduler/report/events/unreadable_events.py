@@ -26,6 +26,11 @@ class UnreadableEvents:
     """The problem of every undecodable object, and the objects that have no event yet."""
 
     name = "unreadable-objects"
+    handles = (
+        *(ev.PodUpdated, ev.PodsReplaced, ev.NodeUpdated, ev.NodesReplaced),
+        *(ev.NamespaceUpdated, ev.NamespacesReplaced, ev.QuotaUpdated, ev.QuotasReplaced),
+        *(ev.PartitionsUpdated, ev.PartitionsReplaced, ev.MigrationDeleted, ev.MigrationsReplaced),
+    )
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics

@@ -22,23 +22,22 @@ class DeletedPodEvents:
     """The events by the namespace and owner of the deleted pod."""
 
     def __init__(self) -> None:
-        self._heard: dict[Place, list[tuple[float, DeletedPodEvent]]] = {}
+        #: By place: when, and what was read.
+        self.heard: dict[Place, list[tuple[float, DeletedPodEvent]]] = {}
 
     def __len__(self) -> int:
-        return sum(map(len, self._heard.values()))
+        return sum(map(len, self.heard.values()))
 
     def record(self, told: Iterable[DeletedPodEvent], now: float) -> None:
         """Store events."""
         newest = sorted(told, key=lambda one: one.age_s)[:RUMOURS_MAX]
         for one in newest:
             place = _place(one.namespace, one.pod_name)
-            self._heard.setdefault(place, []).append((now - one.age_s, one))
+            self.heard.setdefault(place, []).append((now - one.age_s, one))
 
     def matching(self, pod: Pod, now: float) -> list[PastRejection]:
-        """The rejections of the pods that this pod replaces; each is returned once."""
-        if not self._heard:
-            return []
-        found = self._heard.pop(_place(pod.namespace, pod.name), ())
+        """The refusals of those whose place a pod takes; each is told once."""
+        found = self.heard.pop(_place(pod.namespace, pod.name), ())
         return [
             PastRejection(pod, one.node_name, one.reason, one.message, now - at)
             for at, one in found
@@ -46,10 +45,10 @@ class DeletedPodEvents:
         ]
 
     def pass_time(self, now: float) -> None:
-        """Delete expired events."""
-        for place, heard in list(self._heard.items()):
+        """Forget what is long ago."""
+        for place, heard in list(self.heard.items()):
             if all(now - at >= KEPT_S for at, _ in heard):
-                del self._heard[place]
+                del self.heard[place]
 
 
 def _place(namespace: str, pod_name: str) -> Place:

@@ -25,8 +25,7 @@ from scheduler.state.cache.pod_groups import PodGroups
 from scheduler.state.cache.quotas import Quotas
 from scheduler.state.event import Change, ClusterEvent, PodDone, PodPending
 from scheduler.state.invariant import InvariantViolation
-from scheduler.state.node_info import NodeInfo
-from scheduler.state.pod_allocation import holds_alike
+from scheduler.state.node_info import NodeInfo, holds_alike
 from scheduler.state.reported_devices import recovered
 
 __all__ = ["Assumption", "Cluster"]
@@ -95,8 +94,9 @@ class Cluster:
         """Add a placement before its Binding is sent; the next decision sees it."""
         if pod.uid in self.assumed:
             raise InvariantViolation(f"{pod.key} is placed twice")
-        self.nominations.place(pod)
-        self._map_indexes.join(self.pods.setdefault(pod.uid, pod))
+        if self.nominated:
+            self.nominations.place(pod)
+        self._join(self.pods.setdefault(pod.uid, pod))
         self.assumed[pod.uid] = assumption
         self.nodes.add_pod(pod, assumption.node_name, assumption.devices)
 
@@ -125,16 +125,24 @@ class Cluster:
             return self.delete_pod(pod.uid)
         before = self.pods.get(pod.uid)
         self.pods[pod.uid] = pod
-        self.groups.upsert(pod, before)
+        if pod.group or (before is not None and before.group):
+            self.groups.upsert(pod, before)
         is_ours = pod.scheduler_name == self.scheduler_name
         if is_ours and (before is None or before.constraints != pod.constraints):
-            self.index.labels.name(before.label_keys if before else (), pod.label_keys)
+            named = before.label_keys if before else ()
+            if named or pod.label_keys:
+                self.index.labels.name(named, pod.label_keys)
             self.track_label_keys(pod)
-        self.nominations.note(pod, is_assumed=pod.uid in self.assumed)
+        if pod.node_name or pod.nominated_node or self.nominated:
+            self.nominations.note(pod, is_assumed=pod.uid in self.assumed)
         has_left = before is not None and _place(before) != _place(pod)
         left = self._leave(before) if before and has_left else []
-        self._map_indexes.join(pod)
+        self._join(pod)
         return left + self._upsert_living(pod, before)
+
+    def _join(self, pod: Pod) -> None:
+        if pod.map_text is not None:
+            self._map_indexes.join(pod)
 
     def _upsert_living(self, pod: Pod, before: Pod | None) -> list[Change]:
         if pod.node_name:

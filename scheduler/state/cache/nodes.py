@@ -19,8 +19,7 @@ from scheduler.state.index.filter_cache import FilterResultCache
 from scheduler.state.index.node_index import NodeIndex
 from scheduler.state.mig.layout_wait import LayoutWait
 from scheduler.state.mig.partition_store import PartitionStore
-from scheduler.state.node_info import NodeInfo
-from scheduler.state.pod_allocation import PodAllocation, holding_of
+from scheduler.state.node_info import NodeInfo, PodAllocation, holding_of
 
 
 class Nodes:
@@ -128,8 +127,8 @@ class Nodes:
             self._touch(name)
 
     def holding(self, pod: Pod, devices: Devices | None) -> PodAllocation:
-        """The allocation of a placed pod; ``devices`` is the own choice for a new placement."""
-        may_map = self._namespaces.may_map(pod.namespace)
+        """What a pod holds where it is placed; ``devices`` is our own choice, if it is new."""
+        may_map = pod.map_text is not None and self._namespaces.may_map(pod.namespace)
         return holding_of(pod, devices, self._scheduler_name, may_map=may_map)
 
     def recount(self, pod: Pod) -> bool:

@@ -123,9 +123,11 @@ class NodeIndex:
             self.epoch += 1
 
     def track_label_keys(self, keys: Collection[str], node_info: AllBooks) -> None:
-        """A pod names these label keys: distinguish nodes by them too, if that pays."""
-        self.labels.ask(keys, self._known)
-        self._grow(node_info)
+        """A pod names these label keys: tell nodes apart by them as well, if that pays."""
+        if keys:
+            self.labels.ask(keys, self._known)
+        if self.labels.asked:
+            self._grow(node_info)
 
     def _grow(self, node_info: AllBooks) -> None:
         """Add the keys that enough pods have named."""

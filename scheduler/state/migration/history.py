@@ -15,7 +15,6 @@ from scheduler.model import well_known
 from scheduler.model.crd.migration import Migration, attempt_of, is_name
 from scheduler.model.crd.migration_blockers import BlockedBy, Blocker
 from scheduler.model.crd.migration_result import MigrationEnd
-from scheduler.model.pods.original_request import is_degraded
 from scheduler.model.pods.pod import Pod
 from scheduler.model.timestamps import epoch
 
@@ -95,12 +94,12 @@ class MigrationHistory:
             return
         past.moves[name] = at
         past.ended_at = max(past.ended_at, at)
-        if is_degraded(pod):
+        if pod.is_degraded:
             past.failures = max(past.failures, attempt_of(name))
 
     def note_crashes(self, pod: Pod) -> None:
-        """A pod crashes on another tier than requested: exclude that tier for its workload."""
-        if not pod.crashes or not is_degraded(pod):
+        """A pod that crashes on another tier than it asked for is not brought there again."""
+        if not pod.crashes or not pod.is_degraded:
             return
         key = (pod.workload, pod.revision)
         known = self._crashed.pop(key, frozenset())

@@ -42,7 +42,8 @@ class OpenMigrations:
         #: By the migration that a pod names and the workload that it matches; the migration object
         #: has the final say.
         self._takers: dict[tuple[str, WorkloadMatch], Pod] = {}
-        self._claims: dict[str, tuple[str, WorkloadMatch]] = {}
+        #: By pod: the migration that it names, and its workload.
+        self.claims: dict[str, tuple[str, WorkloadMatch]] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -89,11 +90,11 @@ class OpenMigrations:
         match = match_of(pod)
         if match is not None and (migration_id, match) not in self._takers:
             self._takers[migration_id, match] = pod
-            self._claims[pod.uid] = migration_id, match
+            self.claims[pod.uid] = migration_id, match
 
     def delete_pod(self, uid: str) -> None:
-        """A replacement was deleted: another pod may become the replacement."""
-        claim = self._claims.pop(uid, None)
+        """A replacement is deleted: another pod may take its part."""
+        claim = self.claims.pop(uid, None)
         if claim is not None:
             del self._takers[claim]
 

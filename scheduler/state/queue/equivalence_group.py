@@ -22,15 +22,15 @@ import msgspec
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import RequeueCause
 from scheduler.state.event import ClusterEvent
+from scheduler.state.queue.fair_queue import Item, SortedPods
 from scheduler.state.queue.requeue_conditions import Key, RequeueCondition
-from scheduler.state.queue.sorted_pods import Item, SortedPods
 
 #: The leader is the first of this many pods, by age, whose backoff has expired.
 LOOKED_AT = 64
 
 
 class QueuedPodInfo(msgspec.Struct):
-    """A pending pod in the queue.
+    """A waiting pod's place in the queue; ``item`` is its place in a line.
 
     ``place`` is the queue label of kube-scheduler's metric. ``attempts`` counts failed attempts,
     ``refusals`` the failed Bindings among them.
@@ -38,7 +38,7 @@ class QueuedPodInfo(msgspec.Struct):
 
     pod: Pod
     since: float
-    sequence: int
+    item: Item
     attempts: int = 0
     refusals: int = 0
     ready_at: float = 0.0
@@ -47,11 +47,6 @@ class QueuedPodInfo(msgspec.Struct):
     lacking: frozenset[str] = frozenset()
     place: str = "active"
     cohort: EquivalenceGroup | None = None
-
-    @property
-    def item(self) -> Item:
-        """Its sort key."""
-        return self.pod.created, self.sequence, self.pod.uid
 
 
 #: The requeue condition of a pod at the named node; None if the pod would fit there.

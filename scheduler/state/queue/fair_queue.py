@@ -10,9 +10,57 @@ first::
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import OrderedDict
+from collections.abc import Iterator
+from itertools import islice
 
-from scheduler.state.queue.sorted_pods import Item, SortedPods
+#: (creation time, number of arrival, uid): age decides, and arrival among equals.
+Item = tuple[str, int, str]
+
+_TRIM_AT = 64
+
+
+class SortedPods:
+    """Pods in line, oldest first; any of them can be removed.
+
+    Arrivals are in order most of the time, so entering is an append; the head moves instead of
+    the list.
+    """
+
+    __slots__ = ("_head", "_items")
+
+    def __init__(self) -> None:
+        self._items: list[Item] = []
+        self._head = 0
+
+    def __len__(self) -> int:
+        return len(self._items) - self._head
+
+    def __iter__(self) -> Iterator[Item]:
+        return islice(self._items, self._head, None)
+
+    def add(self, item: Item) -> None:
+        """Enter at the item's place."""
+        insort(self._items, item, lo=self._head)
+
+    def discard(self, item: Item) -> None:
+        """Leave; it must be there."""
+        at = bisect_left(self._items, item, lo=self._head)
+        assert self._items[at] == item, f"{item[2]} is not in line"
+        if at == self._head:
+            self.pop()
+        else:
+            del self._items[at]
+
+    def pop(self) -> Item:
+        """The oldest one leaves."""
+        item = self._items[self._head]
+        self._head += 1
+        if self._head >= _TRIM_AT and self._head * 2 > len(self._items):
+            del self._items[: self._head]
+            self._head = 0
+        return item
 
 
 class FairQueue:

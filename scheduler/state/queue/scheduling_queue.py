@@ -29,7 +29,7 @@ from scheduler.state.queue.equivalence_group import (
     key_of,
     kind_of,
 )
-from scheduler.state.queue.fair_queue import FairQueue
+from scheduler.state.queue.fair_queue import FairQueue, Item
 from scheduler.state.queue.requeue_conditions import Key, RequeueCondition, RequeueIndex
 
 __all__ = ["PAUSE_MAX_S", "QueuedPodInfo", "RequeueCondition", "SchedulingQueue", "pause"]
@@ -93,7 +93,7 @@ class SchedulingQueue:
         """A pod is pending: new, or with a changed spec. It becomes active at once."""
         entry = self._entries.get(pod.uid)
         if entry is None:
-            entry = self._entries[pod.uid] = QueuedPodInfo(pod, now, self._next())
+            entry = self._entries[pod.uid] = QueuedPodInfo(pod, now, self._item(pod))
         else:
             self._take_out(entry, now)
         entry.pod = pod
@@ -151,7 +151,7 @@ class SchedulingQueue:
 
         ``before`` is its former entry; no change of the cluster state can help here.
         """
-        entry = QueuedPodInfo(pod, before.since if before else now, self._next())
+        entry = QueuedPodInfo(pod, before.since if before else now, self._item(pod))
         entry.attempts = before.attempts + 1 if before else 1
         entry.refusals = before.refusals + 1 if before else 1
         entry.ready_at = now + pause(entry.refusals, REFUSED_MAX_S)
@@ -241,7 +241,7 @@ class SchedulingQueue:
 
     def _pause(self, entry: QueuedPodInfo) -> None:
         entry.place = "backoff"
-        heapq.heappush(self._paused, (entry.ready_at, entry.sequence, entry.pod.uid))
+        heapq.heappush(self._paused, (entry.ready_at, entry.item[1], entry.pod.uid))
 
     def _release(self, now: float) -> None:
         while self._paused and self._paused[0][0] <= now:
@@ -255,9 +255,10 @@ class SchedulingQueue:
         return (
             entry is not None
             and entry.place == "backoff"
-            and (entry.sequence, entry.ready_at) == (sequence, ready_at)
+            and (entry.item[1], entry.ready_at) == (sequence, ready_at)
         )
 
-    def _next(self) -> int:
+    def _item(self, pod: Pod) -> Item:
+        """The place of a pod that arrives now."""
         self._sequence += 1
-        return self._sequence
+        return pod.created, self._sequence, pod.uid

@@ -1,7 +1,7 @@
 """The fields of API objects that are read.
 
 Decoding is typed (msgspec), 20 to 90 times cheaper than the official client's models;
-``watch/decode/pods.py`` converts these into the model.
+``watch/decode/pods.py`` and ``nodes.py`` turn these into the words of the model.
 """
 
 from __future__ import annotations
@@ -169,13 +169,6 @@ class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
     allocated_resources: Amounts | None = None
     resources: Resources | None = None
     extended_resource_claim_status: pod_fields.Present | None = None
-
-    @property
-    def crashes(self) -> int:
-        """Restarts of the containers whose last run failed."""
-        states = ((c.restart_count, c.last_state) for c in self.container_statuses or ())
-        ends = ((count, state.terminated) for count, state in states if state is not None)
-        return sum(count for count, end in ends if end is not None and end.exit_code != 0)
 
 
 class PodWire(msgspec.Struct, frozen=True):

@@ -17,7 +17,8 @@ from scheduler.model.node import Namespace, Node
 from scheduler.model.pods.pod import Pod
 from scheduler.state import event as ev
 from scheduler.watch.decode import unreadable
-from scheduler.watch.decode.pods import NAMESPACE, NODE, POD, to_namespace, to_node, to_pod
+from scheduler.watch.decode.nodes import NAMESPACE, NODE, to_namespace, to_node
+from scheduler.watch.decode.pods import POD, to_pod
 from scheduler.watch.decode.unreadable import NotAnObject, identity
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""API bytes -> the model.
+"""A pod of the API -> a pod of the model, with what it requests or holds.
 
 The simulator and the admission queries use the same functions as the watches. An undecodable field
 is a ValueError here (``watch/decode/objects`` contains it).
@@ -9,32 +9,25 @@ from __future__ import annotations
 import msgspec
 
 from scheduler.model import resources, well_known
-from scheduler.model.gpu import failed_gpus, plugin_resources
 from scheduler.model.gpu.allocated_devices import AllocatedDevice
 from scheduler.model.limits import DEVICE_ID_LENGTH_MAX, POD_DEVICES_MAX
-from scheduler.model.mig import node_geometry
-from scheduler.model.node import Namespace, Node
 from scheduler.model.pods import pod_fields
 from scheduler.model.pods.pod import Condition, Container, HostPort, Owner, Pod, Role
-from scheduler.model.pods.pod_group import group_of
-from scheduler.model.pods.pod_parts import owner_of
+from scheduler.model.pods.pod_parts import group_of, owner_of
+from scheduler.model.quantity import QuantityError
 from scheduler.watch.decode.api_types import (
-    Amounts,
     ConditionWire,
     ContainerStatus,
     ContainerWire,
     EnvVar,
-    NamespaceWire,
-    NodeWire,
     OwnerReference,
     PodSpec,
+    PodStatus,
     PodWire,
+    Resources,
 )
-from scheduler.watch.decode.pod_requests import is_sidecar, requested, requests
 
 POD = msgspec.json.Decoder(PodWire)
-NODE = msgspec.json.Decoder(NodeWire)
-NAMESPACE = msgspec.json.Decoder(NamespaceWire)
 
 _ANNOTATION_PATH = "metadata.annotations['"
 
@@ -51,7 +44,7 @@ def to_pod(wire: PodWire, namespace: str = "") -> Pod:
         namespace=meta.namespace or namespace,
         created=meta.creation_timestamp or "",
         labels=meta.labels or {},
-        annotations=_kept(meta.annotations),
+        annotations=kept(meta.annotations),
         owner=_controller(meta.owner_references or ()),
         scheduler_name=spec.scheduler_name,
         node_name=spec.node_name,
@@ -73,51 +66,15 @@ def to_pod(wire: PodWire, namespace: str = "") -> Pod:
         unsupported=pod_fields.unsupported(spec),
         soft=pod_fields.soft(spec),
         condition=_scheduled_condition(wire.status.conditions or ()),
-        crashes=wire.status.crashes,
+        crashes=_crashes(wire.status),
         is_admitted=wire.status.start_time is not None,
         has_claims=bool(spec.resource_claims or wire.status.extended_resource_claim_status),
         allocated=_allocated(wire.status.container_statuses or ()),
     )
 
 
-def to_node(wire: NodeWire) -> Node:
-    """A Node of the model."""
-    meta = wire.metadata
-    labels = meta.labels or {}
-    said = meta.annotations or {}
-    annotations = {key: said[key] for key in well_known.NODE_ANNOTATIONS if said.get(key)}
-    offered = resources.amounts(wire.status.allocatable)
-    amounts = {resource: max(0, amount) for resource, amount in offered.items()}
-    amounts = node_geometry.sound(labels, annotations, amounts)
-    amounts = plugin_resources.with_no_whole_gpu(labels, amounts)
-    return Node(
-        name=meta.name,
-        uid=meta.uid,
-        labels=labels,
-        unschedulable=wire.spec.unschedulable,
-        taints=wire.spec.taints or (),
-        allocatable=failed_gpus.usable(labels, annotations, amounts),
-        capacity=_gpus(wire.status.capacity),
-        annotations=annotations,
-        created=meta.creation_timestamp or "",
-        boot=wire.status.node_info.boot_id if wire.status.node_info else "",
-    )
-
-
-def _gpus(capacity: Amounts | None) -> dict[str, int]:
-    """The GPU resources of a node's capacity."""
-    found = {r: amount for r, amount in (capacity or {}).items() if well_known.is_gpu_device(r)}
-    return {r: max(0, amount) for r, amount in resources.amounts(found).items()}
-
-
-def to_namespace(wire: NamespaceWire) -> Namespace:
-    """A Namespace of the model."""
-    meta = wire.metadata
-    return Namespace(name=meta.name, labels=meta.labels or {}, annotations=_kept(meta.annotations))
-
-
-def _kept(annotations: dict[str, str] | None) -> dict[str, str]:
-    """The annotations that gpu-scheduler reads; others can be large and change often."""
+def kept(annotations: dict[str, str] | None) -> dict[str, str]:
+    """The annotations that mean something to us; others can be large and change often."""
     if not annotations:
         return {}
     return {
@@ -156,6 +113,13 @@ def _controller(references: tuple[OwnerReference, ...]) -> Owner | None:
             one = reference
             return owner_of(one.api_version, one.kind, one.name, one.uid)
     return None
+
+
+def _crashes(status: PodStatus) -> int:
+    """Restarts of the containers that failed last time."""
+    states = ((c.restart_count, c.last_state) for c in status.container_statuses or ())
+    ends = ((count, state.terminated) for count, state in states if state is not None)
+    return sum(count for count, end in ends if end is not None and end.exit_code != 0)
 
 
 def _scheduled_condition(conditions: tuple[ConditionWire, ...]) -> Condition:
@@ -203,3 +167,68 @@ def _host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
             if number:
                 found.append(HostPort(port.host_ip or "0.0.0.0", port.protocol, number))  # noqa: S104 - compared with, never listened on
     return tuple(found)
+
+
+def is_sidecar(container: ContainerWire) -> bool:
+    """Whether an init container runs beside the others."""
+    return container.restart_policy == "Always"
+
+
+def requested(wanted: Resources | None) -> resources.Amounts:
+    """Requests, with limits where a request is missing, as the API server defaults them."""
+    if wanted is None:
+        return {}
+    return resources.amounts({**(wanted.limits or {}), **(wanted.requests or {})})
+
+
+def requests(spec: PodSpec, status: PodStatus) -> resources.Amounts:
+    """A pod's effective requests, or what it holds where it is placed."""
+    held = _Holdings(status) if spec.node_name else None
+    found = resources.effective(
+        (_container_requests(container, held) for container in spec.containers),
+        [(_container_requests(c, held), is_sidecar(c)) for c in spec.init_containers],
+        held.of_pod(requested(spec.resources)) if held else requested(spec.resources),
+        resources.amounts(spec.overhead),
+    )
+    for resource, amount in found.items():
+        if amount < 0:  # the API server refuses it; it would free what others hold
+            raise QuantityError(str(amount), f"{resource} cannot be requested below zero")
+    return found
+
+
+def _container_requests(container: ContainerWire, held: _Holdings | None) -> resources.Amounts:
+    amounts = requested(container.resources)
+    return held.of(container.name, amounts) if held else amounts
+
+
+class _Holdings:
+    """What a placed pod's containers hold by their status (see ``resources.held``)."""
+
+    def __init__(self, status: PodStatus) -> None:
+        self._pod = status
+        self._is_infeasible = any(
+            c.type == "PodResizePending" and c.status == "True" and c.reason == "Infeasible"
+            for c in status.conditions or ()
+        )
+        both = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+        self._of = {one.name: one for one in both if one.allocated_resources or one.resources}
+
+    def of(self, name: str, requested: resources.Amounts) -> resources.Amounts:
+        """One container's holding."""
+        status = self._of.get(name)
+        return requested if status is None else self._held(status, requested)
+
+    def of_pod(self, requested: resources.Amounts) -> resources.Amounts:
+        """The pod-level holding; empty where the pod has no requests of its own."""
+        return self._held(self._pod, requested) if requested else requested
+
+    def _held(
+        self, status: ContainerStatus | PodStatus, requested: resources.Amounts
+    ) -> resources.Amounts:
+        actual = status.resources.requests if status.resources else None
+        return resources.held(
+            requested,
+            resources.amounts(status.allocated_resources),
+            resources.amounts(actual),
+            is_infeasible=self._is_infeasible,
+        )

@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 import structlog
+from msgspec import structs
 
-from scheduler.controllers.action_runner import ActionRunner, Shells
+from scheduler.controllers.dispatch import ActionRunner, EventRoutes, Shells
+from scheduler.controllers.migration.planner import PlannerSettings
+from scheduler.controllers.table import NOT_FOR_WAITING_PODS, Controllers, ControllerSettings
 from scheduler.model import actions
 from scheduler.model.crd.migration_actions import DeleteMigration, MigrationAction
+from scheduler.model.pods.pod import Unread
 from scheduler.state import event as ev
 from scheduler.state.effects import NOTHING, Effects
 from scheduler.state.invariant import InvariantViolation
@@ -52,6 +56,8 @@ class Boom(Exception):
 class Probe:
     """A handler and ticker that notes what it sees, and returns what it is given."""
 
+    handles = ev.EVERY
+
     def __init__(
         self, name: str, stage: Stage, effects: Effects = (), problem: Exception | None = None
     ) -> None:
@@ -78,9 +84,17 @@ def note(name: str, text: str = "") -> actions.RecordPodEvent:
 def put(stage: Stage, probe: Probe) -> Probe:
     """The probe takes the place of the handler and ticker of its name."""
     tables = stage.controllers
-    tables.handlers = tuple(probe if one.name == probe.name else one for one in tables.handlers)
+    tables.events = EventRoutes(
+        [probe if one.name == probe.name else one for one in tables.events.handlers],
+        NOT_FOR_WAITING_PODS,
+    )
     tables.tickers = tuple(probe if one.name == probe.name else one for one in tables.tickers)
     return probe
+
+
+def with_migrations() -> Controllers:
+    """The controllers of a scheduler that migrates pods."""
+    return Stage(settings=ControllerSettings(migrations=PlannerSettings())).controllers
 
 
 async def happens(stage: Stage) -> None:
@@ -96,8 +110,47 @@ async def happens(stage: Stage) -> None:
 def test_the_order_of_both_tables_is_fixed() -> None:
     controllers = Stage().controllers
 
-    assert [one.name for one in controllers.handlers] == HANDLERS
+    assert [one.name for one in controllers.events.handlers] == HANDLERS
     assert [one.name for one in controllers.tickers] == TICKERS
+
+
+#: The handlers of events about a pod: "every pod" of one that has a node or ended.
+EVERY_POD = [name for name in HANDLERS if name not in ("bindings", "node-events")]
+WAITING_POD = ["reservations", "node-avoidance", "migrations", "cluster-cache"]
+ROUTES: list[tuple[ev.Event, list[str]]] = [
+    (ev.PodUpdated(A), WAITING_POD),
+    (ev.PodUpdated(structs.replace(A, gates=("x",))), WAITING_POD),
+    (ev.PodUpdated(structs.replace(A, node_name="n1")), EVERY_POD),
+    (ev.PodUpdated(structs.replace(A, phase="Failed")), EVERY_POD),
+    (ev.PodUpdated(structs.replace(A, is_deleting=True)), EVERY_POD),
+    (ev.PodUpdated(structs.replace(A, unread=Unread(rest="x"))), EVERY_POD),
+    (ev.PodDeleted(A.uid), [name for name in EVERY_POD if name != "unreadable-objects"]),
+    (ev.PodsReplaced((A,)), EVERY_POD),
+    (
+        ev.NodeUpdated(node("n1")),
+        ["node-events", "unreadable-objects", "devices", "migrations", *HANDLERS[-2:]],
+    ),
+    (
+        ev.BindEnded(A.uid, ev.BindOutcome.BOUND),
+        ["bindings", "node-avoidance", "migrations", "cluster-cache"],
+    ),
+    (ev.PodRejected(A.uid, "x"), ["node-avoidance", "migrations"]),
+    (ev.PodRecreated(A, 1, "replaced"), ["migrations"]),
+]
+
+
+@pytest.mark.parametrize(("event", "names"), ROUTES)
+def test_an_event_goes_to_the_handlers_that_it_concerns(event: ev.Event, names: list[str]) -> None:
+    routes = with_migrations().events
+
+    assert [one.name for one in routes.of(event)] == names
+
+
+def test_every_type_of_event_has_a_handler() -> None:
+    handlers = with_migrations().events.handlers
+
+    handled = {kind for one in handlers if one.name != "migrations" for kind in one.handles}
+    assert handled | {*typing.get_args(ev.MigrationEvent), ev.PodRecreated} == set(ev.EVERY)
 
 
 @pytest.mark.parametrize("name", [name for name in HANDLERS if name != "cluster-cache"])
@@ -131,7 +184,7 @@ async def test_changes_and_actions_run_in_the_order_in_which_they_are_returned()
     """So that the failure of a pod finds its placement, which is dropped afterwards."""
     stage = Stage()
     failed = ev.BindFailed(A, "text")
-    put(stage, Probe("devices", stage, (note("before"), failed, note("after"))))
+    put(stage, Probe("migrations", stage, (note("before"), failed, note("after"))))
     async with playing(stage):
         stage.see(ev.PodUpdated(A))
         said = [(await stage.recorder.next())[1] for _ in range(3)]
@@ -250,5 +303,5 @@ def test_every_kind_of_action_is_in_this_list() -> None:
 
 def test_an_event_without_effects_makes_no_value() -> None:
     """Heartbeats are most of all events."""
-    for handler in Stage().controllers.handlers:
+    for handler in Stage().controllers.events.handlers:
         assert handler.handle(ev.NamespaceDeleted("gone"), 0.0) is NOTHING

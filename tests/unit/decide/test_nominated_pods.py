@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from scheduler.decide.admission.fallback_candidates import FallbackPolicy, options
+from scheduler.decide.admission.fallback_candidates import options
+from scheduler.decide.admission.fallback_policy import FallbackPolicy
 from scheduler.decide.admission.tier_selection import TierGranted, choose_tier
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Placement

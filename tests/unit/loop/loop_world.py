@@ -9,10 +9,15 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, cast
 
 from scheduler.bind.binder import Binder
-from scheduler.controllers.action_runner import ActionRunner, Shells
+from scheduler.controllers.dispatch import ActionRunner, EventRoutes, Shells
 from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.migration.controller import NoMigration
-from scheduler.controllers.table import DEFAULT, Controllers, ControllerSettings
+from scheduler.controllers.table import (
+    DEFAULT,
+    NOT_FOR_WAITING_PODS,
+    Controllers,
+    ControllerSettings,
+)
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Decision, Placement
 from scheduler.framework.pipeline import Pipeline
@@ -228,8 +233,9 @@ class Stage:
         """Put another migration controller in its place in both tables."""
         tables = self.controllers
         tables.migrations = migrations
-        tables.handlers = tuple(
-            migrations if one.name == migrations.name else one for one in tables.handlers
+        tables.events = EventRoutes(
+            [migrations if one.name == migrations.name else one for one in tables.events.handlers],
+            NOT_FOR_WAITING_PODS,
         )
         tables.tickers = tuple(
             migrations if one.name == migrations.name else one for one in tables.tickers

@@ -164,6 +164,8 @@ async def test_broken_accounting_ends_the_process() -> None:
 class FailingMigrations(NoMigration):
     """Migrations whose every call fails."""
 
+    handles = ev.EVERY
+
     def handle(self, event: ev.Event, now: float) -> Effects:
         raise Boom
 

@@ -9,9 +9,9 @@ import pytest
 from scheduler.model import limits
 from scheduler.model.crd.migration import attempt_of, is_name
 from scheduler.model.gpu.device import parse_devices
-from scheduler.model.gpu.failed_gpus import failed_gpus, flaw
 from scheduler.model.gpu.gpu_map import MapError, parse
 from scheduler.model.gpu.gpu_memory import GpuMemoryError, wanted_of
+from scheduler.model.gpu.physical_gpus import failed_gpus, flaw
 from scheduler.model.integer_text import whole
 from scheduler.model.json_bounds import shallow
 from scheduler.model.limits import TABLE

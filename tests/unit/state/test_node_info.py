@@ -8,8 +8,7 @@ from scheduler.model import well_known
 from scheduler.model.gpu.device import Devices
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
-from scheduler.state.node_info import NodeInfo, over_committed
-from scheduler.state.pod_allocation import holding_of
+from scheduler.state.node_info import NodeInfo, holding_of, over_committed
 from tests.builders import GPU, MIG_1G, MIG_2G, Wishes, container, node, pod
 
 OTHER = "default-scheduler"

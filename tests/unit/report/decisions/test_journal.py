@@ -55,7 +55,7 @@ class JournalWorld:
         return self.keep(one, decision, attempts)
 
     def keep(self, one: Pod, decision: Decision, attempts: int = 0) -> Record:
-        entry = QueuedPodInfo(one, 990.0, 1, attempts)
+        entry = QueuedPodInfo(one, 990.0, (one.created, 1, one.uid), attempts)
         record = self.journal.record(entry, decision, self.world, self.clock.now)
         if isinstance(decision, Placement) and self.journal.may_rank():
             won = node_before(self.world.cluster, decision)

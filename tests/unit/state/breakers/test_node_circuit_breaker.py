@@ -6,8 +6,12 @@ import pytest
 
 from scheduler.state.breakers.circuit import REFUSALS_MAX
 from scheduler.state.breakers.kubelet_rejection import WHOLE_NODE
-from scheduler.state.breakers.node_circuit_breaker import NodeCircuitBreaker, TripEvent
-from scheduler.state.breakers.recent_bindings import SILENCE_MAX_S, VERDICT_MAX_S
+from scheduler.state.breakers.node_circuit_breaker import (
+    SILENCE_MAX_S,
+    VERDICT_MAX_S,
+    NodeCircuitBreaker,
+    TripEvent,
+)
 from scheduler.state.event import PastRejection
 from tests.builders import GPU, MIG_2G, pod
 from tests.unit.state.breakers.rejecting_node import (

@@ -12,7 +12,7 @@ from scheduler.model.pods.pod import Condition, HostPort, Owner
 from scheduler.model.selector import Taint
 from scheduler.plugins.node_ports import EVERY_ADDRESS
 from scheduler.state import event as ev
-from scheduler.watch.decode import objects, pods
+from scheduler.watch.decode import nodes, objects, pods
 from scheduler.watch.informers import PODS, every
 from tests.builders import container, downward, literal, node, pod, pod_json
 
@@ -159,7 +159,7 @@ def test_node_allocatable_is_read() -> None:
             "allocatable": {"nvidia.com/gpu": "7", "cpu": "3920m", "memory": "1Ki"},
         },
     }
-    found = pods.to_node(pods.NODE.decode(msgspec.json.encode(wire)))
+    found = nodes.to_node(nodes.NODE.decode(msgspec.json.encode(wire)))
 
     assert found.allocatable == {"nvidia.com/gpu": 7, "cpu": 3920, "memory": 1024}
     assert (found.unschedulable, found.taints) == (True, (Taint("k", "", "NoSchedule"),))
@@ -172,7 +172,7 @@ def test_node_without_whole_gpus_is_still_kubelet_assigned() -> None:
         "metadata": {"name": "n", "labels": {"nvidia.com/gpu.replicas": "0"}},
         "status": {"allocatable": {"cpu": "4"}},
     }
-    found = pods.to_node(pods.NODE.decode(msgspec.json.encode(wire)))
+    found = nodes.to_node(nodes.NODE.decode(msgspec.json.encode(wire)))
 
     assert (found.is_numbered, found.gpu_count) == (False, 0)
 

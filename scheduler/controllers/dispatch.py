@@ -1,0 +1,117 @@
+"""What comes in goes to handlers, what they ask for goes to I/O shells.
+
+The loop calls event handlers for the events that concern them, and tickers once a second;
+``controllers/table`` has both in their order. Their actions are run here: this is the one place
+that knows which shell does what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Protocol
+
+import msgspec
+
+from scheduler.bind.migration_worker import MigrationWorker
+from scheduler.bind.partition_writer import PartitionWriter
+from scheduler.bind.pod_recreator import PodRecreator
+from scheduler.controllers.bindings import BindingController
+from scheduler.model import actions
+from scheduler.model.pods.pod import Pod
+from scheduler.report.events.recorder import Recorder
+from scheduler.state import event as ev
+from scheduler.state.effects import Effects
+from scheduler.watch.terminated_pods import TerminatedPodLookup
+
+
+class EventHandler(Protocol):
+    """Reads an event, changes the state that it owns, and returns the rest as effects."""
+
+    @property
+    def name(self) -> str:
+        """The name in the log line of an internal error."""
+
+    @property
+    def handles(self) -> tuple[type, ...]:
+        """The types of the events that can change its state or have effects."""
+
+    def handle(self, event: ev.Event, now: float) -> Effects:
+        """Handle one event; ``now`` is the loop's clock."""
+
+
+class Ticker(Protocol):
+    """Does what becomes due as time passes."""
+
+    @property
+    def name(self) -> str:
+        """The name in the log line of an internal error."""
+
+    def tick(self, now: float, *, leads: bool) -> Effects:
+        """A second has passed; ``leads`` says whether this process may decide and send."""
+
+
+class EventRoutes:
+    """The handlers that an event concerns: those that name its type, in the order of the table.
+
+    ``not_for_waiting`` are names of handlers that can do nothing with a pod that only waits.
+    """
+
+    def __init__(
+        self, handlers: Sequence[EventHandler], not_for_waiting: Collection[str] = ()
+    ) -> None:
+        self.handlers = tuple(handlers)
+        self._by_type: Mapping[type, tuple[EventHandler, ...]] = MappingProxyType(
+            {kind: tuple(one for one in handlers if kind in one.handles) for kind in ev.EVERY}
+        )
+        self._of_waiting_pods = tuple(
+            one for one in self._by_type[ev.PodUpdated] if one.name not in not_for_waiting
+        )
+
+    def of(self, event: ev.Event) -> tuple[EventHandler, ...]:
+        """The handlers of one event."""
+        if isinstance(event, ev.PodUpdated) and _only_waits(event.pod):
+            return self._of_waiting_pods
+        return self._by_type[type(event)]
+
+
+def _only_waits(pod: Pod) -> bool:
+    """Whether a pod has no node, is not ended or deleted, and can be read."""
+    is_placed = pod.node_name or pod.allocated
+    return not (is_placed or pod.is_deleting or pod.is_terminal or pod.unread)
+
+
+class Shells(msgspec.Struct, frozen=True):
+    """The I/O shells that have a queue of requests; none of them blocks."""
+
+    recorder: Recorder
+    terminated_pods: TerminatedPodLookup
+    migrations: MigrationWorker
+    partitions: PartitionWriter
+    recreator: PodRecreator
+
+
+class ActionRunner:
+    """Hands every action to its shell, in order and without waiting."""
+
+    def __init__(self, shells: Shells, bindings: BindingController) -> None:
+        self._shells = shells
+        self._bindings = bindings
+
+    def run(self, action: actions.Action) -> None:
+        """Run one action."""
+        match action:
+            case actions.StartBinding(uid):
+                self._bindings.start(uid)
+            case actions.DropPlacement(uid):
+                self._bindings.drop(uid)
+            case actions.LookUpPod(pod):
+                self._shells.terminated_pods.look_up(pod)
+            case actions.RequestPartitions() | actions.SetMigConfig():
+                self._shells.partitions.send(action)
+            case actions.RecreatePod():
+                self._shells.recreator.send(action)
+            case _ if isinstance(action, actions.RecorderAction):
+                self._shells.recorder.record(action)
+            case _:
+                self._shells.migrations.send(action)

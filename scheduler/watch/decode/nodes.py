@@ -1,0 +1,51 @@
+"""A node or namespace of the API -> one of the model; what cannot be read is a ValueError."""
+
+from __future__ import annotations
+
+import msgspec
+
+from scheduler.model import resources, well_known
+from scheduler.model.gpu import physical_gpus, plugin_resources
+from scheduler.model.mig import node_geometry
+from scheduler.model.node import Namespace, Node
+from scheduler.watch.decode.api_types import Amounts, NamespaceWire, NodeWire
+from scheduler.watch.decode.pods import kept
+
+NODE = msgspec.json.Decoder(NodeWire)
+NAMESPACE = msgspec.json.Decoder(NamespaceWire)
+
+
+def to_node(wire: NodeWire) -> Node:
+    """A Node of the model."""
+    meta = wire.metadata
+    labels = meta.labels or {}
+    said = meta.annotations or {}
+    annotations = {key: said[key] for key in well_known.NODE_ANNOTATIONS if said.get(key)}
+    offered = resources.amounts(wire.status.allocatable)
+    amounts = {resource: max(0, amount) for resource, amount in offered.items()}
+    amounts = node_geometry.sound(labels, annotations, amounts)
+    amounts = plugin_resources.with_no_whole_gpu(labels, amounts)
+    return Node(
+        name=meta.name,
+        uid=meta.uid,
+        labels=labels,
+        unschedulable=wire.spec.unschedulable,
+        taints=wire.spec.taints or (),
+        allocatable=physical_gpus.usable(labels, annotations, amounts),
+        capacity=_gpus(wire.status.capacity),
+        annotations=annotations,
+        created=meta.creation_timestamp or "",
+        boot=wire.status.node_info.boot_id if wire.status.node_info else "",
+    )
+
+
+def _gpus(capacity: Amounts | None) -> dict[str, int]:
+    """What is kept of a node's capacity: GPU resources."""
+    found = {r: amount for r, amount in (capacity or {}).items() if well_known.is_gpu_device(r)}
+    return {r: max(0, amount) for r, amount in resources.amounts(found).items()}
+
+
+def to_namespace(wire: NamespaceWire) -> Namespace:
+    """A Namespace of the model."""
+    meta = wire.metadata
+    return Namespace(name=meta.name, labels=meta.labels or {}, annotations=kept(meta.annotations))
