@@ -1,8 +1,8 @@
-"""What comes in goes to handlers, what they ask for goes to I/O shells.
+"""Calls the handlers of an event, and passes their actions to the I/O shells.
 
-The loop calls event handlers for the events that concern them, and tickers once a second;
-``controllers/table`` has both in their order. Their actions are run here: this is the one place
-that knows which shell does what.
+The loop calls an event handler for the types of events that it names, and the tickers once a
+second; ``controllers/table`` defines the order of both. Only this module knows which shell runs an
+action.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class EventHandler(Protocol):
 
 
 class Ticker(Protocol):
-    """Does what becomes due as time passes."""
+    """Does periodic work."""
 
     @property
     def name(self) -> str:
@@ -52,9 +52,9 @@ class Ticker(Protocol):
 
 
 class EventRoutes:
-    """The handlers that an event concerns: those that name its type, in the order of the table.
+    """The handlers by type of event, in the order of the table.
 
-    ``not_for_waiting`` are names of handlers that can do nothing with a pod that only waits.
+    ``not_for_waiting`` are names of handlers that ignore a pod without a node.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class EventRoutes:
 
 
 def _only_waits(pod: Pod) -> bool:
-    """Whether a pod has no node, is not ended or deleted, and can be read."""
+    """Whether a pod has no node, is decodable, and is neither ended nor deleted."""
     is_placed = pod.node_name or pod.allocated
     return not (is_placed or pod.is_deleting or pod.is_terminal or pod.unread)
 

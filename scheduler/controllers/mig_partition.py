@@ -172,7 +172,7 @@ class PartitionController:
     # --- results -----------------------------------------------------------------------------
 
     def _dropped(self, uid: str, changes: Iterable[ev.Change], now: float) -> Effects:
-        """The pod is not on its way to the node any more."""
+        """Remove a placement whose pod is not assumed any more."""
         return (*changes, DropPlacement(uid), *self._avoidance.forget_pod(uid, now))
 
     def _give_up(self, pending: PendingPartition, now: float) -> Effects:

@@ -79,7 +79,7 @@ class NodeAvoidance:
         return None if is_avoided else placement
 
     def forget_pod(self, uid: str, now: float, *, is_admitted: bool = False) -> list[ev.Change]:
-        """No kubelet has to admit the pod any more, and none rejected it."""
+        """Stop waiting for the pod's admission."""
         self._now = now
         binding = self.breaker.under_way.get(uid)
         if binding is None:
@@ -146,7 +146,7 @@ class NodeAvoidance:
             return self.forget_pod(pod.uid, self._now, is_admitted=True)
         if pod.is_deleting:
             return self.forget_pod(pod.uid, self._now)
-        # A pod whose author named the node has no such condition: its failure is its own.
+        # A pod whose author set nodeName has no such condition; its failure does not count.
         if pod.condition.status == "True":
             self.breaker.record_binding(pod, pod.node_name, self._now)
             return self._avoid(pod.node_name)
@@ -211,7 +211,7 @@ class NodeAvoidance:
         return changes
 
     def _restore_for_owner(self, pod: Pod) -> list[ev.Change]:
-        """Count what events say about the deleted pods that this one replaces."""
+        """Count the events about deleted pods that this pod replaces."""
         # Nearly always nothing was read.
         past = self._deleted_pods.matching(pod, self._now) if self._deleted_pods.heard else []
         if not past:

@@ -1,4 +1,4 @@
-"""The controllers of one scheduler, and the two tables in whose order the loop calls them.
+"""The controllers of one scheduler, and the order in which the loop calls them.
 
 The order of the handlers matters: every handler before the cluster cache sees the state without the
 event, every one after it sees the state with it.
@@ -67,7 +67,7 @@ def settings_of(config: Config) -> ControllerSettings:
     )
 
 
-#: Handlers that can do nothing with a pod that only waits: it holds nothing and can be read.
+#: Handlers that ignore a decodable pod without a node: it has no allocation.
 NOT_FOR_WAITING_PODS: Final = ("unreadable-objects", "devices", "mig-partitions")
 
 
@@ -112,7 +112,7 @@ class Controllers:
         node_events, unreadable = NodeEvents(), UnreadableEvents(metrics)
         devices = DeviceEvents(cluster.nodes)
         cache = ClusterCache(cluster, self.contain, wall)
-        # Without a webhook, no pod lacks its mutation.
+        # Without a webhook, no pod has to be mutated.
         recreation = [PodRecreationController(state, metrics, webhook)] if webhook else []
         self.events = EventRoutes(
             [

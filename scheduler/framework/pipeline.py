@@ -55,7 +55,7 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def spreads(self) -> bool:
-        """Whether pods go to the emptiest node that takes them, not to the fullest."""
+        """Whether the score prefers the emptiest node instead of the fullest."""
         return self.placement == "spread"
 
     @cached_property

@@ -1,7 +1,7 @@
-"""What a handler asks the I/O shells to do: values, run by ``controllers/dispatch``.
+"""Actions: values that a handler returns for the I/O shells, run by ``controllers/dispatch``.
 
-A handler changes the state that it owns and returns the rest as values, so a test compares the
-requests without any shell, and one module decides their order.
+A handler changes only its own state and returns everything else as actions. So a test can compare
+actions without a shell, and one module defines their order.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from scheduler.model.selector import Taint
 
 
 class DynamicMig(msgspec.Struct, frozen=True, gc=False):
-    """Dynamic MIG GPUs of one board: their indexes are 0 to ``count`` - 1."""
+    """Dynamic MIG GPUs of one model: their indexes are 0 to ``count`` - 1."""
 
     board: GpuModel
     count: int
@@ -74,8 +74,8 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def cuttable(self) -> DynamicMig | None:
         """The GPUs on which an operator creates MIG instances on request (design 6), or None.
 
-        Only if labels have the board and the count, and no GPU is advertised as a whole: its index
-        would be unknown.
+        Only if labels have the GPU model and the count, and no GPU is advertised as a whole: its
+        index would be unknown.
         """
         labels = self.labels
         if labels.get(well_known.MIG_DYNAMIC) != "true" or self.allocatable.get(well_known.GPU, 0):
@@ -196,13 +196,13 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def gpu_ids(self) -> Mapping[str, int]:
-        """The index of each GPU by its id; empty where nobody published that."""
+        """The index of each GPU by its id; empty without the annotation."""
         text = self.annotations.get(well_known.GPU_IDS)
         return allocated_devices.table(text) if text else {}
 
     @cached_property
     def gpu_problem(self) -> str:
-        """Why none of its GPUs is given to anybody: it says what cannot be. Else empty."""
+        """The contradiction because of which none of the node's GPUs is assigned; else empty."""
         if flaw := physical_gpus.flaw(self.annotations):
             return f"annotation {well_known.UNUSABLE_DEVICES}: {flaw}"
         offered = self.gpu_count or 0

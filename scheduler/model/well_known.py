@@ -123,7 +123,7 @@ PODS: Final = "pods"
 
 CUDA_ENV: Final = "CUDA_VISIBLE_DEVICES"
 
-#: What network devices are called, in whole words and anywhere in the name.
+#: Names of network devices, as whole words anywhere in the resource name.
 _NETWORK_WORDS: Final = frozenset(
     ("bf", "cx", "dpu", "eth", "hca", "ib", "nic", "nics", "pf", "rail", "sf", "vf", "vfs")
 )
@@ -131,7 +131,7 @@ _NETWORK: Final = re.compile(
     "asap2|bluefield|connectx|dummyresource|host[._-]?dev|infiniband|mellanox|mlnx|mlx|netdev|rdma"
     "|roce|sriov|switchdev"
 )
-#: What amounts of a GPU are called (HAMi: gpumem, gpumem-percentage, gpucores, priority).
+#: Names of amounts of a GPU (HAMi: gpumem, gpumem-percentage, gpucores, priority).
 _AMOUNTS: Final = frozenset(
     ("core", "cores", "gpucores", "gpumem", "mem", "memory", "percentage", "priority")
 )
@@ -151,17 +151,17 @@ def is_read_by_filters(label: str) -> bool:
 
 
 def is_gpu_device(resource: str) -> bool:
-    """Whether a device plugin that offers this resource hands out NVIDIA GPUs, or parts of them.
+    """Whether a device plugin with this resource allocates NVIDIA GPUs, or parts of them.
 
-    NVIDIA's device plugin offers ``nvidia.com/gpu`` and ``nvidia.com/mig-*``, with ``.shared``
-    behind the name where time-slicing or MPS renames, and its ``rename:`` may give any name below
-    ``nvidia.com/``. KubeVirt's plugin offers names of boards (``nvidia.com/GA102GL_A10``). So every
-    such name is a GPU unless its words say what else it is: a network device of NVIDIA's network
-    operator (``nvidia.com/hostdev``, ``nvidia.com/sriov-rdma-vf``, ``nvidia.com/bf3_p0_sf``), or an
-    amount instead of a device (``nvidia.com/gpumem``).
+    NVIDIA's device plugin advertises ``nvidia.com/gpu`` and ``nvidia.com/mig-*``, with the suffix
+    ``.shared`` if time-slicing or MPS renames, and its ``rename:`` may give any name below
+    ``nvidia.com/``. KubeVirt's plugin advertises names of boards (``nvidia.com/GA102GL_A10``). So
+    every such name is a GPU unless its words show something else: a network device of NVIDIA's
+    network operator (``nvidia.com/hostdev``, ``nvidia.com/sriov-rdma-vf``,
+    ``nvidia.com/bf3_p0_sf``), or an amount instead of a device (``nvidia.com/gpumem``).
 
-    A network device with an unknown name counts as a GPU. That costs a map its number on such a
-    node, and an event says so; a GPU that counts as something else would be given to two pods.
+    A network device with an unknown name counts as a GPU. The cost is that a map has no index on
+    such a node, and an event reports it. The opposite error would assign a GPU to two pods.
     """
     return resource.startswith(VENDOR) and _names_gpu(resource)
 

@@ -9,13 +9,13 @@ have indexes, its devices::
     kubelet-assigned node   the kubelet chooses; pods hold a count of the plugin's resource
                             without indexes, and pods mapped without a request cannot share it
 
-A device is never free because we failed to read who holds it.
+Unknown data never makes a device free.
 
-What one pod holds is read from what the Binding wrote on it. A map counts where our Binding wrote
-the devices, or where the pod's namespace may use maps. Any author can give a pod a node and a map,
-or a running pod a map, and that alone takes no device.
+The allocation of a pod is read from the annotations of its Binding. A map counts if our Binding
+wrote the devices, or if the pod's namespace may use maps. Any author can set a node and a map on a
+pod, or a map on a running pod; this alone allocates no device.
 
-Must never: believe a number or a place on a pod that is not ours; anybody could write those.
+Must never: use an index or a place on a pod of another scheduler; any user could write those.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from scheduler.state.mig import dynamic_gpus
 class PodAllocation(msgspec.Struct, frozen=True, gc=False):
     """A pod's devices on its node.
 
-    ``numbers`` are GPU indexes; ``unknown`` is how many GPUs it holds whose index is not
-    known; ``is_mapped`` and ``sharing`` tell with whom it may hold a device together;
-    ``has_request`` is whether the plugin's resource accounts for them already. ``spots`` are
-    MIG instances where we chose them.
+    ``numbers`` are GPU indexes; ``unknown`` is the number of GPUs with unknown indexes;
+    ``is_mapped`` and ``sharing`` say which pods may share a device with it. ``has_request`` says
+    whether the plugin's resource counts the GPUs already. ``spots`` are the places of MIG instances
+    that the scheduler chose.
     """
 
     numbers: tuple[int, ...] = ()
@@ -52,13 +52,13 @@ class PodAllocation(msgspec.Struct, frozen=True, gc=False):
 def holding_of(
     pod: Pod, devices: Devices | None, scheduler_name: str, *, may_map: bool
 ) -> PodAllocation:
-    """What a placed pod holds; ``devices`` is our own choice while it is only assumed.
+    """The allocation of a placed pod; ``devices`` is the own choice while the pod is only assumed.
 
-    ``may_map`` is whether the pod's namespace may use maps now; what our Binding wrote counts
-    whatever the namespace says later. Numbers are believed only from pods of our scheduler:
-    anybody could write the annotation on another pod. Unreadable means unknown, never free.
+    ``may_map`` says whether the pod's namespace may use maps now; annotations of our Binding count
+    whatever the namespace says later. Indexes count only on pods of this scheduler: any user could
+    write the annotation on another pod. Unreadable means unknown, never free.
     """
-    if pod.unread.requests:  # no GPU there is known to be free
+    if pod.unread.requests:  # any GPU may be held by the pod
         return PodAllocation(unknown=1, has_request=True, sharing=pod.sharing)
     requested = pod.requests.get(well_known.GPU, 0)
     is_ours = pod.scheduler_name == scheduler_name
@@ -68,7 +68,7 @@ def holding_of(
     if devices is None and text is not None:
         devices = _credible(pod, parse_devices(text))
     spots = devices.spots if devices is not None else ()
-    # Numbers that do not match the request are no answer: the plugin gave something else.
+    # Indexes that do not match the request are ignored: the plugin assigned something else.
     if devices is not None and (not requested or len(devices.numbers) == requested):
         return PodAllocation(devices.numbers, 0, is_mapped, requested > 0, pod.sharing, spots)
     is_past_plugin = (is_mapped or text is not None) and not pod.gpu_requests
@@ -77,7 +77,7 @@ def holding_of(
 
 
 def holds_alike(before: Pod, after: Pod) -> bool:
-    """Whether a placed pod holds what it held, as far as the pod itself tells."""
+    """Whether the allocation of a placed pod is unchanged, as far as the pod itself shows."""
     return (
         before.requests == after.requests
         and before.annotations == after.annotations
@@ -90,7 +90,7 @@ def holds_alike(before: Pod, after: Pod) -> bool:
 
 
 def _credible(pod: Pod, devices: Devices | None) -> Devices | None:
-    """What is written, unless it is about instances that the pod never asked for."""
+    """The written devices, unless they contain instances that the pod did not request."""
     if devices is None or not devices.spots or any(map(well_known.is_mig, pod.gpu_requests)):
         return devices
     return None

@@ -2,7 +2,7 @@
 
 ::
 
-    create --> unmet --the pod is created--> met --bound, deleted or ended--> over
+    create --> pending --the pod is created--> matched --bound, deleted or ended--> over
                '--10 s without its pod--> over
                                          '--60 s without a condition of another scheduler--> over
 
@@ -117,7 +117,7 @@ class Reservations:
         is_annotated: bool,
         rewrites: tuple[ResourceRewrite, ...] = (),
     ) -> Reservation:
-        """Reserve a tier; a retry of the owner releases its oldest unmet reservation."""
+        """Reserve a tier; a retry of the owner releases its oldest pending reservation."""
         retried = self.retried(pod, now)
         if retried is not None:
             del self._all[retried.id]
@@ -127,7 +127,7 @@ class Reservations:
         return promise
 
     def retried(self, pod: Pod, now: float) -> Reservation | None:
-        """The owner's oldest unmet reservation, if this pod is a retry of its controller.
+        """The owner's oldest pending reservation, if this pod is a retry of its controller.
 
         A full quota rejects the pod after its admission. The retry must neither accumulate
         reservations nor be degraded by the former one. But on a slow API server the former pod may
@@ -140,7 +140,7 @@ class Reservations:
         return next((p for p in late if p.pod.workload == pod.workload), None)
 
     def handle(self, event: ev.Event, now: float) -> Effects:
-        """What happens to pods; it has no effect on anything else."""
+        """Fold events of pods; there are no other effects."""
         match event:
             case ev.PodUpdated(pod):
                 self.upsert_pod(pod, now)

@@ -1,6 +1,6 @@
 """The answer to an admission query of the webhook. Pure.
 
-The shells (the socket server, the simulator) store the reservation that an answer makes.
+The callers (the socket server, the simulator) store the reservation of an answer.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def admit(
 def as_requested(
     cluster: Cluster, promises: Reservations, pod: Pod, scope: Scope, rules: Rules
 ) -> Admission | None:
-    """The answer to a pod for which no tier is looked for now; None for any other."""
+    """The answer to a pod that needs no search for a tier; None for any other pod."""
     tag = pod.annotations.get(well_known.RESERVATION)
     known = promises.known(pod.namespace, tag) if tag else None
     if known is not None:
@@ -120,7 +120,8 @@ def with_tier(
         return Admission(answer=AdmissionDecision(denied=str(error)), result="denied")
     ours = pod.scheduler_name == rules.pipeline.scheduler_name
     asked, admitted = _moved(pod, move, ours=ours), [one.pod for one in unmet]
-    if problem := cluster.quotas.refusal(asked, admitted):  # the API server says it better
+    # The API server rejects the pod with a better message.
+    if problem := cluster.quotas.refusal(asked, admitted):
         return _over_quota(asked, problem, node_kinds(cluster, pod))
     tries, held = options(cluster, asked, terms, admitted), promises.others(pod, now)
     found = choose_tier(cluster, asked, tries, held, waiting, rules.pipeline)

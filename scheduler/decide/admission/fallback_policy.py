@@ -1,9 +1,9 @@
 """The fallback settings of a pod: its own annotations, else its namespace's, else the
 configuration.
 
-A pod whose author wrote something that cannot be read is refused with one line; a namespace that
-says such a thing is told in a warning, and its pods keep what they ask for. A gang has one tier:
-what its other members asked for, and what they have (design 5.10).
+A pod with an invalid annotation is rejected with a message. An invalid annotation of a namespace
+causes a warning, and its pods keep their requests. All members of a gang have one tier (design
+5.10).
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from scheduler.model.pods.pod import Pod, Role
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.reservations import Reservation
 
-#: What a wish for memory is called where others are called by the resource that was asked for.
+#: The key of a memory request, where other requests have the resource as key.
 MEMORY = ""
-#: What a warning shows of names, and how many of them.
+#: Maximum length and number of names in a warning.
 _NAME_SHOWN_MAX: Final = 63
 _NAMES_SHOWN_MAX: Final = 4
 
 
 class FallbackPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """How a pod's author, its namespace and the configuration want its tier to be chosen.
+    """The fallback settings of a pod: from the pod, its namespace and the configuration.
 
-    ``floor`` and ``memory`` (by container) are bytes; ``shunned`` are resources on which pods like
-    it crashed, ``settled`` what its group has, by what they asked for ("": for memory).
+    ``floor`` and ``memory`` (by container) are bytes; ``shunned`` are resources on which similar
+    pods crashed; ``settled`` are the tiers of the pod's group by request ("" for a memory request).
     """
 
     ladders: Sequence[Ladder] = ()
@@ -44,12 +44,12 @@ class FallbackPolicy(msgspec.Struct, frozen=True, kw_only=True):
     settled: dict[str, frozenset[str]] = {}
 
     def ladder(self, resource: str) -> Ladder | None:
-        """The first ladder that has something to say about a resource."""
+        """The first ladder that contains a resource."""
         speaking = (one for one in self.ladders if one.mentions(resource))
         return next((one for one in speaking if one.below(resource) or one.is_strict), None)
 
     def is_strict(self, pod: Pod) -> bool:
-        """Whether the pod is rather refused than left waiting."""
+        """Whether the pod is rejected rather than left pending."""
         found = (self.ladder(resource) for resource in pod.gpu_requests)
         return any(ladder is not None and ladder.is_strict for ladder in found)
 
@@ -108,7 +108,9 @@ def _ladders(
 
 
 def _memory(pod: Pod) -> tuple[dict[str, int], tuple[str, ...]]:
-    """How much each container wants, and a warning where it was guessed which one is meant."""
+    """The memory request of each container, and a warning if the container was chosen by
+    default.
+    """
     if well_known.WANTED_MEMORY not in pod.annotations:
         return {}, ()
     regular = [one.name for one in pod.containers if one.role is Role.APP]
@@ -162,7 +164,7 @@ def _check_floor(pod: Pod, floor: int) -> None:
 def _settled(
     cluster: Cluster, pod: Pod, promises: Iterable[Reservation]
 ) -> dict[str, frozenset[str]]:
-    """What each request became for the members that were admitted before the pod."""
+    """The tiers of the members that were admitted before the pod, by request."""
     found: dict[str, set[str]] = {}
     for member in cluster.groups.members(pod):
         for asked, given in _chosen(member):

@@ -88,7 +88,9 @@ def is_changeable(pod: Pod) -> bool:
 
 
 def is_degradable(pod: Pod) -> bool:
-    """Whether the pod takes part in fallback: it asks for MIG, or got its tier for its memory."""
+    """Whether the pod takes part in fallback: it requests MIG, or got its tier from a memory
+    request.
+    """
     if not is_changeable(pod):
         return False
     return any(map(well_known.is_mig, pod.gpu_requests)) or bool(memory_given(pod))
@@ -125,7 +127,7 @@ def choose_tier(
         )
         for group in waiting
     )
-    for one in own:  # no pending pod may take the tier, and it is free for the new pod
+    for one in own:  # the tier is free for the new pod, and for no pending pod
         held.overlay.lift(one)
     return _first_fit(cluster, held.overlay, options, pipeline, work)
 

@@ -2,7 +2,8 @@
 
 The API object is ``migpartitions.gpu-scheduler.io`` (``model/crd/mig_partition_codec``), one for
 each node: the scheduler writes the instances that must exist, the node's operator writes the
-instances that do (docs/mig-dynamic.md)."""
+instances that do (docs/mig-dynamic.md).
+"""
 
 from __future__ import annotations
 

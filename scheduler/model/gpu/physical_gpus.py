@@ -1,17 +1,18 @@
-"""The physical GPUs of a node: how many there are, which failed, and what hands them out.
+"""The physical GPUs of a node: their number, the failed ones, and the component that allocates
+them.
 
 Advertised and physical GPUs differ. NVIDIA's device plugin (0.20) and feature discovery set::
 
     nvidia.com/gpu            capacity: GPUs x replicas; allocatable: less the unhealthy ones, and 0
-                              while the plugin restarts; absent where every GPU is cut
-    nvidia.com/gpu.count      GPUs, the cut ones too; with strategy single: slices, or 0
-    nvidia.com/gpu.replicas   shares of one GPU; 0 where every GPU is cut
-    nvidia.com/gpu.product    ends in -MIG-<profile> with strategy single, in -MIG-INVALID where the
-                              GPUs are cut differently and the plugin offers nothing
+                              while the plugin restarts; absent if every GPU has MIG instances
+    nvidia.com/gpu.count      GPUs, including those with MIG; with strategy single: instances, or 0
+    nvidia.com/gpu.replicas   shares of one GPU; 0 if every GPU has MIG instances
+    nvidia.com/gpu.product    ends in -MIG-<profile> with strategy single, in -MIG-INVALID if the
+                              GPUs have different instances and the plugin advertises nothing
 
-GPUs that failed exist, and no pod may use them. What looks after a node's devices says so by the
-annotation ``gpu-scheduler.io/unusable-devices``, and lowers what the node offers. Both do not
-arrive in one moment, so what is offered is read here as if they did.
+Failed GPUs exist, but no pod may use them. The component that monitors the devices of a node lists
+them in the annotation ``gpu-scheduler.io/unusable-devices``, and lowers what the node advertises.
+The two updates are not simultaneous, so the advertised amounts are computed here as if they were.
 """
 
 from __future__ import annotations
@@ -106,14 +107,14 @@ def _is_sliced(labels: Mapping[str, str]) -> bool:
 
 
 def failed_gpus(annotations: Mapping[str, str]) -> frozenset[int]:
-    """Their indexes, as far as they can be read (see ``flaw``)."""
+    """The indexes of failed GPUs, as far as they are valid (see ``flaw``)."""
     return _read(annotations.get(well_known.UNUSABLE_DEVICES, ""))[0]
 
 
 def flaw(annotations: Mapping[str, str]) -> str:
-    """What is wrong with the list of them; empty where nothing is.
+    """The problem of the annotation; empty if it is valid.
 
-    Which GPUs failed is not known then, so that none of the node's may be used.
+    With an invalid annotation the failed GPUs are unknown, so none of the node's may be used.
     """
     return _read(annotations.get(well_known.UNUSABLE_DEVICES, ""))[1]
 
@@ -134,7 +135,7 @@ def _read(text: str) -> tuple[frozenset[int], str]:
 
 
 def index_count(labels: Mapping[str, str], annotations: Mapping[str, str], offered: int) -> int:
-    """How many indexes there are on a node that numbers its GPUs, the failed ones among them."""
+    """The number of GPU indexes on an index-assigned node, including failed GPUs."""
     count = whole(labels.get(well_known.GPU_COUNT, ""), NODE_GPUS_MAX)
     return offered + len(failed_gpus(annotations)) if count is None else count
 
@@ -142,7 +143,7 @@ def index_count(labels: Mapping[str, str], annotations: Mapping[str, str], offer
 def usable(
     labels: Mapping[str, str], annotations: Mapping[str, str], allocatable: dict[str, int]
 ) -> dict[str, int]:
-    """The allocatable without GPUs that failed a moment ago, where GPUs have numbers."""
+    """Allocatable without recently failed GPUs, on index-assigned nodes."""
     failed = failed_gpus(annotations)
     offered = allocatable.get(well_known.GPU, 0)
     if not failed or not offered or labels.get(well_known.NUMBERED) != "numbered":

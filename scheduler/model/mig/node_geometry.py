@@ -129,7 +129,7 @@ def sound(
 
 
 def single_profile(labels: Mapping[str, str]) -> str:
-    """The profile of which ``nvidia.com/gpu`` counts instances here; empty where it counts GPUs."""
+    """The profile whose instances ``nvidia.com/gpu`` counts here; empty if it counts GPUs."""
     partition = labels.get(well_known.GKE_PARTITION, "")
     if partition and mig_layout.is_profile(partition):
         return mig_layout.canonical(partition)
@@ -243,7 +243,7 @@ def _gpus(
 
 
 def is_for(entry: MigConfigEntry, board: mig_layout.GpuModel | None) -> bool:
-    """Whether an entry applies to a board; an unknown id does not match."""
+    """Whether an entry applies to a GPU model; an unknown id does not match."""
     return not entry.boards or (
         board is not None and any(mig_layout.board_of(pci) is board for pci in entry.boards)
     )

@@ -1,7 +1,7 @@
 """A pod as the scheduler reads it: only the fields of decisions, in base units.
 
-``watch/decode/pods.py`` makes these from API bytes; the simulator makes them from files. A Pod
-is frozen: what happens to it later is a new Pod.
+``watch/decode/pods.py`` decodes them from API objects, the simulator from files. A Pod is
+immutable; a changed pod is a new value.
 """
 
 from __future__ import annotations
@@ -210,7 +210,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def kind(self) -> EquivalenceClass:
-        """Pods of equal kind without a map get the same answer from every node.
+        """Pods without a map and with an equal class get the same result from every filter.
 
         A decision about such a pod must not read anything else.
         """
@@ -236,9 +236,9 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def replica_kind(self) -> EquivalenceClass:
-        """Interchangeable mapped pods of equal replica kind get the same answer from a map.
+        """Interchangeable mapped pods with an equal replica class get the same result for a map.
 
-        A decision about a mapped pod reads only this and the kind.
+        A decision about a mapped pod reads only this and the equivalence class.
         """
         told = tuple((one.name, one.cuda_literal, one.cuda_key) for one in self.containers)
         asked = tuple(one.devices.get(well_known.GPU, 0) for one in self.containers)
@@ -249,7 +249,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def kind_id(self) -> str:
-        """The kind as a short text, for serialization."""
+        """The equivalence class as a short text, for serialization."""
         content = msgspec.json.encode(self.kind)
         return "kind/" + hashlib.blake2b(content, digest_size=8).hexdigest()
 

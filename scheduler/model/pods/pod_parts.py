@@ -1,4 +1,4 @@
-"""What a pod is made of, as far as decisions read it: owner, group, containers, ports."""
+"""The parts of a pod that decisions read: owner, group, containers, ports."""
 
 from __future__ import annotations
 
@@ -118,16 +118,16 @@ GROUP_ANNOTATIONS: Final = (
     "scheduling.volcano.sh/group-name",
     "pod-group-name",
 )
-#: A member of a group whose name nothing tells.
+#: A member of a group with an unknown name.
 UNNAMED_GROUP: Final = "?"
 
 
 def group_of(labels: Mapping[str, str], annotations: Mapping[str, str], in_spec: str | None) -> str:
-    """The gang that a pod belongs to: its members run together or not at all.
+    """The gang of a pod, whose members run together or not at all; empty without one.
 
-    Empty for a pod of no group; ``in_spec`` is what the pod's spec names. The name means something
-    within its namespace only. Members keep the tier that they ask for unless they carry a ladder
-    themselves, and then all of them have one tier (design 5.10).
+    ``in_spec`` is the group in the pod's spec. The name is unique only within the namespace. A
+    member keeps the requested tier unless it has a ladder of its own; then all members have one
+    tier (design 5.10).
     """
     if in_spec is not None:
         return in_spec or UNNAMED_GROUP

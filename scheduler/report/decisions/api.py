@@ -1,4 +1,4 @@
-"""The decisions API: explains where pods are, and serves a snapshot of the state for replay.
+"""The decisions API: explains decisions, and serves a snapshot of the state for replay.
 
 It listens on the loopback interface only and is reached through ``kubectl port-forward``, so RBAC
 guards it. A foreign page in a browser on this machine must not reach it: other Host names (DNS

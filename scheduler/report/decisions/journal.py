@@ -78,7 +78,7 @@ class AdmissionRecord(msgspec.Struct, kw_only=True, gc=False):
 
 
 class DecisionContext(Protocol):
-    """The state that a decision was made on."""
+    """The state on which a decision was made."""
 
     @property
     def cluster(self) -> Cluster:

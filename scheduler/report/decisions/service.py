@@ -74,7 +74,7 @@ def journal_of(config: Config, identity: str, clock: Callable[[], float]) -> Jou
 
 
 async def serve(app: web.Application, address: str, tally: ConnectionMetrics = _UNCOUNTED) -> None:
-    """Listen until cancelled; without the port, scheduling continues."""
+    """Listen until cancelled; scheduling continues if the port is not available."""
     try:
         listener = listen(address)
     except OSError as error:

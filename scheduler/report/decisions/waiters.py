@@ -58,7 +58,7 @@ class DecisionWaiters:
     def catch(
         self, pod: Pod, decision: Decision, decision_id: str, state: Callable[[], ClusterSnapshot]
     ) -> None:
-        """A decision was made; nothing of it has been entered into the state yet."""
+        """Answer the requests for this decision; the state does not contain it yet."""
         waiting = self.by_pod.pop(pod.key, None)
         if waiting is None:
             return

@@ -1,12 +1,11 @@
-"""The circuit breaker of one scope of one node: counts rejections and limits the pods that try the
-node.
+"""The circuit breaker of one scope of one node: counts rejections and limits the pods in flight.
 
 A rejection counts for ten minutes, whatever succeeds in between: a working GPU says nothing about a
 broken one beside it. While rejections count, the number of pods in flight is limited to the
 remaining ones, so that even simultaneous rejections stay below the maximum.
 
 Admissions after a rejection narrow the scope: an admission of a smaller request, or of another
-workload if all rejections are of one workload or one kind.
+workload if all rejections are of one workload or one equivalence class.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 class Admitted(msgspec.Struct, frozen=True):
-    """The last admitted pod of its kind."""
+    """The last admitted pod of its equivalence class."""
 
     at: float
     kind_id: str
@@ -81,7 +80,7 @@ class Circuit:
         return max((self.until, *(one.at for one in self._refused)))
 
     def of_kind(self, kind_id: str) -> list[Refused]:
-        """The rejections of one kind of pod."""
+        """The rejections of one equivalence class."""
         return [one for one in self._refused if one.kind_id == kind_id]
 
     def refuse(self, one: Refused, now: float) -> float | None:
@@ -114,7 +113,7 @@ class Circuit:
         if self.is_open or self._amount(pod) < self._least():
             return
         self._is_trying = False
-        if not self._blamed():  # otherwise the admission says nothing about the rejected kinds
+        if not self._blamed():  # otherwise the admission proves nothing about the rejected classes
             self.trips = max(0, self.trips - 1)
 
     def pass_time(self, now: float) -> bool:
@@ -154,9 +153,7 @@ class Circuit:
         return "/" in self.scope and not self.scope.startswith("kind/") and "=" not in self.scope
 
     def _blamed(self) -> frozenset[str]:
-        """The kinds that are rejected while other pods of the scope are admitted; empty for all
-        kinds.
-        """
+        """The classes that are rejected while other pods of the scope are admitted."""
         kinds = {one.kind_id for one in self._refused}
         workloads = {one.workload for one in self._refused}
         admitted, least = self._admitted_since(), self._least()
@@ -186,7 +183,7 @@ class Circuit:
         return self._is_of_resource and self.closes(now) != {self.scope}
 
     def _room_at(self, now: float) -> float:
-        """When another pod may be rejected; one rejection is left for kinds that are not blamed."""
+        """When another pod may be rejected; one rejection is left for other classes."""
         most = REFUSALS_MAX - 1 if self._spares_some(now) else REFUSALS_MAX
         if self.counted(now) < most:
             return now

@@ -1,7 +1,7 @@
 """Events about deleted pods, stored until a pod of the same owner replaces the deleted one.
 
 Any user with the right to write events in a namespace can write these. So they count only for pods
-of the same namespace and, by the name, of the same owner, and only for pods of that kind.
+of the same namespace, of the same owner by its name, and of the same equivalence class.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class DeletedPodEvents:
     """The events by the namespace and owner of the deleted pod."""
 
     def __init__(self) -> None:
-        #: By place: when, and what was read.
+        #: By place: the time, and the events.
         self.heard: dict[Place, list[tuple[float, DeletedPodEvent]]] = {}
 
     def __len__(self) -> int:
@@ -36,7 +36,7 @@ class DeletedPodEvents:
             self.heard.setdefault(place, []).append((now - one.age_s, one))
 
     def matching(self, pod: Pod, now: float) -> list[PastRejection]:
-        """The refusals of those whose place a pod takes; each is told once."""
+        """The rejections of the pods that this pod replaces; each is returned once."""
         found = self.heard.pop(_place(pod.namespace, pod.name), ())
         return [
             PastRejection(pod, one.node_name, one.reason, one.message, now - at)
@@ -45,7 +45,7 @@ class DeletedPodEvents:
         ]
 
     def pass_time(self, now: float) -> None:
-        """Forget what is long ago."""
+        """Delete expired events."""
         for place, heard in list(self.heard.items()):
             if all(now - at >= KEPT_S for at, _ in heard):
                 del self.heard[place]

@@ -1,12 +1,12 @@
 """Derives the scope of a kubelet's pod rejection from its reason and message.
 
-A scope says for which pods a node is avoided. It depends only on the pod's kind::
+A scope selects the pods that avoid a node. It depends only on the pod's equivalence class::
 
     ""                     all pods
     nvidia.com/gpu         pods that request the resource
     nvidia.com/gpu>=4      pods with a container that requests that many, or more
     nvidia.com/gpu<=1      pods with a container that requests more than the plugin allows
-    kind/0a1b...           pods of that kind
+    kind/0a1b...           pods of that equivalence class
 
 Must never: count a failure that the pod itself caused.
 """

@@ -1,11 +1,10 @@
-"""The circuit breaker of nodes: a node that repeatedly rejects our pods is avoided, with
-exponential backoff.
+"""The circuit breaker of nodes: exponential backoff for a node that repeatedly rejects our pods.
 
 A kubelet may reject a pod after its Binding: a device is broken, the allocations differ from ours,
 or devices cannot be aligned. The pod fails, its controller creates another one, and the same node
 fits best again::
 
-    closed --3 rejections in 10 min--> open --pause over--> half open --a pod is admitted--> closed
+    closed --3 rejections in 10 min--> open --backoff over-> half open --a pod is admitted--> closed
                                         ^---------------one rejection---'
 
 Backoffs start with 30 s and double up to 30 min. They never end while a fourth rejection within ten
@@ -27,14 +26,14 @@ from scheduler.state.breakers.circuit import Circuit, Timings, refused
 from scheduler.state.breakers.kubelet_rejection import RejectionScope, about, covers, described
 from scheduler.state.event import PastRejection
 
-#: How long a node that is silent about a pod is waited for; it is not Ready long before.
+#: Maximum wait for the kubelet of a pod; its node becomes NotReady long before.
 SILENCE_MAX_S = 600.0
-#: How long a pod that vanished is waited for: it is looked up three times, 15 s each.
+#: Maximum wait for the reason of a deletion: three reads, 15 s each.
 VERDICT_MAX_S = 60.0
 
 
 class RecentBinding(msgspec.Struct):
-    """A pod on its way; ``until`` is when it is given up."""
+    """A pod in flight; ``until`` is the end of the wait."""
 
     pod: Pod
     node_name: str
@@ -57,15 +56,15 @@ class RecentBindings:
         return len(self._bound)
 
     def get(self, uid: str) -> RecentBinding | None:
-        """A pod that is on its way."""
+        """A pod in flight."""
         return self._bound.get(uid)
 
     def to(self, node_name: str) -> list[Pod]:
-        """The pods that are on their way to a node."""
+        """The pods in flight to a node."""
         return [one.pod for one in self._on.get(node_name, {}).values()]
 
     def add(self, pod: Pod, node_name: str, now: float) -> None:
-        """A pod is sent to a node, or was."""
+        """A pod was bound to a node."""
         known = self._bound.get(pod.uid)
         if known is not None and known.node_name == node_name:
             return
@@ -74,7 +73,7 @@ class RecentBindings:
         self._on.setdefault(node_name, {})[pod.uid] = one
 
     def mark_deleted(self, uid: str, now: float) -> bool:
-        """A pod is not there any more; whether its node may have refused it."""
+        """A pod was deleted; returns whether its node may have rejected it."""
         one = self._bound.get(uid)
         if one is None or one.is_gone:
             return False
@@ -82,7 +81,7 @@ class RecentBindings:
         return True
 
     def remove(self, uid: str) -> RecentBinding | None:
-        """It is clear what became of a pod."""
+        """The result for a pod is known."""
         one = self._bound.pop(uid, None)
         if one is not None:
             on_node = self._on[one.node_name]
@@ -92,12 +91,12 @@ class RecentBindings:
         return one
 
     def pass_time(self, now: float) -> None:
-        """Give up pods of which nothing is heard."""
+        """Remove pods after the maximum wait."""
         for uid in [uid for uid, one in self._bound.items() if now >= one.until]:
             self.remove(uid)
 
     def missing(self, present: set[str]) -> list[str]:
-        """Pods that a whole list does not hold."""
+        """Pods that are missing from a whole list."""
         return [uid for uid in self._bound if uid not in present]
 
 
@@ -209,8 +208,9 @@ class NodeCircuitBreaker:
     def _narrowed(
         self, circuits: dict[str, Circuit], pod: Pod, what: RejectionScope
     ) -> RejectionScope:
-        """Restrict a rejection to the kind of this pod; confirmed rejections count in the wider
-        scope too.
+        """Restrict a rejection to the class of this pod.
+
+        Confirmed rejections count in the wider scope too.
         """
         if pod.kind_id not in circuits:
             kind = circuits[pod.kind_id] = Circuit(pod.kind_id, False, self._timings)

@@ -127,7 +127,7 @@ class Nodes:
             self._touch(name)
 
     def holding(self, pod: Pod, devices: Devices | None) -> PodAllocation:
-        """What a pod holds where it is placed; ``devices`` is our own choice, if it is new."""
+        """The allocation of a placed pod; ``devices`` is the own choice for a new placement."""
         may_map = pod.map_text is not None and self._namespaces.may_map(pod.namespace)
         return holding_of(pod, devices, self._scheduler_name, may_map=may_map)
 
@@ -154,7 +154,7 @@ class Nodes:
         return [name for name in self._settling.old(now) if self.settle(name)]
 
     def settle(self, name: str) -> bool:
-        """Stop waiting for a node's MIG layout; returns whether that is a change."""
+        """Stop waiting for a node's MIG layout; returns whether the node was waiting."""
         node_info = self.at(name)
         if node_info is None or node_info.is_settled:
             return False

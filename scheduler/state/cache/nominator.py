@@ -49,7 +49,7 @@ class Nominator:
             self.held[move.uid] = move
 
     def delete_pod(self, uid: str) -> None:
-        """A pod is deleted."""
+        """A pod was deleted."""
         self.held.pop(uid, None)
         self._lifted.pop(uid, None)
 

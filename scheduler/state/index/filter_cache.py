@@ -113,7 +113,7 @@ class FilterResultCache:
         return self._first + len(self._changes)
 
     def touch(self, name: str, *, came: bool = False) -> None:
-        """A node or its NodeInfo changed; or the node was deleted, or added (as the last one)."""
+        """A node or its NodeInfo was changed, deleted, or added (as the last node)."""
         if not self._kinds:
             self._first += 1
             return

@@ -1,14 +1,14 @@
 """Dynamic MIG nodes, indexed by the layouts of their GPUs.
 
 For one instance all GPUs with the same layout are equivalent. So there is one bucket per layout (at
-most 723 on one board, independently of the number of GPUs) with the nodes that have such a GPU, in
-best-fit order. The existing layouts are sorted by the added layout cost of one more instance of a
-profile::
+most 723 on one GPU model, independently of the number of GPUs) with the nodes that have such a GPU,
+in best-fit order. The existing layouts are sorted by the added layout cost of one more instance of
+a profile::
 
-    2g.20gb:  (rise -1.2, layout A)  (rise -0.4, layout B)  ...        layout B: n4 n7 n9 ...
+    2g.20gb:  (cost -1.2, layout A)  (cost -0.4, layout B)  ...        layout B: n4 n7 n9 ...
 
 For several instances in one pod the whole node matters: nodes with equal layouts on their GPUs
-(their signature) are in one bucket.
+are in one bucket.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from scheduler.state.mig.dynamic_gpus import BLOCKED, DynamicGpus
 
 
 class LayoutKey(msgspec.Struct, frozen=True, gc=False, order=True, cache_hash=True):
-    """GPUs of one board with the same layout."""
+    """GPUs of one model with the same layout."""
 
     board: str
     layout: mig_layout.Layout
@@ -50,7 +50,7 @@ Entry = tuple[Key, Group, Slot]
 
 
 class MigLayoutIndex:
-    """Nodes by layout, by layout with an idle instance, and by signature."""
+    """Nodes by layout, by layout with an idle instance, and by the layouts of all GPUs."""
 
     __slots__ = ("_ranked", "_shelves", "signatures")
 

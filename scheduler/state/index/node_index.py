@@ -3,8 +3,8 @@
 Nodes that no pod distinguishes form a *class*: equal cordon, taints and values of the label keys
 that a pod names (design 5.21; ``state/index/label_keys``). Real nodes have timestamps and instance
 ids as labels, so keys that no pod names do not count. Allocatable does not count either, because
-free capacity is the order in the buckets. A key with very many values is *wide*: it would make a
-class per node, so a value index narrows the candidates instead.
+free capacity is the order in the buckets. A high-cardinality key would make a class per node, so a
+value index narrows the candidates instead.
 
 The index only finds candidates in order; the filters decide.
 """
@@ -25,7 +25,7 @@ from scheduler.state.index.label_keys import LabelKeys
 from scheduler.state.index.mig_layout_index import MigLayoutIndex
 from scheduler.state.node_info import NodeInfo
 
-#: A key with more values than this is wide.
+#: A key with more values than this has a high cardinality.
 VALUES_MAX = 64
 #: Above this number classes are merged: a decision may visit each class.
 CLASSES_MAX = 512
@@ -123,7 +123,7 @@ class NodeIndex:
             self.epoch += 1
 
     def track_label_keys(self, keys: Collection[str], node_info: AllBooks) -> None:
-        """A pod names these label keys: tell nodes apart by them as well, if that pays."""
+        """A pod names these label keys: distinguish nodes by them too, if that pays."""
         if keys:
             self.labels.ask(keys, self._known)
         if self.labels.asked:
@@ -162,7 +162,9 @@ class NodeIndex:
         self._widen(node_info)
 
     def _widen(self, node_info: AllBooks) -> None:
-        """Above the maximum number of classes, make the keys with the most values wide."""
+        """Above the maximum number of classes, move the keys with the most values to the value
+        index.
+        """
         if len(self.classes) <= CLASSES_MAX or not self.keys:
             return
         traits = [kind.trait for kind in self.classes.values()]
@@ -179,7 +181,7 @@ class NodeIndex:
         )
 
     def with_value(self, key: str, value: str) -> set[str] | None:
-        """Names of the nodes with a label of a wide key; None if the key is not wide."""
+        """Names of the nodes with this label; None if its key is not in the value index."""
         return self.wide.with_value(key, value)
 
     def rebuild(self, keys: Iterable[str], wide: Iterable[str], node_info: AllBooks) -> None:

@@ -98,7 +98,7 @@ class MigrationHistory:
             past.failures = max(past.failures, attempt_of(name))
 
     def note_crashes(self, pod: Pod) -> None:
-        """A pod that crashes on another tier than it asked for is not brought there again."""
+        """A pod crashes on another tier than requested: exclude that tier for its workload."""
         if not pod.crashes or not pod.is_degraded:
             return
         key = (pod.workload, pod.revision)

@@ -1,4 +1,4 @@
-"""The open migrations, as the watch shows their objects, and the phase of each. Pure.
+"""The open migrations in the watched objects, and the phase of each. Pure.
 
 The phase is derived from API objects, so a crash at any point loses nothing::
 
@@ -93,7 +93,7 @@ class OpenMigrations:
             self.claims[pod.uid] = migration_id, match
 
     def delete_pod(self, uid: str) -> None:
-        """A replacement is deleted: another pod may take its part."""
+        """A replacement was deleted: another pod may become the replacement."""
         claim = self.claims.pop(uid, None)
         if claim is not None:
             del self._takers[claim]

@@ -2,11 +2,10 @@
 group.
 
 Pods of one class, priority and namespace get equal answers. So do the interchangeable pods of one
-workload and map that wait for any line. A change that may help requeues only the representative
-(leader). If it is placed, the next pod becomes the leader; if it is rejected, the rejection holds
-for all::
+workload and map that wait for any line. A change that may help requeues only one pod, the probe.
+If it is placed, the next pod becomes the probe; if it is rejected, the rejection holds for all::
 
-    unschedulable --a change may help--> the leader is tried --rejected--> unschedulable
+    unschedulable --a change may help--> the probe is tried --rejected--> unschedulable
                                       '--placed, deleted, changed--> the next one is tried
 
 So ten thousand equal pods cost one decision per change, and each of them is retried.
@@ -25,12 +24,12 @@ from scheduler.state.event import ClusterEvent
 from scheduler.state.queue.fair_queue import Item, SortedPods
 from scheduler.state.queue.requeue_conditions import Key, RequeueCondition
 
-#: The leader is the first of this many pods, by age, whose backoff has expired.
+#: The probe is the first of this many pods, by age, whose backoff has expired.
 LOOKED_AT = 64
 
 
 class QueuedPodInfo(msgspec.Struct):
-    """A waiting pod's place in the queue; ``item`` is its place in a line.
+    """A waiting pod's place in the queue; ``item`` is its sort key.
 
     ``place`` is the queue label of kube-scheduler's metric. ``attempts`` counts failed attempts,
     ``refusals`` the failed Bindings among them.
@@ -74,7 +73,7 @@ def key_of(pod: Pod, why: RequeueCondition, equivalence_of: EquivalenceOf = kind
 
 
 class EquivalenceGroup:
-    """The pods of one group. ``leader`` is the one that is being tried, if any."""
+    """The pods of one group. ``probe`` is the one that is being tried, if any."""
 
     __slots__ = ("_line", "_sleepers", "key", "leader", "parked_at", "why")
 
@@ -104,7 +103,7 @@ class EquivalenceGroup:
         )
 
     def pods(self) -> Iterator[Pod]:
-        """All pods, the leader first, then by age."""
+        """All pods, the probe first, then by age."""
         if self.leader is not None:
             yield self.leader.pod
         for *_, uid in self._line:
@@ -122,7 +121,7 @@ class EquivalenceGroup:
         self._line.discard(entry.item)
 
     def probe(self, now: float) -> QueuedPodInfo:
-        """Choose the leader: the oldest pod whose backoff has expired, else the one whose backoff
+        """Choose the probe: the oldest pod whose backoff has expired, else the one whose backoff
         ends first.
         """
         oldest = [self._sleepers[uid] for *_, uid in islice(self._line, LOOKED_AT)]

@@ -15,17 +15,17 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from itertools import islice
 
-#: (creation time, number of arrival, uid): age decides, and arrival among equals.
+#: (creation time, arrival number, uid): sorted by age, then by arrival.
 Item = tuple[str, int, str]
 
 _TRIM_AT = 64
 
 
 class SortedPods:
-    """Pods in line, oldest first; any of them can be removed.
+    """Pods sorted by age, oldest first; any of them can be removed.
 
-    Arrivals are in order most of the time, so entering is an append; the head moves instead of
-    the list.
+    Pods arrive mostly in order, so an insertion is an append. A removal at the head moves an offset
+    instead of the list.
     """
 
     __slots__ = ("_head", "_items")
@@ -41,11 +41,11 @@ class SortedPods:
         return islice(self._items, self._head, None)
 
     def add(self, item: Item) -> None:
-        """Enter at the item's place."""
+        """Insert an item."""
         insort(self._items, item, lo=self._head)
 
     def discard(self, item: Item) -> None:
-        """Leave; it must be there."""
+        """Remove an item; it must be in the list."""
         at = bisect_left(self._items, item, lo=self._head)
         assert self._items[at] == item, f"{item[2]} is not in line"
         if at == self._head:
@@ -54,7 +54,7 @@ class SortedPods:
             del self._items[at]
 
     def pop(self) -> Item:
-        """The oldest one leaves."""
+        """Remove and return the oldest item."""
         item = self._items[self._head]
         self._head += 1
         if self._head >= _TRIM_AT and self._head * 2 > len(self._items):

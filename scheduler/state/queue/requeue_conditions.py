@@ -10,7 +10,7 @@ from scheduler.model.reason import Diagnosis, Reason, ReasonCode, RequeueCause
 from scheduler.state.event import ClusterEvent
 
 ANYTHING = ""
-#: Kind (or uid), priority and namespace of a group.
+#: Equivalence class (or uid), priority and namespace of a group.
 Key = tuple[object, int, str]
 
 
@@ -19,8 +19,8 @@ class RequeueCondition(msgspec.Struct, frozen=True):
 
     ``frees`` are the resources of which one must become free before FREED can help (``ANYTHING``:
     any resource). ``node_name`` is the only node that matters, if there is one. ``is_alone`` if the
-    answer concerns this pod and not its kind. ``is_for_siblings`` if it concerns any line of a map,
-    so that the siblings wait too.
+    answer concerns this pod and not its equivalence class. ``is_for_siblings`` if it concerns any
+    line of a map, so that the siblings wait too.
     """
 
     causes: frozenset[RequeueCause]
@@ -41,7 +41,7 @@ class RequeueCondition(msgspec.Struct, frozen=True):
     def beside(self, other: RequeueCondition) -> RequeueCondition:
         """The condition extended by new reasons of a node.
 
-        For a pod with a map the map rejects, not the node: afterwards any node may become suitable.
+        The rejection of a mapped pod comes from its map, so later any node may fit.
         """
         return msgspec.structs.replace(
             self,

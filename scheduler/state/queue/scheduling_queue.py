@@ -80,8 +80,7 @@ class SchedulingQueue:
         return iter(self._entries.values())
 
     def lacking_one(self) -> Iterator[Iterator[Pod]]:
-        """Unschedulable pods that lack exactly one resource, grouped by cohort: the answer for one
-        holds for all.
+        """Unschedulable pods that lack exactly one resource, by equivalence group.
 
         Requeued pods are included: they have precedence over new pods for a released slice.
         """
@@ -208,7 +207,7 @@ class SchedulingQueue:
         self._pause(entry)
 
     def _follow(self, cohort: EquivalenceGroup, now: float) -> None:
-        """The leader left without a rejection: the next pod is tried."""
+        """The probe left without a rejection: the next pod is tried."""
         if cohort.leader is not None:
             cohort.leader.cohort = None
             cohort.leader = None

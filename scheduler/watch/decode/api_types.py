@@ -1,7 +1,7 @@
 """The fields of API objects that are read.
 
 Decoding is typed (msgspec), 20 to 90 times cheaper than the official client's models;
-``watch/decode/pods.py`` and ``nodes.py`` turn these into the words of the model.
+``watch/decode/pods.py`` and ``nodes.py`` convert them to the types of the model.
 """
 
 from __future__ import annotations

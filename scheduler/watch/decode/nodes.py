@@ -1,4 +1,4 @@
-"""A node or namespace of the API -> one of the model; what cannot be read is a ValueError."""
+"""Converts a node or namespace of the API to one of the model; ValueError if undecodable."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def to_node(wire: NodeWire) -> Node:
 
 
 def _gpus(capacity: Amounts | None) -> dict[str, int]:
-    """What is kept of a node's capacity: GPU resources."""
+    """The GPU resources of a node's capacity."""
     found = {r: amount for r, amount in (capacity or {}).items() if well_known.is_gpu_device(r)}
     return {r: max(0, amount) for r, amount in resources.amounts(found).items()}
 

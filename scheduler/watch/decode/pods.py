@@ -1,4 +1,4 @@
-"""A pod of the API -> a pod of the model, with what it requests or holds.
+"""Converts a pod of the API to one of the model, with its effective requests.
 
 The simulator and the admission queries use the same functions as the watches. An undecodable field
 is a ValueError here (``watch/decode/objects`` contains it).
@@ -74,7 +74,7 @@ def to_pod(wire: PodWire, namespace: str = "") -> Pod:
 
 
 def kept(annotations: dict[str, str] | None) -> dict[str, str]:
-    """The annotations that mean something to us; others can be large and change often."""
+    """The annotations that gpu-scheduler reads; others can be large and change often."""
     if not annotations:
         return {}
     return {
@@ -116,7 +116,7 @@ def _controller(references: tuple[OwnerReference, ...]) -> Owner | None:
 
 
 def _crashes(status: PodStatus) -> int:
-    """Restarts of the containers that failed last time."""
+    """Restarts of the containers whose last run failed."""
     states = ((c.restart_count, c.last_state) for c in status.container_statuses or ())
     ends = ((count, state.terminated) for count, state in states if state is not None)
     return sum(count for count, end in ends if end is not None and end.exit_code != 0)
@@ -175,14 +175,14 @@ def is_sidecar(container: ContainerWire) -> bool:
 
 
 def requested(wanted: Resources | None) -> resources.Amounts:
-    """Requests, with limits where a request is missing, as the API server defaults them."""
+    """Requests, with limits for missing requests, as the API server defaults them."""
     if wanted is None:
         return {}
     return resources.amounts({**(wanted.limits or {}), **(wanted.requests or {})})
 
 
 def requests(spec: PodSpec, status: PodStatus) -> resources.Amounts:
-    """A pod's effective requests, or what it holds where it is placed."""
+    """A pod's effective requests, or the allocated amounts if it is placed."""
     held = _Holdings(status) if spec.node_name else None
     found = resources.effective(
         (_container_requests(container, held) for container in spec.containers),
@@ -191,7 +191,7 @@ def requests(spec: PodSpec, status: PodStatus) -> resources.Amounts:
         resources.amounts(spec.overhead),
     )
     for resource, amount in found.items():
-        if amount < 0:  # the API server refuses it; it would free what others hold
+        if amount < 0:  # the API server rejects it; it would free the capacity of other pods
             raise QuantityError(str(amount), f"{resource} cannot be requested below zero")
     return found
 
@@ -202,7 +202,7 @@ def _container_requests(container: ContainerWire, held: _Holdings | None) -> res
 
 
 class _Holdings:
-    """What a placed pod's containers hold by their status (see ``resources.held``)."""
+    """The allocated amounts of a placed pod's containers by its status (see ``resources.held``)."""
 
     def __init__(self, status: PodStatus) -> None:
         self._pod = status
@@ -214,12 +214,12 @@ class _Holdings:
         self._of = {one.name: one for one in both if one.allocated_resources or one.resources}
 
     def of(self, name: str, requested: resources.Amounts) -> resources.Amounts:
-        """One container's holding."""
+        """One container's allocated amounts."""
         status = self._of.get(name)
         return requested if status is None else self._held(status, requested)
 
     def of_pod(self, requested: resources.Amounts) -> resources.Amounts:
-        """The pod-level holding; empty where the pod has no requests of its own."""
+        """The pod-level amounts; empty if the pod has no pod-level requests."""
         return self._held(self._pod, requested) if requested else requested
 
     def _held(

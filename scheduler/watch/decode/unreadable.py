@@ -116,8 +116,8 @@ def _read(content: msgspec.Raw, kind: type[S]) -> S | None:
 def _meta(content: msgspec.Raw, who: _Who) -> Meta:
     """The decodable part of the metadata.
 
-    An annotation that is no text reads as an empty one, which no reader of ours takes for an
-    answer: a pod that may hold devices by it holds unknown ones (``state/node_info``).
+    An annotation that is no text is read as empty, which is never a valid value: a pod that may
+    have devices by it has unknown ones (``state/node_info``).
     """
     fields = _read(content, dict[str, msgspec.Raw]) or {}
     references = _read(fields.get("ownerReferences", _NONE), list[msgspec.Raw]) or []
