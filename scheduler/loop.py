@@ -18,7 +18,7 @@ from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.table import Controllers
 from scheduler.decide.batch import as_a_whole, due
 from scheduler.decide.internal_error import failure
-from scheduler.decide.requeue_check import still_refuses
+from scheduler.decide.requeue_check import condition_at_node
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.decide.score_breakdown import node_before
 from scheduler.framework.budget import Budget
@@ -33,10 +33,10 @@ from scheduler.report.metrics import Metrics
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Assumption
 from scheduler.state.effects import Effects
-from scheduler.state.fold import pass_on
+from scheduler.state.fold import notify_queue
 from scheduler.state.invariant import InvariantViolation
 from scheduler.state.node_info import NodeInfo
-from scheduler.state.queue.requeue_conditions import RequeueCondition, why
+from scheduler.state.queue.requeue_conditions import RequeueCondition, requeue_condition
 from scheduler.state.queue.scheduling_queue import QueuedPodInfo
 from scheduler.state.scheduler_state import SchedulerState
 from scheduler.state.snapshot import ClusterSnapshot, take
@@ -166,7 +166,7 @@ class Loop:
                 self._runner.run(effect)
 
     def _apply(self, change: ev.Change, now: float) -> None:
-        pass_on(self.queue, change, now, self._still_refuses)
+        notify_queue(self.queue, change, now, self._condition_at_node)
         match change:
             case ev.PodDone(uid):
                 if uid not in self.cluster.pods:
@@ -177,12 +177,12 @@ class Loop:
                 self._runner.run(RecordUnscheduled(pod, f"{what}: {message}", "SchedulerError"))
                 self._metrics.attempts.labels("error", self._metrics.profile).inc()
 
-    def _still_refuses(self, pod: Pod, node_name: str) -> RequeueCondition | None:
+    def _condition_at_node(self, pod: Pod, node_name: str) -> RequeueCondition | None:
         """The requeue condition that still holds at a node; None after an internal error, so the
         pod is tried.
         """
         with self.contain("decision", pod.key):
-            return still_refuses(self.cluster, self.pipeline, pod, node_name)
+            return condition_at_node(self.cluster, self.pipeline, pod, node_name)
         return None
 
     # --- decisions ---------------------------------------------------------------------------
@@ -238,7 +238,9 @@ class Loop:
             self._place(entry, decision, record, now)
         else:
             self._report_rejection(entry, decision, now)
-            self.queue.add_unschedulable(entry, why(decision.diagnosis, decision.node_name), now)
+            self.queue.add_unschedulable(
+                entry, requeue_condition(decision.diagnosis, decision.node_name), now
+            )
         return work.spent
 
     def _place(

@@ -1,7 +1,8 @@
 """Small worlds for tests: pods, nodes and namespaces by keyword, read as the product reads them.
 
 A builder writes the JSON that the API server would send and lets ``watch/decode/pods`` read it, so
-a test never holds a pod that could not arrive over the wire."""
+a test never holds a pod that could not arrive over the wire.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ API_GROUPS = {
 ANYBODY = default_pipeline(Settings(maps_allow="all"))
 
 
-class Wishes(TypedDict, total=False):
+class PodFields(TypedDict, total=False):
     """The options of a test's pod; everything else has ordinary values."""
 
     namespace: str
@@ -80,59 +81,59 @@ class Wishes(TypedDict, total=False):
     status: Mapping[str, Any]
 
 
-def pod(name: str = "p", **wishes: Unpack[Wishes]) -> Pod:
+def pod(name: str = "p", **fields: Unpack[PodFields]) -> Pod:
     """A pod as the watch delivers it; ``owner`` is ``Kind/name`` or ``Deployment/name@revision``.
 
     A kind of another API group is written ``RayCluster.ray.io/name``.
 
     ``mig`` maps a profile to a count, ``devices`` and ``index`` are the Binding's annotations.
     """
-    return decode_pods.to_pod(decode_pods.POD.decode(msgspec.json.encode(pod_json(name, **wishes))))
+    return decode_pods.to_pod(decode_pods.POD.decode(msgspec.json.encode(pod_json(name, **fields))))
 
 
-def pod_json(name: str = "p", **wishes: Unpack[Wishes]) -> Json:
+def pod_json(name: str = "p", **fields: Unpack[PodFields]) -> Json:
     """The same pod as the API's JSON."""
-    namespace = wishes.get("namespace", "team")
-    owner, owner_labels = _owner(wishes.get("owner", ""))
+    namespace = fields.get("namespace", "team")
+    owner, owner_labels = _owner(fields.get("owner", ""))
     meta: Json = {
         "name": name,
         "namespace": namespace,
-        "uid": wishes.get("uid", f"{namespace}-{name}"),
-        "creationTimestamp": _time(wishes.get("created", 0)),
-        "labels": {**owner_labels, **wishes.get("labels", {})},
-        "annotations": _annotations(wishes),
+        "uid": fields.get("uid", f"{namespace}-{name}"),
+        "creationTimestamp": _time(fields.get("created", 0)),
+        "labels": {**owner_labels, **fields.get("labels", {})},
+        "annotations": _annotations(fields),
     }
     if owner:
         meta["ownerReferences"] = [owner]
-    if wishes.get("deleting"):
+    if fields.get("deleting"):
         meta["deletionTimestamp"] = _time(1)
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": meta,
-        "spec": _spec(wishes),
+        "spec": _spec(fields),
         "status": {
-            "phase": wishes.get("phase", "Pending"),
-            "nominatedNodeName": wishes.get("nominated", ""),
-            **wishes.get("status", {}),
+            "phase": fields.get("phase", "Pending"),
+            "nominatedNodeName": fields.get("nominated", ""),
+            **fields.get("status", {}),
         },
     }
 
 
-def _spec(wishes: Wishes) -> Json:
-    containers = list(wishes.get("containers", ())) or [container(requests=_requests(wishes))]
-    if "ports" in wishes:
-        containers[0] = {**containers[0], "ports": list(wishes["ports"])}
+def _spec(fields: PodFields) -> Json:
+    containers = list(fields.get("containers", ())) or [container(requests=_requests(fields))]
+    if "ports" in fields:
+        containers[0] = {**containers[0], "ports": list(fields["ports"])}
     return {
-        "schedulerName": wishes.get("scheduler", well_known.SCHEDULER_NAME),
-        "nodeName": wishes.get("node", ""),
-        "priority": wishes.get("priority", 0),
-        "schedulingGates": [{"name": gate} for gate in wishes.get("gates", ())],
-        "nodeSelector": dict(wishes.get("selector", {})),
-        "tolerations": list(wishes.get("tolerations", ())),
+        "schedulerName": fields.get("scheduler", well_known.SCHEDULER_NAME),
+        "nodeName": fields.get("node", ""),
+        "priority": fields.get("priority", 0),
+        "schedulingGates": [{"name": gate} for gate in fields.get("gates", ())],
+        "nodeSelector": dict(fields.get("selector", {})),
+        "tolerations": list(fields.get("tolerations", ())),
         "containers": containers,
-        "initContainers": list(wishes.get("init", ())),
-        **wishes.get("spec", {}),
+        "initContainers": list(fields.get("init", ())),
+        **fields.get("spec", {}),
     }
 
 
@@ -167,22 +168,22 @@ def downward(key: str = well_known.CUDA_VISIBLE_DEVICES) -> Json:
     return {"name": well_known.CUDA_ENV, "valueFrom": {"fieldRef": {"fieldPath": path}}}
 
 
-def _requests(wishes: Wishes) -> Json:
-    requests: Json = dict(wishes.get("requests", {}))
-    if "gpus" in wishes:
-        requests[GPU] = wishes["gpus"]
-    requests |= {well_known.mig_resource(p): count for p, count in wishes.get("mig", {}).items()}
+def _requests(fields: PodFields) -> Json:
+    requests: Json = dict(fields.get("requests", {}))
+    if "gpus" in fields:
+        requests[GPU] = fields["gpus"]
+    requests |= {well_known.mig_resource(p): count for p, count in fields.get("mig", {}).items()}
     return requests
 
 
-def _annotations(wishes: Wishes) -> dict[str, str]:
-    annotations = dict(wishes.get("annotations", {}))
-    if "map" in wishes:
-        annotations[well_known.MAP] = wishes["map"]
-    if "devices" in wishes:
-        annotations[well_known.DEVICES] = wishes["devices"]
-    if "index" in wishes:
-        annotations[well_known.POD_INDEX] = str(wishes["index"])
+def _annotations(fields: PodFields) -> dict[str, str]:
+    annotations = dict(fields.get("annotations", {}))
+    if "map" in fields:
+        annotations[well_known.MAP] = fields["map"]
+    if "devices" in fields:
+        annotations[well_known.DEVICES] = fields["devices"]
+    if "index" in fields:
+        annotations[well_known.POD_INDEX] = str(fields["index"])
     return annotations
 
 

@@ -14,9 +14,9 @@ def cut_node() -> Any:
     return node("cut", mig={"2g.20gb": 1, "1g.10gb": 3})
 
 
-def held(world: World, name: str = "holder", **wishes: Any) -> Pod:
+def held(world: World, name: str = "holder", **fields: Any) -> Pod:
     """A bare pod that takes the big slice."""
-    made = world.create(pod(name, uid="", mig={"2g.20gb": 1}, **wishes))
+    made = world.create(pod(name, uid="", mig={"2g.20gb": 1}, **fields))
     world.decide_due()
     assert made is not None
     return made

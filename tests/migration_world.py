@@ -247,7 +247,7 @@ class World(SchedulerWorld):
                     owner=f"Deployment/{one.name}@{one.revision}",
                     priority=one.priority,
                     annotations=one.annotations,
-                    **one.wishes,
+                    **one.fields,
                 )
                 if self.create(asked, is_refused=one.is_closed) is None:
                     break

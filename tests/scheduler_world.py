@@ -9,7 +9,7 @@ from functools import partial
 
 import msgspec
 
-from scheduler.decide.requeue_check import still_refuses
+from scheduler.decide.requeue_check import condition_at_node
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Placement
 from scheduler.framework.pipeline import Pipeline
@@ -19,8 +19,8 @@ from scheduler.model.pods.pod import Pod
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.effects import Effects
-from scheduler.state.fold import fold, pass_on
-from scheduler.state.queue.requeue_conditions import why
+from scheduler.state.fold import fold, notify_queue
+from scheduler.state.queue.requeue_conditions import requeue_condition
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from scheduler.state.reservations import Reservations
 from scheduler.state.scheduler_state import SchedulerState
@@ -52,10 +52,10 @@ class SchedulerWorld:
 
     def apply(self, effects: Effects) -> None:
         """Requeue what the changes could help, and run the actions."""
-        asked = partial(still_refuses, self.cluster, self.pipeline)
+        asked = partial(condition_at_node, self.cluster, self.pipeline)
         for effect in effects:
             if isinstance(effect, ev.Change):
-                pass_on(self.queue, effect, self.now, asked)
+                notify_queue(self.queue, effect, self.now, asked)
             else:
                 self.run(effect)
 
@@ -72,7 +72,7 @@ class SchedulerWorld:
                 self.queue.delete(entry.pod.uid, self.now)
                 self.bind(decision)
                 continue
-            reason = why(decision.diagnosis, decision.node_name)
+            reason = requeue_condition(decision.diagnosis, decision.node_name)
             self.queue.add_unschedulable(entry, reason, self.now)
 
     def bind(self, placement: Placement) -> None:

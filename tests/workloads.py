@@ -23,7 +23,7 @@ class Workload:
     is_closed: bool = False
     backoff_s: float = 0.0
     tries_at: float = 0.0
-    wishes: dict[str, Any] = dataclasses.field(default_factory=dict)
+    fields: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def key(self) -> str:

@@ -29,7 +29,7 @@ from gpuctl.simulate.result import Verdict, granted_verdict
 from gpuctl.simulate.workload_expansion import PlannedPod
 from scheduler.config import Config
 from scheduler.decide.batch import as_a_whole, due
-from scheduler.decide.requeue_check import still_refuses
+from scheduler.decide.requeue_check import condition_at_node
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Placement, Rejection
 from scheduler.model import well_known
@@ -39,9 +39,13 @@ from scheduler.model.quota import Quota
 from scheduler.model.reason import sentence
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Assumption, Cluster
-from scheduler.state.fold import fold, pass_on
-from scheduler.state.queue.requeue_conditions import why
-from scheduler.state.queue.scheduling_queue import PARKED_MAX_S, QueuedPodInfo, SchedulingQueue
+from scheduler.state.fold import fold, notify_queue
+from scheduler.state.queue.requeue_conditions import requeue_condition
+from scheduler.state.queue.scheduling_queue import (
+    UNSCHEDULABLE_MAX_S,
+    QueuedPodInfo,
+    SchedulingQueue,
+)
 
 GATED: Final = "Scheduling is blocked due to non-empty scheduling gates"
 FOREIGN: Final = "placed by gpu-scheduler's rules; in a cluster {} decides"
@@ -111,7 +115,7 @@ class Simulator:
     def retry(self) -> bool:
         """Advance time until every unschedulable pod is retried; returns whether one was placed."""
         before = len(self.running)
-        self._now += PARKED_MAX_S
+        self._now += UNSCHEDULABLE_MAX_S
         self._queue.flush_unschedulable(self._now)
         self.decide_due()
         for pod in list(self._foreign.values()):
@@ -162,9 +166,9 @@ class Simulator:
             self._place_foreign(pod)
 
     def _fold(self, event: ev.Event) -> None:
-        check = partial(still_refuses, self.cluster, self._pipeline)
+        check = partial(condition_at_node, self.cluster, self._pipeline)
         for change in fold(self.cluster, event):
-            pass_on(self._queue, change, self._now, check)
+            notify_queue(self._queue, change, self._now, check)
 
     def decide_due(self) -> None:
         """Decide on every pod that is due."""
@@ -187,7 +191,9 @@ class Simulator:
 
     def _add_unschedulable(self, entry: QueuedPodInfo, rejection: Rejection) -> None:
         diagnosis = rejection.diagnosis
-        self._queue.add_unschedulable(entry, why(diagnosis, rejection.node_name), self._now)
+        self._queue.add_unschedulable(
+            entry, requeue_condition(diagnosis, rejection.node_name), self._now
+        )
         verdict = self.verdicts[entry.pod.uid]
         self._record(msgspec.structs.replace(verdict, reason=sentence(diagnosis)))
 

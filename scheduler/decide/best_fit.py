@@ -120,7 +120,7 @@ class Search:
         index = self._view.index
         if not is_light(self._pod):
             return self._sort(index.classes.values())
-        return index.kinds(self._pipeline.constraints(self._pod), self._sort)
+        return index.ranked_classes(self._pipeline.constraints(self._pod), self._sort)
 
     def _sort(self, classes: Iterable[NodeClass]) -> tuple[RankedClasses, ...]:
         """The classes that pass the class filters, smallest soft penalty first."""

@@ -13,12 +13,12 @@ from scheduler.framework.reason_codes import NO_NODES
 from scheduler.framework.view import View
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Reason
-from scheduler.state.queue.requeue_conditions import RequeueCondition, why_of
+from scheduler.state.queue.requeue_conditions import RequeueCondition, requeue_condition_at_node
 
 GONE: Reasons = (Reason(code=NO_NODES, text="the node is gone"),)
 
 
-def still_refuses(
+def condition_at_node(
     view: View, pipeline: Pipeline, pod: Pod, node_name: str
 ) -> RequeueCondition | None:
     """The requeue condition of the pod at the named node; None if the pod may fit there.
@@ -34,4 +34,4 @@ def still_refuses(
             reasons = GONE
         else:
             reasons = first_rejection(pod, node_info, pipeline.every_filter)
-    return why_of(reasons) if reasons else None
+    return requeue_condition_at_node(reasons) if reasons else None

@@ -27,7 +27,7 @@ from scheduler.framework.plugin import (
     ReserveContext,
     SoftPenalty,
 )
-from scheduler.framework.pod_reads import IN_KIND, PodRead
+from scheduler.framework.pod_reads import IN_EQUIVALENCE_CLASS, PodRead
 from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
 from scheduler.model.node import Node
@@ -138,7 +138,11 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
     def equivalence_class(self, pod: Pod) -> Hashable:
         """Everything that the plugins read of a pod; pods of one class get the same answers."""
         extra = self._extra_reads
-        return (pod.kind, *[read.of(pod) for read in extra]) if extra else pod.kind
+        return (
+            (pod.equivalence_class, *[read.of(pod) for read in extra])
+            if extra
+            else pod.equivalence_class
+        )
 
     @cached_property
     def node_labels(self) -> frozenset[str]:
@@ -153,7 +157,7 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _extra_reads(self) -> tuple[PodRead, ...]:
         reads = dict.fromkeys(read for plugin in self.plugins for read in plugin.reads)
-        return tuple(read for read in reads if read not in IN_KIND)
+        return tuple(read for read in reads if read not in IN_EQUIVALENCE_CLASS)
 
     @cached_property
     def _pre_filters(self) -> tuple[PreFilter, ...]:

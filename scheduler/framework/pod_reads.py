@@ -44,4 +44,6 @@ MAP: Final = PodRead(
 )
 
 #: What ``Pod.kind`` holds already; MAP is in no kind, because a mapped pod is a class of its own.
-IN_KIND: Final = frozenset((REQUESTS, CONSTRAINTS, HOST_PORTS, READABLE, DEVICES_READ, MAP))
+IN_EQUIVALENCE_CLASS: Final = frozenset(
+    (REQUESTS, CONSTRAINTS, HOST_PORTS, READABLE, DEVICES_READ, MAP)
+)

@@ -8,7 +8,7 @@ from scheduler.model.crd.mig_partition import NodePartitions
 from scheduler.model.reason import RequeueCause
 from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Cluster
-from scheduler.state.queue.equivalence_group import StillRefuses
+from scheduler.state.queue.equivalence_group import ConditionAtNode
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
 
 
@@ -46,7 +46,9 @@ def apart(cluster: Cluster, event: ev.Event) -> Iterator[ev.Event]:
             yield event
 
 
-def pass_on(queue: SchedulingQueue, change: ev.Change, now: float, asked: StillRefuses) -> None:
+def notify_queue(
+    queue: SchedulingQueue, change: ev.Change, now: float, condition_at: ConditionAtNode
+) -> None:
     """Pass a change to the queue: pending pods, finished pods, and pods to requeue.
 
     The loop handles ``BindFailed``, because it has the queue entry of the failed placement.
@@ -57,7 +59,7 @@ def pass_on(queue: SchedulingQueue, change: ev.Change, now: float, asked: StillR
         case ev.PodDone(uid):
             queue.delete(uid, now)
         case ev.ClusterEvent():
-            queue.requeue_on(change, now, asked)
+            queue.requeue_on(change, now, condition_at)
 
 
 def _fold_rare(cluster: Cluster, event: ev.Event) -> list[ev.Change]:

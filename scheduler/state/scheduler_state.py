@@ -7,7 +7,7 @@ from collections.abc import Collection
 import msgspec
 
 from scheduler.state.cache.cluster import Cluster
-from scheduler.state.queue.equivalence_group import EquivalenceOf, kind_of
+from scheduler.state.queue.equivalence_group import EquivalenceOf, equivalence_class_of
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from scheduler.state.reservations import Reservations
 from scheduler.state.webhook_scope import WebhookScope
@@ -27,7 +27,7 @@ def empty_state(
     scope: WebhookScope | None = None,
     *,
     node_labels: Collection[str] = (),
-    equivalence_of: EquivalenceOf = kind_of,
+    equivalence_of: EquivalenceOf = equivalence_class_of,
 ) -> SchedulerState:
     """The state before the first event.
 

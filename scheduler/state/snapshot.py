@@ -45,7 +45,7 @@ class Queued(msgspec.Struct, frozen=True, kw_only=True):
     since: float
     attempts: int = 0
     ready_at: float = 0.0
-    parked_at: float | None = None
+    unschedulable_since: float | None = msgspec.field(default=None, name="parked_at")
     causes: tuple[str, ...] = ()
     lacking: tuple[str, ...] = ()
 
@@ -192,7 +192,7 @@ def _queued(entry: QueuedPodInfo) -> Queued:
         since=entry.since,
         attempts=entry.attempts,
         ready_at=entry.ready_at,
-        parked_at=entry.parked_at,
+        unschedulable_since=entry.unschedulable_since,
         causes=tuple(sorted(cause.name for cause in entry.causes)),
         lacking=tuple(sorted(entry.lacking)),
     )

@@ -296,7 +296,7 @@ class Reflector(Generic[E]):
 
     def _pause(self, problem: Exception, waited_s: float) -> float:
         asked_s = problem.retry_after_s if isinstance(problem, ApiError) else 0.0
-        return max(asked_s, pause(self._limits, self._failures, self._rng) - waited_s, 0.0)
+        return max(asked_s, backoff_s(self._limits, self._failures, self._rng) - waited_s, 0.0)
 
 
 def _decoded(decoder: msgspec.json.Decoder[S], content: bytes) -> S:
@@ -307,7 +307,7 @@ def _decoded(decoder: msgspec.json.Decoder[S], content: bytes) -> S:
         return decoder.decode(shallow(content))
 
 
-def pause(limits: Limits, failures: int, rng: random.Random) -> float:
+def backoff_s(limits: Limits, failures: int, rng: random.Random) -> float:
     """Seconds from one attempt to the next after this number of failures in a row."""
     grown_s = min(limits.pause_max_s, limits.pause_first_s * float(2 ** min(failures - 1, 10)))
     return grown_s * rng.uniform(1 - JITTER, 1 + JITTER)

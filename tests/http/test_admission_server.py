@@ -50,10 +50,10 @@ class Asking:
             return response.status, await response.read()
 
     async def ask(
-        self, name: str = "web-", *, dry_run: bool = False, **wishes: Any
+        self, name: str = "web-", *, dry_run: bool = False, **fields: Any
     ) -> AdmissionDecision:
         """The answer for a pod that requests 2g.20gb."""
-        asked: dict[str, Any] = {"mig": {"2g.20gb": 1}, "uid": "", **wishes}
+        asked: dict[str, Any] = {"mig": {"2g.20gb": 1}, "uid": "", **fields}
         space = asked.get("namespace", "team")
         body = question(pod_json(name, **asked), dry_run=dry_run, namespace=space)
         status, body = await self.post(body)
@@ -314,7 +314,7 @@ async def test_capacity_freed_in_time_is_used(asking: Asking) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "result"),
+    ("fields", "result"),
     [
         pytest.param({}, "kept", id="kept"),
         pytest.param({"mig": {"2g.20gb": 2}}, "degraded", id="degraded"),
@@ -324,8 +324,8 @@ async def test_capacity_freed_in_time_is_used(asking: Asking) -> None:
         ),
     ],
 )
-async def test_query_results_are_counted(asking: Asking, wishes: Any, result: str) -> None:
-    await asking.ask(**wishes)
+async def test_query_results_are_counted(asking: Asking, fields: Any, result: str) -> None:
+    await asking.ask(**fields)
 
     assert asking.stage.sample("gpu_scheduler_admissions_total", result=result) == 1
 

@@ -59,7 +59,7 @@ sayings = st.fixed_dictionaries(
         well_known.PREFER: st.just("preempt"),
     },
 )
-wishes = st.sampled_from(["5Gi", "16Gi", "40Gi", "second=16Gi", "app=5Gi,second=16Gi", "x"])
+fields = st.sampled_from(["5Gi", "16Gi", "40Gi", "second=16Gi", "app=5Gi,second=16Gi", "x"])
 SLICES = [well_known.mig_resource(profile) for profile in PROFILES]
 
 
@@ -91,7 +91,7 @@ def pods(draw: st.DrawFn, number: int) -> Json:
     }[shape]
     said = draw(sayings)
     if shape != "slices":
-        said[well_known.WANTED_MEMORY] = draw(wishes)
+        said[well_known.WANTED_MEMORY] = draw(fields)
     containers = []
     for name in ("app", "second")[: draw(st.integers(1, 2))]:
         asked = draw(asks)

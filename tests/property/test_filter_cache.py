@@ -11,7 +11,7 @@ from scheduler.decide.schedule_one import schedule_one
 from scheduler.decide.view import WhatIfView
 from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Rejection
-from scheduler.framework.pod_reads import IN_KIND
+from scheduler.framework.pod_reads import IN_EQUIVALENCE_CLASS
 from scheduler.framework.view import View
 from scheduler.model.gpu.device import Devices
 from scheduler.model.node import Node
@@ -140,7 +140,7 @@ def test_pods_of_one_class_get_one_answer(one: Pod, other: Pod, offered: list[No
         best_fit.scan(cluster.candidates(), pod, Budget(10**9), ANYBODY)[1] for pod in (one, other)
     ]
 
-    assert one.kind != other.kind or answers[0] == answers[1]
+    assert one.equivalence_class != other.equivalence_class or answers[0] == answers[1]
 
 
 @FEWER
@@ -148,6 +148,6 @@ def test_pods_of_one_class_get_one_answer(one: Pod, other: Pod, offered: list[No
 def test_pods_of_one_class_are_equal_in_all_that_plugins_read(one: Pod, other: Pod) -> None:
     if one.map_text is not None or other.map_text is not None:
         return
-    differing = {read.name for read in IN_KIND if read.of(one) != read.of(other)}
+    differing = {read.name for read in IN_EQUIVALENCE_CLASS if read.of(one) != read.of(other)}
 
-    assert one.kind != other.kind or differing == set()
+    assert one.equivalence_class != other.equivalence_class or differing == set()

@@ -127,7 +127,7 @@ def test_each_scope_fails_at_most_four_pods_in_ten_minutes(drawn: list[Step]) ->
         for scope in {one.scope for one in window}:
             pods = [one.pod for one in window if one.scope == scope]
             of_one = max(
-                *Counter(one.kind_id for one in pods).values(),
+                *Counter(one.class_id for one in pods).values(),
                 *Counter(one.workload for one in pods).values(),
             )
             event(f"{len(pods)} of a scope")

@@ -12,12 +12,12 @@ from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import RequeueCause
 from scheduler.state.event import ClusterEvent
 from scheduler.state.queue.scheduling_queue import (
-    PARKED_MAX_S,
-    REFUSED_MAX_S,
+    BIND_BACKOFF_MAX_S,
+    UNSCHEDULABLE_MAX_S,
     QueuedPodInfo,
     RequeueCondition,
     SchedulingQueue,
-    pause,
+    backoff_s,
 )
 from tests.builders import pod
 
@@ -84,7 +84,7 @@ class Waiting(RuleBasedStateMachine):
     def park(self, causes: frozenset[RequeueCause]) -> None:
         entry = self._take()
         self.queue.add_unschedulable(entry, RequeueCondition(causes), self.now)
-        self.not_before[entry.pod.uid] = self.now + pause(entry.attempts)
+        self.not_before[entry.pod.uid] = self.now + backoff_s(entry.attempts)
 
     @rule()
     @precondition(lambda self: self.popped is not None)
@@ -100,7 +100,9 @@ class Waiting(RuleBasedStateMachine):
         entry = self._take()
         self.queue.delete(entry.pod.uid, self.now)
         self.queue.requeue_failed_bind(entry.pod, entry, self.now)
-        self.not_before[entry.pod.uid] = self.now + pause(entry.refusals + 1, REFUSED_MAX_S)
+        self.not_before[entry.pod.uid] = self.now + backoff_s(
+            entry.failed_binds + 1, BIND_BACKOFF_MAX_S
+        )
 
     @rule(change=CHANGES)
     @precondition(lambda self: self.popped is None)
@@ -130,9 +132,9 @@ class Waiting(RuleBasedStateMachine):
         """After five minutes and a backoff every pod was due, highest priority first."""
         if self.popped is not None:
             self.park(frozenset((RequeueCause.NODE,)))
-        self.now += PARKED_MAX_S
+        self.now += UNSCHEDULABLE_MAX_S
         self.queue.flush_unschedulable(self.now)
-        self.now += REFUSED_MAX_S
+        self.now += BIND_BACKOFF_MAX_S
         out = []
         while (entry := self.queue.pop(self.now)) is not None:
             out.append(entry.pod)

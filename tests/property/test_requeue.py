@@ -12,7 +12,7 @@ from scheduler.model import well_known
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.state import event as ev
-from scheduler.state.queue.scheduling_queue import PAUSE_MAX_S
+from scheduler.state.queue.scheduling_queue import BACKOFF_MAX_S
 from tests.builders import ANYBODY, dynamic, node, pod
 from tests.property.strategies import MIG_LABELS, nodes, wanted
 from tests.scheduler_world import SchedulerWorld
@@ -94,7 +94,7 @@ class World(SchedulerWorld):
 
     def let_pauses_end(self) -> None:
         while self.queue.next_due() is not None:
-            self.now += PAUSE_MAX_S
+            self.now += BACKOFF_MAX_S
             self.decide_due()
 
 

@@ -3,7 +3,8 @@
 Every name of ``model/well_known`` is given every hostile value in every place: a new name is
 covered without a word here. Nothing is contained: the functions are called as they are, so that a
 fault stays visible (what the loop does with one is the matter of
-``tests/unit/loop/test_containment``)."""
+``tests/unit/loop/test_containment``).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from scheduler.decide.admission.fallback_policy import TermsError, terms_of
 from scheduler.decide.batch import as_a_whole
 from scheduler.decide.explain import explain
 from scheduler.decide.migration import rescue, restore
-from scheduler.decide.requeue_check import still_refuses
+from scheduler.decide.requeue_check import condition_at_node
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Placement
 from scheduler.model import limits, well_known
@@ -195,7 +196,7 @@ class Home:
         if isinstance(decision, Placement):
             cuda_env.environment(pod, decision.devices)
         as_a_whole(self.cluster, [pod, pod], ANYBODY)
-        still_refuses(self.cluster, ANYBODY, pod, "dynamic")
+        condition_at_node(self.cluster, ANYBODY, pod, "dynamic")
 
     def _moved(self, pod: Pod) -> None:
         self.history.recall(pod)
@@ -204,7 +205,7 @@ class Home:
         self.tickets.upsert_pod(pod)
         match_of(pod)
         as_asked(pod)
-        restore.kind_of(pod)
+        restore.group_key(pod)
         restore.restorable(self.cluster, self.promises, (), pod, ANYBODY)
         try:
             terms, _ = terms_of(self.cluster, rescue.asked(pod), RULES.ladders, (), frozenset())

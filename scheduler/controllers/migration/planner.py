@@ -170,7 +170,7 @@ class MigrationPlanner:
             return 0, NOTHING
         if kind is MigrationKind.RESCUE and not is_degradable(pod):
             return 0, NOTHING
-        equivalence_class = (kind, restore.kind_of(pod))
+        equivalence_class = (kind, restore.group_key(pod))
         if equivalence_class in self.hopeless:
             self._steady.pop(pod.uid, None)
             return 0, NOTHING

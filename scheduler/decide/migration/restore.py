@@ -114,7 +114,14 @@ def candidates(pods: Iterable[Pod], scheduler_name: str) -> list[Pod]:
     return sorted(running, key=lambda pod: (-pod.priority, pod.created, pod.uid))
 
 
-def kind_of(pod: Pod) -> object:
+def group_key(pod: Pod) -> object:
     """The kind of a pod: pods of one kind get the same answer."""
     said = tuple(map(pod.annotations.get, _SAID))
-    return (pod.priority, pod.kind, pod.namespace, pod.group, pod.map_text is None, *said)
+    return (
+        pod.priority,
+        pod.equivalence_class,
+        pod.namespace,
+        pod.group,
+        pod.map_text is None,
+        *said,
+    )

@@ -36,7 +36,7 @@ _NONE: frozenset[str] = frozenset()
 
 
 class EquivalenceClass(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
-    """Everything that a pod without a map requires of a node; see ``Pod.kind``."""
+    """Everything that a pod without a map requires of a node; see ``Pod.equivalence_class``."""
 
     parts: tuple[object, ...]
 
@@ -209,7 +209,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
 
     @cached_property
-    def kind(self) -> EquivalenceClass:
+    def equivalence_class(self) -> EquivalenceClass:
         """Pods without a map and with an equal class get the same result from every filter.
 
         A decision about such a pod must not read anything else.
@@ -235,22 +235,30 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         )
 
     @cached_property
-    def replica_kind(self) -> EquivalenceClass:
+    def replica_class(self) -> EquivalenceClass:
         """Interchangeable mapped pods with an equal replica class get the same result for a map.
 
         A decision about a mapped pod reads only this and the equivalence class.
         """
-        told = tuple((one.name, one.cuda_literal, one.cuda_key) for one in self.containers)
-        asked = tuple(one.devices.get(well_known.GPU, 0) for one in self.containers)
+        environment = tuple((one.name, one.cuda_literal, one.cuda_key) for one in self.containers)
+        gpus = tuple(one.devices.get(well_known.GPU, 0) for one in self.containers)
         mode = self.annotations.get(well_known.CUDA_MODE)
         return EquivalenceClass(
-            (self.workload, self.map_text, self.revision, self.kind, told, asked, mode)
+            (
+                self.workload,
+                self.map_text,
+                self.revision,
+                self.equivalence_class,
+                environment,
+                gpus,
+                mode,
+            )
         )
 
     @cached_property
-    def kind_id(self) -> str:
+    def class_id(self) -> str:
         """The equivalence class as a short text, for serialization."""
-        content = msgspec.json.encode(self.kind)
+        content = msgspec.json.encode(self.equivalence_class)
         return "kind/" + hashlib.blake2b(content, digest_size=8).hexdigest()
 
     @cached_property
@@ -299,7 +307,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             and not self.gates
         )
 
-    def wishes(self) -> tuple[object, ...]:
+    def decision_inputs(self) -> tuple[object, ...]:
         """Everything that a decision reads; with equal values a retry has the same result.
 
         Own status patches do not change it; otherwise they would requeue the pod forever.

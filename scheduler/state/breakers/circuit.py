@@ -43,7 +43,7 @@ class Refused(msgspec.Struct, frozen=True):
     """A rejected pod; ``at`` is in monotonic seconds."""
 
     at: float
-    kind_id: str
+    class_id: str
     workload: str
     amount: int
 
@@ -52,7 +52,7 @@ class Admitted(msgspec.Struct, frozen=True):
     """The last admitted pod of its equivalence class."""
 
     at: float
-    kind_id: str
+    class_id: str
     workload: str
     amount: int
 
@@ -79,9 +79,9 @@ class Circuit:
         """The time of the last rejection or admission."""
         return max((self.until, *(one.at for one in self._refused)))
 
-    def of_kind(self, kind_id: str) -> list[Refused]:
+    def of_class(self, class_id: str) -> list[Refused]:
         """The rejections of one equivalence class."""
-        return [one for one in self._refused if one.kind_id == kind_id]
+        return [one for one in self._refused if one.class_id == class_id]
 
     def refuse(self, one: Refused, now: float) -> float | None:
         """Count a rejection; returns the backoff if it opens the circuit."""
@@ -104,9 +104,9 @@ class Circuit:
 
     def admit(self, pod: Pod, now: float) -> None:
         """The kubelet admitted a pod of the scope."""
-        self._admitted.pop(pod.kind_id, None)
-        self._admitted[pod.kind_id] = Admitted(
-            now, pod.kind_id, pod.workload, asked(pod, self.scope) or 1
+        self._admitted.pop(pod.class_id, None)
+        self._admitted[pod.class_id] = Admitted(
+            now, pod.class_id, pod.workload, asked(pod, self.scope) or 1
         )
         if len(self._admitted) > ADMISSIONS_MAX:
             del self._admitted[next(iter(self._admitted))]
@@ -131,9 +131,9 @@ class Circuit:
         """The scopes that an open circuit closes: as few as the rejections and admissions allow."""
         if not self._is_of_resource:
             return frozenset((self.scope,))
-        kinds = self._blamed()
-        if kinds:
-            return kinds
+        classes = self._blamed()
+        if classes:
+            return classes
         least = self._least()
         if least > 1 and (self.counted(now) < REFUSALS_MAX or self._smaller(least)):
             return frozenset((f"{self.scope}{AT_LEAST}{least}",))
@@ -154,15 +154,15 @@ class Circuit:
 
     def _blamed(self) -> frozenset[str]:
         """The classes that are rejected while other pods of the scope are admitted."""
-        kinds = {one.kind_id for one in self._refused}
+        classes = {one.class_id for one in self._refused}
         workloads = {one.workload for one in self._refused}
         admitted, least = self._admitted_since(), self._least()
-        if len(kinds) > 1 and len(workloads) > 1:
+        if len(classes) > 1 and len(workloads) > 1:
             return frozenset()
-        if any(one.kind_id in kinds for one in admitted):
+        if any(one.class_id in classes for one in admitted):
             return frozenset()
         others = any(one.workload not in workloads and one.amount >= least for one in admitted)
-        return frozenset(kinds) if others else frozenset()
+        return frozenset(classes) if others else frozenset()
 
     def _smaller(self, least: int) -> bool:
         """Whether smaller requests were admitted after the rejections."""
@@ -192,4 +192,4 @@ class Circuit:
 
 def refused(pod: Pod, what: RejectionScope, at: float) -> Refused:
     """The record of a rejection."""
-    return Refused(at, pod.kind_id, pod.workload, what.amount)
+    return Refused(at, pod.class_id, pod.workload, what.amount)

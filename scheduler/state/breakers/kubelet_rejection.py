@@ -67,7 +67,7 @@ def about(pod: Pod, reason: str, message: str) -> RejectionScope | None:
     if reason not in KIND_REASONS:
         return None
     named = _device(pod, message) if reason == UNEXPECTED else None
-    return RejectionScope(pod.kind_id) if named is None else _of_device(pod, named, message)
+    return RejectionScope(pod.class_id) if named is None else _of_device(pod, named, message)
 
 
 def _of_device(pod: Pod, named: str, message: str) -> RejectionScope:
@@ -76,7 +76,7 @@ def _of_device(pod: Pod, named: str, message: str) -> RejectionScope:
         return _of_resource(pod, named)
     most = int(stated[1])
     if asked(pod, named) <= most:
-        return RejectionScope(pod.kind_id)
+        return RejectionScope(pod.class_id)
     return RejectionScope(f"{named}{AT_MOST}{most}", is_stated=True)
 
 
@@ -87,7 +87,7 @@ def asked(pod: Pod, resource: str) -> int:
 
 def covers(scope: str, pod: Pod) -> bool:
     """Whether a pod avoids a node that is avoided for this scope."""
-    if scope in (WHOLE_NODE, pod.kind_id):
+    if scope in (WHOLE_NODE, pod.class_id):
         return True
     for word, extra in ((AT_LEAST, 0), (AT_MOST, 1)):
         resource, separator, number = scope.partition(word)

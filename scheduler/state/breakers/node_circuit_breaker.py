@@ -197,9 +197,9 @@ class NodeCircuitBreaker:
         if circuit is None:
             circuit = circuits[what.scope] = Circuit(what.scope, what.is_stated, self._timings)
         pause_s = circuit.refuse(refused(one.pod, what, now), now)
-        kind = circuits.get(one.pod.kind_id)
-        if kind is not None and kind is not circuit:
-            kind.refuse(refused(one.pod, RejectionScope(one.pod.kind_id), now), now)
+        class_circuit = circuits.get(one.pod.class_id)
+        if class_circuit is not None and class_circuit is not circuit:
+            class_circuit.refuse(refused(one.pod, RejectionScope(one.pod.class_id), now), now)
         if pause_s is None:
             return None
         scopes = circuit.closes(now)
@@ -212,11 +212,11 @@ class NodeCircuitBreaker:
 
         Confirmed rejections count in the wider scope too.
         """
-        if pod.kind_id not in circuits:
-            kind = circuits[pod.kind_id] = Circuit(pod.kind_id, False, self._timings)
+        if pod.class_id not in circuits:
+            class_circuit = circuits[pod.class_id] = Circuit(pod.class_id, False, self._timings)
             known = circuits.get(what.scope)
-            kind.copy(known.of_kind(pod.kind_id) if known else [])
-        return RejectionScope(pod.kind_id)
+            class_circuit.copy(known.of_class(pod.class_id) if known else [])
+        return RejectionScope(pod.class_id)
 
     def _pass_time(self, now: float) -> list[str]:
         over: dict[str, None] = {}

@@ -151,7 +151,7 @@ class Cluster:
             return []
         if not pod.waits_for(self.scheduler_name):
             return [PodDone(pod.uid)]
-        if before is not None and before.wishes() == pod.wishes():
+        if before is not None and before.decision_inputs() == pod.decision_inputs():
             return []
         return [PodPending(pod)]
 

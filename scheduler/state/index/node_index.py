@@ -32,7 +32,7 @@ CLASSES_MAX = 512
 REMEMBERED_MAX = 4096
 ANY = ""
 
-AllBooks = Mapping[str, NodeInfo]
+AllNodeInfos = Mapping[str, NodeInfo]
 Trait = tuple[bool, tuple[Taint, ...], tuple[str | None, ...]]
 
 
@@ -61,7 +61,7 @@ class _Place(msgspec.Struct):
     """The position of a node: its class and its entry in each bucket."""
 
     node: Node
-    kind: NodeClass
+    node_class: NodeClass
     entries: tuple[tuple[str, Group, Slot], ...] = ()
     cuts: tuple[mig_layout_index.Entry, ...] = ()
 
@@ -81,14 +81,14 @@ class NodeIndex:
         self.rebuilt = 0
         self._places: dict[str, _Place] = {}
         self._numbers = 0
-        self._kinds: dict[object, tuple[RankedClasses, ...]] = {}
-        self._kinds_epoch = 0
+        self._ranked: dict[object, tuple[RankedClasses, ...]] = {}
+        self._ranked_epoch = 0
         self._narrow: frozenset[str] = frozenset()
         self._known: dict[str, None] = {}
 
     def class_of(self, name: str) -> int:
         """The class number of a node."""
-        return self._places[name].kind.number
+        return self._places[name].node_class.number
 
     def put(self, node_info: NodeInfo) -> None:
         """Insert a node, or update it after a change of its NodeInfo or labels."""
@@ -105,7 +105,7 @@ class NodeIndex:
 
     def _enter(self, node: Node) -> _Place:
         place = self._places[node.name] = _Place(node, self._class(node))
-        place.kind.size += 1
+        place.node_class.size += 1
         self.wide.put(node)
         return place
 
@@ -117,19 +117,19 @@ class NodeIndex:
         self._unshelve(place)
         self.labels.remove_labels(place.node.labels)
         self.wide.take(place.node)
-        place.kind.size -= 1
-        if place.kind.size == 0:
-            del self.classes[place.kind.trait]
+        place.node_class.size -= 1
+        if place.node_class.size == 0:
+            del self.classes[place.node_class.trait]
             self.epoch += 1
 
-    def track_label_keys(self, keys: Collection[str], node_info: AllBooks) -> None:
+    def track_label_keys(self, keys: Collection[str], node_info: AllNodeInfos) -> None:
         """A pod names these label keys: distinguish nodes by them too, if that pays."""
         if keys:
             self.labels.ask(keys, self._known)
         if self.labels.asked:
             self._grow(node_info)
 
-    def _grow(self, node_info: AllBooks) -> None:
+    def _grow(self, node_info: AllNodeInfos) -> None:
         """Add the keys that enough pods have named."""
         keys = self.labels.due(self._known)
         if not keys:
@@ -142,32 +142,32 @@ class NodeIndex:
         self.rebuild([key for key in keys if key not in wide], wide, node_info)
         self._widen(node_info)
 
-    def kinds(
-        self, wishes: object, sort: Callable[[Iterable[NodeClass]], tuple[RankedClasses, ...]]
+    def ranked_classes(
+        self, constraints: object, sort: Callable[[Iterable[NodeClass]], tuple[RankedClasses, ...]]
     ) -> tuple[RankedClasses, ...]:
         """The classes that pods with these constraints may use; sorted once, until classes
         change.
         """
-        if self._kinds_epoch != self.epoch or len(self._kinds) >= REMEMBERED_MAX:
-            self._kinds.clear()
-            self._kinds_epoch = self.epoch
-        found = self._kinds.get(wishes)
+        if self._ranked_epoch != self.epoch or len(self._ranked) >= REMEMBERED_MAX:
+            self._ranked.clear()
+            self._ranked_epoch = self.epoch
+        found = self._ranked.get(constraints)
         if found is None:
-            found = self._kinds[wishes] = sort(self.classes.values())
+            found = self._ranked[constraints] = sort(self.classes.values())
         return found
 
-    def shrink_classes(self, node_info: AllBooks) -> None:
+    def shrink_classes(self, node_info: AllNodeInfos) -> None:
         """After a node was added or changed: limit the number of classes, and add its new keys."""
         self._grow(node_info)
         self._widen(node_info)
 
-    def _widen(self, node_info: AllBooks) -> None:
+    def _widen(self, node_info: AllNodeInfos) -> None:
         """Above the maximum number of classes, move the keys with the most values to the value
         index.
         """
         if len(self.classes) <= CLASSES_MAX or not self.keys:
             return
-        traits = [kind.trait for kind in self.classes.values()]
+        traits = [node_class.trait for node_class in self.classes.values()]
         left = {at: len({trait[2][at] for trait in traits}) for at in range(len(self.keys))}
         while left and len({_short(trait, left) for trait in traits}) > CLASSES_MAX:
             del left[max(left, key=lambda at: left[at])]
@@ -184,7 +184,7 @@ class NodeIndex:
         """Names of the nodes with this label; None if its key is not in the value index."""
         return self.wide.with_value(key, value)
 
-    def rebuild(self, keys: Iterable[str], wide: Iterable[str], node_info: AllBooks) -> None:
+    def rebuild(self, keys: Iterable[str], wide: Iterable[str], node_info: AllNodeInfos) -> None:
         """Rebuild the index with exactly these keys."""
         self.keys = tuple(keys)
         self.wide = HighCardinalityKeys(wide)
@@ -201,13 +201,13 @@ class NodeIndex:
     def _class(self, node: Node) -> NodeClass:
         values = tuple(node.labels.get(key) for key in self.keys)
         trait = (node.unschedulable, node.taints, values)
-        kind = self.classes.get(trait)
-        if kind is None:
+        node_class = self.classes.get(trait)
+        if node_class is None:
             self._numbers += 1
             self.epoch += 1
-            kind = NodeClass(number=self._numbers, trait=trait, sample=node)
-            self.classes[trait] = kind
-        return kind
+            node_class = NodeClass(number=self._numbers, trait=trait, sample=node)
+            self.classes[trait] = node_class
+        return node_class
 
     def _shelve(self, place: _Place, node_info: NodeInfo) -> None:
         entries = tuple(_entries(place.node, node_info))
@@ -218,9 +218,9 @@ class NodeIndex:
         place.entries, place.cuts = entries, cuts
         for entry in cuts:
             self.cuts.put(entry)
-            place.kind.cuts.put(entry)
+            place.node_class.cuts.put(entry)
         for resource, group, slot in entries:
-            for shelves in (self.shelves, place.kind.shelves):
+            for shelves in (self.shelves, place.node_class.shelves):
                 shelf = shelves.get(resource)
                 if shelf is None:
                     shelf = shelves[resource] = CapacityBucket()
@@ -229,10 +229,10 @@ class NodeIndex:
     def _unshelve(self, place: _Place) -> None:
         for resource, group, slot in place.entries:
             self.shelves[resource].take(group, slot)
-            place.kind.shelves[resource].take(group, slot)
+            place.node_class.shelves[resource].take(group, slot)
         for entry in place.cuts:
             self.cuts.take(entry)
-            place.kind.cuts.take(entry)
+            place.node_class.cuts.take(entry)
         place.entries = place.cuts = ()
 
 

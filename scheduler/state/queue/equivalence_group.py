@@ -25,108 +25,110 @@ from scheduler.state.queue.fair_queue import Item, SortedPods
 from scheduler.state.queue.requeue_conditions import Key, RequeueCondition
 
 #: The probe is the first of this many pods, by age, whose backoff has expired.
-LOOKED_AT = 64
+PROBE_CANDIDATES_MAX = 64
 
 
 class QueuedPodInfo(msgspec.Struct):
     """A waiting pod's place in the queue; ``item`` is its sort key.
 
     ``place`` is the queue label of kube-scheduler's metric. ``attempts`` counts failed attempts,
-    ``refusals`` the failed Bindings among them.
+    ``failed_binds`` the failed Bindings among them.
     """
 
     pod: Pod
     since: float
     item: Item
     attempts: int = 0
-    refusals: int = 0
+    failed_binds: int = 0
     ready_at: float = 0.0
-    parked_at: float | None = None
+    unschedulable_since: float | None = None
     causes: frozenset[RequeueCause] = frozenset()
     lacking: frozenset[str] = frozenset()
     place: str = "active"
-    cohort: EquivalenceGroup | None = None
+    equivalence_group: EquivalenceGroup | None = None
 
 
 #: The requeue condition of a pod at the named node; None if the pod would fit there.
-StillRefuses = Callable[[Pod, str], RequeueCondition | None]
+ConditionAtNode = Callable[[Pod, str], RequeueCondition | None]
 
 
 #: Everything that decisions read of a pod; pods of one class get the same answers.
 EquivalenceOf = Callable[[Pod], Hashable]
 
 
-def kind_of(pod: Pod) -> Hashable:
+def equivalence_class_of(pod: Pod) -> Hashable:
     """Everything that the built-in plugins read of a pod."""
-    return pod.kind
+    return pod.equivalence_class
 
 
-def key_of(pod: Pod, why: RequeueCondition, equivalence_of: EquivalenceOf = kind_of) -> Key:
+def key_of(
+    pod: Pod, condition: RequeueCondition, equivalence_of: EquivalenceOf = equivalence_class_of
+) -> Key:
     """The group of a pod; a nominated pod, or a mapped one with its own line, is alone in its
     group.
     """
-    if why.is_for_siblings and not pod.nominated_node:
-        alike = (pod.replica_kind, equivalence_of(pod))
-        return (alike, pod.priority, pod.namespace)
-    is_alone = why.is_alone or pod.map_text is not None or bool(pod.nominated_node)
+    if condition.is_for_siblings and not pod.nominated_node:
+        shared_class = (pod.replica_class, equivalence_of(pod))
+        return (shared_class, pod.priority, pod.namespace)
+    is_alone = condition.is_alone or pod.map_text is not None or bool(pod.nominated_node)
     return (pod.uid if is_alone else equivalence_of(pod), pod.priority, pod.namespace)
 
 
 class EquivalenceGroup:
     """The pods of one group. ``probe`` is the one that is being tried, if any."""
 
-    __slots__ = ("_line", "_sleepers", "key", "leader", "parked_at", "why")
+    __slots__ = ("_members", "_sorted", "condition", "key", "probe", "unschedulable_since")
 
-    def __init__(self, key: Key, why: RequeueCondition, now: float) -> None:
+    def __init__(self, key: Key, condition: RequeueCondition, now: float) -> None:
         self.key = key
-        self.why = why
-        self.parked_at = now
-        self.leader: QueuedPodInfo | None = None
-        self._line = SortedPods()
-        self._sleepers: dict[str, QueuedPodInfo] = {}
+        self.condition = condition
+        self.unschedulable_since = now
+        self.probe: QueuedPodInfo | None = None
+        self._sorted = SortedPods()
+        self._members: dict[str, QueuedPodInfo] = {}
 
     def __len__(self) -> int:
-        return len(self._sleepers)
+        return len(self._members)
 
     @property
     def sample(self) -> Pod:
         """One pod of the group; all wait for the same changes."""
-        return next(iter(self._sleepers.values())).pod
+        return next(iter(self._members.values())).pod
 
     def concerns(self, change: ClusterEvent) -> bool:
         """Whether the group waits for a change of this owner, namespace or node."""
         pod = self.sample
         if change.scope and change.scope not in (pod.workload, pod.namespace):
             return False
-        return not (self.why.node_name and change.node_name) or (
-            self.why.node_name == change.node_name
+        return not (self.condition.node_name and change.node_name) or (
+            self.condition.node_name == change.node_name
         )
 
     def pods(self) -> Iterator[Pod]:
         """All pods, the probe first, then by age."""
-        if self.leader is not None:
-            yield self.leader.pod
-        for *_, uid in self._line:
-            yield self._sleepers[uid].pod
+        if self.probe is not None:
+            yield self.probe.pod
+        for *_, uid in self._sorted:
+            yield self._members[uid].pod
 
     def add(self, entry: QueuedPodInfo) -> None:
         """Add an unschedulable pod."""
-        entry.cohort = self
-        self._sleepers[entry.pod.uid] = entry
-        self._line.add(entry.item)
+        entry.equivalence_group = self
+        self._members[entry.pod.uid] = entry
+        self._sorted.add(entry.item)
 
     def remove(self, entry: QueuedPodInfo) -> None:
         """Remove a pod."""
-        del self._sleepers[entry.pod.uid]
-        self._line.discard(entry.item)
+        del self._members[entry.pod.uid]
+        self._sorted.discard(entry.item)
 
-    def probe(self, now: float) -> QueuedPodInfo:
+    def choose_probe(self, now: float) -> QueuedPodInfo:
         """Choose the probe: the oldest pod whose backoff has expired, else the one whose backoff
         ends first.
         """
-        oldest = [self._sleepers[uid] for *_, uid in islice(self._line, LOOKED_AT)]
+        oldest = [self._members[uid] for *_, uid in islice(self._sorted, PROBE_CANDIDATES_MAX)]
         ready = (entry for entry in oldest if entry.ready_at <= now)
         chosen = next(ready, None) or min(oldest, key=lambda entry: entry.ready_at)
         self.remove(chosen)
-        self.leader = chosen
+        self.probe = chosen
         return chosen

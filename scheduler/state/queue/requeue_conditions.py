@@ -52,9 +52,9 @@ class RequeueCondition(msgspec.Struct, frozen=True):
         )
 
 
-def why(diagnosis: Diagnosis, node_name: str = "") -> RequeueCondition:
+def requeue_condition(diagnosis: Diagnosis, node_name: str = "") -> RequeueCondition:
     """The requeue condition of a pod with this diagnosis."""
-    found = _why(diagnosis.codes(), diagnosis.lacking())
+    found = _condition_of_codes(diagnosis.codes(), diagnosis.lacking())
     general = diagnosis.general
     return msgspec.structs.replace(
         found,
@@ -64,14 +64,14 @@ def why(diagnosis: Diagnosis, node_name: str = "") -> RequeueCondition:
     )
 
 
-def why_of(reasons: Iterable[Reason]) -> RequeueCondition:
+def requeue_condition_at_node(reasons: Iterable[Reason]) -> RequeueCondition:
     """The requeue condition of a pod with these reasons at one node."""
     reasons = tuple(reasons)
     lacking = frozenset(one.resource for one in reasons if one.code.is_about_resource)
-    return _why(frozenset(one.code for one in reasons), lacking)
+    return _condition_of_codes(frozenset(one.code for one in reasons), lacking)
 
 
-def _why(codes: frozenset[ReasonCode], lacking: frozenset[str]) -> RequeueCondition:
+def _condition_of_codes(codes: frozenset[ReasonCode], lacking: frozenset[str]) -> RequeueCondition:
     frees = set(lacking)
     for code in codes:
         if RequeueCause.FREED in code.lifted_by and not code.is_about_resource:
@@ -91,24 +91,24 @@ class RequeueIndex:
     def __len__(self) -> int:
         return len(self._by_token)
 
-    def add(self, key: Key, why: RequeueCondition) -> None:
+    def add(self, key: Key, condition: RequeueCondition) -> None:
         """Register a group."""
-        for token in why.tokens():
+        for token in condition.tokens():
             self._by_token.setdefault(token, {})[key] = None
 
-    def discard(self, key: Key, why: RequeueCondition) -> None:
+    def discard(self, key: Key, condition: RequeueCondition) -> None:
         """Remove a group; it must be registered with the same condition."""
-        for token in why.tokens():
-            listeners = self._by_token[token]
-            del listeners[key]
-            if not listeners:
+        for token in condition.tokens():
+            keys = self._by_token[token]
+            del keys[key]
+            if not keys:
                 del self._by_token[token]
 
     def of(self, change: ClusterEvent) -> list[Key]:
         """The groups that wait for such a change, longest wait first, each once."""
         found: dict[Key, None] = {}
-        for (cause, token), listeners in self._by_token.items():
+        for (cause, token), keys in self._by_token.items():
             is_it = not change.what or token == ANYTHING or token in change.what
             if cause is change.cause and is_it:
-                found |= listeners
+                found |= keys
         return list(found)

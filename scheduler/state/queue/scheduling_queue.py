@@ -20,38 +20,38 @@ from collections.abc import Iterator
 
 from scheduler.model.pods.pod import Pod
 from scheduler.state.event import ClusterEvent
-from scheduler.state.queue.backoff import PAUSE_MAX_S, pause
+from scheduler.state.queue.backoff import BACKOFF_MAX_S, backoff_s
 from scheduler.state.queue.equivalence_group import (
+    ConditionAtNode,
     EquivalenceGroup,
     EquivalenceOf,
     QueuedPodInfo,
-    StillRefuses,
+    equivalence_class_of,
     key_of,
-    kind_of,
 )
 from scheduler.state.queue.fair_queue import FairQueue, Item
 from scheduler.state.queue.requeue_conditions import Key, RequeueCondition, RequeueIndex
 
-__all__ = ["PAUSE_MAX_S", "QueuedPodInfo", "RequeueCondition", "SchedulingQueue", "pause"]
+__all__ = ["BACKOFF_MAX_S", "QueuedPodInfo", "RequeueCondition", "SchedulingQueue", "backoff_s"]
 
-REFUSED_MAX_S = 60.0
-PARKED_MAX_S = 300.0
+BIND_BACKOFF_MAX_S = 60.0
+UNSCHEDULABLE_MAX_S = 300.0
 
 
-def _nobody_asked(_pod: Pod, _node_name: str) -> None:
+def _unchecked(_pod: Pod, _node_name: str) -> None:
     return None
 
 
 class SchedulingQueue:
     """Active, backing-off and unschedulable pods of this scheduler."""
 
-    def __init__(self, equivalence_of: EquivalenceOf = kind_of) -> None:
+    def __init__(self, equivalence_of: EquivalenceOf = equivalence_class_of) -> None:
         self._equivalence_of = equivalence_of
         self._entries: dict[str, QueuedPodInfo] = {}
-        self._turns = FairQueue()
-        self._paused: list[tuple[float, int, str]] = []
-        self._cohorts: dict[Key, EquivalenceGroup] = {}
-        self._listeners = RequeueIndex()
+        self._active = FairQueue()
+        self._backoffs: list[tuple[float, int, str]] = []
+        self._groups: dict[Key, EquivalenceGroup] = {}
+        self._requeue_index = RequeueIndex()
         self._sequence = 0
 
     def __len__(self) -> int:
@@ -62,17 +62,17 @@ class SchedulingQueue:
 
     def sizes(self) -> dict[str, int]:
         """Number of pods per set, named as kube-scheduler's metric names them."""
-        parked = sum(map(len, self._cohorts.values()))
+        unschedulable = sum(map(len, self._groups.values()))
         # A pod that is being decided counts as active.
-        paused = sum(
+        in_backoff = sum(
             1
-            for ready_at, sequence, uid in self._paused
-            if self._is_paused(ready_at, sequence, uid)
+            for ready_at, sequence, uid in self._backoffs
+            if self._is_in_backoff(ready_at, sequence, uid)
         )
         return {
-            "active": len(self._entries) - parked - paused,
-            "backoff": paused,
-            "unschedulable": parked,
+            "active": len(self._entries) - unschedulable - in_backoff,
+            "backoff": in_backoff,
+            "unschedulable": unschedulable,
         }
 
     def entries(self) -> Iterator[QueuedPodInfo]:
@@ -84,7 +84,9 @@ class SchedulingQueue:
 
         Requeued pods are included: they have precedence over new pods for a released slice.
         """
-        return (cohort.pods() for cohort in self._cohorts.values() if len(cohort.why.lacking) == 1)
+        return (
+            group.pods() for group in self._groups.values() if len(group.condition.lacking) == 1
+        )
 
     # --- additions and removals --------------------------------------------------------------
 
@@ -94,7 +96,7 @@ class SchedulingQueue:
         if entry is None:
             entry = self._entries[pod.uid] = QueuedPodInfo(pod, now, self._item(pod))
         else:
-            self._take_out(entry, now)
+            self._withdraw(entry, now)
         entry.pod = pod
         entry.causes, entry.lacking = frozenset(), frozenset()
         self._activate(entry)
@@ -103,12 +105,12 @@ class SchedulingQueue:
         """A pod needs no decision any more."""
         entry = self._entries.pop(uid, None)
         if entry is not None:
-            self._take_out(entry, now)
+            self._withdraw(entry, now)
 
     def pop(self, now: float) -> QueuedPodInfo | None:
         """The next pod to decide, or None if no pod is due."""
         self._release(now)
-        item = self._turns.pop()
+        item = self._active.pop()
         if item is None:
             return None
         entry = self._entries[item[2]]
@@ -120,30 +122,33 @@ class SchedulingQueue:
         found: list[QueuedPodInfo] = []
         while len(found) < most and (entry := self.pop(now)) is not None:
             found.append(entry)
-            if self._turns.top() != entry.pod.priority:
+            if self._active.top() != entry.pod.priority:
                 break
         return found
 
-    def add_unschedulable(self, entry: QueuedPodInfo, why: RequeueCondition, now: float) -> None:
+    def add_unschedulable(
+        self, entry: QueuedPodInfo, condition: RequeueCondition, now: float
+    ) -> None:
         """The pod was rejected: wait for one of the requeue conditions."""
         pod = entry.pod
         entry.attempts += 1
-        entry.ready_at = now + pause(entry.attempts)
-        entry.parked_at = now
-        entry.causes, entry.lacking = why.causes, why.lacking
+        entry.ready_at = now + backoff_s(entry.attempts)
+        entry.unschedulable_since = now
+        entry.causes, entry.lacking = condition.causes, condition.lacking
         entry.place = "unschedulable"
-        key = key_of(pod, why, self._equivalence_of)
-        if entry.cohort is not None and entry.cohort.key != key:
-            self._follow(entry.cohort, now)  # the rejection does not hold for the others
-        cohort = self._cohorts.get(key)
-        if cohort is None:
-            cohort = self._cohorts[key] = EquivalenceGroup(key, why, now)
-            self._listeners.add(key, why)
-        elif cohort.leader is entry:
-            cohort.leader = None
-        cohort.add(entry)
-        cohort.parked_at = now
-        self._wait_for(cohort, why)  # the newest rejection holds for all
+        key = key_of(pod, condition, self._equivalence_of)
+        if entry.equivalence_group is not None and entry.equivalence_group.key != key:
+            # The rejection does not hold for the other pods.
+            self._replace_probe(entry.equivalence_group, now)
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = EquivalenceGroup(key, condition, now)
+            self._requeue_index.add(key, condition)
+        elif group.probe is entry:
+            group.probe = None
+        group.add(entry)
+        group.unschedulable_since = now
+        self._set_condition(group, condition)  # the newest rejection holds for all
 
     def requeue_failed_bind(self, pod: Pod, before: QueuedPodInfo | None, now: float) -> None:
         """The Binding of a placed pod failed: retry after a backoff.
@@ -152,103 +157,104 @@ class SchedulingQueue:
         """
         entry = QueuedPodInfo(pod, before.since if before else now, self._item(pod))
         entry.attempts = before.attempts + 1 if before else 1
-        entry.refusals = before.refusals + 1 if before else 1
-        entry.ready_at = now + pause(entry.refusals, REFUSED_MAX_S)
+        entry.failed_binds = before.failed_binds + 1 if before else 1
+        entry.ready_at = now + backoff_s(entry.failed_binds, BIND_BACKOFF_MAX_S)
         self._entries[pod.uid] = entry
-        self._pause(entry)
+        self._back_off(entry)
 
     # --- requeueing --------------------------------------------------------------------------
 
     def requeue_on(
-        self, change: ClusterEvent, now: float, asked: StillRefuses = _nobody_asked
+        self, change: ClusterEvent, now: float, condition_at: ConditionAtNode = _unchecked
     ) -> int:
         """Requeue the groups that this change may help, one pod each; returns how many.
 
-        ``asked`` checks the node first: if the node still rejects the pod, the reason may have
-        changed.
+        ``condition_at`` checks the node first: if the node still rejects the pod, the reason may
+        have changed.
         """
-        woken = 0
-        for key in self._listeners.of(change):
-            cohort = self._cohorts[key]
-            if cohort.leader is not None or not cohort.concerns(change):
+        requeued = 0
+        for key in self._requeue_index.of(change):
+            group = self._groups[key]
+            if group.probe is not None or not group.concerns(change):
                 continue
-            still = asked(cohort.sample, change.node_name) if change.node_name else None
-            if still is not None:
-                self._wait_for(cohort, cohort.why.beside(still))
+            current = condition_at(group.sample, change.node_name) if change.node_name else None
+            if current is not None:
+                self._set_condition(group, group.condition.beside(current))
                 continue
-            self._wake(cohort, now)
-            woken += 1
-        return woken
+            self._requeue(group, now)
+            requeued += 1
+        return requeued
 
     def flush_unschedulable(self, now: float) -> int:
         """Requeue one pod of each group that has been unschedulable for five minutes."""
-        late = [
-            cohort
-            for cohort in self._cohorts.values()
-            if cohort.leader is None and now - cohort.parked_at >= PARKED_MAX_S
+        overdue = [
+            group
+            for group in self._groups.values()
+            if group.probe is None and now - group.unschedulable_since >= UNSCHEDULABLE_MAX_S
         ]
-        for cohort in late:
-            self._wake(cohort, now)
-        return len(late)
+        for group in overdue:
+            self._requeue(group, now)
+        return len(overdue)
 
     def next_due(self) -> float | None:
         """When the earliest backoff ends, or None."""
-        return self._paused[0][0] if self._paused else None
+        return self._backoffs[0][0] if self._backoffs else None
 
-    def _wait_for(self, cohort: EquivalenceGroup, why: RequeueCondition) -> None:
-        if cohort.why != why:
-            self._listeners.discard(cohort.key, cohort.why)
-            self._listeners.add(cohort.key, why)
-            cohort.why = why
+    def _set_condition(self, group: EquivalenceGroup, condition: RequeueCondition) -> None:
+        if group.condition != condition:
+            self._requeue_index.discard(group.key, group.condition)
+            self._requeue_index.add(group.key, condition)
+            group.condition = condition
 
-    def _wake(self, cohort: EquivalenceGroup, now: float) -> None:
-        entry = cohort.probe(now)
-        entry.parked_at = None
-        self._pause(entry)
+    def _requeue(self, group: EquivalenceGroup, now: float) -> None:
+        entry = group.choose_probe(now)
+        entry.unschedulable_since = None
+        self._back_off(entry)
 
-    def _follow(self, cohort: EquivalenceGroup, now: float) -> None:
+    def _replace_probe(self, group: EquivalenceGroup, now: float) -> None:
         """The probe left without a rejection: the next pod is tried."""
-        if cohort.leader is not None:
-            cohort.leader.cohort = None
-            cohort.leader = None
-        if len(cohort):
-            self._wake(cohort, now)
+        if group.probe is not None:
+            group.probe.equivalence_group = None
+            group.probe = None
+        if len(group):
+            self._requeue(group, now)
         else:
-            self._listeners.discard(cohort.key, cohort.why)
-            del self._cohorts[cohort.key]
+            self._requeue_index.discard(group.key, group.condition)
+            del self._groups[group.key]
 
     # --- positions ---------------------------------------------------------------------------
 
-    def _take_out(self, entry: QueuedPodInfo, now: float) -> None:
+    def _withdraw(self, entry: QueuedPodInfo, now: float) -> None:
         if entry.place == "active":
-            self._turns.discard(entry.pod.priority, entry.pod.namespace, entry.item)
-        cohort, entry.cohort, entry.parked_at = entry.cohort, None, None
+            self._active.discard(entry.pod.priority, entry.pod.namespace, entry.item)
+        group = entry.equivalence_group
+        entry.equivalence_group = entry.unschedulable_since = None
         entry.place = ""
-        if cohort is None:
+        if group is None:
             return
-        if cohort.leader is entry:
-            self._follow(cohort, now)
+        if group.probe is entry:
+            self._replace_probe(group, now)
         else:
-            cohort.remove(entry)
-            if cohort.leader is None and not len(cohort):
-                self._follow(cohort, now)
+            group.remove(entry)
+            if group.probe is None and not len(group):
+                self._replace_probe(group, now)
 
     def _activate(self, entry: QueuedPodInfo) -> None:
         entry.ready_at = 0.0
         entry.place = "active"
-        self._turns.add(entry.pod.priority, entry.pod.namespace, entry.item)
+        self._active.add(entry.pod.priority, entry.pod.namespace, entry.item)
 
-    def _pause(self, entry: QueuedPodInfo) -> None:
+    def _back_off(self, entry: QueuedPodInfo) -> None:
         entry.place = "backoff"
-        heapq.heappush(self._paused, (entry.ready_at, entry.item[1], entry.pod.uid))
+        heapq.heappush(self._backoffs, (entry.ready_at, entry.item[1], entry.pod.uid))
 
     def _release(self, now: float) -> None:
-        while self._paused and self._paused[0][0] <= now:
-            paused = heapq.heappop(self._paused)
-            if self._is_paused(*paused):
-                self._activate(self._entries[paused[2]])
+        while self._backoffs and self._backoffs[0][0] <= now:
+            in_backoff = heapq.heappop(self._backoffs)
+            if self._is_in_backoff(*in_backoff):
+                self._activate(self._entries[in_backoff[2]])
 
-    def _is_paused(self, ready_at: float, sequence: int, uid: str) -> bool:
+    def _is_in_backoff(self, ready_at: float, sequence: int, uid: str) -> bool:
         """Whether this is the pod's current backoff, and not one of an earlier attempt."""
         entry = self._entries.get(uid)
         return (

@@ -43,8 +43,8 @@ def managed(name: str = "n1", gpus: int = 2, **others: Any) -> Node:
     return node(name, gpus=gpus, labels=labels, **others)
 
 
-def wants_2g(name: str = "a", count: int = 1, **wishes: Any) -> Pod:
-    return pod(name, mig={"2g.20gb": count}, **wishes)
+def wants_2g(name: str = "a", count: int = 1, **fields: Any) -> Pod:
+    return pod(name, mig={"2g.20gb": count}, **fields)
 
 
 def candidate(state: Cluster, newcomer: Pod) -> MigConfigChange | None:

@@ -119,8 +119,8 @@ def stage() -> Stage:
     return Stage(dynamic())
 
 
-def wants_2g(name: str = "a", **wishes: Any) -> Pod:
-    return pod(name, mig={"2g.20gb": 1}, **wishes)
+def wants_2g(name: str = "a", **fields: Any) -> Pod:
+    return pod(name, mig={"2g.20gb": 1}, **fields)
 
 
 def advertised(count: int) -> ev.NodeUpdated:

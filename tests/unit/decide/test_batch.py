@@ -15,9 +15,9 @@ from scheduler.state.cache.cluster import Assumption, Cluster
 from tests.builders import ANYBODY, cluster, dynamic, node, pod
 
 
-def batch(*profiles: str, **wishes: Any) -> list[Pod]:
+def batch(*profiles: str, **fields: Any) -> list[Pod]:
     return [
-        pod(f"p-{number}", mig={profile: 1}, **wishes) for number, profile in enumerate(profiles)
+        pod(f"p-{number}", mig={profile: 1}, **fields) for number, profile in enumerate(profiles)
     ]
 
 

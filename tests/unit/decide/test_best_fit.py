@@ -17,7 +17,7 @@ from scheduler.plugins import REASON_CODES, default_pipeline
 from scheduler.plugins.node_resources_fit import leftover
 from tests.builders import (
     ANYBODY,
-    Wishes,
+    PodFields,
     as_bound,
     cluster,
     codes,
@@ -88,9 +88,9 @@ BEST: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize(("nodes", "wishes", "name"), BEST)
-def test_best_fit_chooses_the_fullest_node(nodes: list[Node], wishes: Wishes, name: str) -> None:
-    assert placed(cluster(*nodes), pod(**wishes)).node_name == name
+@pytest.mark.parametrize(("nodes", "fields", "name"), BEST)
+def test_best_fit_chooses_the_fullest_node(nodes: list[Node], fields: PodFields, name: str) -> None:
+    assert placed(cluster(*nodes), pod(**fields)).node_name == name
 
 
 def test_spreading_takes_the_emptiest_node() -> None:
@@ -290,10 +290,10 @@ FIELD: list[Any] = [
 
 
 @pytest.mark.contract("S2-B6")
-@pytest.mark.parametrize(("wishes", "name"), FIELD)
-def test_ordinary_scheduling_rules_hold(wishes: Any, name: str | None) -> None:
+@pytest.mark.parametrize(("fields", "name"), FIELD)
+def test_ordinary_scheduling_rules_hold(fields: Any, name: str | None) -> None:
     """Field case C35."""
-    state, asking = cluster(*ordinary()), pod(gpus=1, **wishes)
+    state, asking = cluster(*ordinary()), pod(gpus=1, **fields)
 
     if name is None:
         refused(state, asking)
@@ -349,7 +349,7 @@ def test_score_by_leftover_gpus(asking: Pod, left: tuple[int, ...]) -> None:
 
 @pytest.mark.contract("S4-9")
 @pytest.mark.parametrize(
-    ("at", "wishes", "dislike"),
+    ("at", "fields", "dislike"),
     [
         pytest.param(node(), {}, 0, id="indifferent"),
         pytest.param(node(labels={"zone": "z"}), {"spec": prefers(30, "z")}, -30, id="liked"),
@@ -364,8 +364,8 @@ def test_score_by_leftover_gpus(asking: Pod, left: tuple[int, ...]) -> None:
         pytest.param(node(taints=["a:NoSchedule"]), {}, 0, id="hard-taints-are-a-filters-affair"),
     ],
 )
-def test_soft_preferences(at: Node, wishes: Wishes, dislike: int) -> None:
-    assert ANYBODY.soft_penalty(pod(**wishes), at) == dislike
+def test_soft_preferences(at: Node, fields: PodFields, dislike: int) -> None:
+    assert ANYBODY.soft_penalty(pod(**fields), at) == dislike
 
 
 def test_what_if_view_leaves_the_cluster_unchanged() -> None:

@@ -14,7 +14,7 @@ import pytest
 from scheduler.decide.admission.fallback_candidates import Candidate
 from scheduler.decide.admission.tier_selection import TierGranted, choose_tier
 from scheduler.decide.explain import explain
-from scheduler.decide.requeue_check import still_refuses
+from scheduler.decide.requeue_check import condition_at_node
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Placement, Rejection
@@ -53,15 +53,15 @@ def affinity(each: Iterable[dict[str, Any]]) -> dict[str, Any]:
     return {"spec": {"affinity": {"nodeAffinity": required}}}
 
 
-def complex_pod(number: int, count: int = 4000, **wishes: Any) -> Pod:
+def complex_pod(number: int, count: int = 4000, **fields: Any) -> Pod:
     """A pod that selects thousands of labels."""
-    one = {"gpus": 1, "namespace": "evil", **terms(count, f"y{number}"), **wishes}
+    one = {"gpus": 1, "namespace": "evil", **terms(count, f"y{number}"), **fields}
     return pod(f"un{number}", **one)
 
 
-def scanned_pod(count: int = 4000, **wishes: Any) -> Pod:
+def scanned_pod(count: int = 4000, **fields: Any) -> Pod:
     """A pod that has to be compared with every node, and with many terms."""
-    return pod("un", gpus=1, **node_terms(count), **wishes)
+    return pod("un", gpus=1, **node_terms(count), **fields)
 
 
 def machines(count: int = NODES) -> Cluster:
@@ -105,8 +105,8 @@ def test_complex_pod_leaves_nothing_in_the_caches() -> None:
 def test_a_change_of_a_node_is_compared_with_no_complex_pod() -> None:
     """It is requeued, and tried after its backoff."""
     state = machines(1)
-    assert still_refuses(state, ANYBODY, pod("p", selector={"zone": "b"}), "n0") is not None
-    assert still_refuses(state, ANYBODY, scanned_pod(), "n0") is None
+    assert condition_at_node(state, ANYBODY, pod("p", selector={"zone": "b"}), "n0") is not None
+    assert condition_at_node(state, ANYBODY, scanned_pod(), "n0") is None
 
 
 def test_an_admission_looks_for_no_room_for_complex_pods() -> None:
@@ -195,12 +195,12 @@ ORDINARY = [
 ]
 
 
-@pytest.mark.parametrize("wishes", ORDINARY)
-def test_refusal_is_explained_for_ten_thousand_nodes(wishes: Any) -> None:
+@pytest.mark.parametrize("fields", ORDINARY)
+def test_refusal_is_explained_for_ten_thousand_nodes(fields: Any) -> None:
     state = machines()
     work = Budget(DECISION_STEPS_MAX)
 
-    rejection = schedule_one(state, pod("p", **wishes), ANYBODY, work)
+    rejection = schedule_one(state, pod("p", **fields), ANYBODY, work)
 
     assert isinstance(rejection, Rejection)
     assert len(rejection.diagnosis.nodes) == NODES

@@ -12,17 +12,17 @@ from scheduler.framework.settings import Settings
 from scheduler.model.node import Node
 from scheduler.model.reason import ReasonCode, sentence
 from scheduler.plugins import REASON_CODES, default_pipeline
-from tests.builders import ANYBODY, GPU, Wishes, cluster, node, placed, pod, refused
+from tests.builders import ANYBODY, GPU, PodFields, cluster, node, placed, pod, refused
 from tests.unit.decide.test_reason_codes import DECIDED, EXAMPLES, PIPELINES
 
 
 @pytest.mark.parametrize("code", DECIDED, ids=lambda code: code.name)
 def test_every_code_is_parsed_from_its_sentence_with_advice(code: ReasonCode) -> None:
     """The condition alone contains the next step."""
-    objects, wishes = EXAMPLES[code]
+    objects, fields = EXAMPLES[code]
     name = "solo" if code is REASON_CODES["INDEX_UNKNOWN"] else "w-0"
     pipeline = PIPELINES.get(code, ANYBODY)
-    diagnosis = refused(cluster(*objects), pod(name, **wishes), pipeline).diagnosis
+    diagnosis = refused(cluster(*objects), pod(name, **fields), pipeline).diagnosis
 
     told = parts(sentence(diagnosis))
 
@@ -171,7 +171,7 @@ LIKES_Z = {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuring
 
 
 @pytest.mark.parametrize(
-    ("nodes", "wishes", "expected"),
+    ("nodes", "fields", "expected"),
     [
         pytest.param(
             [node("a", gpus=2), node("b", gpus=4)],
@@ -210,10 +210,12 @@ LIKES_Z = {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuring
         ),
     ],
 )  # fmt: skip
-def test_the_winner_and_the_runner_up(nodes: list[Node], wishes: Wishes, expected: Ranking) -> None:
+def test_the_winner_and_the_runner_up(
+    nodes: list[Node], fields: PodFields, expected: Ranking
+) -> None:
     world = cluster(*nodes)
 
-    assert rank(world, placed(world, pod(**wishes)), ANYBODY) == expected
+    assert rank(world, placed(world, pod(**fields)), ANYBODY) == expected
 
 
 def test_when_spreading_the_emptiest_node_wins() -> None:

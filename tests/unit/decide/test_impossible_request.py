@@ -56,11 +56,11 @@ NEVERS = [
 ]
 
 
-@pytest.mark.parametrize(("objects", "wishes", "never", "reason"), NEVERS)
+@pytest.mark.parametrize(("objects", "fields", "never", "reason"), NEVERS)
 def test_impossible_request_is_reported_with_numbers(
-    objects: list[Any], wishes: Any, never: str, reason: str
+    objects: list[Any], fields: Any, never: str, reason: str
 ) -> None:
-    diagnosis = refused(cluster(*objects), pod(**wishes)).diagnosis
+    diagnosis = refused(cluster(*objects), pod(**fields)).diagnosis
 
     head, _, tail = sentence(diagnosis).partition(f" {NEVER}")
     assert tail == f"{never}."
@@ -90,9 +90,9 @@ PERHAPS = [
 ]
 
 
-@pytest.mark.parametrize(("objects", "wishes"), PERHAPS)
-def test_possible_request_is_not_reported_as_impossible(objects: list[Any], wishes: Any) -> None:
-    diagnosis = refused(cluster(*objects), pod("w", **wishes)).diagnosis
+@pytest.mark.parametrize(("objects", "fields"), PERHAPS)
+def test_possible_request_is_not_reported_as_impossible(objects: list[Any], fields: Any) -> None:
+    diagnosis = refused(cluster(*objects), pod("w", **fields)).diagnosis
 
     assert diagnosis.never is None
     assert diagnosis.condition_reason(is_mapped=False) == "Unschedulable"

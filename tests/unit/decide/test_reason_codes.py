@@ -13,7 +13,7 @@ from scheduler.state.snapshot import Avoided, Resting
 from tests.builders import (
     ANYBODY,
     GPU,
-    Wishes,
+    PodFields,
     cluster,
     codes,
     container,
@@ -43,7 +43,7 @@ LEAST = {
 WEB, SET = "Deployment/web@r1", "StatefulSet/w"
 HOLDER = pod("web-a", owner=WEB, map="0=n1:0", node="n1", index=0, devices="gpu:0")
 
-EXAMPLES: dict[ReasonCode, tuple[list[Any], Wishes]] = {
+EXAMPLES: dict[ReasonCode, tuple[list[Any], PodFields]] = {
     REASON_CODES["NODE_UNSCHEDULABLE"]: ([node(cordoned=True)], {}),
     REASON_CODES["TAINT"]: ([node(taints=["a:NoSchedule"])], {}),
     REASON_CODES["AFFINITY"]: ([node()], {"selector": {"zone": "b"}}),
@@ -130,8 +130,8 @@ DECIDED = [code for code in REASON_CODES.values() if code is not REASON_CODES["I
 
 @pytest.mark.parametrize("code", DECIDED, ids=lambda code: code.name)
 def test_every_reason_code_is_produced_by_a_minimal_cluster(code: ReasonCode) -> None:
-    objects, wishes = EXAMPLES[code]
+    objects, fields = EXAMPLES[code]
     name = "solo" if code is REASON_CODES["INDEX_UNKNOWN"] else "w-0"
     pipeline = PIPELINES.get(code, ANYBODY)
 
-    assert code in codes(cluster(*objects), pod(name, **wishes), pipeline)
+    assert code in codes(cluster(*objects), pod(name, **fields), pipeline)

@@ -30,27 +30,27 @@ def snapshot(tmp_path: Path, *things: Any, waiting: Any) -> Path:
     return file
 
 
-def holder(name: str, devices: str, node_name: str = "a", **wishes: Any) -> Any:
+def holder(name: str, devices: str, node_name: str = "a", **fields: Any) -> Any:
     """A pod of a Deployment that holds one instance."""
     profile = devices.partition("@")[0]
-    wishes = {"owner": SMALL, **wishes}
-    return pod(name, mig={profile: 1}, node=node_name, devices=devices, **wishes)
+    fields = {"owner": SMALL, **fields}
+    return pod(name, mig={profile: 1}, node=node_name, devices=devices, **fields)
 
 
 def defrag(file: Path, *options: str) -> CommandOutput:
     return gpuctl("defrag", "team/big", "--from", str(file), *options)
 
 
-def fragmented(tmp_path: Path, **wishes: Any) -> Path:
+def fragmented(tmp_path: Path, **fields: Any) -> Path:
     """Two GPUs with eight free slices, and nowhere four in one piece."""
     return snapshot(
         tmp_path,
         dynamic("a"),
         dynamic("b"),
-        holder("low", "2g.20gb@0/0", **wishes),
-        holder("high", "1g.10gb@0/4", **wishes),
-        holder("left", "2g.20gb@0/2", "b", **wishes),
-        holder("right", "2g.20gb@0/4", "b", **wishes),
+        holder("low", "2g.20gb@0/0", **fields),
+        holder("high", "1g.10gb@0/4", **fields),
+        holder("left", "2g.20gb@0/2", "b", **fields),
+        holder("right", "2g.20gb@0/4", "b", **fields),
         waiting=pod("big", mig={"3g.40gb": 1}),
     )
 

@@ -57,7 +57,7 @@ def refused(message: str = SENTENCE) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "standing"),
+    ("fields", "standing"),
     [
         pytest.param({}, WAITS, id="nothing-decided-yet"),
         pytest.param({"status": refused()}, WAITS, id="refused"),
@@ -67,8 +67,8 @@ def refused(message: str = SENTENCE) -> dict[str, Any]:
         pytest.param({"node": "n1", "deleting": True}, GOES, id="on-its-way-out"),
     ],
 )
-def test_how_a_pod_stands(wishes: Any, standing: str) -> None:
-    assert facts_of(pod("a", **wishes)).standing == standing
+def test_how_a_pod_stands(fields: Any, standing: str) -> None:
+    assert facts_of(pod("a", **fields)).standing == standing
 
 
 def test_the_condition_is_told_apart_into_reasons_with_advice() -> None:

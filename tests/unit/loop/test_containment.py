@@ -234,9 +234,9 @@ async def test_accounting_failure_at_an_unowned_pod_says_what_to_delete(
 # --- objects that cannot be read --------------------------------------------------------------
 
 
-def unreadable(name: str, **wishes: Any) -> Pod:
+def unreadable(name: str, **fields: Any) -> Pod:
     """A pod with a request that is no quantity."""
-    body = pod_json(name, **wishes)
+    body = pod_json(name, **fields)
     body["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "many"}
     return objects.read_pod(msgspec.json.encode(body))
 
@@ -292,8 +292,8 @@ def test_unreadable_fields_are_part_of_the_equivalence_class() -> None:
     plain = pod("a")
     odd = msgspec.structs.replace(plain, unread=Unread(rest="x"))
 
-    assert plain.kind != odd.kind
-    assert plain.wishes() != odd.wishes()
+    assert plain.equivalence_class != odd.equivalence_class
+    assert plain.decision_inputs() != odd.decision_inputs()
 
 
 # --- the containment itself --------------------------------------------------------------------

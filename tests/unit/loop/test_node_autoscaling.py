@@ -32,11 +32,11 @@ def seen(name: str, reason: str, nominated: str, message: str = "") -> dict[str,
     return pod_json(name, status=status)
 
 
-async def refusal(stage: Stage, *objects: Any, wishes: Any, name: str = "a") -> tuple[str, bool]:
+async def refusal(stage: Stage, *objects: Any, fields: Any, name: str = "a") -> tuple[str, bool]:
     """The reason that a pod gets beside these objects, and whether it is a wish for nodes."""
     for one in objects:
         stage.see(ev.NodeUpdated(one))
-    stage.see(ev.PodUpdated(pod(name, **wishes)))
+    stage.see(ev.PodUpdated(pod(name, **fields)))
     stage.sync()
     _, reason, text = await stage.recorder.next()
     return reason, wants_a_node(seen(name, reason, stage.recorder.nominated[name], text))
@@ -54,12 +54,12 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("wishes", "reason", "buys"), REFUSED)
+@pytest.mark.parametrize(("fields", "reason", "buys"), REFUSED)
 async def test_autoscaler_buys_only_where_a_node_helps(
-    wishes: Any, reason: str, buys: bool
+    fields: Any, reason: str, buys: bool
 ) -> None:
     async with playing(Stage(default_pipeline())) as stage:
-        assert await refusal(stage, FOUR, wishes=wishes) == (reason, buys)
+        assert await refusal(stage, FOUR, fields=fields) == (reason, buys)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ async def test_autoscaler_buys_only_where_a_node_helps(
 )
 async def test_autoscaler_buys_nothing_for_a_map(name: str, text: str, reason: str) -> None:
     async with playing(Stage()) as stage:
-        assert await refusal(stage, FOUR, wishes={"map": text}, name=name) == (reason, False)
+        assert await refusal(stage, FOUR, fields={"map": text}, name=name) == (reason, False)
 
 
 async def test_autoscaler_buys_nothing_while_partitioning() -> None:
@@ -103,7 +103,7 @@ async def test_autoscaler_buys_nothing_for_a_migrating_pod() -> None:
             "mig": {"2g.20gb": 1},
             "annotations": {"gpu-scheduler.io/migration": ticket.id},
         }
-        said = await refusal(stage, node("n1", mig={"1g.10gb": 1}), wishes=moved, name="web-1")
+        said = await refusal(stage, node("n1", mig={"1g.10gb": 1}), fields=moved, name="web-1")
 
         assert said == ("WaitingForCapacity", False)
         assert stage.recorder.nominated["web-1"] == ticket.node_name

@@ -60,7 +60,7 @@ async def test_the_ranking_is_that_of_the_state_before_the_placement() -> None:
         stage.see(*map(ev.NodeUpdated, NODES))
         stage.see(ev.PodUpdated(pod("holds", gpus=2, priority=9, nominated="n1", gates=["x"])))
         for number in range(60):
-            wishes: Any = rng.choice(
+            fields: Any = rng.choice(
                 [
                     {"gpus": 1},
                     {"gpus": 2},
@@ -69,7 +69,7 @@ async def test_the_ranking_is_that_of_the_state_before_the_placement() -> None:
                     {"gpus": 1, "nominated": "n3", "priority": 5},
                 ]
             )
-            stage.see(ev.PodUpdated(pod(f"p{number}", uid=f"u{number}", **wishes)))
+            stage.see(ev.PodUpdated(pod(f"p{number}", uid=f"u{number}", **fields)))
             await stage.quiet()
             if number % 3 == 2:
                 stage.see(ev.PodDeleted(f"u{number - 2}"))

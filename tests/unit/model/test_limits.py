@@ -119,8 +119,8 @@ def test_unreadable_failed_gpu_list_closes_all_gpus_of_the_node(text: str, probl
 
     assert problem in flaw(there.annotations)
     assert (failed_gpus(there.annotations), there.indexes) == (frozenset(), ())
-    for wishes in ({"gpus": 1}, {"map": "0=n1:0"}):
-        said = refused(cluster(there), pod("p-0", **wishes)).diagnosis.summary.message
+    for fields in ({"gpus": 1}, {"map": "0=n1:0"}):
+        said = refused(cluster(there), pod("p-0", **fields)).diagnosis.summary.message
         assert "1 node(s) whose GPU data is invalid" in said
     assert placed(cluster(there), pod("p", requests={"cpu": "1"})).node_name == "n1"
 

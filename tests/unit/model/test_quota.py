@@ -48,7 +48,7 @@ ENDING = {"activeDeadlineSeconds": 60}
 
 
 @pytest.mark.parametrize(
-    ("scopes", "wishes", "counted"),
+    ("scopes", "fields", "counted"),
     [
         pytest.param((), {}, True, id="no-scope"),
         pytest.param((), {"namespace": "other"}, False, id="another-namespace"),
@@ -72,6 +72,6 @@ ENDING = {"activeDeadlineSeconds": 60}
     ],
 )
 def test_a_quota_counts_the_pods_that_all_its_scopes_fit(
-    scopes: tuple[Requirement, ...], wishes: dict[str, Any], counted: bool
+    scopes: tuple[Requirement, ...], fields: dict[str, Any], counted: bool
 ) -> None:
-    assert quota(scopes=scopes).counts(pod(**wishes)) is counted
+    assert quota(scopes=scopes).counts(pod(**fields)) is counted

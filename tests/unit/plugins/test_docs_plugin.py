@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from scheduler.decide.requeue_check import still_refuses
+from scheduler.decide.requeue_check import condition_at_node
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Placement, Rejection
 from scheduler.framework.pipeline import Pipeline
@@ -19,7 +19,7 @@ from scheduler.model.reason import RequeueCause, sentence
 from scheduler.plugins import PLUGINS, reason_codes_of
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.event import Change, ClusterEvent
-from scheduler.state.queue.requeue_conditions import why
+from scheduler.state.queue.requeue_conditions import requeue_condition
 from scheduler.state.queue.scheduling_queue import SchedulingQueue
 from tests.builders import node, pod
 
@@ -96,7 +96,7 @@ def test_a_rejected_pod_names_the_other_teams(pipeline: Pipeline, plugin: Module
 def test_pods_of_two_teams_are_two_equivalence_classes(pipeline: Pipeline) -> None:
     red, blue = of_team("red"), of_team("blue")
 
-    assert red.kind == blue.kind
+    assert red.equivalence_class == blue.equivalence_class
     assert pipeline.equivalence_class(red) != pipeline.equivalence_class(blue)
 
 
@@ -108,12 +108,12 @@ def test_a_rejected_pod_wakes_when_the_nodes_label_changes(pipeline: Pipeline) -
     assert entry is not None
     decision = schedule_one(state, rejected, pipeline)
     assert isinstance(decision, Rejection)
-    waiting.add_unschedulable(entry, why(decision.diagnosis), 0.0)
+    waiting.add_unschedulable(entry, requeue_condition(decision.diagnosis), 0.0)
 
     def woken_by(change: Change) -> int:
         assert isinstance(change, ClusterEvent)
         assert change.cause is RequeueCause.NODE
-        return waiting.requeue_on(change, 10.0, partial(still_refuses, state, pipeline))
+        return waiting.requeue_on(change, 10.0, partial(condition_at_node, state, pipeline))
 
     [more_gpus] = state.upsert_node(node("n1", gpus=5, labels=team("blue")))
     assert woken_by(more_gpus) == 0

@@ -188,7 +188,7 @@ def test_a_port_is_free_again_once_its_pod_is_gone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "conflicts"),
+    ("pod_fields", "conflicts"),
     [
         pytest.param({"containers": [{"name": "c", "ports": [port(80)]}]}, True, id="app"),
         pytest.param(
@@ -204,10 +204,10 @@ def test_a_port_is_free_again_once_its_pod_is_gone() -> None:
         ),
     ],
 )
-def test_conflicting_host_ports(wishes: Any, conflicts: bool) -> None:
+def test_conflicting_host_ports(pod_fields: Any, conflicts: bool) -> None:
     at = node_info(None, pod("old", node="n1", ports=[port(80)]))
 
-    assert bool(node_ports.check(pod(**wishes), at)) is conflicts
+    assert bool(node_ports.check(pod(**pod_fields), at)) is conflicts
 
 
 # --- resources -----------------------------------------------------------------------

@@ -77,7 +77,7 @@ def test_each_container_has_its_own_amount() -> None:
 def test_a_pod_without_the_annotation_takes_any_share() -> None:
     node_info = NodeInfo(node(gpus=4, labels={MEMORY: "24564", "nvidia.com/gpu.replicas": "4"}))
     assert gpu_memory.check_share(pod(gpus=1), node_info) == ()
-    assert pod(gpus=1).kind != wants("1Gi", gpus=1).kind
+    assert pod(gpus=1).equivalence_class != wants("1Gi", gpus=1).equivalence_class
 
 
 ZONE = {"key": "zone", "operator": "In", "values": ["a"]}

@@ -12,7 +12,7 @@ from scheduler.model import well_known
 from scheduler.model.reason import sentence
 from scheduler.plugins import REASON_CODES, default_pipeline
 from tests.builders import (
-    Wishes,
+    PodFields,
     cluster,
     codes,
     container,
@@ -29,7 +29,7 @@ EXPECTS = default_pipeline(
 TOLD = [{"name": "CUDA_VISIBLE_DEVICES", "value": "0"}]
 NUMBERED = node(gpus=4, numbered=True)
 COUNTED = node(gpus=4)
-MAP: Wishes = {"map": "0=n1:0"}
+MAP: PodFields = {"map": "0=n1:0"}
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_unmutated_pod_binds_only_where_no_webhook_is_expected(
 
 
 @pytest.mark.parametrize(
-    "wishes",
+    "fields",
     [
         pytest.param({**MAP, "containers": [container(env=TOLD)]}, id="a-literal"),
         pytest.param({**MAP, "containers": [container(env=[downward()])]}, id="an-annotation"),
@@ -63,18 +63,18 @@ def test_unmutated_pod_binds_only_where_no_webhook_is_expected(
         pytest.param({**MAP, "namespace": "out"}, id="a-namespace-that-opted-out"),
     ],
 )
-def test_pods_bound_without_mutation(wishes: Wishes) -> None:
+def test_pods_bound_without_mutation(fields: PodFields) -> None:
     """Mutated already, nothing to mutate, or outside of the webhook's scope."""
     world = cluster(NUMBERED, namespace("out", labels={well_known.WEBHOOK_OPT_OUT: "disabled"}))
 
-    assert isinstance(schedule_one(world, pod("w-0", **wishes), EXPECTS), Placement)
+    assert isinstance(schedule_one(world, pod("w-0", **fields), EXPECTS), Placement)
 
 
 def test_kubelet_assigned_node_needs_no_mutation() -> None:
     """The webhook sets no variable there, so that none is missing."""
-    wishes: Wishes = {"map": "0=n1:0", "gpus": 1}
+    fields: PodFields = {"map": "0=n1:0", "gpus": 1}
 
-    assert isinstance(schedule_one(cluster(COUNTED), pod("w-0", **wishes), EXPECTS), Placement)
+    assert isinstance(schedule_one(cluster(COUNTED), pod("w-0", **fields), EXPECTS), Placement)
 
 
 def test_other_refusals_precede_missing_mutation() -> None:

@@ -9,7 +9,7 @@ from scheduler.model.gpu.device import Devices
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.state.node_info import NodeInfo, holding_of, over_committed
-from tests.builders import GPU, MIG_1G, MIG_2G, Wishes, container, node, pod
+from tests.builders import GPU, MIG_1G, MIG_2G, PodFields, container, node, pod
 
 OTHER = "default-scheduler"
 MAP = "0=n1:0,1"
@@ -56,11 +56,11 @@ HOLDINGS = [
 
 
 @pytest.mark.contract("S2-B17")
-@pytest.mark.parametrize(("wishes", "numbers", "unknown"), HOLDINGS)
+@pytest.mark.parametrize(("fields", "numbers", "unknown"), HOLDINGS)
 def test_devices_held_by_a_placed_pod(
-    wishes: Wishes, numbers: tuple[int, ...], unknown: int
+    fields: PodFields, numbers: tuple[int, ...], unknown: int
 ) -> None:
-    holding = holding_of(pod(**wishes), None, well_known.SCHEDULER_NAME, may_map=True)
+    holding = holding_of(pod(**fields), None, well_known.SCHEDULER_NAME, may_map=True)
 
     assert (holding.numbers, holding.unknown) == (numbers, unknown)
 

@@ -26,8 +26,8 @@ def has(name: str, numbers: str, *ids: str, health: str = "Healthy", **more: Any
             {"name": "app", "allocatedResourcesStatus": [{"name": GPU, "resources": told}]}
         ]
     }
-    wishes = {"gpus": count, "devices": f"gpu:{numbers}", "node": "n1", **more}
-    return pod(name, status=status, **wishes)
+    fields = {"gpus": count, "devices": f"gpu:{numbers}", "node": "n1", **more}
+    return pod(name, status=status, **fields)
 
 
 SOUND = [

@@ -22,18 +22,18 @@ FORMER = "r-0123456789abcdef"
 TEAM = namespace()
 
 
-def reviewed(name: str = "web-", **wishes: Any) -> Pod:
+def reviewed(name: str = "web-", **fields: Any) -> Pod:
     """A pod under review: no uid, and of a controller's pod only the beginning of its name."""
-    return pod(name, **{"mig": TIER, "uid": "", "owner": "Deployment/web", **wishes})
+    return pod(name, **{"mig": TIER, "uid": "", "owner": "Deployment/web", **fields})
 
 
-def created(name: str = "web-x", **wishes: Any) -> Pod:
+def created(name: str = "web-x", **fields: Any) -> Pod:
     """The same pod as the watch shows it."""
-    return pod(name, **{"mig": TIER, "owner": "Deployment/web", **wishes})
+    return pod(name, **{"mig": TIER, "owner": "Deployment/web", **fields})
 
 
-def tagged(name: str = "web-x", tag: str = "r-1", **wishes: Any) -> Pod:
-    return created(name, annotations={well_known.RESERVATION: tag}, **wishes)
+def tagged(name: str = "web-x", tag: str = "r-1", **fields: Any) -> Pod:
+    return created(name, annotations={well_known.RESERVATION: tag}, **fields)
 
 
 def promised(*pods: Pod, is_annotated: bool = True, at: float = NOW) -> Reservations:
@@ -203,20 +203,20 @@ def after_restart(space: Namespace, scope: str) -> Reservations:
     return Reservations(WebhookScope(scope=scope), namespaces)
 
 
-@pytest.mark.parametrize(("tag", "wishes", "space", "scope"), FORGED)
+@pytest.mark.parametrize(("tag", "fields", "space", "scope"), FORGED)
 def test_forged_reservation_annotation_reserves_nothing(
-    tag: str, wishes: Any, space: Namespace, scope: str
+    tag: str, fields: Any, space: Namespace, scope: str
 ) -> None:
     promises = after_restart(space, scope)
-    promises.upsert_pod(tagged("squat", tag, **wishes))
+    promises.upsert_pod(tagged("squat", tag, **fields))
 
     assert len(promises) == 0
 
 
-@pytest.mark.parametrize(("wishes", "space", "scope"), BELIEVED)
-def test_plausible_reservation_is_restored(wishes: Any, space: Namespace, scope: str) -> None:
+@pytest.mark.parametrize(("fields", "space", "scope"), BELIEVED)
+def test_plausible_reservation_is_restored(fields: Any, space: Namespace, scope: str) -> None:
     promises = after_restart(space, scope)
-    promises.upsert_pod(tagged("web-x", FORMER, **wishes))
+    promises.upsert_pod(tagged("web-x", FORMER, **fields))
 
     assert len(promises) == 1
 

@@ -7,14 +7,14 @@ import random
 
 import pytest
 
-from scheduler.watch.reflector import Limits, pause
+from scheduler.watch.reflector import Limits, backoff_s
 
 
 def test_absent_server_gets_ten_requests_in_40s_and_is_found_in_10s() -> None:
     """Field case C08 B, for every course that the jitter can take."""
     for seed in range(300):
         limits, rng = Limits(), random.Random(seed)
-        pauses = [pause(limits, failures, rng) for failures in range(1, 30)]
+        pauses = [backoff_s(limits, failures, rng) for failures in range(1, 30)]
         moments = list(itertools.accumulate(pauses))
         assert sum(1 for moment in moments if moment < 40) <= 10
         assert max(pauses) < 9

@@ -158,7 +158,7 @@ def test_migration_ended_by_another_replica_releases_its_room() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "wishes", "recalled"),
+    ("name", "fields", "recalled"),
     [
         pytest.param("restore-2-0a1b2c3d", {}, True, id="a-name-of-ours"),
         pytest.param("restore-2-x", {"scheduler": "other"}, False, id="another-schedulers-pod"),
@@ -167,10 +167,10 @@ def test_migration_ended_by_another_replica_releases_its_room() -> None:
         pytest.param("restore-02-b", {}, False, id="a-number-that-we-do-not-write"),
     ],
 )
-def test_only_plausible_tickets_are_restored(name: str, wishes: Any, recalled: bool) -> None:
+def test_only_plausible_tickets_are_restored(name: str, fields: Any, recalled: bool) -> None:
     history = MigrationHistory(Timings())
     taker = pod(
-        "web-1", owner="Deployment/web@r1", annotations={well_known.MIGRATION: name}, **wishes
+        "web-1", owner="Deployment/web@r1", annotations={well_known.MIGRATION: name}, **fields
     )
 
     history.recall(taker)

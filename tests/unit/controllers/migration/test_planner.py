@@ -34,8 +34,8 @@ def seed_nodes() -> tuple[Node, Node]:
     )
 
 
-def bare(world: World, tier: str, **wishes: Any) -> Pod:
-    made = world.create(pod("bare", uid="", mig={tier: 1}, **wishes))
+def bare(world: World, tier: str, **fields: Any) -> Pod:
+    made = world.create(pod("bare", uid="", mig={tier: 1}, **fields))
     world.decide_due()
     assert made is not None
     return world.pods[made.uid]
@@ -51,7 +51,7 @@ def test_pending_small_request_gets_the_next_larger_profile() -> None:
     only = node("node1", mig={"2g.10gb": 1, "3g.20gb": 1}, labels={"pool": "one"})
     world = World(only, seed_nodes()[1], rules=UP)
     holders = [bare(world, tier, selector={"pool": "one"}) for tier in ("2g.10gb", "3g.20gb")]
-    world.add(small(wishes={"selector": {"pool": "one"}}))
+    world.add(small(fields={"selector": {"pool": "one"}}))
     assert world.tiers("small") == []
 
     world.remove(holders[0].uid)
@@ -200,7 +200,7 @@ def test_no_pod_migrates_to_a_place_it_cannot_use(looks: Mapping[str, Any]) -> N
     world = World(
         node("home", mig={"1g.10gb": 2}, labels={"pool": "mine"}), node("new", mig={}, **mine)
     )
-    world.add(Workload("web", 2, wishes={"selector": {"pool": "mine"}}))
+    world.add(Workload("web", 2, fields={"selector": {"pool": "mine"}}))
     world.pass_time(2 * MINUTE_S)
     assert world.tiers("web") == ["1g.10gb", "1g.10gb"]
 
@@ -308,8 +308,8 @@ def test_a_ticket_is_for_pods_of_its_owner_and_template_only() -> None:
     world, _ = without_newcomers()
     assert len(world.open) == 1
 
-    def taken(owner: str, **wishes: Any) -> bool:
-        asked = pod("x", uid="", owner=owner, mig={"2g.20gb": 1}, **wishes)
+    def taken(owner: str, **fields: Any) -> bool:
+        asked = pod("x", uid="", owner=owner, mig={"2g.20gb": 1}, **fields)
         return world.moves.migration_for(asked) is not None
 
     assert taken("Deployment/web@r1")

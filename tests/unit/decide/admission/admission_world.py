@@ -29,9 +29,9 @@ def seed_nodes() -> tuple[Node, Node]:
     )
 
 
-def wants_2g(name: str = "web-", count: int = 1, **wishes: Any) -> Pod:
+def wants_2g(name: str = "web-", count: int = 1, **fields: Any) -> Pod:
     """A pod under review that requests 2g.20gb."""
-    return pod(name, **{"mig": {"2g.20gb": count}, "uid": "", **wishes})
+    return pod(name, **{"mig": {"2g.20gb": count}, "uid": "", **fields})
 
 
 class World(SchedulerWorld):
@@ -60,9 +60,9 @@ class World(SchedulerWorld):
         [resource] = admission.granted.pod.gpu_requests
         return TIERS.get(resource, well_known.mig_profile(resource))
 
-    def appear(self, tier: str, number: int, **wishes: Any) -> Pod:
+    def appear(self, tier: str, number: int, **fields: Any) -> Pod:
         """The watch shows the pod of a reservation, still without a node."""
         tag = {well_known.RESERVATION: f"r-{number}"}
-        shown = pod(f"web-{number}", mig={tier: 1}, annotations=tag, **wishes)
+        shown = pod(f"web-{number}", mig={tier: 1}, annotations=tag, **fields)
         self.deliver(ev.PodUpdated(shown))
         return shown

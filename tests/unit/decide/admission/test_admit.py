@@ -15,7 +15,7 @@ from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.node_info import NodeInfo
-from tests.builders import Wishes, namespace, node, pod, settle
+from tests.builders import PodFields, namespace, node, pod, settle
 from tests.unit.decide.admission.admission_world import LADDER, NOW, World, seed_nodes, wants_2g
 
 KEPT, DEGRADED, WAITS, UNTOUCHED, DENIED = "2g.20gb", "1g.10gb", "pending", "untouched", "denied"
@@ -149,18 +149,18 @@ FITS: list[Any] = [
 
 
 @pytest.mark.contract("S0-B5")
-@pytest.mark.parametrize(("wishes", "nodes", "tier"), FITS)
+@pytest.mark.parametrize(("fields", "nodes", "tier"), FITS)
 def test_a_tier_is_free_only_where_the_pod_could_really_run(
-    wishes: dict[str, Any], nodes: list[Node], tier: str
+    fields: dict[str, Any], nodes: list[Node], tier: str
 ) -> None:
-    assert World(*nodes).admit(wants_2g(**wishes)) == tier
+    assert World(*nodes).admit(wants_2g(**fields)) == tier
 
 
 # --- which pods and reservations count ------------------------------------------------
 
 
-def waiting_2g(number: int, **wishes: Any) -> Pod:
-    return wants_2g(f"old-{number}", uid=f"u-{number}", **wishes)
+def waiting_2g(number: int, **fields: Any) -> Pod:
+    return wants_2g(f"old-{number}", uid=f"u-{number}", **fields)
 
 
 def test_twelve_unplaceable_pods_degrade_no_pod() -> None:
@@ -246,17 +246,17 @@ LEFT_ALONE: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("wishes", LEFT_ALONE)
-def test_some_pods_are_neither_degraded_nor_reserved(wishes: dict[str, Any]) -> None:
+@pytest.mark.parametrize("fields", LEFT_ALONE)
+def test_some_pods_are_neither_degraded_nor_reserved(fields: dict[str, Any]) -> None:
     strict = Rules(ladders=(parse_ladder("2g.20gb->1g.10gb->fail"),))
     for at in (node("m", mig={"1g.10gb": 9}), node("m", gpus=1)):
-        admission = World(at, rules=strict).ask(wants_2g(**wishes))
+        admission = World(at, rules=strict).ask(wants_2g(**fields))
 
         assert (admission.result, admission.granted) == (UNTOUCHED, None)
         assert (admission.answer.rewrites, admission.answer.denied) == ((), None)
 
 
-OTHERS: Wishes = {"scheduler": "default-scheduler"}
+OTHERS: PodFields = {"scheduler": "default-scheduler"}
 ENABLED = {well_known.FALLBACK_NAMESPACE: "enabled"}
 SCOPES = [
     pytest.param({}, "ours", "ours", {}, DEGRADED, id="ours"),
@@ -268,14 +268,14 @@ SCOPES = [
 ]
 
 
-@pytest.mark.parametrize(("wishes", "scope", "configured", "labels", "result"), SCOPES)
+@pytest.mark.parametrize(("fields", "scope", "configured", "labels", "result"), SCOPES)
 def test_fallback_scope(
-    wishes: Wishes, scope: Scope, configured: str, labels: dict[str, str], result: str
+    fields: PodFields, scope: Scope, configured: str, labels: dict[str, str], result: str
 ) -> None:
     rules = Rules(ladders=(LADDER,), scope=configured)
     world = World(node("m", mig={"1g.10gb": 9}), namespace("team", labels=labels), rules=rules)
 
-    assert world.admit(wants_2g(**wishes), scope) == result
+    assert world.admit(wants_2g(**fields), scope) == result
 
 
 def test_another_schedulers_pod_may_use_what_we_do_not_implement() -> None:
@@ -288,16 +288,18 @@ def test_another_schedulers_pod_may_use_what_we_do_not_implement() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "at", "annotate"),
+    ("fields", "at", "annotate"),
     [
         pytest.param({}, node("m", mig={"2g.20gb": 1}), True, id="ours"),
         pytest.param(OTHERS, node("m", mig={"2g.20gb": 1}), False, id="others-kept"),
         pytest.param(OTHERS, node("m", mig={"1g.10gb": 1}), True, id="others-rewritten-anyway"),
     ],
 )
-def test_pod_that_keeps_its_tier_is_not_annotated(wishes: Wishes, at: Node, annotate: bool) -> None:
+def test_pod_that_keeps_its_tier_is_not_annotated(
+    fields: PodFields, at: Node, annotate: bool
+) -> None:
     rules = Rules(ladders=(LADDER,), scope="all")
-    answer = World(at, rules=rules).ask(wants_2g(**wishes), "any" if wishes else "ours").answer
+    answer = World(at, rules=rules).ask(wants_2g(**fields), "any" if fields else "ours").answer
 
     assert answer.annotate is annotate
 

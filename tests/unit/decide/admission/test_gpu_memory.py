@@ -28,9 +28,9 @@ EVERYTHING = node(
 )
 
 
-def wants(amount: str, **wishes: Any) -> Pod:
-    given = {well_known.WANTED_MEMORY: amount, **wishes.pop("annotations", {})}
-    return pod("w-", **{"uid": "", "annotations": given, **wishes})
+def wants(amount: str, **fields: Any) -> Pod:
+    given = {well_known.WANTED_MEMORY: amount, **fields.pop("annotations", {})}
+    return pod("w-", **{"uid": "", "annotations": given, **fields})
 
 
 def given(admission: Admission) -> list[str]:
@@ -133,7 +133,7 @@ def test_the_annotation_says_which_container(amounts: str, expected: dict[str, s
 
 
 @pytest.mark.parametrize(
-    ("wishes", "line"),
+    ("fields", "line"),
     [
         pytest.param(
             {"mig": {"2g.20gb": 1}},
@@ -154,9 +154,9 @@ def test_the_annotation_says_which_container(amounts: str, expected: dict[str, s
     ],
 )
 def test_two_memory_requests_of_one_container_are_denied_in_one_line(
-    wishes: dict[str, Any], line: str
+    fields: dict[str, Any], line: str
 ) -> None:
-    admission = World(EVERYTHING).ask(wants("16Gi", **wishes))
+    admission = World(EVERYTHING).ask(wants("16Gi", **fields))
 
     assert admission.result == "denied"
     assert str(admission.answer.denied).startswith(f"gpu-scheduler.io/gpu-memory: {line}")
@@ -171,15 +171,15 @@ def test_a_bad_amount_is_refused_with_one_line() -> None:
 
 
 @pytest.mark.parametrize(
-    "wishes",
+    "fields",
     [
         pytest.param({"gates": ["wait"]}, id="gated"),
         pytest.param({"owner": "DaemonSet/d"}, id="of-a-daemonset"),
         pytest.param({"annotations": {well_known.PREFER: "preempt"}}, id="prefers-to-preempt"),
     ],
 )
-def test_pod_without_reservation_still_gets_its_request(wishes: dict[str, Any]) -> None:
-    admission = World(EVERYTHING).ask(wants("16Gi", **wishes))
+def test_pod_without_reservation_still_gets_its_request(fields: dict[str, Any]) -> None:
+    admission = World(EVERYTHING).ask(wants("16Gi", **fields))
 
     assert given(admission) == ["1g.20gb"]
     assert not admission.is_promised

@@ -20,9 +20,9 @@ H100 = {"gpu-type": "h100"}
 ROOMS = node("m", mig={"1g.10gb": 9, "1g.20gb": 1})
 
 
-def laddered(text: str, **wishes: Any) -> Any:
-    given = {well_known.MIG_FALLBACK: text, **wishes.pop("annotations", {})}
-    return wants_2g(annotations=given, **wishes)
+def laddered(text: str, **fields: Any) -> Any:
+    given = {well_known.MIG_FALLBACK: text, **fields.pop("annotations", {})}
+    return wants_2g(annotations=given, **fields)
 
 
 def told(admission: Admission) -> dict[str, str]:
@@ -39,7 +39,7 @@ def quota(hard: dict[str, int], used: dict[str, int] | None = None) -> Quota:
 
 @pytest.mark.contract("S0-26")
 @pytest.mark.parametrize(
-    ("ladder", "wishes", "granted"),
+    ("ladder", "fields", "granted"),
     [
         pytest.param("2g.20gb->1g.10gb[gpu-type=a100]", {}, "a100", id="on-such-a-node"),
         pytest.param("2g.20gb->1g.10gb[gpu-type=l40]", {}, None, id="on-no-such-node"),
@@ -55,13 +55,13 @@ def quota(hard: dict[str, int], used: dict[str, int] | None = None) -> Quota:
     ],
 )
 def test_a_tier_with_labels_counts_on_nodes_with_these_labels(
-    ladder: str, wishes: dict[str, Any], granted: str | None
+    ladder: str, fields: dict[str, Any], granted: str | None
 ) -> None:
     nodes = [
         node("a", mig={"1g.10gb": 1}, labels=A100),
         node("h", mig={"1g.10gb": 1}, labels=H100),
     ]
-    admission = World(*nodes).ask(laddered(ladder, **wishes))
+    admission = World(*nodes).ask(laddered(ladder, **fields))
 
     if granted is None:
         assert (admission.granted, admission.result) == (None, "pending")
@@ -262,7 +262,7 @@ def test_memory_is_kept_before_compute() -> None:
 
 
 @pytest.mark.parametrize(
-    "wishes",
+    "fields",
     [
         pytest.param({"labels": {"scheduling.x-k8s.io/pod-group": "g"}}, id="coscheduling"),
         pytest.param({"annotations": {"scheduling.k8s.io/group-name": "g"}}, id="volcano"),
@@ -274,15 +274,15 @@ def test_memory_is_kept_before_compute() -> None:
     ],
 )
 def test_a_member_of_a_group_steps_down_only_with_a_ladder_of_its_own(
-    wishes: dict[str, Any],
+    fields: dict[str, Any],
 ) -> None:
     rules = Rules(ladders=RULES.ladders, scope="all")
-    scope: Any = "any" if "scheduler" in wishes else "ours"
+    scope: Any = "any" if "scheduler" in fields else "ours"
     rooms = (node("m", mig={"1g.10gb": 9}), namespace("team", ladder="2g.20gb->1g.10gb"))
-    ladder = {well_known.MIG_FALLBACK: "2g.20gb->1g.10gb", **wishes.get("annotations", {})}
+    ladder = {well_known.MIG_FALLBACK: "2g.20gb->1g.10gb", **fields.get("annotations", {})}
 
-    assert World(*rooms, rules=rules).admit(wants_2g(**wishes), scope) == "pending"
-    with_ladder = wants_2g(**{**wishes, "annotations": ladder})
+    assert World(*rooms, rules=rules).admit(wants_2g(**fields), scope) == "pending"
+    with_ladder = wants_2g(**{**fields, "annotations": ladder})
     assert World(*rooms, rules=rules).admit(with_ladder, scope) == "1g.10gb"
 
 

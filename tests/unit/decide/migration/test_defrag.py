@@ -15,10 +15,10 @@ from tests.builders import ANYBODY, cluster, dynamic, node, pod
 NOW = 1_795_774_200.0
 
 
-def held(name: str, where: str, **wishes: Any) -> Pod:
+def held(name: str, where: str, **fields: Any) -> Pod:
     node_name, _, text = where.rpartition(":")
     mig = {text.partition("@")[0]: 1}
-    return pod(name, **{"mig": mig, "node": node_name or "n1", "devices": text, **wishes})
+    return pod(name, **{"mig": mig, "node": node_name or "n1", "devices": text, **fields})
 
 
 def found(*objects: Any, profile: str, moves_max: int = 1, **options: Any) -> Plan | None:

@@ -23,7 +23,7 @@ AUTO = {well_known.RESTORE: "auto"}
 
 @pytest.mark.contract("S3-B11")
 @pytest.mark.parametrize(
-    ("wishes", "obstacle"),
+    ("fields", "obstacle"),
     [
         pytest.param({"node": "n1"}, Blocker.NO_CONTROLLER, id="bare"),
         pytest.param({"owner": "DaemonSet/d"}, Blocker.UNKNOWN_CONTROLLER, id="daemon-set"),
@@ -47,8 +47,8 @@ AUTO = {well_known.RESTORE: "auto"}
         pytest.param({"owner": "Job/j", "annotations": AUTO}, None, id="job-that-asked"),
     ],
 )
-def test_blockers_on_the_pod(wishes: dict[str, Any], obstacle: Blocker | None) -> None:
-    found = preconditions.hindrance(pod("p", **wishes), MigrationKind.RESTORE, NOW, Timings())
+def test_blockers_on_the_pod(fields: dict[str, Any], obstacle: Blocker | None) -> None:
+    found = preconditions.hindrance(pod("p", **fields), MigrationKind.RESTORE, NOW, Timings())
 
     assert (found.obstacle if found else None) is obstacle
 

@@ -94,7 +94,7 @@ def test_unreadable_migration_is_no_ticket() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "expected"),
+    ("fields", "expected"),
     [
         pytest.param({}, True, id="its-replacement"),
         pytest.param({"annotations": {}}, False, id="without-the-annotation"),
@@ -104,12 +104,12 @@ def test_unreadable_migration_is_no_ticket() -> None:
     ],
 )
 def test_held_devices_of_a_ticket_are_only_for_pods_of_its_owner(
-    wishes: dict[str, Any], expected: bool
+    fields: dict[str, Any], expected: bool
 ) -> None:
     claims = {
         "owner": "Deployment/web@r1",
         "annotations": {well_known.MIGRATION: TICKET.id},
-        **wishes,
+        **fields,
     }
 
     assert is_for(holder(TICKET), pod("p", **claims)) is expected

@@ -8,7 +8,7 @@ import pytest
 from scheduler.model import well_known
 from scheduler.model.pods.pod import Container, Pod, Role
 from scheduler.model.pods.pod_variants import with_resources
-from tests.builders import GPU, MIG_1G, MIG_2G, Wishes, container, pod, pod_json
+from tests.builders import GPU, MIG_1G, MIG_2G, PodFields, container, pod, pod_json
 
 MAP = "0=gpu-a:0,1"
 
@@ -67,9 +67,9 @@ WAITING = [
 
 
 @pytest.mark.contract("S2-B2")
-@pytest.mark.parametrize(("wishes", "waits"), WAITING)
-def test_which_pods_are_ours_to_place(wishes: Wishes, waits: bool) -> None:
-    assert pod(**wishes).waits_for(well_known.SCHEDULER_NAME) is waits
+@pytest.mark.parametrize(("fields", "waits"), WAITING)
+def test_which_pods_are_ours_to_place(fields: PodFields, waits: bool) -> None:
+    assert pod(**fields).waits_for(well_known.SCHEDULER_NAME) is waits
 
 
 def test_the_schedulers_name_is_not_written_into_the_code() -> None:
@@ -82,10 +82,10 @@ def test_own_condition_does_not_change_the_request() -> None:
     before, after = pod(gpus=1), pod(gpus=1, status={"conditions": [condition]})
 
     assert before != after
-    assert before.wishes() == after.wishes()
+    assert before.decision_inputs() == after.decision_inputs()
 
 
-CHANGED: list[Wishes] = [
+CHANGED: list[PodFields] = [
     {"labels": {"app": "x"}},
     {"owner": "StatefulSet/w"},
     {"map": MAP},
@@ -95,9 +95,9 @@ CHANGED: list[Wishes] = [
 ]
 
 
-@pytest.mark.parametrize("wishes", CHANGED, ids=lambda wishes: next(iter(wishes)))
-def test_every_field_read_by_a_decision_is_compared(wishes: Wishes) -> None:
-    assert pod(**wishes).wishes() != pod().wishes()
+@pytest.mark.parametrize("fields", CHANGED, ids=lambda fields: next(iter(fields)))
+def test_every_field_read_by_a_decision_is_compared(fields: PodFields) -> None:
+    assert pod(**fields).decision_inputs() != pod().decision_inputs()
 
 
 def swapped(before: Pod, changes: dict[str, str]) -> dict[str, int]:

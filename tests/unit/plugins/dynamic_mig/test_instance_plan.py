@@ -16,14 +16,14 @@ from scheduler.plugins import REASON_CODES
 from tests.builders import ANYBODY, cluster, codes, cut, dynamic, node, placed, pod, refused, settle
 
 
-def held(name: str, devices: str, **wishes: Any) -> Any:
+def held(name: str, devices: str, **fields: Any) -> Any:
     mig = {part.partition("@")[0]: 1 for part in devices.split("; ")}
-    return pod(name, **{"mig": mig, "node": "n1", "devices": devices, **wishes})
+    return pod(name, **{"mig": mig, "node": "n1", "devices": devices, **fields})
 
 
-def given(*objects: Any, **wishes: Any) -> str:
+def given(*objects: Any, **fields: Any) -> str:
     """Node and instances that a pod gets."""
-    placement = placed(cluster(*objects), pod(**wishes))
+    placement = placed(cluster(*objects), pod(**fields))
     return f"{placement.node_name} {format_devices(placement.devices)}"
 
 

@@ -242,12 +242,12 @@ REFUSALS: list[Any] = [
 
 
 @pytest.mark.contract("S2-9", "S2-B6")
-@pytest.mark.parametrize(("objects", "wishes", "code", "text"), REFUSALS)
+@pytest.mark.parametrize(("objects", "fields", "code", "text"), REFUSALS)
 def test_reasons_of_waiting_mapped_pods(
-    objects: list[Pod | Node], wishes: Any, code: ReasonCode, text: str
+    objects: list[Pod | Node], fields: Any, code: ReasonCode, text: str
 ) -> None:
     state = cluster(*objects)
-    newcomer = pod("w-0", **wishes)
+    newcomer = pod("w-0", **fields)
 
     assert codes(state, newcomer) == {code}
     assert message(state, newcomer) == text
@@ -288,12 +288,12 @@ FILTERED: list[Any] = [
 
 
 @pytest.mark.contract("S2-B6", "S2-B17")
-@pytest.mark.parametrize(("at", "wishes", "code"), FILTERED)
+@pytest.mark.parametrize(("at", "fields", "code"), FILTERED)
 def test_a_mapped_pod_passes_every_filter_of_its_node(
-    at: Node, wishes: Any, code: ReasonCode
+    at: Node, fields: Any, code: ReasonCode
 ) -> None:
     """Field case C35."""
-    assert codes(cluster(at), pod("w-0", map="0=n1:0", **wishes)) == {code}
+    assert codes(cluster(at), pod("w-0", map="0=n1:0", **fields)) == {code}
 
 
 @pytest.mark.contract("S2-B17")

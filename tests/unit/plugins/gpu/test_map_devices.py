@@ -58,11 +58,11 @@ def test_failed_gpu_is_not_assigned_and_the_others_are() -> None:
     assert codes(state, pod("p", gpus=4)) == {REASON_CODES["INSUFFICIENT"]}
 
 
-@pytest.mark.parametrize(("at", "wishes", "given", "value"), KINDS)
+@pytest.mark.parametrize(("at", "fields", "given", "value"), KINDS)
 def test_map_devices_reach_the_containers(
-    at: Node, wishes: Any, given: Devices, value: str | None
+    at: Node, fields: Any, given: Devices, value: str | None
 ) -> None:
-    placement = placed(cluster(at), pod("w-0", map="0=n1:0,1", **wishes))
+    placement = placed(cluster(at), pod("w-0", map="0=n1:0,1", **fields))
 
     assert (placement.devices, placement.cuda_visible_devices) == (given, value)
     honoured = [reason for reason, _ in placement.notes if reason == "MapHonouredNodeOnly"]

@@ -67,9 +67,9 @@ INDEXES: list[Any] = [
 
 
 @pytest.mark.contract("S2-4", "S2-5", "S2-B9")
-@pytest.mark.parametrize(("name", "wishes", "index"), INDEXES)
-def test_index_source(name: str, wishes: Any, index: int) -> None:
-    placement = placed(cluster(node()), pod(name, map=MAP, **wishes))
+@pytest.mark.parametrize(("name", "fields", "index"), INDEXES)
+def test_index_source(name: str, fields: Any, index: int) -> None:
+    placement = placed(cluster(node()), pod(name, map=MAP, **fields))
 
     assert (placement.index, placement.devices.numbers) == (index, (index,))
 

@@ -18,7 +18,18 @@ from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import sentence
 from scheduler.plugins import REASON_CODES, default_pipeline
-from tests.builders import ANYBODY, GPU, Wishes, cluster, codes, node, placed, pod, refused, settle
+from tests.builders import (
+    ANYBODY,
+    GPU,
+    PodFields,
+    cluster,
+    codes,
+    node,
+    placed,
+    pod,
+    refused,
+    settle,
+)
 from tests.feature_discovery_labels import INVALID, MIXED, RENAMED, SINGLE, SLICED, WHOLE
 
 SHARED = "nvidia.com/gpu.shared"
@@ -155,7 +166,7 @@ def test_partitioned_gpus_are_known_through_the_annotation() -> None:
 
 
 EXPECTS = default_pipeline(Settings(maps_allow="all", expects_webhook=True))
-SHARE: Wishes = {"map": "0=n1:1", "requests": {SHARED: 1}, "owner": "StatefulSet/s"}
+SHARE: PodFields = {"map": "0=n1:1", "requests": {SHARED: 1}, "owner": "StatefulSet/s"}
 
 
 def test_mapped_pod_with_a_share_request_binds_with_a_note() -> None:
@@ -271,7 +282,7 @@ def test_device_class_resource_name_is_left_to_dra() -> None:
 
 
 @pytest.mark.parametrize(
-    ("at", "wishes", "said"),
+    ("at", "fields", "said"),
     [
         pytest.param(node(gpus=8), {}, ["MapWithoutRequest"], id="a-vendors-plugin"),
         pytest.param(DRA_NODE, {}, ["MapWithoutRequest"], id="discovery-and-no-plugin"),
@@ -281,9 +292,9 @@ def test_device_class_resource_name_is_left_to_dra() -> None:
     ],
 )
 def test_map_without_request_is_noted_where_containers_see_gpus(
-    at: Node, wishes: Any, said: list[str]
+    at: Node, fields: Any, said: list[str]
 ) -> None:
-    told = pod("w-0", map="0=n1:0", annotations={well_known.CUDA_MODE: "none"}, **wishes)
+    told = pod("w-0", map="0=n1:0", annotations={well_known.CUDA_MODE: "none"}, **fields)
     found = schedule_one(cluster(at), told, ANYBODY)
 
     assert isinstance(found, Placement)
@@ -316,10 +327,10 @@ def test_map_without_request_is_noted_where_containers_see_gpus(
 def test_devices_annotation_names_the_unit(
     at: Node, asked: dict[str, int], said: str, text: str | None
 ) -> None:
-    wishes: Wishes = {"requests": asked}
+    fields: PodFields = {"requests": asked}
     if text is not None:
-        wishes["map"] = text.replace(":0", _line(asked))
-    found = placed(cluster(at), pod("w-0", **wishes)).devices
+        fields["map"] = text.replace(":0", _line(asked))
+    found = placed(cluster(at), pod("w-0", **fields)).devices
 
     assert format_devices(found) == said
     assert parse_devices(said) == found == Devices((), found.counts)

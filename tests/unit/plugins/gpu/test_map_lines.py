@@ -11,7 +11,7 @@ from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import RequeueCause, sentence
 from scheduler.plugins import REASON_CODES, default_pipeline
-from scheduler.state.queue.requeue_conditions import why
+from scheduler.state.queue.requeue_conditions import requeue_condition
 from tests.builders import (
     cluster,
     codes,
@@ -30,8 +30,8 @@ THREE = "0=n0:0\n1=n1:0\n2=n2:0"
 OTHERS = (node("n1"), node("n2"))
 
 
-def replica(name: str, text: str = THREE, **wishes: Any) -> Pod:
-    return pod(f"web-{name}", owner=WEB, map=text, **wishes)
+def replica(name: str, text: str = THREE, **fields: Any) -> Pod:
+    return pod(f"web-{name}", owner=WEB, map=text, **fields)
 
 
 #: What blocks line 0, and the reason of a pod that has no other line left.
@@ -103,7 +103,7 @@ def test_returning_node_is_taken_by_the_pod_waiting_for_its_line() -> None:
         REASON_CODES["NO_FREE_MAP_LINE"],
         REASON_CODES["NODE_UNSCHEDULABLE"],
     }
-    assert why(refused(state, late).diagnosis).causes == {
+    assert requeue_condition(refused(state, late).diagnosis).causes == {
         RequeueCause.OWNER,
         RequeueCause.NODE,
         RequeueCause.POD,
@@ -220,7 +220,10 @@ def test_a_device_of_a_sibling_that_is_being_deleted_is_waited_for() -> None:
     state.upsert_pod(old)
     newer = pod("web-b", owner="Deployment/web@r2", map="0=n1:0\n1=gone:0")
 
-    assert why(refused(state, newer).diagnosis).causes >= {RequeueCause.FREED, RequeueCause.NODE}
+    assert requeue_condition(refused(state, newer).diagnosis).causes >= {
+        RequeueCause.FREED,
+        RequeueCause.NODE,
+    }
     assert (
         "line 0 on node n1: node(s) where GPU 0 is held by pod web-a until that pod is deleted;"
         in sentence(refused(state, newer).diagnosis)

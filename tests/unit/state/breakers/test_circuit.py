@@ -100,8 +100,10 @@ ITS_NEXT = pod("next", gpus=1, requests={"cpu": "8"}, owner="Deployment/mine@r2"
 YOURS = pod("yours", gpus=1, requests={"cpu": "2"}, owner="Deployment/yours")
 ALSO_YOURS = pod("also", gpus=1, requests={"cpu": "3"}, owner="Deployment/also")
 PARTIES = [
-    pytest.param([YOURS], [MINE] * 3, {MINE.kind_id}, id="others-are-admitted"),
-    pytest.param([YOURS], [MINE, ITS_NEXT, MINE], {MINE.kind_id, ITS_NEXT.kind_id}, id="a-rollout"),
+    pytest.param([YOURS], [MINE] * 3, {MINE.class_id}, id="others-are-admitted"),
+    pytest.param(
+        [YOURS], [MINE, ITS_NEXT, MINE], {MINE.class_id, ITS_NEXT.class_id}, id="a-rollout"
+    ),
     pytest.param([], [MINE] * 3, {GPU}, id="no-other-pod"),
     pytest.param([YOURS], [MINE, ALSO_YOURS, MINE], {GPU}, id="two-workloads-are-refused"),
     pytest.param([YOURS, MINE], [MINE] * 3, {GPU}, id="its-own-are-admitted-too"),

@@ -49,8 +49,8 @@ SCOPES = [
     pytest.param("OutOfcpu", "", {"cpu"}, id="cpu"),
     pytest.param("OutOfpods", "", {WHOLE_NODE}, id="node-is-full"),
     pytest.param("NodeShutdown", "", {WHOLE_NODE}, id="the-node-goes"),
-    pytest.param("TopologyAffinityError", "cannot align", {ONE.kind_id}, id="pods-like-it"),
-    pytest.param("NodeAffinity", "", {ONE.kind_id}, id="the-kubelet-sees-other-labels"),
+    pytest.param("TopologyAffinityError", "cannot align", {ONE.class_id}, id="pods-like-it"),
+    pytest.param("NodeAffinity", "", {ONE.class_id}, id="the-kubelet-sees-other-labels"),
     pytest.param(
         UNEXPECTED,
         "Allocate failed due to requested number of devices unavailable for nvidia.com/gpu."
@@ -72,11 +72,11 @@ SCOPES = [
         {GPU},
         id="the-plugin-does-not-know-what-the-kubelet-picked",
     ),
-    pytest.param(UNEXPECTED, "not enough cpus available", {ONE.kind_id}, id="no-device-at-all"),
+    pytest.param(UNEXPECTED, "not enough cpus available", {ONE.class_id}, id="no-device-at-all"),
     pytest.param(
         UNEXPECTED,
         "no healthy devices present; cannot allocate unhealthy devices nvidia.com/gpu.shared",
-        {ONE.kind_id},
+        {ONE.class_id},
         id="a-longer-name-is-another-resource",
     ),
 ]
@@ -93,7 +93,7 @@ def test_unnamed_resource_is_not_guessed_where_two_are_possible() -> None:
     both = pod("a", gpus=1, requests={"rdma/hca": 1})
     breaker = tripped(UNEXPECTED, "rpc error: code = Unavailable desc = EOF", both)
 
-    assert breaker.avoided("n1", NOW) == {both.kind_id}
+    assert breaker.avoided("n1", NOW) == {both.class_id}
 
 
 OWN_FAULT = [
@@ -267,7 +267,7 @@ def test_an_event_counts_for_pods_of_that_kind_only() -> None:
         breaker.record_binding(ONE, "n1", NOW)
         breaker.record_rejection(ONE.uid, OUT_OF_GPU, "", NOW, is_hearsay=True)
 
-    assert breaker.avoided("n1", NOW) == {ONE.kind_id}
+    assert breaker.avoided("n1", NOW) == {ONE.class_id}
 
 
 def test_own_and_reported_rejections_add_up() -> None:
@@ -276,7 +276,7 @@ def test_own_and_reported_rejections_add_up() -> None:
         breaker.record_binding(ONE, "n1", NOW)
         breaker.record_rejection(ONE.uid, OUT_OF_GPU, "", NOW, is_hearsay=is_hearsay)
 
-    assert breaker.avoided("n1", NOW) == {ONE.kind_id}
+    assert breaker.avoided("n1", NOW) == {ONE.class_id}
 
 
 def past(*ages: float) -> list[PastRejection]:

@@ -11,7 +11,7 @@ from scheduler.state import event as ev
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.fold import fold
 from scheduler.state.invariant import InvariantViolation
-from tests.builders import GPU, Wishes, cluster, node, pod
+from tests.builders import GPU, PodFields, cluster, node, pod
 
 GPU_0 = Devices(numbers=(0,))
 NEEDY = pod("a", gpus=1)
@@ -238,13 +238,13 @@ def test_a_pod_released_while_it_is_assumed_is_kept_as_it_is_now() -> None:
 
 
 def test_released_pod_no_longer_shares_with_siblings() -> None:
-    wishes: Wishes = {"map": "0=n1:0", "node": "n1", "devices": "gpu:0"}
-    owned: Wishes = {**wishes, "owner": "StatefulSet/w"}
+    fields: PodFields = {"map": "0=n1:0", "node": "n1", "devices": "gpu:0"}
+    owned: PodFields = {**fields, "owner": "StatefulSet/w"}
     state = cluster(node(), pod("a", **owned))
-    state.upsert_pod(pod("a", **wishes))
+    state.upsert_pod(pod("a", **fields))
 
     [holding] = state.nodes.node_info["n1"].usage.holders[0]
-    assert holding.sharing == pod("a", **wishes).sharing
+    assert holding.sharing == pod("a", **fields).sharing
 
 
 def test_status_update_of_a_placed_pod_is_stored() -> None:

@@ -64,11 +64,11 @@ WITHOUT_THE_RIGHT = [
 ]
 
 
-@pytest.mark.parametrize(("wishes", "numbers", "unknown"), WITHOUT_THE_RIGHT)
+@pytest.mark.parametrize(("fields", "numbers", "unknown"), WITHOUT_THE_RIGHT)
 def test_devices_held_by_pods_of_namespaces_without_map_permission(
-    wishes: Any, numbers: tuple[int, ...], unknown: int
+    fields: Any, numbers: tuple[int, ...], unknown: int
 ) -> None:
-    state = labelled(node("g1", gpus=4, numbered=True), MAY_NOT, pod("a-0", node="g1", **wishes))
+    state = labelled(node("g1", gpus=4, numbered=True), MAY_NOT, pod("a-0", node="g1", **fields))
 
     assert (tuple(tally(state).holders), tally(state).unknown) == (numbers, unknown)
 

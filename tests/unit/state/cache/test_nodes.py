@@ -45,8 +45,8 @@ def test_a_node_that_changes_wakes_only_for_what_could_help(after: Node, helps: 
 
 def test_a_label_that_the_index_does_not_hold_still_counts() -> None:
     """A pod that names very many adds none to the index, and waits for them all the same."""
-    wishes = {f"key-{number}": "x" for number in range(KEYS_PER_POD_MAX)} | {"zone": "b"}
-    state = cluster(pod("a", selector=wishes), node(labels={"zone": "a"}))
+    fields = {f"key-{number}": "x" for number in range(KEYS_PER_POD_MAX)} | {"zone": "b"}
+    state = cluster(pod("a", selector=fields), node(labels={"zone": "a"}))
 
     assert "zone" not in state.index.keys
     assert state.upsert_node(node(labels={"zone": "b"})) == [

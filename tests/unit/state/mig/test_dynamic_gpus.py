@@ -23,9 +23,9 @@ def gpus_of(*objects: Any) -> DynamicGpus:
     return node_info.gpus
 
 
-def held(name: str, devices: str | None, **wishes: Any) -> Any:
+def held(name: str, devices: str | None, **fields: Any) -> Any:
     annotation = {} if devices is None else {"devices": devices}
-    return pod(name, **{"mig": {"2g.20gb": 1}, "node": "n1", **annotation, **wishes})
+    return pod(name, **{"mig": {"2g.20gb": 1}, "node": "n1", **annotation, **fields})
 
 
 def test_annotation_gives_held_instances_with_placements() -> None:

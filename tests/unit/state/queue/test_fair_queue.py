@@ -10,8 +10,8 @@ from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import RequeueCause
 from scheduler.state.event import ClusterEvent
 from scheduler.state.queue.scheduling_queue import (
-    PARKED_MAX_S,
-    PAUSE_MAX_S,
+    BACKOFF_MAX_S,
+    UNSCHEDULABLE_MAX_S,
     RequeueCondition,
     SchedulingQueue,
 )
@@ -41,9 +41,9 @@ def refuse_all(waiting: SchedulingQueue, reason: RequeueCondition = TIER, now: f
     return count
 
 
-def crowd(count: int, **wishes: Any) -> list[Pod]:
+def crowd(count: int, **fields: Any) -> list[Pod]:
     """Equal pods, oldest first."""
-    return [pod(f"c{at}", created=at, mig={"2g.20gb": 1}, **wishes) for at in range(count)]
+    return [pod(f"c{at}", created=at, mig={"2g.20gb": 1}, **fields) for at in range(count)]
 
 
 def parked(*pods: Pod, reason: RequeueCondition = TIER) -> SchedulingQueue:
@@ -203,8 +203,8 @@ def test_the_five_minutes_count_from_the_last_answer_to_any_of_them() -> None:
     waiting.requeue_on(FREED, NOW + 100)
     refuse_all(waiting, now=NOW + 100)
 
-    assert waiting.flush_unschedulable(NOW + PARKED_MAX_S) == 0
-    assert waiting.flush_unschedulable(NOW + 100 + PARKED_MAX_S) == 1
+    assert waiting.flush_unschedulable(NOW + UNSCHEDULABLE_MAX_S) == 0
+    assert waiting.flush_unschedulable(NOW + 100 + UNSCHEDULABLE_MAX_S) == 1
 
 
 # --- the check before a pod is requeued --------------------------------------------------------
@@ -214,13 +214,13 @@ def test_unhelpful_change_requeues_no_pod() -> None:
     waiting = parked(*crowd(2))
     asked: list[tuple[str, str]] = []
 
-    def still_refuses(one: Pod, node_name: str) -> RequeueCondition | None:
+    def condition_at_node(one: Pod, node_name: str) -> RequeueCondition | None:
         asked.append((one.name, node_name))
         return None if node_name == "n2" else TIER
 
-    assert waiting.requeue_on(FREED, NOW, still_refuses) == 0
+    assert waiting.requeue_on(FREED, NOW, condition_at_node) == 0
     other = ClusterEvent(RequeueCause.FREED, node_name="n2", what=frozenset((MIG_2G,)))
-    assert waiting.requeue_on(other, NOW, still_refuses) == 1
+    assert waiting.requeue_on(other, NOW, condition_at_node) == 1
     assert [node_name for _, node_name in asked] == ["n1", "n2"]
 
 
@@ -271,6 +271,6 @@ def test_queue_is_empty_after_its_pods_are_gone(refused: bool) -> None:
             waiting.requeue_on(FREED, NOW + round_)
         for one in pods:
             waiting.delete(one.uid, NOW + round_)
-    waiting.pop(NOW + 10 * PAUSE_MAX_S)
+    waiting.pop(NOW + 10 * BACKOFF_MAX_S)
 
     assert {name: size for name, size in containers(waiting).items() if size} == {}

@@ -7,7 +7,12 @@ import pytest
 from scheduler.model.reason import Diagnosis, Reason, RequeueCause
 from scheduler.plugins import REASON_CODES
 from scheduler.state.event import ClusterEvent
-from scheduler.state.queue.requeue_conditions import ANYTHING, RequeueCondition, RequeueIndex, why
+from scheduler.state.queue.requeue_conditions import (
+    ANYTHING,
+    RequeueCondition,
+    RequeueIndex,
+    requeue_condition,
+)
 from tests.builders import GPU, MIG_2G
 
 CPU = Reason(code=REASON_CODES["INSUFFICIENT"], text="Insufficient cpu", resource="cpu", need=2)
@@ -31,17 +36,19 @@ FREES = [
 def test_resources_that_must_become_free(rows: list[tuple[Reason, ...]], frees: set[str]) -> None:
     nodes = {f"n{at}": reasons for at, reasons in enumerate(rows)}
 
-    assert why(Diagnosis(total=len(nodes), nodes=nodes)).frees == frees
+    assert requeue_condition(Diagnosis(total=len(nodes), nodes=nodes)).frees == frees
 
 
 def test_pod_level_reason_waits_for_the_pod() -> None:
-    general = why(Diagnosis(total=1, general=Reason(code=REASON_CODES["INDEX_HELD"], text="x")))
+    general = requeue_condition(
+        Diagnosis(total=1, general=Reason(code=REASON_CODES["INDEX_HELD"], text="x"))
+    )
 
     assert (general.is_alone, general.causes) == (True, frozenset((RequeueCause.OWNER,)))
 
 
 def test_refusal_without_reason_waits_for_nodes_and_the_pod() -> None:
-    assert why(Diagnosis(total=0)).causes == {RequeueCause.NODE, RequeueCause.POD}
+    assert requeue_condition(Diagnosis(total=0)).causes == {RequeueCause.NODE, RequeueCause.POD}
 
 
 HEARD = [

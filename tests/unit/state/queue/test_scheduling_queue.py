@@ -13,7 +13,7 @@ from scheduler.state.queue.scheduling_queue import (
     QueuedPodInfo,
     RequeueCondition,
     SchedulingQueue,
-    pause,
+    backoff_s,
 )
 from tests.builders import GPU, MIG_2G, pod
 
@@ -84,8 +84,8 @@ def test_queue_order(pods: list[tuple[str, int, int]], names: list[str]) -> None
 
 def test_backoff_doubles_up_to_ten_seconds() -> None:
     """Semantics case 8."""
-    assert [pause(n) for n in range(1, 8)] == [1, 2, 4, 8, 10, 10, 10]
-    assert pause(10_000) == 10
+    assert [backoff_s(n) for n in range(1, 8)] == [1, 2, 4, 8, 10, 10, 10]
+    assert backoff_s(10_000) == 10
 
 
 @pytest.mark.contract("S2-B7")
@@ -111,7 +111,7 @@ def test_backoff_grows_per_refusal_and_starts_at_the_refusal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "woken"),
+    ("change", "requeued"),
     [
         pytest.param(ClusterEvent(RequeueCause.NODE), ["node"], id="cause"),
         pytest.param(ClusterEvent(RequeueCause.FREED), ["freed"], id="another-cause"),
@@ -129,7 +129,7 @@ def test_backoff_grows_per_refusal_and_starts_at_the_refusal() -> None:
     ],
 )
 def test_only_pods_that_a_change_could_help_are_requeued(
-    change: ClusterEvent, woken: list[str]
+    change: ClusterEvent, requeued: list[str]
 ) -> None:
     waiting = queue(
         *(pod(name, requests={"cpu": str(at)}) for at, name in enumerate(("node", "freed"))),
@@ -144,8 +144,8 @@ def test_only_pods_that_a_change_could_help_are_requeued(
     ):
         refuse(waiting, causes=frozenset((cause,)))
 
-    assert waiting.requeue_on(change, NOW) == len(woken)
-    assert order(waiting, NOW + 60) == woken
+    assert waiting.requeue_on(change, NOW) == len(requeued)
+    assert order(waiting, NOW + 60) == requeued
 
 
 def test_a_pod_with_two_causes_is_woken_once() -> None:
@@ -222,13 +222,13 @@ def test_failed_binding_has_its_own_backoff() -> None:
     """Semantics case 12: no event has to requeue it."""
     waiting = queue(pod("a"))
     entry = take(waiting)
-    entry.attempts, entry.refusals = 5, 2
+    entry.attempts, entry.failed_binds = 5, 2
     waiting.delete(entry.pod.uid, NOW)
     waiting.requeue_failed_bind(entry.pod, entry, NOW + 7)
 
     assert order(waiting, NOW + 10.9) == []
     again = take(waiting, NOW + 11)
-    assert (again.attempts, again.refusals, again.since) == (6, 3, NOW)
+    assert (again.attempts, again.failed_binds, again.since) == (6, 3, NOW)
 
 
 def test_permanently_failing_binding_is_tried_seven_times_in_120s() -> None:

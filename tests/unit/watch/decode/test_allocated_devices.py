@@ -95,8 +95,8 @@ def test_field_beyond_its_bounds_is_ignored(said: dict[str, Any], count: int) ->
 def test_a_decision_does_not_depend_on_what_a_pod_was_given() -> None:
     """A change of the pod's status neither requeues the pod nor changes its kind."""
     before, after = pod(gpus=1), pod(gpus=1, status=many(3))
-    assert before.kind == after.kind
-    assert before.wishes() == after.wishes()
+    assert before.equivalence_class == after.equivalence_class
+    assert before.decision_inputs() == after.decision_inputs()
 
 
 def test_only_unhealthy_status_means_failed() -> None:

@@ -16,8 +16,8 @@ from tests.builders import ANYBODY, cluster, codes, node, pod, pod_json, refused
 JSON = msgspec.json.encode
 
 
-def with_requests(**wishes: Any) -> bytes:
-    body = pod_json("odd", **wishes)
+def with_requests(**fields: Any) -> bytes:
+    body = pod_json("odd", **fields)
     body["spec"]["containers"][0]["resources"]["requests"] = {"cpu": ["2"]}
     return JSON(body)
 
@@ -78,12 +78,12 @@ def test_a_pod_that_cannot_be_read_is_refused_with_what_is_wrong() -> None:
     ],
 )
 @pytest.mark.parametrize(
-    "wishes", [{"gpus": 1}, {"map": "0=n1:0"}, {"requests": {"cpu": "1"}}, {"mig": {"1g.10gb": 1}}]
+    "fields", [{"gpus": 1}, {"map": "0=n1:0"}, {"requests": {"cpu": "1"}}, {"mig": {"1g.10gb": 1}}]
 )
-def test_node_with_unknown_held_resources_takes_no_pod(there: Any, wishes: Any) -> None:
+def test_node_with_unknown_held_resources_takes_no_pod(there: Any, fields: Any) -> None:
     holder = objects.read_pod(with_requests(node="n1", scheduler="other"))
 
-    found = codes(cluster(there, holder), pod("p-0", **wishes))
+    found = codes(cluster(there, holder), pod("p-0", **fields))
     assert {code.name for code in found} <= {"NODE_UNREADABLE"}
 
 
