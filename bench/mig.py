@@ -87,7 +87,7 @@ class Product:
             self._cluster.delete_pod(move.pod.uid)
         for move in found.moves:
             self._enter(move.pod, move.node_name, move.devices)
-        self._enter(pod, found.node_name, Devices(spots=(found.spot,)))
+        self._enter(pod, found.node_name, Devices(mig_placements=(found.mig_placement,)))
         self.moves += found.restarts
         return True
 

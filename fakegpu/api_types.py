@@ -144,7 +144,7 @@ def config_map(content: bytes) -> tuple[str, MapFacts | None]:
     )
 
 
-def cuts(content: bytes) -> tuple[str, NodePartitions | None]:
+def mig_partitions(content: bytes) -> tuple[str, NodePartitions | None]:
     """The scheduler's requests for MIG instances on a node; none if undecodable."""
     try:
         found = mig_partition_codec.decode(content)

@@ -29,7 +29,7 @@ from scheduler.model.reason import ReasonCode, sentence
 from scheduler.plugins import default_pipeline
 from scheduler.state.cache.cluster import Assumption, Cluster
 from scheduler.state.node_info import NodeInfo
-from scheduler.state.snapshot import Avoided, Resting
+from scheduler.state.snapshot import Avoided, GpusInBackoff
 from scheduler.watch.decode import nodes as decode_nodes
 from scheduler.watch.decode import pods as decode_pods
 
@@ -211,7 +211,7 @@ def node(
     *,
     gpus: int | None = None,
     mig: Mapping[str, int] | None = None,
-    numbered: bool = False,
+    with_gpu_indexes: bool = False,
     labels: Mapping[str, str] | None = None,
     taints: Iterable[str] = (),
     cordoned: bool = False,
@@ -237,7 +237,10 @@ def node(
         "metadata": {
             "name": name,
             "uid": uid or f"node-{name}",
-            "labels": {**({well_known.NUMBERED: "numbered"} if numbered else {}), **(labels or {})},
+            "labels": {
+                **({well_known.NUMBERED: "numbered"} if with_gpu_indexes else {}),
+                **(labels or {}),
+            },
             "annotations": dict(annotations or {}),
         },
         "spec": {"unschedulable": cordoned, "taints": [_taint(text) for text in taints]},
@@ -285,14 +288,17 @@ def namespace(
     )
 
 
-def cut(node_name: str, *spots: str) -> NodePartitions:
+def cut(node_name: str, *mig_placements: str) -> NodePartitions:
     """The instances in a node's MigPartition status, as ``2g.20gb@0/4``."""
-    devices = parse_devices("; ".join(spots)) if spots else Devices()
+    devices = parse_devices("; ".join(mig_placements)) if mig_placements else Devices()
     assert devices is not None
-    return NodePartitions(node_name, instances=tuple(MigInstance(spot) for spot in devices.spots))
+    return NodePartitions(
+        node_name,
+        instances=tuple(MigInstance(mig_placement) for mig_placement in devices.mig_placements),
+    )
 
 
-def cluster(*objects: Pod | Node | Namespace | Avoided | NodePartitions | Resting) -> Cluster:
+def cluster(*objects: Pod | Node | Namespace | Avoided | NodePartitions | GpusInBackoff) -> Cluster:
     """A cluster state that has seen these objects in this order; any namespace may use maps."""
     state = Cluster(maps_allow=ANYBODY.maps_allow)
     for one in objects:
@@ -305,8 +311,8 @@ def cluster(*objects: Pod | Node | Namespace | Avoided | NodePartitions | Restin
                 state.upsert_namespace(one)
             case NodePartitions():
                 state.nodes.upsert_partitions(one)
-            case Resting():
-                state.nodes.pause_gpus(one.node_name, frozenset(one.gpus))
+            case GpusInBackoff():
+                state.nodes.set_gpu_backoff(one.node_name, frozenset(one.gpus))
             case Avoided():
                 state.avoid(one.node_name, frozenset(one.scopes))
     return state

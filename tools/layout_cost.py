@@ -46,11 +46,11 @@ TABLES: Final[dict[int, tuple[float, ...]]] = {
 class Chain:
     """The Markov chain of one GPU: its layouts and their successors."""
 
-    def __init__(self, board: mig_layout.GpuModel) -> None:
-        self.layouts = list(mig_layout.layouts(board))
+    def __init__(self, gpu_model: mig_layout.GpuModel) -> None:
+        self.layouts = list(mig_layout.layouts(gpu_model))
         place = {layout: index for index, layout in enumerate(self.layouts)}
         self.free = [
-            float(board.memory_slices - mig_layout.occupancy(board, layout).bit_count())
+            float(gpu_model.memory_slices - mig_layout.occupancy(gpu_model, layout).bit_count())
             for layout in self.layouts
         ]
         #: for each layout, for each profile that fits, the layouts that may follow
@@ -61,15 +61,15 @@ class Chain:
             self.arrivals.append(
                 [
                     [place[mig_layout.with_slot(layout, profile.name, start)] for start in starts]
-                    for profile in board.plain
-                    if (starts := mig_layout.fits(board, layout, profile.name))
+                    for profile in gpu_model.plain
+                    if (starts := mig_layout.fits(gpu_model, layout, profile.name))
                 ]
             )
             self.departures.append(
                 [place[layout[:at] + layout[at + 1 :]] for at in range(len(layout))]
             )
-        self.rate = PRESSURE * board.memory_slices / sum(p.size for p in board.plain)
-        self.uniform = self.rate * len(board.plain) + max(map(len, self.layouts))
+        self.rate = PRESSURE * gpu_model.memory_slices / sum(p.size for p in gpu_model.plain)
+        self.uniform = self.rate * len(gpu_model.plain) + max(map(len, self.layouts))
 
     def step(self, cost: list[float]) -> list[float]:
         """One sweep of value iteration."""
@@ -86,9 +86,9 @@ class Chain:
         return after
 
 
-def solve(board: mig_layout.GpuModel) -> list[float]:
+def solve(gpu_model: mig_layout.GpuModel) -> list[float]:
     """The relative cost of each layout of a board, in the order of ``mig.layouts``."""
-    chain = Chain(board)
+    chain = Chain(gpu_model)
     cost = [0.0] * len(chain.layouts)
     while True:
         after = chain.step(cost)

@@ -52,12 +52,12 @@ def render() -> str:
 def _boards() -> Iterator[str]:
     yield "| GPU model | cards | profiles | source of names | source of starts |"
     yield "|---|---|---|---|---|"
-    for board in mig_layout.BOARDS.values():
-        cards, named, placed = SOURCES[board.name]
-        profiles = " ".join(f"`{name}`" for name in board.profiles)
-        if board.aliases:
-            profiles += "; also " + " ".join(f"`{name}`" for name in board.aliases)
-        yield f"| {board.name} | {cards} | {profiles} | {named} | {placed} |"
+    for gpu_model in mig_layout.GPU_MODELS.values():
+        cards, named, placed = SOURCES[gpu_model.name]
+        profiles = " ".join(f"`{name}`" for name in gpu_model.profiles)
+        if gpu_model.aliases:
+            profiles += "; also " + " ".join(f"`{name}`" for name in gpu_model.aliases)
+        yield f"| {gpu_model.name} | {cards} | {profiles} | {named} | {placed} |"
 
 
 def _kinds() -> Iterator[str]:
@@ -70,15 +70,15 @@ def _kinds() -> Iterator[str]:
         starts = ", ".join(map(str, kind.starts))
         number = "unknown" if kind.profile_id is None else kind.profile_id
         yield (
-            f"| {kind.board_slices} slices | {kind.label} | {starts} | {kind.size} |"
+            f"| {kind.model_slices} slices | {kind.label} | {starts} | {kind.size} |"
             f" {kind.compute} | {kind.max_count} | {number} |"
         )
 
 
 def _first() -> Iterator[str]:
     """The start of the first instance on an empty GPU of seven compute slices, and the rest."""
-    board = layout_cost.shape_of(8)
-    plain = [profile for profile in board.plain if profile.size < board.memory_slices]
+    gpu_model = layout_cost.shape_of(8)
+    plain = [profile for profile in gpu_model.plain if profile.size < gpu_model.memory_slices]
     yield (
         "| first instance | cost delta | "
         + " | ".join(f"{p.kind.label} left" for p in plain)
@@ -86,14 +86,14 @@ def _first() -> Iterator[str]:
     )
     yield "|---|---:|" + "---:|" * len(plain)
     for profile in plain:
-        best = layout_cost.best_start(board, (), profile.name)
+        best = layout_cost.best_start(gpu_model, (), profile.name)
         for start in profile.starts:
             layout = ((profile.name, start),)
-            more = mig_layout.capacity(board, layout)
+            more = mig_layout.capacity(gpu_model, layout)
             chosen = "**" if best is not None and best[0] == start else ""
             left = " | ".join(str(more[other.name]) for other in plain)
-            rise = layout_cost.cost(board, layout)
-            yield f"| {chosen}{profile.kind.label} at {start}{chosen} | {rise:+.2f} | {left} |"
+            cost = layout_cost.cost(gpu_model, layout)
+            yield f"| {chosen}{profile.kind.label} at {start}{chosen} | {cost:+.2f} | {left} |"
 
 
 def main() -> int:
@@ -101,7 +101,7 @@ def main() -> int:
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     after = rest.partition(END)[2]
     PAGE.write_text(before + BEGIN + render() + END + after, encoding="utf-8")
-    print(f"docs/{PAGE.name}: {len(mig_layout.BOARDS)} boards")
+    print(f"docs/{PAGE.name}: {len(mig_layout.GPU_MODELS)} boards")
     return 0
 
 

@@ -62,7 +62,7 @@ class App:
         self._stages = TaskSupervisor()
         self._folder = HostDir(Path(config.node.folder), Path(config.node.host_folder))
         self._asking = PrometheusQuery(config.node.prometheus_url)
-        self._is_numbered: bool | None = None
+        self._is_index_assigned: bool | None = None
 
     async def run(self) -> int:
         """Run until a signal; returns 1 if a task ended by itself."""
@@ -219,13 +219,13 @@ class App:
                 or self._plugins.is_registered
                 or not self._config.node.device_plugin
             )
-            if wanted != self._is_numbered and is_settled:
+            if wanted != self._is_index_assigned and is_settled:
                 try:
                     labels = {NUMBERED: "numbered" if wanted else None}
                     await self._patch(
                         f"/api/v1/nodes/{self._node}", {"metadata": {"labels": labels}}
                     )
-                    self._is_numbered = wanted
+                    self._is_index_assigned = wanted
                 except (ApiError, Unreachable) as error:
                     log.warning("the node is not labelled", problem=str(error))
             await asyncio.sleep(RETRY_S)

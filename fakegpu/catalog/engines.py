@@ -85,7 +85,7 @@ _PCIE_MULTIPROCESSORS: Final = 114
 
 
 def engines_of(
-    board: layout.GpuModel, profile: layout.Profile, multiprocessors: int = 0
+    gpu_model: layout.GpuModel, profile: layout.Profile, multiprocessors: int = 0
 ) -> Engines:
     """The engines of an instance; ``multiprocessors`` are the product's, 0 if unknown.
 
@@ -93,23 +93,23 @@ def engines_of(
     >>> engines_of(a100, a100.profiles["3g.20gb"])
     Engines(multiprocessors=42, copy=3, decoder=2, encoder=0, jpeg=0, ofa=0)
     """
-    family = next((word for start, word in _FAMILIES if board.name.startswith(start)), "")
+    family = next((word for start, word in _FAMILIES if gpu_model.name.startswith(start)), "")
     if family == "hopper" and multiprocessors == _PCIE_MULTIPROCESSORS:
         family = "hopper-pcie"
     known = _TABLE.get((family, profile.kind.label))
-    return known or _by_share(board, profile, multiprocessors)
+    return known or _by_share(gpu_model, profile, multiprocessors)
 
 
-def _by_share(board: layout.GpuModel, profile: layout.Profile, multiprocessors: int) -> Engines:
-    total = _MULTIPROCESSORS.get(board.name, multiprocessors)
-    share = total * profile.compute // board.compute_slices
+def _by_share(gpu_model: layout.GpuModel, profile: layout.Profile, multiprocessors: int) -> Engines:
+    total = _MULTIPROCESSORS.get(gpu_model.name, multiprocessors)
+    share = total * profile.compute // gpu_model.compute_slices
     if profile.name.endswith("-me"):
         return Engines(share, profile.compute)
-    media = board.compute_slices if profile.name.endswith("+me.all") else profile.compute
-    is_with_ofa = profile.kind.is_media or profile.size == board.memory_slices
+    media = gpu_model.compute_slices if profile.name.endswith("+me.all") else profile.compute
+    is_with_ofa = profile.kind.is_media or profile.size == gpu_model.memory_slices
     return Engines(share, profile.compute, media, media, media, int(is_with_ofa))
 
 
-def is_cut_only_in_mig_mode(board: layout.GpuModel) -> bool:
+def needs_mig_mode(gpu_model: layout.GpuModel) -> bool:
     """Whether such a GPU must be in MIG mode before DRA can partition it."""
-    return board.name.startswith(_BY_RESET)
+    return gpu_model.name.startswith(_BY_RESET)

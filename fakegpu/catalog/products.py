@@ -3,7 +3,7 @@
 Memory is the value of ``nvidia-smi`` in MiB; for the seven profiles of the seed operator it is the
 seed's number, because tests of other tools compare with it. The name of GB200 is NVML's; the seed's
 ``NVIDIA GB200 NVL`` is found too. The MIG geometry of a product is in
-``scheduler.model.mig.layout.board_of``.
+``scheduler.model.mig.layout.gpu_model_of``.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ class App:
             failure_rate=config.mig.failure_rate,
             labels=config.node_labels.enabled,
             numbered=config.node_labels.numbered,
-            cuts=bool(config.mig.partitions_namespace),
+            mig_partitions=bool(config.mig.partitions_namespace),
             zones=config.node_resource_topology.enabled,
             dra_on_kubelets=None if config.dra.kubelet == "none" else config.dra.kubelet,
             dra_on_kwok=None if config.dra.kwok == "none" else config.dra.kwok,
@@ -195,7 +195,11 @@ class App:
             path = mig_partition_codec.path(config.mig.partitions_namespace)
             found.append(
                 api_types.source(
-                    "cuts", path, api_types.cuts, node_events.PartitionEvents, is_optional=True
+                    "cuts",
+                    path,
+                    api_types.mig_partitions,
+                    node_events.PartitionEvents,
+                    is_optional=True,
                 )
             )
         if config.dra.is_on or config.compute_domains.enabled:

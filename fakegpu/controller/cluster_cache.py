@@ -41,7 +41,7 @@ class ClusterCache:
         self.maps: dict[str, MapFacts] = {}
         #: Names of ConfigMaps whose deletion was observed.
         self.lost: set[str] = set()
-        self.cuts: dict[str, NodePartitions] = {}
+        self.mig_partitions: dict[str, NodePartitions] = {}
         self.slices = Slices()
         self.claims = Claims()
         self._plugin: dict[str, MapFacts] = {}
@@ -71,7 +71,7 @@ class ClusterCache:
                 if any(self._node_of(name) is None for name in changed):
                     self._read_topology()
             case PartitionEvents(news):
-                self._touch(*apply(self.cuts, news))
+                self._touch(*apply(self.mig_partitions, news))
             case ResourceSliceEvents(news):
                 self._touch(*self.slices.fold(news))
             case ResourceClaimEvents(news):

@@ -53,7 +53,7 @@ def node_labels(
     found: dict[str, str] = {}
     if settings.labels:
         numbered = settings.numbered and node.is_kwok
-        found = labels_of(topology, is_kwok=node.is_kwok, is_numbered=numbered)
+        found = labels_of(topology, is_kwok=node.is_kwok, is_index_assigned=numbered)
     if step.state:
         found[names.MIG_STATE] = step.state
     return found
@@ -75,7 +75,7 @@ def node_annotations(
                 for one in gpu.instances
             ]
             for index, gpu in enumerate(topology.gpus)
-            if gpu.is_cut
+            if gpu.has_mig
         }
         found[names.MIG_MAPPING] = base64.b64encode(msgspec.json.encode(mapping)).decode()
     if bad := ",".join(map(str, unusable)):

@@ -56,7 +56,7 @@ def plan(
     bare = _bare(view, step.layouts, known.failures, settings)
     refused = tuple(refusals(bare, view.pods, before)) if node.is_kwok else ()
     pods = [pod for pod in view.pods if all(pod is not one.pod for one in refused)]
-    there = partitions.cut(node.name, bare, _allocated(view))
+    there = partitions.partitioned(node.name, bare, _allocated(view))
     topology = assign(
         there, pods, before=before, assigned=assigned(view.record), claimed=view.claimed
     )
@@ -182,19 +182,23 @@ def partition(view: View, memory: Memory, before: NodeTopology | None, at: Momen
 def _to_order(view: View, memory: Memory, before: NodeTopology | None, at: Moment) -> Outcome:
     """Dynamic MIG: every capable GPU is in MIG mode, and the scheduler requests its instances."""
     pool = view.pool
-    empty: Layouts = tuple(None if board is None else () for board in pool.boards)
+    empty: Layouts = tuple(None if gpu_model is None else () for gpu_model in pool.gpu_models)
     base = pool.layouts or empty
     now_cut = _still_legal(pool, before, base)
     done = cut_to_order(
         view.node.name,
-        pool.boards,
+        pool.gpu_models,
         tuple(empty[i] if layout is None else layout for i, layout in enumerate(now_cut)),
         before,
-        view.cuts or NodePartitions(view.node.name),
+        view.mig_partitions or NodePartitions(view.node.name),
         memory.begun,
         at,
     )
-    answer = done.answer if view.cuts and done.answer != view.cuts.instances else None
+    answer = (
+        done.answer
+        if view.mig_partitions and done.answer != view.mig_partitions.instances
+        else None
+    )
     kept = Memory(begun=done.begun, ready_at=done.ready_at)
     return mig_manager.Step(layouts=done.layouts), kept, answer
 
@@ -219,11 +223,11 @@ def _remembered(record: MapFacts | None) -> mig_manager.Applied:
 
 def _still_legal(pool: Pool, before: NodeTopology | None, base: Layouts) -> Layouts:
     """The current layout, as far as the pool's GPUs still support it."""
-    cut = layouts_of(before) if before else base
+    current = layouts_of(before) if before else base
     found: list[mig_layout.Layout | None] = []
-    for index, board in enumerate(pool.boards):
-        layout = cut[index] if index < len(cut) else base[index]
-        legal = layout is None or (board is not None and mig_layout.is_legal(board, layout))
+    for index, gpu_model in enumerate(pool.gpu_models):
+        layout = current[index] if index < len(current) else base[index]
+        legal = layout is None or (gpu_model is not None and mig_layout.is_legal(gpu_model, layout))
         found.append(layout if legal else base[index])
     return tuple(found)
 

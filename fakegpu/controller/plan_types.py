@@ -31,7 +31,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     failure_rate: float = 0.0
     labels: bool = True
     numbered: bool = True
-    cuts: bool = False
+    mig_partitions: bool = False
     zones: bool = False
     dra_on_kubelets: Dra | None = None
     dra_on_kwok: Dra | None = None
@@ -39,8 +39,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class View(msgspec.Struct, frozen=True, kw_only=True):
-    """One node and all objects about it; ``record`` is its ConfigMap, ``cuts`` are the scheduler's
-    requests on a dynamic MIG node, ``claimed`` are the devices of claims.
+    """One node and all objects about it; ``record`` is its ConfigMap, ``mig_partitions`` are the
+    scheduler's requests on a dynamic MIG node, ``claimed`` are the devices of claims.
     """
 
     node: NodeFacts
@@ -49,7 +49,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     plugin: PluginConfig | None
     pods: tuple[PodUse, ...]
     record: MapFacts | None
-    cuts: NodePartitions | None = None
+    mig_partitions: NodePartitions | None = None
     is_dynamic: bool = False
     claimed: Claimed = {}
 

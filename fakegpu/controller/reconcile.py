@@ -175,9 +175,9 @@ class Reconciler:
             plugin=self._world.plugin_config(node),
             pods=pods,
             record=self._world.map_of(name),
-            cuts=self._world.cuts.get(name),
+            mig_partitions=self._world.mig_partitions.get(name),
             claimed=self._world.claims.on(name),
-            is_dynamic=self._settings.cuts and node.labels.get(MIG_DYNAMIC) == "true",
+            is_dynamic=self._settings.mig_partitions and node.labels.get(MIG_DYNAMIC) == "true",
         )
         made = plan(view, state.memory, self._settings, now=now, wall=wall, draw=draw)
         state.memory = made.memory

@@ -82,8 +82,8 @@ class Gpus:
     def _found(self, topology: NodeTopology, device: str) -> tuple[str, Gpu]:
         """The id of an allocated device, and its GPU."""
         for index, gpu in enumerate(topology.gpus):
-            offered = partitions.cuttable_of(topology, gpu)
-            parts = partitions.parts(self._node, index, offered.board) if offered else ()
+            offered = partitions.partitionable_of(topology, gpu)
+            parts = partitions.parts(self._node, index, offered.gpu_model) if offered else ()
             names_here = of_gpu(index, gpu, (one for one, _ in parts))
             if device in names_here:
                 return names_here[device], gpu

@@ -76,7 +76,7 @@ def single_profile(topology: NodeTopology) -> str | None:
     """The profile of strategy ``single``: an empty text without MIG instances; None if the GPUs
     differ, so that NVIDIA's plugin advertises nothing.
     """
-    if not any(gpu.is_cut for gpu in topology.gpus):
+    if not any(gpu.has_mig for gpu in topology.gpus):
         return ""
     profiles = {device.profile for gpu in topology.gpus for device in gpu.instances}
     all_cut = all(gpu.instances for gpu in topology.gpus)
@@ -87,7 +87,7 @@ def _devices(
     topology: NodeTopology, single: str | None, index: int, gpu: Gpu
 ) -> list[tuple[str, Device]]:
     healthy = gpu.failure is UNSET or not is_fatal(gpu.failure)
-    if topology.mig_strategy == "none" or not gpu.is_cut:
+    if topology.mig_strategy == "none" or not gpu.has_mig:
         if topology.mig_strategy == "single" and single is None:
             return []
         return [(words.GPU, Device(gpu.id, index, None, healthy))]

@@ -156,9 +156,9 @@ def chosen_ids(topology: NodeTopology, pod: PodUse) -> dict[str, list[str]]:
     for number in pod.chosen.numbers:
         if number < len(topology.gpus):
             found.setdefault(GPU, []).append(topology.gpus[number].id)
-    for spot in pod.chosen.spots:
-        gpu = topology.gpus[spot.gpu] if spot.gpu < len(topology.gpus) else None
+    for mig_placement in pod.chosen.mig_placements:
+        gpu = topology.gpus[mig_placement.gpu] if mig_placement.gpu < len(topology.gpus) else None
         for device in gpu.instances if gpu else ():
-            if (device.profile, device.position) == (spot.profile, spot.start):
-                found.setdefault(mig_resource(spot.profile), []).append(device.id)
+            if (device.profile, device.position) == (mig_placement.profile, mig_placement.start):
+                found.setdefault(mig_resource(mig_placement.profile), []).append(device.id)
     return found

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from fakegpu.catalog.engines import is_cut_only_in_mig_mode
+from fakegpu.catalog.engines import needs_mig_mode
 from fakegpu.topology.ids import gpu_id, mig_id
 from fakegpu.topology.mig_config import Layouts
 from fakegpu.topology.node_topology import (
@@ -35,10 +35,10 @@ def hardware(
     in_parts: bool = False,
 ) -> NodeTopology:
     """The node's topology without allocations; ``in_parts``: DRA offers whole GPUs in parts too."""
-    cut = layouts or (None,) * len(pool.gpus)
+    per_gpu = layouts or (None,) * len(pool.gpus)
     first = pool.gpus[0] if pool.gpus else GpuKind("", 0)
     gpus = tuple(
-        _gpu(node, index, kind, first, cut[index] if index < len(cut) else None, failures)
+        _gpu(node, index, kind, first, per_gpu[index] if index < len(per_gpu) else None, failures)
         for index, kind in enumerate(pool.gpus)
     )
     if in_parts:
@@ -59,11 +59,11 @@ def hardware(
 
 def _in_parts(gpu: Gpu, kind: GpuKind) -> Gpu:
     """A GPU with MIG instances is unchanged, and so is one that needs a reset first."""
-    board = kind.board
-    if board is None or gpu.instances:
+    gpu_model = kind.gpu_model
+    if gpu_model is None or gpu.instances:
         return gpu
-    if is_cut_only_in_mig_mode(board):
-        return msgspec.structs.replace(gpu, partitionable=True) if gpu.is_cut else gpu
+    if needs_mig_mode(gpu_model):
+        return msgspec.structs.replace(gpu, partitionable=True) if gpu.has_mig else gpu
     return msgspec.structs.replace(gpu, partitionable=True, mig_devices=UNSET)
 
 
@@ -76,9 +76,9 @@ def _gpu(
     failures: Mapping[int, Failure],
 ) -> Gpu:
     devices: tuple[MigDevice, ...] | UnsetType = UNSET
-    if layout is not None and kind.board is not None:
-        board = kind.board
-        devices = tuple(mig_device(node, index, board, profile, at) for profile, at in layout)
+    if layout is not None and kind.gpu_model is not None:
+        gpu_model = kind.gpu_model
+        devices = tuple(mig_device(node, index, gpu_model, profile, at) for profile, at in layout)
     return Gpu(
         id=gpu_id(node, index),
         product=UNSET if kind.product == first.product else kind.product,
@@ -89,10 +89,10 @@ def _gpu(
 
 
 def mig_device(
-    node: str, index: int, board: mig_layout.GpuModel, name: str, position: int
+    node: str, index: int, gpu_model: mig_layout.GpuModel, name: str, position: int
 ) -> MigDevice:
     """A MIG instance on that GPU."""
-    profile = mig_layout.profile_of(board, name)
+    profile = mig_layout.profile_of(gpu_model, name)
     assert profile is not None, f"{name} was checked when the layout was made"
     number = profile.kind.profile_id
     return MigDevice(
@@ -114,7 +114,7 @@ def layouts_of(topology: NodeTopology) -> Layouts:
     """The layouts in a topology: the inverse of :func:`hardware` for layouts."""
     return tuple(
         mig_layout.layout_of((device.profile, device.position) for device in gpu.instances)
-        if gpu.is_cut
+        if gpu.has_mig
         else None
         for gpu in topology.gpus
     )

@@ -72,11 +72,11 @@ def _version(key: str, version: str, parts: tuple[str, ...]) -> dict[str, str]:
 
 
 def _machine(topology: NodeTopology, product: Product | None) -> dict[str, str]:
-    board = layout.board_of(topology.gpu_product, topology.gpu_memory)
+    gpu_model = layout.gpu_model_of(topology.gpu_product, topology.gpu_memory)
     found = {
         PREFIX + "gpu.machine": MACHINE,
         PREFIX + "gpu.mode": "compute",
-        PREFIX + "mig.capable": "true" if board else "false",
+        PREFIX + "mig.capable": "true" if gpu_model else "false",
         PREFIX + "mps.capable": "false",
         PREFIX + "vgpu.present": "false",
     }
@@ -101,7 +101,7 @@ def _gpu(topology: NodeTopology) -> dict[str, str]:
         if single:
             found = [device for gpu in topology.gpus for device in gpu.instances]
             return _of_profile(topology, words.GPU, name, found)
-    is_offered = not all(gpu.is_cut for gpu in topology.gpus)
+    is_offered = not all(gpu.has_mig for gpu in topology.gpus)
     sharing = _sharing(topology, words.GPU) if is_offered else _NOT_OFFERED
     return _resource(words.GPU, name, topology.gpu_memory, count, sharing)
 
@@ -129,11 +129,11 @@ def _of_profile(
     one, profile = devices[0], devices[0].profile
     name = f"{product}-MIG-{profile.replace('+', '.')}"
     found = _resource(resource, name, one.memory, len(devices), _sharing(topology, resource))
-    board = layout.board_of(product, profiles=(profile,))
-    known = layout.profile_of(board, profile) if board else None
-    if board is not None and known is not None:
+    gpu_model = layout.gpu_model_of(product, profiles=(profile,))
+    known = layout.profile_of(gpu_model, profile) if gpu_model else None
+    if gpu_model is not None and known is not None:
         of_product = product_of(product)
-        engines = engines_of(board, known, of_product.multiprocessors if of_product else 0)
+        engines = engines_of(gpu_model, known, of_product.multiprocessors if of_product else 0)
         found |= {
             f"{resource}.slices.gi": str(known.compute),
             f"{resource}.slices.ci": str(known.compute),
@@ -168,7 +168,7 @@ def _sharing(topology: NodeTopology, resource: str) -> _Sharing:
     return _Sharing(shared.replicas, "time-slicing", suffix)
 
 
-def labels(topology: NodeTopology, *, is_kwok: bool, is_numbered: bool) -> dict[str, str]:
+def labels(topology: NodeTopology, *, is_kwok: bool, is_index_assigned: bool) -> dict[str, str]:
     """All labels of a node in a pool."""
     found = {names.DEPLOY_EXPORTER: "true", names.FAKE: "true"}
     if not is_kwok:
@@ -176,7 +176,7 @@ def labels(topology: NodeTopology, *, is_kwok: bool, is_numbered: bool) -> dict[
     if not topology.gpus:
         return found
     found |= discovered(topology) | _short(topology)
-    if is_numbered and can_be_numbered(topology):
+    if is_index_assigned and can_be_numbered(topology):
         found[words.NUMBERED] = "numbered"
     return found
 
@@ -185,7 +185,7 @@ def can_be_numbered(topology: NodeTopology) -> bool:
     """Whether each unit of ``nvidia.com/gpu`` is a whole GPU, with indexes from 0 on."""
     if topology.dra == "instead":
         return False  # there are no such units
-    return topology.sharing is UNSET and not any(gpu.is_cut for gpu in topology.gpus)
+    return topology.sharing is UNSET and not any(gpu.has_mig for gpu in topology.gpus)
 
 
 def _short(topology: NodeTopology) -> dict[str, str]:

@@ -48,7 +48,7 @@ def contents(node: str, topology: NodeTopology) -> tuple[Json, ...]:
         if gpu.failure is not UNSET and gpu.failure.off_bus:
             continue
         of_gpus.append(list(_of_gpu(node, topology, index, gpu)))
-        offered = partitions.cuttable_of(topology, gpu)
+        offered = partitions.partitionable_of(topology, gpu)
         if offered is not None:
             name = partitions.counter_set(index)
             sets.append({"name": name, "counters": partitions.counters(offered)})
@@ -64,21 +64,21 @@ def contents(node: str, topology: NodeTopology) -> tuple[Json, ...]:
 
 def _of_gpu(node: str, topology: NodeTopology, index: int, gpu: Gpu) -> Iterator[Json]:
     taints = _taints(gpu)
-    offered = partitions.cuttable_of(topology, gpu)
+    offered = partitions.partitionable_of(topology, gpu)
     if offered is not None:
         if offered.is_whole_too:
-            whole = offered.board.whole
+            whole = offered.gpu_model.whole
             memory = instance_memory(whole)
             room = capacity(offered.engines(whole), memory)
             device = _whole(topology, index, gpu, room)
             yield device | _consumes(index, partitions.counters(offered)) | taints
-        parts = partitions.parts(node, index, offered.board)
+        parts = partitions.parts(node, index, offered.gpu_model)
         for part, profile in sorted(parts, key=lambda one: instance_name(index, one[0])):
             consumed = partitions.consumed(offered, profile, part.position)
             room = capacity(offered.engines(profile), part.memory)
             device = _instance(topology, index, gpu, part, room)
             yield device | _consumes(index, consumed) | taints
-    elif gpu.is_cut:
+    elif gpu.has_mig:
         for one in gpu.instances:
             device = _instance(topology, index, gpu, one, _room(topology, gpu, one))
             device["attributes"]["uuid"] = {"string": one.id}
@@ -106,11 +106,11 @@ def _room(topology: NodeTopology, gpu: Gpu, one: MigDevice) -> Json:
     """The capacity of an existing instance."""
     name, memory_mib = topology.product_of(gpu), topology.memory_of(gpu)
     product = product_of(name, memory_mib)
-    board = layout.board_of(name, memory_mib, (one.profile,))
-    profile = layout.profile_of(board, one.profile) if board else None
-    if board is None or profile is None:
+    gpu_model = layout.gpu_model_of(name, memory_mib, (one.profile,))
+    profile = layout.profile_of(gpu_model, one.profile) if gpu_model else None
+    if gpu_model is None or profile is None:
         return {"memory": {"value": binary(one.memory)}}
-    engines = engines_of(board, profile, product.multiprocessors if product else 0)
+    engines = engines_of(gpu_model, profile, product.multiprocessors if product else 0)
     return capacity(engines, one.memory, range(one.position, one.position + one.size))
 
 

@@ -75,7 +75,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     memory_clock: int
     xid: int = 0
     is_lost: bool = False
-    is_cut: bool = False
+    has_mig: bool = False
     instances: tuple[InstanceReading, ...] = ()
     parts: tuple[Part, ...] = ()
 
@@ -118,7 +118,7 @@ def _read(topology: NodeTopology, index: int, gpu: Gpu, draw: Draw, asked: Asked
         memory_clock=MEMORY_MHZ,
         xid=failure.xid if failure else 0,
         is_lost=bool(failure and failure.off_bus),
-        is_cut=gpu.is_cut,
+        has_mig=gpu.has_mig,
         instances=instances,
         parts=parts,
     )

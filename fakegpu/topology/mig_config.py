@@ -25,14 +25,14 @@ from scheduler.model.mig.node_geometry import is_for, layout_for
 
 #: For each GPU its layout, or None while it is not in MIG mode.
 Layouts = tuple[mig_layout.Layout | None, ...]
-Boards = Sequence[mig_layout.GpuModel | None]
+GpuModels = Sequence[mig_layout.GpuModel | None]
 
 NO_MIG: Final = "its product has no MIG"
 #: ``all-balanced``, by the compute slices of the board.
 BALANCED: Final = {7: (3, 2, 1, 1), 4: (2, 1, 1), 2: (1, 1)}
 
 
-def read(text: str, boards: Boards, name: str = "") -> Layouts:
+def read(text: str, gpu_models: GpuModels, name: str = "") -> Layouts:
     """The layouts of a node with these boards; Invalid has the impossible part.
 
     ``name`` is one of the document's configurations; if it has none of that name, its own choice
@@ -42,58 +42,62 @@ def read(text: str, boards: Boards, name: str = "") -> Layouts:
         entries = parse_config(text, name) if name else parse_config(text)
     except MigConfigError as problem:
         if name:
-            return read(text, boards)
+            return read(text, gpu_models)
         raise Invalid("", str(problem)) from problem
-    found: list[mig_layout.Layout | None] = [None] * len(boards)
+    found: list[mig_layout.Layout | None] = [None] * len(gpu_models)
     named: set[int] = set()
     for entry in entries:
-        for gpu in _indexes(entry, len(boards)):
-            if not is_for(entry, boards[gpu]):
+        for gpu in _indexes(entry, len(gpu_models)):
+            if not is_for(entry, gpu_models[gpu]):
                 continue
             if gpu in named:
                 raise Invalid(entry.where, f"GPU {gpu} is named by an earlier entry too")
             named.add(gpu)
             if entry.is_enabled:
-                found[gpu] = _cut(boards[gpu], entry.cuts, f"{entry.where}: GPU {gpu}")
+                found[gpu] = _layout(
+                    gpu_models[gpu], entry.mig_devices, f"{entry.where}: GPU {gpu}"
+                )
     return tuple(found)
 
 
-def from_document(document: object, boards: Boards, path: str) -> Layouts:
+def from_document(document: object, gpu_models: GpuModels, path: str) -> Layouts:
     """The same from a part of another document; there an entry may be without a name."""
     if not (isinstance(document, dict) and "mig-configs" in document):
         entries = document if isinstance(document, list) else [document]
         entries = [{"devices": "all", **one} if isinstance(one, dict) else one for one in entries]
         document = {"mig-configs": {SELECTED: entries}}
     try:
-        return read(msgspec.yaml.encode(document).decode(), boards)
+        return read(msgspec.yaml.encode(document).decode(), gpu_models)
     except Invalid as problem:
         raise Invalid(path, str(problem)) from problem
 
 
-def by_name(name: str, boards: Boards) -> Layouts:
+def by_name(name: str, gpu_models: GpuModels) -> Layouts:
     """The built-in configurations of every mig-manager: ``all-disabled``, ``all-1g.10gb`` ..."""
     word = name.removeprefix("all-")
     if word == "disabled":
-        return (None,) * len(boards)
-    return tuple(_named(name, word, board, gpu) for gpu, board in enumerate(boards))
+        return (None,) * len(gpu_models)
+    return tuple(_named(name, word, gpu_model, gpu) for gpu, gpu_model in enumerate(gpu_models))
 
 
-def _named(name: str, word: str, board: mig_layout.GpuModel | None, gpu: int) -> mig_layout.Layout:
-    if board is None:
+def _named(
+    name: str, word: str, gpu_model: mig_layout.GpuModel | None, gpu: int
+) -> mig_layout.Layout:
+    if gpu_model is None:
         raise Invalid(name, f"GPU {gpu}: {NO_MIG}")
     if word == "enabled":
         return ()
     if word == "balanced":
         wanted = [
-            next(profile.name for profile in board.plain if profile.compute == slices)
-            for slices in BALANCED[board.compute_slices]
+            next(profile.name for profile in gpu_model.plain if profile.compute == slices)
+            for slices in BALANCED[gpu_model.compute_slices]
         ]
     else:
-        profile = mig_layout.profile_of(board, word) if name.startswith("all-") else None
+        profile = mig_layout.profile_of(gpu_model, word) if name.startswith("all-") else None
         if profile is None:
-            raise Invalid(name, f"no such configuration for {board.name}")
-        wanted = [profile.name] * mig_layout.capacity(board, ())[profile.name]
-    return _cut(board, tuple(map(MigDeviceSpec, wanted)), name)
+            raise Invalid(name, f"no such configuration for {gpu_model.name}")
+        wanted = [profile.name] * mig_layout.capacity(gpu_model, ())[profile.name]
+    return _layout(gpu_model, tuple(map(MigDeviceSpec, wanted)), name)
 
 
 def _indexes(entry: MigConfigEntry, count: int) -> Sequence[int]:
@@ -105,12 +109,12 @@ def _indexes(entry: MigConfigEntry, count: int) -> Sequence[int]:
     return entry.devices
 
 
-def _cut(
-    board: mig_layout.GpuModel | None, cuts: tuple[MigDeviceSpec, ...], where: str
+def _layout(
+    gpu_model: mig_layout.GpuModel | None, mig_devices: tuple[MigDeviceSpec, ...], where: str
 ) -> mig_layout.Layout:
-    if board is None:
+    if gpu_model is None:
         raise Invalid(where, NO_MIG)
-    layout, flaw = layout_for(board, cuts)
+    layout, flaw = layout_for(gpu_model, mig_devices)
     if layout is None:
         raise Invalid(where, flaw or "has no such MIG layout")
     return layout

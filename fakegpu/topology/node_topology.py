@@ -103,7 +103,7 @@ class Gpu(_Wire, frozen=True):
     partitionable: bool | UnsetType = UNSET
 
     @property
-    def is_cut(self) -> bool:
+    def has_mig(self) -> bool:
         """Whether it is in MIG mode."""
         return self.mig_devices is not UNSET
 

@@ -78,7 +78,7 @@ def read_pool(
     gpus, driver, cuda = _hardware(wire, path, documents)
     if len(gpus) > GPUS_MAX:
         raise Invalid(path, f"a node has at most {GPUS_MAX} GPUs, got {len(gpus)}")
-    boards = tuple(gpu.board for gpu in gpus)
+    gpu_models = tuple(gpu.gpu_model for gpu in gpus)
     at = f"{path}.mig"
     return Pool(
         name=name,
@@ -87,7 +87,7 @@ def read_pool(
         cuda=cuda,
         backend=wire.gpu.backend if wire.gpu is not UNSET else "fake",
         mig_strategy=wire.mig_strategy,
-        layouts=mig_config.from_document(wire.mig, boards, at) if wire.mig else None,
+        layouts=mig_config.from_document(wire.mig, gpu_models, at) if wire.mig else None,
         sharing=wire.sharing.read(f"{path}.sharing") if wire.sharing else None,
         others=_others(wire),
         numa=_checked_numa(wire.numa, len(gpus), f"{path}.numa"),

@@ -17,9 +17,9 @@ class GpuKind(msgspec.Struct, frozen=True):
     memory_mib: int
 
     @property
-    def board(self) -> layout.GpuModel | None:
+    def gpu_model(self) -> layout.GpuModel | None:
         """Its MIG geometry; None without MIG."""
-        return layout.board_of(self.product, self.memory_mib)
+        return layout.gpu_model_of(self.product, self.memory_mib)
 
 
 class Pool(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,9 +40,9 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     numa: Numa | None = None
 
     @property
-    def boards(self) -> tuple[layout.GpuModel | None, ...]:
+    def gpu_models(self) -> tuple[layout.GpuModel | None, ...]:
         """The MIG geometry of each GPU."""
-        return tuple(gpu.board for gpu in self.gpus)
+        return tuple(gpu.gpu_model for gpu in self.gpus)
 
 
 class Topology(msgspec.Struct, frozen=True, kw_only=True):

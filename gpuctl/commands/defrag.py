@@ -140,7 +140,7 @@ def _why_not(cluster: Cluster, pod: Pod, moves: int) -> str:
         )
     free = sum(gpus_of_node.free_slices for gpus_of_node in gpus)
     count = sum(len(gpus_of_node.held) for gpus_of_node in gpus)
-    profiles = (profile_of(gpus_of_node.board, resource) for gpus_of_node in gpus)
+    profiles = (profile_of(gpus_of_node.gpu_model, resource) for gpus_of_node in gpus)
     size = min((profile.size for profile in profiles if profile is not None), default=0)
     if not size:
         return f"no GPU with dynamic MIG has the profile that {pod.key} requests ({resource})"

@@ -49,7 +49,7 @@ def as_json(plan: Plan) -> str:
     document = PlanDocument(
         pod=plan.pod.key,
         node=plan.node_name,
-        devices=str(plan.spot),
+        devices=str(plan.mig_placement),
         restarts=plan.restarts,
         gpu_minutes=round(plan.gpu_minutes, 1),
         moves=moves,
@@ -59,14 +59,14 @@ def as_json(plan: Plan) -> str:
 
 def render(plan: Plan) -> RenderableType:
     """The plan as text, with the command that executes it."""
-    key, spot = plan.pod.key, plan.spot
-    target = f"{plan.node_name}, GPU {spot.gpu}, from slice {spot.start}"
+    key, mig_placement = plan.pod.key, plan.mig_placement
+    target = f"{plan.node_name}, GPU {mig_placement.gpu}, from slice {mig_placement.start}"
     if not plan.moves:
-        return Text(f"{key} fits already: {spot.profile} on {target}; no pod has to move")
+        return Text(f"{key} fits already: {mig_placement.profile} on {target}; no pod has to move")
     noun = "restart" if plan.restarts == 1 else "restarts"
     command = shlex.join(["gpuctl", "defrag", key, "--moves", str(plan.restarts), "--execute"])
     return Group(
-        Text(f"{key}: {spot.profile} fits on {target}, after {plan.restarts} {noun}:"),
+        Text(f"{key}: {mig_placement.profile} fits on {target}, after {plan.restarts} {noun}:"),
         "",
         _moves(plan.moves),
         "",

@@ -66,43 +66,50 @@ def _name(node_info: NodeInfo) -> str:
 
 def _dynamic_mig(node_info: NodeInfo, gpus: DynamicGpus) -> Iterator[GpuRow]:
     """A row for each GPU, with cells in memory slices."""
-    board = gpus.board
+    gpu_model = gpus.gpu_model
     holders = {
-        (spot.gpu, mig_layout.canonical(spot.profile), spot.start): pod.name
-        for pod, holding in node_info.pods.values()
-        for spot in holding.spots
+        (
+            mig_placement.gpu,
+            mig_layout.canonical(mig_placement.profile),
+            mig_placement.start,
+        ): pod.name
+        for pod, allocation in node_info.pods.values()
+        for mig_placement in allocation.mig_placements
     }
     whole = {
-        number: pod.name for pod, holding in node_info.pods.values() for number in holding.numbers
+        number: pod.name
+        for pod, allocation in node_info.pods.values()
+        for number in allocation.numbers
     }
     for gpu, layout in enumerate(gpus.held):
         if layout == BLOCKED:
             use = Use.HELD if gpu in whole else Use.BLOCKED
-            cells = [Cell("gpu", 0, board.memory_slices, use, whole.get(gpu, ""))]
+            cells = [Cell("gpu", 0, gpu_model.memory_slices, use, whole.get(gpu, ""))]
         else:
             cells = [
-                _instance(board, slot, Use.HELD, holders.get((gpu, *slot), "")) for slot in layout
+                _instance(gpu_model, slot, Use.HELD, holders.get((gpu, *slot), ""))
+                for slot in layout
             ]
-            cells += _idle(board, gpus.idle[gpu], mig_layout.occupancy(board, layout))
-        title = f"GPU {gpu}, {board.name}"
-        yield _with_free_cells(_name(node_info), title, board.memory_slices, cells)
+            cells += _idle(gpu_model, gpus.idle[gpu], mig_layout.occupancy(gpu_model, layout))
+        title = f"GPU {gpu}, {gpu_model.name}"
+        yield _with_free_cells(_name(node_info), title, gpu_model.memory_slices, cells)
 
 
 def _instance(
-    board: mig_layout.GpuModel, slot: mig_layout.Slot, use: Use, holder: str = ""
+    gpu_model: mig_layout.GpuModel, slot: mig_layout.Slot, use: Use, holder: str = ""
 ) -> Cell:
     name, start = slot
-    profile = mig_layout.profile_of(board, name)
-    assert profile is not None, f"{name} is held and {board.name} has no such profile"
+    profile = mig_layout.profile_of(gpu_model, name)
+    assert profile is not None, f"{name} is held and {gpu_model.name} has no such profile"
     return Cell(name, start, profile.size, use, holder)
 
 
 def _idle(
-    board: mig_layout.GpuModel, slots: frozenset[mig_layout.Slot], taken: int
+    gpu_model: mig_layout.GpuModel, slots: frozenset[mig_layout.Slot], taken: int
 ) -> Iterator[Cell]:
     """Idle instances; of overlapping ones only the first is drawn."""
     for slot in sorted(slots, key=lambda slot: slot[1]):
-        cell = _instance(board, slot, Use.IDLE)
+        cell = _instance(gpu_model, slot, Use.IDLE)
         bits = ((1 << cell.width) - 1) << cell.start
         if not taken & bits:
             taken |= bits
@@ -122,7 +129,7 @@ def _by_resource(node_info: NodeInfo) -> Iterator[GpuRow]:
     assert node is not None
     for resource in sorted(node.devices):
         name = well_known.mig_profile(resource)
-        if resource == well_known.GPU and node.is_numbered:
+        if resource == well_known.GPU and node.is_index_assigned:
             yield _index_assigned(node_info, node.allocatable[resource])
             continue
         held = [
@@ -142,8 +149,8 @@ def _by_resource(node_info: NodeInfo) -> Iterator[GpuRow]:
 
 def _index_assigned(node_info: NodeInfo, count: int) -> GpuRow:
     holders: dict[int, list[str]] = {}
-    for pod, holding in node_info.pods.values():
-        for number in holding.numbers:
+    for pod, allocation in node_info.pods.values():
+        for number in allocation.numbers:
             holders.setdefault(number, []).append(pod.name)
     width = max([count, *(number + 1 for number in holders)])
     cells = [

@@ -36,15 +36,15 @@ def pools(cluster: Cluster) -> dict[mig_layout.GpuModel, Pool]:
     nodes_of: dict[mig_layout.GpuModel, list[tuple[NodeInfo, DynamicGpus]]] = {}
     for node_info in cluster.candidates():
         if node_info.gpus is not None:
-            nodes_of.setdefault(node_info.gpus.board, []).append((node_info, node_info.gpus))
-    return {board: _pool(board, nodes) for board, nodes in nodes_of.items()}
+            nodes_of.setdefault(node_info.gpus.gpu_model, []).append((node_info, node_info.gpus))
+    return {gpu_model: _pool(gpu_model, nodes) for gpu_model, nodes in nodes_of.items()}
 
 
-def _pool(board: mig_layout.GpuModel, nodes: Sequence[tuple[NodeInfo, DynamicGpus]]) -> Pool:
+def _pool(gpu_model: mig_layout.GpuModel, nodes: Sequence[tuple[NodeInfo, DynamicGpus]]) -> Pool:
     gpus = [gpus_of_node for _, gpus_of_node in nodes]
     held = tuple(layout for gpus_of_node in gpus for layout in gpus_of_node.held)
     idle = tuple(slots for gpus_of_node in gpus for slots in gpus_of_node.idle)
-    return Pool(tuple(node_info for node_info, _ in nodes), DynamicGpus(board, held, idle))
+    return Pool(tuple(node_info for node_info, _ in nodes), DynamicGpus(gpu_model, held, idle))
 
 
 def render(
@@ -58,22 +58,22 @@ def render(
         if uid in cluster.pods
     ]
     now = pools(cluster)
-    lines = (_line(board, before[board], now[board], pods) for board in before)
+    lines = (_line(gpu_model, before[gpu_model], now[gpu_model], pods) for gpu_model in before)
     return [line for line in lines if line]
 
 
 def _line(
-    board: mig_layout.GpuModel, before: Pool, now: Pool, pods: Sequence[tuple[Pod, str | None]]
+    gpu_model: mig_layout.GpuModel, before: Pool, now: Pool, pods: Sequence[tuple[Pod, str | None]]
 ) -> str | None:
     here = {node_info.node.name for node_info in now.node_info if node_info.node is not None}
     placed = [pod for pod, node in pods if node in here]
-    left = [pod for pod, node in pods if node is None and _could_go(pod, board, now)]
+    left = [pod for pod, node in pods if node is None and _could_go(pod, gpu_model, now)]
     if not left:
         return None
     asked = [instance_search.wanted(pod) for pod in (*placed, *left)]
     free, filled = before.gpus.free_slices, before.gpus.free_slices - now.gpus.free_slices
     choice = best(before.gpus, asked)
-    head = f"{board.name}, dynamic MIG: these pods fill {filled} of {free} free memory slices"
+    head = f"{gpu_model.name}, dynamic MIG: these pods fill {filled} of {free} free memory slices"
     if choice.slices <= filled:
         return f"{head}; no choice of them fills more"
     # The instances of a pod must share a node, and the best choice treats all nodes as one.
@@ -83,12 +83,12 @@ def _line(
     return f"{head}; no choice of them fills more than {choice.slices}"
 
 
-def _could_go(pod: Pod, board: mig_layout.GpuModel, pool: Pool) -> bool:
+def _could_go(pod: Pod, gpu_model: mig_layout.GpuModel, pool: Pool) -> bool:
     """Whether the pod requests profiles of this GPU model and passes the class filters."""
     asked = instance_search.wanted(pod)
     return (
         bool(asked)
         and not pod.gates
-        and all(mig_layout.profile_of(board, profile) is not None for profile in asked)
+        and all(mig_layout.profile_of(gpu_model, profile) is not None for profile in asked)
         and any(not first_rejection(pod, node_info, _CLASS_FILTERS) for node_info in pool.node_info)
     )

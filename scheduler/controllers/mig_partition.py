@@ -88,8 +88,8 @@ class PartitionController:
         until = rfc3339(self._wall() + self._timeout_s)
         self._pending[uid] = PendingPartition(placement, now + self._timeout_s, until)
         effects: Effects = ()
-        if placement.fresh:
-            text = f"requested on node {node_name}: {', '.join(map(str, placement.fresh))}"
+        if placement.new_instances:
+            text = f"requested on node {node_name}: {', '.join(map(str, placement.new_instances))}"
             effects = (RecordPodEvent(placement.pod, "PartitionRequested", text),)
         effects += self._request(node_name)
         return effects + self._check(self._on_node(node_name), now)
@@ -119,7 +119,7 @@ class PartitionController:
         """End backoffs and deadlines. A process that stopped leading drops its pending
         placements.
         """
-        effects: Effects = tuple(self._pause_gpus(name) for name in self._backoff.tick(now))
+        effects: Effects = tuple(self._update_gpu_backoff(name) for name in self._backoff.tick(now))
         if not leads:
             for pending in list(self._pending.values()):
                 effects += self._give_up(pending, now)
@@ -152,11 +152,13 @@ class PartitionController:
             return self._give_up(pending, now)
         refused = partition_status.refusal(self._cluster, placement, pending.until)
         if refused is not None:
-            return self._fail(pending, refused.message, {refused.spot.gpu}, "failed", now)
+            return self._fail(pending, refused.message, {refused.mig_placement.gpu}, "failed", now)
         if partition_status.is_ready(self._cluster, placement, self._beside(pending)):
             del self._pending[uid]
-            self._backoff.worked(node_name, {spot.gpu for spot in placement.fresh})
-            self._metrics.cuts.labels("ready").inc()
+            self._backoff.worked(
+                node_name, {mig_placement.gpu for mig_placement in placement.new_instances}
+            )
+            self._metrics.mig_partitions.labels("ready").inc()
             return (DropCondition(uid), StartBinding(uid))
         if now >= pending.deadline:
             problem = pending.problem or partition_status.lateness(self._cluster, placement)
@@ -198,11 +200,11 @@ class PartitionController:
         del self._pending[uid]
         all_gpus = self._gpus_of(node_name) if gpus is None else gpus
         pause_s = self._backoff.failed(node_name, all_gpus, now)
-        changes = (*self._cluster.forget(uid), self._pause_gpus(node_name))
+        changes = (*self._cluster.forget(uid), self._update_gpu_backoff(node_name))
         which = "all its GPUs" if gpus is None else f"GPU {min(gpus)}"
         text = f"{node_name}: {problem}; backoff of {which} for {pause_s:g} s"
         log.warning("MIG partition request failed", pod=placement.pod.key, problem=text)
-        self._metrics.cuts.labels(result).inc()
+        self._metrics.mig_partitions.labels(result).inc()
         pod = self._cluster.pods[uid]
         failed = ev.BindFailed(pod, text, "creating MIG instances failed")
         event = RecordPodEvent(placement.pod, "PartitionFailed", text)
@@ -211,10 +213,14 @@ class PartitionController:
     def _gpus_of(self, node_name: str) -> Collection[int]:
         node_info = self._cluster.at(node_name)
         node = node_info.node if node_info is not None else None
-        return range(node.cuttable.count) if node is not None and node.cuttable is not None else ()
+        return (
+            range(node.dynamic_mig.count)
+            if node is not None and node.dynamic_mig is not None
+            else ()
+        )
 
-    def _pause_gpus(self, node_name: str) -> ev.Change:
-        self._cluster.nodes.pause_gpus(node_name, self._backoff.resting(node_name))
+    def _update_gpu_backoff(self, node_name: str) -> ev.Change:
+        self._cluster.nodes.set_gpu_backoff(node_name, self._backoff.gpus_in_backoff(node_name))
         return ev.ClusterEvent(RequeueCause.AVOIDED, node_name=node_name)
 
     def _request(self, node_name: str) -> tuple[RequestPartitions, ...]:
@@ -223,8 +229,14 @@ class PartitionController:
         if node_info is None:
             return ()
         requests = [
-            PartitionRequest(spot, uid, self._pending[uid].until if uid in self._pending else "")
-            for uid, (_, holding) in node_info.pods.items()
-            for spot in holding.spots
+            PartitionRequest(
+                mig_placement, uid, self._pending[uid].until if uid in self._pending else ""
+            )
+            for uid, (_, allocation) in node_info.pods.items()
+            for mig_placement in allocation.mig_placements
         ]
-        return (RequestPartitions(node_name, tuple(sorted(requests, key=lambda one: one.spot))),)
+        return (
+            RequestPartitions(
+                node_name, tuple(sorted(requests, key=lambda one: one.mig_placement))
+            ),
+        )

@@ -31,22 +31,22 @@ TOGETHER_MAX = 8
 
 def together(gpus: DynamicGpus, profiles: Sequence[str]) -> tuple[MigPlacement, ...] | None:
     """Placements for all requests, or None if they do not fit together."""
-    asked = instance_search.rigid_first(gpus.board, profiles)
-    steps = instance_search.first(gpus.board, gpus.signature, asked)
+    asked = instance_search.most_constrained_first(gpus.gpu_model, profiles)
+    steps = instance_search.first(gpus.gpu_model, gpus.sorted_layouts, asked)
     if steps is None:
         return None
-    waiting = list(instance_search.numbered(gpus, 0.0, steps).spots)
+    waiting = list(instance_search.with_gpu_indexes(gpus, 0.0, steps).mig_placements)
     found: list[MigPlacement] = []
     for profile in profiles:
-        spot = next(one for one in waiting if one.profile == profile)
-        waiting.remove(spot)
-        found.append(spot)
+        mig_placement = next(one for one in waiting if one.profile == profile)
+        waiting.remove(mig_placement)
+        found.append(mig_placement)
     return tuple(found)
 
 
 def due(queue: SchedulingQueue, cluster: Cluster, now: float) -> list[QueuedPodInfo]:
     """The next pod to decide; with dynamic MIG also the pods of its priority."""
-    return queue.pop_batch(now, TOGETHER_MAX if cluster.index.cuts.signatures else 1)
+    return queue.pop_batch(now, TOGETHER_MAX if cluster.index.mig_layouts.node_layouts else 1)
 
 
 def as_a_whole(
@@ -69,9 +69,9 @@ def as_a_whole(
     if _all_find_a_place(cluster, pods, pipeline, work):
         return None
     nodes = _open_to_all(cluster, pods, pipeline, work)
-    for board in dict.fromkeys(gpus.board for _, gpus in nodes):
-        pool = [(name, gpus) for name, gpus in nodes if gpus.board is board]
-        found = _on_one_board(cluster, pods, [one[0] for one in wanted], pool, pipeline)
+    for gpu_model in dict.fromkeys(gpus.gpu_model for _, gpus in nodes):
+        pool = [(name, gpus) for name, gpus in nodes if gpus.gpu_model is gpu_model]
+        found = _on_one_gpu_model(cluster, pods, [one[0] for one in wanted], pool, pipeline)
         if found is not None:
             return found
     return None
@@ -107,7 +107,7 @@ def _open_to_all(
     return found
 
 
-def _on_one_board(
+def _on_one_gpu_model(
     cluster: Cluster,
     pods: Sequence[Pod],
     profiles: list[str],
@@ -115,18 +115,20 @@ def _on_one_board(
     pipeline: Pipeline,
 ) -> tuple[Placement, ...] | None:
     owners, every = _of_use(profiles, pool)
-    spots = together(every, profiles)
-    if spots is None:
+    mig_placements = together(every, profiles)
+    if mig_placements is None:
         return None
     overlay = WhatIfView(cluster)
     placements: list[Placement] = []
-    for pod, spot in zip(pods, spots, strict=True):
-        name, gpu = owners[spot.gpu]
+    for pod, mig_placement in zip(pods, mig_placements, strict=True):
+        name, gpu = owners[mig_placement.gpu]
         node_info = overlay.at(name)
         assert node_info is not None
         if first_rejection(pod, node_info, pipeline.every_filter):
             return None  # the shortage is not in memory slices
-        devices = Devices(spots=(MigPlacement(gpu, spot.start, spot.profile),))
+        devices = Devices(
+            mig_placements=(MigPlacement(gpu, mig_placement.start, mig_placement.profile),)
+        )
         context = ReserveContext(overlay, pipeline, node_info)
         placement = pipeline.pre_bind(context, Placement(pod=pod, node_name=name, devices=devices))
         if isinstance(placement, Refuse):
@@ -143,7 +145,7 @@ def _of_use(
 
     So the cost of the search does not depend on the number of GPUs in the pool.
     """
-    board = pool[0][1].board
+    gpu_model = pool[0][1].gpu_model
     owners: list[tuple[str, int]] = []
     held: list[mig_layout.Layout] = []
     idle: list[frozenset[mig_layout.Slot]] = []
@@ -153,7 +155,7 @@ def _of_use(
         for gpu, layout in enumerate(gpus.held):
             if layout not in fitting:
                 fitting[layout] = any(
-                    next(instance_search.moves(board, (layout,), one), None)
+                    next(instance_search.moves(gpu_model, (layout,), one), None)
                     for one in set(profiles)
                 )
             alike = (layout, gpus.idle[gpu])
@@ -162,4 +164,4 @@ def _of_use(
                 owners.append((name, gpu))
                 held.append(layout)
                 idle.append(gpus.idle[gpu])
-    return owners, DynamicGpus(board, tuple(held), tuple(idle))
+    return owners, DynamicGpus(gpu_model, tuple(held), tuple(idle))

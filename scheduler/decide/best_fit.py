@@ -47,7 +47,7 @@ class Search:
         view, pod, work = self._view, self._pod, self._work
         if len(pod.gpu_requests) > 1 or not self._is_covered():
             return scan(_narrowed(view, pod), pod, work, self._pipeline)[0]
-        if not work.once(self.equivalence_class, len(view.index.classes) * pod.label_steps):
+        if not work.spend_once(self.equivalence_class, len(view.index.classes) * pod.label_steps):
             return None
         for classes in self._ranked_classes():
             best = self._best_of(classes)
@@ -59,15 +59,19 @@ class Search:
 
     def diagnosis(self) -> Diagnosis | None:
         """The reasons of every node, or None if one node fits."""
-        check, verdicts = self._checker(), self._view.verdicts
+        check, filter_results = self._checker(), self._view.filter_results
         is_kept = is_light(self._pod)
-        verdict = verdicts.of(self.equivalence_class, check) if is_kept else verdicts.once(check)
+        results = (
+            filter_results.of(self.equivalence_class, check)
+            if is_kept
+            else filter_results.uncached(check)
+        )
         changed = self._view.changed.items()
-        return verdict.diagnosis({name: check(node_info) for name, node_info in changed})
+        return results.diagnosis({name: check(node_info) for name, node_info in changed})
 
-    def is_hopeless(self) -> bool:
+    def is_infeasible(self) -> bool:
         """Whether every node rejects the pod, even without the placements that are tried out."""
-        return self._view.verdicts.of(self.equivalence_class, self._checker()).is_hopeless
+        return self._view.filter_results.of(self.equivalence_class, self._checker()).is_infeasible
 
     def steps_of_diagnosis(self) -> int:
         """The steps needed to compute every node's reasons, or any number above the budget."""
@@ -77,13 +81,13 @@ class Search:
             steps = len(view.index.classes) * pod.label_steps + nodes * pod.node_steps
         else:
             steps = nodes * (pod.label_steps + pod.node_steps)
-        signatures = view.index.cuts.signatures
-        if signatures and len(profiles := instance_search.wanted(pod)) > 1:
-            for one in signatures:
+        node_layouts = view.index.mig_layouts.node_layouts
+        if node_layouts and len(profiles := instance_search.wanted(pod)) > 1:
+            for one in node_layouts:
                 if steps > self._work.limit:
                     break
-                board = layout.BOARDS[one.board]
-                steps += instance_search.searched(board, one.layouts, profiles).steps
+                gpu_model = layout.GPU_MODELS[one.gpu_model]
+                steps += instance_search.search_jointly(gpu_model, one.layouts, profiles).steps
         return steps
 
     def _checker(self) -> Check:
@@ -138,17 +142,17 @@ class Search:
         """The best node of equally ranked classes: the first one that fits in each bucket."""
         view, pod, work = self._view, self._pod, self._work
         spread = self._pipeline.spreads
-        found = self._tried_out(classes)
+        found = self._changed_nodes(classes)
         is_few = len(classes.classes) <= BUCKETS_MAX
         resource, need = next(iter(pod.gpu_requests.items()), (ANY, 0))
         # A node may have less CPU than is requested on it; a pod without a CPU request still fits
         # there.
         cpu = pod.requests.get(well_known.CPU, 0) or LEAST
-        sets = [one.shelves for one in classes.classes] if is_few else [view.index.shelves]
-        for shelves in sets:
-            shelf = shelves.get(resource)
+        sets = [one.buckets for one in classes.classes] if is_few else [view.index.buckets]
+        for buckets in sets:
+            bucket = buckets.get(resource)
             for _, (_, name) in (
-                shelf.fitting(need, cpu, spread=spread) if shelf is not None else ()
+                bucket.fitting(need, cpu, spread=spread) if bucket is not None else ()
             ):
                 if not work.spend(pod.node_steps):
                     return None
@@ -156,7 +160,7 @@ class Search:
                 if node_info is not None:
                     found.append((self._pipeline.score(pod, node_info), node_info))
                     break
-        if view.index.cuts.signatures:
+        if view.index.mig_layouts.node_layouts:
             found += self._with_dynamic_mig(classes, is_few=is_few)
         return min(found, key=lambda scored: scored[0])[1] if found else None
 
@@ -173,14 +177,18 @@ class Search:
     def _with_dynamic_mig(self, classes: RankedClasses, *, is_few: bool) -> list[Scored]:
         pod, work = self._pod, self._work
 
-        def judge(name: str) -> Scored | None:
+        def score_node(name: str) -> Scored | None:
             node_info = self._fitting(classes, name) if work.spend(pod.node_steps) else None
             return None if node_info is None else (self._pipeline.score(pod, node_info), node_info)
 
-        sets = [one.cuts for one in classes.classes] if is_few else [self._view.index.cuts]
-        return node_search.best(sets, pod, judge, work, spread=self._pipeline.spreads)
+        sets = (
+            [one.mig_layouts for one in classes.classes]
+            if is_few
+            else [self._view.index.mig_layouts]
+        )
+        return node_search.best(sets, pod, score_node, work, spread=self._pipeline.spreads)
 
-    def _tried_out(self, classes: RankedClasses) -> list[Scored]:
+    def _changed_nodes(self, classes: RankedClasses) -> list[Scored]:
         """Nodes with a placement on top: the index has only their state without it."""
         view, pod = self._view, self._pod
         if not view.changed or not self._work.spend(len(view.changed) * pod.node_steps):
@@ -195,7 +203,7 @@ class Search:
 
 def devices(pod: Pod, node_info: NodeInfo) -> Devices:
     """The devices of a pod without a map on a node where it fits."""
-    return assigned(pod, None, node_info, instance_plan.spots(pod, node_info))
+    return assigned(pod, None, node_info, instance_plan.mig_placements(pod, node_info))
 
 
 def scan(
@@ -230,9 +238,9 @@ def _count_search(pod: Pod, node_info: NodeInfo, work: Budget) -> None:
     Each search has its own limit, so the budget is exceeded by at most one search.
     """
     if node_info.gpus is not None and len(profiles := instance_search.wanted(pod)) > 1:
-        signature = node_info.gpus.signature
-        found = instance_search.searched(node_info.gpus.board, signature, profiles)
-        work.once((node_info.gpus.board.name, signature), found.steps)
+        sorted_layouts = node_info.gpus.sorted_layouts
+        found = instance_search.search_jointly(node_info.gpus.gpu_model, sorted_layouts, profiles)
+        work.spend_once((node_info.gpus.gpu_model.name, sorted_layouts), found.steps)
 
 
 def _narrowed(view: View, pod: Pod) -> Iterable[NodeInfo]:

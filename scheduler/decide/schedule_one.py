@@ -52,7 +52,7 @@ def place(view: View, pod: Pod, pipeline: Pipeline, work: Budget | None = None) 
         decision = _at_named_node(view, pod, pipeline, named, work)
         return decision if isinstance(decision, Placement) else None
     search = best_fit.Search(view, pod, pipeline, work)
-    if view.verdicts.seems_hopeless(search.equivalence_class) and search.is_hopeless():
+    if view.filter_results.was_infeasible(search.equivalence_class) and search.is_infeasible():
         return None
     node_info = search.best_node()
     if node_info is None:
@@ -83,7 +83,7 @@ def _at_named_node(
             reserved = _reserve(view, pod, pipeline, choice)
             return reserved if isinstance(reserved, Placement) else _refused(view, pod, reserved)
         case RefusedNode(node_name, reasons):
-            elsewhere = view.verdicts.of(named.elsewhere, lambda _: named.elsewhere)
+            elsewhere = view.filter_results.of(named.elsewhere, lambda _: named.elsewhere)
             node_info = view.at(node_name)
             assert node_info is not None
             assert node_info.node is not None
@@ -101,7 +101,7 @@ def _at_best_node(view: View, pod: Pod, pipeline: Pipeline, work: Budget) -> Dec
     search = best_fit.Search(view, pod, pipeline, work)
     before = work.spent
     # A class that was just rejected is probably rejected again: few nodes changed since.
-    if view.verdicts.seems_hopeless(search.equivalence_class):
+    if view.filter_results.was_infeasible(search.equivalence_class):
         rejection = _explained(view, pod, search, work, before)
         if rejection is not None:
             return rejection

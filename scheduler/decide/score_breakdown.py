@@ -16,7 +16,7 @@ from scheduler.framework.budget import Budget
 from scheduler.framework.decision import Placement
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model.pods.pod import Pod
-from scheduler.plugins.dynamic_mig.instance_plan import effort
+from scheduler.plugins.dynamic_mig.instance_plan import creation_cost
 from scheduler.plugins.node_resources_fit import leftover
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.node_info import NodeInfo
@@ -100,4 +100,4 @@ def _standing(pod: Pod, node_info: NodeInfo, pipeline: Pipeline) -> NodeScore:
     assert node_info.node is not None
     left = leftover(pod, node_info)
     penalty = pipeline.soft_penalty(pod, node_info.node)
-    return NodeScore(node_info.node.name, penalty, *left, *effort(pod, node_info))
+    return NodeScore(node_info.node.name, penalty, *left, *creation_cost(pod, node_info))

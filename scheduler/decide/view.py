@@ -21,7 +21,7 @@ class WhatIfView:
         self._cluster = cluster
         self.index = cluster.index
         self.nodes = cluster.nodes
-        self.verdicts = cluster.verdicts
+        self.filter_results = cluster.filter_results
         self.changed: dict[str, NodeInfo] = {}
         self.nominated: Mapping[str, Pod] = {}
         self.resolve = cluster.resolve
@@ -52,10 +52,10 @@ class WhatIfView:
             return
         if node_name not in self.changed:
             node_info = self.changed[node_name] = node_info.copy()
-        if devices is None and (chosen := instance_plan.spots(pod, node_info)):
+        if devices is None and (chosen := instance_plan.mig_placements(pod, node_info)):
             # The pod has no placement yet: use one of its possible placements.
-            devices = Devices(spots=chosen)
-        node_info.add(pod, self.nodes.holding(pod, devices))
+            devices = Devices(mig_placements=chosen)
+        node_info.add(pod, self.nodes.allocation(pod, devices))
 
     def lift(self, pod: Pod) -> None:
         """Remove a nominated pod from its node."""

@@ -39,7 +39,7 @@ class Budget:
         self.spent += steps
         return self.spent <= self.limit
 
-    def once(self, what: Hashable, steps: int) -> bool:
+    def spend_once(self, what: Hashable, steps: int) -> bool:
         """The same for a step that is counted once per decision."""
         if self._counted is None:
             self._counted = {what}

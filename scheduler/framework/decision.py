@@ -28,12 +28,12 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PendingPlacement(Placement, frozen=True, kw_only=True):
-    """A placement that waits for MIG instances: ``fresh`` of them do not exist yet.
+    """A placement that waits for MIG instances: ``new_instances`` of them do not exist yet.
 
     The binder requests them before the Binding. All other code treats it as a placement.
     """
 
-    fresh: tuple[MigPlacement, ...] = ()
+    new_instances: tuple[MigPlacement, ...] = ()
 
 
 class Rejection(msgspec.Struct, frozen=True, kw_only=True):

@@ -124,7 +124,7 @@ class Pipeline(Settings, frozen=True, kw_only=True, dict=True):
                 return awaited
             if awaited is not None:
                 same = {name: getattr(placement, name) for name in Placement.__struct_fields__}
-                return PendingPlacement(**same, fresh=tuple(awaited))
+                return PendingPlacement(**same, new_instances=tuple(awaited))
         return placement
 
     def queueing_hint(self, view: View, pod: Pod) -> Reasons | None:

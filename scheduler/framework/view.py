@@ -23,7 +23,7 @@ class View(Protocol):
         """Finds nodes in best-fit order."""
 
     @property
-    def verdicts(self) -> FilterResultCache:
+    def filter_results(self) -> FilterResultCache:
         """Filter results of rejected pods, without hypothetical placements."""
 
     @property

@@ -10,7 +10,7 @@ import msgspec
 from scheduler.model import well_known
 from scheduler.model.gpu import allocated_devices, physical_gpus
 from scheduler.model.limits import NODE_GPUS_MAX
-from scheduler.model.mig.gpu_models import board_of
+from scheduler.model.mig.gpu_models import gpu_model_of
 from scheduler.model.mig.node_geometry import (
     NodeMigGeometry,
     awaited,
@@ -28,7 +28,7 @@ from scheduler.model.selector import Taint
 class DynamicMig(msgspec.Struct, frozen=True, gc=False):
     """Dynamic MIG GPUs of one model: their indexes are 0 to ``count`` - 1."""
 
-    board: GpuModel
+    gpu_model: GpuModel
     count: int
 
 
@@ -65,13 +65,13 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             for resource, amount in self.allocatable.items()
             if resource == well_known.GPU or (amount > 0 and well_known.is_gpu_device(resource))
         )
-        if self.cuttable is None:
+        if self.dynamic_mig is None:
             return found
-        plain = (profile.resource for profile in self.cuttable.board.plain)
+        plain = (profile.resource for profile in self.dynamic_mig.gpu_model.plain)
         return tuple(dict.fromkeys((*plain, *found)))
 
     @cached_property
-    def cuttable(self) -> DynamicMig | None:
+    def dynamic_mig(self) -> DynamicMig | None:
         """The GPUs on which an operator creates MIG instances on request (design 6), or None.
 
         Only if labels have the GPU model and the count, and no GPU is advertised as a whole: its
@@ -81,15 +81,17 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if labels.get(well_known.MIG_DYNAMIC) != "true" or self.allocatable.get(well_known.GPU, 0):
             return None
         advertised = (well_known.mig_profile(r) for r in self.allocatable if well_known.is_mig(r))
-        board = board_of(labels.get(well_known.GPU_PRODUCT, ""), memory_mib(labels), advertised)
+        gpu_model = gpu_model_of(
+            labels.get(well_known.GPU_PRODUCT, ""), memory_mib(labels), advertised
+        )
         count = gpu_count(labels)
-        return DynamicMig(board, count) if board is not None and count is not None else None
+        return DynamicMig(gpu_model, count) if gpu_model is not None and count is not None else None
 
     def most(self, resource: str) -> int:
         """The amount of a resource on the empty node."""
-        if self.cuttable is not None and well_known.is_mig(resource):
-            profile = profile_of(self.cuttable.board, resource)
-            return profile.max_count * self.cuttable.count if profile else 0
+        if self.dynamic_mig is not None and well_known.is_mig(resource):
+            profile = profile_of(self.dynamic_mig.gpu_model, resource)
+            return profile.max_count * self.dynamic_mig.count if profile else 0
         return self.allocatable.get(resource, 0)
 
     @cached_property
@@ -132,37 +134,37 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.advertises_gpus or physical_gpus.is_discovered(self.labels)
 
     @property
-    def honours_numbers(self) -> bool:
+    def honours_indexes(self) -> bool:
         """Whether the label says that the device plugin allocates the GPUs that the scheduler
         chooses.
         """
         return self.labels.get(well_known.NUMBERED) == "numbered"
 
     @cached_property
-    def is_numbered(self) -> bool:
+    def is_index_assigned(self) -> bool:
         """Whether the node is index-assigned (design 5.5).
 
         True without a device plugin, or with one that honours the scheduler's choice, according to
         a label. On all other nodes the kubelet assigns GPUs, and the scheduler only counts them.
         """
-        return self.honours_numbers or not self.has_plugin
+        return self.honours_indexes or not self.has_plugin
 
     @cached_property
-    def card_count(self) -> int | None:
+    def physical_gpu_count(self) -> int | None:
         """The number of physical GPUs, independently of allocatable; None if unknown."""
         return physical_gpus.physical(self.labels, self.offered, len(self.failed_gpus))
 
     @cached_property
-    def cut_gpus(self) -> frozenset[int] | None:
+    def mig_gpus(self) -> frozenset[int] | None:
         """Indexes of the GPUs with MIG instances, as far as known; None for all.
 
         Empty on dynamic MIG nodes, and where the plugin numbers the whole GPUs.
         """
-        if self.cuttable is not None or self.honours_numbers:
+        if self.dynamic_mig is not None or self.honours_indexes:
             return frozenset()
         if self.geometry.gpus:
-            return frozenset(gpu.index for gpu in self.geometry.gpus if gpu.is_cut)
-        return None if physical_gpus.are_cut(self.labels, self.offered) else frozenset()
+            return frozenset(gpu.index for gpu in self.geometry.gpus if gpu.has_mig)
+        return None if physical_gpus.all_have_mig(self.labels, self.offered) else frozenset()
 
     @cached_property
     def geometry(self) -> NodeMigGeometry:
@@ -206,7 +208,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if flaw := physical_gpus.flaw(self.annotations):
             return f"annotation {well_known.UNUSABLE_DEVICES}: {flaw}"
         offered = self.gpu_count or 0
-        if self.is_numbered and offered > NODE_GPUS_MAX:
+        if self.is_index_assigned and offered > NODE_GPUS_MAX:
             return (
                 f"allocatable {well_known.GPU} is {offered} on a node whose GPUs have indexes;"
                 f" at most {NODE_GPUS_MAX} are believed"
@@ -223,7 +225,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def gpu_count(self) -> int | None:
-        """Advertised units of ``nvidia.com/gpu``, or None; ``card_count`` counts GPUs."""
+        """Advertised units of ``nvidia.com/gpu``, or None; ``physical_gpu_count`` counts GPUs."""
         return self.allocatable.get(well_known.GPU)
 
 

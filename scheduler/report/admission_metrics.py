@@ -11,12 +11,12 @@ from prometheus_client import Counter
 
 from scheduler.decide.admission.admit import Admission
 from scheduler.model import well_known
-from scheduler.model.mig.layout import BOARDS
+from scheduler.model.mig.layout import GPU_MODELS
 
 _KNOWN: Final = frozenset(
     well_known.mig_profile(profile.resource)
-    for board in BOARDS.values()
-    for profile in (*board.profiles.values(), *board.aliases.values())
+    for gpu_model in GPU_MODELS.values()
+    for profile in (*gpu_model.profiles.values(), *gpu_model.aliases.values())
 ) | {well_known.mig_profile(well_known.GPU)}
 OTHER: Final = "other"
 

@@ -35,13 +35,13 @@ class Gauges:
 
     def _over_committed(self) -> int:
         nodes = self._state.cluster.nodes
-        news = nodes.news
-        for name in news:
+        changed_names = nodes.changed_names
+        for name in changed_names:
             node_info = nodes.at(name)
             excess = sum(over_committed(node_info).values()) if node_info is not None else 0
             if excess:
                 self._excess[name] = excess
             else:
                 self._excess.pop(name, None)
-        news.clear()
+        changed_names.clear()
         return sum(self._excess.values())

@@ -143,7 +143,7 @@ class Metrics:
         self.tier_tries = self._counter("gpu_scheduler_admission_tiers")
         self.replaced = self._counter("gpu_scheduler_recreated_pods")
         self.moves = self._counter("gpu_scheduler_migrations")
-        self.cuts = self._counter("gpu_scheduler_mig_partitions")
+        self.mig_partitions = self._counter("gpu_scheduler_mig_partitions")
         self.forwarded = self._counter("gpu_scheduler_forwarded_admission_queries")
         self.pending = self._gauge("gpu_scheduler_pending_pods")
         self.cache_size = self._gauge("gpu_scheduler_cache_size")

@@ -37,8 +37,8 @@ class PodAllocation(msgspec.Struct, frozen=True, gc=False):
 
     ``numbers`` are GPU indexes; ``unknown`` is the number of GPUs with unknown indexes;
     ``is_mapped`` and ``sharing`` say which pods may share a device with it. ``has_request`` says
-    whether the plugin's resource counts the GPUs already. ``spots`` are the places of MIG instances
-    that the scheduler chose.
+    whether the plugin's resource counts the GPUs already. ``mig_placements`` are the places of MIG
+    instances that the scheduler chose.
     """
 
     numbers: tuple[int, ...] = ()
@@ -46,10 +46,10 @@ class PodAllocation(msgspec.Struct, frozen=True, gc=False):
     is_mapped: bool = False
     has_request: bool = False
     sharing: str = ""
-    spots: tuple[MigPlacement, ...] = ()
+    mig_placements: tuple[MigPlacement, ...] = ()
 
 
-def holding_of(
+def allocation_of(
     pod: Pod, devices: Devices | None, scheduler_name: str, *, may_map: bool
 ) -> PodAllocation:
     """The allocation of a placed pod; ``devices`` is the own choice while the pod is only assumed.
@@ -67,16 +67,18 @@ def holding_of(
     is_mapped = is_ours and is_given and pod.map_text is not None
     if devices is None and text is not None:
         devices = _credible(pod, parse_devices(text))
-    spots = devices.spots if devices is not None else ()
+    mig_placements = devices.mig_placements if devices is not None else ()
     # Indexes that do not match the request are ignored: the plugin assigned something else.
     if devices is not None and (not requested or len(devices.numbers) == requested):
-        return PodAllocation(devices.numbers, 0, is_mapped, requested > 0, pod.sharing, spots)
+        return PodAllocation(
+            devices.numbers, 0, is_mapped, requested > 0, pod.sharing, mig_placements
+        )
     is_past_plugin = (is_mapped or text is not None) and not pod.gpu_requests
     unknown = requested or int(is_past_plugin)
-    return PodAllocation((), unknown, is_mapped, requested > 0, pod.sharing, spots)
+    return PodAllocation((), unknown, is_mapped, requested > 0, pod.sharing, mig_placements)
 
 
-def holds_alike(before: Pod, after: Pod) -> bool:
+def has_same_allocation(before: Pod, after: Pod) -> bool:
     """Whether the allocation of a placed pod is unchanged, as far as the pod itself shows."""
     return (
         before.requests == after.requests
@@ -91,12 +93,16 @@ def holds_alike(before: Pod, after: Pod) -> bool:
 
 def _credible(pod: Pod, devices: Devices | None) -> Devices | None:
     """The written devices, unless they contain instances that the pod did not request."""
-    if devices is None or not devices.spots or any(map(well_known.is_mig, pod.gpu_requests)):
+    if (
+        devices is None
+        or not devices.mig_placements
+        or any(map(well_known.is_mig, pod.gpu_requests))
+    ):
         return devices
     return None
 
 
-_NOBODY: frozenset[str] = frozenset()
+_NO_SCOPES: frozenset[str] = frozenset()
 
 
 class DeviceUsage(msgspec.Struct, frozen=True):
@@ -119,18 +125,27 @@ class NodeInfo:
     """The mutable state of one node; ``node`` is None while only its pods are known."""
 
     __slots__ = (
-        *("_cuts", "_gpus", "_left", "_node", "_tally", "avoided"),
-        *("claims", "is_dynamic", "is_settled", "pods", "ports", "resting", "unread", "used"),
+        *("_instances", "_gpus", "_left", "_node", "_usage", "avoided"),
+        *(
+            "claims",
+            "is_dynamic",
+            "is_settled",
+            "pods",
+            "ports",
+            "gpus_in_backoff",
+            "unread",
+            "used",
+        ),
     )
 
     def __init__(self, node: Node | None) -> None:
         self._node = node
         #: Whether this is a dynamic MIG node; cached because it is read very often.
-        self.is_dynamic = node is not None and node.cuttable is not None
-        self._tally: DeviceUsage | None = None
+        self.is_dynamic = node is not None and node.dynamic_mig is not None
+        self._usage: DeviceUsage | None = None
         self._left: dict[str, int] | None = None
         self._gpus: dynamic_gpus.DynamicGpus | None = None
-        self._cuts: tuple[MigInstance, ...] = ()
+        self._instances: tuple[MigInstance, ...] = ()
         self.pods: dict[str, tuple[Pod, PodAllocation]] = {}
         self.used: dict[str, int] = {}
         self.ports: dict[HostPort, int] = {}
@@ -139,11 +154,11 @@ class NodeInfo:
         #: Number of pods with devices from resource claims: these devices are unknown.
         self.claims = 0
         #: The scopes for which the node is avoided (``state/breakers/node_circuit_breaker``).
-        self.avoided = _NOBODY
+        self.avoided = _NO_SCOPES
         #: Whether the wait for the node's MIG layout is over (``state/mig/layout_wait``).
         self.is_settled = False
         #: GPUs in backoff: no MIG instance is requested on them.
-        self.resting: frozenset[int] = frozenset()
+        self.gpus_in_backoff: frozenset[int] = frozenset()
 
     @property
     def node(self) -> Node | None:
@@ -153,40 +168,42 @@ class NodeInfo:
     @node.setter
     def node(self, node: Node | None) -> None:
         self._node = node
-        self.is_dynamic = node is not None and node.cuttable is not None
-        self._changed()
+        self.is_dynamic = node is not None and node.dynamic_mig is not None
+        self._invalidate()
 
-    def _changed(self) -> None:
-        self._tally = self._left = self._gpus = None
+    def _invalidate(self) -> None:
+        self._usage = self._left = self._gpus = None
 
-    def upsert_partitions(self, cuts: tuple[MigInstance, ...], resting: frozenset[int]) -> bool:
+    def upsert_partitions(
+        self, instances: tuple[MigInstance, ...], gpus_in_backoff: frozenset[int]
+    ) -> bool:
         """Fold the MigPartition status and the GPUs in backoff; returns whether they changed."""
-        if (cuts, resting) == (self._cuts, self.resting):
+        if (instances, gpus_in_backoff) == (self._instances, self.gpus_in_backoff):
             return False
-        self._cuts, self.resting = cuts, resting
-        self._changed()
+        self._instances, self.gpus_in_backoff = instances, gpus_in_backoff
+        self._invalidate()
         return True
 
     @property
-    def cuts(self) -> tuple[MigInstance, ...]:
+    def instances(self) -> tuple[MigInstance, ...]:
         """The instances in the MigPartition status."""
-        return self._cuts
+        return self._instances
 
     @property
     def gpus(self) -> dynamic_gpus.DynamicGpus | None:
         """The dynamic MIG GPUs, recomputed only after a change; else None."""
         if self.is_dynamic and self._gpus is None:
             assert self._node is not None
-            assert self._node.cuttable is not None
-            held, shut = self.pods.values(), self.resting | self._node.failed_gpus
-            self._gpus = dynamic_gpus.count(self._node.cuttable, held, self._cuts, shut)
+            assert self._node.dynamic_mig is not None
+            pods, unusable = self.pods.values(), self.gpus_in_backoff | self._node.failed_gpus
+            self._gpus = dynamic_gpus.count(self._node.dynamic_mig, pods, self._instances, unusable)
         return self._gpus
 
     def copy(self) -> NodeInfo:
         """An independent copy, for hypothetical placements."""
         twin = NodeInfo(self._node)
-        twin._tally = self._tally
-        twin._cuts, twin.resting = self._cuts, self.resting
+        twin._usage = self._usage
+        twin._instances, twin.gpus_in_backoff = self._instances, self.gpus_in_backoff
         twin.pods = dict(self.pods)
         twin.used = dict(self.used)
         twin.ports = dict(self.ports)
@@ -194,12 +211,12 @@ class NodeInfo:
         twin.is_settled = self.is_settled
         return twin
 
-    def add(self, pod: Pod, holding: PodAllocation) -> None:
+    def add(self, pod: Pod, allocation: PodAllocation) -> None:
         """Add a pod; a second call with the same uid replaces the entry."""
         if pod.uid in self.pods:
             self.remove(pod.uid)
-        self._changed()
-        self.pods[pod.uid] = (pod, holding)
+        self._invalidate()
+        self.pods[pod.uid] = (pod, allocation)
         self.unread += bool(pod.unread.requests)
         self.claims += pod.has_claims
         for resource, value in pod.requests.items():
@@ -216,7 +233,7 @@ class NodeInfo:
         entry = self.pods.pop(uid, None)
         if entry is None:
             return None
-        self._changed()
+        self._invalidate()
         pod = entry[0]
         self.unread -= bool(pod.unread.requests)
         self.claims -= pod.has_claims
@@ -231,9 +248,9 @@ class NodeInfo:
     @property
     def usage(self) -> DeviceUsage:
         """The sums per device, recomputed only after a change."""
-        if self._tally is None:
-            self._tally = _count(self.pods.values())
-        return self._tally
+        if self._usage is None:
+            self._usage = _count(self.pods.values())
+        return self._usage
 
     @property
     def left(self) -> dict[str, int]:
@@ -243,10 +260,10 @@ class NodeInfo:
         devices of pods mapped without a request are subtracted too: the plugin does not count them.
         """
         if self._left is None:
-            self._left = self._counted()
+            self._left = self._compute_left()
         return self._left
 
-    def _counted(self) -> dict[str, int]:
+    def _compute_left(self) -> dict[str, int]:
         node = self._node
         if node is None:
             return {}
@@ -255,7 +272,7 @@ class NodeInfo:
             left[resource] = left.get(resource, 0) - used
         if self.is_dynamic and (gpus := self.gpus) is not None:
             left.update(gpus.left)
-        if well_known.GPU in node.allocatable and node.is_numbered:
+        if well_known.GPU in node.allocatable and node.is_index_assigned:
             left[well_known.GPU] -= self.usage.past_plugin
         return left
 
@@ -263,7 +280,7 @@ class NodeInfo:
         """The free amount of a resource; 0 for one that is not advertised."""
         return self.left.get(resource, 0)
 
-    def free_numbers(self) -> tuple[int, ...]:
+    def free_indexes(self) -> tuple[int, ...]:
         """Free indexes, ascending; empty if the node has no known GPU count."""
         there = self._node.indexes if self._node else ()
         return tuple(number for number in there if number not in self.usage.holders)
@@ -275,14 +292,14 @@ def _count(entries: Iterable[tuple[Pod, PodAllocation]]) -> DeviceUsage:
     past_request: set[int] = set()
     unknown = past_unknown = 0
     mapped_past = plugin = slices = False
-    for pod, holding in entries:
-        for number in holding.numbers:
-            holders.setdefault(number, []).append(holding)
-        (by_request if holding.has_request else past_request).update(holding.numbers)
-        unknown += holding.unknown
-        past_unknown += 0 if holding.has_request else holding.unknown
+    for pod, allocation in entries:
+        for number in allocation.numbers:
+            holders.setdefault(number, []).append(allocation)
+        (by_request if allocation.has_request else past_request).update(allocation.numbers)
+        unknown += allocation.unknown
+        past_unknown += 0 if allocation.has_request else allocation.unknown
         # Not by the map alone: its author may remove it from a running pod.
-        holds = holding.is_mapped or holding.numbers or holding.unknown
+        holds = allocation.is_mapped or allocation.numbers or allocation.unknown
         mapped_past = mapped_past or (bool(holds) and not pod.gpu_requests)
         plugin = plugin or bool(pod.gpu_requests)
         slices = slices or any(well_known.is_mig(resource) for resource in pod.gpu_requests)
@@ -298,9 +315,9 @@ def over_committed(node_info: NodeInfo) -> dict[str, int]:
         for resource in {*node_info.used, *offered}
         if well_known.is_gpu_device(resource) and node_info.free(resource) < 0
     }
-    for number, holdings in node_info.usage.holders.items():
-        if len({holding.sharing for holding in holdings}) > 1 or (
-            len(holdings) > 1 and not all(holding.is_mapped for holding in holdings)
+    for number, allocations in node_info.usage.holders.items():
+        if len({allocation.sharing for allocation in allocations}) > 1 or (
+            len(allocations) > 1 and not all(allocation.is_mapped for allocation in allocations)
         ):
-            excess[f"gpu:{number}"] = len(holdings) - 1
+            excess[f"gpu:{number}"] = len(allocations) - 1
     return excess

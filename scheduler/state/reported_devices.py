@@ -65,15 +65,15 @@ def recovered(before: Pod, after: Pod) -> bool:
     return bool(unhealthy(before.allocated) - unhealthy(after.allocated))
 
 
-def given(pod: Pod, holding: PodAllocation) -> ReportedDevices | None:
+def given(pod: Pod, allocation: PodAllocation) -> ReportedDevices | None:
     """The assigned and reported devices of a pod; None unless both are complete."""
-    if not holding.numbers or not holding.has_request:
+    if not allocation.numbers or not allocation.has_request:
         return None
     mine = [one for one in pod.allocated if one.resource == well_known.GPU]
     ids = frozenset(one.id for one in mine)
-    if len(ids) != len(holding.numbers) or any(one.is_share for one in mine):
+    if len(ids) != len(allocation.numbers) or any(one.is_share for one in mine):
         return None
-    return ReportedDevices(pod.key, holding.numbers, ids)
+    return ReportedDevices(pod.key, allocation.numbers, ids)
 
 
 class Numbering:
@@ -89,8 +89,8 @@ class Numbering:
         node = node_info.node
         assert node is not None
         wrong = ""
-        for uid, (pod, holding) in node_info.pods.items():
-            found = None if _shares_numbers(node_info, holding) else given(pod, holding)
+        for uid, (pod, allocation) in node_info.pods.items():
+            found = None if _shares_numbers(node_info, allocation) else given(pod, allocation)
             if found is None or self._known.get(uid) == found:
                 continue
             wrong = wrong or self._contradiction(node, found)
@@ -110,9 +110,9 @@ class Numbering:
         return ""
 
 
-def _shares_numbers(node_info: NodeInfo, holding: PodAllocation) -> bool:
+def _shares_numbers(node_info: NodeInfo, allocation: PodAllocation) -> bool:
     """Whether siblings share an index by their maps: a plugin has as many ids as requests."""
-    return any(len(node_info.usage.holders.get(number, ())) > 1 for number in holding.numbers)
+    return any(len(node_info.usage.holders.get(number, ())) > 1 for number in allocation.numbers)
 
 
 def _against_table(gpu_ids: Mapping[str, int], one: ReportedDevices) -> str:

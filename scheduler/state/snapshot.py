@@ -57,7 +57,7 @@ class Avoided(msgspec.Struct, frozen=True, kw_only=True):
     scopes: tuple[str, ...]
 
 
-class Resting(msgspec.Struct, frozen=True, kw_only=True):
+class GpusInBackoff(msgspec.Struct, frozen=True, kw_only=True):
     """GPUs of a node in backoff after a failed MIG partition request."""
 
     node_name: str
@@ -97,8 +97,8 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     promises: tuple[Promised, ...] = ()
     avoided: tuple[Avoided, ...] = ()
     held: tuple[Pod, ...] = ()
-    cuts: tuple[NodePartitions, ...] = ()
-    resting: tuple[Resting, ...] = ()
+    partitions: tuple[NodePartitions, ...] = msgspec.field(default=(), name="cuts")
+    gpus_in_backoff: tuple[GpusInBackoff, ...] = msgspec.field(default=(), name="resting")
     quotas: tuple[Quota, ...] = ()
     settled: tuple[str, ...] = ()
 
@@ -107,18 +107,24 @@ def take(
     cluster: Cluster, queue: SchedulingQueue, promises: Reservations, generation: int, now: float
 ) -> ClusterSnapshot:
     """The current state."""
-    avoided = ((b.node, b.avoided) for b in cluster.candidates() if b.avoided)
+    avoided = (
+        (node_info.node, node_info.avoided)
+        for node_info in cluster.candidates()
+        if node_info.avoided
+    )
     return ClusterSnapshot(
         scheduler_name=cluster.scheduler_name,
         generation=generation,
         now=now,
         maps_allow=cluster.namespaces.maps_allow,
-        nodes=tuple(b.node for b in cluster.candidates() if b.node is not None),
+        nodes=tuple(
+            node_info.node for node_info in cluster.candidates() if node_info.node is not None
+        ),
         namespaces=tuple(cluster.namespaces.known.values()),
         pods=tuple(cluster.pods.values()),
         assumed=tuple(_assumed(cluster, uid, held) for uid, held in cluster.assumed.items()),
         label_keys=cluster.index.keys,
-        wide_keys=tuple(cluster.index.wide),
+        wide_keys=tuple(cluster.index.high_cardinality),
         queue=tuple(_queued(entry) for entry in queue.entries()),
         promises=tuple(
             Promised(
@@ -137,13 +143,17 @@ def take(
             for node, scopes in avoided
             if node is not None
         ),
-        cuts=tuple(cluster.nodes.partitions.known.values()),
-        resting=tuple(
-            Resting(node_name=name, gpus=tuple(sorted(gpus)))
-            for name, gpus in cluster.nodes.partitions.resting.items()
+        partitions=tuple(cluster.nodes.partitions.known.values()),
+        gpus_in_backoff=tuple(
+            GpusInBackoff(node_name=name, gpus=tuple(sorted(gpus)))
+            for name, gpus in cluster.nodes.partitions.gpus_in_backoff.items()
         ),
         quotas=tuple(cluster.quotas.every()),
-        settled=tuple(b.node.name for b in cluster.candidates() if b.node and b.is_settled),
+        settled=tuple(
+            node_info.node.name
+            for node_info in cluster.candidates()
+            if node_info.node and node_info.is_settled
+        ),
         held=tuple(pod for uid, pod in cluster.nominated.items() if uid not in cluster.pods),
     )
 
@@ -161,12 +171,12 @@ def restore(state: ClusterSnapshot) -> Cluster:
     cluster.index.rebuild(state.label_keys, state.wide_keys, cluster.nodes.node_info)
     for one in state.assumed:
         cluster.assume(one.pod, Assumption(one.node_name, one.devices, one.index))
-    for rest in state.avoided:
-        cluster.avoid(rest.node_name, frozenset(rest.scopes))
-    for cuts in state.cuts:
-        cluster.nodes.upsert_partitions(cuts)
-    for tired in state.resting:
-        cluster.nodes.pause_gpus(tired.node_name, frozenset(tired.gpus))
+    for avoided_node in state.avoided:
+        cluster.avoid(avoided_node.node_name, frozenset(avoided_node.scopes))
+    for partitions in state.partitions:
+        cluster.nodes.upsert_partitions(partitions)
+    for in_backoff in state.gpus_in_backoff:
+        cluster.nodes.set_gpu_backoff(in_backoff.node_name, frozenset(in_backoff.gpus))
     for name in state.settled:
         cluster.nodes.settle(name)
     cluster.quotas.replace(state.quotas)

@@ -101,10 +101,10 @@ def users(plane: ControlPlane) -> tuple[Tenant, Tenant, Tenant]:
 
 def nodes() -> list[FakeNode]:
     """More of everything than the honest pods hold at any time."""
-    numbered = {well_known.NUMBERED: "numbered"}
+    with_gpu_indexes = {well_known.NUMBERED: "numbered"}
     return [
         *(FakeNode(name=f"counted{n}", gpus=8) for n in range(3)),
-        FakeNode(name="numbered0", gpus=8, labels=numbered),
+        FakeNode(name="numbered0", gpus=8, labels=with_gpu_indexes),
         *(FakeNode(name=f"mig{n}", mig={"2g.20gb": 10, "1g.10gb": 14}) for n in range(2)),
         *(FakeNode(name=name) for name in MAPPED),
         *(FakeNode(name=name, gpus=4) for name in EVIL),

@@ -1,5 +1,6 @@
 """The fake operator's chart beside others: tools that look for an operator, real GPUs, Run:ai,
-NUMA zones, Grafana."""
+NUMA zones, Grafana.
+"""
 
 from __future__ import annotations
 
@@ -184,10 +185,10 @@ def test_lab_dashboard_imports_and_queries_exported_series() -> None:
             "statusExporter.dashboard.enabled=true,statusExporter.dashboard.namespace=monitoring"
         ),
     )
-    board = one(found, "ConfigMap", "gpu-dashboard")
-    assert board["metadata"]["namespace"] == "monitoring"
-    assert board["metadata"]["labels"]["grafana_dashboard"] == "1"
-    content = json.loads(board["data"]["gpu-dashboard.json"])
+    gpu_model = one(found, "ConfigMap", "gpu-dashboard")
+    assert gpu_model["metadata"]["namespace"] == "monitoring"
+    assert gpu_model["metadata"]["labels"]["grafana_dashboard"] == "1"
+    content = json.loads(gpu_model["data"]["gpu-dashboard.json"])
     assert content["title"] == "GPU Utilization"
     titles = [panel["title"] for panel in content["panels"]]
     assert titles == ["GPU Utilization %", "GPU Memory Used", "GPU Temperature"]

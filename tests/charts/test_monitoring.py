@@ -64,7 +64,7 @@ def test_a_monitor_finds_the_ports_of_both_services() -> None:
 
 def test_the_dashboard_is_shipped_with_the_label_of_the_sidecar() -> None:
     found = objects(SCHEDULER, *settings("metrics.dashboards.enabled=true"))
-    boards = one(found, "ConfigMap", "gpu-scheduler-dashboards")
-    assert boards["metadata"]["labels"]["grafana_dashboard"] == "1"
-    (content,) = boards["data"].values()
+    gpu_models = one(found, "ConfigMap", "gpu-scheduler-dashboards")
+    assert gpu_models["metadata"]["labels"]["grafana_dashboard"] == "1"
+    (content,) = gpu_models["data"].values()
     assert len(json.loads(content)["panels"]) == len(PANELS)

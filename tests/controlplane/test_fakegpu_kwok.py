@@ -232,8 +232,8 @@ def test_writes_grow_with_changes_and_not_with_cluster_size(
         nodes.wait(busy, "the pod", lambda _: "pod: p" in nodes.topology(busy))
         here.client.delete(here.path("Pod", f"p{number}"), {"gracePeriodSeconds": 0})
         nodes.wait(busy, "its end", lambda _: "pod: p" not in nodes.topology(busy))
-    fresh = written() - before
+    new_instances = written() - before
 
-    assert set(fresh) == {f"configmaps/topology-{busy}"}
+    assert set(new_instances) == {f"configmaps/topology-{busy}"}
     # It comes, it runs, it goes.
-    assert changes <= fresh[f"configmaps/topology-{busy}"] <= 3 * changes
+    assert changes <= new_instances[f"configmaps/topology-{busy}"] <= 3 * changes

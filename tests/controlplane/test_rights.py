@@ -330,13 +330,15 @@ def agent(cp: ControlPlane, kwok_node: MakeNode) -> Iterator[Client]:
 def test_an_agent_changes_one_label_of_its_own_node_and_nothing_else(
     cp: ControlPlane, agent: Client
 ) -> None:
-    numbered = {"metadata": {"labels": {well_known.NUMBERED: "numbered"}}}
-    agent.patch("/api/v1/nodes/mine", numbered)
+    with_gpu_indexes = {"metadata": {"labels": {well_known.NUMBERED: "numbered"}}}
+    agent.patch("/api/v1/nodes/mine", with_gpu_indexes)
     agent.patch("/api/v1/nodes/mine", {"metadata": {"labels": {well_known.NUMBERED: None}}})
 
-    assert "its own node only" in said(lambda: agent.patch("/api/v1/nodes/yours", numbered))
+    assert "its own node only" in said(lambda: agent.patch("/api/v1/nodes/yours", with_gpu_indexes))
     unbound = cp.client_for("gpu-operator/nvidia-device-plugin")
-    assert "its own node only" in said(lambda: unbound.patch("/api/v1/nodes/mine", numbered))
+    assert "its own node only" in said(
+        lambda: unbound.patch("/api/v1/nodes/mine", with_gpu_indexes)
+    )
     for edit in MORE_OF_A_NODE:
         write = functools.partial(agent.patch, "/api/v1/nodes/mine", edit)
         assert "no more of its node than" in said(write)

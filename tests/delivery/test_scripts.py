@@ -196,7 +196,7 @@ def test_the_layouts_of_the_script_are_those_of_the_simulated_cards() -> None:
     pools = read_topology(values).pools
     counts = []
     for text, pool in zip(found, ("small", "medium"), strict=True):
-        layouts = read(text.encode().decode("unicode_escape"), pools[pool].boards)
+        layouts = read(text.encode().decode("unicode_escape"), pools[pool].gpu_models)
         names = [name for layout in layouts for name, _start in layout or ()]
         counts.append({name: names.count(name) for name in set(names)})
     assert counts == [{"1g.10gb": 28}, {"2g.20gb": 12, "1g.10gb": 4}]

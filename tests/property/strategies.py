@@ -36,7 +36,7 @@ def nodes(draw: st.DrawFn, name: str | None = None) -> Node:
         name or draw(st.sampled_from(NODE_NAMES)),
         gpus=draw(st.none() | st.integers(0, 4)),
         mig=draw(st.sampled_from([{}, {"3g.40gb": 0}, {"1g.10gb": 3, "2g.20gb": 2}])),
-        numbered=draw(st.booleans()),
+        with_gpu_indexes=draw(st.booleans()),
         labels=labels,
         taints=draw(st.sampled_from([[], [], [], ["slow:PreferNoSchedule"], ["gpu=x:NoSchedule"]])),
         cordoned=draw(st.integers(0, 9)) == 9,
@@ -48,7 +48,11 @@ def nodes(draw: st.DrawFn, name: str | None = None) -> Node:
 def open_nodes(name: str) -> st.SearchStrategy[Node]:
     """Nodes that accept every pod, of the three device assignment modes."""
     return st.sampled_from(
-        [node(name), node(name, gpus=3, numbered=True), node(name, gpus=3, mig={"1g.10gb": 2})]
+        [
+            node(name),
+            node(name, gpus=3, with_gpu_indexes=True),
+            node(name, gpus=3, mig={"1g.10gb": 2}),
+        ]
     )
 
 

@@ -21,7 +21,7 @@ from scheduler.model.mig import layout as mig_layout
 from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state.mig.dynamic_gpus import DynamicGpus
 
-BOARD = mig_layout.BOARDS["A100-80"]
+BOARD = mig_layout.GPU_MODELS["A100-80"]
 SIZES = {"7g.80gb": 8, "4g.40gb": 4, "3g.40gb": 4, "2g.20gb": 2, "1g.20gb": 2, "1g.10gb": 1}
 STARTS = {
     "7g.80gb": (0,),
@@ -64,12 +64,16 @@ def pool(*layouts: mig_layout.Layout) -> DynamicGpus:
     return DynamicGpus(BOARD, layouts, tuple(frozenset() for _ in layouts))
 
 
-def check_spots(gpus: DynamicGpus, batch: tuple[str, ...], spots: tuple[MigPlacement, ...]) -> None:
+def check_spots(
+    gpus: DynamicGpus, batch: tuple[str, ...], mig_placements: tuple[MigPlacement, ...]
+) -> None:
     """Each request has its instances, and no two overlap."""
     held = list(gpus.held)
-    for name, spot in zip(batch, spots, strict=True):
-        assert spot.profile == name
-        held[spot.gpu] = mig_layout.with_slot(held[spot.gpu], spot.profile, spot.start)
+    for name, mig_placement in zip(batch, mig_placements, strict=True):
+        assert mig_placement.profile == name
+        held[mig_placement.gpu] = mig_layout.with_slot(
+            held[mig_placement.gpu], mig_placement.profile, mig_placement.start
+        )
     assert all(mig_layout.is_legal(BOARD, layout) for layout in held)
 
 
@@ -80,10 +84,10 @@ def test_fitting_batches_of_up_to_seven_are_placed_completely(gpus: int) -> None
     fitting = possible((0,) * gpus)
     for size in range(1, 8):
         for batch in combinations_with_replacement(PROFILES, size):
-            spots = together(empty, batch)
-            assert (spots is not None) == (counted(batch) in fitting), batch
-            if spots is not None:
-                check_spots(empty, batch, spots)
+            mig_placements = together(empty, batch)
+            assert (mig_placements is not None) == (counted(batch) in fitting), batch
+            if mig_placements is not None:
+                check_spots(empty, batch, mig_placements)
 
 
 def layouts() -> Iterator[mig_layout.Layout]:
@@ -101,11 +105,11 @@ def test_batch_beside_held_devices_is_complete_or_provably_best(
     gpus, asked = pool(*held), tuple(batch)
     fitting = possible(tuple(mig_layout.occupancy(BOARD, layout) for layout in held))
 
-    spots = together(gpus, asked)
+    mig_placements = together(gpus, asked)
 
-    assert (spots is not None) == (counted(asked) in fitting)
-    if spots is not None:
-        check_spots(gpus, asked, spots)
+    assert (mig_placements is not None) == (counted(asked) in fitting)
+    if mig_placements is not None:
+        check_spots(gpus, asked, mig_placements)
     assert best(gpus, [(name,) for name in asked]) == Best(optimum(fitting, counted(asked)))
 
 
@@ -127,8 +131,11 @@ def test_pods_of_one_profile_need_no_joint_search(profile: str) -> None:
     """
     for layout in layouts():
         gpus, placed = pool(layout), 0
-        while (spot := one_more(gpus, profile)) is not None:
-            gpus, placed = pool(mig_layout.with_slot(gpus.held[0], profile, spot.start)), placed + 1
+        while (mig_placement := one_more(gpus, profile)) is not None:
+            gpus, placed = (
+                pool(mig_layout.with_slot(gpus.held[0], profile, mig_placement.start)),
+                placed + 1,
+            )
 
         at = PROFILES.index(profile)
         assert placed == max(n[at] for n in on_one_gpu(mig_layout.occupancy(BOARD, layout))), layout
@@ -137,4 +144,4 @@ def test_pods_of_one_profile_need_no_joint_search(profile: str) -> None:
 def one_more(gpus: DynamicGpus, profile: str) -> MigPlacement | None:
     """Where the next pod goes if it is decided about alone."""
     found = instance_search.choose(gpus, (profile,))
-    return None if found is None else found.spots[0]
+    return None if found is None else found.mig_placements[0]

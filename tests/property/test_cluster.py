@@ -123,7 +123,7 @@ class History:
             self.state.assume(waiting, given_to)
         return []
 
-    def fresh(self) -> Cluster:
+    def new_instances(self) -> Cluster:
         """A state made from nothing but what is there."""
         return cluster(*self.namespaces.values(), *self.nodes.values(), *self.pods.values())
 
@@ -173,7 +173,7 @@ def test_any_history_equals_a_fresh_list(history: list[Any]) -> None:
     for uid in list(past.state.assumed):
         past.state.forget(uid)
 
-    assert picture(past.state) == picture(past.fresh())
+    assert picture(past.state) == picture(past.new_instances())
 
 
 @given(histories, histories)
@@ -191,8 +191,8 @@ def test_a_list_replaces_everything_at_once(before: list[Any], after: list[Any])
     fold(past.state, ev.NamespacesReplaced(tuple(truth.namespaces.values())))
     fold(past.state, ev.PodsReplaced(tuple(again)))
 
-    fresh = cluster(*truth.namespaces.values(), *truth.nodes.values(), *again)
-    assert picture(past.state) == picture(fresh)
+    new_instances = cluster(*truth.namespaces.values(), *truth.nodes.values(), *again)
+    assert picture(past.state) == picture(new_instances)
 
 
 @given(histories)

@@ -83,9 +83,9 @@ def test_contended_devices_are_never_taken_from_another_workload(
 
     for node_info in state.candidates():
         takers: dict[int, set[object]] = {}
-        for one, holding in node_info.pods.values():
+        for one, allocation in node_info.pods.values():
             group = (one.namespace, one.owner or one.map_text, one.map_text is not None)
-            for number in holding.numbers:
+            for number in allocation.numbers:
                 takers.setdefault(number, set()).add(group if one.map_text else one.uid)
         assert all(len(groups) == 1 for groups in takers.values()), takers
 
@@ -152,7 +152,7 @@ def test_extra_empty_node_never_unplaces_a_pod(
     state = cluster(*offered, *others)
     packed = [one for one in pods if one.map_text is None]
     before = [schedule_one(state, one, pipeline) for one in packed]
-    state.upsert_node(node("one-more", gpus=4, numbered=True))
+    state.upsert_node(node("one-more", gpus=4, with_gpu_indexes=True))
 
     for one, decision in zip(packed, before, strict=True):
         if isinstance(decision, Placement):

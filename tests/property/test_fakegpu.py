@@ -28,7 +28,7 @@ from scheduler.model.mig import layout as mig_layout
 from tests.unit.fakegpu.nodes import read_answer
 
 GPU = "nvidia.com/gpu"
-BOARD = mig_layout.BOARDS["A100-40"]
+BOARD = mig_layout.GPU_MODELS["A100-40"]
 LAYOUTS = tuple(mig_layout.layouts(BOARD))
 KIND = GpuKind("NVIDIA-A100-SXM4-40GB", 40960)
 RESOURCES = (GPU, "nvidia.com/mig-1g.5gb", "nvidia.com/mig-2g.10gb", "nvidia.com/mig-3g.20gb")
@@ -148,7 +148,7 @@ def test_capacity_covers_allocatable_and_layouts_are_readable(
     assert found.capacity.keys() == found.allocatable.keys()
     assert all(found.allocatable[name] <= count for name, count in found.capacity.items())
     for gpu, layout in zip(machine.gpus, layouts_of(machine), strict=True):
-        assert (layout is None) == (not gpu.is_cut)
+        assert (layout is None) == (not gpu.has_mig)
         assert layout is None or mig_layout.is_legal(BOARD, layout)
     ids = [device.id for gpu in machine.gpus for device in gpu.instances]
     assert len(set(ids)) == len(ids)

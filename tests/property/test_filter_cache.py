@@ -113,17 +113,17 @@ def test_tiny_cache_gives_the_same_refusals(
 ) -> None:
     before = (
         verdicts_module.CHANGES_MAX,
-        verdicts_module.ANSWERS_MAX,
-        verdicts_module.KINDS_MIN,
+        verdicts_module.RESULTS_MAX,
+        verdicts_module.CLASSES_MIN,
     )
-    verdicts_module.CHANGES_MAX, verdicts_module.ANSWERS_MAX, verdicts_module.KINDS_MIN = 3, 1, 2
+    verdicts_module.CHANGES_MAX, verdicts_module.RESULTS_MAX, verdicts_module.CLASSES_MIN = 3, 1, 2
     try:
         play(steps)
     finally:
         (
             verdicts_module.CHANGES_MAX,
-            verdicts_module.ANSWERS_MAX,
-            verdicts_module.KINDS_MIN,
+            verdicts_module.RESULTS_MAX,
+            verdicts_module.CLASSES_MIN,
         ) = before
 
 

@@ -95,8 +95,10 @@ def pods(draw: st.DrawFn) -> Pod:
 @st.composite
 def cuts(draw: st.DrawFn) -> NodePartitions:
     """Instances in an operator's status, true or not."""
-    spots = st.builds(MigPlacement, st.integers(0, 1), st.integers(0, 6), st.sampled_from(PROFILES))
-    found = draw(st.lists(st.builds(MigInstance, spots), max_size=3))
+    mig_placements = st.builds(
+        MigPlacement, st.integers(0, 1), st.integers(0, 6), st.sampled_from(PROFILES)
+    )
+    found = draw(st.lists(st.builds(MigInstance, mig_placements), max_size=3))
     return NodePartitions(draw(st.sampled_from(NAMES)), instances=tuple(found))
 
 
@@ -234,7 +236,7 @@ def test_growing_cluster_marks_high_cardinality_keys() -> None:
         cluster.upsert_node(Node(name=f"n{number}", labels={"host": str(number)}, allocatable={}))
 
     assert len(cluster.index.classes) <= index_module.CLASSES_MAX
-    assert "host" in cluster.index.wide
+    assert "host" in cluster.index.high_cardinality
 
 
 def test_pod_without_devices_avoids_gpu_nodes_even_when_spreading() -> None:

@@ -102,9 +102,9 @@ def check(state: Cluster) -> None:
     for node_info in state.candidates():
         assert over_committed(node_info) == {}
         owners: dict[int, set[tuple[str, str]]] = {}
-        for one, holding in node_info.pods.values():
+        for one, allocation in node_info.pods.values():
             assert one.owner is not None
-            for number in holding.numbers:
+            for number in allocation.numbers:
                 owners.setdefault(number, set()).add((one.namespace, family(one)))
         assert all(len(each) == 1 for each in owners.values()), owners
     for one in state.pods.values():
@@ -168,7 +168,7 @@ def test_numbered_pods_get_their_lines_and_others_all_free_ones(
     nodes = [node(f"n{at}", cordoned=bool(cordons >> at & 1)) for at in range(6)]
     text = "\n".join(f"{at}=n{at}:0" for at in range(6))
     usable = {at for at in range(6) if not cordons >> at & 1}
-    numbered, plain = cluster(*nodes), cluster(*nodes)
+    with_gpu_indexes, plain = cluster(*nodes), cluster(*nodes)
     got: dict[int, int | None] = {}
     taken: list[int | None] = []
     for at in order:
@@ -176,7 +176,7 @@ def test_numbered_pods_get_their_lines_and_others_all_free_ones(
         worker = pod(
             f"w-{at}", owner=owner, map=text, labels={well_known.TRAINING_REPLICA: str(at)}
         )
-        got[at] = _settled(numbered, worker)
+        got[at] = _settled(with_gpu_indexes, worker)
         taken.append(_settled(plain, pod(f"p-{at}", owner="Deployment/web", map=text)))
 
     assert got == {at: at if at in usable else None for at in range(6)}

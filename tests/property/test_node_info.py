@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
-from scheduler.state.node_info import NodeInfo, holding_of, over_committed
+from scheduler.state.node_info import NodeInfo, allocation_of, over_committed
 from tests.builders import GPU, node, pod
 
-NODE = node(gpus=4, numbered=True, mig={"1g.10gb": 3})
+NODE = node(gpus=4, with_gpu_indexes=True, mig={"1g.10gb": 3})
 UIDS = st.sampled_from("abcdef")
 
 
@@ -43,20 +43,20 @@ def play(moves: list[Pod | str]) -> NodeInfo:
         if isinstance(move, str):
             node_info.remove(move)
         else:
-            node_info.add(move, holding_of(move, None, well_known.SCHEDULER_NAME, may_map=True))
+            node_info.add(move, allocation_of(move, None, well_known.SCHEDULER_NAME, may_map=True))
     return node_info
 
 
 @given(steps)
 def test_sums_equal_those_of_the_present_pods(moves: list[Pod | str]) -> None:
     node_info = play(moves)
-    fresh = play([one for one, _ in node_info.pods.values()])
+    new_instances = play([one for one, _ in node_info.pods.values()])
 
     assert {k: v for k, v in node_info.used.items() if v} == {
-        k: v for k, v in fresh.used.items() if v
+        k: v for k, v in new_instances.used.items() if v
     }
-    assert node_info.usage == fresh.usage
-    assert node_info.free_numbers() == fresh.free_numbers()
+    assert node_info.usage == new_instances.usage
+    assert node_info.free_indexes() == new_instances.free_indexes()
 
 
 @given(steps)
@@ -68,7 +68,7 @@ def test_a_copy_is_equal_and_independent(moves: list[Pod | str]) -> None:
         twin.remove(uid)
     twin.add(
         pod("z", gpus=4),
-        holding_of(pod("z", gpus=4), None, well_known.SCHEDULER_NAME, may_map=True),
+        allocation_of(pod("z", gpus=4), None, well_known.SCHEDULER_NAME, may_map=True),
     )
 
     assert (node_info.usage, node_info.used) == (tally, used)
@@ -81,7 +81,7 @@ def test_free_by_number_equals_free_by_count_where_numbers_are_known(
     """Handing out by number relies on it: a count without numbers would be a crash."""
     node_info = play(moves)
 
-    assert node_info.usage.unknown or len(node_info.free_numbers()) >= node_info.free(GPU)
+    assert node_info.usage.unknown or len(node_info.free_indexes()) >= node_info.free(GPU)
 
 
 @given(steps)
@@ -90,9 +90,9 @@ def test_every_requested_gpu_is_held_by_number_or_as_unknown(
 ) -> None:
     node_info = play(moves)
 
-    for holder, holding in node_info.pods.values():
+    for holder, allocation in node_info.pods.values():
         requested = holder.requests.get(GPU, 0)
-        assert not requested or len(holding.numbers) + holding.unknown == requested
+        assert not requested or len(allocation.numbers) + allocation.unknown == requested
 
 
 @given(steps)
@@ -100,6 +100,6 @@ def test_devices_of_foreign_pods_are_always_counted(moves: list[Pod | str]) -> N
     node_info = play(moves)
     excess = over_committed(node_info)
 
-    for number, holdings in node_info.usage.holders.items():
-        if len({(one.sharing, one.is_mapped) for one in holdings}) > 1:
-            assert excess[f"gpu:{number}"] == len(holdings) - 1
+    for number, allocations in node_info.usage.holders.items():
+        if len({(one.sharing, one.is_mapped) for one in allocations}) > 1:
+            assert excess[f"gpu:{number}"] == len(allocations) - 1

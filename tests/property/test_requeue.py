@@ -29,7 +29,7 @@ def small_nodes(draw: st.DrawFn) -> Node:
         draw(st.sampled_from(NODES)),
         gpus=draw(st.sampled_from([None, 0, 1, 2])),
         mig=draw(st.sampled_from([{}, {"1g.10gb": 1}])),
-        numbered=draw(st.booleans()),
+        with_gpu_indexes=draw(st.booleans()),
         labels=draw(st.sampled_from([{}, {}, {"zone": "a"}, *ALIASES, *MIG_LABELS])),
         taints=draw(st.sampled_from([[], [], [], ["gpu=x:NoSchedule"]])),
         cpu=draw(st.sampled_from(["2", "8"])),
@@ -138,13 +138,13 @@ def test_equal_pods_cost_one_decision_without_a_helpful_change(
 def test_placement_requeues_the_next_pod() -> None:
     """Not every one of a hundred for one freed GPU, and not only one for a whole new node."""
     world = World()
-    world.happens(ev.NodeUpdated(node(gpus=0, numbered=True)))
+    world.happens(ev.NodeUpdated(node(gpus=0, with_gpu_indexes=True)))
     for number in range(100):
         world.happens(ev.PodUpdated(pod(f"p{number}", gpus=1)))
     world.decide_due()
     assert world.decisions == 100
 
-    world.happens(ev.NodeUpdated(node(gpus=3, numbered=True)))
+    world.happens(ev.NodeUpdated(node(gpus=3, with_gpu_indexes=True)))
     world.let_pauses_end()
     assert len(world.queue) == 97
     assert world.decisions == 104

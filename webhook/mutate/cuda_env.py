@@ -79,7 +79,7 @@ def _for_requesting(
     if mapped.mode is CudaMode.LOCAL:
         texts = [visible(range(want.count), mapped.mode) for want in wants]
         return [(slot, _literal(text)) for slot, text in zip(slots, texts, strict=True)]
-    if mapped.mode is CudaMode.AUTO and not _is_numbered(draft, mapped, answer):
+    if mapped.mode is CudaMode.AUTO and not _is_index_assigned(draft, mapped, answer):
         return []
     if mapped.mode is CudaMode.INDEX and "counted" in _kinds(mapped, answer):
         draft.warnings.append(
@@ -97,7 +97,9 @@ def _for_requesting(
     return [(slot, _from_annotation(key)) for slot, key in zip(slots, keys, strict=True)]
 
 
-def _is_numbered(draft: PodDraft, mapped: MappedPod, answer: AdmissionDecision | None) -> bool:
+def _is_index_assigned(
+    draft: PodDraft, mapped: MappedPod, answer: AdmissionDecision | None
+) -> bool:
     """Whether a container sees host indexes on every node that the pod may get."""
     kinds = _kinds(mapped, answer)
     if kinds == {"numbered"}:

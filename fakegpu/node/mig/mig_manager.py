@@ -71,9 +71,9 @@ def wanted(annotation: str, label: str, pool: Pool) -> Wanted | None:
     fingerprint = hashlib.sha256(text.encode()).hexdigest()[:16]
     try:
         if annotation.strip():
-            layouts = mig_config.read(annotation, pool.boards, label)
+            layouts = mig_config.read(annotation, pool.gpu_models, label)
         else:
-            layouts = mig_config.by_name(label, pool.boards)
+            layouts = mig_config.by_name(label, pool.gpu_models)
     except Invalid as problem:
         return Wanted(fingerprint, problem=str(problem))
     return Wanted(fingerprint, layouts)

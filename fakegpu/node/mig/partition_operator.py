@@ -60,93 +60,120 @@ class _Node:
     def __init__(
         self,
         name: str,
-        boards: tuple[mig_layout.GpuModel | None, ...],
+        gpu_models: tuple[mig_layout.GpuModel | None, ...],
         layouts: Layouts,
         used: frozenset[tuple[int, int]],
         wanted: Iterable[MigPlacement],
     ) -> None:
         self.name = name
-        self.boards = boards
+        self.gpu_models = gpu_models
         self.layouts = [() if layout is None else layout for layout in layouts]
         self._used = used
         self._wanted = {
-            (spot.gpu, spot.start, mig_layout.canonical(spot.profile)) for spot in wanted
+            (mig_placement.gpu, mig_placement.start, mig_layout.canonical(mig_placement.profile))
+            for mig_placement in wanted
         }
 
-    def has(self, spot: MigPlacement) -> bool:
+    def has(self, mig_placement: MigPlacement) -> bool:
         """Whether the instance exists."""
-        return spot.gpu < len(self.layouts) and _slot(spot) in self.layouts[spot.gpu]
+        return (
+            mig_placement.gpu < len(self.layouts)
+            and _slot(mig_placement) in self.layouts[mig_placement.gpu]
+        )
 
-    def obstacle(self, spot: MigPlacement) -> str:
+    def obstacle(self, mig_placement: MigPlacement) -> str:
         """Why it cannot be created; an empty text if it can."""
-        if spot.gpu >= len(self.layouts):
-            return f"there is no GPU {spot.gpu}, the node has {len(self.layouts)}"
-        board = self.boards[spot.gpu]
-        if board is None:
-            return f"GPU {spot.gpu} has no MIG"
-        if flaw := mig_layout.flaw(board, (_slot(spot),)):
+        if mig_placement.gpu >= len(self.layouts):
+            return f"there is no GPU {mig_placement.gpu}, the node has {len(self.layouts)}"
+        gpu_model = self.gpu_models[mig_placement.gpu]
+        if gpu_model is None:
+            return f"GPU {mig_placement.gpu} has no MIG"
+        if flaw := mig_layout.flaw(gpu_model, (_slot(mig_placement),)):
             return flaw
-        for slot in self._in_the_way(board, spot):
-            key = (spot.gpu, slot[1])
+        for slot in self._in_the_way(gpu_model, mig_placement):
+            key = (mig_placement.gpu, slot[1])
             if key in self._used:
-                return f"{slot[0]} at slice {slot[1]} of GPU {spot.gpu} is in use"
+                return f"{slot[0]} at slice {slot[1]} of GPU {mig_placement.gpu} is in use"
             if (*key, slot[0]) in self._wanted:
-                return f"{slot[0]} at slice {slot[1]} of GPU {spot.gpu} must stay"
+                return f"{slot[0]} at slice {slot[1]} of GPU {mig_placement.gpu} must stay"
         return ""
 
-    def cut(self, spot: MigPlacement) -> None:
+    def create(self, mig_placement: MigPlacement) -> None:
         """Create it, and destroy the idle ones in its way."""
-        board = self.boards[spot.gpu]
-        assert board is not None, "obstacle() was checked"
-        blocking = set(self._in_the_way(board, spot))
-        kept = [slot for slot in self.layouts[spot.gpu] if slot not in blocking]
-        self.layouts[spot.gpu] = mig_layout.layout_of((*kept, _slot(spot)))
+        gpu_model = self.gpu_models[mig_placement.gpu]
+        assert gpu_model is not None, "obstacle() was checked"
+        blocking = set(self._in_the_way(gpu_model, mig_placement))
+        kept = [slot for slot in self.layouts[mig_placement.gpu] if slot not in blocking]
+        self.layouts[mig_placement.gpu] = mig_layout.layout_of((*kept, _slot(mig_placement)))
 
-    def _in_the_way(self, board: mig_layout.GpuModel, spot: MigPlacement) -> list[mig_layout.Slot]:
+    def _in_the_way(
+        self, gpu_model: mig_layout.GpuModel, mig_placement: MigPlacement
+    ) -> list[mig_layout.Slot]:
         return [
             slot
-            for slot in self.layouts[spot.gpu]
-            if not mig_layout.is_legal(board, mig_layout.layout_of((slot, _slot(spot))))
+            for slot in self.layouts[mig_placement.gpu]
+            if not mig_layout.is_legal(
+                gpu_model, mig_layout.layout_of((slot, _slot(mig_placement)))
+            )
         ]
 
-    def instance(self, spot: MigPlacement, deadline: str = "") -> MigInstance:
+    def instance(self, mig_placement: MigPlacement, deadline: str = "") -> MigInstance:
         """The status of an existing instance."""
-        uuid = mig_id(self.name, spot.gpu, mig_layout.canonical(spot.profile), spot.start)
-        return MigInstance(spot, PartitionState.READY, uuid, "", deadline)
+        uuid = mig_id(
+            self.name,
+            mig_placement.gpu,
+            mig_layout.canonical(mig_placement.profile),
+            mig_placement.start,
+        )
+        return MigInstance(mig_placement, PartitionState.READY, uuid, "", deadline)
 
 
-def _slot(spot: MigPlacement) -> mig_layout.Slot:
-    return mig_layout.canonical(spot.profile), spot.start
+def _slot(mig_placement: MigPlacement) -> mig_layout.Slot:
+    return mig_layout.canonical(mig_placement.profile), mig_placement.start
 
 
 def cut_to_order(
     node: str,
-    boards: tuple[mig_layout.GpuModel | None, ...],
+    gpu_models: tuple[mig_layout.GpuModel | None, ...],
     layouts: Layouts,
     in_use: NodeTopology | None,
-    cuts: NodePartitions,
+    mig_partitions: NodePartitions,
     begun: Begun,
     at: Moment,
 ) -> Cutting:
     """Process the requests at this time."""
-    there = _Node(node, boards, layouts, _used(in_use), (one.spot for one in cuts.orders))
-    failed = {(i.spot, i.deadline): i for i in cuts.instances if i.state is PartitionState.FAILED}
+    there = _Node(
+        node,
+        gpu_models,
+        layouts,
+        _used(in_use),
+        (one.mig_placement for one in mig_partitions.orders),
+    )
+    failed = {
+        (i.mig_placement, i.deadline): i
+        for i in mig_partitions.instances
+        if i.state is PartitionState.FAILED
+    }
     answers: dict[MigPlacement, MigInstance] = {}
     going: dict[tuple[MigPlacement, str], float] = {}
-    for order in cuts.orders:
-        key = (order.spot, order.deadline)
-        if there.has(order.spot):
+    for order in mig_partitions.orders:
+        key = (order.mig_placement, order.deadline)
+        if there.has(order.mig_placement):
             continue
         if order.deadline and key in failed:
-            answers[order.spot] = failed[key]
+            answers[order.mig_placement] = failed[key]
         elif answer := _answer(there, order, begun.get(key), at, going):
-            answers[order.spot] = answer
-    deadlines = {order.spot: order.deadline for order in cuts.orders}
+            answers[order.mig_placement] = answer
+    deadlines = {order.mig_placement: order.deadline for order in mig_partitions.orders}
     for gpu, layout in enumerate(there.layouts):
         for profile, start in layout:
-            spot = MigPlacement(gpu, start, profile)
-            answers[spot] = there.instance(spot, deadlines.get(spot, ""))
-    return Cutting(tuple(there.layouts), tuple(answers[spot] for spot in sorted(answers)), going)
+            mig_placement = MigPlacement(gpu, start, profile)
+            answers[mig_placement] = there.instance(mig_placement, deadlines.get(mig_placement, ""))
+    return Cutting(
+        tuple(there.layouts),
+        tuple(answers[mig_placement] for mig_placement in sorted(answers)),
+        going,
+    )
 
 
 def _answer(
@@ -160,22 +187,22 @@ def _answer(
     until = epoch(order.deadline) if order.deadline else None
     if ready_at is None and until is not None and until <= at.wall:
         return None  # the request has expired
-    problem = there.obstacle(order.spot)
-    if order.spot.gpu in at.broken:
-        problem = f"GPU {order.spot.gpu} failed"
+    problem = there.obstacle(order.mig_placement)
+    if order.mig_placement.gpu in at.broken:
+        problem = f"GPU {order.mig_placement.gpu} failed"
     if problem:
-        return MigInstance(order.spot, PartitionState.FAILED, "", problem, order.deadline)
+        return MigInstance(order.mig_placement, PartitionState.FAILED, "", problem, order.deadline)
     if not order.deadline:
         ready_at = at.now  # a pod uses it: it existed before
     elif ready_at is None:
         ready_at = at.now + at.latency_s
     if at.now < ready_at:
-        going[order.spot, order.deadline] = ready_at
-        return MigInstance(order.spot, PartitionState.PENDING, "", "", order.deadline)
+        going[order.mig_placement, order.deadline] = ready_at
+        return MigInstance(order.mig_placement, PartitionState.PENDING, "", "", order.deadline)
     if at.fails and order.deadline:
         text = "creation failed, as configured"
-        return MigInstance(order.spot, PartitionState.FAILED, "", text, order.deadline)
-    there.cut(order.spot)
+        return MigInstance(order.mig_placement, PartitionState.FAILED, "", text, order.deadline)
+    there.create(order.mig_placement)
     return None
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from fakegpu.catalog.engines import Engines, engines_of, is_cut_only_in_mig_mode
+from fakegpu.catalog.engines import Engines, engines_of, needs_mig_mode
 from fakegpu.catalog.products import product_of
 from fakegpu.node.device_names import gpu_name, instance_name
 from fakegpu.node.hardware import instance_memory, mig_device
@@ -36,39 +36,39 @@ WORDS: Final = {
 Json = dict[str, Any]
 
 
-class Cuttable(msgspec.Struct, frozen=True):
+class PartitionableGpu(msgspec.Struct, frozen=True):
     """The counters of a GPU that DRA offers in parts."""
 
-    board: layout.GpuModel
+    gpu_model: layout.GpuModel
     multiprocessors: int = 0
     is_whole_too: bool = True
 
     def engines(self, profile: layout.Profile) -> Engines:
         """The engines of an instance."""
-        return engines_of(self.board, profile, self.multiprocessors)
+        return engines_of(self.gpu_model, profile, self.multiprocessors)
 
 
-def cuttable_of(topology: NodeTopology, gpu: Gpu) -> Cuttable | None:
+def partitionable_of(topology: NodeTopology, gpu: Gpu) -> PartitionableGpu | None:
     """The parts of a GPU; None if it is not offered in parts."""
-    board = _board(topology, gpu) if gpu.partitionable is True else None
-    if board is None:
+    gpu_model = _gpu_model(topology, gpu) if gpu.partitionable is True else None
+    if gpu_model is None:
         return None
     product = product_of(topology.product_of(gpu), topology.memory_of(gpu))
     multiprocessors = product.multiprocessors if product else 0
-    return Cuttable(board, multiprocessors, not is_cut_only_in_mig_mode(board))
+    return PartitionableGpu(gpu_model, multiprocessors, not needs_mig_mode(gpu_model))
 
 
-def _board(topology: NodeTopology, gpu: Gpu) -> layout.GpuModel | None:
-    return GpuKind(topology.product_of(gpu), topology.memory_of(gpu)).board
+def _gpu_model(topology: NodeTopology, gpu: Gpu) -> layout.GpuModel | None:
+    return GpuKind(topology.product_of(gpu), topology.memory_of(gpu)).gpu_model
 
 
 def parts(
-    node: str, index: int, board: layout.GpuModel
+    node: str, index: int, gpu_model: layout.GpuModel
 ) -> Iterator[tuple[MigDevice, layout.Profile]]:
     """Every possible instance on a GPU."""
-    for profile in board.profiles.values():
+    for profile in gpu_model.profiles.values():
         for start in profile.starts:
-            yield mig_device(node, index, board, profile.name, start), profile
+            yield mig_device(node, index, gpu_model, profile.name, start), profile
 
 
 def counter_set(index: int) -> str:
@@ -76,16 +76,16 @@ def counter_set(index: int) -> str:
     return f"{gpu_name(index)}-counter-set"
 
 
-def counters(gpu: Cuttable) -> Json:
+def counters(gpu: PartitionableGpu) -> Json:
     """All counters of a GPU; a whole GPU consumes all."""
-    board = gpu.board
+    gpu_model = gpu.gpu_model
     # Sizes of profiles are rounded: the memory counter must not forbid what the slices allow.
-    of_slice = max(-(-instance_memory(one) // one.size) for one in board.profiles.values())
-    slices = range(board.memory_slices)
-    return _counters(gpu.engines(board.whole), of_slice * board.memory_slices, slices)
+    of_slice = max(-(-instance_memory(one) // one.size) for one in gpu_model.profiles.values())
+    slices = range(gpu_model.memory_slices)
+    return _counters(gpu.engines(gpu_model.whole), of_slice * gpu_model.memory_slices, slices)
 
 
-def consumed(gpu: Cuttable, profile: layout.Profile, start: int) -> Json:
+def consumed(gpu: PartitionableGpu, profile: layout.Profile, start: int) -> Json:
     """The counters that an instance consumes."""
     slices = range(start, start + profile.size)
     return _counters(gpu.engines(profile), instance_memory(profile), slices)
@@ -116,13 +116,13 @@ def binary(memory_mib: int) -> str:
     return f"{memory_mib}Mi" if rest else f"{whole}Gi"
 
 
-def cut(node: str, topology: NodeTopology, allocated: frozenset[str]) -> NodeTopology:
+def partitioned(node: str, topology: NodeTopology, allocated: frozenset[str]) -> NodeTopology:
     """The topology with the allocated parts; ``allocated`` are names of devices."""
     gpus = []
     for index, gpu in enumerate(topology.gpus):
-        offered = cuttable_of(topology, gpu)
+        offered = partitionable_of(topology, gpu)
         if offered is not None:
-            there = (one for one, _ in parts(node, index, offered.board))
+            there = (one for one, _ in parts(node, index, offered.gpu_model))
             found = [
                 one for one in there if allocated & {instance_name(index, one), one.id.lower()}
             ]
@@ -134,10 +134,10 @@ def cut(node: str, topology: NodeTopology, allocated: frozenset[str]) -> NodeTop
 
 
 def whole(topology: NodeTopology) -> NodeTopology:
-    """The inverse of ``cut``; the holder of a part holds the GPU."""
+    """The inverse of ``partitioned``; the holder of a part holds the GPU."""
     gpus = []
     for gpu in topology.gpus:
-        offered = cuttable_of(topology, gpu)
+        offered = partitionable_of(topology, gpu)
         if offered is not None and gpu.instances:
             held = next((one.status for one in gpu.instances if one.status.held_by), gpu.status)
             devices: tuple[MigDevice, ...] | UnsetType = UNSET if offered.is_whole_too else ()

@@ -97,7 +97,7 @@ class MigrationController(NoMigration):
 
     def handle(self, event: ev.Event, now: float) -> Effects:
         """Handle an event that is about to be folded into the cluster state."""
-        self._planner.hopeless.clear()
+        self._planner.infeasible.clear()
         now = self._wall()
         match event:
             case ev.PodUpdated(pod):

@@ -73,7 +73,7 @@ class MigrationPlanner:
         #: By workload: when its backoff ends, and how long it is.
         self._backoff: dict[str, tuple[float, float]] = {}
         #: What could not be migrated at the last look; any event may change that.
-        self.hopeless: set[object] = set()
+        self.infeasible: set[object] = set()
 
     def upsert_pod(self, pod: Pod) -> None:
         """A pod's newest state."""
@@ -171,12 +171,12 @@ class MigrationPlanner:
         if kind is MigrationKind.RESCUE and not is_degradable(pod):
             return 0, NOTHING
         equivalence_class = (kind, restore.group_key(pod))
-        if equivalence_class in self.hopeless:
+        if equivalence_class in self.infeasible:
             self._steady.pop(pod.uid, None)
             return 0, NOTHING
         candidate = self._look(kind, pod)
         if candidate is None:
-            self.hopeless.add(equivalence_class)
+            self.infeasible.add(equivalence_class)
             self._steady.pop(pod.uid, None)
         elif self._is_steady(candidate, now):
             if problem is not None:

@@ -234,7 +234,7 @@ def _kind(cluster: Cluster, token: str) -> NodeAssignment:
         return NodeAssignment()
     node = cluster.nodes.node_info[next(iter(found))].node
     assert node is not None
-    return NodeAssignment(node.name, "numbered" if node.is_numbered else "counted")
+    return NodeAssignment(node.name, "numbered" if node.is_index_assigned else "counted")
 
 
 def _in_scope(cluster: Cluster, pod: Pod, scope: Scope, rules: Rules) -> bool:

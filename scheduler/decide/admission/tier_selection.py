@@ -176,7 +176,7 @@ class _ReservedCapacity:
         self.overlay = overlay
         self._pipeline = pipeline
         self._work = work
-        self._hopeless: set[object] = set()
+        self._infeasible: set[object] = set()
 
     def keep(self, promise: Reservation) -> None:
         """Place a pod with a reservation on its reserved node, or else wherever it fits."""
@@ -193,11 +193,11 @@ class _ReservedCapacity:
     def place(self, pod: Pod) -> str | None:
         """Place a pod wherever it fits; the node's name, or None."""
         kind = _kind(pod)
-        if kind in self._hopeless:
+        if kind in self._infeasible:
             return None
         placement = place(self.overlay, _schedulable(pod), self._pipeline, self._work)
         if placement is None:
-            self._hopeless.add(kind)
+            self._infeasible.add(kind)
             return None
         self.overlay.place(pod, placement.node_name, placement.devices)
         return placement.node_name

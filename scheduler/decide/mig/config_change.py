@@ -29,15 +29,15 @@ class MigConfigChange(msgspec.Struct, frozen=True):
     config: str
 
 
-def idle_nodes(cluster: Cluster, resting: frozenset[str] = frozenset()) -> list[NodeInfo]:
-    """Nodes whose MIG configuration may change, for any pod; nodes in backoff (``resting``) are
+def idle_nodes(cluster: Cluster, in_backoff: frozenset[str] = frozenset()) -> list[NodeInfo]:
+    """Nodes whose MIG configuration may change, for any pod; nodes in backoff (``in_backoff``) are
     excluded.
     """
     return [
         node_info
         for node_info in cluster.candidates()
         if node_info.node is not None
-        and node_info.node.name not in resting
+        and node_info.node.name not in in_backoff
         and _is_managed(node_info.node)
         and is_idle(node_info)
     ]
@@ -69,18 +69,18 @@ def pods_on(node: Node, pod: Pod) -> int:
 
 def is_idle(node_info: NodeInfo) -> bool:
     """Whether no pod, of any scheduler, holds a GPU of the node or a part of one."""
-    tally = node_info.usage
-    holds = tally.holders or tally.unknown or tally.holds_plugin_devices
-    return not holds and not tally.is_mapped_past_plugin
+    usage = node_info.usage
+    holds = usage.holders or usage.unknown or usage.holds_plugin_devices
+    return not holds and not usage.is_mapped_past_plugin
 
 
 def _is_managed(node: Node) -> bool:
     is_managed = node.labels.get(well_known.MIG_MANAGER) == "true"
-    return is_managed and not (node.cuttable is not None or node.single_profile or node.mig_hold)
+    return is_managed and not (node.dynamic_mig is not None or node.single_profile or node.mig_hold)
 
 
 def _room(node: Node, profile: str) -> int:
     """The number of instances on the node after the change."""
-    board = layout.BOARDS.get(node.geometry.board)
-    known = layout.profile_of(board, profile) if board is not None else None
+    gpu_model = layout.GPU_MODELS.get(node.geometry.gpu_model)
+    known = layout.profile_of(gpu_model, profile) if gpu_model is not None else None
     return (node.gpu_count or 0) * known.max_count if known is not None else 0

@@ -20,11 +20,16 @@ from scheduler.state.index.mig_layout_index import IdleKey, Key, MigLayoutIndex,
 from scheduler.state.node_info import NodeInfo
 
 #: The score of a node, or None if the pod does not fit.
-Judge = Callable[[str], tuple[Score, NodeInfo] | None]
+ScoreNode = Callable[[str], tuple[Score, NodeInfo] | None]
 
 
 def best(
-    shelf_sets: Iterable[MigLayoutIndex], pod: Pod, judge: Judge, work: Budget, *, spread: bool
+    layout_indexes: Iterable[MigLayoutIndex],
+    pod: Pod,
+    score_node: ScoreNode,
+    work: Budget,
+    *,
+    spread: bool,
 ) -> list[tuple[Score, NodeInfo]]:
     """The best node of each set of shelves, as far as ``work`` allows."""
     profiles = instance_search.wanted(pod)
@@ -35,16 +40,16 @@ def best(
     cpu = pod.requests.get(well_known.CPU, 0) or LEAST
     return [
         found
-        for shelves in shelf_sets
-        for found in _best_of(shelves, profiles, cpu, judge, work, spread=spread)
+        for buckets in layout_indexes
+        for found in _best_of(buckets, profiles, cpu, score_node, work, spread=spread)
     ]
 
 
 def _best_of(
-    shelves: MigLayoutIndex,
+    buckets: MigLayoutIndex,
     profiles: tuple[str, ...],
     cpu: int,
-    judge: Judge,
+    score_node: ScoreNode,
     work: Budget,
     *,
     spread: bool,
@@ -52,42 +57,46 @@ def _best_of(
     """The first node of each kind with the lowest cost among the nodes that fit."""
     found: list[tuple[Score, NodeInfo]] = []
     least: float | None = None
-    for rise, keys in _ways(shelves, profiles, work):
-        if least is not None and rise > least:
+    for cost_delta, keys in _by_cost(buckets, profiles, work):
+        if least is not None and cost_delta > least:
             break
         for key in keys:
-            shelf = shelves.shelf(key)
-            slots = shelf.fitting(1, cpu, spread=spread) if shelf is not None else ()
-            passed = next((mark for _, (_, name) in slots if (mark := judge(name))), None)
+            bucket = buckets.bucket(key)
+            slots = bucket.fitting(1, cpu, spread=spread) if bucket is not None else ()
+            passed = next((scored for _, (_, name) in slots if (scored := score_node(name))), None)
             if passed is not None:
                 found.append(passed)
-                least = rise
+                least = cost_delta
                 break
     return found
 
 
-def _ways(
-    shelves: MigLayoutIndex, profiles: tuple[str, ...], work: Budget
+def _by_cost(
+    buckets: MigLayoutIndex, profiles: tuple[str, ...], work: Budget
 ) -> Iterator[tuple[float, tuple[Key, ...]]]:
     """The costs in ascending order with their shelves; of equal keys the first one is preferred."""
     if len(profiles) > 1:
-        yield from _signatures(shelves.signatures, profiles, work)
+        yield from _by_node_layouts(buckets.node_layouts, profiles, work)
         return
     profile = profiles[0]
-    for rise, cut in shelves.ranked(profile):
-        found = best_start(layout.BOARDS[cut.board], cut.layout, profile)
+    for cost_delta, layout_key in buckets.ranked(profile):
+        found = best_start(layout.GPU_MODELS[layout_key.gpu_model], layout_key.layout, profile)
         assert found is not None, "a layout without room is ranked"
-        yield rise, (IdleKey(cut, (profile, found[0])), cut)
+        yield cost_delta, (IdleKey(layout_key, (profile, found[0])), layout_key)
 
 
-def _signatures(
+def _by_node_layouts(
     known: Iterable[NodeLayouts], profiles: tuple[str, ...], work: Budget
 ) -> Iterator[tuple[float, tuple[Key, ...]]]:
     found: list[tuple[float, int, NodeLayouts]] = []
     for number, one in enumerate(known):
-        way = instance_search.searched(layout.BOARDS[one.board], one.layouts, profiles)
-        if not work.once((one.board, one.layouts), way.steps):
+        result = instance_search.search_jointly(
+            layout.GPU_MODELS[one.gpu_model], one.layouts, profiles
+        )
+        if not work.spend_once((one.gpu_model, one.layouts), result.steps):
             break
-        if way.found is not None:
-            found.append((way.rise, number, one))
-    return ((rise, (one,)) for rise, _, one in sorted(found, key=lambda way: way[:2]))
+        if result.found is not None:
+            found.append((result.cost_delta, number, one))
+    return (
+        (cost_delta, (one,)) for cost_delta, _, one in sorted(found, key=lambda result: result[:2])
+    )

@@ -33,25 +33,26 @@ class Best(msgspec.Struct, frozen=True):
 def best(gpus: DynamicGpus, pods: Sequence[tuple[str, ...]]) -> Best:
     """The best filling by a choice of pods; each pod gets all its instances or none."""
     # Large pods first: the remaining search is small, and the bound is reached soon.
-    order = sorted(pods, key=lambda asked: (-_size(gpus.board, asked), asked))
+    order = sorted(pods, key=lambda asked: (-_size(gpus.gpu_model, asked), asked))
     search = _Search(
-        gpus.board, [instance_search.rigid_first(gpus.board, asked) for asked in order]
+        gpus.gpu_model,
+        [instance_search.most_constrained_first(gpus.gpu_model, asked) for asked in order],
     )
     if len(order) > PODS_MAX:
-        return Best(search.bound(gpus.signature, 0), is_exact=False)
-    found = search.most(gpus.signature, 0)
+        return Best(search.bound(gpus.sorted_layouts, 0), is_exact=False)
+    found = search.most(gpus.sorted_layouts, 0)
     if search.is_over:
-        return Best(search.bound(gpus.signature, 0), is_exact=False)
+        return Best(search.bound(gpus.sorted_layouts, 0), is_exact=False)
     return Best(found)
 
 
 class _Search:
     """Tries every choice in every place, each state once; ``is_over`` if the limit was reached."""
 
-    def __init__(self, board: mig_layout.GpuModel, pods: Sequence[tuple[str, ...]]) -> None:
-        self._board = board
+    def __init__(self, gpu_model: mig_layout.GpuModel, pods: Sequence[tuple[str, ...]]) -> None:
+        self._gpu_model = gpu_model
         self._pods = pods
-        self._sizes = [_size(board, asked) for asked in pods]
+        self._sizes = [_size(gpu_model, asked) for asked in pods]
         self._asked = [*accumulate(reversed(self._sizes), initial=0)][::-1]
         self._profiles = [frozenset(chain(*pods[at:])) for at in range(len(pods) + 1)]
         self._known: dict[object, int] = {}
@@ -62,14 +63,14 @@ class _Search:
         GPUs.
         """
         profiles = self._profiles[at]
-        return min(self._asked[at], sum(_room(self._board, one, profiles) for one in layouts))
+        return min(self._asked[at], sum(_room(self._gpu_model, one, profiles) for one in layouts))
 
     def most(self, layouts: tuple[mig_layout.Layout, ...], at: int) -> int:
         """The most slices that the pods from ``at`` on can fill beside these layouts."""
         bound = self.bound(layouts, at)
         if not bound or self.is_over:
             return 0
-        state = (instance_search.room(self._board, layouts), at)
+        state = (instance_search.room(self._gpu_model, layouts), at)
         if state not in self._known:
             self.is_over = len(self._known) >= STATES_MAX
             self._known[state] = 0
@@ -89,24 +90,26 @@ class _Search:
         if not asked:
             yield layouts
             return
-        for step in instance_search.moves(self._board, layouts, asked[0]):
+        for step in instance_search.moves(self._gpu_model, layouts, asked[0]):
             yield from self._ways(instance_search.after(layouts, step), asked[1:])
 
 
 @lru_cache(maxsize=65536)
-def _room(board: mig_layout.GpuModel, layout: mig_layout.Layout, profiles: frozenset[str]) -> int:
+def _room(
+    gpu_model: mig_layout.GpuModel, layout: mig_layout.Layout, profiles: frozenset[str]
+) -> int:
     """The most slices that an unlimited number of these profiles fills beside a layout."""
     return max(
         (
-            _size(board, [profile])
-            + _room(board, mig_layout.with_slot(layout, profile, start), profiles)
+            _size(gpu_model, [profile])
+            + _room(gpu_model, mig_layout.with_slot(layout, profile, start), profiles)
             for profile in profiles
-            for start in mig_layout.fits(board, layout, profile)
+            for start in mig_layout.fits(gpu_model, layout, profile)
         ),
         default=0,
     )
 
 
-def _size(board: mig_layout.GpuModel, asked: Sequence[str]) -> int:
-    known = (mig_layout.profile_of(board, profile) for profile in asked)
+def _size(gpu_model: mig_layout.GpuModel, asked: Sequence[str]) -> int:
+    known = (mig_layout.profile_of(gpu_model, profile) for profile in asked)
     return sum(profile.size for profile in known if profile is not None)

@@ -17,10 +17,10 @@ def refusal(cluster: Cluster, carve: PendingPlacement, until: str) -> MigInstanc
     """The operator's rejection of this request; ``until`` distinguishes it from earlier
     requests.
     """
-    mine = {_key(spot) for spot in carve.devices.spots}
+    mine = {_key(mig_placement) for mig_placement in carve.devices.mig_placements}
     for there in _instances(cluster, carve.node_name):
         is_no = there.state is PartitionState.FAILED and there.deadline == until
-        if is_no and _key(there.spot) in mine:
+        if is_no and _key(there.mig_placement) in mine:
             return there
     return None
 
@@ -33,11 +33,11 @@ def is_ready(cluster: Cluster, carve: PendingPlacement, others: Iterable[Pod]) -
     if node_info is None or node_info.node is None:
         return False
     ready = {
-        _key(there.spot)
+        _key(there.mig_placement)
         for there in _instances(cluster, carve.node_name)
         if there.state is PartitionState.READY
     }
-    if not all(_key(spot) in ready for spot in carve.devices.spots):
+    if not all(_key(mig_placement) in ready for mig_placement in carve.devices.mig_placements):
         return False
     waiting = list(others)
     for resource in filter(well_known.is_mig, carve.pod.gpu_requests):
@@ -50,13 +50,13 @@ def is_ready(cluster: Cluster, carve: PendingPlacement, others: Iterable[Pod]) -
 
 def lateness(cluster: Cluster, carve: PendingPlacement) -> str:
     """The missing items, as text."""
-    answers = {_key(there.spot): there for there in _instances(cluster, carve.node_name)}
-    for spot in carve.devices.spots:
-        there = answers.get(_key(spot))
+    answers = {_key(there.mig_placement): there for there in _instances(cluster, carve.node_name)}
+    for mig_placement in carve.devices.mig_placements:
+        there = answers.get(_key(mig_placement))
         if there is None:
-            return f"no status of {spot}"
+            return f"no status of {mig_placement}"
         if there.state is not PartitionState.READY:
-            return f"{spot} was not ready"
+            return f"{mig_placement} was not ready"
     return "the instances exist but the node does not advertise them"
 
 
@@ -65,5 +65,5 @@ def _instances(cluster: Cluster, node_name: str) -> tuple[MigInstance, ...]:
     return known.instances if known is not None else ()
 
 
-def _key(spot: MigPlacement) -> tuple[int, int, str]:
-    return spot.gpu, spot.start, canonical(spot.profile)
+def _key(mig_placement: MigPlacement) -> tuple[int, int, str]:
+    return mig_placement.gpu, mig_placement.start, canonical(mig_placement.profile)

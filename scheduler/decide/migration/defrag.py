@@ -52,7 +52,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     pod: Pod
     node_name: str
-    spot: MigPlacement
+    mig_placement: MigPlacement
     moves: tuple[Relocation, ...]
 
     @property
@@ -101,8 +101,8 @@ def plan(
     for *_, node_name, gpu, window in _candidates(cluster, wanted[0], moves_max):
         moves = attempt.moves(node_name, gpu, window)
         if moves is not None:
-            spot = MigPlacement(gpu, window.start, wanted[0])
-            return Plan(pod=pod, node_name=node_name, spot=spot, moves=moves)
+            mig_placement = MigPlacement(gpu, window.start, wanted[0])
+            return Plan(pod=pod, node_name=node_name, mig_placement=mig_placement, moves=moves)
     return None
 
 
@@ -112,11 +112,11 @@ def _candidates(cluster: Cluster, wanted: str, moves_max: int) -> list[_Candidat
     free = size = 0
     dynamic = [(b.node.name, b.gpus) for b in cluster.candidates() if b.node and b.gpus]
     for name, gpus in sorted(dynamic, key=lambda one: one[0]):
-        free, size = free + gpus.free_slices, max(size, _size(gpus.board, wanted))
+        free, size = free + gpus.free_slices, max(size, _size(gpus.gpu_model, wanted))
         for gpu, layout in enumerate(gpus.held):
             found += (
                 (len(window.inside), window.slices, len(found), name, gpu, window)
-                for window in _windows(gpus.board, layout, wanted)
+                for window in _windows(gpus.gpu_model, layout, wanted)
                 if len(window.inside) <= moves_max
             )
     if free < size:
@@ -126,20 +126,20 @@ def _candidates(cluster: Cluster, wanted: str, moves_max: int) -> list[_Candidat
 
 @lru_cache(maxsize=65536)
 def _windows(
-    board: mig_layout.GpuModel, layout: mig_layout.Layout, wanted: str
+    gpu_model: mig_layout.GpuModel, layout: mig_layout.Layout, wanted: str
 ) -> tuple[_Window, ...]:
-    known = mig_layout.profile_of(board, wanted)
+    known = mig_layout.profile_of(gpu_model, wanted)
     if known is None or layout == BLOCKED:
         return ()
     found: list[_Window] = []
     for start in known.starts:
         window = known.kind.mask(start)
-        inside = tuple(slot for slot in layout if mig_layout.occupancy(board, (slot,)) & window)
+        inside = tuple(slot for slot in layout if mig_layout.occupancy(gpu_model, (slot,)) & window)
         rest = tuple(slot for slot in layout if slot not in inside)
         beside = mig_layout.with_slot(rest, wanted, start)
-        outbound = tuple(name for name, _ in inside if not mig_layout.fits(board, beside, name))
-        slices = mig_layout.occupancy(board, inside).bit_count()
-        if mig_layout.is_legal(board, beside):
+        outbound = tuple(name for name, _ in inside if not mig_layout.fits(gpu_model, beside, name))
+        slices = mig_layout.occupancy(gpu_model, inside).bit_count()
+        if mig_layout.is_legal(gpu_model, beside):
             found.append(_Window(start, slices, inside, outbound))
     return tuple(found)
 
@@ -180,34 +180,36 @@ class _Attempt:
             tried.remove(holder.uid)
         if first_rejection(self._pod, tried, self._pipeline.every_filter):
             return None
-        spot = MigPlacement(gpu, window.start, self._wanted)
-        overlay.place(self._pod, node_name, Devices(spots=(spot,)))
+        mig_placement = MigPlacement(gpu, window.start, self._wanted)
+        overlay.place(self._pod, node_name, Devices(mig_placements=(mig_placement,)))
         assert tried.gpus is not None, "a window of a node without dynamic MIG"
-        return self._placed_again(overlay, tried.gpus.board, leaving)
+        return self._placed_again(overlay, tried.gpus.gpu_model, leaving)
 
     def _goes_elsewhere(self, profile: str) -> bool:
         known = self._has_room.get(profile)
         if known is None:
-            known = self._has_room[profile] = bool(self._cluster.index.cuts.ranked(profile))
+            known = self._has_room[profile] = bool(self._cluster.index.mig_layouts.ranked(profile))
         return known
 
     def _placed_again(
         self,
         overlay: WhatIfView,
-        board: mig_layout.GpuModel,
+        gpu_model: mig_layout.GpuModel,
         leaving: list[tuple[Pod, MigPlacement]],
     ) -> tuple[Relocation, ...] | None:
         moves: list[Relocation] = []
-        for pod, spot in sorted(leaving, key=lambda one: (-_size(board, one[1].profile), one[1])):
+        for pod, mig_placement in sorted(
+            leaving, key=lambda one: (-_size(gpu_model, one[1].profile), one[1])
+        ):
             found = place(overlay, pod, self._pipeline)
             if found is None:
                 return None
             overlay.place(pod, found.node_name, found.devices)
-            lost = _gpu_minutes(board, pod, spot, self._now)
+            lost = _gpu_minutes(gpu_model, pod, mig_placement, self._now)
             moves.append(
                 Relocation(
                     pod=pod,
-                    source=spot,
+                    source=mig_placement,
                     node_name=found.node_name,
                     devices=found.devices,
                     gpu_minutes=lost,
@@ -219,20 +221,24 @@ class _Attempt:
 def _holders(node_info: NodeInfo, gpu: int, window: _Window) -> Iterator[tuple[Pod, MigPlacement]]:
     """The pods in the window; a pod with several instances is not moved."""
     slots = set(window.inside)
-    for pod, holding in node_info.pods.values():
-        mine = [s for s in holding.spots if s.gpu == gpu and (s.profile, s.start) in slots]
-        if mine and len(holding.spots) == 1:
+    for pod, allocation in node_info.pods.values():
+        mine = [
+            s for s in allocation.mig_placements if s.gpu == gpu and (s.profile, s.start) in slots
+        ]
+        if mine and len(allocation.mig_placements) == 1:
             yield pod, mine[0]
 
 
-def _size(board: mig_layout.GpuModel, name: str) -> int:
-    profile = mig_layout.profile_of(board, name)
+def _size(gpu_model: mig_layout.GpuModel, name: str) -> int:
+    profile = mig_layout.profile_of(gpu_model, name)
     return profile.size if profile else 0
 
 
-def _gpu_minutes(board: mig_layout.GpuModel, pod: Pod, spot: MigPlacement, now: float) -> float:
-    profile = mig_layout.profile_of(board, spot.profile)
+def _gpu_minutes(
+    gpu_model: mig_layout.GpuModel, pod: Pod, mig_placement: MigPlacement, now: float
+) -> float:
+    profile = mig_layout.profile_of(gpu_model, mig_placement.profile)
     since = epoch(pod.created)
     if profile is None or since is None:
         return 0.0
-    return max(0.0, now - since) / 60 * profile.compute / board.compute_slices
+    return max(0.0, now - since) / 60 * profile.compute / gpu_model.compute_slices

@@ -28,7 +28,7 @@ class MigInstance(msgspec.Struct, frozen=True, gc=False):
     A failed one does not exist: it is the response to a request.
     """
 
-    spot: MigPlacement
+    mig_placement: MigPlacement = msgspec.field(name="spot")
     state: PartitionState = PartitionState.READY
     uuid: str = ""
     message: str = ""
@@ -41,7 +41,7 @@ class PartitionRequest(msgspec.Struct, frozen=True, gc=False):
     Without a ``deadline`` it is allocated already, and no status is awaited.
     """
 
-    spot: MigPlacement
+    mig_placement: MigPlacement = msgspec.field(name="spot")
     pod_uid: str
     deadline: str = ""
 

@@ -104,9 +104,9 @@ def encode_status(instances: Iterable[MigInstance]) -> bytes:
     """The operator's patch: the existing instances, and the results of requests."""
     there = tuple(
         _There(
-            gpu=one.spot.gpu,
-            profile=one.spot.profile,
-            start=one.spot.start,
+            gpu=one.mig_placement.gpu,
+            profile=one.mig_placement.profile,
+            start=one.mig_placement.start,
             state=one.state,
             uuid=one.uuid,
             message=one.message,
@@ -150,9 +150,9 @@ def name_in(content: bytes) -> str:
 def _spec(orders: Iterable[PartitionRequest], epoch: int | None) -> dict[str, Any]:
     wanted = [
         _Wanted(
-            gpu=one.spot.gpu,
-            profile=one.spot.profile,
-            start=one.spot.start,
+            gpu=one.mig_placement.gpu,
+            profile=one.mig_placement.profile,
+            start=one.mig_placement.start,
             pod_uid=one.pod_uid,
             deadline=one.deadline,
         )

@@ -18,7 +18,7 @@ import msgspec
 from scheduler.model.limits import DEVICES_LENGTH_MAX
 
 _COUNT = re.compile(r"([A-Za-z0-9._+-]{1,63}) x ([1-9][0-9]{0,5})")
-_SPOT = re.compile(r"([a-z0-9.+-]{1,40})@(0|[1-9][0-9]{0,3})/(0|[1-9][0-9]?)")
+_MIG_PLACEMENT = re.compile(r"([a-z0-9.+-]{1,40})@(0|[1-9][0-9]{0,3})/(0|[1-9][0-9]?)")
 _NUMBERS = re.compile(r"gpu:((?:0|[1-9][0-9]{0,8})(?:,(?:0|[1-9][0-9]{0,8})){0,255})")
 
 
@@ -34,16 +34,16 @@ class MigPlacement(msgspec.Struct, frozen=True, gc=False, order=True):
 
 
 class Devices(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """Assigned devices: GPUs by ``numbers`` (host indexes), MIG instances by ``spots`` where the
-    scheduler chooses them, the rest by ``counts`` of a profile.
+    """Assigned devices: GPUs by ``numbers`` (host indexes), MIG instances by ``mig_placements``
+    where the scheduler chooses them, the rest by ``counts`` of a profile.
     """
 
     numbers: tuple[int, ...] = ()
     counts: tuple[tuple[str, int], ...] = ()
-    spots: tuple[MigPlacement, ...] = ()
+    mig_placements: tuple[MigPlacement, ...] = msgspec.field(default=(), name="spots")
 
     def __bool__(self) -> bool:
-        return bool(self.numbers or self.counts or self.spots)
+        return bool(self.numbers or self.counts or self.mig_placements)
 
 
 def format_devices(devices: Devices) -> str:
@@ -55,7 +55,7 @@ def format_devices(devices: Devices) -> str:
     '2g.20gb@0/4'
     """
     parts = [f"gpu:{join_numbers(devices.numbers)}"] if devices.numbers else []
-    parts += [str(spot) for spot in devices.spots]
+    parts += [str(mig_placement) for mig_placement in devices.mig_placements]
     parts += [f"{profile} x {count}" for profile, count in devices.counts]
     return "; ".join(parts)
 
@@ -66,7 +66,7 @@ def parse_devices(text: str) -> Devices | None:
         return None
     numbers: tuple[int, ...] = ()
     counts: list[tuple[str, int]] = []
-    spots: list[MigPlacement] = []
+    mig_placements: list[MigPlacement] = []
     for part in text.split("; "):
         if found := _NUMBERS.fullmatch(part):
             if numbers:
@@ -74,13 +74,13 @@ def parse_devices(text: str) -> Devices | None:
             numbers = tuple(int(number) for number in found[1].split(","))
         elif found := _COUNT.fullmatch(part):
             counts.append((found[1], int(found[2])))
-        elif found := _SPOT.fullmatch(part):
-            spots.append(MigPlacement(int(found[2]), int(found[3]), found[1]))
+        elif found := _MIG_PLACEMENT.fullmatch(part):
+            mig_placements.append(MigPlacement(int(found[2]), int(found[3]), found[1]))
         else:
             return None
-    if len(set(numbers)) != len(numbers) or len(set(spots)) != len(spots):
+    if len(set(numbers)) != len(numbers) or len(set(mig_placements)) != len(mig_placements):
         return None
-    return Devices(numbers, tuple(counts), tuple(spots))
+    return Devices(numbers, tuple(counts), tuple(mig_placements))
 
 
 def join_numbers(numbers: tuple[int, ...]) -> str:

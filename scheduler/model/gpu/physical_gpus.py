@@ -91,7 +91,7 @@ def physical(labels: Mapping[str, str], offered: OfferedGpus, failed: int) -> in
     return -(-offered.whole // replicas(labels, well_known.GPU)) + failed
 
 
-def are_cut(labels: Mapping[str, str], offered: OfferedGpus) -> bool:
+def all_have_mig(labels: Mapping[str, str], offered: OfferedGpus) -> bool:
     """Whether every GPU has MIG instances."""
     return (
         _is_sliced(labels)

@@ -49,15 +49,15 @@ class MigDeviceSpec(msgspec.Struct, frozen=True):
 class MigConfigEntry(msgspec.Struct, frozen=True):
     """One entry for some GPUs: ``devices`` by index, None for all; with MIG or without.
 
-    ``boards`` are PCI ids: the entry is only for nodes with such a board. ``where`` names the entry
-    in messages.
+    ``gpu_models`` are PCI ids: the entry is only for nodes with such a board. ``where`` names the
+    entry in messages.
     """
 
     where: str
     devices: tuple[int, ...] | None
     is_enabled: bool
-    cuts: tuple[MigDeviceSpec, ...] = ()
-    boards: tuple[str, ...] = ()
+    mig_devices: tuple[MigDeviceSpec, ...] = ()
+    gpu_models: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=512)
@@ -113,9 +113,9 @@ def _configs(document: object) -> dict[str, object]:
 def _entry(value: object, where: str) -> MigConfigEntry:
     if not isinstance(value, dict):
         raise MigConfigError(f"{where} is not a mapping with devices and mig-devices")
-    cuts = tuple(_cuts(value.get("mig-devices"), f"{where}.mig-devices"))
-    is_enabled = _flag(value.get("mig-enabled", bool(cuts)), f"{where}.mig-enabled")
-    if cuts and not is_enabled:
+    mig_devices = tuple(_mig_devices(value.get("mig-devices"), f"{where}.mig-devices"))
+    is_enabled = _flag(value.get("mig-enabled", bool(mig_devices)), f"{where}.mig-enabled")
+    if mig_devices and not is_enabled:
         raise MigConfigError(f"{where} has mig-devices and mig-enabled: false")
     filters = value.get("device-filter") or []
     if isinstance(filters, str):
@@ -124,8 +124,10 @@ def _entry(value: object, where: str) -> MigConfigEntry:
         where=where,
         devices=_devices(value.get("devices"), f"{where}.devices"),
         is_enabled=is_enabled,
-        cuts=cuts,
-        boards=tuple(map(str, _list(filters, f"{where}.device-filter", MIG_CONFIG_ENTRIES_MAX))),
+        mig_devices=mig_devices,
+        gpu_models=tuple(
+            map(str, _list(filters, f"{where}.device-filter", MIG_CONFIG_ENTRIES_MAX))
+        ),
     )
 
 
@@ -136,12 +138,12 @@ def _devices(value: object, where: str) -> tuple[int, ...] | None:
     return tuple(_number(one, where, INDEX_MAX) for one in many[: INDEX_MAX + 1])
 
 
-def _cuts(value: object, where: str) -> Iterator[MigDeviceSpec]:
+def _mig_devices(value: object, where: str) -> Iterator[MigDeviceSpec]:
     if isinstance(value, dict):
         yield from _mapped(value, where)
     elif value is not None:
         for at, one in enumerate(_list(value, where, MIG_CONFIG_INSTANCES_MAX)):
-            yield _cut(one, f"{where}[{at}]")
+            yield _mig_device(one, f"{where}[{at}]")
 
 
 def _mapped(value: Mapping[Any, Any], where: str) -> Iterator[MigDeviceSpec]:
@@ -162,7 +164,7 @@ def _mapped(value: Mapping[Any, Any], where: str) -> Iterator[MigDeviceSpec]:
         yield from [MigDeviceSpec(_profile(key, where))] * what
 
 
-def _cut(value: object, where: str) -> MigDeviceSpec:
+def _mig_device(value: object, where: str) -> MigDeviceSpec:
     if not isinstance(value, dict):
         return MigDeviceSpec(_profile(value, where))
     start, size = value.get("position"), value.get("size")

@@ -30,7 +30,7 @@ _MEDIA: Final = {
 }
 
 
-def _board(
+def _gpu_model(
     name: str,
     kinds: tuple[ProfileShape, ...],
     gigabytes: str,
@@ -61,7 +61,7 @@ def _board(
     }
     return GpuModel(
         name=name,
-        memory_slices=kinds[0].board_slices,
+        memory_slices=kinds[0].model_slices,
         memory_gb=sizes[-1],
         profiles=profiles,
         aliases=aliases,
@@ -84,41 +84,41 @@ _RTX_6000: Final = (
     *("2g+gfx", "2g-me", "2g+me.all", "4g+gfx"),
 )
 
-BOARDS: Final[dict[str, GpuModel]] = {
-    board.name: board
-    for board in (
-        _board("A100-40", _SEVENTHS, "5 10 10 20 20 40", mib=_mib(4864, 9856, 19968, 40192)),
-        _board("A100-80", _SEVENTHS, "10 20 20 40 40 80", mib=_mib(9856, 19968, 40192, 80384)),
-        _board("H100-80", _SEVENTHS, "10 20 20 40 40 80"),
-        _board("H100-94", _SEVENTHS, "12 24 24 47 47 94"),
-        _board("H100-96", _SEVENTHS, "12 24 24 48 48 96"),
-        _board("GH200-144", _SEVENTHS, "18 36 36 72 72 144"),
-        _board("H200-141", _SEVENTHS, "18 35 35 71 71 141"),
+GPU_MODELS: Final[dict[str, GpuModel]] = {
+    gpu_model.name: gpu_model
+    for gpu_model in (
+        _gpu_model("A100-40", _SEVENTHS, "5 10 10 20 20 40", mib=_mib(4864, 9856, 19968, 40192)),
+        _gpu_model("A100-80", _SEVENTHS, "10 20 20 40 40 80", mib=_mib(9856, 19968, 40192, 80384)),
+        _gpu_model("H100-80", _SEVENTHS, "10 20 20 40 40 80"),
+        _gpu_model("H100-94", _SEVENTHS, "12 24 24 47 47 94"),
+        _gpu_model("H100-96", _SEVENTHS, "12 24 24 48 48 96"),
+        _gpu_model("GH200-144", _SEVENTHS, "18 36 36 72 72 144"),
+        _gpu_model("H200-141", _SEVENTHS, "18 35 35 71 71 141"),
         # A board of the simulation that preceded this product: no such card was ever sold.
-        _board("H200-70", _SEVENTHS, "10 20 20 40 40 70", also="3g.30gb"),
-        _board("B200-180", _SEVENTHS, "23 45 45 90 90 180"),
-        _board(
+        _gpu_model("H200-70", _SEVENTHS, "10 20 20 40 40 70", also="3g.30gb"),
+        _gpu_model("B200-180", _SEVENTHS, "23 45 45 90 90 180"),
+        _gpu_model(
             "GB200-186", _SEVENTHS, "23 47 47 93 93 186", also="1g.24gb 3g.95gb 4g.95gb 7g.189gb"
         ),
-        _board("B300-269", _SEVENTHS, "34 67 67 135 135 269"),
-        _board("GB300-278", _SEVENTHS, "35 70 70 139 139 278"),
-        _board(
+        _gpu_model("B300-269", _SEVENTHS, "34 67 67 135 135 269"),
+        _gpu_model("GB300-278", _SEVENTHS, "35 70 70 139 139 278"),
+        _gpu_model(
             "A30-24",
             _QUARTERS,
             "6 12 24",
             mib={ProfileShape.QUARTER: 5836},
             variants=("1g+me", "2g+me"),
         ),
-        _board("RTX-PRO-6000", _QUARTERS, "24 48 96", variants=_RTX_6000),
-        _board("RTX-PRO-5000", _HALVES, "24 48", variants=()),
-        _board("RTX-PRO-4500", _HALVES, "16 32", variants=()),
+        _gpu_model("RTX-PRO-6000", _QUARTERS, "24 48 96", variants=_RTX_6000),
+        _gpu_model("RTX-PRO-5000", _HALVES, "24 48", variants=()),
+        _gpu_model("RTX-PRO-4500", _HALVES, "16 32", variants=()),
     )
 }
 
 #: The product in a node's label, without ``NVIDIA-`` and suffixes -> possible boards.
 _PRODUCTS: Final[tuple[tuple[re.Pattern[str], tuple[str, ...]], ...]] = tuple(
-    (re.compile(pattern), tuple(boards.split()))
-    for pattern, boards in (
+    (re.compile(pattern), tuple(gpu_models.split()))
+    for pattern, gpu_models in (
         (r"a[18]00\b.*\b40gb?\b", "A100-40"),
         (r"a[18]00\b.*\b80gb?\b", "A100-80"),
         (r"a30\b", "A30-24"),
@@ -165,33 +165,35 @@ _PCI_FORM: Final = re.compile(r"(?:0x)?([0-9a-f]{4})(?::?10de)?")
 _SUFFIX: Final = re.compile(r"-(?:mig-.*|shared)$")
 
 
-def board_of(product: str, memory_mib: int = 0, profiles: Iterable[str] = ()) -> GpuModel | None:
+def gpu_model_of(
+    product: str, memory_mib: int = 0, profiles: Iterable[str] = ()
+) -> GpuModel | None:
     """The board of a product label (``NVIDIA-A100-SXM4-80GB``) or a PCI id (``0x20B210DE``).
 
     Some labels match two boards; the profiles of the node decide, then its memory.
     """
-    return _board_of(product, memory_mib, tuple(profiles))
+    return _gpu_model_of(product, memory_mib, tuple(profiles))
 
 
 @lru_cache(maxsize=4096)
-def _board_of(product: str, memory_mib: int, profiles: tuple[str, ...]) -> GpuModel | None:
+def _gpu_model_of(product: str, memory_mib: int, profiles: tuple[str, ...]) -> GpuModel | None:
     text = product.strip().lower().replace(" ", "-").replace("_", "-")
     found = _PCI_FORM.fullmatch(text)
     if found and found[1] in _PCI:  # "b200" has the form of an id too
-        return BOARDS[_PCI[found[1]]]
+        return GPU_MODELS[_PCI[found[1]]]
     text = _SUFFIX.sub("", text).removeprefix("nvidia-").removeprefix("tesla-")
     for pattern, candidates in _PRODUCTS:
         if pattern.match(text):
-            return _nearest([BOARDS[name] for name in candidates], memory_mib, profiles)
+            return _nearest([GPU_MODELS[name] for name in candidates], memory_mib, profiles)
     return None
 
 
-def _nearest(boards: list[GpuModel], memory_mib: int, profiles: tuple[str, ...]) -> GpuModel:
+def _nearest(gpu_models: list[GpuModel], memory_mib: int, profiles: tuple[str, ...]) -> GpuModel:
     """The board with most of the profile names; then the nearest memory; then the first."""
     wanted = set(map(canonical, profiles))
 
-    def misfit(board: GpuModel) -> tuple[int, float]:
-        unknown = len(wanted - board.profiles.keys() - board.aliases.keys())
-        return unknown, abs(board.memory_gb - memory_mib / 1024) if memory_mib else 0.0
+    def misfit(gpu_model: GpuModel) -> tuple[int, float]:
+        unknown = len(wanted - gpu_model.profiles.keys() - gpu_model.aliases.keys())
+        return unknown, abs(gpu_model.memory_gb - memory_mib / 1024) if memory_mib else 0.0
 
-    return min(boards, key=misfit)
+    return min(gpu_models, key=misfit)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from types import MappingProxyType
 
-from scheduler.model.mig.gpu_models import BOARDS, board_of
+from scheduler.model.mig.gpu_models import GPU_MODELS, gpu_model_of
 from scheduler.model.mig.profile import (
     GpuModel,
     Profile,
@@ -28,18 +28,18 @@ from scheduler.model.mig.profile import (
 )
 
 __all__ = [
-    "BOARDS",
+    "GPU_MODELS",
     "GpuModel",
     "Layout",
     "Profile",
     "ProfileShape",
     "Slot",
-    "board_of",
     "canonical",
     "capacity",
     "compute_instances",
     "fits",
     "flaw",
+    "gpu_model_of",
     "is_legal",
     "is_profile",
     "layout_of",
@@ -64,40 +64,40 @@ def with_slot(layout: Layout, profile: str, start: int) -> Layout:
     return layout_of((*layout, (profile, start)))
 
 
-def occupancy(board: GpuModel, layout: Layout) -> int:
+def occupancy(gpu_model: GpuModel, layout: Layout) -> int:
     """The memory slices in use, bit 0 for slice 0."""
-    return _state(board, layout)[0]
+    return _state(gpu_model, layout)[0]
 
 
-def fits(board: GpuModel, layout: Layout, profile: str) -> tuple[int, ...]:
+def fits(gpu_model: GpuModel, layout: Layout, profile: str) -> tuple[int, ...]:
     """The starts at which one more instance of ``profile`` is legal and free."""
-    known = profile_of(board, profile)
+    known = profile_of(gpu_model, profile)
     if known is None:
         return ()
-    taken, has_media = _state(board, layout)
+    taken, has_media = _state(gpu_model, layout)
     return () if has_media and known.kind.is_media else _free_starts(known.kind, taken)
 
 
-def capacity(board: GpuModel, layout: Layout) -> Mapping[str, int]:
+def capacity(gpu_model: GpuModel, layout: Layout) -> Mapping[str, int]:
     """For each profile of the board how many more instances of it alone fit."""
-    return _capacity(board, *_state(board, layout))
+    return _capacity(gpu_model, *_state(gpu_model, layout))
 
 
-def is_legal(board: GpuModel, layout: Layout) -> bool:
+def is_legal(gpu_model: GpuModel, layout: Layout) -> bool:
     """Whether the layout can exist on the board."""
-    return flaw(board, layout) is None
+    return flaw(gpu_model, layout) is None
 
 
-def flaw(board: GpuModel, layout: Layout) -> str | None:
+def flaw(gpu_model: GpuModel, layout: Layout) -> str | None:
     """The problem of a layout, in one line; None if it is legal."""
     taken, has_media = 0, False
     for name, start in layout:
-        profile = profile_of(board, name)
+        profile = profile_of(gpu_model, name)
         if profile is None:
-            return f"{name} is no profile of {board.name}"
+            return f"{name} is no profile of {gpu_model.name}"
         if start not in profile.starts:
             starts = ", ".join(map(str, profile.starts))
-            return f"{name} cannot begin at slice {start} of {board.name}, only at {starts}"
+            return f"{name} cannot begin at slice {start} of {gpu_model.name}, only at {starts}"
         if taken & profile.kind.mask(start):
             return f"{name} at slice {start} overlaps another instance"
         if has_media and profile.kind.is_media:
@@ -107,27 +107,27 @@ def flaw(board: GpuModel, layout: Layout) -> str | None:
     return None
 
 
-def layouts(board: GpuModel, profiles: Iterable[Profile] | None = None) -> Iterator[Layout]:
+def layouts(gpu_model: GpuModel, profiles: Iterable[Profile] | None = None) -> Iterator[Layout]:
     """Every legal layout of these profiles (else of the plain ones), the empty one first."""
-    chosen = tuple(board.plain if profiles is None else profiles)
+    chosen = tuple(gpu_model.plain if profiles is None else profiles)
 
     def grow(layout: Layout, begin: int) -> Iterator[Layout]:
         yield layout
-        for start in range(begin, board.memory_slices):
+        for start in range(begin, gpu_model.memory_slices):
             for profile in chosen:
-                if start in fits(board, layout, profile.name):
+                if start in fits(gpu_model, layout, profile.name):
                     yield from grow((*layout, (profile.name, start)), start + profile.size)
 
     return grow((), 0)
 
 
 @lru_cache(maxsize=65536)
-def _state(board: GpuModel, layout: Layout) -> tuple[int, bool]:
+def _state(gpu_model: GpuModel, layout: Layout) -> tuple[int, bool]:
     taken, has_media = 0, False
     for name, start in layout:
-        profile = profile_of(board, name)
+        profile = profile_of(gpu_model, name)
         if profile is None:
-            return (1 << board.memory_slices) - 1, True
+            return (1 << gpu_model.memory_slices) - 1, True
         taken |= profile.kind.mask(start)
         has_media |= profile.kind.is_media
     return taken, has_media
@@ -148,9 +148,9 @@ def _most(kind: ProfileShape, taken: int) -> int:
 
 
 @cache
-def _capacity(board: GpuModel, taken: int, has_media: bool) -> Mapping[str, int]:
+def _capacity(gpu_model: GpuModel, taken: int, has_media: bool) -> Mapping[str, int]:
     counts: dict[str, int] = {}
-    for profile in board.profiles.values():
+    for profile in gpu_model.profiles.values():
         most = min(_most(profile.kind, taken), profile.max_count)
         counts[profile.name] = 0 if has_media and profile.kind.is_media else most
     return MappingProxyType(counts)

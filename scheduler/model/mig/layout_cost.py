@@ -31,51 +31,51 @@ _PLAIN: Final = {
 
 def shape_of(slices: int) -> mig_layout.GpuModel:
     """The board that represents all boards with that many memory slices."""
-    return mig_layout.BOARDS[SHAPES[slices]]
+    return mig_layout.GPU_MODELS[SHAPES[slices]]
 
 
 @lru_cache(maxsize=65536)
-def cost(board: mig_layout.GpuModel, layout: mig_layout.Layout) -> float:
+def cost(gpu_model: mig_layout.GpuModel, layout: mig_layout.Layout) -> float:
     """The layout's entry, relative to the empty GPU's 0; 0 for an impossible layout."""
-    key = _key(board, layout)
-    return _table(board.memory_slices).get(key, 0.0) if key is not None else 0.0
+    key = _key(gpu_model, layout)
+    return _table(gpu_model.memory_slices).get(key, 0.0) if key is not None else 0.0
 
 
 @lru_cache(maxsize=65536)
 def best_start(
-    board: mig_layout.GpuModel, layout: mig_layout.Layout, profile: str
+    gpu_model: mig_layout.GpuModel, layout: mig_layout.Layout, profile: str
 ) -> tuple[int, float] | None:
     """The start with the lowest rise, and the rise; None if the instance does not fit.
 
     Of equal costs the higher start wins, as in the driver.
     """
-    if not mig_layout.is_legal(board, layout):
+    if not mig_layout.is_legal(gpu_model, layout):
         return None
-    before = cost(board, layout)
+    before = cost(gpu_model, layout)
     rises = [
-        (round(cost(board, mig_layout.with_slot(layout, profile, start)) - before, 6), -start)
-        for start in mig_layout.fits(board, layout, profile)
+        (round(cost(gpu_model, mig_layout.with_slot(layout, profile, start)) - before, 6), -start)
+        for start in mig_layout.fits(gpu_model, layout, profile)
     ]
     if not rises:
         return None
-    rise, start = min(rises)
-    return -start, rise
+    cost_delta, start = min(rises)
+    return -start, cost_delta
 
 
 @cache
 def _table(slices: int) -> dict[tuple[tuple[int, ProfileShape], ...], float]:
-    board = shape_of(slices)
-    keys = (_key(board, layout) for layout in mig_layout.layouts(board))
+    gpu_model = shape_of(slices)
+    keys = (_key(gpu_model, layout) for layout in mig_layout.layouts(gpu_model))
     entries = zip(keys, TABLES[slices], strict=True)
     return {key: entry for key, entry in entries if key is not None}
 
 
 def _key(
-    board: mig_layout.GpuModel, layout: mig_layout.Layout
+    gpu_model: mig_layout.GpuModel, layout: mig_layout.Layout
 ) -> tuple[tuple[int, ProfileShape], ...] | None:
     slots: list[tuple[int, ProfileShape]] = []
     for name, start in layout:
-        profile = mig_layout.profile_of(board, name)
+        profile = mig_layout.profile_of(gpu_model, name)
         if profile is None:
             return None
         slots.append((start, _PLAIN.get(profile.kind, profile.kind)))
@@ -84,24 +84,24 @@ def _key(
 
 
 @lru_cache(maxsize=4096)
-def arrange(board: mig_layout.GpuModel, profiles: tuple[str, ...]) -> mig_layout.Layout | None:
+def arrange(gpu_model: mig_layout.GpuModel, profiles: tuple[str, ...]) -> mig_layout.Layout | None:
     """The cheapest legal layout of these instances on one empty GPU; None if there is none.
 
     An exhaustive search, so a set that fits in one order only is found too.
     """
-    known = [mig_layout.profile_of(board, name) for name in profiles]
+    known = [mig_layout.profile_of(gpu_model, name) for name in profiles]
     if any(profile is None for profile in known):
         return None
     # Instances with the fewest places first: the search then ends early.
-    rigid = sorted(profiles, key=lambda name: (len(mig_layout.fits(board, (), name)), name))
-    found = set(_arranged(board, (), tuple(rigid), -1))
+    rigid = sorted(profiles, key=lambda name: (len(mig_layout.fits(gpu_model, (), name)), name))
+    found = set(_arranged(gpu_model, (), tuple(rigid), -1))
     if not found:
         return None
-    return min(found, key=lambda layout: (cost(board, layout), [-start for _, start in layout]))
+    return min(found, key=lambda layout: (cost(gpu_model, layout), [-start for _, start in layout]))
 
 
 def _arranged(
-    board: mig_layout.GpuModel, layout: mig_layout.Layout, left: tuple[str, ...], after: int
+    gpu_model: mig_layout.GpuModel, layout: mig_layout.Layout, left: tuple[str, ...], after: int
 ) -> Iterator[mig_layout.Layout]:
     """Every layout with the remaining instances; equal profiles only in ascending order of
     starts.
@@ -110,7 +110,7 @@ def _arranged(
         yield layout
         return
     name, rest = left[0], left[1:]
-    for start in mig_layout.fits(board, layout, name):
+    for start in mig_layout.fits(gpu_model, layout, name):
         if start > after:
             same = start if rest and rest[0] == name else -1
-            yield from _arranged(board, mig_layout.with_slot(layout, name, start), rest, same)
+            yield from _arranged(gpu_model, mig_layout.with_slot(layout, name, start), rest, same)

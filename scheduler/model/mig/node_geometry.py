@@ -40,7 +40,7 @@ class Gpu(msgspec.Struct, frozen=True):
     """
 
     index: int
-    is_cut: bool
+    has_mig: bool
     names: tuple[str, ...] = ()
     layout: mig_layout.Layout | None = ()
 
@@ -48,31 +48,35 @@ class Gpu(msgspec.Struct, frozen=True):
 class NodeMigGeometry(msgspec.Struct, frozen=True):
     """A node's GPUs; ``single`` is the profile that ``nvidia.com/gpu`` counts there, if any.
 
-    ``instances`` are advertised by the node, ``gpus`` are in its annotation, ``cards`` is the
+    ``instances`` are advertised by the node, ``gpus`` are in its annotation, ``total_gpus`` is the
     number of GPUs, None if unknown.
     """
 
-    board: str = ""
+    gpu_model: str = ""
     single: str = ""
     instances: tuple[tuple[str, int], ...] = ()
     gpus: tuple[Gpu, ...] = ()
-    cards: int | None = None
+    total_gpus: int | None = None
     flaws: tuple[str, ...] = ()
 
     @property
-    def cut_count(self) -> int:
+    def mig_gpu_count(self) -> int:
         """The number of GPUs that certainly have MIG: by the annotation, else by their
         instances.
         """
         if self.gpus:
-            return sum(gpu.is_cut for gpu in self.gpus)
-        board = mig_layout.BOARDS.get(self.board)
-        return 0 if board is None or self.single else least_cards(board, self.instances)
+            return sum(gpu.has_mig for gpu in self.gpus)
+        gpu_model = mig_layout.GPU_MODELS.get(self.gpu_model)
+        return 0 if gpu_model is None or self.single else least_gpus(gpu_model, self.instances)
 
     @property
     def whole_max(self) -> int | None:
         """The largest possible number of whole GPUs; None if unlimited."""
-        return None if self.cards is None or self.single else max(0, self.cards - self.cut_count)
+        return (
+            None
+            if self.total_gpus is None or self.single
+            else max(0, self.total_gpus - self.mig_gpu_count)
+        )
 
 
 def geometry(
@@ -93,19 +97,24 @@ def geometry(
         }
     text = annotations.get(well_known.MIG_CONFIG, "")
     entries, flaw = _entries(text)
-    said = [*advertised, *(cut.profile for entry in entries for cut in entry.cuts)]
-    board = mig_layout.board_of(product, memory_mib(labels), said)
+    said = [
+        *advertised,
+        *(mig_device.profile for entry in entries for mig_device in entry.mig_devices),
+    ]
+    gpu_model = mig_layout.gpu_model_of(product, memory_mib(labels), said)
     instances = tuple(sorted((name, count) for name, count in advertised.items() if count > 0))
-    cards = _cards(labels, bool(single))
-    gpus, flaws = _gpus(board, entries, cards or _cards_by(entries, instances))
-    if not cards and any(entry.devices is None for entry in entries):
-        cards = len(gpus) or None
+    total_gpus = _total_gpus(labels, bool(single))
+    gpus, flaws = _gpus(
+        gpu_model, entries, total_gpus or _total_gpus_by_instances(entries, instances)
+    )
+    if not total_gpus and any(entry.devices is None for entry in entries):
+        total_gpus = len(gpus) or None
     return NodeMigGeometry(
-        board=board.name if board is not None else "",
+        gpu_model=gpu_model.name if gpu_model is not None else "",
         single=single,
         instances=instances,
         gpus=gpus,
-        cards=cards,
+        total_gpus=total_gpus,
         flaws=tuple(f"{well_known.MIG_CONFIG} {one}" for one in (*flaw, *flaws)),
     )
 
@@ -184,15 +193,15 @@ def memory_mib(labels: Mapping[str, str]) -> int:
     return whole(labels.get(well_known.GPU_MEMORY, ""), limits.GPU_MEMORY_MIB_MAX) or 0
 
 
-def least_cards(board: mig_layout.GpuModel, instances: tuple[tuple[str, int], ...]) -> int:
+def least_gpus(gpu_model: mig_layout.GpuModel, instances: tuple[tuple[str, int], ...]) -> int:
     """The smallest number of GPUs for these instances."""
     slices, fewest = 0, 0
     for name, count in instances:
-        profile = mig_layout.profile_of(board, name)
+        profile = mig_layout.profile_of(gpu_model, name)
         if profile is not None and mig_layout.compute_instances(name) is None:
             slices += profile.size * count
             fewest = max(fewest, -(-count // profile.max_count))
-    return max(fewest, -(-slices // board.memory_slices))
+    return max(fewest, -(-slices // gpu_model.memory_slices))
 
 
 def _entries(text: str) -> tuple[tuple[MigConfigEntry, ...], tuple[str, ...]]:
@@ -204,79 +213,90 @@ def _entries(text: str) -> tuple[tuple[MigConfigEntry, ...], tuple[str, ...]]:
         return (), (str(problem),)
 
 
-def _cards(labels: Mapping[str, str], is_single: bool) -> int | None:
+def _total_gpus(labels: Mapping[str, str], is_single: bool) -> int | None:
     # With strategy single the label counts MIG instances.
     return None if is_single else gpu_count(labels)
 
 
-def _cards_by(entries: tuple[MigConfigEntry, ...], instances: tuple[tuple[str, int], ...]) -> int:
+def _total_gpus_by_instances(
+    entries: tuple[MigConfigEntry, ...], instances: tuple[tuple[str, int], ...]
+) -> int:
     """The number of GPUs behind "all", without a label: the minimum for the advertised
     instances.
     """
     fewest = 0
     for entry in entries:
         if entry.devices is None:
-            per_card = Counter(cut.profile for cut in entry.cuts)
+            per_gpu = Counter(mig_device.profile for mig_device in entry.mig_devices)
             for name, count in instances:
-                if per_card[name]:
-                    fewest = max(fewest, -(-count // per_card[name]))
+                if per_gpu[name]:
+                    fewest = max(fewest, -(-count // per_gpu[name]))
         else:
             fewest = max(fewest, *(index + 1 for index in entry.devices))
     return min(fewest, limits.MIG_GPUS_MAX)
 
 
 def _gpus(
-    board: mig_layout.GpuModel | None, entries: tuple[MigConfigEntry, ...], cards: int
+    gpu_model: mig_layout.GpuModel | None, entries: tuple[MigConfigEntry, ...], total_gpus: int
 ) -> tuple[tuple[Gpu, ...], tuple[str, ...]]:
     found: dict[int, Gpu] = {}
     flaws: list[str] = []
     for entry in entries:
-        if not is_for(entry, board):
+        if not is_for(entry, gpu_model):
             continue
-        layout, flaw = layout_for(board, entry.cuts)
+        layout, flaw = layout_for(gpu_model, entry.mig_devices)
         if flaw:
             flaws.append(f"{entry.where}: {flaw}")
-        cut_names = tuple(cut.profile for cut in entry.cuts)
-        for index in range(cards) if entry.devices is None else entry.devices:
-            found[index] = Gpu(index, entry.is_enabled, cut_names, layout)
+        profile_names = tuple(mig_device.profile for mig_device in entry.mig_devices)
+        for index in range(total_gpus) if entry.devices is None else entry.devices:
+            found[index] = Gpu(index, entry.is_enabled, profile_names, layout)
     return tuple(found[index] for index in sorted(found)), tuple(flaws)
 
 
-def is_for(entry: MigConfigEntry, board: mig_layout.GpuModel | None) -> bool:
+def is_for(entry: MigConfigEntry, gpu_model: mig_layout.GpuModel | None) -> bool:
     """Whether an entry applies to a GPU model; an unknown id does not match."""
-    return not entry.boards or (
-        board is not None and any(mig_layout.board_of(pci) is board for pci in entry.boards)
+    return not entry.gpu_models or (
+        gpu_model is not None
+        and any(mig_layout.gpu_model_of(pci) is gpu_model for pci in entry.gpu_models)
     )
 
 
 @lru_cache(maxsize=4096)
 def layout_for(
-    board: mig_layout.GpuModel | None, cuts: tuple[MigDeviceSpec, ...]
+    gpu_model: mig_layout.GpuModel | None, mig_devices: tuple[MigDeviceSpec, ...]
 ) -> tuple[mig_layout.Layout | None, str | None]:
     """The places of the instances, or the reason why they are unknown."""
-    if not cuts:
+    if not mig_devices:
         return (), None
-    if board is None:
+    if gpu_model is None:
         return None, f"the label {well_known.GPU_PRODUCT} has no GPU model with MIG"
-    misfit = next((text for cut in cuts if (text := _misfit(board, cut))), None)
+    misfit = next(
+        (text for mig_device in mig_devices if (text := _misfit(gpu_model, mig_device))), None
+    )
     if misfit is not None:
         return None, misfit
-    placed = mig_layout.layout_of((cut.profile, cut.start) for cut in cuts if cut.start is not None)
-    if len(placed) not in (0, len(cuts)):
+    placed = mig_layout.layout_of(
+        (mig_device.profile, mig_device.start)
+        for mig_device in mig_devices
+        if mig_device.start is not None
+    )
+    if len(placed) not in (0, len(mig_devices)):
         return None, "some instances have a position and some have none"
     if placed:
-        flaw = mig_layout.flaw(board, placed)
+        flaw = mig_layout.flaw(gpu_model, placed)
         return (None, flaw) if flaw else (placed, None)
-    layout = layout_cost.arrange(board, tuple(sorted(cut.profile for cut in cuts)))
-    counts = Counter(cut.profile for cut in cuts)
+    layout = layout_cost.arrange(
+        gpu_model, tuple(sorted(mig_device.profile for mig_device in mig_devices))
+    )
+    counts = Counter(mig_device.profile for mig_device in mig_devices)
     text = " and ".join(f"{count} x {name}" for name, count in counts.items())
-    return layout, None if layout is not None else f"{text} do not fit on one {board.name}"
+    return layout, None if layout is not None else f"{text} do not fit on one {gpu_model.name}"
 
 
-def _misfit(board: mig_layout.GpuModel, cut: MigDeviceSpec) -> str | None:
-    profile = mig_layout.profile_of(board, cut.profile)
+def _misfit(gpu_model: mig_layout.GpuModel, mig_device: MigDeviceSpec) -> str | None:
+    profile = mig_layout.profile_of(gpu_model, mig_device.profile)
     if profile is None:
-        return f"{cut.profile} is no profile of {board.name}"
-    if cut.size is not None and cut.size != profile.size:
-        return f"{cut.profile} has {profile.size} memory slices and not {cut.size}"
+        return f"{mig_device.profile} is no profile of {gpu_model.name}"
+    if mig_device.size is not None and mig_device.size != profile.size:
+        return f"{mig_device.profile} has {profile.size} memory slices and not {mig_device.size}"
     return None

@@ -60,7 +60,7 @@ class ProfileShape(enum.Enum):
     def __init__(
         self,
         label: str,
-        board_slices: int,
+        model_slices: int,
         starts: tuple[int, ...],
         size: int,
         compute: int,
@@ -68,7 +68,7 @@ class ProfileShape(enum.Enum):
         profile_id: int | None,
     ) -> None:
         self.label = label
-        self.board_slices = board_slices
+        self.model_slices = model_slices
         self.starts = starts
         self.size = size
         self.compute = compute
@@ -203,24 +203,26 @@ def compute_instances(text: str) -> int | None:
 
 
 @cache
-def profile_of(board: GpuModel, text: str) -> Profile | None:
+def profile_of(gpu_model: GpuModel, text: str) -> Profile | None:
     """The profile of a name on a board; None if the board does not have it.
 
     For a compute instance (``1c.3g.20gb``) this is the profile of its GPU instance.
     """
     name = canonical(text)
     name = re.sub(r"^[0-9]+c\.", "", name)
-    return board.profiles.get(name) or board.aliases.get(name) or _by_slices(board, name)
+    return (
+        gpu_model.profiles.get(name) or gpu_model.aliases.get(name) or _by_slices(gpu_model, name)
+    )
 
 
-def _by_slices(board: GpuModel, name: str) -> Profile | None:
+def _by_slices(gpu_model: GpuModel, name: str) -> Profile | None:
     """A name with differently rounded gigabytes, as in other driver versions."""
     found = _PROFILE.fullmatch(name)
     if found is None:
         return None
     compute, gigabytes, variant = int(found[2]), int(found[3]), found[4]
-    for profile in board.profiles.values():
-        share = board.memory_gb * profile.size / board.memory_slices
+    for profile in gpu_model.profiles.values():
+        share = gpu_model.memory_gb * profile.size / gpu_model.memory_slices
         known = _PROFILE.fullmatch(profile.name)
         is_same = known is not None and known[4] == variant and profile.compute == compute
         if is_same and abs(gigabytes - share) <= _TOLERANCE * share:

@@ -30,19 +30,19 @@ Counts = tuple[int, ...]
 Step = tuple[mig_layout.Layout, str, int]
 
 
-class Way(msgspec.Struct, frozen=True, gc=False):
+class GpuOption(msgspec.Struct, frozen=True, gc=False):
     """Instances on one GPU, their places, and the added layout cost."""
 
     counts: Counts
-    rise: float
+    cost_delta: float
     slots: tuple[mig_layout.Slot, ...]
 
 
-class Searched(msgspec.Struct, frozen=True):
+class SearchResult(msgspec.Struct, frozen=True):
     """The cheapest placement and its cost; ``is_over`` if the limit was reached."""
 
     steps: int
-    rise: float = 0.0
+    cost_delta: float = 0.0
     found: tuple[Step, ...] | None = None
     is_over: bool = False
 
@@ -53,46 +53,57 @@ _Picked = tuple["_Picked | None", mig_layout.Layout, tuple[mig_layout.Slot, ...]
 
 
 def search(
-    board: mig_layout.GpuModel, layouts: tuple[mig_layout.Layout, ...], profiles: tuple[str, ...]
-) -> Searched:
+    gpu_model: mig_layout.GpuModel,
+    layouts: tuple[mig_layout.Layout, ...],
+    profiles: tuple[str, ...],
+) -> SearchResult:
     """The cheapest placement of instances on GPUs with these layouts; equal profiles are
     adjacent.
     """
     kinds = tuple(dict.fromkeys(profiles))
     wanted = tuple(profiles.count(kind) for kind in kinds)
-    each = [ways(board, layout, kinds) for layout in layouts]
+    each = [gpu_options(gpu_model, layout, kinds) for layout in layouts]
     steps = sum(map(len, each))
-    most = [sum(max(way.counts[at] for way in one) for one in each) for at in range(len(kinds))]
+    most = [
+        sum(max(option.counts[at] for option in one) for one in each) for at in range(len(kinds))
+    ]
     if any(have < need for have, need in zip(most, wanted, strict=True)):
-        return Searched(steps)
+        return SearchResult(steps)
     table: dict[Counts, _Taken] = {(0,) * len(kinds): (0.0, None)}
     for layout, able in zip(layouts, each, strict=True):
         steps += len(table) * len(able)
         if steps > SEARCH_MAX:
-            return Searched(steps, is_over=True)
+            return SearchResult(steps, is_over=True)
         table = _with_gpu(table, layout, able, wanted)
     best = table.get(wanted)
-    return Searched(steps, best[0], _steps(board, best[1])) if best is not None else Searched(steps)
+    return (
+        SearchResult(steps, best[0], _steps(gpu_model, best[1]))
+        if best is not None
+        else SearchResult(steps)
+    )
 
 
 def _with_gpu(
-    table: dict[Counts, _Taken], layout: mig_layout.Layout, able: tuple[Way, ...], wanted: Counts
+    table: dict[Counts, _Taken],
+    layout: mig_layout.Layout,
+    able: tuple[GpuOption, ...],
+    wanted: Counts,
 ) -> dict[Counts, _Taken]:
     """The table extended by one more GPU."""
     after: dict[Counts, _Taken] = {}
-    for taken, (rise, picked) in table.items():
-        for way in able:
-            counts = tuple(map(int.__add__, taken, way.counts))
+    for taken, (cost_delta, picked) in table.items():
+        for option in able:
+            counts = tuple(map(int.__add__, taken, option.counts))
             if any(map(int.__gt__, counts, wanted)):
                 continue
-            total = round(rise + way.rise, DIGITS)
+            total = round(cost_delta + option.cost_delta, DIGITS)
             known = after.get(counts)
             if known is None or total < known[0]:
-                after[counts] = total, (picked, layout, way.slots) if way.slots else picked
+                after[counts] = total, (picked, layout, option.slots) if option.slots else picked
     return after
 
 
-def _steps(board: mig_layout.GpuModel, picked: _Picked | None) -> tuple[Step, ...]:
+def _steps(gpu_model: mig_layout.GpuModel, picked: _Picked | None) -> tuple[Step, ...]:
     found: list[Step] = []
     while picked is not None:
         picked, layout, slots = picked
@@ -103,20 +114,20 @@ def _steps(board: mig_layout.GpuModel, picked: _Picked | None) -> tuple[Step, ..
 
 
 @lru_cache(maxsize=16384)
-def ways(
-    board: mig_layout.GpuModel, layout: mig_layout.Layout, kinds: tuple[str, ...]
-) -> tuple[Way, ...]:
+def gpu_options(
+    gpu_model: mig_layout.GpuModel, layout: mig_layout.Layout, kinds: tuple[str, ...]
+) -> tuple[GpuOption, ...]:
     """Everything that fits beside a layout, the cheapest way for each count; the empty way
     first.
     """
-    before = cost(board, layout)
-    best: dict[Counts, Way] = {}
-    for counts, slots, now in _grown(board, layout, kinds):
-        rise = round(cost(board, now) - before, DIGITS)
+    before = cost(gpu_model, layout)
+    best: dict[Counts, GpuOption] = {}
+    for counts, slots, now in _grown(gpu_model, layout, kinds):
+        cost_delta = round(cost(gpu_model, now) - before, DIGITS)
         known = best.get(counts)
         # Of equal costs the higher starts win, as in the driver.
-        if known is None or (rise, _lowest(known.slots)) < (known.rise, _lowest(slots)):
-            best[counts] = Way(counts, rise, slots)
+        if known is None or (cost_delta, _lowest(known.slots)) < (known.cost_delta, _lowest(slots)):
+            best[counts] = GpuOption(counts, cost_delta, slots)
     return tuple(best.values())
 
 
@@ -125,7 +136,7 @@ def _lowest(slots: tuple[mig_layout.Slot, ...]) -> tuple[int, ...]:
 
 
 def _grown(
-    board: mig_layout.GpuModel, layout: mig_layout.Layout, kinds: tuple[str, ...]
+    gpu_model: mig_layout.GpuModel, layout: mig_layout.Layout, kinds: tuple[str, ...]
 ) -> Iterator[tuple[Counts, tuple[mig_layout.Slot, ...], mig_layout.Layout]]:
     """Every layout reachable with these profiles, each once: by kind, then by start."""
 
@@ -136,7 +147,7 @@ def _grown(
         last = slots[-1] if slots else (kinds[0], -1)
         for at in range(kinds.index(last[0]), len(kinds)):
             more = tuple(count + (place == at) for place, count in enumerate(counts))
-            for start in mig_layout.fits(board, now, kinds[at]):
+            for start in mig_layout.fits(gpu_model, now, kinds[at]):
                 if kinds[at] != last[0] or start > last[1]:
                     slot = (kinds[at], start)
                     yield from grow(more, (*slots, slot), mig_layout.with_slot(now, *slot))

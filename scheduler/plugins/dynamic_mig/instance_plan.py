@@ -11,30 +11,30 @@ from scheduler.state.node_info import NodeInfo
 
 #: Whether an instance must be created, the added layout cost, and the number of instances to
 #: create.
-Effort = tuple[int, float, int]
-NONE: Effort = (0, 0.0, 0)
+CreationCost = tuple[int, float, int]
+NO_COST: CreationCost = (0, 0.0, 0)
 
 
-def effort(pod: Pod, node_info: NodeInfo) -> Effort:
+def creation_cost(pod: Pod, node_info: NodeInfo) -> CreationCost:
     """The cost of the pod's instances on this node; zero if they exist already."""
     gpus = node_info.gpus
     if gpus is None:
-        return NONE
+        return NO_COST
     profiles = instance_search.wanted(pod)
     if not profiles:
-        return NONE
+        return NO_COST
     found = instance_search.choose(gpus, profiles)
     assert found is not None, "the filters let a pod through that has no place"
-    return 1, found.rise, found.fresh
+    return 1, found.cost_delta, found.new_instances
 
 
-def spots(pod: Pod, node_info: NodeInfo) -> tuple[MigPlacement, ...]:
+def mig_placements(pod: Pod, node_info: NodeInfo) -> tuple[MigPlacement, ...]:
     """The places of the pod's instances on this node; empty if the kubelet chooses."""
     if not node_info.is_dynamic or node_info.gpus is None:
         return ()
     profiles = instance_search.wanted(pod)
     found = instance_search.choose(node_info.gpus, profiles) if profiles else None
-    return found.spots if found is not None else ()
+    return found.mig_placements if found is not None else ()
 
 
 def missing(placement: Placement, node_info: NodeInfo) -> tuple[MigPlacement, ...] | None:
@@ -43,14 +43,14 @@ def missing(placement: Placement, node_info: NodeInfo) -> tuple[MigPlacement, ..
     The tuple is empty if all exist and the kubelet does not advertise enough of them yet.
     """
     gpus = node_info.gpus
-    if gpus is None or not placement.devices.spots:
+    if gpus is None or not placement.devices.mig_placements:
         return None
-    fresh = tuple(
-        spot
-        for spot in placement.devices.spots
-        if (spot.profile, spot.start) not in gpus.idle[spot.gpu]
+    new_instances = tuple(
+        mig_placement
+        for mig_placement in placement.devices.mig_placements
+        if (mig_placement.profile, mig_placement.start) not in gpus.idle[mig_placement.gpu]
     )
-    return fresh if fresh or not _is_advertised(placement.pod, node_info) else None
+    return new_instances if new_instances or not _is_advertised(placement.pod, node_info) else None
 
 
 def _is_advertised(pod: Pod, node_info: NodeInfo) -> bool:

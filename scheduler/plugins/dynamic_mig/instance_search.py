@@ -19,7 +19,7 @@ from scheduler.model.limits import MIG_GPUS_MAX
 from scheduler.model.mig import layout as mig_layout
 from scheduler.model.mig.layout_cost import best_start, cost
 from scheduler.model.pods.pod import Pod
-from scheduler.plugins.dynamic_mig.cheapest_layout import DIGITS, Searched, Step, search
+from scheduler.plugins.dynamic_mig.cheapest_layout import DIGITS, SearchResult, Step, search
 from scheduler.state.mig.dynamic_gpus import BLOCKED, DynamicGpus, canonical
 
 #: Maximum number of steps of a search for any way; fewer after a failed search for the cheapest.
@@ -30,13 +30,13 @@ WANTED_MAX: Final = 8 * MIG_GPUS_MAX
 
 
 class JointPlacement(msgspec.Struct, frozen=True, gc=False):
-    """Instances for one pod. ``rise`` is the added layout cost; ``fresh`` the number of instances
-    to create.
+    """Instances for one pod. ``cost_delta`` is the added layout cost; ``new_instances`` the number
+    of instances to create.
     """
 
-    rise: float
-    fresh: int
-    spots: tuple[MigPlacement, ...]
+    cost_delta: float
+    new_instances: int
+    mig_placements: tuple[MigPlacement, ...]
 
 
 def wanted(pod: Pod) -> tuple[str, ...]:
@@ -51,69 +51,75 @@ def wanted(pod: Pod) -> tuple[str, ...]:
 def choose(gpus: DynamicGpus, profiles: tuple[str, ...]) -> JointPlacement | None:
     """The best placement of these instances, or None."""
     if len(profiles) == 1:
-        return _one(gpus, profiles[0])
-    found = searched(gpus.board, gpus.signature, profiles)
-    return None if found.found is None else numbered(gpus, found.rise, found.found)
+        return _single(gpus, profiles[0])
+    found = search_jointly(gpus.gpu_model, gpus.sorted_layouts, profiles)
+    return None if found.found is None else with_gpu_indexes(gpus, found.cost_delta, found.found)
 
 
-def searched(
-    board: mig_layout.GpuModel, layouts: tuple[mig_layout.Layout, ...], profiles: tuple[str, ...]
-) -> Searched:
+def search_jointly(
+    gpu_model: mig_layout.GpuModel,
+    layouts: tuple[mig_layout.Layout, ...],
+    profiles: tuple[str, ...],
+) -> SearchResult:
     """The placement of several instances on GPUs with these layouts, its cost, and the steps."""
-    return _together(board, layouts, tuple(sorted(profiles)))
+    return _search_jointly(gpu_model, layouts, tuple(sorted(profiles)))
 
 
-def _one(gpus: DynamicGpus, profile: str) -> JointPlacement | None:
+def _single(gpus: DynamicGpus, profile: str) -> JointPlacement | None:
     best: tuple[float, int, int, int] | None = None
     for gpu, layout in enumerate(gpus.held):
-        found = best_start(gpus.board, layout, profile)
+        found = best_start(gpus.gpu_model, layout, profile)
         if found is not None:
-            start, rise = found
-            mark = (rise, int((profile, start) not in gpus.idle[gpu]), gpu, start)
-            best = mark if best is None or mark < best else best
+            start, cost_delta = found
+            candidate = (cost_delta, int((profile, start) not in gpus.idle[gpu]), gpu, start)
+            best = candidate if best is None or candidate < best else best
     if best is None:
         return None
-    rise, fresh, gpu, start = best
-    return JointPlacement(rise, fresh, (MigPlacement(gpu, start, profile),))
+    cost_delta, new_instances, gpu, start = best
+    return JointPlacement(cost_delta, new_instances, (MigPlacement(gpu, start, profile),))
 
 
-def numbered(gpus: DynamicGpus, rise: float, steps: Sequence[Step]) -> JointPlacement:
+def with_gpu_indexes(gpus: DynamicGpus, cost_delta: float, steps: Sequence[Step]) -> JointPlacement:
     """The steps with GPU indexes: of GPUs with equal layouts the lowest index at that step."""
     held = list(gpus.held)
-    spots: list[MigPlacement] = []
+    mig_placements: list[MigPlacement] = []
     for layout, profile, start in steps:
         slot = (profile, start)
         able = [gpu for gpu, one in enumerate(held) if one == layout]
         gpu = next((gpu for gpu in able if slot in gpus.idle[gpu]), able[0])
         held[gpu] = mig_layout.with_slot(layout, profile, start)
-        spots.append(MigPlacement(gpu, start, profile))
-    return JointPlacement(rise, 0, tuple(sorted(spots)))
+        mig_placements.append(MigPlacement(gpu, start, profile))
+    return JointPlacement(cost_delta, 0, tuple(sorted(mig_placements)))
 
 
 @lru_cache(maxsize=16384)
-def _together(
-    board: mig_layout.GpuModel, layouts: tuple[mig_layout.Layout, ...], profiles: tuple[str, ...]
-) -> Searched:
-    found = search(board, layouts, rigid_first(board, profiles))
+def _search_jointly(
+    gpu_model: mig_layout.GpuModel,
+    layouts: tuple[mig_layout.Layout, ...],
+    profiles: tuple[str, ...],
+) -> SearchResult:
+    found = search(gpu_model, layouts, most_constrained_first(gpu_model, profiles))
     if not found.is_over:
         return found
-    steps = first(board, layouts, rigid_first(board, profiles), INSTEAD_MAX)
-    rise = _rise(board, steps) if steps is not None else 0.0
-    return Searched(found.steps, round(rise, DIGITS), steps, is_over=True)
+    steps = first(gpu_model, layouts, most_constrained_first(gpu_model, profiles), INSTEAD_MAX)
+    cost_delta = _cost_delta(gpu_model, steps) if steps is not None else 0.0
+    return SearchResult(found.steps, round(cost_delta, DIGITS), steps, is_over=True)
 
 
-def rigid_first(board: mig_layout.GpuModel, profiles: Iterable[str]) -> tuple[str, ...]:
+def most_constrained_first(
+    gpu_model: mig_layout.GpuModel, profiles: Iterable[str]
+) -> tuple[str, ...]:
     """The profiles with the fewest starts first: otherwise others may take their slices."""
 
-    def ways(name: str) -> tuple[int, int, str]:
-        profile = mig_layout.profile_of(board, name)
+    def gpu_options(name: str) -> tuple[int, int, str]:
+        profile = mig_layout.profile_of(gpu_model, name)
         return (-profile.size, len(profile.starts), name) if profile else (0, 0, name)
 
-    return tuple(sorted(profiles, key=ways))
+    return tuple(sorted(profiles, key=gpu_options))
 
 
 def first(
-    board: mig_layout.GpuModel,
+    gpu_model: mig_layout.GpuModel,
     layouts: tuple[mig_layout.Layout, ...],
     profiles: tuple[str, ...],
     most: int = FIRST_MAX,
@@ -130,11 +136,12 @@ def first(
         nonlocal tried
         if not profiles:
             return ()
-        state = (room(board, layouts), len(profiles))
+        state = (room(gpu_model, layouts), len(profiles))
         if state in dead or tried > most:
             return None
         found = sorted(
-            moves(board, layouts, profiles[0]), key=lambda one: (_rise(board, (one,)), one)
+            moves(gpu_model, layouts, profiles[0]),
+            key=lambda one: (_cost_delta(gpu_model, (one,)), one),
         )
         tried += len(found)
         for step in found:
@@ -147,23 +154,23 @@ def first(
     return place(tuple(sorted(layouts)), profiles)
 
 
-def room(board: mig_layout.GpuModel, layouts: Iterable[mig_layout.Layout]) -> object:
+def room(gpu_model: mig_layout.GpuModel, layouts: Iterable[mig_layout.Layout]) -> object:
     """The state on which later placements depend: the used slices and media engines."""
     return tuple(
         sorted(
-            (mig_layout.occupancy(board, layout), any("+me" in name for name, _ in layout))
+            (mig_layout.occupancy(gpu_model, layout), any("+me" in name for name, _ in layout))
             for layout in layouts
         )
     )
 
 
 def moves(
-    board: mig_layout.GpuModel, layouts: Sequence[mig_layout.Layout], profile: str
+    gpu_model: mig_layout.GpuModel, layouts: Sequence[mig_layout.Layout], profile: str
 ) -> Iterator[Step]:
     """Every placement of one instance; GPUs with equal layouts are tried once."""
     for layout in dict.fromkeys(layouts):
         if layout != BLOCKED:
-            for start in mig_layout.fits(board, layout, profile):
+            for start in mig_layout.fits(gpu_model, layout, profile):
                 yield layout, profile, start
 
 
@@ -175,8 +182,8 @@ def after(layouts: tuple[mig_layout.Layout, ...], step: Step) -> tuple[mig_layou
     return tuple(sorted((*rest, mig_layout.with_slot(layout, profile, start))))
 
 
-def _rise(board: mig_layout.GpuModel, steps: Iterable[Step]) -> float:
+def _cost_delta(gpu_model: mig_layout.GpuModel, steps: Iterable[Step]) -> float:
     return sum(
-        cost(board, mig_layout.with_slot(layout, profile, start)) - cost(board, layout)
+        cost(gpu_model, mig_layout.with_slot(layout, profile, start)) - cost(gpu_model, layout)
         for layout, profile, start in steps
     )

@@ -55,7 +55,7 @@ NOT_TOGETHER = Reason(
     code=INSTANCES_DO_NOT_FIT_TOGETHER,
     text="node(s) where the pod's MIG instances fit one by one but not together",
 )
-RESTS = Reason(
+IN_BACKOFF = Reason(
     code=GPU_BACKOFF,
     text="node(s) whose free GPUs are in backoff after a failed MIG partition request",
 )
@@ -71,32 +71,43 @@ def check(pod: Pod, node_info: NodeInfo) -> Reasons:
     profiles = instance_search.wanted(pod)
     if not profiles or instance_search.choose(gpus, profiles) is not None:
         return FITS
-    if node_info.resting and _fits_without_rest(node_info, profiles):
-        return (RESTS,)
+    if node_info.gpus_in_backoff and _fits_without_backoff(node_info, profiles):
+        return (IN_BACKOFF,)
     is_each = all(node_info.free(resource) >= n for resource, n in pod.gpu_requests.items())
     return (NOT_TOGETHER,) if is_each else FITS
 
 
-def _fits_without_rest(node_info: NodeInfo, profiles: tuple[str, ...]) -> bool:
+def _fits_without_backoff(node_info: NodeInfo, profiles: tuple[str, ...]) -> bool:
     assert node_info.node is not None
-    assert node_info.node.cuttable is not None
-    awake = dynamic_gpus.count(
-        node_info.node.cuttable, node_info.pods.values(), node_info.cuts, node_info.node.failed_gpus
+    assert node_info.node.dynamic_mig is not None
+    without_backoff = dynamic_gpus.count(
+        node_info.node.dynamic_mig,
+        node_info.pods.values(),
+        node_info.instances,
+        node_info.node.failed_gpus,
     )
-    return instance_search.choose(awake, profiles) is not None
+    return instance_search.choose(without_backoff, profiles) is not None
 
 
-def creation_cost(pod: Pod, node_info: NodeInfo, _: Settings) -> instance_plan.Effort:
+def node_key(pod: Pod, node_info: NodeInfo, _: Settings) -> instance_plan.CreationCost:
     """The added layout cost and the number of instances to create; zeros on other nodes."""
-    return instance_plan.effort(pod, node_info) if node_info.is_dynamic else instance_plan.NONE
+    return (
+        instance_plan.creation_cost(pod, node_info)
+        if node_info.is_dynamic
+        else instance_plan.NO_COST
+    )
 
 
 def reserve(context: ReserveContext, placement: Placement) -> Placement:
     """Choose the place of each instance on a dynamic MIG node; GPUDevices adds the counted
     devices.
     """
-    spots = instance_plan.spots(placement.pod, context.node_info)
-    return msgspec.structs.replace(placement, devices=Devices(spots=spots)) if spots else placement
+    mig_placements = instance_plan.mig_placements(placement.pod, context.node_info)
+    return (
+        msgspec.structs.replace(placement, devices=Devices(mig_placements=mig_placements))
+        if mig_placements
+        else placement
+    )
 
 
 def pre_bind(context: ReserveContext, placement: Placement) -> Sequence[MigPlacement] | None:
@@ -114,7 +125,7 @@ PLUGIN: Final = Plugin(
         GPU_BACKOFF,
     ),
     filters=(NodeFilter(check),),
-    node_key=creation_cost,
+    node_key=node_key,
     reserve=reserve,
     pre_bind=pre_bind,
 )

@@ -61,7 +61,7 @@ def check(pod: Pod, node_info: NodeInfo) -> Reasons:
     assert node is not None
     if not pod.gpu_requests:
         return FITS
-    if not node.is_numbered:
+    if not node.is_index_assigned:
         if pod.reads_devices and pod.map_text is None:
             return (NOTHING_TO_READ,)
         return (KUBELET_PICKS,) if node_info.usage.is_mapped_past_plugin else FITS
@@ -76,7 +76,7 @@ def check(pod: Pod, node_info: NodeInfo) -> Reasons:
 def reserve(context: ReserveContext, placement: Placement) -> Placement:
     """The devices on the chosen node, and the environment of the containers."""
     pod = placement.pod
-    devices = assigned(pod, context.entry, context.node_info, placement.devices.spots)
+    devices = assigned(pod, context.entry, context.node_info, placement.devices.mig_placements)
     value, shares = environment(pod, devices, context.entry)
     return Placement(
         pod=pod,
@@ -92,32 +92,32 @@ def assigned(
     pod: Pod,
     entry: MapEntry | None,
     node_info: NodeInfo,
-    spots: tuple[MigPlacement, ...] = (),
+    mig_placements: tuple[MigPlacement, ...] = (),
 ) -> Devices:
     """The devices of the map's line, or the lowest free indexes, or a count for the kubelet.
 
-    ``spots`` are MIG instances with a chosen place; their profiles are not counted.
+    ``mig_placements`` are MIG instances with a chosen place; their profiles are not counted.
     """
     node = node_info.node
     assert node is not None
     numbers: tuple[int, ...] = ()
     counts = dict(pod.gpu_requests)
-    if entry is not None and has_numbers(pod, node):
+    if entry is not None and has_indexes(pod, node):
         numbers = entry.devices
         counts.pop(well_known.GPU, None)
-    elif entry is None and node.is_numbered and well_known.GPU in counts:
-        numbers = node_info.free_numbers()[: counts.pop(well_known.GPU)]
+    elif entry is None and node.is_index_assigned and well_known.GPU in counts:
+        numbers = node_info.free_indexes()[: counts.pop(well_known.GPU)]
         assert len(numbers) == pod.requests[well_known.GPU], "free count and free numbers disagree"
     given = tuple((node.unit(name), n) for name, n in sorted(counts.items()))
-    if spots:
-        profiles = {spot.profile for spot in spots}
+    if mig_placements:
+        profiles = {mig_placement.profile for mig_placement in mig_placements}
         given = tuple(one for one in given if canonical(one[0]) not in profiles)
-    return Devices(numbers, given, spots)
+    return Devices(numbers, given, mig_placements)
 
 
-def has_numbers(pod: Pod, node: Node) -> bool:
+def has_indexes(pod: Pod, node: Node) -> bool:
     """Whether the indexes of a map reach the hardware: without a device plugin, or through ours."""
-    return not pod.gpu_requests or (node.is_numbered and well_known.GPU in pod.gpu_requests)
+    return not pod.gpu_requests or (node.is_index_assigned and well_known.GPU in pod.gpu_requests)
 
 
 PLUGIN: Final = Plugin(

@@ -66,7 +66,7 @@ def _notes(context: ReserveContext, placement: Placement) -> Notes:
         text = "gpu-scheduling-map chose the node; which GPU is the kubelet's choice there"
         return (("MapHonouredNodeOnly", text), *_index_notes(pod, value))
     notes: Notes = ()
-    if not pod.gpu_requests and not node.is_numbered:
+    if not pod.gpu_requests and not node.is_index_assigned:
         text = (
             f"no container requests a GPU, so {node.name} gives the pod none: its"
             f" containers see GPUs {join_numbers(placement.devices.numbers)} only where the runtime"

@@ -29,7 +29,7 @@ from scheduler.plugins.gpu.codes import (
     KUBELET_ASSIGNS_DEVICES,
     NUMBERS_UNKNOWN,
 )
-from scheduler.plugins.gpu.devices import has_numbers
+from scheduler.plugins.gpu.devices import has_indexes
 from scheduler.plugins.gpu.map_lines import refused
 from scheduler.state.node_info import NodeInfo
 from scheduler.state.reported_devices import failed_gpus
@@ -141,22 +141,26 @@ def device_problem(pod: Pod, entry: MapEntry, node_info: NodeInfo) -> Reason | N
     problem = broken(min(failed)) if failed else absence(node, entry.devices)
     if problem is not None:
         return problem
-    if not has_numbers(pod, node):
+    if not has_indexes(pod, node):
         return None  # the kubelet assigns GPUs: no pod holds an index
-    return cut(node, entry.devices) or _handed_out(pod, node_info) or _held(pod, entry, node_info)
+    return (
+        mig_gpu_reason(node, entry.devices)
+        or _handed_out(pod, node_info)
+        or _held(pod, entry, node_info)
+    )
 
 
 def _handed_out(pod: Pod, node_info: NodeInfo) -> Reason | None:
     """The reason if another component assigns GPUs to pods here, so the free ones are unknown."""
     node = node_info.node
     assert node is not None
-    if node_info.claims and not node.honours_numbers:
+    if node_info.claims and not node.honours_indexes:
         return CLAIMED
-    if not node.is_numbered and node_info.usage.holds_plugin_devices:
+    if not node.is_index_assigned and node_info.usage.holds_plugin_devices:
         return KUBELET_PICKS
     if not pod.gpu_requests and node_info.usage.holds_slices:
         return KUBELET_PICKS  # the GPU of a future MIG instance is not known yet
-    if node.is_numbered and node_info.usage.unknown:
+    if node.is_index_assigned and node_info.usage.unknown:
         return NUMBERS_UNKNOWN
     return None
 
@@ -168,7 +172,7 @@ def literal_problem(pod: Pod, entry: MapEntry, node_info: NodeInfo) -> Reason | 
     """
     assert node_info.node is not None
     mode = cuda_mode(pod)
-    if mode is CudaMode.NONE or not has_numbers(pod, node_info.node):
+    if mode is CudaMode.NONE or not has_indexes(pod, node_info.node):
         return None
     requests = container_gpus(pod)
     shares = device_shares(requests, entry.devices) if devices_needed(requests) else None
@@ -214,8 +218,8 @@ def _resolved(entry: MapEntry, view: View) -> Target | Reason:
 def _held(pod: Pod, entry: MapEntry, node_info: NodeInfo) -> Reason | None:
     holders = node_info.usage.holders
     for number in entry.devices:
-        for holding in holders.get(number, ()):
-            if not holding.is_mapped or holding.sharing != pod.sharing:
+        for allocation in holders.get(number, ()):
+            if not allocation.is_mapped or allocation.sharing != pod.sharing:
                 return Reason(
                     code=DEVICE_HELD,
                     text=f"node(s) where GPU {number} is held by a pod that does not share it",
@@ -235,16 +239,16 @@ def crowding(pod: Pod, entry: MapEntry, node_info: NodeInfo) -> Pod | None:
     wanted = frozenset(entry.devices)
     found = [
         other
-        for other, holding in node_info.pods.values()
-        if other.map_text != pod.map_text and not wanted.isdisjoint(holding.numbers)
+        for other, allocation in node_info.pods.values()
+        if other.map_text != pod.map_text and not wanted.isdisjoint(allocation.numbers)
     ]
     return min(found, key=lambda other: (not other.is_deleting, other.name), default=None)
 
 
 def leaving(sibling: Pod, entry: MapEntry, node_info: NodeInfo) -> Reason:
     """The reason while the sibling that holds the line is being deleted."""
-    _, holding = node_info.pods[sibling.uid]
-    number = next(number for number in entry.devices if number in holding.numbers)
+    _, allocation = node_info.pods[sibling.uid]
+    number = next(number for number in entry.devices if number in allocation.numbers)
     return Reason(
         code=DEVICE_HELD,
         text=f"node(s) where GPU {number} is held by pod {sibling.name} until that pod is deleted",
@@ -258,17 +262,17 @@ def absence(node: Node, devices: Sequence[int]) -> Reason | None:
     """
     if failed := node.failed_gpus.intersection(devices):
         return broken(min(failed))
-    count = node.card_count
+    count = node.physical_gpu_count
     if count is None or max(devices) < count:
         return None
     return _not_there(f"node(s) without GPU {max(devices)} (the node has {count})")
 
 
-def cut(node: Node, devices: Sequence[int]) -> Reason | None:
+def mig_gpu_reason(node: Node, devices: Sequence[int]) -> Reason | None:
     """The reason if one of these devices has MIG instances, so no container can use it as a whole
     GPU.
     """
-    there = node.cut_gpus
+    there = node.mig_gpus
     found = devices if there is None else there.intersection(devices)
     return _not_there(f"node(s) whose GPU {min(found)} has MIG instances") if found else None
 

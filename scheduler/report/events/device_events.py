@@ -121,7 +121,7 @@ class DeviceEvents:
 
     def _see_node(self, node: Node) -> None:
         known = self._numbered.get(node.name)
-        if not node.honours_numbers:
+        if not node.honours_indexes:
             self._numbered.pop(node.name, None)
             return
         # After a restart of the machine the indexes may mean other GPUs.

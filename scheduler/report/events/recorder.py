@@ -197,7 +197,7 @@ class Recorder:
             "action": action,
             "reason": reason,
             "regarding": about,
-            "note": cut(note, NOTE_BYTES_MAX),
+            "note": truncated(note, NOTE_BYTES_MAX),
             "type": kind,
         }
         path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
@@ -271,7 +271,7 @@ def event_name(pod_name: str, digest: str) -> str:
     return f"{pod_name[:230].rstrip('-.')}.{digest}"
 
 
-def cut(text: str, limit: int) -> str:
+def truncated(text: str, limit: int) -> str:
     """At most ``limit`` bytes of UTF-8; a cut text ends in " ...".
 
     >>> cut("abcdefgh", 7)

@@ -15,7 +15,7 @@ from scheduler.state.breakers.circuit import Timings
 TIMINGS = Timings()
 
 
-class GpuPause(msgspec.Struct):
+class FailedGpu(msgspec.Struct):
     """The failed requests of a GPU, and the end of its backoff."""
 
     failures: int
@@ -27,36 +27,40 @@ class GpuBackoff:
     """The GPUs in backoff, by node."""
 
     def __init__(self) -> None:
-        self._rests: dict[tuple[str, int], GpuPause] = {}
+        self._failed: dict[tuple[str, int], FailedGpu] = {}
 
-    def resting(self, node_name: str) -> frozenset[int]:
+    def gpus_in_backoff(self, node_name: str) -> frozenset[int]:
         """The GPUs of a node that are in backoff."""
         return frozenset(
-            gpu for (name, gpu), one in self._rests.items() if name == node_name and not one.is_over
+            gpu
+            for (name, gpu), one in self._failed.items()
+            if name == node_name and not one.is_over
         )
 
     def failed(self, node_name: str, gpus: Iterable[int], now: float) -> float:
         """A request failed on these GPUs; returns the longest backoff."""
-        pauses = [0.0]
+        backoffs = [0.0]
         for gpu in gpus:
-            known = self._rests.get((node_name, gpu))
+            known = self._failed.get((node_name, gpu))
             failures = known.failures if known is not None else 0
-            pauses.append(min(TIMINGS.pause_max_s, TIMINGS.pause_first_s * 2 ** min(failures, 10)))
-            self._rests[node_name, gpu] = GpuPause(failures + 1, now + pauses[-1])
-        return max(pauses)
+            backoffs.append(
+                min(TIMINGS.pause_max_s, TIMINGS.pause_first_s * 2 ** min(failures, 10))
+            )
+            self._failed[node_name, gpu] = FailedGpu(failures + 1, now + backoffs[-1])
+        return max(backoffs)
 
     def worked(self, node_name: str, gpus: Iterable[int]) -> None:
         """A request succeeded on these GPUs: reset their backoff."""
         for gpu in gpus:
-            self._rests.pop((node_name, gpu), None)
+            self._failed.pop((node_name, gpu), None)
 
     def tick(self, now: float) -> list[str]:
         """Advance the time; returns the nodes with an expired backoff."""
         over: dict[str, None] = {}
-        for (node_name, gpu), one in list(self._rests.items()):
+        for (node_name, gpu), one in list(self._failed.items()):
             if not one.is_over and now >= one.until:
                 one.is_over = True
                 over[node_name] = None
             elif now - one.until >= TIMINGS.calm_s:
-                del self._rests[node_name, gpu]
+                del self._failed[node_name, gpu]
         return list(over)

@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Any
 
 from scheduler.model import well_known
-from scheduler.model.mig.gpu_models import BOARDS
+from scheduler.model.mig.gpu_models import GPU_MODELS
 from scheduler.model.mig.profile import GpuModel, profile_of
 from scheduler.model.node import Node
 
@@ -23,12 +23,12 @@ class AdvertisedResources:
 
     def __init__(self) -> None:
         self._resources: Counter[str] = Counter()
-        self._boards: Counter[GpuModel] = Counter()
+        self._dynamic_mig_models: Counter[GpuModel] = Counter()
         #: Resource -> amount on an empty node -> number of nodes with that amount.
         self._amounts: dict[str, Counter[int]] = {}
         self._most: dict[str, int] = {}
         #: GPU models by board name; the name is empty for an unknown model.
-        self._models: Counter[str] = Counter()
+        self._model_names: Counter[str] = Counter()
 
     def change(self, before: Node | None, after: Node | None) -> None:
         """A node was added, changed or deleted."""
@@ -37,19 +37,21 @@ class AdvertisedResources:
                 continue
             for resource in node.devices:
                 self._count(self._resources, resource, step)
-            if node.cuttable is not None:
-                self._count(self._boards, node.cuttable.board, step)
+            if node.dynamic_mig is not None:
+                self._count(self._dynamic_mig_models, node.dynamic_mig.gpu_model, step)
             for resource, amount in node.when_empty.items():
                 self._weigh(resource, amount, step)
             if node.has_gpus and node.labels.get(well_known.MIG_CAPABLE) != _NOT_MIG_CAPABLE:
-                self._count(self._models, node.geometry.board, step)
+                self._count(self._model_names, node.geometry.gpu_model, step)
 
     def has(self, resource: str) -> bool:
         """Whether a node has the resource, under this name or another name of the same profile."""
         if resource in self._resources:
             return True
         is_mig = well_known.is_mig(resource)
-        return is_mig and any(profile_of(board, resource) for board in self._boards)
+        return is_mig and any(
+            profile_of(gpu_model, resource) for gpu_model in self._dynamic_mig_models
+        )
 
     def resources(self) -> list[str]:
         """All of them, by name."""
@@ -71,13 +73,15 @@ class AdvertisedResources:
         An unknown model may have any profile. Without GPUs in the cluster any known model may be
         added.
         """
-        if not well_known.is_mig(resource) or self.has(resource) or "" in self._models:
+        if not well_known.is_mig(resource) or self.has(resource) or "" in self._model_names:
             return False
-        return not any(profile_of(BOARDS[name], resource) for name in self._models or BOARDS)
+        return not any(
+            profile_of(GPU_MODELS[name], resource) for name in self._model_names or GPU_MODELS
+        )
 
     def models(self) -> list[str]:
         """The known GPU models with MIG, by name."""
-        return sorted(name for name in self._models if name)
+        return sorted(name for name in self._model_names if name)
 
     def _weigh(self, resource: str, amount: int, step: int) -> None:
         self._most.pop(resource, None)

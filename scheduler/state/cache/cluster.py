@@ -25,7 +25,7 @@ from scheduler.state.cache.pod_groups import PodGroups
 from scheduler.state.cache.quotas import Quotas
 from scheduler.state.event import Change, ClusterEvent, PodDone, PodPending
 from scheduler.state.invariant import InvariantViolation
-from scheduler.state.node_info import NodeInfo, holds_alike
+from scheduler.state.node_info import NodeInfo, has_same_allocation
 from scheduler.state.reported_devices import recovered
 
 __all__ = ["Assumption", "Cluster"]
@@ -57,7 +57,7 @@ class Cluster:
         self.index = self.nodes.index
         #: Label keys that plugins read for every pod count as named by one permanent pod.
         self.index.labels.name((), node_labels)
-        self.verdicts = self.nodes.verdicts
+        self.filter_results = self.nodes.filter_results
         self.nominated = self.nominations.held
         #: Only a ``decide/view.WhatIfView`` has changed nodes.
         self.changed: Mapping[str, NodeInfo] = {}
@@ -162,7 +162,7 @@ class Cluster:
         if at and at != pod.node_name and before is not None:
             changes += self._remove_from_node(before, at)
         known = at == pod.node_name and assumption is None
-        if known and before is not None and holds_alike(before, pod):
+        if known and before is not None and has_same_allocation(before, pod):
             self.nodes.node_info[at].renew(pod)
             return (
                 [ClusterEvent(RequeueCause.DEVICES, node_name=at)] if recovered(before, pod) else []

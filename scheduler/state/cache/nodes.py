@@ -19,7 +19,7 @@ from scheduler.state.index.filter_cache import FilterResultCache
 from scheduler.state.index.node_index import NodeIndex
 from scheduler.state.mig.layout_wait import LayoutWait
 from scheduler.state.mig.partition_store import PartitionStore
-from scheduler.state.node_info import NodeInfo, PodAllocation, holding_of
+from scheduler.state.node_info import NodeInfo, PodAllocation, allocation_of
 
 
 class Nodes:
@@ -28,9 +28,9 @@ class Nodes:
     def __init__(self, scheduler_name: str, namespaces: NamespaceStore) -> None:
         self.node_info: dict[str, NodeInfo] = {}
         self.index = NodeIndex()
-        self.verdicts = FilterResultCache(self.node_info)
+        self.filter_results = FilterResultCache(self.node_info)
         #: Nodes that changed since a reader emptied this set.
-        self.news: set[str] = set()
+        self.changed_names: set[str] = set()
         self._scheduler_name = scheduler_name
         self._namespaces = namespaces
         self._aliases: dict[str, set[str]] = {}
@@ -90,13 +90,13 @@ class Nodes:
         )
         node_info.node = node
         self._settling.see(node)
-        if node.cuttable is not None:
+        if node.dynamic_mig is not None:
             node_info.upsert_partitions(*self.partitions.of(node.name))
         for alias in _aliases(node):
             self._aliases.setdefault(alias, set()).add(node.name)
         self.index.put(node_info)
         self.index.shrink_classes(self.node_info)
-        self._touch(node.name, came=before is None)
+        self._touch(node.name, added=before is None)
         return before is None or self._is_better(before, node)
 
     def delete(self, name: str) -> bool:
@@ -121,20 +121,20 @@ class Nodes:
         node_info = self.node_info.get(name)
         if node_info is None:
             node_info = self.node_info[name] = NodeInfo(None)
-        node_info.add(pod, self.holding(pod, devices))
+        node_info.add(pod, self.allocation(pod, devices))
         if node_info.node is not None:
             self.index.put(node_info)
             self._touch(name)
 
-    def holding(self, pod: Pod, devices: Devices | None) -> PodAllocation:
+    def allocation(self, pod: Pod, devices: Devices | None) -> PodAllocation:
         """The allocation of a placed pod; ``devices`` is the own choice for a new placement."""
         may_map = pod.map_text is not None and self._namespaces.may_map(pod.namespace)
-        return holding_of(pod, devices, self._scheduler_name, may_map=may_map)
+        return allocation_of(pod, devices, self._scheduler_name, may_map=may_map)
 
     def recount(self, pod: Pod) -> bool:
         """Update a placed pod if its allocation changed; returns whether it changed."""
         known = self.node_info[pod.node_name].pods.get(pod.uid)
-        if known is None or known[1] == self.holding(pod, None):
+        if known is None or known[1] == self.allocation(pod, None):
             return False
         self.add_pod(pod, pod.node_name, None)
         return True
@@ -167,7 +167,7 @@ class Nodes:
         self.partitions.upsert(partitions)
         return self._update_partitions(partitions.node_name)
 
-    def pause_gpus(self, name: str, gpus: frozenset[int]) -> bool:
+    def set_gpu_backoff(self, name: str, gpus: frozenset[int]) -> bool:
         """Set the GPUs of a node in backoff; returns whether they changed."""
         self.partitions.set_backoff(name, gpus)
         return self._update_partitions(name)
@@ -192,15 +192,15 @@ class Nodes:
             del self.node_info[name]
         return True
 
-    def _touch(self, name: str, *, came: bool = False) -> None:
-        self.verdicts.touch(name, came=came)
-        self.news.add(name)
+    def _touch(self, name: str, *, added: bool = False) -> None:
+        self.filter_results.touch(name, added=added)
+        self.changed_names.add(name)
 
     def _is_better(self, before: Node, after: Node) -> bool:
         more = any(amount > before.allocatable.get(r, 0) for r, amount in after.allocatable.items())
         return (
             more
-            or (before.devices, before.cuttable) != (after.devices, after.cuttable)
+            or (before.devices, before.dynamic_mig) != (after.devices, after.dynamic_mig)
             or before.capacity != after.capacity
             or (before.unschedulable, before.taints) != (after.unschedulable, after.taints)
             or self._are_distinct(before.labels, after.labels)

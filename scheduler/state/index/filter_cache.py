@@ -24,26 +24,26 @@ Check = Callable[[NodeInfo], Reasons]
 #: Maximum number of changes: a class with an older position is computed again.
 CHANGES_MAX = 8192
 #: Maximum number of results of all classes together; a few classes are kept in any case.
-ANSWERS_MAX = 200_000
-KINDS_MIN = 8
+RESULTS_MAX = 200_000
+CLASSES_MIN = 8
 
 
 class FilterResults:
     """The results of one class. ``reasons`` is empty for a node where the pod fits."""
 
-    __slots__ = ("_diagnosis", "_digest", "_reasons", "_willing", "seen")
+    __slots__ = ("_diagnosis", "_feasible", "_histogram", "_reasons", "seen")
 
     def __init__(self, seen: int) -> None:
         self.seen = seen
         self._reasons: dict[str, Reasons] = {}
-        self._willing = 0
-        self._digest = DiagnosisHistogram()
+        self._feasible = 0
+        self._histogram = DiagnosisHistogram()
         self._diagnosis: Diagnosis | None = None
 
     @property
-    def is_hopeless(self) -> bool:
+    def is_infeasible(self) -> bool:
         """Whether every node rejected the class."""
-        return self._willing == 0
+        return self._feasible == 0
 
     def diagnosis(self, others: Mapping[str, Reasons] | None = None) -> Diagnosis | None:
         """The reasons of every node, or None if one node fits.
@@ -51,13 +51,13 @@ class FilterResults:
         ``others`` replace results for this call only.
         """
         if self._diagnosis is None:
-            self._diagnosis = self._added_up()
+            self._diagnosis = self._build_diagnosis()
         if not others:
             return self._diagnosis
         usual = self._diagnosis, {name: self._reasons[name] for name in others}
         for name, reasons in others.items():
             self.put(name, reasons)
-        diagnosis = self._added_up()
+        diagnosis = self._build_diagnosis()
         for name, reasons in usual[1].items():
             self.put(name, reasons)
         self._diagnosis = usual[0]
@@ -71,8 +71,8 @@ class FilterResults:
         if known is not None:
             self._forget(known)
         self._reasons[name] = reasons
-        self._digest.add(reasons)
-        self._willing += not reasons
+        self._histogram.add(reasons)
+        self._feasible += not reasons
         self._diagnosis = None
 
     def drop(self, name: str) -> None:
@@ -83,15 +83,15 @@ class FilterResults:
             self._diagnosis = None
 
     def _forget(self, reasons: Reasons) -> None:
-        self._digest.take(reasons)
-        self._willing -= not reasons
+        self._histogram.take(reasons)
+        self._feasible -= not reasons
 
-    def _added_up(self) -> Diagnosis | None:
-        if self._willing:
+    def _build_diagnosis(self) -> Diagnosis | None:
+        if self._feasible:
             return None
         diagnosis = Diagnosis(total=len(self._reasons), nodes=dict(self._reasons))
         # The summary is precomputed, so the diagnosis does not visit the nodes again.
-        vars(diagnosis)["summary"] = self._digest.summary(diagnosis.total)
+        vars(diagnosis)["summary"] = self._histogram.summary(diagnosis.total)
         return diagnosis
 
 
@@ -99,72 +99,72 @@ class FilterResultCache:
     """The results of every recently rejected class, and the changes since."""
 
     def __init__(self, node_info: Mapping[str, NodeInfo]) -> None:
-        self._books = node_info
+        self._node_infos = node_info
         self._changes: list[tuple[str, bool]] = []
         self._first = 0
-        self._kinds: dict[object, FilterResults] = {}
+        self._classes: dict[object, FilterResults] = {}
 
     def __len__(self) -> int:
-        return len(self._kinds)
+        return len(self._classes)
 
     @property
     def generation(self) -> int:
         """The number of changes; equal numbers mean equal results."""
         return self._first + len(self._changes)
 
-    def touch(self, name: str, *, came: bool = False) -> None:
+    def touch(self, name: str, *, added: bool = False) -> None:
         """A node or its NodeInfo was changed, deleted, or added (as the last node)."""
-        if not self._kinds:
+        if not self._classes:
             self._first += 1
             return
-        self._changes.append((name, came))
+        self._changes.append((name, added))
         if len(self._changes) > CHANGES_MAX:
             half = CHANGES_MAX // 2
             del self._changes[:half]
             self._first += half
 
-    def seems_hopeless(self, kind: object) -> bool:
+    def was_infeasible(self, equivalence_class: object) -> bool:
         """Whether every node rejected this class at its last check."""
-        known = self._kinds.get(kind)
-        return known is not None and known.is_hopeless
+        known = self._classes.get(equivalence_class)
+        return known is not None and known.is_infeasible
 
-    def of(self, kind: object, check: Check) -> FilterResults:
+    def of(self, equivalence_class: object, check: Check) -> FilterResults:
         """The current results of this class."""
-        verdict = self._kinds.pop(kind, None)
-        if verdict is None or verdict.seen < self._first:
-            verdict = self._afresh(check)
+        results = self._classes.pop(equivalence_class, None)
+        if results is None or results.seen < self._first:
+            results = self._compute(check)
         else:
-            self._renew(verdict, check)
+            self._update(results, check)
         # moved to the end: the least recently used class is evicted first
-        self._kinds[kind] = verdict
-        return verdict
+        self._classes[equivalence_class] = results
+        return results
 
-    def once(self, check: Check) -> FilterResults:
+    def uncached(self, check: Check) -> FilterResults:
         """The current results, without caching."""
-        verdict = FilterResults(self.generation)
-        for name, node_info in self._books.items():
+        results = FilterResults(self.generation)
+        for name, node_info in self._node_infos.items():
             if node_info.node is not None:
-                verdict.put(name, check(node_info))
-        return verdict
+                results.put(name, check(node_info))
+        return results
 
-    def _afresh(self, check: Check) -> FilterResults:
-        verdict = self.once(check)
-        kept = max(KINDS_MIN, ANSWERS_MAX // max(1, len(self._books)))
-        while len(self._kinds) >= kept:
-            del self._kinds[next(iter(self._kinds))]
-        return verdict
+    def _compute(self, check: Check) -> FilterResults:
+        results = self.uncached(check)
+        kept = max(CLASSES_MIN, RESULTS_MAX // max(1, len(self._node_infos)))
+        while len(self._classes) >= kept:
+            del self._classes[next(iter(self._classes))]
+        return results
 
-    def _renew(self, verdict: FilterResults, check: Check) -> None:
+    def _update(self, results: FilterResults, check: Check) -> None:
         changed: dict[str, None] = {}
-        for name, came in self._changes[verdict.seen - self._first :]:
-            if came:  # nodes are in the order of their addition
+        for name, added in self._changes[results.seen - self._first :]:
+            if added:  # nodes are in the order of their addition
                 changed.pop(name, None)
-                verdict.drop(name)
+                results.drop(name)
             changed[name] = None
         for name in changed:
-            node_info = self._books.get(name)
+            node_info = self._node_infos.get(name)
             if node_info is None or node_info.node is None:
-                verdict.drop(name)
+                results.drop(name)
             else:
-                verdict.put(name, check(node_info))
-        verdict.seen = self.generation
+                results.put(name, check(node_info))
+        results.seen = self.generation

@@ -27,21 +27,21 @@ from scheduler.state.mig.dynamic_gpus import BLOCKED, DynamicGpus
 class LayoutKey(msgspec.Struct, frozen=True, gc=False, order=True, cache_hash=True):
     """GPUs of one model with the same layout."""
 
-    board: str
+    gpu_model: str
     layout: mig_layout.Layout
 
 
 class IdleKey(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     """The same, with an idle instance beside the allocated ones."""
 
-    cut: LayoutKey
+    layout_key: LayoutKey
     slot: mig_layout.Slot
 
 
 class NodeLayouts(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     """Nodes whose GPUs have the same layouts, whatever their indexes."""
 
-    board: str
+    gpu_model: str
     layouts: tuple[mig_layout.Layout, ...]
 
 
@@ -52,76 +52,81 @@ Entry = tuple[Key, Group, Slot]
 class MigLayoutIndex:
     """Nodes by layout, by layout with an idle instance, and by the layouts of all GPUs."""
 
-    __slots__ = ("_ranked", "_shelves", "signatures")
+    __slots__ = ("_buckets", "_ranked", "node_layouts")
 
     def __init__(self) -> None:
-        self._shelves: dict[Key, CapacityBucket] = {}
+        self._buckets: dict[Key, CapacityBucket] = {}
         self._ranked: dict[str, list[tuple[float, LayoutKey]]] = {}
-        self.signatures: dict[NodeLayouts, None] = {}
+        self.node_layouts: dict[NodeLayouts, None] = {}
 
     def put(self, entry: Entry) -> None:
         """Insert a node."""
         key, group, slot = entry
-        shelf = self._shelves.get(key)
-        if shelf is None:
-            shelf = self._shelves[key] = CapacityBucket()
-            self._appear(key)
-        shelf.put(group, slot)
+        bucket = self._buckets.get(key)
+        if bucket is None:
+            bucket = self._buckets[key] = CapacityBucket()
+            self._add_key(key)
+        bucket.put(group, slot)
 
     def take(self, entry: Entry) -> None:
         """Remove a node; it must be in the index."""
         key, group, slot = entry
-        shelf = self._shelves[key]
-        shelf.take(group, slot)
-        if shelf.is_empty:
-            del self._shelves[key]
-            self._vanish(key)
+        bucket = self._buckets[key]
+        bucket.take(group, slot)
+        if bucket.is_empty:
+            del self._buckets[key]
+            self._remove_key(key)
 
-    def shelf(self, key: Key) -> CapacityBucket | None:
+    def bucket(self, key: Key) -> CapacityBucket | None:
         """The nodes of one key."""
-        return self._shelves.get(key)
+        return self._buckets.get(key)
 
     def ranked(self, profile: str) -> list[tuple[float, LayoutKey]]:
         """The existing layouts with room for the profile, lowest added cost first."""
         found = self._ranked.get(profile)
         if found is None:
-            cuts = [key for key in self._shelves if isinstance(key, LayoutKey)]
-            found = sorted(entry for cut in cuts for entry in _rises(profile, cut))
+            layout_keys = [key for key in self._buckets if isinstance(key, LayoutKey)]
+            found = sorted(
+                entry for layout_key in layout_keys for entry in _cost_deltas(profile, layout_key)
+            )
             # A pod may request any profile name; only existing profiles are cached.
-            if any(mig_layout.profile_of(mig_layout.BOARDS[cut.board], profile) for cut in cuts):
+            if any(
+                mig_layout.profile_of(mig_layout.GPU_MODELS[layout_key.gpu_model], profile)
+                for layout_key in layout_keys
+            ):
                 self._ranked[profile] = found
         return found
 
-    def _appear(self, key: Key) -> None:
+    def _add_key(self, key: Key) -> None:
         if isinstance(key, NodeLayouts):
-            self.signatures[key] = None
+            self.node_layouts[key] = None
         elif isinstance(key, LayoutKey):
             for profile, ranked in self._ranked.items():
-                for entry in _rises(profile, key):
+                for entry in _cost_deltas(profile, key):
                     insort(ranked, entry)
 
-    def _vanish(self, key: Key) -> None:
+    def _remove_key(self, key: Key) -> None:
         if isinstance(key, NodeLayouts):
-            del self.signatures[key]
+            del self.node_layouts[key]
         elif isinstance(key, LayoutKey):
             for profile, ranked in self._ranked.items():
-                for entry in _rises(profile, key):
+                for entry in _cost_deltas(profile, key):
                     del ranked[bisect_left(ranked, entry)]
 
 
-def _rises(profile: str, cut: LayoutKey) -> Iterator[tuple[float, LayoutKey]]:
-    found = best_start(mig_layout.BOARDS[cut.board], cut.layout, profile)
+def _cost_deltas(profile: str, layout_key: LayoutKey) -> Iterator[tuple[float, LayoutKey]]:
+    found = best_start(mig_layout.GPU_MODELS[layout_key.gpu_model], layout_key.layout, profile)
     if found is not None:
-        yield found[1], cut
+        yield found[1], layout_key
 
 
 def entries(gpus: DynamicGpus, slot: Slot) -> Iterable[Entry]:
     """The entries of a node."""
     group = (gpus.free_slices, 0)
-    keys: dict[Key, None] = {NodeLayouts(gpus.board.name, gpus.signature): None}
+    keys: dict[Key, None] = {NodeLayouts(gpus.gpu_model.name, gpus.sorted_layouts): None}
     for layout, idle in zip(gpus.held, gpus.idle, strict=True):
         if layout != BLOCKED:
-            cut = LayoutKey(gpus.board.name, layout)
-            keys[cut] = None
-            keys.update((IdleKey(cut, one), None) for one in idle)
+            layout_key = LayoutKey(gpus.gpu_model.name, layout)
+            keys[layout_key] = None
+            keys.update((IdleKey(layout_key, one), None) for one in idle)
     return ((key, group, slot) for key in keys)

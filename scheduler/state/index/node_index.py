@@ -45,14 +45,14 @@ class NodeClass(msgspec.Struct, kw_only=True):
     trait: Trait
     sample: Node
     size: int = 0
-    shelves: dict[str, CapacityBucket] = {}
-    cuts: MigLayoutIndex = msgspec.field(default_factory=MigLayoutIndex)
+    buckets: dict[str, CapacityBucket] = {}
+    mig_layouts: MigLayoutIndex = msgspec.field(default_factory=MigLayoutIndex)
 
 
 class RankedClasses(msgspec.Struct, frozen=True):
-    """Classes with equal soft preference; ``dislike`` is ``Pipeline.soft_penalty``."""
+    """Classes with equal soft preference; ``soft_penalty`` is ``Pipeline.soft_penalty``."""
 
-    dislike: int
+    soft_penalty: int
     classes: tuple[NodeClass, ...]
     numbers: frozenset[int]
 
@@ -63,7 +63,7 @@ class _Place(msgspec.Struct):
     node: Node
     node_class: NodeClass
     entries: tuple[tuple[str, Group, Slot], ...] = ()
-    cuts: tuple[mig_layout_index.Entry, ...] = ()
+    mig_layouts: tuple[mig_layout_index.Entry, ...] = ()
 
 
 class NodeIndex:
@@ -71,10 +71,10 @@ class NodeIndex:
 
     def __init__(self) -> None:
         self.keys: tuple[str, ...] = ()
-        self.wide = HighCardinalityKeys()
+        self.high_cardinality = HighCardinalityKeys()
         self.classes: dict[Trait, NodeClass] = {}
-        self.shelves: dict[str, CapacityBucket] = {}
-        self.cuts = MigLayoutIndex()
+        self.buckets: dict[str, CapacityBucket] = {}
+        self.mig_layouts = MigLayoutIndex()
         self.epoch = 0
         self.labels = LabelKeys()
         #: Number of rebuilds.
@@ -83,8 +83,8 @@ class NodeIndex:
         self._numbers = 0
         self._ranked: dict[object, tuple[RankedClasses, ...]] = {}
         self._ranked_epoch = 0
-        self._narrow: frozenset[str] = frozenset()
-        self._known: dict[str, None] = {}
+        self._class_keys: frozenset[str] = frozenset()
+        self._tracked_keys: dict[str, None] = {}
 
     def class_of(self, name: str) -> int:
         """The class number of a node."""
@@ -101,12 +101,12 @@ class NodeIndex:
         if place is None:
             self.labels.add_labels(node.labels)
             place = self._enter(node)
-        self._shelve(place, node_info)
+        self._insert(place, node_info)
 
     def _enter(self, node: Node) -> _Place:
         place = self._places[node.name] = _Place(node, self._class(node))
         place.node_class.size += 1
-        self.wide.put(node)
+        self.high_cardinality.put(node)
         return place
 
     def drop(self, name: str) -> None:
@@ -114,9 +114,9 @@ class NodeIndex:
         place = self._places.pop(name, None)
         if place is None:
             return
-        self._unshelve(place)
+        self._remove(place)
         self.labels.remove_labels(place.node.labels)
-        self.wide.take(place.node)
+        self.high_cardinality.take(place.node)
         place.node_class.size -= 1
         if place.node_class.size == 0:
             del self.classes[place.node_class.trait]
@@ -125,22 +125,26 @@ class NodeIndex:
     def track_label_keys(self, keys: Collection[str], node_info: AllNodeInfos) -> None:
         """A pod names these label keys: distinguish nodes by them too, if that pays."""
         if keys:
-            self.labels.ask(keys, self._known)
+            self.labels.ask(keys, self._tracked_keys)
         if self.labels.asked:
             self._grow(node_info)
 
     def _grow(self, node_info: AllNodeInfos) -> None:
         """Add the keys that enough pods have named."""
-        keys = self.labels.due(self._known)
+        keys = self.labels.due(self._tracked_keys)
         if not keys:
             return
         values: dict[str, set[str]] = {key: set() for key in keys}
         for labels in (entry.node.labels for entry in node_info.values() if entry.node is not None):
             for key in values.keys() & labels.keys():
                 values[key].add(labels[key])
-        wide = [key for key in keys if key in self.wide or len(values[key]) > VALUES_MAX]
-        self.rebuild([key for key in keys if key not in wide], wide, node_info)
-        self._widen(node_info)
+        high_cardinality = [
+            key for key in keys if key in self.high_cardinality or len(values[key]) > VALUES_MAX
+        ]
+        self.rebuild(
+            [key for key in keys if key not in high_cardinality], high_cardinality, node_info
+        )
+        self._merge_classes(node_info)
 
     def ranked_classes(
         self, constraints: object, sort: Callable[[Iterable[NodeClass]], tuple[RankedClasses, ...]]
@@ -159,9 +163,9 @@ class NodeIndex:
     def shrink_classes(self, node_info: AllNodeInfos) -> None:
         """After a node was added or changed: limit the number of classes, and add its new keys."""
         self._grow(node_info)
-        self._widen(node_info)
+        self._merge_classes(node_info)
 
-    def _widen(self, node_info: AllNodeInfos) -> None:
+    def _merge_classes(self, node_info: AllNodeInfos) -> None:
         """Above the maximum number of classes, move the keys with the most values to the value
         index.
         """
@@ -169,34 +173,38 @@ class NodeIndex:
             return
         traits = [node_class.trait for node_class in self.classes.values()]
         left = {at: len({trait[2][at] for trait in traits}) for at in range(len(self.keys))}
-        while left and len({_short(trait, left) for trait in traits}) > CLASSES_MAX:
+        while left and len({_restricted(trait, left) for trait in traits}) > CLASSES_MAX:
             del left[max(left, key=lambda at: left[at])]
-        wide = [key for at, key in enumerate(self.keys) if at not in left]
-        self.rebuild([self.keys[at] for at in left], [*self.wide, *wide], node_info)
+        high_cardinality = [key for at, key in enumerate(self.keys) if at not in left]
+        self.rebuild(
+            [self.keys[at] for at in left], [*self.high_cardinality, *high_cardinality], node_info
+        )
 
     def covers(self, keys: Iterable[str]) -> bool:
         """Whether the classes are sufficient for these label keys: no node has another of them."""
-        return self._narrow.issuperset(keys) or not any(
-            self.labels.is_there(key) for key in keys if key not in self._narrow
+        return self._class_keys.issuperset(keys) or not any(
+            self.labels.is_there(key) for key in keys if key not in self._class_keys
         )
 
     def with_value(self, key: str, value: str) -> set[str] | None:
         """Names of the nodes with this label; None if its key is not in the value index."""
-        return self.wide.with_value(key, value)
+        return self.high_cardinality.with_value(key, value)
 
-    def rebuild(self, keys: Iterable[str], wide: Iterable[str], node_info: AllNodeInfos) -> None:
+    def rebuild(
+        self, keys: Iterable[str], high_cardinality: Iterable[str], node_info: AllNodeInfos
+    ) -> None:
         """Rebuild the index with exactly these keys."""
         self.keys = tuple(keys)
-        self.wide = HighCardinalityKeys(wide)
-        self._narrow = frozenset(self.keys)
-        self._known = dict.fromkeys((*self.keys, *self.wide))
-        self.classes, self.shelves, self._places = {}, {}, {}
-        self.cuts = MigLayoutIndex()
+        self.high_cardinality = HighCardinalityKeys(high_cardinality)
+        self._class_keys = frozenset(self.keys)
+        self._tracked_keys = dict.fromkeys((*self.keys, *self.high_cardinality))
+        self.classes, self.buckets, self._places = {}, {}, {}
+        self.mig_layouts = MigLayoutIndex()
         self.epoch += 1
         self.rebuilt += 1
         for entry in node_info.values():
             if entry.node is not None:
-                self._shelve(self._enter(entry.node), entry)
+                self._insert(self._enter(entry.node), entry)
 
     def _class(self, node: Node) -> NodeClass:
         values = tuple(node.labels.get(key) for key in self.keys)
@@ -209,34 +217,36 @@ class NodeIndex:
             self.classes[trait] = node_class
         return node_class
 
-    def _shelve(self, place: _Place, node_info: NodeInfo) -> None:
+    def _insert(self, place: _Place, node_info: NodeInfo) -> None:
         entries = tuple(_entries(place.node, node_info))
-        cuts = tuple(_cut_entries(place.node, node_info)) if node_info.is_dynamic else ()
-        if entries == place.entries and cuts == place.cuts:
+        mig_layouts = (
+            tuple(_mig_layout_entries(place.node, node_info)) if node_info.is_dynamic else ()
+        )
+        if entries == place.entries and mig_layouts == place.mig_layouts:
             return
-        self._unshelve(place)
-        place.entries, place.cuts = entries, cuts
-        for entry in cuts:
-            self.cuts.put(entry)
-            place.node_class.cuts.put(entry)
+        self._remove(place)
+        place.entries, place.mig_layouts = entries, mig_layouts
+        for entry in mig_layouts:
+            self.mig_layouts.put(entry)
+            place.node_class.mig_layouts.put(entry)
         for resource, group, slot in entries:
-            for shelves in (self.shelves, place.node_class.shelves):
-                shelf = shelves.get(resource)
-                if shelf is None:
-                    shelf = shelves[resource] = CapacityBucket()
-                shelf.put(group, slot)
+            for buckets in (self.buckets, place.node_class.buckets):
+                bucket = buckets.get(resource)
+                if bucket is None:
+                    bucket = buckets[resource] = CapacityBucket()
+                bucket.put(group, slot)
 
-    def _unshelve(self, place: _Place) -> None:
+    def _remove(self, place: _Place) -> None:
         for resource, group, slot in place.entries:
-            self.shelves[resource].take(group, slot)
-            place.node_class.shelves[resource].take(group, slot)
-        for entry in place.cuts:
-            self.cuts.take(entry)
-            place.node_class.cuts.take(entry)
-        place.entries = place.cuts = ()
+            self.buckets[resource].take(group, slot)
+            place.node_class.buckets[resource].take(group, slot)
+        for entry in place.mig_layouts:
+            self.mig_layouts.take(entry)
+            place.node_class.mig_layouts.take(entry)
+        place.entries = place.mig_layouts = ()
 
 
-def _short(trait: Trait, places: Iterable[int]) -> Trait:
+def _restricted(trait: Trait, places: Iterable[int]) -> Trait:
     """A trait restricted to some of the keys."""
     return (trait[0], trait[1], tuple(trait[2][at] for at in places))
 
@@ -253,6 +263,6 @@ def _entries(node: Node, node_info: NodeInfo) -> Iterator[tuple[str, Group, Slot
         yield resource, (left, total - left), slot
 
 
-def _cut_entries(node: Node, node_info: NodeInfo) -> Iterable[mig_layout_index.Entry]:
+def _mig_layout_entries(node: Node, node_info: NodeInfo) -> Iterable[mig_layout_index.Entry]:
     assert node_info.gpus is not None
     return mig_layout_index.entries(node_info.gpus, (node_info.free(well_known.CPU), node.name))

@@ -45,63 +45,63 @@ class Allocation(Protocol):
         """Whole GPUs of unknown index."""
 
     @property
-    def spots(self) -> tuple[MigPlacement, ...]:
+    def mig_placements(self) -> tuple[MigPlacement, ...]:
         """Instances with a known place."""
 
 
 class DynamicGpus(msgspec.Struct, frozen=True):
     """The GPUs of one node: the allocated layout of each, and the idle instances beside it."""
 
-    board: mig_layout.GpuModel
+    gpu_model: mig_layout.GpuModel
     held: tuple[mig_layout.Layout, ...]
     idle: tuple[frozenset[mig_layout.Slot], ...]
 
     @property
-    def signature(self) -> tuple[mig_layout.Layout, ...]:
+    def sorted_layouts(self) -> tuple[mig_layout.Layout, ...]:
         """The layouts without the GPU indexes: nodes with one signature have the same room."""
         return tuple(sorted(self.held))
 
     @property
     def left(self) -> Mapping[str, int]:
         """For each resource, how many more instances of it alone fit."""
-        return _left(self.board, self.signature)
+        return _left(self.gpu_model, self.sorted_layouts)
 
     @property
     def free_slices(self) -> int:
         """Free memory slices."""
-        return sum(_free(self.board, layout) for layout in self.held)
+        return sum(_free(self.gpu_model, layout) for layout in self.held)
 
 
 def count(
-    cuttable: DynamicMig,
+    dynamic_mig: DynamicMig,
     pods: Iterable[tuple[Pod, Allocation]],
     instances: Iterable[MigInstance],
-    resting: frozenset[int],
+    unusable: frozenset[int],
 ) -> DynamicGpus:
     """Compute the state of the node's GPUs."""
-    slots: list[list[mig_layout.Slot]] = [[] for _ in range(cuttable.count)]
-    blocked = set(resting)
-    lost: dict[str, int] = {}
-    for pod, holding in pods:
-        blocked.update(range(cuttable.count) if holding.unknown else holding.numbers)
+    slots: list[list[mig_layout.Slot]] = [[] for _ in range(dynamic_mig.count)]
+    blocked = set(unusable)
+    unplaced: dict[str, int] = {}
+    for pod, allocation in pods:
+        blocked.update(range(dynamic_mig.count) if allocation.unknown else allocation.numbers)
         for resource, amount in pod.gpu_requests.items():
             if well_known.is_mig(resource):
                 profile = canonical(resource)
-                lost[profile] = lost.get(profile, 0) + amount
-        for spot in holding.spots:
-            profile = canonical(spot.profile)
-            if spot.gpu < cuttable.count:
-                slots[spot.gpu].append((profile, spot.start))
-                lost[profile] = lost.get(profile, 0) - 1
-    idle = _idle(cuttable.count, slots, instances)
-    for profile in [profile for profile, missing in lost.items() if missing > 0]:
-        if not _hold_all(profile, lost[profile], slots, idle):
-            blocked.update(range(cuttable.count))
+                unplaced[profile] = unplaced.get(profile, 0) + amount
+        for mig_placement in allocation.mig_placements:
+            profile = canonical(mig_placement.profile)
+            if mig_placement.gpu < dynamic_mig.count:
+                slots[mig_placement.gpu].append((profile, mig_placement.start))
+                unplaced[profile] = unplaced.get(profile, 0) - 1
+    idle = _idle(dynamic_mig.count, slots, instances)
+    for profile in [profile for profile, missing in unplaced.items() if missing > 0]:
+        if not _hold_all(profile, unplaced[profile], slots, idle):
+            blocked.update(range(dynamic_mig.count))
     held = tuple(
-        BLOCKED if gpu in blocked else _checked(cuttable.board, mig_layout.layout_of(layout))
+        BLOCKED if gpu in blocked else _checked(dynamic_mig.gpu_model, mig_layout.layout_of(layout))
         for gpu, layout in enumerate(slots)
     )
-    return DynamicGpus(cuttable.board, held, _beside(cuttable.board, held, idle))
+    return DynamicGpus(dynamic_mig.gpu_model, held, _beside(dynamic_mig.gpu_model, held, idle))
 
 
 def _idle(
@@ -109,10 +109,10 @@ def _idle(
 ) -> list[set[mig_layout.Slot]]:
     idle: list[set[mig_layout.Slot]] = [set() for _ in range(gpus)]
     for one in instances:
-        slot = (canonical(one.spot.profile), one.spot.start)
-        is_there = one.state is PartitionState.READY and one.spot.gpu < gpus
-        if is_there and slot not in slots[one.spot.gpu]:
-            idle[one.spot.gpu].add(slot)
+        slot = (canonical(one.mig_placement.profile), one.mig_placement.start)
+        is_there = one.state is PartitionState.READY and one.mig_placement.gpu < gpus
+        if is_there and slot not in slots[one.mig_placement.gpu]:
+            idle[one.mig_placement.gpu].add(slot)
     return idle
 
 
@@ -132,36 +132,36 @@ def _hold_all(
 
 
 @lru_cache(maxsize=65536)
-def _checked(board: mig_layout.GpuModel, layout: mig_layout.Layout) -> mig_layout.Layout:
-    return layout if mig_layout.is_legal(board, layout) else BLOCKED
+def _checked(gpu_model: mig_layout.GpuModel, layout: mig_layout.Layout) -> mig_layout.Layout:
+    return layout if mig_layout.is_legal(gpu_model, layout) else BLOCKED
 
 
 def _beside(
-    board: mig_layout.GpuModel,
+    gpu_model: mig_layout.GpuModel,
     held: tuple[mig_layout.Layout, ...],
     idle: list[set[mig_layout.Slot]],
 ) -> tuple[frozenset[mig_layout.Slot], ...]:
     """The available idle instances: those that do not overlap with allocated ones."""
     return tuple(
-        frozenset(slot for slot in there if slot[1] in mig_layout.fits(board, layout, slot[0]))
+        frozenset(slot for slot in there if slot[1] in mig_layout.fits(gpu_model, layout, slot[0]))
         for layout, there in zip(held, idle, strict=True)
     )
 
 
 @lru_cache(maxsize=65536)
-def _free(board: mig_layout.GpuModel, layout: mig_layout.Layout) -> int:
-    return board.memory_slices - mig_layout.occupancy(board, layout).bit_count()
+def _free(gpu_model: mig_layout.GpuModel, layout: mig_layout.Layout) -> int:
+    return gpu_model.memory_slices - mig_layout.occupancy(gpu_model, layout).bit_count()
 
 
 @lru_cache(maxsize=65536)
 def _left(
-    board: mig_layout.GpuModel, signature: tuple[mig_layout.Layout, ...]
+    gpu_model: mig_layout.GpuModel, sorted_layouts: tuple[mig_layout.Layout, ...]
 ) -> Mapping[str, int]:
     by_name: Counter[str] = Counter()
-    for layout in signature:
-        by_name.update(mig_layout.capacity(board, layout))
-    by_kind = {profile.kind: by_name[name] for name, profile in board.profiles.items()}
-    every = (*board.profiles.values(), *board.aliases.values())
+    for layout in sorted_layouts:
+        by_name.update(mig_layout.capacity(gpu_model, layout))
+    by_kind = {profile.kind: by_name[name] for name, profile in gpu_model.profiles.items()}
+    every = (*gpu_model.profiles.values(), *gpu_model.aliases.values())
     return MappingProxyType({profile.resource: by_kind[profile.kind] for profile in every})
 
 

@@ -13,16 +13,16 @@ _NONE: frozenset[int] = frozenset()
 
 
 class PartitionStore:
-    """The newest report of each node's operator; ``resting`` are GPUs in backoff by node."""
+    """The newest report of each node's operator, and the GPUs in backoff, by node."""
 
     def __init__(self) -> None:
         self.known: dict[str, NodePartitions] = {}
-        self.resting: dict[str, frozenset[int]] = {}
+        self.gpus_in_backoff: dict[str, frozenset[int]] = {}
 
     def of(self, node_name: str) -> tuple[tuple[MigInstance, ...], frozenset[int]]:
         """The instances of a node, and its GPUs in backoff."""
         known = self.known.get(node_name)
-        return known.instances if known else (), self.resting.get(node_name, _NONE)
+        return known.instances if known else (), self.gpus_in_backoff.get(node_name, _NONE)
 
     def upsert(self, partitions: NodePartitions) -> None:
         """A node's newest report."""
@@ -34,9 +34,9 @@ class PartitionStore:
     def set_backoff(self, node_name: str, gpus: frozenset[int]) -> None:
         """Set the GPUs of a node that are in backoff."""
         if gpus:
-            self.resting[node_name] = gpus
+            self.gpus_in_backoff[node_name] = gpus
         else:
-            self.resting.pop(node_name, None)
+            self.gpus_in_backoff.pop(node_name, None)
 
     def delete(self, listed: Iterable[NodePartitions]) -> list[NodePartitions]:
         """An empty report for each node that a whole list lacks."""

@@ -63,7 +63,7 @@ class Stage:
     @property
     def counted(self) -> list[str]:
         """The results that the metric counts."""
-        [family] = self.metrics.cuts.collect()
+        [family] = self.metrics.mig_partitions.collect()
         return [
             one.labels["result"]
             for one in family.samples
@@ -127,8 +127,8 @@ def advertised(count: int) -> ev.NodeUpdated:
     return ev.NodeUpdated(dynamic(mig={"2g.20gb": count}))
 
 
-def ready(spot: MigPlacement = TWO, **others: Any) -> MigInstance:
-    return MigInstance(spot, PartitionState.READY, **others)
+def ready(mig_placement: MigPlacement = TWO, **others: Any) -> MigInstance:
+    return MigInstance(mig_placement, PartitionState.READY, **others)
 
 
 def failed(deadline: str = UNTIL) -> MigInstance:
@@ -173,7 +173,7 @@ def test_advertised_instance_counts_before_the_partition_answer(stage: Stage) ->
 def test_one_advertised_instance_binds_one_waiting_pod(stage: Stage) -> None:
     stage.begin(wants_2g("a"))
     stage.begin(wants_2g("b"))
-    stage.answer(*(ready(order.spot) for order in stage.sent["n1"]))
+    stage.answer(*(ready(order.mig_placement) for order in stage.sent["n1"]))
 
     assert len(started(stage.see(advertised(1)))) == 1
     assert len(started(stage.see(advertised(2)))) == 1
@@ -182,7 +182,7 @@ def test_one_advertised_instance_binds_one_waiting_pod(stage: Stage) -> None:
 def test_advertised_instances_held_by_others_are_subtracted() -> None:
     stage = Stage(dynamic(), wants_2g("old", node="n1", devices="2g.20gb@0/0"))
     stage.begin(wants_2g())
-    stage.answer(*(ready(order.spot) for order in stage.sent["n1"]))
+    stage.answer(*(ready(order.mig_placement) for order in stage.sent["n1"]))
 
     assert stage.see(advertised(1)) == NOTHING
     assert started(stage.see(advertised(2))) == ["team-a"]
@@ -194,7 +194,7 @@ def test_an_idle_instance_that_is_advertised_needs_no_waiting() -> None:
     stage.cluster.upsert_node(dynamic(mig={"2g.20gb": 1}))
     newcomer = wants_2g()
     stage.cluster.upsert_pod(newcomer)
-    carve = PendingPlacement(pod=newcomer, node_name="n1", devices=Devices(spots=(TWO,)))
+    carve = PendingPlacement(pod=newcomer, node_name="n1", devices=Devices(mig_placements=(TWO,)))
     stage.cluster.assume(newcomer, Assumption("n1", carve.devices))
 
     assert stage._heard(stage.carving.begin(carve, stage.now)) == bound("team-a")

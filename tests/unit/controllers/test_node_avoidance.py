@@ -16,7 +16,10 @@ from tests.builders import as_bound, node, pod
 from tests.unit.loop.loop_world import Stage, playing
 
 PAUSE_FIRST_S = Timings().pause_first_s
-TWO = (node("n1", gpus=4, numbered=True), node("n2", gpus=4, numbered=True, cpu="8"))
+TWO = (
+    node("n1", gpus=4, with_gpu_indexes=True),
+    node("n2", gpus=4, with_gpu_indexes=True, cpu="8"),
+)
 WORDS = "node(s) were avoided after they rejected pods like this one"
 
 

@@ -23,7 +23,7 @@ from tests.builders import node, pod, restoring
 from tests.unit.loop.loop_world import Stage, playing
 
 A = pod("a", gpus=1)
-EVENT = ev.NodeUpdated(node("n1", gpus=1, numbered=True))
+EVENT = ev.NodeUpdated(node("n1", gpus=1, with_gpu_indexes=True))
 HANDLERS = [
     "reservations",
     "bindings",

@@ -38,7 +38,9 @@ def test_a_batch_that_only_fits_as_a_whole_is_placed_as_a_whole() -> None:
     placements = as_a_whole(cluster(dynamic()), pods, ANYBODY)
 
     assert [
-        str(one.devices.spots[0]) for one in placements or () if isinstance(one, PendingPlacement)
+        str(one.devices.mig_placements[0])
+        for one in placements or ()
+        if isinstance(one, PendingPlacement)
     ] == [
         "2g.20gb@0/0",
         "2g.20gb@0/2",
@@ -50,8 +52,11 @@ def test_joint_placements_are_found_among_full_nodes() -> None:
     full = [f"full-{at}" for at in range(6)]
     state = cluster(*map(dynamic, full), dynamic("left"))
     for name in full:
-        spots = (MigPlacement(0, 0, "7g.80gb"),)
-        state.assume(pod(f"on-{name}", mig={"7g.80gb": 1}), Assumption(name, Devices(spots=spots)))
+        mig_placements = (MigPlacement(0, 0, "7g.80gb"),)
+        state.assume(
+            pod(f"on-{name}", mig={"7g.80gb": 1}),
+            Assumption(name, Devices(mig_placements=mig_placements)),
+        )
 
     placements = as_a_whole(state, batch("2g.20gb", "2g.20gb", "3g.40gb"), ANYBODY)
 

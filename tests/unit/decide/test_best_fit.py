@@ -107,7 +107,9 @@ def test_pods_fill_one_node_before_the_next() -> None:
 
 
 def test_the_lowest_free_indexes_of_a_numbered_node_are_given() -> None:
-    state = cluster(node(gpus=4, numbered=True), pod("a", gpus=1, node="n1", devices="gpu:1"))
+    state = cluster(
+        node(gpus=4, with_gpu_indexes=True), pod("a", gpus=1, node="n1", devices="gpu:1")
+    )
     placement = settle(state, pod("b", gpus=2))
 
     assert placement.devices == Devices(numbers=(0, 2))
@@ -128,13 +130,13 @@ def test_containers_get_their_share_of_the_devices() -> None:
         init=[container("prep", gpus=2)],
         containers=[container("a", gpus=1), container("b", gpus=1)],
     )
-    placement = placed(cluster(node(gpus=4, numbered=True)), shared)
+    placement = placed(cluster(node(gpus=4, with_gpu_indexes=True)), shared)
 
     assert (placement.cuda_visible_devices, placement.shares) == ("0,1", ("0,1", "0", "1"))
 
 
 def test_pod_without_devices_must_not_read_the_annotation() -> None:
-    state = cluster(node(gpus=4, numbered=True), node("c", gpus=4))
+    state = cluster(node(gpus=4, with_gpu_indexes=True), node("c", gpus=4))
 
     assert codes(state, pod(containers=[container(env=[downward()])])) == {
         REASON_CODES["NO_DEVICE_FOR_ENV"]
@@ -163,16 +165,16 @@ def test_pods_of_other_schedulers_hold_their_devices() -> None:
 def test_cordoned_deleted_and_recreated_node() -> None:
     """Field case C16, for the packed pod L."""
     held = pod("k", gpus=1, node="gpu-a", devices="gpu:3")
-    state = cluster(node("gpu-a", gpus=4, numbered=True), held)
+    state = cluster(node("gpu-a", gpus=4, with_gpu_indexes=True), held)
     packed = pod("l", gpus=1)
 
-    state.upsert_node(node("gpu-a", gpus=4, numbered=True, cordoned=True))
+    state.upsert_node(node("gpu-a", gpus=4, with_gpu_indexes=True, cordoned=True))
     assert codes(state, packed) == {REASON_CODES["NODE_UNSCHEDULABLE"]}
-    state.upsert_node(node("gpu-a", gpus=4, numbered=True, taints=["not-ready:NoExecute"]))
+    state.upsert_node(node("gpu-a", gpus=4, with_gpu_indexes=True, taints=["not-ready:NoExecute"]))
     assert codes(state, packed) == {REASON_CODES["TAINT"]}
     state.delete_node("gpu-a")
     assert codes(state, packed) == {REASON_CODES["NO_NODES"]}
-    state.upsert_node(node("gpu-a", gpus=2, numbered=True, uid="new"))
+    state.upsert_node(node("gpu-a", gpus=2, with_gpu_indexes=True, uid="new"))
     assert settle(state, packed).devices.numbers == (0,)
     assert codes(state, pod("m", gpus=1)) == {REASON_CODES["INSUFFICIENT"]}
     state.delete_pod(held.uid)
@@ -369,7 +371,9 @@ def test_soft_preferences(at: Node, fields: PodFields, dislike: int) -> None:
 
 
 def test_what_if_view_leaves_the_cluster_unchanged() -> None:
-    state = cluster(node("a", gpus=2, numbered=True), node("b", gpus=4, numbered=True))
+    state = cluster(
+        node("a", gpus=2, with_gpu_indexes=True), node("b", gpus=4, with_gpu_indexes=True)
+    )
     tried = WhatIfView(state)
     for number in range(2):
         one = pod(f"p{number}", gpus=1)

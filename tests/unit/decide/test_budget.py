@@ -99,7 +99,7 @@ def test_complex_pod_leaves_nothing_in_the_caches() -> None:
     for number in range(OFTEN):
         schedule_one(state, complex_pod(number), ANYBODY)
 
-    assert len(state.verdicts) == 0
+    assert len(state.filter_results) == 0
 
 
 def test_a_change_of_a_node_is_compared_with_no_complex_pod() -> None:

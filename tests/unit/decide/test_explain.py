@@ -132,7 +132,7 @@ def test_pod_level_reasons_name_no_node() -> None:
 
 
 def test_placement_lists_everything_the_pod_gets() -> None:
-    world = cluster(node(gpus=4, numbered=True))
+    world = cluster(node(gpus=4, with_gpu_indexes=True))
 
     said = explain(placed(world, pod("w-1", map="1=n1:3,2")))
 

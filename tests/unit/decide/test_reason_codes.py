@@ -9,7 +9,7 @@ import pytest
 from scheduler.framework.settings import Settings
 from scheduler.model.reason import ReasonCode
 from scheduler.plugins import REASON_CODES, default_pipeline
-from scheduler.state.snapshot import Avoided, Resting
+from scheduler.state.snapshot import Avoided, GpusInBackoff
 from tests.builders import (
     ANYBODY,
     GPU,
@@ -28,7 +28,7 @@ PIPELINES = {
     REASON_CODES["NOT_MUTATED"]: default_pipeline(Settings(maps_allow="all", expects_webhook=True)),
     REASON_CODES["TOO_COMPLEX"]: default_pipeline(Settings(decision_steps_max=1)),
 }
-FOUR = node(gpus=4, numbered=True)
+FOUR = node(gpus=4, with_gpu_indexes=True)
 FAILED = node(gpus=3, annotations={"gpu-scheduler.io/unusable-devices": "1"})
 MEMORY = "nvidia.com/gpu.memory"
 LEAST = {
@@ -71,7 +71,7 @@ EXAMPLES: dict[ReasonCode, tuple[list[Any], PodFields]] = {
     ),
     REASON_CODES["GPU_MEMORY_UNKNOWN"]: ([node(gpus=1)], {"gpus": 1, "spec": {"affinity": LEAST}}),
     REASON_CODES["GPU_BACKOFF"]: (
-        [dynamic(), Resting(node_name="n1", gpus=(0,))],
+        [dynamic(), GpusInBackoff(node_name="n1", gpus=(0,))],
         {"mig": {"2g.20gb": 1}},
     ),
     REASON_CODES["KUBELET_ASSIGNS_DEVICES"]: (
@@ -118,7 +118,7 @@ EXAMPLES: dict[ReasonCode, tuple[list[Any], PodFields]] = {
     REASON_CODES["NO_DEVICE_FOR_ENV"]: ([FOUR], {"containers": [container(env=[downward()])]}),
     REASON_CODES["NOT_MUTATED"]: ([FOUR], {"map": "0=n1:0"}),
     REASON_CODES["UNREADABLE"]: ([FOUR], {"mig": {"1g.10gb": 2**63 - 1}}),
-    REASON_CODES["NODE_UNREADABLE"]: ([node(gpus=257, numbered=True)], {"gpus": 1}),
+    REASON_CODES["NODE_UNREADABLE"]: ([node(gpus=257, with_gpu_indexes=True)], {"gpus": 1}),
     REASON_CODES["UNSUPPORTED"]: ([FOUR], {"spec": {"resourceClaims": [{"name": "x"}]}}),
     REASON_CODES["NO_NODES"]: ([], {"gpus": 1}),
 }

@@ -17,7 +17,7 @@ def test_mig_tables_equal_the_generator_output() -> None:
 
 
 def test_every_gpu_model_names_its_source() -> None:
-    assert SOURCES.keys() == layout.BOARDS.keys()
+    assert SOURCES.keys() == layout.GPU_MODELS.keys()
 
 
 def test_page_example_is_accepted_by_the_product() -> None:
@@ -26,4 +26,4 @@ def test_page_example_is_accepted_by_the_product() -> None:
     found = geometry(labels, {"run.ai/mig.config": example}, {})
     assert found.flaws == ()
     assert len({gpu.layout for gpu in found.gpus[:3]}) == 1
-    assert [gpu.is_cut for gpu in found.gpus] == [True, True, True, True, False]
+    assert [gpu.has_mig for gpu in found.gpus] == [True, True, True, True, False]

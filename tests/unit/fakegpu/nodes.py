@@ -63,7 +63,7 @@ def use(name: str = "p", *, gpus: int = 1, resource: str = GPU, **more: Any) -> 
 def holders(found: NodeTopology) -> list[str]:
     """The first holder of each GPU, or of each instance where it is cut; empty: no holder."""
     statuses = [
-        one.status for gpu in found.gpus for one in (gpu.instances if gpu.is_cut else (gpu,))
+        one.status for gpu in found.gpus for one in (gpu.instances if gpu.has_mig else (gpu,))
     ]
     return [status.allocated_by.pod for status in statuses]
 
@@ -90,7 +90,7 @@ def planned(
     plugin: PluginConfig | None = None,
     now: float = 0.0,
     wall: float = 0.0,
-    cuts: NodePartitions | None = None,
+    mig_partitions: NodePartitions | None = None,
     draw: float = 0.5,
     settings: Settings | None = None,
     claimed: Claimed | None = None,
@@ -104,9 +104,9 @@ def planned(
         plugin=plugin,
         pods=pods,
         record=record,
-        cuts=cuts,
+        mig_partitions=mig_partitions,
         claimed=claimed or {},
-        is_dynamic=cuts is not None,
+        is_dynamic=mig_partitions is not None,
     )
     settings = settings or Settings(namespace="gpu-operator", map_prefix="topology-")
     return plan(view, memory or Memory(), settings, now=now, wall=wall, draw=draw)

@@ -24,11 +24,11 @@ def chosen(name: str, *numbers: int, **more: Any) -> PodUse:
     return use(name, **told)
 
 
-def known(*pods: str, holding: tuple[tuple[str, str], ...] = ()) -> Known:
+def known(*pods: str, allocation: tuple[tuple[str, str], ...] = ()) -> Known:
     """The kubelet has taken in these pods; these containers hold units already."""
     return Known(
         frozenset(("team", name) for name in pods),
-        frozenset(("team", name, container) for name, container in holding),
+        frozenset(("team", name, container) for name, container in allocation),
     )
 
 
@@ -63,7 +63,7 @@ def given(
         ),
         pytest.param(
             [chosen("a", 3), chosen("b", 2)],
-            known("a", "b", holding=(("a", "c"),)),
+            known("a", "b", allocation=(("a", "c"),)),
             1,
             [2],
             id="a-pod-with-its-units-is-not-the-requester",
@@ -109,13 +109,13 @@ def test_containers_of_one_pod_get_their_shares_in_order() -> None:
     needs = (Need("one", GPU, 2), Need("two", GPU, 1))
     pod = chosen("a", 3, 1, 0, needs=needs)
     assert given(fake(FOUR), [pod], known("a"), count=2) == [3, 1]
-    holding = known("a", holding=(("a", "one"),))
-    assert given(fake(FOUR), [pod], holding, count=1, free={0, 2}) == [0]
+    allocation = known("a", allocation=(("a", "one"),))
+    assert given(fake(FOUR), [pod], allocation, count=1, free={0, 2}) == [0]
 
 
 def test_an_instance_is_given_where_it_was_chosen() -> None:
     found = fake(f"{H200}, gpuCount: 1, mig: {{mig-devices: {{1g.10gb: 7}}}}")
-    pod = use("a", resource=MIG_1G, chosen=Devices(spots=(MigPlacement(0, 5, "1g.10gb"),)))
+    pod = use("a", resource=MIG_1G, chosen=Devices(mig_placements=(MigPlacement(0, 5, "1g.10gb"),)))
     assert given(found, [pod], known("a"), resource=MIG_1G) == [5]
 
 

@@ -23,17 +23,17 @@ TWO = MigPlacement(0, 0, "2g.20gb")
 MIG_2G = "nvidia.com/mig-2g.20gb"
 
 
-def order(spot: MigPlacement = TWO, deadline: str = SOON) -> PartitionRequest:
-    return PartitionRequest(spot, "uid-p", deadline)
+def order(mig_placement: MigPlacement = TWO, deadline: str = SOON) -> PartitionRequest:
+    return PartitionRequest(mig_placement, "uid-p", deadline)
 
 
 def asked(*orders: PartitionRequest, told: tuple[MigInstance, ...] = (), **more: Any) -> Plan:
-    cuts = NodePartitions("n", orders=orders, instances=told)
-    return planned(POOL, cuts=cuts, wall=WALL, **more)
+    mig_partitions = NodePartitions("n", orders=orders, instances=told)
+    return planned(POOL, mig_partitions=mig_partitions, wall=WALL, **more)
 
 
 def states(plan: Plan) -> dict[str, str]:
-    return {str(one.spot): one.state.value for one in plan.cut_answer or ()}
+    return {str(one.mig_placement): one.state.value for one in plan.cut_answer or ()}
 
 
 def done(*orders: PartitionRequest, before: Plan | None = None, **more: Any) -> Plan:
@@ -138,7 +138,7 @@ def test_idle_instances_stay_until_their_slices_are_needed() -> None:
 
 def test_what_is_in_use_or_must_stay_is_never_destroyed() -> None:
     idle = done(order())
-    holder = use("p", resource=MIG_2G, chosen=Devices(spots=(TWO,)))
+    holder = use("p", resource=MIG_2G, chosen=Devices(mig_placements=(TWO,)))
     held = asked(memory=idle.memory, pods=(holder,), now=2.0)
 
     used = asked(order(MigPlacement(0, 0, "3g.40gb")), memory=held.memory, pods=(holder,), now=3.0)
@@ -151,7 +151,7 @@ def test_what_is_in_use_or_must_stay_is_never_destroyed() -> None:
 
 def test_a_pod_gets_the_instance_that_was_cut_for_it() -> None:
     both = done(order(), order(MigPlacement(1, 4, "2g.20gb")))
-    pod = use("p", resource=MIG_2G, chosen=Devices(spots=(MigPlacement(1, 4, "2g.20gb"),)))
+    pod = use("p", resource=MIG_2G, chosen=Devices(mig_placements=(MigPlacement(1, 4, "2g.20gb"),)))
 
     plan = asked(memory=both.memory, pods=(pod,), now=2.0)
 

@@ -22,7 +22,7 @@ UNEQUAL += "{devices: [1], mig-devices: {3g.20gb: 2}}]}}"
 TWO_A100 = "gpus: [{type: a100, count: 2}]"
 RENAMED = slicing(4, more="renameByDefault: true, ")
 
-BOARDS: list[Any] = [
+GPU_MODELS: list[Any] = [
     pytest.param(name, f"gpu: {{profile: {name}}}", "none", "", id=name)
     for name in ("a100", "b200", "gb200", "gb300", "h100", "l40s", "t4")
 ]
@@ -75,12 +75,12 @@ def real(name: str) -> dict[str, str]:
     return {key: value for key, _, value in (line.partition("=") for line in lines)}
 
 
-@pytest.mark.parametrize(("name", "pool", "strategy", "sharing"), [*BOARDS, *LAYOUTS])
+@pytest.mark.parametrize(("name", "pool", "strategy", "sharing"), [*GPU_MODELS, *LAYOUTS])
 def test_labels_are_those_of_nvidias_feature_discovery(
     name: str, pool: str, strategy: MigStrategy, sharing: str
 ) -> None:
     node = fake(pool, strategy=strategy, sharing=sharing)
-    ours = labels(node, is_kwok=False, is_numbered=True)
+    ours = labels(node, is_kwok=False, is_index_assigned=True)
     theirs = real(name)
 
     assert ours.keys() - theirs.keys() <= ONLY_OURS.keys()
@@ -119,7 +119,9 @@ def test_sharing_of_gpus_is_told_where_a_whole_gpu_is_offered(
     pool: str, strategy: MigStrategy, sharing: str, expected: tuple[str, str, str]
 ) -> None:
     """As the real program did for each of these: product, replicas, strategy."""
-    found = labels(fake(pool, strategy=strategy, sharing=sharing), is_kwok=True, is_numbered=True)
+    found = labels(
+        fake(pool, strategy=strategy, sharing=sharing), is_kwok=True, is_index_assigned=True
+    )
     words = (f"{GPU}.product", f"{GPU}.replicas", f"{GPU}.sharing-strategy")
 
     product, *rest = (found[word] for word in words)
@@ -143,14 +145,14 @@ def test_an_instance_has_the_multiprocessors_of_its_board(
     pool: str, profile: str, multiprocessors: str
 ) -> None:
     node = fake(f"gpus: [{{type: {pool}}}], mig: {{mig-devices: {{{profile}: 1}}}}")
-    found = labels(node, is_kwok=True, is_numbered=True)
+    found = labels(node, is_kwok=True, is_index_assigned=True)
 
     assert found[f"nvidia.com/mig-{profile}.multiprocessors"] == multiprocessors
 
 
 def test_a_variant_is_written_with_a_dot_in_its_product_too() -> None:
     node = fake("gpus: [{type: h100}], mig: {mig-devices: {1g.10gb+me: 1}}")
-    found = labels(node, is_kwok=True, is_numbered=True)
+    found = labels(node, is_kwok=True, is_index_assigned=True)
 
     wanted = "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb.me"
     assert found["nvidia.com/mig-1g.10gb.me.product"] == wanted

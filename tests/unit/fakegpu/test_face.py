@@ -165,7 +165,7 @@ def test_faults_are_read_as_they_are_written() -> None:
 
 @pytest.mark.contract("S1-4", "S1-5", "S4-4", "S4-9", "S4-10")
 def test_the_labels_of_a_node_with_whole_gpus() -> None:
-    found = labels(fake("gpu: {profile: a100}"), is_kwok=False, is_numbered=True)
+    found = labels(fake("gpu: {profile: a100}"), is_kwok=False, is_index_assigned=True)
 
     assert (
         found.items()
@@ -204,7 +204,7 @@ def test_a_products_label_is_cut_to_what_the_value_of_a_label_may_be(
     product: str, label: str
 ) -> None:
     pool = fake(f"gpuProduct: {product!r}, gpuMemory: 1024, gpuCount: 1")
-    found = labels(pool, is_kwok=True, is_numbered=False)
+    found = labels(pool, is_kwok=True, is_index_assigned=False)
 
     assert found["nvidia.com/gpu.product"] == label
 
@@ -222,17 +222,19 @@ def test_the_three_nodes_of_the_lab_carry_its_three_labels(
     profile: str, count: int, wanted: tuple[str, ...]
 ) -> None:
     pool = fake(f"gpus: [{{type: {profile}, count: {count}}}]")
-    found = labels(pool, is_kwok=False, is_numbered=False)
+    found = labels(pool, is_kwok=False, is_index_assigned=False)
 
     assert tuple(found[key] for key in ("gpu-type", "gpu-memory", "gpu-count")) == wanted
 
 
 @pytest.mark.contract("S1-4", "S1-63")
 def test_what_labels_say_of_instances_of_sharing_and_of_kwok() -> None:
-    cut = labels(fake(f"{H200}, gpuCount: 4, {MEDIUM}"), is_kwok=True, is_numbered=True)
+    cut = labels(fake(f"{H200}, gpuCount: 4, {MEDIUM}"), is_kwok=True, is_index_assigned=True)
     single = fake(f"{H200}, gpuCount: 2, {ONE_G}", strategy="single")
-    one = labels(single, is_kwok=True, is_numbered=True)
-    shared = labels(fake("gpu: {profile: t4}", sharing=slicing(4)), is_kwok=True, is_numbered=True)
+    one = labels(single, is_kwok=True, is_index_assigned=True)
+    shared = labels(
+        fake("gpu: {profile: t4}", sharing=slicing(4)), is_kwok=True, is_index_assigned=True
+    )
 
     assert cut["nvidia.com/mig-2g.20gb.count"] == "12"
     assert cut["nvidia.com/mig-1g.10gb.slices.gi"] == "1"

@@ -16,7 +16,7 @@ from scheduler.model.mig import layout as mig_layout
 from tests.unit.fakegpu.nodes import GPU, H200, facts, planned, use
 
 POOL = f"{H200}, gpuCount: 2"
-BOARD = mig_layout.BOARDS["H200-70"]
+BOARD = mig_layout.GPU_MODELS["H200-70"]
 THREE_TWOS = (("2g.20gb", 0), ("2g.20gb", 2), ("2g.20gb", 4), ("1g.10gb", 6))
 STATE = "nvidia.com/mig.config.state"
 
@@ -226,10 +226,10 @@ def test_illegal_geometry_is_refused_and_changes_nothing() -> None:
 
 
 def test_a_gpu_in_use_is_not_cut_until_it_is_free() -> None:
-    holding = planned(POOL, facts(), pods=(use("p"),))
+    allocation = planned(POOL, facts(), pods=(use("p"),))
     wants = node(config("{7g.70gb: 1}"))
 
-    refused = planned(POOL, wants, memory=holding.memory, pods=(use("p"),), now=1.0)
+    refused = planned(POOL, wants, memory=allocation.memory, pods=(use("p"),), now=1.0)
     free = planned(POOL, wants, memory=refused.memory, now=2.0)
     after = planned(POOL, wants, memory=free.memory, now=2.1)
 

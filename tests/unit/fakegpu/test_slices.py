@@ -14,7 +14,14 @@ from fakegpu.dra.pool import Pool, changes
 from fakegpu.dra.store import Claims, Slices
 from fakegpu.node.advertised_devices import units
 from fakegpu.node.hardware import hardware
-from fakegpu.node.mig.partitions import consumed, counter_set, counters, cut, cuttable_of, whole
+from fakegpu.node.mig.partitions import (
+    consumed,
+    counter_set,
+    counters,
+    partitionable_of,
+    partitioned,
+    whole,
+)
 from fakegpu.node.node_labels import can_be_numbered
 from fakegpu.node.pod_devices import Allotted
 from fakegpu.node.resource_slices import DEVICES_MAX, SPECIAL_DEVICES_MAX, contents
@@ -50,7 +57,8 @@ def devices(found: tuple[Json, ...]) -> list[Json]:
 @pytest.mark.contract("S1-65")
 def test_a_gpu_is_a_device_with_nvidias_name_and_the_seeds_attributes() -> None:
     """Named by its index; to CEL ``type``, ``uuid`` and ``productName`` are the seed's, and
-    ``model`` is its own; memory in binary units."""
+    ``model`` is its own; memory in binary units.
+    """
     (content,) = contents("node1", fake("gpus: [{type: a100, count: 2}]", node="node1"))
 
     first = content["devices"][0]
@@ -113,7 +121,7 @@ def test_counters_come_first_and_then_a_slice_for_each_gpu() -> None:
     assert [len(one.get("sharedCounters", ())) for one in found[:2]] == [8, 1]
     assert [len(one["devices"]) for one in found[2:]] == [26] * 9 + [1]
     first = devices(found)[0]
-    offered = cuttable_of(node, node.gpus[0])
+    offered = partitionable_of(node, node.gpus[0])
     assert offered is not None
     taken = {"counterSet": counter_set(0), "counters": counters(offered)}
     assert first["consumesCounters"] == [taken]
@@ -150,13 +158,13 @@ def test_parts_exclude_each_other_by_counters_exactly_where_mig_says_so(kind: st
     (content,) = [one for one in contents("n", node) if "sharedCounters" in one]
     total = content["sharedCounters"][0]["counters"]
     gpu = node.gpus[0]
-    offered = cuttable_of(node, gpu)
+    offered = partitionable_of(node, gpu)
     assert offered is not None
     positions = {one["name"]: _slot(node, one["name"]) for one in found}
 
     for one, other in combinations(found, 2):
         layout = mig_layout.layout_of((positions[one["name"]], positions[other["name"]]))
-        assert _fit(total, one, other) == mig_layout.is_legal(offered.board, layout), layout
+        assert _fit(total, one, other) == mig_layout.is_legal(offered.gpu_model, layout), layout
     assert len(found) > 5
 
 
@@ -164,12 +172,12 @@ def test_parts_exclude_each_other_by_counters_exactly_where_mig_says_so(kind: st
 def test_counters_allow_every_full_layout(kind: str) -> None:
     """Amounts of memory, multiprocessors and engines forbid nothing that the slices allow."""
     node = in_parts(f"gpus: [{{type: {kind}, count: 1}}], {IN_MODE}")
-    offered = cuttable_of(node, node.gpus[0])
+    offered = partitionable_of(node, node.gpus[0])
     assert offered is not None
     total = counters(offered)
-    profiles = offered.board.profiles
+    profiles = offered.gpu_model.profiles
 
-    for layout in mig_layout.layouts(offered.board):
+    for layout in mig_layout.layouts(offered.gpu_model):
         parts = [
             {"consumesCounters": [{"counters": consumed(offered, profiles[name], start)}]}
             for name, start in layout
@@ -179,10 +187,10 @@ def test_counters_allow_every_full_layout(kind: str) -> None:
 
 def test_a_part_takes_its_memory_slices_its_multiprocessors_and_its_engines() -> None:
     node = in_parts("gpus: [{type: h100, count: 1}]")
-    offered = cuttable_of(node, node.gpus[0])
+    offered = partitionable_of(node, node.gpus[0])
     assert offered is not None
 
-    assert consumed(offered, offered.board.profiles["3g.40gb"], 4) == {
+    assert consumed(offered, offered.gpu_model.profiles["3g.40gb"], 4) == {
         **{f"memory-slice-{number}": {"value": "1"} for number in (4, 5, 6, 7)},
         "memory": {"value": "40Gi"},
         "multiprocessors": {"value": "60"},
@@ -195,7 +203,7 @@ def test_a_part_takes_its_memory_slices_its_multiprocessors_and_its_engines() ->
 
 
 def _slot(node: NodeTopology, name: str) -> mig_layout.Slot:
-    (instance,) = cut("n", node, frozenset((name,))).gpus[0].instances
+    (instance,) = partitioned("n", node, frozenset((name,))).gpus[0].instances
     return instance.profile, instance.position
 
 
@@ -225,13 +233,13 @@ def test_a_part_is_cut_while_it_is_allocated_and_nothing_else_is(
         if one["name"].startswith("gpu-1-") and one["attributes"]["profile"]["string"] == profile
     )
 
-    now = cut("n", node, frozenset((part,)))
+    now = partitioned("n", node, frozenset((part,)))
 
-    assert [gpu.is_cut for gpu in now.gpus] == [not is_whole_too, True]
+    assert [gpu.has_mig for gpu in now.gpus] == [not is_whole_too, True]
     assert now.gpus[0].instances == ()
     assert [(one.profile, one.position) for one in now.gpus[1].instances] == [(profile, 0)]
     assert contents("n", now) == contents("n", node)
-    assert cut("n", node, frozenset()) == node == whole(now)
+    assert partitioned("n", node, frozenset()) == node == whole(now)
 
 
 # --- writing ----------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ def test_every_container_counts_and_instances_too() -> None:
 
 def test_an_instance_is_given_where_it_was_chosen() -> None:
     pool = f"{H200}, gpuCount: 1, mig: {{mig-devices: {{1g.10gb: 7}}}}"
-    chosen = Devices(spots=(MigPlacement(0, 5, "1g.10gb"),))
+    chosen = Devices(mig_placements=(MigPlacement(0, 5, "1g.10gb"),))
 
     found = assign(fake(pool), [use("p", resource=MIG_1G, chosen=chosen)])
 

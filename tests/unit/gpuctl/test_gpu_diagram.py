@@ -88,7 +88,7 @@ def test_where_the_kubelet_picks_holders_are_listed_without_a_place() -> None:
 def test_numbered_gpus_show_their_holders() -> None:
     (strip,) = rows_of(
         cluster(
-            node("n", gpus=3, numbered=True),
+            node("n", gpus=3, with_gpu_indexes=True),
             pod("p", gpus=1, node="n", devices="gpu:1"),
         )
     )

@@ -41,7 +41,9 @@ class World:
 def written(tmp_path: Path, clock: Any = lambda: 2.0) -> Path:
     """A snapshot of a small world in a file."""
     world = World(
-        cluster(node("a", gpus=4, numbered=True), node("b", gpus=2, taints=["x:NoSchedule"])),
+        cluster(
+            node("a", gpus=4, with_gpu_indexes=True), node("b", gpus=2, taints=["x:NoSchedule"])
+        ),
         pod("big", gpus=8),
         pod("fits", gpus=1),
         pod("m-0", map="0=a:9"),

@@ -27,7 +27,7 @@ from scheduler.watch.decode import objects
 from tests.builders import GPU, dynamic, node, pod, pod_json
 from tests.unit.loop.loop_world import Stage, playing
 
-TWO_GPUS = ev.NodeUpdated(node(gpus=2, numbered=True))
+TWO_GPUS = ev.NodeUpdated(node(gpus=2, with_gpu_indexes=True))
 ID = re.compile(r"internal error ([0-9a-f]{8}) ")
 
 
@@ -208,7 +208,9 @@ async def test_accounting_failure_of_a_pod_closes_only_its_node(
     async with playing(stage):
         stage.sync()
         stage.see(
-            ev.NodesReplaced((node(gpus=2, numbered=True), node("n2", gpus=1, numbered=True)))
+            ev.NodesReplaced(
+                (node(gpus=2, with_gpu_indexes=True), node("n2", gpus=1, with_gpu_indexes=True))
+            )
         )
         stage.see(
             *([ev.PodsReplaced((bad, waits))] if is_listed else map(ev.PodUpdated, (bad, waits)))
@@ -274,7 +276,7 @@ async def test_leader_reports_unreadable_objects_by_event() -> None:
     stage = Stage()
     async with playing(stage):
         stage.sync()
-        stage.see(ev.NodeUpdated(node(gpus=300, numbered=True)))
+        stage.see(ev.NodeUpdated(node(gpus=300, with_gpu_indexes=True)))
         stage.see(ev.PodUpdated(unreadable("odd", node="n1", scheduler="other")))
         await stage.quiet()
         stage.pass_time(2)

@@ -12,7 +12,7 @@ from scheduler.state import event as ev
 from tests.builders import GPU, node, pod
 from tests.unit.loop.loop_world import Stage, playing
 
-ONE_GPU = ev.NodeUpdated(node(gpus=1, numbered=True))
+ONE_GPU = ev.NodeUpdated(node(gpus=1, with_gpu_indexes=True))
 
 
 @pytest.fixture
@@ -102,7 +102,11 @@ async def test_refused_pod_gets_a_reason_and_is_retried_with_a_new_node(
 
 async def test_capacity_added_during_a_decision_is_not_missed(stage: Stage) -> None:
     """Semantics case 7: retried within its pause, not after five minutes."""
-    stage.see(ev.NodeUpdated(node(gpus=0, numbered=True)), ev.PodUpdated(pod("a", gpus=1)), ONE_GPU)
+    stage.see(
+        ev.NodeUpdated(node(gpus=0, with_gpu_indexes=True)),
+        ev.PodUpdated(pod("a", gpus=1)),
+        ONE_GPU,
+    )
     await stage.quiet()
     stage.pass_time(1)
 
@@ -232,7 +236,7 @@ async def test_unsent_binding_requeues_without_an_event(stage: Stage) -> None:
 @pytest.mark.contract("S2-B1")
 async def test_many_bindings_keep_the_loop_alive(stage: Stage) -> None:
     """The seed's scheduler stopped after its fifth success."""
-    stage.see(ev.NodeUpdated(node(gpus=16, numbered=True)))
+    stage.see(ev.NodeUpdated(node(gpus=16, with_gpu_indexes=True)))
     for number in range(12):
         stage.see(ev.PodUpdated(pod(f"p{number}", gpus=1)))
         stage.confirm(await stage.binder.next())
@@ -267,7 +271,8 @@ async def test_a_restart_counts_what_was_bound_before(stage: Stage) -> None:
     """Semantics case 17, design 5.19."""
     held = pod("a", gpus=1, node="n1", devices="gpu:0")
     stage.see(
-        ev.NodeUpdated(node(gpus=2, numbered=True)), ev.PodsReplaced((held, pod("b", gpus=1)))
+        ev.NodeUpdated(node(gpus=2, with_gpu_indexes=True)),
+        ev.PodsReplaced((held, pod("b", gpus=1))),
     )
 
     assert (await stage.binder.next()).devices.numbers == (1,)

@@ -34,7 +34,7 @@ PODS = 60
 #: More than a label key may have values before it is indexed in another way.
 NODES = VALUES_MAX + 6
 #: Kept on purpose, and bounded where they are kept: see the tests beside them.
-BOUNDED = ("verdicts", "_journal", "journal", "_metrics", "index.keys", "index._ranked")
+BOUNDED = ("filter_results", "_journal", "journal", "_metrics", "index.keys", "index._ranked")
 
 
 class Anything(Client):
@@ -91,7 +91,7 @@ class World:
             labels = {"host": name, "zone": f"z{number % 3}", "stamp": f"{round_}"}
             mig = {"1g.10gb": 2, "2g.20gb": 1} if number % 2 else {}
             gpus = None if number % 2 else 2
-            made = node(name, gpus=gpus, mig=mig, numbered=True, labels=labels, uid=name)
+            made = node(name, gpus=gpus, mig=mig, with_gpu_indexes=True, labels=labels, uid=name)
             self.nodes[name] = made
             self.inbox.enqueue(ev.NodeUpdated(made))
 
@@ -199,5 +199,5 @@ async def test_deleted_objects_leave_no_memory(leads: bool) -> None:
 
     assert (world.loop.journal.written > 20 * ROUNDS) == leads, "much was decided"
     assert filled(world) == {}
-    shelves = world.loop.cluster.index.shelves
+    shelves = world.loop.cluster.index.buckets
     assert {resource: len(shelf) for resource, shelf in shelves.items() if len(shelf)} == {}

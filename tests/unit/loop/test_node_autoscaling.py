@@ -85,7 +85,9 @@ async def test_autoscaler_buys_nothing_while_partitioning() -> None:
         assert stage.recorder.nominated["a"] == "n1"
 
         [order] = stage.asked["n1"]
-        no = MigInstance(order.spot, PartitionState.FAILED, message="no", deadline=order.deadline)
+        no = MigInstance(
+            order.mig_placement, PartitionState.FAILED, message="no", deadline=order.deadline
+        )
         stage.see(ev.PartitionsUpdated(NodePartitions("n1", instances=(no,))))
         while (said := await stage.recorder.next())[1] != "SchedulerError":
             pass

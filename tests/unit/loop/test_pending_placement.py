@@ -24,7 +24,7 @@ async def test_pending_placement_binds_when_ready_and_advertised() -> None:
         placement = await stage.binder.next()
 
         assert isinstance(placement, PendingPlacement)
-        assert placement.devices.spots == (TWO,)
+        assert placement.devices.mig_placements == (TWO,)
         # What was said of the wait is not sent any more: it would come after the Binding.
         assert stage.recorder.forgotten == ["team-a"] * 2
         stage.confirm(placement)
@@ -50,7 +50,7 @@ async def test_failed_partition_retries_on_another_gpu() -> None:
             ("PartitionFailed", text),
             ("SchedulerError", f"creating MIG instances failed: {text}"),
         ]
-        assert [one.spot for one in stage.asked["n1"]] == [MigPlacement(1, 4, "2g.20gb")]
+        assert [one.mig_placement for one in stage.asked["n1"]] == [MigPlacement(1, 4, "2g.20gb")]
 
 
 async def test_former_leader_binds_no_pending_placement() -> None:
@@ -80,7 +80,7 @@ async def test_simultaneous_pods_are_placed_jointly_where_order_would_fail() -> 
         said = [await stage.recorder.next() for _ in range(3)]
 
         assert [one[1] for one in said] == ["PartitionRequested"] * 3
-        assert [str(one.spot) for one in stage.asked["n1"]] == [
+        assert [str(one.mig_placement) for one in stage.asked["n1"]] == [
             "2g.20gb@0/0",
             "2g.20gb@0/2",
             "3g.40gb@0/4",

@@ -13,9 +13,9 @@ from tests.builders import node, pod
 from tests.unit.loop.loop_world import Stage, playing
 
 NODES = [
-    node("n1", gpus=4, numbered=True),
-    node("n2", gpus=2, numbered=True, cpu="8"),
-    node("n3", gpus=8, numbered=True, labels={"zone": "a"}),
+    node("n1", gpus=4, with_gpu_indexes=True),
+    node("n2", gpus=2, with_gpu_indexes=True, cpu="8"),
+    node("n3", gpus=8, with_gpu_indexes=True, labels={"zone": "a"}),
     node("m1", mig={"1g.10gb": 4, "2g.20gb": 2}),
 ]
 

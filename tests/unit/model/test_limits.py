@@ -115,7 +115,7 @@ def test_record_beyond_its_bounds_is_ignored(record: str) -> None:
     ],
 )
 def test_unreadable_failed_gpu_list_closes_all_gpus_of_the_node(text: str, problem: str) -> None:
-    there = node(gpus=4, numbered=True, annotations={UNUSABLE: text})
+    there = node(gpus=4, with_gpu_indexes=True, annotations={UNUSABLE: text})
 
     assert problem in flaw(there.annotations)
     assert (failed_gpus(there.annotations), there.indexes) == (frozenset(), ())
@@ -127,11 +127,11 @@ def test_unreadable_failed_gpu_list_closes_all_gpus_of_the_node(text: str, probl
 
 @pytest.mark.parametrize("gpus", [257, 30_000_000])
 def test_node_with_an_impossible_gpu_count_offers_none(gpus: int) -> None:
-    numbered, counted = node(gpus=gpus, numbered=True), node("n2", gpus=gpus)
+    with_gpu_indexes, counted = node(gpus=gpus, with_gpu_indexes=True), node("n2", gpus=gpus)
 
-    assert (numbered.indexes, counted.indexes) == ((), ())
-    assert str(gpus) in numbered.gpu_problem
-    refused(cluster(numbered), pod("p", gpus=1))
+    assert (with_gpu_indexes.indexes, counted.indexes) == ((), ())
+    assert str(gpus) in with_gpu_indexes.gpu_problem
+    refused(cluster(with_gpu_indexes), pod("p", gpus=1))
     assert placed(cluster(counted), pod("p", gpus=1)).node_name == "n2", "time-slicing counts more"
 
 

@@ -22,7 +22,7 @@ Make = Callable[[dict[str, str]], Node]
 
 
 def index_assigned(annotations: dict[str, str]) -> Node:
-    return node(gpus=4, numbered=True, annotations=annotations)
+    return node(gpus=4, with_gpu_indexes=True, annotations=annotations)
 
 
 def kubelet_assigned(annotations: dict[str, str]) -> Node:
@@ -98,7 +98,9 @@ def test_pod_without_a_gpu_uses_a_node_with_unreadable_failures() -> None:
 def test_failed_gpu_is_not_partitioned() -> None:
     """A dynamic MIG node has room on the other GPUs only."""
     state = cluster(dynamic(gpus=2, annotations={UNUSABLE: "0"}))
-    assert {spot.gpu for spot in placed(state, SLICE).devices.spots} == {1}
+    assert {mig_placement.gpu for mig_placement in placed(state, SLICE).devices.mig_placements} == {
+        1
+    }
 
     state = cluster(dynamic(gpus=1, annotations={UNUSABLE: "0"}))
     assert "Insufficient nvidia.com/mig-1g.10gb" in sentence(refused(state, SLICE).diagnosis)

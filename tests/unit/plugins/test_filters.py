@@ -271,7 +271,7 @@ def test_node_over_its_cpu_takes_pods_without_cpu_requests() -> None:
 MAPPED = pod("m-0", map="0=n1:0", node="n1", devices="gpu:0")
 UNKNOWN = pod("u", gpus=1, node="n1")
 FOREIGN = pod("f", gpus=1, node="n1", scheduler="default-scheduler", devices="gpu:0")
-COUNTED, NUMBERED = node(gpus=4), node(gpus=4, numbered=True)
+COUNTED, NUMBERED = node(gpus=4), node(gpus=4, with_gpu_indexes=True)
 READER = container(gpus=1, env=[downward()])
 
 WHO_PICKS: list[Any] = [
@@ -305,14 +305,14 @@ WHO_PICKS: list[Any] = [
     ),
     pytest.param(NUMBERED, [UNKNOWN], pod(), None, id="unknown-number-of-no-interest"),
     pytest.param(
-        node(gpus=4, mig={"2g.20gb": 1}, numbered=True),
+        node(gpus=4, mig={"2g.20gb": 1}, with_gpu_indexes=True),
         [UNKNOWN],
         pod(mig={"2g.20gb": 1}),
         None,
         id="slices-are-handed-out-by-count",
     ),
     pytest.param(
-        node(gpus=4, mig={"2g.20gb": 1}, numbered=True),
+        node(gpus=4, mig={"2g.20gb": 1}, with_gpu_indexes=True),
         [MAPPED],
         pod(mig={"2g.20gb": 1}),
         REASON_CODES["KUBELET_ASSIGNS_DEVICES"],

@@ -152,7 +152,7 @@ def test_plugin_that_advertises_zero_still_assigns_devices() -> None:
     restarting = node(mig={"1g.10gb": 0})
     assert restarting.devices == ()
     assert restarting.advertises_gpus
-    assert not restarting.is_numbered
+    assert not restarting.is_index_assigned
 
 
 NEW = {**WANTED, "nvidia.com/mig.capable": "true"}

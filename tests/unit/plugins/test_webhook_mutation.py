@@ -27,7 +27,7 @@ EXPECTS = default_pipeline(
     Settings(maps_allow="all", expects_webhook=True, own_namespace="gpu-system")
 )
 TOLD = [{"name": "CUDA_VISIBLE_DEVICES", "value": "0"}]
-NUMBERED = node(gpus=4, numbered=True)
+NUMBERED = node(gpus=4, with_gpu_indexes=True)
 COUNTED = node(gpus=4)
 MAP: PodFields = {"map": "0=n1:0"}
 
@@ -80,7 +80,7 @@ def test_kubelet_assigned_node_needs_no_mutation() -> None:
 def test_other_refusals_precede_missing_mutation() -> None:
     """A pod that could not be placed anyway is not recreated."""
     assert codes(
-        cluster(node(gpus=4, numbered=True, cordoned=True)), pod("w-0", **MAP), EXPECTS
+        cluster(node(gpus=4, with_gpu_indexes=True, cordoned=True)), pod("w-0", **MAP), EXPECTS
     ) == {REASON_CODES["NODE_UNSCHEDULABLE"]}
 
 

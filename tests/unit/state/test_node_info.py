@@ -8,7 +8,7 @@ from scheduler.model import well_known
 from scheduler.model.gpu.device import Devices
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
-from scheduler.state.node_info import NodeInfo, holding_of, over_committed
+from scheduler.state.node_info import NodeInfo, allocation_of, over_committed
 from tests.builders import GPU, MIG_1G, MIG_2G, PodFields, container, node, pod
 
 OTHER = "default-scheduler"
@@ -19,7 +19,7 @@ def node_info(at: Node, *pods: Pod) -> NodeInfo:
     """The NodeInfo of a node on which these pods run, as read from the API."""
     entered = NodeInfo(at)
     for one in pods:
-        entered.add(one, holding_of(one, None, well_known.SCHEDULER_NAME, may_map=True))
+        entered.add(one, allocation_of(one, None, well_known.SCHEDULER_NAME, may_map=True))
     return entered
 
 
@@ -60,17 +60,17 @@ HOLDINGS = [
 def test_devices_held_by_a_placed_pod(
     fields: PodFields, numbers: tuple[int, ...], unknown: int
 ) -> None:
-    holding = holding_of(pod(**fields), None, well_known.SCHEDULER_NAME, may_map=True)
+    allocation = allocation_of(pod(**fields), None, well_known.SCHEDULER_NAME, may_map=True)
 
-    assert (holding.numbers, holding.unknown) == (numbers, unknown)
+    assert (allocation.numbers, allocation.unknown) == (numbers, unknown)
 
 
 def test_assumed_devices_count_before_confirmation() -> None:
-    holding = holding_of(
+    allocation = allocation_of(
         pod(gpus=1), Devices(numbers=(3,)), well_known.SCHEDULER_NAME, may_map=True
     )
 
-    assert (holding.numbers, holding.unknown) == ((3,), 0)
+    assert (allocation.numbers, allocation.unknown) == ((3,), 0)
 
 
 def test_every_schedulers_pods_use_resources() -> None:
@@ -85,18 +85,18 @@ def test_free_goes_below_zero_when_a_node_shrinks_and_nothing_crashes() -> None:
     state = node_info(node(gpus=0), pod("a", gpus=2))
 
     assert state.free(GPU) == -2
-    assert state.free_numbers() == ()
+    assert state.free_indexes() == ()
 
 
 def test_a_node_that_is_only_named_by_its_pods_has_nothing_free() -> None:
     ghost = NodeInfo(None)
     ghost.add(
         pod("a", gpus=1),
-        holding_of(pod("a", gpus=1), None, well_known.SCHEDULER_NAME, may_map=True),
+        allocation_of(pod("a", gpus=1), None, well_known.SCHEDULER_NAME, may_map=True),
     )
 
     assert ghost.free(GPU) == 0
-    assert ghost.free_numbers() == ()
+    assert ghost.free_indexes() == ()
 
 
 FREE = [
@@ -132,10 +132,10 @@ FREE = [
 def test_free_devices_of_an_index_assigned_node(
     pods: list[Pod], count: int, numbers: tuple[int, ...]
 ) -> None:
-    state = node_info(node(gpus=4, numbered=True), *pods)
+    state = node_info(node(gpus=4, with_gpu_indexes=True), *pods)
 
     assert state.free(GPU) == count
-    assert state.free_numbers() == numbers
+    assert state.free_indexes() == numbers
 
 
 def test_mapped_pods_leave_the_plugin_count_of_counted_nodes() -> None:
@@ -160,26 +160,28 @@ def test_removed_map_annotation_frees_no_device() -> None:
 
 def test_add_pod_replaces_and_remove_pod_leaves_nothing() -> None:
     port = [{"containerPort": 1, "hostPort": 8080}]
-    state = node_info(node(gpus=4, numbered=True), pod("a", gpus=1, devices="gpu:1", ports=port))
+    state = node_info(
+        node(gpus=4, with_gpu_indexes=True), pod("a", gpus=1, devices="gpu:1", ports=port)
+    )
     changed = pod("a", gpus=1, devices="gpu:2", ports=port)
-    state.add(changed, holding_of(changed, None, well_known.SCHEDULER_NAME, may_map=True))
+    state.add(changed, allocation_of(changed, None, well_known.SCHEDULER_NAME, may_map=True))
 
-    assert (state.used, state.free_numbers()) == ({GPU: 1}, (0, 1, 3))
+    assert (state.used, state.free_indexes()) == ({GPU: 1}, (0, 1, 3))
     assert state.remove("team-a") == changed
     assert state.remove("team-a") is None
-    assert (state.used, state.free_numbers(), state.ports) == ({GPU: 0}, (0, 1, 2, 3), {})
+    assert (state.used, state.free_indexes(), state.ports) == ({GPU: 0}, (0, 1, 2, 3), {})
 
 
 def test_copy_is_independent() -> None:
-    state = node_info(node(gpus=4, numbered=True), pod("a", gpus=1, devices="gpu:1"))
+    state = node_info(node(gpus=4, with_gpu_indexes=True), pod("a", gpus=1, devices="gpu:1"))
     twin = state.copy()
     twin.remove("team-a")
     twin.add(
         pod("b", gpus=2),
-        holding_of(pod("b", gpus=2), None, well_known.SCHEDULER_NAME, may_map=True),
+        allocation_of(pod("b", gpus=2), None, well_known.SCHEDULER_NAME, may_map=True),
     )
 
-    assert (state.free(GPU), state.free_numbers()) == (3, (0, 2, 3))
+    assert (state.free(GPU), state.free_indexes()) == (3, (0, 2, 3))
     assert (twin.free(GPU), twin.usage.unknown) == (2, 2)
 
 
@@ -199,13 +201,13 @@ SOUND = [
         node(), [pod("a", map=MAP, gpus=0, devices="gpu:0,1")], {}, id="nothing-offered-no-count"
     ),
     pytest.param(
-        node(gpus=1, numbered=True),
+        node(gpus=1, with_gpu_indexes=True),
         [pod("a", map=MAP, devices="gpu:0,1")],
         {GPU: 1},
         id="more-mapped-than-offered",
     ),
     pytest.param(
-        node(gpus=4, numbered=True),
+        node(gpus=4, with_gpu_indexes=True),
         [pod("a", gpus=1, devices="gpu:0"), pod("b", gpus=1, devices="gpu:0")],
         {"gpu:0": 1},
         id="one-number-twice",
@@ -229,7 +231,7 @@ SOUND = [
         id="strangers-do-not",
     ),
     pytest.param(
-        node(gpus=4, numbered=True),
+        node(gpus=4, with_gpu_indexes=True),
         [
             pod("w-3", namespace="one", map=MAP, devices="gpu:3"),
             pod("w-3", namespace="two", map=MAP, devices="gpu:3"),
@@ -248,21 +250,21 @@ def test_overcommitment_is_reported_with_the_excess(
 
 
 @pytest.mark.parametrize(
-    ("at", "numbered"),
+    ("at", "with_gpu_indexes"),
     [
         pytest.param(node(), True, id="advertises-nothing"),
         pytest.param(node(gpus=4), False, id="a-vendors-plugin"),
         pytest.param(node(gpus=0), False, id="a-plugin-that-offers-none-just-now"),
         pytest.param(node(mig={"1g.10gb": 7}), False, id="mig-only"),
-        pytest.param(node(gpus=4, numbered=True), True, id="a-plugin-that-honours-us"),
+        pytest.param(node(gpus=4, with_gpu_indexes=True), True, id="a-plugin-that-honours-us"),
         pytest.param(node(offers={"amd.com/gpu": "4"}), True, id="another-vendors-cards"),
         pytest.param(node(offers={"nvidia.com/gpu.shared": "4"}), False, id="time-slicing-renames"),
         pytest.param(node(offers={"nvidia.com/hostdev": "8"}), True, id="network-cards"),
         pytest.param(node(offers={"nvidia.com/gpumem": "8192"}), True, id="an-amount"),
     ],
 )
-def test_index_assigned_nodes(at: Node, numbered: bool) -> None:
-    assert at.is_numbered is numbered
+def test_index_assigned_nodes(at: Node, with_gpu_indexes: bool) -> None:
+    assert at.is_index_assigned is with_gpu_indexes
 
 
 def test_similar_resource_names_are_distinct() -> None:

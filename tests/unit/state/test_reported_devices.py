@@ -61,7 +61,9 @@ def seen(pods: list[Pod], annotations: dict[str, str]) -> str:
     """What these pods come to, each gone before the next one is there."""
     numbering, told = Numbering(), ""
     for one in pods:
-        node_info = cluster(node(gpus=4, numbered=True, annotations=annotations), one).at("n1")
+        node_info = cluster(node(gpus=4, with_gpu_indexes=True, annotations=annotations), one).at(
+            "n1"
+        )
         assert node_info is not None
         told = told or numbering.see(node_info)
     return told
@@ -87,7 +89,7 @@ def test_siblings_sharing_a_device_by_map_are_no_contradiction() -> None:
     """Each of their requests gets a device of its own from the plugin."""
     web: dict[str, Any] = {"owner": "Deployment/web@r1", "map": "0=n1:0\n1=n1:0"}
     both = [has("web-a", "0", "A", **web), has("web-b", "0", "B", **web)]
-    node_info = cluster(node(gpus=4, numbered=True), *both).at("n1")
+    node_info = cluster(node(gpus=4, with_gpu_indexes=True), *both).at("n1")
     assert node_info is not None
     assert Numbering().see(node_info) == ""
 
@@ -129,7 +131,7 @@ def test_two_containers_of_one_pod_are_one_holder() -> None:
 def test_a_map_onto_a_gpu_that_is_known_as_failed_is_refused() -> None:
     """A sibling may share its number, and does not get it either."""
     web: dict[str, Any] = {"owner": "Deployment/web@r1", "map": "0=n1:1\n1=n1:1"}
-    table = node(gpus=4, numbered=True, annotations={IDS: "A,B,C,D"})
+    table = node(gpus=4, with_gpu_indexes=True, annotations={IDS: "A,B,C,D"})
     ill = has("web-a", "1", "B", health="Unhealthy", index=0, **web)
     sibling = pod("web-b", gpus=1, **web)
     state = cluster(table, ill)
@@ -156,7 +158,7 @@ def test_a_map_onto_a_gpu_that_is_known_as_failed_is_refused() -> None:
 def test_unknown_index_is_not_reported(annotations: dict[str, str]) -> None:
     web: dict[str, Any] = {"owner": "Deployment/web@r1", "map": "0=n1:1\n1=n1:1"}
     ill = has("web-a", "1", "B", health="Unhealthy", index=0, **web)
-    state = cluster(node(gpus=4, numbered=True, annotations=annotations), ill)
+    state = cluster(node(gpus=4, with_gpu_indexes=True, annotations=annotations), ill)
     placed(state, pod("web-b", gpus=1, **web))
 
 

@@ -105,7 +105,7 @@ def test_many_pending_reservations_cost_one_search() -> None:
 def test_reserved_whole_gpu_takes_one_gpu_of_the_node() -> None:
     """Its index is not chosen yet; that must not hide the other GPUs of an index-assigned node."""
     ladder = Rules(ladders=(parse_ladder("2g.20gb->gpu"),))
-    world = World(node("n", gpus=2, numbered=True), rules=ladder)
+    world = World(node("n", gpus=2, with_gpu_indexes=True), rules=ladder)
 
     assert [world.admit(wants_2g()) for _ in range(3)] == ["gpu", "gpu", WAITS]
 
@@ -311,7 +311,7 @@ def test_decision_says_which_map_nodes_assign_indexes() -> None:
     world = World(
         node("real", labels={"gpu-node-name": "node1"}),
         node("plugin", gpus=4),
-        node("ours", gpus=4, numbered=True),
+        node("ours", gpus=4, with_gpu_indexes=True),
         *(node(name, labels={"gpu-node-name": "twins"}) for name in ("one", "two")),
         node("foreign", labels={"gpu-node-name": "plugin"}),
     )

@@ -8,7 +8,7 @@ from scheduler.decide.mig.packing_bound import PODS_MAX, Best, best
 from scheduler.model.mig import layout
 from scheduler.state.mig.dynamic_gpus import BLOCKED, DynamicGpus
 
-BOARD = layout.BOARDS["A100-80"]
+BOARD = layout.GPU_MODELS["A100-80"]
 
 
 def pool(*layouts: layout.Layout) -> DynamicGpus:

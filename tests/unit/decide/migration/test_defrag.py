@@ -34,7 +34,7 @@ def told(one: Plan | None) -> tuple[str, list[str]] | None:
         f"{move.pod.name}: {move.source} -> {move.node_name} {format_devices(move.devices)}"
         for move in one.moves
     ]
-    return f"{one.node_name} {one.spot}", moves
+    return f"{one.node_name} {one.mig_placement}", moves
 
 
 def test_blocking_pod_relocates_to_another_gpu() -> None:
@@ -144,4 +144,4 @@ def test_planning_changes_nothing() -> None:
 
     assert node_info.gpus == before
     assert before is not None
-    assert MigPlacement(0, 2, "2g.20gb") in node_info.pods["team-a"][1].spots
+    assert MigPlacement(0, 2, "2g.20gb") in node_info.pods["team-a"][1].mig_placements

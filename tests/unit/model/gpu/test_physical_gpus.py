@@ -24,7 +24,7 @@ COUNT = {"nvidia.com/gpu.count": "4"}
 def test_usable_gpus(
     gpus: int, annotations: dict[str, str], usable: int, indexes: tuple[int, ...]
 ) -> None:
-    found = node(gpus=gpus, numbered=True, labels=COUNT, annotations=annotations)
+    found = node(gpus=gpus, with_gpu_indexes=True, labels=COUNT, annotations=annotations)
 
     assert found.gpu_count == usable
     assert found.indexes == indexes
@@ -33,5 +33,5 @@ def test_usable_gpus(
 
 
 def test_count_without_label_is_allocatable_plus_failed() -> None:
-    assert node(gpus=3, numbered=True, annotations={UNUSABLE: "1"}).indexes == (0, 2, 3)
-    assert node(gpus=3, numbered=True).indexes == (0, 1, 2)
+    assert node(gpus=3, with_gpu_indexes=True, annotations={UNUSABLE: "1"}).indexes == (0, 2, 3)
+    assert node(gpus=3, with_gpu_indexes=True).indexes == (0, 1, 2)

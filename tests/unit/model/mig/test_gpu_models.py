@@ -94,23 +94,23 @@ def test_every_spelling_of_a_profile_has_one_canonical_form(text: str, name: str
 
 
 @pytest.mark.contract("S3-B10")
-@pytest.mark.parametrize(("board", "text", "kind"), MEANING)
-def test_the_board_says_what_a_name_means(board: str, text: str, kind: ProfileShape) -> None:
-    profile = layout.profile_of(layout.BOARDS[board], text)
+@pytest.mark.parametrize(("gpu_model", "text", "kind"), MEANING)
+def test_the_board_says_what_a_name_means(gpu_model: str, text: str, kind: ProfileShape) -> None:
+    profile = layout.profile_of(layout.GPU_MODELS[gpu_model], text)
     assert profile is not None
     assert profile.kind is kind
 
 
-@pytest.mark.parametrize(("board", "text"), UNKNOWN)
-def test_unknown_profile_of_a_model_is_none(board: str, text: str) -> None:
-    assert layout.profile_of(layout.BOARDS[board], text) is None
+@pytest.mark.parametrize(("gpu_model", "text"), UNKNOWN)
+def test_unknown_profile_of_a_model_is_none(gpu_model: str, text: str) -> None:
+    assert layout.profile_of(layout.GPU_MODELS[gpu_model], text) is None
 
 
-@pytest.mark.parametrize(("product", "board"), PRODUCTS)
-def test_a_label_or_a_pci_id_names_the_board(product: str, board: str) -> None:
-    found = layout.board_of(product)
+@pytest.mark.parametrize(("product", "gpu_model"), PRODUCTS)
+def test_a_label_or_a_pci_id_names_the_board(product: str, gpu_model: str) -> None:
+    found = layout.gpu_model_of(product)
     assert found is not None
-    assert found.name == board
+    assert found.name == gpu_model
 
 
 @pytest.mark.parametrize(
@@ -118,18 +118,18 @@ def test_a_label_or_a_pci_id_names_the_board(product: str, board: str) -> None:
     ["Tesla-K80", "NVIDIA-L40S", "NVIDIA-A100-SXM-64GB", "NVIDIA-A300", "0xFFFF10DE", "", "H"],
 )
 def test_unknown_gpu_has_no_model(product: str) -> None:
-    assert layout.board_of(product) is None
+    assert layout.gpu_model_of(product) is None
 
 
 @pytest.mark.contract("S0-2")
 def test_seed_h200_is_told_from_the_real_one_by_memory_or_profiles() -> None:
-    by_memory = layout.board_of("NVIDIA-H200", memory_mib=71680)
-    by_names = layout.board_of("NVIDIA-H200", profiles=["2g.20gb", "1g.10gb"])
-    assert by_memory is by_names is layout.BOARDS["H200-70"]
+    by_memory = layout.gpu_model_of("NVIDIA-H200", memory_mib=71680)
+    by_names = layout.gpu_model_of("NVIDIA-H200", profiles=["2g.20gb", "1g.10gb"])
+    assert by_memory is by_names is layout.GPU_MODELS["H200-70"]
     assert by_memory.whole.name == "7g.70gb"
-    assert layout.board_of("NVIDIA-H200", memory_mib=143771) is layout.BOARDS["H200-141"]
+    assert layout.gpu_model_of("NVIDIA-H200", memory_mib=143771) is layout.GPU_MODELS["H200-141"]
     # What the node says it has cut is stronger than a label of its memory.
-    assert layout.board_of("NVIDIA-H200", 71680, ["1g.18gb"]) is layout.BOARDS["H200-141"]
+    assert layout.gpu_model_of("NVIDIA-H200", 71680, ["1g.18gb"]) is layout.GPU_MODELS["H200-141"]
 
 
 def test_profile_ids_equal_the_driver() -> None:
@@ -142,25 +142,25 @@ def test_profile_ids_equal_the_driver() -> None:
         "4g.20gb": 5,
         "7g.40gb": 0,
     }
-    assert {n: p.kind.profile_id for n, p in layout.BOARDS["A100-40"].profiles.items()} == forty
+    assert {n: p.kind.profile_id for n, p in layout.GPU_MODELS["A100-40"].profiles.items()} == forty
     eighty = ["1g.10gb", "1g.10gb+me", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb"]
-    assert {n: p.kind.profile_id for n, p in layout.BOARDS["A100-80"].profiles.items()} == dict(
+    assert {n: p.kind.profile_id for n, p in layout.GPU_MODELS["A100-80"].profiles.items()} == dict(
         zip(eighty, forty.values(), strict=True)
     )
 
 
 def test_resources_are_written_as_device_plugins_write_them() -> None:
-    a100, rtx = layout.BOARDS["A100-80"], layout.BOARDS["RTX-PRO-6000"]
+    a100, rtx = layout.GPU_MODELS["A100-80"], layout.GPU_MODELS["RTX-PRO-6000"]
     assert a100.profiles["1g.10gb+me"].resource == "nvidia.com/mig-1g.10gb.me"
     assert rtx.profiles["1g.24gb+me.all"].resource == "nvidia.com/mig-1g.24gb.me.all"
     assert rtx.profiles["1g.24gb-me"].resource == "nvidia.com/mig-1g.24gb-me"
-    for board in layout.BOARDS.values():
-        for profile in board.profiles.values():
-            assert layout.profile_of(board, profile.resource) is profile
+    for gpu_model in layout.GPU_MODELS.values():
+        for profile in gpu_model.profiles.values():
+            assert layout.profile_of(gpu_model, profile.resource) is profile
 
 
 def test_usable_memory_follows_the_driver_listing() -> None:
-    known = [p for b in layout.BOARDS.values() for p in b.profiles.values() if p.memory_mib]
+    known = [p for b in layout.GPU_MODELS.values() for p in b.profiles.values() if p.memory_mib]
     assert known
     for profile in known:
         assert 0.9 * profile.nominal_mib < (profile.memory_mib or 0) < profile.nominal_mib

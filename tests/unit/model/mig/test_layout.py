@@ -8,9 +8,9 @@ import pytest
 
 from scheduler.model.mig import layout as mig_layout
 
-A100 = mig_layout.BOARDS["A100-80"]
-A30 = mig_layout.BOARDS["A30-24"]
-SEED = mig_layout.BOARDS["H200-70"]
+A100 = mig_layout.GPU_MODELS["A100-80"]
+A30 = mig_layout.GPU_MODELS["A30-24"]
+SEED = mig_layout.GPU_MODELS["H200-70"]
 
 # The oracle's own table, written from NVIDIA's listings and not from the product's.
 Spec = dict[str, tuple[int, Sequence[int], int]]
@@ -63,24 +63,24 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("board", "spec", "states", "ends"), CASES)
+@pytest.mark.parametrize(("gpu_model", "spec", "states", "ends"), CASES)
 def test_the_layouts_are_those_of_an_exhaustive_search(
-    board: mig_layout.GpuModel, spec: Spec, states: int, ends: int
+    gpu_model: mig_layout.GpuModel, spec: Spec, states: int, ends: int
 ) -> None:
     expected = every_subset(spec)
-    profiles = [board.profiles[name] for name in spec]
-    drawn = list(mig_layout.layouts(board, profiles))
+    profiles = [gpu_model.profiles[name] for name in spec]
+    drawn = list(mig_layout.layouts(gpu_model, profiles))
     assert {frozenset(layout) for layout in drawn} == expected
     assert len(drawn) == len(expected) == states
     assert drawn[0] == ()
     assert len(maximal(expected)) == ends
-    assert all(mig_layout.is_legal(board, layout) for layout in drawn)
+    assert all(mig_layout.is_legal(gpu_model, layout) for layout in drawn)
     assert all(layout == mig_layout.layout_of(layout) for layout in drawn)
 
 
-@pytest.mark.parametrize(("board", "spec"), [(A100, SEVENTHS), (A30, QUARTERS)])
+@pytest.mark.parametrize(("gpu_model", "spec"), [(A100, SEVENTHS), (A30, QUARTERS)])
 def test_what_still_fits_is_what_the_search_finds_for_every_layout(
-    board: mig_layout.GpuModel, spec: Spec
+    gpu_model: mig_layout.GpuModel, spec: Spec
 ) -> None:
     states = every_subset(spec)
     ends = maximal(states)
@@ -90,17 +90,17 @@ def test_what_still_fits_is_what_the_search_finds_for_every_layout(
             free = tuple(
                 s for s in starts if (name, s) not in state and state | {(name, s)} in states
             )
-            assert mig_layout.fits(board, layout, name) == free
-        assert any(mig_layout.capacity(board, layout).values()) == (state not in ends)
+            assert mig_layout.fits(gpu_model, layout, name) == free
+        assert any(mig_layout.capacity(gpu_model, layout).values()) == (state not in ends)
 
 
-@pytest.mark.parametrize(("board", "spec"), [(A100, SEVENTHS), (A30, QUARTERS)])
+@pytest.mark.parametrize(("gpu_model", "spec"), [(A100, SEVENTHS), (A30, QUARTERS)])
 def test_capacity_is_the_most_that_any_layout_above_this_one_has(
-    board: mig_layout.GpuModel, spec: Spec
+    gpu_model: mig_layout.GpuModel, spec: Spec
 ) -> None:
     states = every_subset(spec)
     for state in list(states)[:: 1 if len(states) < 100 else 7]:
-        more = mig_layout.capacity(board, mig_layout.layout_of(state))
+        more = mig_layout.capacity(gpu_model, mig_layout.layout_of(state))
         for name in spec:
             only = (s - state for s in states if s >= state)
             counts = (len(extra) for extra in only if all(n == name for n, _ in extra))
@@ -108,12 +108,12 @@ def test_capacity_is_the_most_that_any_layout_above_this_one_has(
 
 
 def test_compute_slices_never_forbid_what_memory_slices_allow() -> None:
-    for board in mig_layout.BOARDS.values():
+    for gpu_model in mig_layout.GPU_MODELS.values():
         used = [
-            sum(board.profiles[name].compute for name, _ in layout)
-            for layout in mig_layout.layouts(board)
+            sum(gpu_model.profiles[name].compute for name, _ in layout)
+            for layout in mig_layout.layouts(gpu_model)
         ]
-        assert max(used) == board.compute_slices
+        assert max(used) == gpu_model.compute_slices
 
 
 def test_the_media_engines_are_given_once_per_gpu() -> None:

@@ -11,7 +11,7 @@ from scheduler.model.mig import layout_cost
 from scheduler.model.mig.layout_cost_table import TABLES
 from tools.layout_cost import PAGE, Chain, render
 
-A100 = mig_layout.BOARDS["A100-80"]
+A100 = mig_layout.GPU_MODELS["A100-80"]
 
 
 def test_cost_table_equals_the_generator_output() -> None:
@@ -29,10 +29,12 @@ def test_the_table_solves_the_equation_it_is_meant_to_solve(slices: int) -> None
 
 
 def test_boards_of_one_shape_share_their_costs() -> None:
-    for board in mig_layout.BOARDS.values():
-        shape = layout_cost.shape_of(board.memory_slices)
-        for mine, theirs in zip(mig_layout.layouts(board), mig_layout.layouts(shape), strict=True):
-            assert layout_cost.cost(board, mine) == layout_cost.cost(shape, theirs)
+    for gpu_model in mig_layout.GPU_MODELS.values():
+        shape = layout_cost.shape_of(gpu_model.memory_slices)
+        for mine, theirs in zip(
+            mig_layout.layouts(gpu_model), mig_layout.layouts(shape), strict=True
+        ):
+            assert layout_cost.cost(gpu_model, mine) == layout_cost.cost(shape, theirs)
 
 
 FIRST = [

@@ -57,8 +57,8 @@ DEVICES = [
 def test_all_four_annotation_forms_are_equal(form: str) -> None:
     found = said(config("[0]", form))
     assert found.flaws == ()
-    assert found.board == "H200-70"
-    assert [(gpu.index, gpu.is_cut, gpu.layout) for gpu in found.gpus] == [(0, True, MEDIUM)]
+    assert found.gpu_model == "H200-70"
+    assert [(gpu.index, gpu.has_mig, gpu.layout) for gpu in found.gpus] == [(0, True, MEDIUM)]
 
 
 @pytest.mark.contract("S0-10")
@@ -99,7 +99,7 @@ def test_illegal_geometry_is_one_line_and_counted_without_positions(form: str, p
     assert part in flaw
     assert "\n" not in flaw
     (gpu,) = found.gpus
-    assert gpu.is_cut
+    assert gpu.has_mig
     assert gpu.layout is None
     assert found.instances == (("2g.20gb", 3),)
 
@@ -148,7 +148,7 @@ def test_unreadable_annotation_is_one_line_and_changes_nothing(text: str, part: 
 
 def test_mig_on_a_model_without_mig_is_an_error() -> None:
     found = said(config("[0]", "{1g.10gb: 1}"), {"nvidia.com/gpu.product": "NVIDIA-L40S"})
-    assert found.board == ""
+    assert found.gpu_model == ""
     assert "has no GPU model with MIG" in found.flaws[0]
 
 
@@ -156,9 +156,9 @@ def test_whole_and_cut_cards_stand_side_by_side() -> None:
     rest = "  - devices: [2, 3]\n    mig-enabled: false\n"
     labels = {**A100, "nvidia.com/gpu.count": "4"}
     found = said(config("[0, 1]", "{3g.40gb: 2}", more=rest), labels)
-    assert [gpu.is_cut for gpu in found.gpus] == [True, True, False, False]
+    assert [gpu.has_mig for gpu in found.gpus] == [True, True, False, False]
     assert found.gpus[0].layout == (("3g.40gb", 0), ("3g.40gb", 4))
-    assert (found.cut_count, found.whole_max) == (2, 2)
+    assert (found.mig_gpu_count, found.whole_max) == (2, 2)
 
 
 def test_an_entry_for_another_board_is_not_for_this_node() -> None:
@@ -174,13 +174,13 @@ def test_an_entry_for_another_board_is_not_for_this_node() -> None:
     (gpu,) = found.gpus
     assert gpu.layout is not None
     assert sorted(gpu.names) == ["1g.10gb", "1g.10gb", "2g.20gb", "3g.40gb"]
-    assert layout.is_legal(layout.BOARDS["A100-80"], gpu.layout)
+    assert layout.is_legal(layout.GPU_MODELS["A100-80"], gpu.layout)
 
 
 def test_mig_enabled_gpu_without_instances_is_no_whole_gpu() -> None:
     text = "mig-configs: {all-enabled: [{devices: all, mig-enabled: true, mig-devices: {}}]}"
     found = said(text, {**A100, "nvidia.com/gpu.count": "2"})
-    assert [(gpu.is_cut, gpu.layout) for gpu in found.gpus] == [(True, ()), (True, ())]
+    assert [(gpu.has_mig, gpu.layout) for gpu in found.gpus] == [(True, ()), (True, ())]
     assert found.whole_max == 0
 
 
@@ -217,7 +217,7 @@ def test_with_strategy_single_the_gpus_are_counted_as_instances() -> None:
         "nvidia.com/gpu.count": "14",
     }
     found = geometry(labels, {}, {"nvidia.com/gpu": 14, "nvidia.com/mig-3g.40gb": 0})
-    assert found.board == "A100-80"
+    assert found.gpu_model == "A100-80"
     assert found.instances == (("1g.10gb", 14),)
     assert found.whole_max is None
 
@@ -234,13 +234,13 @@ WHOLE = [
 ]
 
 
-@pytest.mark.parametrize(("offered", "cards", "instances", "annotated", "left"), WHOLE)
+@pytest.mark.parametrize(("offered", "total_gpus", "instances", "annotated", "left"), WHOLE)
 def test_partitioned_gpus_are_not_offered_whole(
-    offered: int, cards: str, instances: dict[str, int], annotated: str, left: int
+    offered: int, total_gpus: str, instances: dict[str, int], annotated: str, left: int
 ) -> None:
     labels = {**A100, "nvidia.com/mig.strategy": "mixed"}
-    if cards:
-        labels["nvidia.com/gpu.count"] = cards
+    if total_gpus:
+        labels["nvidia.com/gpu.count"] = total_gpus
     text = config(annotated, "{1g.10gb: 3}") if annotated else ""
     allocatable = {"cpu": 8, "nvidia.com/gpu": offered}
     allocatable |= {f"nvidia.com/mig-{name}": count for name, count in instances.items()}
@@ -278,8 +278,11 @@ mig-configs:
 def test_of_a_mig_parted_file_the_named_configuration_counts() -> None:
     assert [entry.is_enabled for entry in parse_config(MIG_PARTED, "all-disabled")] == [False]
     first, second = parse_config(MIG_PARTED, "custom")
-    assert sorted(cut.profile for cut in first.cuts) == ["1g.10gb+me", *["2g.20gb"] * 3]
-    assert (second.devices, second.cuts) == ((1, 2), ())
+    assert sorted(mig_device.profile for mig_device in first.mig_devices) == [
+        "1g.10gb+me",
+        *["2g.20gb"] * 3,
+    ]
+    assert (second.devices, second.mig_devices) == ((1, 2), ())
     with pytest.raises(MigConfigError, match="no configuration 'all-2g'"):
         parse_config(MIG_PARTED, "all-2g")
 
@@ -311,7 +314,7 @@ def test_nvidias_labels_tell_how_many_instances_there_are(
     """Shares of a time-sliced instance are no instances."""
     found = geometry(discovered(name), {}, offered)
 
-    assert (found.board, found.single, found.instances) == ("A100-40", single, instances)
+    assert (found.gpu_model, found.single, found.instances) == ("A100-40", single, instances)
 
 
 def test_shares_of_a_single_profile_are_no_instances() -> None:

@@ -115,12 +115,12 @@ def test_of_equal_places_the_fuller_node_is_taken() -> None:
 
 def test_only_missing_instances_are_partitioned() -> None:
     both = pod(mig={"1g.10gb": 1, "3g.40gb": 1})
-    small, large = placed(cluster(dynamic()), both).devices.spots
+    small, large = placed(cluster(dynamic()), both).devices.mig_placements
 
     decision = schedule_one(cluster(dynamic(), cut("n1", str(small))), both, ANYBODY)
 
     assert isinstance(decision, PendingPlacement)
-    assert decision.fresh == (large,)
+    assert decision.new_instances == (large,)
 
 
 READY = [
@@ -139,9 +139,11 @@ def test_an_instance_is_ready_when_it_exists(advertised: dict[str, int], expecte
 
 def test_decided_instances_are_held_at_once() -> None:
     state = cluster(dynamic())
-    spots = [settle(state, pod(f"p-{n}", mig={"3g.40gb": 1})).devices.spots for n in range(2)]
+    mig_placements = [
+        settle(state, pod(f"p-{n}", mig={"3g.40gb": 1})).devices.mig_placements for n in range(2)
+    ]
 
-    assert spots == [(MigPlacement(0, 4, "3g.40gb"),), (MigPlacement(0, 0, "3g.40gb"),)]
+    assert mig_placements == [(MigPlacement(0, 4, "3g.40gb"),), (MigPlacement(0, 0, "3g.40gb"),)]
     assert codes(state, pod("p-9", mig={"1g.10gb": 1})) == {REASON_CODES["INSUFFICIENT"]}
 
 
@@ -150,7 +152,7 @@ def test_expected_pod_holds_some_placement_and_not_the_node() -> None:
     overlay = WhatIfView(cluster(dynamic(gpus=1)))
     overlay.hold([pod("later", mig={"3g.40gb": 1}, nominated="n1")])
 
-    assert placed(overlay, pod(mig={"4g.40gb": 1})).devices.spots == (
+    assert placed(overlay, pod(mig={"4g.40gb": 1})).devices.mig_placements == (
         MigPlacement(0, 0, "4g.40gb"),
     )
 

@@ -46,7 +46,12 @@ SEED_MAP = "0=node1:0,1\n1=node2:2\n2=node3:0,1,2\n3=node4:3\n4=node4:3\n"
 @pytest.mark.parametrize("gpus", [None, 4], ids=["advertises-nothing", "numbered"])
 def test_the_five_pods_of_the_seed_get_what_their_map_says(gpus: int | None) -> None:
     workers = [
-        node(f"worker{n}", labels={"gpu-node-name": f"node{n}"}, gpus=gpus, numbered=bool(gpus))
+        node(
+            f"worker{n}",
+            labels={"gpu-node-name": f"node{n}"},
+            gpus=gpus,
+            with_gpu_indexes=bool(gpus),
+        )
         for n in range(1, 5)
     ]
     state = cluster(*workers)
@@ -68,29 +73,29 @@ def test_the_five_pods_of_the_seed_get_what_their_map_says(gpus: int | None) -> 
 
 def test_device_with_two_holders_is_free_when_both_are_gone() -> None:
     """Field case C01."""
-    state = cluster(node("gpu-b", gpus=4, numbered=True))
+    state = cluster(node("gpu-b", gpus=4, with_gpu_indexes=True))
     text = "3=gpu-b:3\n4=gpu-b:3"
     holders = [as_bound(settle(state, pod(f"c-{n}", owner=SET, map=text))) for n in (3, 4)]
     node_info = state.nodes.node_info["gpu-b"]
 
     assert node_info.free("nvidia.com/gpu") == 3
     for one in holders:
-        assert node_info.free_numbers() == (0, 1, 2)
+        assert node_info.free_indexes() == (0, 1, 2)
         state.upsert_pod(one)
         state.delete_pod(one.uid)
-    assert node_info.free_numbers() == (0, 1, 2, 3)
+    assert node_info.free_indexes() == (0, 1, 2, 3)
 
 
 @pytest.mark.contract("S2-3")
 def test_the_order_of_the_map_is_the_order_of_the_value() -> None:
-    placement = placed(cluster(node(gpus=4, numbered=True)), pod("w-0", map="0=n1:2,0"))
+    placement = placed(cluster(node(gpus=4, with_gpu_indexes=True)), pod("w-0", map="0=n1:2,0"))
 
     assert (placement.cuda_visible_devices, placement.devices.numbers) == ("2,0", (2, 0))
 
 
 # --- every reason, each from a world that shows it -----------------------------------
 
-FOUR, COUNTED = node(gpus=4, numbered=True), node(gpus=4)
+FOUR, COUNTED = node(gpus=4, with_gpu_indexes=True), node(gpus=4)
 IN_N1: dict[str, Any] = {"map": "0=n1:0", "node": "n1", "devices": "gpu:0"}
 REFUSALS: list[Any] = [
     pytest.param(
@@ -174,7 +179,7 @@ REFUSALS: list[Any] = [
     ),
     pytest.param(
         [
-            node(gpus=4, mig={"1g.10gb": 7}, numbered=True),
+            node(gpus=4, mig={"1g.10gb": 7}, with_gpu_indexes=True),
             pod("a", mig={"1g.10gb": 1}, node="n1", devices="1g.10gb x 1"),
         ],
         {"map": "0=n1:3"},
@@ -254,7 +259,7 @@ def test_reasons_of_waiting_mapped_pods(
 
 
 def test_unmapped_nodes_are_reported_as_not_in_the_map() -> None:
-    state = cluster(node("n1", gpus=1, numbered=True), node("n2"), node("n3"))
+    state = cluster(node("n1", gpus=1, with_gpu_indexes=True), node("n2"), node("n3"))
 
     assert message(state, pod("w-0", map="0=n1:7")) == (
         "0/3 nodes are available: 1 node(s) without GPU 7 (the node has 1),"
@@ -279,7 +284,7 @@ FILTERED: list[Any] = [
     ),
     pytest.param(node(pods=0), {}, REASON_CODES["TOO_MANY_PODS"], id="pods"),
     pytest.param(
-        node(gpus=0, numbered=True),
+        node(gpus=0, with_gpu_indexes=True),
         {"gpus": 1},
         REASON_CODES["INSUFFICIENT"],
         id="requested-and-not-there",
@@ -383,13 +388,13 @@ def test_mapped_node_may_appear_later(later: Node) -> None:
 def test_cordoned_deleted_and_recreated_node() -> None:
     """Field case C16, for the mapped pod J."""
     held = pod("k", gpus=1, node="gpu-a", devices="gpu:3")
-    state = cluster(node("gpu-a", gpus=4, numbered=True), held)
+    state = cluster(node("gpu-a", gpus=4, with_gpu_indexes=True), held)
     mapped = pod("j-0", map="0=gpu-a:3")
 
     assert codes(state, mapped) == {REASON_CODES["DEVICE_HELD"]}
-    state.upsert_node(node("gpu-a", gpus=4, numbered=True, cordoned=True))
+    state.upsert_node(node("gpu-a", gpus=4, with_gpu_indexes=True, cordoned=True))
     assert codes(state, mapped) == {REASON_CODES["NODE_UNSCHEDULABLE"]}
     state.delete_node("gpu-a")
     assert codes(state, mapped) == {REASON_CODES["MAP_NODE_UNKNOWN"]}
-    state.upsert_node(node("gpu-a", gpus=2, numbered=True, uid="new"))
+    state.upsert_node(node("gpu-a", gpus=2, with_gpu_indexes=True, uid="new"))
     assert codes(state, mapped) == {REASON_CODES["DEVICE_NOT_FOUND"]}

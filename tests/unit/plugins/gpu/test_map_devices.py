@@ -23,7 +23,7 @@ from tests.builders import (
     settle,
 )
 
-FOUR, COUNTED = node(gpus=4, numbered=True), node(gpus=4)
+FOUR, COUNTED = node(gpus=4, with_gpu_indexes=True), node(gpus=4)
 
 KINDS: list[Any] = [
     pytest.param(node(), {}, Devices((0, 1)), "0,1", id="a-past-any-plugin"),
@@ -38,7 +38,7 @@ KINDS: list[Any] = [
         id="slices-only-the-node-is-honoured",
     ),
     pytest.param(
-        node(gpus=4, mig={"1g.10gb": 7}, numbered=True),
+        node(gpus=4, mig={"1g.10gb": 7}, with_gpu_indexes=True),
         {"gpus": 2, "mig": {"1g.10gb": 1}},
         Devices((0, 1), (("1g.10gb", 1),)),
         "0,1",
@@ -49,7 +49,9 @@ KINDS: list[Any] = [
 
 def test_failed_gpu_is_not_assigned_and_the_others_are() -> None:
     """The node's own count is one less meanwhile, and its last GPU is there all the same."""
-    broken = node(gpus=3, numbered=True, annotations={"gpu-scheduler.io/unusable-devices": "1"})
+    broken = node(
+        gpus=3, with_gpu_indexes=True, annotations={"gpu-scheduler.io/unusable-devices": "1"}
+    )
     state = cluster(broken)
 
     assert codes(state, pod("m-0", map="0=n1:0,1")) == {REASON_CODES["DEVICE_FAILED"]}
@@ -144,7 +146,7 @@ def test_pod_without_device_env_binds_with_a_note() -> None:
         pytest.param("index", COUNTED, True, id="index-where-the-kubelet-picks"),
         pytest.param("local", COUNTED, False, id="local-where-the-kubelet-picks"),
         pytest.param("auto", COUNTED, False, id="auto-where-the-kubelet-picks"),
-        pytest.param("index", node(gpus=4, numbered=True), False, id="index-where-we-pick"),
+        pytest.param("index", node(gpus=4, with_gpu_indexes=True), False, id="index-where-we-pick"),
     ],
 )
 def test_pod_whose_env_may_hide_its_gpus_gets_a_note(mode: str, at: Node, is_told: bool) -> None:

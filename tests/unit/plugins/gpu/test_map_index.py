@@ -114,8 +114,8 @@ def test_indexes_survive_a_restart_through_the_annotation() -> None:
     state = cluster(node())
     bound = [as_bound(settle(state, pod(f"web-{n}", owner=WEB, map=MAP))) for n in "ab"]
 
-    fresh = cluster(node(), *bound)
-    assert settle(fresh, pod("web-c", owner=WEB, map=MAP)).index == 2
+    new_instances = cluster(node(), *bound)
+    assert settle(new_instances, pod("web-c", owner=WEB, map=MAP)).index == 2
 
 
 def test_replacement_waits_for_the_previous_holder_of_its_index() -> None:

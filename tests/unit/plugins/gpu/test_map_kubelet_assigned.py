@@ -47,7 +47,7 @@ DRA_NODE = node(labels=WHOLE)
 
 
 @pytest.mark.parametrize(
-    ("at", "is_numbered"),
+    ("at", "is_index_assigned"),
     [
         pytest.param(node(), True, id="nothing-said"),
         pytest.param(node(labels=SEED), True, id="the-seeds-labels"),
@@ -84,8 +84,8 @@ DRA_NODE = node(labels=WHOLE)
         ),
     ],
 )
-def test_gpus_have_indexes_unless_a_plugin_assigns_them(at: Node, is_numbered: bool) -> None:
-    assert at.is_numbered is is_numbered
+def test_gpus_have_indexes_unless_a_plugin_assigns_them(at: Node, is_index_assigned: bool) -> None:
+    assert at.is_index_assigned is is_index_assigned
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_map_to_a_present_gpu_binds_whatever_is_allocatable(at: Node, index: int
 def test_physical_count_beyond_its_bound_is_ignored() -> None:
     at = node(labels={"nvidia.com/gpu.count": "99999999999"}, capacity={GPU: "4"})
 
-    assert at.card_count == 4
+    assert at.physical_gpu_count == 4
 
 
 def test_partitioned_gpus_are_known_through_the_annotation() -> None:
@@ -227,7 +227,7 @@ def test_map_waits_beside_pods_with_claims_on_unknown_gpus(at: Node, holder: Pod
 
 def test_index_assigned_nodes_ignore_claims() -> None:
     holder = pod("c", scheduler="default-scheduler", node="n1", spec=CLAIM)
-    state = cluster(node(gpus=2, numbered=True), holder)
+    state = cluster(node(gpus=2, with_gpu_indexes=True), holder)
 
     assert placed(state, pod("w-0", map="0=n1:0")).devices.numbers == (0,)
 
@@ -288,7 +288,7 @@ def test_device_class_resource_name_is_left_to_dra() -> None:
         pytest.param(DRA_NODE, {}, ["MapWithoutRequest"], id="discovery-and-no-plugin"),
         pytest.param(node(gpus=8), {"gpus": 1}, ["MapHonouredNodeOnly"], id="with-a-request"),
         pytest.param(node(), {}, [], id="nothing-hands-out"),
-        pytest.param(node(gpus=8, numbered=True), {}, [], id="the-plugin-honours-us"),
+        pytest.param(node(gpus=8, with_gpu_indexes=True), {}, [], id="the-plugin-honours-us"),
     ],
 )
 def test_map_without_request_is_noted_where_containers_see_gpus(

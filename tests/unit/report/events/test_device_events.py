@@ -45,8 +45,8 @@ class World:
         return said
 
 
-def n1(*, numbered: bool = True, **more: Any) -> ev.NodeUpdated:
-    return ev.NodeUpdated(node("n1", gpus=4, numbered=numbered, **more))
+def n1(*, with_gpu_indexes: bool = True, **more: Any) -> ev.NodeUpdated:
+    return ev.NodeUpdated(node("n1", gpus=4, with_gpu_indexes=with_gpu_indexes, **more))
 
 
 def ill(*ids: str, **more: Any) -> Pod:
@@ -82,7 +82,7 @@ def test_recovered_gpu_that_fails_again_is_reported_again() -> None:
 
 
 def test_index_is_reported_where_published_and_a_command_otherwise() -> None:
-    table = n1(numbered=False, annotations={IDS: "GPU-a,GPU-b"})
+    table = n1(with_gpu_indexes=False, annotations={IDS: "GPU-a,GPU-b"})
     sick = ill("GPU-b", owner="Deployment/web@r1")
     [(_, _, text)] = World(table, ev.PodUpdated(sick)).tells()
     assert text.startswith("GPU 1 (GPU-b) of node n1 is reported as unhealthy")
@@ -153,7 +153,7 @@ def test_wrong_label_is_reported_once_on_the_node() -> None:
 def test_restored_label_is_checked_again() -> None:
     world = World(n1())
     assert len(one_after_the_other(world)) == 1
-    world.see(ev.PodDeleted("team-b"), n1(numbered=False), n1())
+    world.see(ev.PodDeleted("team-b"), n1(with_gpu_indexes=False), n1())
     assert len(one_after_the_other(world)) == 1
 
 
@@ -162,7 +162,7 @@ def test_restored_label_is_checked_again() -> None:
     [
         pytest.param(n1(annotations={IDS: "X"}), id="another-table"),
         pytest.param(n1(uid="another"), id="another-node-of-that-name"),
-        pytest.param(n1(numbered=False), id="no-label"),
+        pytest.param(n1(with_gpu_indexes=False), id="no-label"),
     ],
 )
 def test_past_allocations_are_void_when_indexes_change_meaning(
@@ -176,13 +176,13 @@ def test_past_allocations_are_void_when_indexes_change_meaning(
 
 def test_node_without_the_label_is_not_checked() -> None:
     """There the kubelet picks, and a number on a pod means nothing."""
-    assert one_after_the_other(World(n1(numbered=False))) == []
+    assert one_after_the_other(World(n1(with_gpu_indexes=False))) == []
 
 
 def test_persistent_double_assignment_is_reported() -> None:
     """A pod that ended a moment ago may show it still."""
     both = [ev.PodUpdated(has(name, "0", "A", scheduler="x")) for name in "ab"]
-    world = World(n1(numbered=False), *both)
+    world = World(n1(with_gpu_indexes=False), *both)
     assert world.tells() == []
     assert world.tells(SETTLE_S - 2) == []
     assert world.tells(2.0) == [
@@ -202,7 +202,7 @@ def test_persistent_double_assignment_is_reported() -> None:
 
 def test_double_assignment_of_other_pods_is_reported_again() -> None:
     both = [ev.PodUpdated(has(name, "0", "A", scheduler="x")) for name in "ab"]
-    world = World(n1(numbered=False), *both)
+    world = World(n1(with_gpu_indexes=False), *both)
     assert world.tells() == []
     assert len(world.tells(SETTLE_S)) == 1
     world.see(ev.PodDeleted("team-b"))
@@ -223,7 +223,7 @@ def test_node_missing_from_a_list_starts_fresh_when_it_returns() -> None:
 
 def test_brief_double_assignment_is_not_reported() -> None:
     both = [ev.PodUpdated(has(name, "0", "A", scheduler="x")) for name in "ab"]
-    world = World(n1(numbered=False), *both)
+    world = World(n1(with_gpu_indexes=False), *both)
     assert world.tells() == []
     world.see(ev.PodDeleted("team-b"))
     assert world.tells(2 * SETTLE_S) == []

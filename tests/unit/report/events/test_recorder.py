@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from scheduler.model.timestamps import micro_time, second_time
-from scheduler.report.events.recorder import cut, event_name
+from scheduler.report.events.recorder import event_name, truncated
 
 MOMENT = datetime(2026, 11, 27, 10, 0, 5, 42, tzinfo=UTC)
 
@@ -23,8 +23,8 @@ MOMENT = datetime(2026, 11, 27, 10, 0, 5, 42, tzinfo=UTC)
     ],
 )
 def test_a_note_is_cut_to_bytes(text: str, limit: int, shown: str) -> None:
-    assert cut(text, limit) == shown
-    assert len(cut(text, limit).encode()) <= limit
+    assert truncated(text, limit) == shown
+    assert len(truncated(text, limit).encode()) <= limit
 
 
 def test_times_are_those_of_the_api() -> None:

@@ -25,9 +25,9 @@ def free(state: Cluster, name: str = "n1") -> int:
     return state.nodes.node_info[name].free(GPU)
 
 
-def assumed(*, numbered: bool = True) -> Cluster:
+def assumed(*, with_gpu_indexes: bool = True) -> Cluster:
     """A node with two GPUs, one of which we just gave away."""
-    state = cluster(node(gpus=2, numbered=numbered), NEEDY)
+    state = cluster(node(gpus=2, with_gpu_indexes=with_gpu_indexes), NEEDY)
     state.assume(NEEDY, Assumption("n1", GPU_0))
     return state
 
@@ -83,7 +83,7 @@ def test_an_assumed_pod_holds_like_a_bound_one() -> None:
     """Semantics case 27."""
     state = assumed()
 
-    assert (free(state), state.nodes.node_info["n1"].free_numbers()) == (1, (1,))
+    assert (free(state), state.nodes.node_info["n1"].free_indexes()) == (1, (1,))
 
 
 def test_assuming_twice_is_a_bug() -> None:
@@ -103,7 +103,7 @@ def test_the_watch_confirms_what_we_assumed() -> None:
     bound = pod("a", gpus=1, node="n1", devices="gpu:0")
 
     assert state.upsert_pod(bound) == [ev.PodDone(bound.uid)]
-    assert (state.assumed, free(state), state.nodes.node_info["n1"].free_numbers()) == ({}, 1, (1,))
+    assert (state.assumed, free(state), state.nodes.node_info["n1"].free_indexes()) == ({}, 1, (1,))
 
 
 def test_watch_overrides_the_assumption_when_bound_elsewhere() -> None:
@@ -168,12 +168,12 @@ def test_an_unknown_pods_end_is_no_change() -> None:
 
 
 def test_late_devices_annotation_is_applied() -> None:
-    state = cluster(node(gpus=2, numbered=True), pod("a", gpus=1, node="n1"))
+    state = cluster(node(gpus=2, with_gpu_indexes=True), pod("a", gpus=1, node="n1"))
 
     assert state.nodes.node_info["n1"].usage.unknown == 1
     changes = state.upsert_pod(pod("a", gpus=1, node="n1", devices="gpu:1"))
     assert changes[-1:] == [ev.ClusterEvent(RequeueCause.DEVICES, node_name="n1")]
-    assert state.nodes.node_info["n1"].free_numbers() == (0,)
+    assert state.nodes.node_info["n1"].free_indexes() == (0,)
 
 
 def test_a_pod_that_was_resized_frees_what_it_gave_up() -> None:
@@ -243,8 +243,8 @@ def test_released_pod_no_longer_shares_with_siblings() -> None:
     state = cluster(node(), pod("a", **owned))
     state.upsert_pod(pod("a", **fields))
 
-    [holding] = state.nodes.node_info["n1"].usage.holders[0]
-    assert holding.sharing == pod("a", **fields).sharing
+    [allocation] = state.nodes.node_info["n1"].usage.holders[0]
+    assert allocation.sharing == pod("a", **fields).sharing
 
 
 def test_status_update_of_a_placed_pod_is_stored() -> None:
@@ -261,15 +261,15 @@ def test_status_update_of_a_placed_pod_is_stored() -> None:
 def test_a_deleted_node_is_no_candidate_but_its_pods_are_remembered() -> None:
     """Semantics case 15, field case C16 steps 4 to 6."""
     held = pod("k", gpus=1, node="gpu-a", devices="gpu:3")
-    state = cluster(node("gpu-a", gpus=4, numbered=True, uid="old"), held)
+    state = cluster(node("gpu-a", gpus=4, with_gpu_indexes=True, uid="old"), held)
 
     assert state.delete_node("gpu-a") == [ev.ClusterEvent(RequeueCause.NODE, node_name="gpu-a")]
     assert (list(state.candidates()), len(state.nodes)) == ([], 0)
     assert state.delete_node("gpu-a") == []
 
-    state.upsert_node(node("gpu-a", gpus=2, numbered=True, uid="new"))
+    state.upsert_node(node("gpu-a", gpus=2, with_gpu_indexes=True, uid="new"))
     node_info = state.nodes.node_info["gpu-a"]
-    assert (node_info.free(GPU), node_info.free_numbers()) == (1, (0, 1))
+    assert (node_info.free(GPU), node_info.free_indexes()) == (1, (0, 1))
 
     state.delete_pod(held.uid)
     assert node_info.free(GPU) == 2
@@ -278,8 +278,8 @@ def test_a_deleted_node_is_no_candidate_but_its_pods_are_remembered() -> None:
 def test_node_replaced_without_delete_event_gives_the_same_state() -> None:
     """Field case C16, last sentence."""
     held = pod("k", gpus=1, node="gpu-a", devices="gpu:3")
-    state = cluster(node("gpu-a", gpus=4, numbered=True, uid="old"), held)
-    state.upsert_node(node("gpu-a", gpus=2, numbered=True, uid="new"))
+    state = cluster(node("gpu-a", gpus=4, with_gpu_indexes=True, uid="old"), held)
+    state.upsert_node(node("gpu-a", gpus=2, with_gpu_indexes=True, uid="new"))
 
     assert (state.nodes.node_info["gpu-a"].free(GPU), len(state.nodes)) == (1, 1)
 

@@ -68,17 +68,23 @@ WITHOUT_THE_RIGHT = [
 def test_devices_held_by_pods_of_namespaces_without_map_permission(
     fields: Any, numbers: tuple[int, ...], unknown: int
 ) -> None:
-    state = labelled(node("g1", gpus=4, numbered=True), MAY_NOT, pod("a-0", node="g1", **fields))
+    state = labelled(
+        node("g1", gpus=4, with_gpu_indexes=True), MAY_NOT, pod("a-0", node="g1", **fields)
+    )
 
     assert (tuple(tally(state).holders), tally(state).unknown) == (numbers, unknown)
 
 
-@pytest.mark.parametrize("numbered", [True, False], ids=["numbered", "counted"])
+@pytest.mark.parametrize("with_gpu_indexes", [True, False], ids=["numbered", "counted"])
 @pytest.mark.parametrize("annotations", [{}, PLACED_BY_US], ids=["by-hand", "after-placement"])
-def test_map_without_permission_blocks_no_pod(numbered: bool, annotations: dict[str, str]) -> None:
+def test_map_without_permission_blocks_no_pod(
+    with_gpu_indexes: bool, annotations: dict[str, str]
+) -> None:
     """One such pod on each node would take every GPU out of service."""
     attacker = pod("blk-0", namespace="evil", map=MAP, node="g1", annotations=annotations)
-    state = labelled(node("g1", gpus=2, numbered=numbered), namespace("evil"), attacker)
+    state = labelled(
+        node("g1", gpus=2, with_gpu_indexes=with_gpu_indexes), namespace("evil"), attacker
+    )
 
     assert placed(state, pod("mine", gpus=2)).node_name == "g1"
 

@@ -11,23 +11,27 @@ from scheduler.state.index.label_keys import KEYS_PER_POD_MAX
 from tests.builders import cluster, node, pod
 
 BETTER = [
-    pytest.param(node(gpus=2, numbered=True), False, id="a-heartbeat"),
-    pytest.param(node(gpus=3, numbered=True), True, id="more-of-something"),
-    pytest.param(node(gpus=1, numbered=True), False, id="less-of-something"),
-    pytest.param(node(numbered=True), True, id="it-says-no-more-how-many-it-has"),
+    pytest.param(node(gpus=2, with_gpu_indexes=True), False, id="a-heartbeat"),
+    pytest.param(node(gpus=3, with_gpu_indexes=True), True, id="more-of-something"),
+    pytest.param(node(gpus=1, with_gpu_indexes=True), False, id="less-of-something"),
+    pytest.param(node(with_gpu_indexes=True), True, id="it-says-no-more-how-many-it-has"),
     pytest.param(node(gpus=2), True, id="other-people-number-its-devices"),
-    pytest.param(node(gpus=2, numbered=True, cordoned=True), True, id="cordoned"),
-    pytest.param(node(gpus=2, numbered=True, taints=["a:NoSchedule"]), True, id="tainted"),
-    pytest.param(node(gpus=2, numbered=True, labels={"stamp": "9"}), False, id="a-label"),
-    pytest.param(node(gpus=2, numbered=True, labels={"zone": "b"}), True, id="a-named-label"),
-    pytest.param(node(gpus=2, numbered=True, labels={"gpu-node": "n"}), True, id="an-alias"),
+    pytest.param(node(gpus=2, with_gpu_indexes=True, cordoned=True), True, id="cordoned"),
+    pytest.param(node(gpus=2, with_gpu_indexes=True, taints=["a:NoSchedule"]), True, id="tainted"),
+    pytest.param(node(gpus=2, with_gpu_indexes=True, labels={"stamp": "9"}), False, id="a-label"),
     pytest.param(
-        node(gpus=2, numbered=True, labels={"nvidia.com/mig.config.state": "success"}),
+        node(gpus=2, with_gpu_indexes=True, labels={"zone": "b"}), True, id="a-named-label"
+    ),
+    pytest.param(
+        node(gpus=2, with_gpu_indexes=True, labels={"gpu-node": "n"}), True, id="an-alias"
+    ),
+    pytest.param(
+        node(gpus=2, with_gpu_indexes=True, labels={"nvidia.com/mig.config.state": "success"}),
         True,
         id="its-gpus-are-cut-now",
     ),
     pytest.param(
-        node(gpus=2, numbered=True, labels={"nvidia.com/gpu.product": "A30"}),
+        node(gpus=2, with_gpu_indexes=True, labels={"nvidia.com/gpu.product": "A30"}),
         True,
         id="its-gpus-are-slices-no-more",
     ),
@@ -37,7 +41,7 @@ BETTER = [
 @pytest.mark.parametrize(("after", "helps"), BETTER)
 def test_a_node_that_changes_wakes_only_for_what_could_help(after: Node, helps: bool) -> None:
     """Real nodes carry timestamps: a label that no pod selects must not requeue a pod."""
-    state = cluster(pod("a", selector={"zone": "b"}), node(gpus=2, numbered=True))
+    state = cluster(pod("a", selector={"zone": "b"}), node(gpus=2, with_gpu_indexes=True))
 
     lifted = [ev.ClusterEvent(RequeueCause.NODE, node_name="n1")]
     assert state.upsert_node(after) == (lifted if helps else [])

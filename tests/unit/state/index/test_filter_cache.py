@@ -11,9 +11,9 @@ from scheduler.model.reason import Diagnosis, Reason
 from scheduler.plugins import REASON_CODES
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.index.filter_cache import (
-    ANSWERS_MAX,
     CHANGES_MAX,
-    KINDS_MIN,
+    CLASSES_MIN,
+    RESULTS_MAX,
     FilterResultCache,
 )
 from scheduler.state.node_info import NodeInfo
@@ -121,14 +121,14 @@ def test_evicted_class_is_filtered_completely(touches: int) -> None:
 def test_recently_used_classes_are_kept() -> None:
     """What is remembered does not grow with the number of kinds, nor with the cluster."""
     node_info, asked = some_books(2), Asked()
-    node_info |= {f"gone{at}": NodeInfo(None) for at in range(ANSWERS_MAX // 10)}
+    node_info |= {f"gone{at}": NodeInfo(None) for at in range(RESULTS_MAX // 10)}
     known = FilterResultCache(node_info)
     known.of("first", asked)
-    for number in range(3 * KINDS_MIN):
+    for number in range(3 * CLASSES_MIN):
         known.of(number, asked)
         known.of("first", asked)
 
-    assert len(known) <= max(KINDS_MIN, 10)
+    assert len(known) <= max(CLASSES_MIN, 10)
     asked.names.clear()
     known.of("first", asked)
     assert asked.names == []

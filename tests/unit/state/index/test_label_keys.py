@@ -113,4 +113,4 @@ def test_classes_stay_few_whatever_labels_are_taken_at_once() -> None:
 
     assert see(state, *(names(f"p{n}", *bits) for n in range(PATIENCE))) == 2
     assert len(state.index.classes) <= 512
-    assert {*state.index.keys, *state.index.wide} == set(bits)
+    assert {*state.index.keys, *state.index.high_cardinality} == set(bits)

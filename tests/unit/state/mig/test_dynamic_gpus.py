@@ -104,7 +104,7 @@ def test_pod_bypassing_the_plugin_holds_its_gpus() -> None:
 
 def test_gpu_in_backoff_is_not_used() -> None:
     state = cluster(dynamic(gpus=2))
-    state.nodes.pause_gpus("n1", frozenset({0}))
+    state.nodes.set_gpu_backoff("n1", frozenset({0}))
     node_info = state.at("n1")
 
     assert node_info is not None

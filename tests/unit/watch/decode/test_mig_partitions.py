@@ -18,14 +18,17 @@ from scheduler.model.gpu.device import MigPlacement
 from scheduler.state import event as ev
 from scheduler.watch.decode.mig_partitions import partitions_event, partitions_listed
 
-spots = st.builds(
+mig_placements = st.builds(
     MigPlacement, st.integers(0, 63), st.integers(0, 7), st.sampled_from(("1g.10gb", "2g.20gb+me"))
 )
 orders = st.lists(
-    st.builds(PartitionRequest, spots, st.text(max_size=9), st.text(max_size=9)), max_size=4
+    st.builds(PartitionRequest, mig_placements, st.text(max_size=9), st.text(max_size=9)),
+    max_size=4,
 )
 instances = st.lists(
-    st.builds(MigInstance, spots, st.sampled_from(PartitionState), *[st.text(max_size=9)] * 3),
+    st.builds(
+        MigInstance, mig_placements, st.sampled_from(PartitionState), *[st.text(max_size=9)] * 3
+    ),
     max_size=4,
 )
 

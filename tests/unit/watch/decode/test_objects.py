@@ -174,7 +174,7 @@ def test_node_without_whole_gpus_is_still_kubelet_assigned() -> None:
     }
     found = nodes.to_node(nodes.NODE.decode(msgspec.json.encode(wire)))
 
-    assert (found.is_numbered, found.gpu_count) == (False, 0)
+    assert (found.is_index_assigned, found.gpu_count) == (False, 0)
 
 
 def test_watch_lines_become_events() -> None:

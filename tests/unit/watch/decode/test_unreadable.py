@@ -71,7 +71,7 @@ def test_a_pod_that_cannot_be_read_is_refused_with_what_is_wrong() -> None:
 @pytest.mark.parametrize(
     "there",
     [
-        pytest.param(node(gpus=4, numbered=True), id="numbered"),
+        pytest.param(node(gpus=4, with_gpu_indexes=True), id="numbered"),
         pytest.param(node(gpus=4), id="counted"),
         pytest.param(node(), id="without-gpus"),
         pytest.param(node(mig={"1g.10gb": 4}), id="static-mig"),
