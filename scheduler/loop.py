@@ -16,7 +16,7 @@ import msgspec
 from scheduler.controllers.dispatch import ActionRunner
 from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.table import Controllers
-from scheduler.decide.batch import as_a_whole, due
+from scheduler.decide.batch import next_batch, plan_batch
 from scheduler.decide.internal_error import failure
 from scheduler.decide.requeue_check import condition_at_node
 from scheduler.decide.schedule_one import schedule_one
@@ -102,7 +102,7 @@ class Loop:
             self._drain()
             now = self._clock()
             self._tick(now)
-            while self.gate.is_open() and self._decide_some(now):
+            while self.gate.is_open() and self._decide_batch(now):
                 # yields to the binder, which sends the Bindings of the batch
                 await asyncio.sleep(0)
                 self._rank()
@@ -187,31 +187,33 @@ class Loop:
 
     # --- decisions ---------------------------------------------------------------------------
 
-    def _decide_some(self, now: float) -> bool:
+    def _decide_batch(self, now: float) -> bool:
         """Decide up to one batch, limited by the steps of one decision; returns whether a pod was
         decided.
         """
         work, done = Budget(self.pipeline.decision_steps_max), 0
         while done < BATCH_MAX and not work.is_over and self._unranked is None:
-            if not (entries := due(self.queue, self.cluster, now)):
+            if not (entries := next_batch(self.queue, self.cluster, now)):
                 break
             done += len(entries)
-            for entry, placement in zip_longest(entries, self._together(entries, work) or ()):
+            for entry, placement in zip_longest(entries, self._plan_batch(entries, work) or ()):
                 try:
                     work.spend(self._decide(entry, placement, now))
                 except InvariantViolation:
                     raise
                 except Exception as problem:  # noqa: BLE001 - it concerns only this pod
-                    self._set_aside(entry, problem, now)
+                    self._reject_after_error(entry, problem, now)
         return done > 0
 
-    def _together(self, entries: list[QueuedPodInfo], work: Budget) -> tuple[Placement, ...] | None:
+    def _plan_batch(
+        self, entries: list[QueuedPodInfo], work: Budget
+    ) -> tuple[Placement, ...] | None:
         pods = [entry.pod for entry in entries]
         with self.contain("decision", ", ".join(pod.key for pod in pods)):
-            return as_a_whole(self.cluster, pods, self.pipeline, work)
+            return plan_batch(self.cluster, pods, self.pipeline, work)
         return None  # decide the pods one by one, so that the error is assigned to one of them
 
-    def _set_aside(self, entry: QueuedPodInfo, problem: Exception, now: float) -> None:
+    def _reject_after_error(self, entry: QueuedPodInfo, problem: Exception, now: float) -> None:
         """Internal error for a pod: reject it with a reason, and retry it after a backoff."""
         pod = entry.pod
         number = self.contain.note("decision", pod.key, problem)

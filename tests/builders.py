@@ -258,13 +258,13 @@ def dynamic(
     **others: Any,
 ) -> Node:
     """A dynamic MIG node; ``mig`` are the instances that it advertises."""
-    told = {
+    event_target = {
         well_known.MIG_DYNAMIC: "true",
         well_known.GPU_PRODUCT: product,
         well_known.GPU_COUNT: str(gpus),
         **(labels or {}),
     }
-    return node(name, labels=told, **others)
+    return node(name, labels=event_target, **others)
 
 
 def _taint(text: str) -> Json:
@@ -373,7 +373,7 @@ def restoring(name: str, **more: Any) -> Migration:
         move=MigrationKind.RESTORE,
         namespace="team",
         owner=Owner("ReplicaSet", "web-r1", "ReplicaSet-web-r1"),
-        told=Owner("Deployment", "web", "Deployment-web"),
+        event_target=Owner("Deployment", "web", "Deployment-web"),
         workload="team/Deployment/web",
         revision="r1",
         pod_name="web-x",

@@ -12,7 +12,7 @@ import msgspec
 from scheduler.controllers.leadership.gate import LeaderGate
 from scheduler.controllers.migration.controller import MigrationController
 from scheduler.controllers.migration.planner import PlannerSettings
-from scheduler.decide.admission.admit import Rules, admit, keep
+from scheduler.decide.admission.admit import Rules, admit, reserve
 from scheduler.framework.decision import Placement
 from scheduler.model import well_known
 from scheduler.model.actions import Action, LookUpPod, RecordOwnerEvent, RecordPodEvent
@@ -185,7 +185,7 @@ class World(SchedulerWorld):
 
     def create(self, asked: Pod, *, is_refused: bool = False) -> Pod | None:
         """Admit a pod, through the webhook's question; a quota may refuse it afterwards."""
-        ticket = self.moves.migration_for(asked)
+        migration = self.moves.migration_for(asked)
         admission = admit(
             self.cluster,
             self.reservations,
@@ -194,13 +194,13 @@ class World(SchedulerWorld):
             "ours",
             self.settings.rules,
             now=self.now,
-            move=ticket.id if ticket else None,
-            shunned=self.moves.avoided_tiers(asked),
+            move=migration.id if migration else None,
+            avoided_tiers=self.moves.avoided_tiers(asked),
         )
         answer = admission.answer
         written = dict(asked.annotations)
-        if admission.is_promised:
-            answer = keep(self.reservations, admission, f"r-{self._fresh()}", self.now)
+        if admission.is_reserved:
+            answer = reserve(self.reservations, admission, f"r-{self._fresh()}", self.now)
             written[well_known.RESERVATION] = answer.reservation or ""
         if answer.move:
             written[well_known.MIGRATION] = answer.move
@@ -263,44 +263,44 @@ class World(SchedulerWorld):
             case ReadOwner():
                 facts = None if self.is_silent else self._facts(action)
                 self.deliver(ev.OwnerRead(action.pod_uid, action.migration_id, facts))
-            case CreateMigration(ticket):
+            case CreateMigration(migration):
                 self._number += 1
-                stored = msgspec.structs.replace(ticket, uid=f"t{self._number}")
-                self.stored[ticket.id] = stored
+                stored = msgspec.structs.replace(migration, uid=f"t{self._number}")
+                self.stored[migration.id] = stored
                 self.deliver(ev.MigrationUpdated(stored))
-            case EvictPod(ticket):
-                self._evict(ticket)
-            case CompleteMigration(ticket, end):
-                if ticket.id in self.stored:
-                    self.stored[ticket.id] = msgspec.structs.replace(ticket, end=end)
-                    self.deliver(ev.MigrationUpdated(self.stored[ticket.id]))
-            case DeleteMigration(ticket):
-                if self.stored.pop(ticket.id, None) is not None:
-                    self.deliver(ev.MigrationDeleted(ticket.id))
+            case EvictPod(migration):
+                self._evict(migration)
+            case CompleteMigration(migration, end):
+                if migration.id in self.stored:
+                    self.stored[migration.id] = msgspec.structs.replace(migration, end=end)
+                    self.deliver(ev.MigrationUpdated(self.stored[migration.id]))
+            case DeleteMigration(migration):
+                if self.stored.pop(migration.id, None) is not None:
+                    self.deliver(ev.MigrationDeleted(migration.id))
 
-    def _evict(self, ticket: Migration) -> None:
-        victim = self.pods.get(ticket.pod_uid)
+    def _evict(self, migration: Migration) -> None:
+        victim = self.pods.get(migration.pod_uid)
         if victim is None:
-            self.deliver(ev.EvictionEnded(ticket.id, ev.Eviction.GONE))
+            self.deliver(ev.EvictionEnded(migration.id, ev.Eviction.GONE))
             return
         owner = self.workloads[victim.workload.rpartition("/")[2]]
         if victim.node_name and owner.allowed == 0:
             text = "Cannot evict pod as it would violate the pod's disruption budget."
-            self.deliver(ev.EvictionEnded(ticket.id, ev.Eviction.FORBIDDEN, text))
+            self.deliver(ev.EvictionEnded(migration.id, ev.Eviction.FORBIDDEN, text))
             return
         self.remove(victim.uid)  # the watch may well be faster than the answer
-        self.deliver(ev.EvictionEnded(ticket.id, ev.Eviction.EVICTED))
+        self.deliver(ev.EvictionEnded(migration.id, ev.Eviction.EVICTED))
 
     def _facts(self, ask: ReadOwner) -> OwnerFacts:
         name = ask.owner.name.rpartition("-")[0]
         one = self.workloads.get(name)
-        told = Owner("Deployment", name, f"Deployment-{name}")
+        event_target = Owner("Deployment", name, f"Deployment-{name}")
         if one is None:
-            return OwnerFacts(told=told, is_owner_gone=True)
+            return OwnerFacts(event_target=event_target, is_owner_gone=True)
         mine = self.of(name)
         others = sum(1 for p in mine if p.node_name and p.uid != ask.pod_uid)
         return OwnerFacts(
-            told=told,
+            event_target=event_target,
             grace_s=one.grace_s,
             replicas=one.replicas,
             is_outdated=ask.revision != one.revision,

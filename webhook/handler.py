@@ -56,11 +56,11 @@ class ReviewHandler:
         started = time.perf_counter()
         path = request.head.path
         try:
-            asked = admission_review.decode(request.body)
-            case = self._case(asked, path)
-            if case is not None and case.needs_answer:
-                return self._after_asking(asked, case, path, started)
-            return self._reply(asked, case, None, path, started)
+            review = admission_review.decode(request.body)
+            mutation = self._mutation_of(review, path)
+            if mutation is not None and mutation.needs_answer:
+                return self._reply_with_answer(review, mutation, path, started)
+            return self._reply(review, mutation, None, path, started)
         except admission_review.Malformed as problem:
             self._count(path, "malformed", started)
             return Reply(400, f"{problem}\n".encode(), TEXT)
@@ -68,47 +68,47 @@ class ReviewHandler:
             self._count(path, "error", started)
             raise
 
-    async def _after_asking(
-        self, asked: Review, case: PodMutation, path: str, started: float
+    async def _reply_with_answer(
+        self, review: Review, mutation: PodMutation, path: str, started: float
     ) -> Reply:
         try:
-            answer = await self._link.ask(_question(asked, PATHS[path]))
+            answer = await self._link.ask(_query(review, PATHS[path]))
             if answer is None:
                 self._metrics.unanswered()
-            return self._reply(asked, case, answer, path, started)
+            return self._reply(review, mutation, answer, path, started)
         except BaseException:  # a disconnected client is counted too
             self._count(path, "error", started)
             raise
 
-    def _case(self, asked: Review, path: str) -> PodMutation | None:
+    def _mutation_of(self, review: Review, path: str) -> PodMutation | None:
         """The pod under review; None for other requests."""
-        pod = admission_review.new_pod(asked)
+        pod = admission_review.new_pod(review)
         if pod is None:
             return None
         about = pod_mutation.Request(
-            namespace=asked.request.namespace,
+            namespace=review.request.namespace,
             scope=PATHS[path],
-            dry_run=bool(asked.request.dry_run),
+            dry_run=bool(review.request.dry_run),
         )
         return PodMutation(pod, about, self._config)
 
     def _reply(
         self,
-        asked: Review,
-        case: PodMutation | None,
+        review: Review,
+        mutation: PodMutation | None,
         answer: AdmissionDecision | None,
         path: str,
         started: float,
     ) -> Reply:
-        if case is None:
+        if mutation is None:
             result: Result = "ignored"
-            content = admission_review.encode(asked)
+            content = admission_review.encode(review)
         else:
-            outcome = case.outcome(answer)
+            outcome = mutation.outcome(answer)
             result = _result(outcome)
-            content = admission_review.encode(asked, outcome)
+            content = admission_review.encode(review, outcome)
             # After the response, because the pod's creation waits for the response.
-            asyncio.get_running_loop().call_soon(_say, outcome.log)
+            asyncio.get_running_loop().call_soon(_log_lines, outcome.log)
         self._count(path, result, started)
         return Reply(200, content)
 
@@ -116,17 +116,17 @@ class ReviewHandler:
         self._metrics.reviewed(path, result, time.perf_counter() - started)
 
 
-def _question(asked: Review, scope: Scope) -> admission.AdmissionQuery:
+def _query(review: Review, scope: Scope) -> admission.AdmissionQuery:
     return admission.AdmissionQuery(
-        uid=asked.request.uid,
-        dry_run=bool(asked.request.dry_run),
-        namespace=asked.request.namespace,
+        uid=review.request.uid,
+        dry_run=bool(review.request.dry_run),
+        namespace=review.request.namespace,
         scope=scope,
-        pod=asked.request.object,
+        pod=review.request.object,
     )
 
 
-def _say(lines: Sequence[str]) -> None:
+def _log_lines(lines: Sequence[str]) -> None:
     for line in lines:
         _log.info(line)
 

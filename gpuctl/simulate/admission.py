@@ -12,7 +12,7 @@ import msgspec
 
 from gpuctl.simulate.manifests import Raw
 from scheduler.config import Config
-from scheduler.decide.admission.admit import Rules, admit, keep
+from scheduler.decide.admission.admit import Rules, admit, reserve
 from scheduler.model.admission import AdmissionDecision
 from scheduler.model.pods.pod import Pod
 from scheduler.model.selector import LabelSelector, matches_labels
@@ -78,8 +78,8 @@ class Admission:
                 for attempt in decided.tried
                 if attempt.text and attempt.result != "absent"
             )
-            if decided.is_promised:
-                answer = keep(self.reservations, decided, f"r-{number:06d}", now)
+            if decided.is_reserved:
+                answer = reserve(self.reservations, decided, f"r-{number:06d}", now)
         outcome = case.outcome(answer)
         return Reviewed(apply(raw, outcome.patch), outcome, passed)
 

@@ -28,7 +28,7 @@ from gpuctl.simulate.manifests import Document, Raw
 from gpuctl.simulate.result import Verdict, granted_verdict
 from gpuctl.simulate.workload_expansion import PlannedPod
 from scheduler.config import Config
-from scheduler.decide.batch import as_a_whole, due
+from scheduler.decide.batch import next_batch, plan_batch
 from scheduler.decide.requeue_check import condition_at_node
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import Placement, Rejection
@@ -172,8 +172,8 @@ class Simulator:
 
     def decide_due(self) -> None:
         """Decide on every pod that is due."""
-        while entries := due(self._queue, self.cluster, self._now):
-            whole = as_a_whole(self.cluster, [entry.pod for entry in entries], self._pipeline)
+        while entries := next_batch(self._queue, self.cluster, self._now):
+            whole = plan_batch(self.cluster, [entry.pod for entry in entries], self._pipeline)
             for entry, joint in zip_longest(entries, whole or ()):
                 decision = joint or schedule_one(self.cluster, entry.pod, self._pipeline)
                 if isinstance(decision, Placement):

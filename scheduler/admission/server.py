@@ -21,9 +21,9 @@ from scheduler.decide.admission.admit import (
     Admission,
     Rules,
     as_requested,
-    echo,
-    keep,
     node_kinds,
+    reserve,
+    reserve_dry_run,
     with_tier,
 )
 from scheduler.httpserver.messages import TEXT, Reply, Request
@@ -38,11 +38,11 @@ from scheduler.model.admission import (
 )
 from scheduler.model.json_bounds import UNREADABLE
 from scheduler.model.pods.pod import Pod
-from scheduler.report.admission_metrics import tell_tiers
+from scheduler.report.admission_metrics import count_tier_attempts
 from scheduler.report.metrics import Metrics
 from scheduler.state.breakers.recreate_budget import WebhookLiveness
 from scheduler.watch.decode.pods import POD, to_pod
-from scheduler.watch.decode.unreadable import said
+from scheduler.watch.decode.unreadable import problem_text
 
 ROOM_WAIT_S = 0.4
 #: For a query that a standby forwarded: less than the standby waits, or a reservation is lost.
@@ -118,7 +118,7 @@ class AdmissionServer:
             query = _QUERY.decode(body)
             pod = to_pod(POD.decode(query.pod), query.namespace)
         except UNREADABLE as error:
-            return Reply(400, f"invalid admission query: {said(error)}".encode())
+            return Reply(400, f"invalid admission query: {problem_text(error)}".encode())
         answer: AdmissionDecision | None = AS_ASKED
         with self._contain("admission", pod.key):
             answer = self._answer(query, pod)
@@ -135,10 +135,10 @@ class AdmissionServer:
     def _answer(self, query: AdmissionQuery, pod: Pod) -> AdmissionDecision | None:
         """The answer for the current state; None if too many reservations wait for their pods."""
         admission = self._admit(query, pod)
-        if not admission.is_promised:
+        if not admission.is_reserved:
             return admission.answer
         if query.dry_run:
-            return echo(self._loop.reservations, admission, _new_id(), self._clock())
+            return reserve_dry_run(self._loop.reservations, admission, _new_id(), self._clock())
         if not self._may_reserve(pod):
             return None
         return self._reserve(pod, admission)
@@ -153,7 +153,7 @@ class AdmissionServer:
     ) -> AdmissionDecision:
         if await self._room(pod, room_wait_s):
             admission = self._admit(query, pod)
-            return self._reserve(pod, admission) if admission.is_promised else admission.answer
+            return self._reserve(pod, admission) if admission.is_reserved else admission.answer
         log.warning("reservation limit reached", namespace=pod.namespace)
         return AdmissionDecision(node_kinds=node_kinds(self._loop.cluster, pod))
 
@@ -173,12 +173,12 @@ class AdmissionServer:
             rules,
             now=self._clock(),
             move=migration.id if migration is not None else None,
-            shunned=migrations.avoided_tiers(pod),
+            avoided_tiers=migrations.avoided_tiers(pod),
         )
         if not query.dry_run:
             self._metrics.tiers.labels(admission.result).inc()
-            tell_tiers(self._metrics.tier_tries, admission)
-            if not admission.is_promised:
+            count_tier_attempts(self._metrics.tier_tries, admission)
+            if not admission.is_reserved:
                 loop.journal.admitted(pod, admission, "", self._clock())
         return admission
 
@@ -186,7 +186,7 @@ class AdmissionServer:
         granted = admission.granted
         assert granted is not None
         reservation_id = _new_id()
-        for old, new in granted.option.changes:
+        for old, new in granted.candidate.changes:
             log.info(
                 "tier degraded",
                 pod=granted.pod.key,
@@ -194,7 +194,7 @@ class AdmissionServer:
                 reservation=reservation_id,
             )
         self._loop.journal.admitted(pod, admission, reservation_id, self._clock())
-        return keep(self._loop.reservations, admission, reservation_id, self._clock())
+        return reserve(self._loop.reservations, admission, reservation_id, self._clock())
 
     async def _room(self, pod: Pod, wait_s: float) -> bool:
         """Wait until the pod may have a reservation; its namespace may be new to the watch."""

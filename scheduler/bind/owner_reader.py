@@ -189,7 +189,7 @@ def facts(
     """The facts in these objects; ``above`` is the Deployment of a ReplicaSet, if there is one."""
     top = above_of(owner) if owner is not None else None
     found = OwnerFacts(
-        told=top or ask.owner, grace_s=_grace_s(pod), version=pod.metadata.resource_version
+        event_target=top or ask.owner, grace_s=_grace_s(pod), version=pod.metadata.resource_version
     )
     if owner is None or not _exists(owner, ask.owner):
         return msgspec.structs.replace(found, is_owner_gone=True)

@@ -81,13 +81,13 @@ class NodeAvoidance:
     def forget_pod(self, uid: str, now: float, *, is_admitted: bool = False) -> list[ev.Change]:
         """Stop waiting for the pod's admission."""
         self._now = now
-        binding = self.breaker.under_way.get(uid)
+        binding = self.breaker.in_flight.get(uid)
         if binding is None:
             return []
         if is_admitted:
             self.breaker.record_admission(uid, self._now)
         else:
-            self.breaker.under_way.remove(uid)
+            self.breaker.in_flight.remove(uid)
         return self._avoid(binding.node_name)
 
     def _avoid(self, node_name: str) -> list[ev.Change]:
@@ -153,8 +153,8 @@ class NodeAvoidance:
         return []
 
     def _delete_pod(self, uid: str) -> tuple[LookUpPod, ...]:
-        binding = self.breaker.under_way.get(uid)
-        if binding is None or not self.breaker.under_way.mark_deleted(uid, self._now):
+        binding = self.breaker.in_flight.get(uid)
+        if binding is None or not self.breaker.in_flight.mark_deleted(uid, self._now):
             return ()
         return (LookUpPod(binding.pod),)
 
@@ -162,17 +162,17 @@ class NodeAvoidance:
         changes = [change for pod in pods for change in self._upsert_pod(pod)]
         present = {pod.uid for pod in pods}
         # A placed pod whose Binding is in flight is in the list, without a node.
-        missing = self.breaker.under_way.missing(present)
+        missing = self.breaker.in_flight.missing(present)
         return (*changes, *(action for uid in missing for action in self._delete_pod(uid)))
 
     # --- rejections --------------------------------------------------------------------------
 
     def _rejected(self, event: ev.PodRejected) -> Effects:
-        binding = self.breaker.under_way.get(event.uid)
+        binding = self.breaker.in_flight.get(event.uid)
         if binding is None:
             return NOTHING
         trip = self.breaker.record_rejection(
-            event.uid, event.reason, event.message, self._now, is_hearsay=event.is_hearsay
+            event.uid, event.reason, event.message, self._now, is_unconfirmed=event.is_unconfirmed
         )
         log.warning(
             "pod rejected by kubelet",
@@ -194,18 +194,18 @@ class NodeAvoidance:
         return (*events, *changes)
 
     def _restore(self, past: ev.PastRejectionsRead) -> list[ev.Change]:
-        self.breaker.restore(past.refusals, self._now)
-        self._deleted_pods.record(past.hearsay, self._now)
+        self.breaker.restore(past.rejections, self._now)
+        self._deleted_pods.record(past.deleted_pod_events, self._now)
         changes = self._avoid_each(self.breaker.suspects())
-        if past.hearsay:
+        if past.deleted_pod_events:
             for pod in list(self._cluster.pods.values()):
                 if pod.waits_for(self._cluster.scheduler_name):
                     changes += self._restore_for_owner(pod)
-        if past.refusals or past.hearsay:
+        if past.rejections or past.deleted_pod_events:
             log.info(
                 "past kubelet rejections read",
-                pods=len(past.refusals),
-                events=len(past.hearsay),
+                pods=len(past.rejections),
+                events=len(past.deleted_pod_events),
                 nodes=len(self.breaker.suspects()),
             )
         return changes
@@ -213,10 +213,10 @@ class NodeAvoidance:
     def _restore_for_owner(self, pod: Pod) -> list[ev.Change]:
         """Count the events about deleted pods that this pod replaces."""
         # Nearly always nothing was read.
-        past = self._deleted_pods.matching(pod, self._now) if self._deleted_pods.heard else []
+        past = self._deleted_pods.matching(pod, self._now) if self._deleted_pods.events else []
         if not past:
             return []
-        self.breaker.restore(past, self._now, is_hearsay=True)
+        self.breaker.restore(past, self._now, is_unconfirmed=True)
         return self._avoid_each(dict.fromkeys(binding.node_name for binding in past))
 
 

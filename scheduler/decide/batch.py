@@ -26,13 +26,13 @@ from scheduler.state.mig.dynamic_gpus import DynamicGpus
 from scheduler.state.queue.scheduling_queue import QueuedPodInfo, SchedulingQueue
 
 #: Maximum number of pods in one batch.
-TOGETHER_MAX = 8
+BATCH_PODS_MAX = 8
 
 
-def together(gpus: DynamicGpus, profiles: Sequence[str]) -> tuple[MigPlacement, ...] | None:
+def joint_placements(gpus: DynamicGpus, profiles: Sequence[str]) -> tuple[MigPlacement, ...] | None:
     """Placements for all requests, or None if they do not fit together."""
-    asked = instance_search.most_constrained_first(gpus.gpu_model, profiles)
-    steps = instance_search.first(gpus.gpu_model, gpus.sorted_layouts, asked)
+    ordered = instance_search.most_constrained_first(gpus.gpu_model, profiles)
+    steps = instance_search.first(gpus.gpu_model, gpus.sorted_layouts, ordered)
     if steps is None:
         return None
     waiting = list(instance_search.with_gpu_indexes(gpus, 0.0, steps).mig_placements)
@@ -44,12 +44,12 @@ def together(gpus: DynamicGpus, profiles: Sequence[str]) -> tuple[MigPlacement, 
     return tuple(found)
 
 
-def due(queue: SchedulingQueue, cluster: Cluster, now: float) -> list[QueuedPodInfo]:
+def next_batch(queue: SchedulingQueue, cluster: Cluster, now: float) -> list[QueuedPodInfo]:
     """The next pod to decide; with dynamic MIG also the pods of its priority."""
-    return queue.pop_batch(now, TOGETHER_MAX if cluster.index.mig_layouts.node_layouts else 1)
+    return queue.pop_batch(now, BATCH_PODS_MAX if cluster.index.mig_layouts.node_layouts else 1)
 
 
-def as_a_whole(
+def plan_batch(
     cluster: Cluster, pods: Sequence[Pod], pipeline: Pipeline, work: Budget | None = None
 ) -> tuple[Placement, ...] | None:
     """Placements for pending pods of equal priority where queue order would leave some pending.
@@ -66,9 +66,9 @@ def as_a_whole(
     if len(set(wanted)) == 1:
         return None  # one by one they fill as much as fits
     work = work or Budget(pipeline.decision_steps_max)
-    if _all_find_a_place(cluster, pods, pipeline, work):
+    if _all_fit_one_by_one(cluster, pods, pipeline, work):
         return None
-    nodes = _open_to_all(cluster, pods, pipeline, work)
+    nodes = _nodes_for_all(cluster, pods, pipeline, work)
     for gpu_model in dict.fromkeys(gpus.gpu_model for _, gpus in nodes):
         pool = [(name, gpus) for name, gpus in nodes if gpus.gpu_model is gpu_model]
         found = _on_one_gpu_model(cluster, pods, [one[0] for one in wanted], pool, pipeline)
@@ -77,7 +77,7 @@ def as_a_whole(
     return None
 
 
-def _all_find_a_place(
+def _all_fit_one_by_one(
     cluster: Cluster, pods: Sequence[Pod], pipeline: Pipeline, work: Budget
 ) -> bool:
     overlay = WhatIfView(cluster)
@@ -89,7 +89,7 @@ def _all_find_a_place(
     return True
 
 
-def _open_to_all(
+def _nodes_for_all(
     cluster: Cluster, pods: Sequence[Pod], pipeline: Pipeline, work: Budget
 ) -> list[tuple[str, DynamicGpus]]:
     """The dynamic MIG nodes that every pod of the batch may use; empty if the check takes too many
@@ -114,8 +114,8 @@ def _on_one_gpu_model(
     pool: list[tuple[str, DynamicGpus]],
     pipeline: Pipeline,
 ) -> tuple[Placement, ...] | None:
-    owners, every = _of_use(profiles, pool)
-    mig_placements = together(every, profiles)
+    owners, every = _useful_gpus(profiles, pool)
+    mig_placements = joint_placements(every, profiles)
     if mig_placements is None:
         return None
     overlay = WhatIfView(cluster)
@@ -138,7 +138,7 @@ def _on_one_gpu_model(
     return tuple(placements)
 
 
-def _of_use(
+def _useful_gpus(
     profiles: list[str], pool: list[tuple[str, DynamicGpus]]
 ) -> tuple[list[tuple[str, int]], DynamicGpus]:
     """The GPUs where one of the profiles fits, with at most as many GPUs per layout as requests.
@@ -158,9 +158,9 @@ def _of_use(
                     next(instance_search.moves(gpu_model, (layout,), one), None)
                     for one in set(profiles)
                 )
-            alike = (layout, gpus.idle[gpu])
-            if fitting[layout] and seen[alike] < len(profiles):
-                seen[alike] += 1
+            equal = (layout, gpus.idle[gpu])
+            if fitting[layout] and seen[equal] < len(profiles):
+                seen[equal] += 1
                 owners.append((name, gpu))
                 held.append(layout)
                 idle.append(gpus.idle[gpu])

@@ -13,14 +13,14 @@ from scheduler.model import well_known
 from scheduler.model.node import Node
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quantity import format_value
-from scheduler.model.reason import Never
+from scheduler.model.reason import ImpossibleRequest
 from scheduler.state.cache.advertised_resources import AdvertisedResources
 
 #: Maximum number of models and of resources in a message.
 SHOWN_MAX: Final = 3
 
 
-def impossible_in_cluster(pod: Pod, offers: AdvertisedResources) -> Never | None:
+def impossible_in_cluster(pod: Pod, offers: AdvertisedResources) -> ImpossibleRequest | None:
     """Why no empty node would fit, or None if one would as far as is known.
 
     A resource that no node has is ignored: its device plugin may not have started yet.
@@ -30,20 +30,22 @@ def impossible_in_cluster(pod: Pod, offers: AdvertisedResources) -> Never | None
         models = offers.models()
         shown = f" ({', '.join(models[:SHOWN_MAX])})" if models else ""
         where = f"GPU model here{shown}" if models else "known GPU model"
-        return Never(f"no {where} has the MIG profile {well_known.mig_profile(missing)[:40]}", True)
+        return ImpossibleRequest(
+            f"no {where} has the MIG profile {well_known.mig_profile(missing)[:40]}", True
+        )
     return _too_much(pod, offers.most, "the largest node here")
 
 
-def impossible_on_node(pod: Pod, node: Node) -> Never | None:
+def impossible_on_node(pod: Pod, node: Node) -> ImpossibleRequest | None:
     """The same for the only node that the pod may use."""
     return _too_much(pod, lambda resource: node.when_empty.get(resource, 0), f"node {node.name}")
 
 
-def _too_much(pod: Pod, most_of: Callable[[str], int], who: str) -> Never | None:
+def _too_much(pod: Pod, most_of: Callable[[str], int], subject: str) -> ImpossibleRequest | None:
     found = [
-        f"requests {format_value(resource, need)} {resource} and {who} has"
+        f"requests {format_value(resource, need)} {resource} and {subject} has"
         f" {format_value(resource, most)}"
         for resource, need in pod.requests.items()
         if 0 < (most := most_of(resource)) < need
     ]
-    return Never(" and ".join(found[:SHOWN_MAX])) if found else None
+    return ImpossibleRequest(" and ".join(found[:SHOWN_MAX])) if found else None

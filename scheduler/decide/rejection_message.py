@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from scheduler.model.reason import NEVER
+from scheduler.model.reason import IMPOSSIBLE
 from scheduler.model.reason_code import ReasonCode
 from scheduler.plugins import REASON_CODES
 
@@ -22,7 +22,7 @@ _WORDS: Final = tuple(
 )
 _HEAD: Final = re.compile(r"0/(\d+) nodes are available: ")
 #: The suffixes of kube-scheduler and of gpu-scheduler, after the nodes' reasons.
-_TAIL: Final = re.compile(rf"\. (?:preemption:|{NEVER}).*", re.DOTALL)
+_TAIL: Final = re.compile(rf"\. (?:preemption:|{IMPOSSIBLE}).*", re.DOTALL)
 _COUNTED: Final = re.compile(r"(\d+) (.+)")
 
 

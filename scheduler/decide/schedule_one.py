@@ -23,7 +23,7 @@ from scheduler.framework.plugin import (
 from scheduler.framework.reason_codes import NO_NODES_HERE, TOO_COMPLEX
 from scheduler.framework.view import View
 from scheduler.model.pods.pod import Pod
-from scheduler.model.reason import Diagnosis, Never, Reason
+from scheduler.model.reason import Diagnosis, ImpossibleRequest, Reason
 from scheduler.state.node_info import NodeInfo
 
 
@@ -66,18 +66,18 @@ def _at_named_node(
 ) -> Decision:
     """A plugin names the pod's nodes: the first one that passes every filter is chosen."""
     steps = pod.label_steps + pod.node_steps
-    asked: dict[str, Reasons] = {}
+    results: dict[str, Reasons] = {}
 
-    def ask(node_info: NodeInfo) -> Reasons | None:
+    def check(node_info: NodeInfo) -> Reasons | None:
         assert node_info.node is not None
         name = node_info.node.name
-        if name not in asked:
+        if name not in results:
             if not work.spend(steps):
                 return None
-            asked[name] = first_rejection(pod, node_info, pipeline.every_filter)
-        return asked[name]
+            results[name] = first_rejection(pod, node_info, pipeline.every_filter)
+        return results[name]
 
-    choice = named.choose(ask, work)
+    choice = named.choose(check, work)
     match choice:
         case ChosenNode():
             reserved = _reserve(view, pod, pipeline, choice)
@@ -87,8 +87,8 @@ def _at_named_node(
             node_info = view.at(node_name)
             assert node_info is not None
             assert node_info.node is not None
-            never = impossible_on_node(pod, node_info.node)
-            return _rejected(pod, elsewhere.diagnosis({node_name: reasons}), never, node_name)
+            impossible = impossible_on_node(pod, node_info.node)
+            return _rejected(pod, elsewhere.diagnosis({node_name: reasons}), impossible, node_name)
         case Refuse():
             return _refused(view, pod, choice)
     return _too_complex(view, pod, work, steps)
@@ -102,7 +102,7 @@ def _at_best_node(view: View, pod: Pod, pipeline: Pipeline, work: Budget) -> Dec
     before = work.spent
     # A class that was just rejected is probably rejected again: few nodes changed since.
     if view.filter_results.was_infeasible(search.equivalence_class):
-        rejection = _explained(view, pod, search, work, before)
+        rejection = _diagnosed(view, pod, search, work, before)
         if rejection is not None:
             return rejection
     node_info = search.best_node()
@@ -110,7 +110,7 @@ def _at_best_node(view: View, pod: Pod, pipeline: Pipeline, work: Budget) -> Dec
         reserved = _reserve(view, pod, pipeline, ChosenNode(node_info))
         return reserved if isinstance(reserved, Placement) else _refused(view, pod, reserved)
     # No node fits, or the budget was spent before one was found.
-    rejection = _explained(view, pod, search, work, before)
+    rejection = _diagnosed(view, pod, search, work, before)
     return rejection or _too_complex(view, pod, work, search.steps_of_diagnosis())
 
 
@@ -119,7 +119,7 @@ def _reserve(view: View, pod: Pod, pipeline: Pipeline, chosen: ChosenNode) -> Pl
     return pipeline.reserve(pod, context)
 
 
-def _explained(
+def _diagnosed(
     view: View, pod: Pod, search: best_fit.Search, work: Budget, before: int
 ) -> Rejection | None:
     """The reasons of every node; None if one fits, or if the computation exceeds the budget.
@@ -142,11 +142,11 @@ def _refused(view: View, pod: Pod, refuse: Refuse) -> Rejection:
 
 
 def _rejected(
-    pod: Pod, diagnosis: Diagnosis | None, never: Never | None, node_name: str = ""
+    pod: Pod, diagnosis: Diagnosis | None, impossible: ImpossibleRequest | None, node_name: str = ""
 ) -> Rejection:
     assert diagnosis is not None, f"the index missed a node for {pod.key}"
-    if never is not None:
-        diagnosis = diagnosis.with_never(never)
+    if impossible is not None:
+        diagnosis = diagnosis.with_impossible(impossible)
     return Rejection(pod=pod, diagnosis=diagnosis, node_name=node_name)
 
 

@@ -82,7 +82,7 @@ class RefusedNode(msgspec.Struct, frozen=True):
 
 Choice = ChosenNode | RefusedNode | Refuse
 #: All filters at one node; None if the budget of the decision is spent.
-AskNode = Callable[[NodeInfo], Reasons | None]
+CheckNode = Callable[[NodeInfo], Reasons | None]
 
 
 class NamedNodes(Protocol):
@@ -92,7 +92,7 @@ class NamedNodes(Protocol):
     def elsewhere(self) -> Reasons:
         """The reason of every other node."""
 
-    def choose(self, ask: AskNode, work: Budget) -> Choice | None:
+    def choose(self, check: CheckNode, work: Budget) -> Choice | None:
         """The first named node that fits; None if one takes more steps than allowed."""
 
 

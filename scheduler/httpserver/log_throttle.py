@@ -57,7 +57,7 @@ class ThrottledLogger(logging.Logger):
             log.warning("request unreadable", port=self._port, problem=problem, left_out=left_out)
 
 
-def tell_bug(seldom: LogThrottle, port: str, path: str) -> None:
+def log_internal_error(seldom: LogThrottle, port: str, path: str) -> None:
     """Log a failed handler: one line with the traceback per interval. For an except block."""
     left_out = seldom.passes()
     if left_out is not None:

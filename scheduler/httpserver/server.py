@@ -23,7 +23,7 @@ from scheduler.httpserver.body_limiter import Body, BodyLimiter, TooManyBytes
 from scheduler.httpserver.connection import Connection
 from scheduler.httpserver.connection_metrics import ConnectionMetrics
 from scheduler.httpserver.limits import FIELDS_MAX, LINE_MAX, READ_BUFFER, Limits
-from scheduler.httpserver.log_throttle import LogThrottle, ThrottledLogger, tell_bug
+from scheduler.httpserver.log_throttle import LogThrottle, ThrottledLogger, log_internal_error
 from scheduler.httpserver.messages import TEXT, Head, Reply, Request
 
 _NAME: Final = "gpu-scheduler"
@@ -141,7 +141,7 @@ class Server:
             reply = self._handler(Request(head, content))
             return reply if isinstance(reply, Reply) else await reply
         except Exception:  # noqa: BLE001 - logged; the client gets a response
-            tell_bug(self._seldom, self._tally.port, head.path)
+            log_internal_error(self._seldom, self._tally.port, head.path)
             return _INTERNAL
 
     def _response(

@@ -13,7 +13,7 @@ from scheduler.httpserver.acceptor import accepting
 from scheduler.httpserver.connection import Connection
 from scheduler.httpserver.connection_metrics import ConnectionMetrics
 from scheduler.httpserver.limits import Limits
-from scheduler.httpserver.log_throttle import LogThrottle, tell_bug
+from scheduler.httpserver.log_throttle import LogThrottle, log_internal_error
 from scheduler.httpserver.server import options_of
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -43,7 +43,7 @@ async def serving(
             status = refusal.status
             raise
         except Exception:  # noqa: BLE001 - logged; the client gets a response
-            tell_bug(seldom, tally.port, request.path)
+            log_internal_error(seldom, tally.port, request.path)
             return web.Response(status=status, text="internal error\n")
         else:
             status = response.status

@@ -17,10 +17,10 @@ from scheduler.model.quantity import format_value
 from scheduler.model.reason_code import ReasonCode, RequeueCause
 
 __all__ = [
-    "NEVER",
+    "IMPOSSIBLE",
     "Diagnosis",
     "DiagnosisHistogram",
-    "Never",
+    "ImpossibleRequest",
     "Reason",
     "ReasonCode",
     "RequeueCause",
@@ -31,7 +31,7 @@ __all__ = [
 #: kube-scheduler's whole message without nodes.
 NO_NODES_TEXT = "no nodes available to schedule pods"
 #: The beginning of the part of a message that says that no node of this kind fits.
-NEVER = "can never be placed here: "
+IMPOSSIBLE = "can never be placed here: "
 
 
 class Reason(msgspec.Struct, frozen=True, gc=False, kw_only=True):
@@ -61,7 +61,7 @@ class Summary(msgspec.Struct, frozen=True):
     lacking: frozenset[str]
 
 
-class Never(msgspec.Struct, frozen=True):
+class ImpossibleRequest(msgspec.Struct, frozen=True):
     """Why not even an empty node of any present kind would fit, with numbers.
 
     ``is_profile`` if no GPU model of the cluster has the MIG profile. Otherwise a larger node would
@@ -77,14 +77,14 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     ``nodes`` maps a node name to its reasons. ``general`` is set instead if the pod failed before
     any node was checked (kube-scheduler's PreFilter). ``behind`` are reasons that ``general``
-    summarizes: lifting one of them lifts the whole. ``never`` says that the present nodes would not
-    fit if they were empty.
+    summarizes: lifting one of them lifts the whole. ``impossible`` says that the present nodes
+    would not fit if they were empty.
     """
 
     total: int
     nodes: Mapping[str, tuple[Reason, ...]] = {}
     general: Reason | None = None
-    never: Never | None = None
+    impossible: ImpossibleRequest | None = None
     behind: tuple[Reason, ...] = ()
 
     @cached_property
@@ -94,19 +94,19 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         for reasons in self.nodes.values():
             digest.add(reasons)
         found = _with_behind(digest.summary(self.total, self.general), self.behind)
-        return _with_never(found, self.never)
+        return _with_impossible(found, self.impossible)
 
-    def with_never(self, never: Never) -> Diagnosis:
+    def with_impossible(self, impossible: ImpossibleRequest) -> Diagnosis:
         """The same diagnosis for a pod that would not fit on the empty nodes either.
 
         Equal pods share this one, too.
         """
-        said: Diagnosis | None = vars(self).get("said")
-        if said is None or said.never != never:
-            said = vars(self)["said"] = msgspec.structs.replace(self, never=never)
+        extended: Diagnosis | None = vars(self).get("extended")
+        if extended is None or extended.impossible != impossible:
+            extended = vars(self)["extended"] = msgspec.structs.replace(self, impossible=impossible)
             # The summary is computed already.
-            vars(said)["summary"] = _with_never(self.summary, never)
-        return said
+            vars(extended)["summary"] = _with_impossible(self.summary, impossible)
+        return extended
 
     def codes(self) -> frozenset[ReasonCode]:
         """All codes of the rejection."""
@@ -122,7 +122,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def condition_reason(self, *, is_mapped: bool) -> ConditionReason:
         """The reason of the condition ``PodScheduled``."""
-        if self.never is not None and self.never.is_profile:
+        if self.impossible is not None and self.impossible.is_profile:
             return ConditionReason.NO_SUCH_PROFILE
         return condition_reason_of(self.codes(), is_mapped=is_mapped)
 
@@ -230,11 +230,13 @@ def sentence(diagnosis: Diagnosis) -> str:
     return diagnosis.summary.message
 
 
-def _with_never(summary: Summary, never: Never | None) -> Summary:
+def _with_impossible(summary: Summary, impossible: ImpossibleRequest | None) -> Summary:
     """Appended to the message, as kube-scheduler appends the result of preemption."""
-    if never is None:
+    if impossible is None:
         return summary
-    return msgspec.structs.replace(summary, message=f"{summary.message} {NEVER}{never.text}.")
+    return msgspec.structs.replace(
+        summary, message=f"{summary.message} {IMPOSSIBLE}{impossible.text}."
+    )
 
 
 def _with_numbers(line: _Line) -> str:

@@ -17,7 +17,7 @@ from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
 from scheduler.model import well_known
 from scheduler.model.condition_reason import ConditionReason
-from scheduler.model.gpu.cuda_env import is_untold
+from scheduler.model.gpu.cuda_env import lacks_environment
 from scheduler.model.pods.pod import Pod
 from scheduler.model.reason import Reason
 from scheduler.model.reason_code import ReasonCode, RequeueCause
@@ -55,7 +55,7 @@ def pre_bind(context: ReserveContext, placement: Placement) -> Refuse | None:
     if (
         context.entry is None
         or not settings.expects_webhook
-        or not is_untold(pod, placement.cuda_visible_devices)
+        or not lacks_environment(pod, placement.cuda_visible_devices)
         or not settings.reach.is_asked_about(context.view.namespace(pod.namespace))
     ):
         return None

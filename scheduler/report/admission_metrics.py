@@ -21,7 +21,7 @@ _KNOWN: Final = frozenset(
 OTHER: Final = "other"
 
 
-def tell_tiers(counter: Counter, admission: Admission) -> None:
+def count_tier_attempts(counter: Counter, admission: Admission) -> None:
     """Count the result of each tier."""
     for one in admission.tried:
         for tier in one.tiers:

@@ -29,7 +29,7 @@ class Gauges:
         self._metrics.cache_size.labels("pods").set(len(cluster.pods))
         self._metrics.cache_size.labels("nodes").set(len(cluster.nodes))
         self._metrics.cache_size.labels("assumed_pods").set(len(cluster.assumed))
-        self._metrics.promises.set(len(self._state.reservations))
+        self._metrics.reservations.set(len(self._state.reservations))
         self._metrics.over_committed.set(self._over_committed())
         return NOTHING
 

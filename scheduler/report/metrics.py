@@ -151,7 +151,7 @@ class Metrics:
         self.leader = self._gauge("gpu_scheduler_leader_election_master_status")
         self.rejected_by_nodes = self._counter("gpu_scheduler_pods_rejected_by_nodes")
         self.avoided = self._gauge("gpu_scheduler_avoided_nodes")
-        self.promises = self._gauge("gpu_scheduler_reservations")
+        self.reservations = self._gauge("gpu_scheduler_reservations")
         self.algorithm_s = self._histogram("gpu_scheduler_scheduling_algorithm_duration_seconds")
         self.sli_s = self._histogram("gpu_scheduler_pod_scheduling_sli_duration_seconds")
 

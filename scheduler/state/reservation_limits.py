@@ -23,7 +23,7 @@ PRIORITY_MIN: Final = -(2**31)
 _GATED: Final = "SchedulingGated"
 
 
-class _Promised(Protocol):
+class _HasPod(Protocol):
     @property
     def pod(self) -> Pod: ...
 
@@ -33,10 +33,10 @@ def devices(pod: Pod) -> int:
     return sum(pod.gpu_requests.values())
 
 
-def have_room(pod: Pod, promises: Sequence[_Promised]) -> bool:
+def have_room(pod: Pod, reservations: Sequence[_HasPod]) -> bool:
     """Whether the pod's devices fit within the limits beside these reservations."""
-    in_namespace = sum(devices(p.pod) for p in promises if p.pod.namespace == pod.namespace)
-    in_all = sum(devices(p.pod) for p in promises)
+    in_namespace = sum(devices(p.pod) for p in reservations if p.pod.namespace == pod.namespace)
+    in_all = sum(devices(p.pod) for p in reservations)
     mine = devices(pod)
     return (
         mine + in_namespace <= limits.RESERVED_PER_NAMESPACE_MAX
@@ -57,13 +57,13 @@ def counted_priority(pod: Pod) -> int:
     return pod.priority if pod.namespace == SYSTEM_NAMESPACE else limits.USER_PRIORITY_MAX
 
 
-def is_seen(pod: Pod) -> bool:
+def has_condition(pod: Pod) -> bool:
     """Whether a scheduler has written a condition of the pod: authors cannot write conditions."""
     return bool(pod.condition.status) and pod.condition.reason != _GATED
 
 
-def is_believed(tag: str, pod: Pod, namespace: Namespace, reach: WebhookScope) -> bool:
+def is_credible(tag: str, pod: Pod, namespace: Namespace, reach: WebhookScope) -> bool:
     """Whether a reservation that another process made was made by a gpu-scheduler."""
     if not is_reservation(tag) or pod.gates or not reach.covers(pod, namespace):
         return False
-    return pod.scheduler_name == reach.scheduler_name or is_seen(pod)
+    return pod.scheduler_name == reach.scheduler_name or has_condition(pod)

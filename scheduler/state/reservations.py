@@ -29,17 +29,17 @@ from scheduler.model.pods.pod import Pod
 from scheduler.state import event as ev
 from scheduler.state.cache.namespaces import NamespaceStore
 from scheduler.state.effects import NOTHING, Effects
-from scheduler.state.reservation_limits import have_room, is_believed, is_seen
+from scheduler.state.reservation_limits import has_condition, have_room, is_credible
 from scheduler.state.webhook_scope import WebhookScope
 
-UNMET_MAX_S = 10.0
+PENDING_MAX_S = 10.0
 #: Maximum time until another scheduler writes a condition on its pod.
-SILENT_MAX_S = 60.0
+CONDITION_WAIT_MAX_S = 60.0
 RETRY_AFTER_S = 1.0
 #: A pod that takes this many times longer to be created than recent ones was rejected.
-PATIENCE = 4.0
+LATENCY_FACTOR = 4.0
 LATENCY_HALVES_S = 10.0
-ECHOES_MAX = 256
+DRY_RUNS_MAX = 256
 
 
 class Reservation(msgspec.Struct):
@@ -54,8 +54,8 @@ class Reservation(msgspec.Struct):
     is_annotated: bool
     rewrites: tuple[ResourceRewrite, ...] = ()
     is_matched: bool = False
-    is_recalled: bool = False
-    silent_since: float | None = None
+    is_restored: bool = False
+    no_condition_since: float | None = None
 
 
 class Reservations:
@@ -74,7 +74,7 @@ class Reservations:
         self._all: dict[str, Reservation] = {}
         self._by_uid: dict[str, str] = {}
         #: Of dry runs: they reserve nothing, and only identify the second call.
-        self._echoes: dict[str, Reservation] = {}
+        self._dry_runs: dict[str, Reservation] = {}
         self._slowest_s = 0.0
         self._slowest_at = 0.0
 
@@ -83,7 +83,7 @@ class Reservations:
 
     def pending(self) -> list[Reservation]:
         """Reservations whose pod is not created yet, oldest first."""
-        return [promise for promise in self._all.values() if not promise.is_matched]
+        return [reservation for reservation in self._all.values() if not reservation.is_matched]
 
     def has_room(self, pod: Pod) -> bool:
         """Whether the limits allow a reservation for this pod.
@@ -92,24 +92,24 @@ class Reservations:
         """
         return have_room(pod, self.pending())
 
-    def known(self, namespace: str, promise_id: str) -> Reservation | None:
+    def known(self, namespace: str, reservation_id: str) -> Reservation | None:
         """The reservation with the id on a pod under review, if it was made for its namespace."""
-        promise = self._all.get(promise_id) or self._echoes.get(promise_id)
-        if promise is None or promise.is_matched or promise.pod.namespace != namespace:
+        reservation = self._all.get(reservation_id) or self._dry_runs.get(reservation_id)
+        if reservation is None or reservation.is_matched or reservation.pod.namespace != namespace:
             return None
-        return promise
+        return reservation
 
     def dry_run(
-        self, promise_id: str, pod: Pod, now: float, rewrites: tuple[ResourceRewrite, ...]
+        self, reservation_id: str, pod: Pod, now: float, rewrites: tuple[ResourceRewrite, ...]
     ) -> None:
         """Store the answer of a dry run, for the API server's second call."""
-        while len(self._echoes) >= ECHOES_MAX:
-            del self._echoes[next(iter(self._echoes))]
-        self._echoes[promise_id] = Reservation(promise_id, pod, "", now, True, rewrites)
+        while len(self._dry_runs) >= DRY_RUNS_MAX:
+            del self._dry_runs[next(iter(self._dry_runs))]
+        self._dry_runs[reservation_id] = Reservation(reservation_id, pod, "", now, True, rewrites)
 
     def create(
         self,
-        promise_id: str,
+        reservation_id: str,
         pod: Pod,
         node_name: str,
         now: float,
@@ -121,10 +121,10 @@ class Reservations:
         retried = self.retried(pod, now)
         if retried is not None:
             del self._all[retried.id]
-        tagged = msgspec.structs.replace(pod, uid=promise_id)
-        promise = Reservation(promise_id, tagged, node_name, now, is_annotated, rewrites)
-        self._all[promise_id] = promise
-        return promise
+        tagged = msgspec.structs.replace(pod, uid=reservation_id)
+        reservation = Reservation(reservation_id, tagged, node_name, now, is_annotated, rewrites)
+        self._all[reservation_id] = reservation
+        return reservation
 
     def retried(self, pod: Pod, now: float) -> Reservation | None:
         """The owner's oldest pending reservation, if this pod is a retry of its controller.
@@ -135,7 +135,7 @@ class Reservations:
         """
         if pod.owner is None:
             return None
-        patience_s = max(RETRY_AFTER_S, PATIENCE * self._latency_s(now))
+        patience_s = max(RETRY_AFTER_S, LATENCY_FACTOR * self._latency_s(now))
         late = (p for p in self.pending() if now - p.made_at > patience_s)
         return next((p for p in late if p.pod.workload == pod.workload), None)
 
@@ -161,49 +161,53 @@ class Reservations:
         if pod.uid in self._by_uid:
             self._all[self._by_uid[pod.uid]].pod = pod
             return
-        promise = self._promise_of(pod)
-        if promise is not None:
-            if now is not None and promise.made_at:
-                self._slowest_s = max(self._latency_s(now), now - promise.made_at)
+        reservation = self._reservation_of(pod)
+        if reservation is not None:
+            if now is not None and reservation.made_at:
+                self._slowest_s = max(self._latency_s(now), now - reservation.made_at)
                 self._slowest_at = now
-            promise.is_matched = True
-            promise.pod = pod
-            self._by_uid[pod.uid] = promise.id
+            reservation.is_matched = True
+            reservation.pod = pod
+            self._by_uid[pod.uid] = reservation.id
 
     def end(self, uid: str) -> None:
         """The pod is bound, deleted or finished: its reservation ends."""
-        promise_id = self._by_uid.pop(uid, None)
-        if promise_id is not None:
-            self._all.pop(promise_id, None)
+        reservation_id = self._by_uid.pop(uid, None)
+        if reservation_id is not None:
+            self._all.pop(reservation_id, None)
 
     def expire(self, now: float) -> int:
         """Drop expired reservations (no pod in time, or no condition of its scheduler); returns how
         many.
         """
-        for echo in [e for e in self._echoes.values() if now - e.made_at >= UNMET_MAX_S]:
-            del self._echoes[echo.id]
-        late = [p.id for p in self.pending() if now - p.made_at >= UNMET_MAX_S]
-        for promise_id in late:
-            del self._all[promise_id]
-        silent = [p.pod.uid for p in self._all.values() if p.is_matched and self._is_late(p, now)]
-        for uid in silent:
+        for dry_run in [e for e in self._dry_runs.values() if now - e.made_at >= PENDING_MAX_S]:
+            del self._dry_runs[dry_run.id]
+        late = [p.id for p in self.pending() if now - p.made_at >= PENDING_MAX_S]
+        for reservation_id in late:
+            del self._all[reservation_id]
+        without_condition = [
+            p.pod.uid for p in self._all.values() if p.is_matched and self._is_late(p, now)
+        ]
+        for uid in without_condition:
             self.end(uid)
-        return len(late) + len(silent)
+        return len(late) + len(without_condition)
 
-    def _is_late(self, promise: Reservation, now: float) -> bool:
+    def _is_late(self, reservation: Reservation, now: float) -> bool:
         """Whether another scheduler has not written a condition on its pod in time."""
-        if promise.pod.scheduler_name == self._reach.scheduler_name or is_seen(promise.pod):
-            promise.silent_since = None
+        if reservation.pod.scheduler_name == self._reach.scheduler_name or has_condition(
+            reservation.pod
+        ):
+            reservation.no_condition_since = None
             return False
-        if promise.silent_since is None:
-            promise.silent_since = now
-        return now - promise.silent_since >= SILENT_MAX_S
+        if reservation.no_condition_since is None:
+            reservation.no_condition_since = now
+        return now - reservation.no_condition_since >= CONDITION_WAIT_MAX_S
 
     def cancel(self, migration_id: str) -> None:
         """A migration ended: an admitted replacement that was not created will not be."""
-        for promise in self.pending():
-            if promise.pod.annotations.get(well_known.MIGRATION) == migration_id:
-                del self._all[promise.id]
+        for reservation in self.pending():
+            if reservation.pod.annotations.get(well_known.MIGRATION) == migration_id:
+                del self._all[reservation.id]
 
     def replace(self, uids: Iterable[str]) -> None:
         """After a relist: end the reservations of pods that do not exist any more."""
@@ -219,35 +223,37 @@ class Reservations:
     def others(self, pod: Pod, now: float) -> list[Reservation]:
         """The same without the reservation of the pod's own earlier attempt."""
         retried = self.retried(pod, now)
-        return [promise for promise in self.holders(pod.priority) if promise is not retried]
+        return [
+            reservation for reservation in self.holders(pod.priority) if reservation is not retried
+        ]
 
     def _latency_s(self, now: float) -> float:
         """The largest recent time from a reservation to the creation of its pod."""
         return float(self._slowest_s * 0.5 ** ((now - self._slowest_at) / LATENCY_HALVES_S))
 
-    def _promise_of(self, pod: Pod) -> Reservation | None:
+    def _reservation_of(self, pod: Pod) -> Reservation | None:
         tag = pod.annotations.get(well_known.RESERVATION)
         if tag is None:
             return next((p for p in self.pending() if not p.is_annotated and _fits(p, pod)), None)
-        promise = self._all.get(tag)
-        if promise is None:
-            return self._recalled(tag, pod)
-        usable = not promise.is_matched and promise.pod.namespace == pod.namespace
-        return promise if usable else None
+        reservation = self._all.get(tag)
+        if reservation is None:
+            return self._restored(tag, pod)
+        usable = not reservation.is_matched and reservation.pod.namespace == pod.namespace
+        return reservation if usable else None
 
-    def _recalled(self, tag: str, pod: Pod) -> Reservation | None:
+    def _restored(self, tag: str, pod: Pod) -> Reservation | None:
         """The reservation that an earlier process made for a pod, if it is credible."""
-        known = [promise for promise in self._all.values() if promise.is_recalled]
-        if not is_believed(tag, pod, self._namespaces.of(pod.namespace), self._reach):
+        known = [reservation for reservation in self._all.values() if reservation.is_restored]
+        if not is_credible(tag, pod, self._namespaces.of(pod.namespace), self._reach):
             return None
         if not have_room(pod, known):
             return None
-        promise = self._all[tag] = Reservation(tag, pod, "", 0.0, True, is_recalled=True)
-        return promise
+        reservation = self._all[tag] = Reservation(tag, pod, "", 0.0, True, is_restored=True)
+        return reservation
 
 
-def _fits(promise: Reservation, pod: Pod) -> bool:
-    awaited = promise.pod
+def _fits(reservation: Reservation, pod: Pod) -> bool:
+    awaited = reservation.pod
     if awaited.namespace != pod.namespace or awaited.gpu_requests != pod.gpu_requests:
         return False
     if awaited.name and awaited.name == pod.name:

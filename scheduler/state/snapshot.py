@@ -64,7 +64,7 @@ class GpusInBackoff(msgspec.Struct, frozen=True, kw_only=True):
     gpus: tuple[int, ...]
 
 
-class Promised(msgspec.Struct, frozen=True, kw_only=True):
+class ReservedTier(msgspec.Struct, frozen=True, kw_only=True):
     """A reserved tier of a pod without a node."""
 
     id: str
@@ -72,7 +72,7 @@ class Promised(msgspec.Struct, frozen=True, kw_only=True):
     node_name: str
     made_at: float
     is_annotated: bool
-    is_met: bool
+    is_matched: bool = msgspec.field(name="is_met")
     rewrites: tuple[ResourceRewrite, ...] = ()
 
 
@@ -94,7 +94,7 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     label_keys: tuple[str, ...] = ()
     wide_keys: tuple[str, ...] = ()
     queue: tuple[Queued, ...] = ()
-    promises: tuple[Promised, ...] = ()
+    reservations: tuple[ReservedTier, ...] = msgspec.field(default=(), name="promises")
     avoided: tuple[Avoided, ...] = ()
     held: tuple[Pod, ...] = ()
     partitions: tuple[NodePartitions, ...] = msgspec.field(default=(), name="cuts")
@@ -104,7 +104,11 @@ class ClusterSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def take(
-    cluster: Cluster, queue: SchedulingQueue, promises: Reservations, generation: int, now: float
+    cluster: Cluster,
+    queue: SchedulingQueue,
+    reservations: Reservations,
+    generation: int,
+    now: float,
 ) -> ClusterSnapshot:
     """The current state."""
     avoided = (
@@ -126,17 +130,17 @@ def take(
         label_keys=cluster.index.keys,
         wide_keys=tuple(cluster.index.high_cardinality),
         queue=tuple(_queued(entry) for entry in queue.entries()),
-        promises=tuple(
-            Promised(
+        reservations=tuple(
+            ReservedTier(
                 id=one.id,
                 pod=one.pod,
                 node_name=one.node_name,
                 made_at=one.made_at,
                 is_annotated=one.is_annotated,
-                is_met=one.is_matched,
+                is_matched=one.is_matched,
                 rewrites=one.rewrites,
             )
-            for one in promises.holders(_EVERY_PRIORITY)
+            for one in reservations.holders(_EVERY_PRIORITY)
         ),
         avoided=tuple(
             Avoided(node_name=node.name, scopes=tuple(sorted(scopes)))

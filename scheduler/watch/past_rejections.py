@@ -59,7 +59,7 @@ class PastRejections:
         self._scheduler_name = scheduler_name
         self._inbox = inbox
         self._wall = wall
-        self._refusals: list[PastRejection] = []
+        self._rejections: list[PastRejection] = []
         self._uids: set[str] = set()
         self._is_requested = asyncio.Event()
         self._is_published = asyncio.Event()
@@ -78,9 +78,9 @@ class PastRejections:
     async def read(self) -> None:
         """Read everything; ends when all events are enqueued."""
         await self._read_pods()
-        hearsay = await self._read_events()
+        deleted_pod_events = await self._read_events()
         await self._is_requested.wait()
-        self._inbox.enqueue(PastRejectionsRead(tuple(self._refusals), hearsay))
+        self._inbox.enqueue(PastRejectionsRead(tuple(self._rejections), deleted_pod_events))
         self._is_published.set()
 
     async def _read_pods(self) -> None:
@@ -117,7 +117,7 @@ class PastRejections:
                 pod = read_pod(item)
                 if pod.is_degraded:
                     self._inbox.enqueue(PodUpdated(crashed(pod)))
-            elif ended.is_refused and ended.was_bound:
+            elif ended.is_rejected and ended.was_bound:
                 self._refused(ended, item)
         except UNREADABLE:
             return
@@ -127,7 +127,7 @@ class PastRejections:
         pod = read_pod(item)
         if age_s < AGE_MAX_S and pod.node_name:
             status = ended.status
-            self._refusals.append(
+            self._rejections.append(
                 PastRejection(pod, pod.node_name, status.reason, status.message, age_s)
             )
 

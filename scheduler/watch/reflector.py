@@ -27,7 +27,7 @@ import msgspec
 from scheduler.model.json_bounds import UNREADABLE, shallow
 from scheduler.watch.client import ApiError, Client, Status, Unreachable
 from scheduler.watch.decode.api_types import Listed, Versioned, WatchEvent
-from scheduler.watch.decode.unreadable import NotAnObject, identity, said
+from scheduler.watch.decode.unreadable import NotAnObject, identity, problem_text
 
 #: Random variation of a pause, so that many clients do not reconnect at the same time.
 JITTER = 0.2
@@ -208,7 +208,7 @@ class Reflector(Generic[E]):
             listed = _decoded(_LIST, content)
             found = self._of_items(listed.items or [])
         except UNREADABLE as problem:
-            raise Unreadable(f"no list: {said(problem)}") from problem
+            raise Unreadable(f"no list: {problem_text(problem)}") from problem
         version = listed.metadata.resource_version
         if not version and content is not _NOTHING:
             raise Unreadable("a list without a version")
@@ -232,7 +232,9 @@ class Reflector(Generic[E]):
         except UNREADABLE as problem:
             namespace, name, _ = identity(content)
             key = f"{namespace}/{name}" if namespace else name
-            self._warn(self._source.kind, f"{key} cannot be read and is left out: {said(problem)}")
+            self._warn(
+                self._source.kind, f"{key} cannot be read and is left out: {problem_text(problem)}"
+            )
             return None
 
     async def _absent(self) -> None:
@@ -271,7 +273,7 @@ class Reflector(Generic[E]):
         try:
             found, version = self._read(line)
         except UNREADABLE as problem:
-            raise Unreadable(f"no event of a watch: {said(problem)}") from problem
+            raise Unreadable(f"no event of a watch: {problem_text(problem)}") from problem
         if found is not None:
             self._emit(found)
         self._version = version

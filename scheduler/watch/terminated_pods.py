@@ -32,7 +32,7 @@ EVENT_TRIES = 2
 RETRY_S = 1.0
 GONE = 404
 
-News = PodRejected | PodUpdated | PastRejectionsRead
+Result = PodRejected | PodUpdated | PastRejectionsRead
 
 
 class TerminatedPodLookup:
@@ -49,12 +49,12 @@ class TerminatedPodLookup:
         self._inbox = inbox
         self.past = PastRejections(client, scheduler_name, inbox, wall)
         self._waiting: asyncio.Queue[Pod] = asyncio.Queue(WAITING_MAX)
-        self._asked: set[str] = set()
+        self._requested: set[str] = set()
 
     def look_up(self, pod: Pod) -> None:
         """Enqueue a pod; repeated requests for a queued pod are dropped."""
-        if pod.uid not in self._asked and not self._waiting.full():
-            self._asked.add(pod.uid)
+        if pod.uid not in self._requested and not self._waiting.full():
+            self._requested.add(pod.uid)
             self._waiting.put_nowait(pod)
 
     async def run(self) -> None:
@@ -68,36 +68,36 @@ class TerminatedPodLookup:
         while True:
             pod = await self._waiting.get()
             try:
-                news = await self._ask(pod)
+                result = await self._result_of(pod)
             except (ApiError, Unreachable, *UNREADABLE):
                 continue
             finally:
-                self._asked.discard(pod.uid)
-            if news is not None:
-                self._inbox.enqueue(news)
+                self._requested.discard(pod.uid)
+            if result is not None:
+                self._inbox.enqueue(result)
 
-    async def _ask(self, pod: Pod) -> News | None:
+    async def _result_of(self, pod: Pod) -> Result | None:
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
         try:
             ended = ENDED.decode(await self._answer(path))
         except ApiError as error:
             if error.status != GONE:
                 raise
-            return await self._said(pod)
+            return await self._rejection_of(pod)
         if ended.metadata.uid != pod.uid:
-            return await self._said(pod)
-        return _news(pod, ended)
+            return await self._rejection_of(pod)
+        return _result(pod, ended)
 
-    async def _said(self, pod: Pod) -> PodRejected | None:
+    async def _rejection_of(self, pod: Pod) -> PodRejected | None:
         """The kubelet's event about a deleted pod; it may be written a moment later."""
         if pod.phase != "Pending" or pod.is_admitted:
             return None
         for attempt in range(EVENT_TRIES):
             if attempt:
                 await asyncio.sleep(RETRY_S)
-            said = await kubelet_events.about_pod(self._client, pod.namespace, pod.uid)
-            if said is not None:
-                return PodRejected(pod.uid, said.reason, said.note, is_hearsay=True)
+            event = await kubelet_events.about_pod(self._client, pod.namespace, pod.uid)
+            if event is not None:
+                return PodRejected(pod.uid, event.reason, event.note, is_unconfirmed=True)
         return None
 
     async def _answer(self, path: str) -> bytes:
@@ -109,7 +109,7 @@ class TerminatedPodLookup:
         return await self._client.request("GET", path)
 
 
-def _news(pod: Pod, ended: EndedPod) -> News | None:
-    if ended.is_refused:
+def _result(pod: Pod, ended: EndedPod) -> Result | None:
+    if ended.is_rejected:
         return PodRejected(pod.uid, ended.status.reason, ended.status.message)
     return PodUpdated(crashed(pod)) if ended.is_crash else None

@@ -71,12 +71,12 @@ def test_partitioned_gpus_are_not_whole_and_bad_layout_is_reported(
     here.wait_explained("whole", "Insufficient nvidia.com/gpu (need 1; best node has 0 free)")
     told: list[Json] = []
 
-    def is_told() -> bool:
+    def is_reported() -> bool:
         items = cp.client.get("/apis/events.k8s.io/v1/namespaces/default/events")["items"]
         told[:] = [one for one in items if one["regarding"].get("name") == "stale"]
         return any(one["reason"] == "MigConfigInvalid" for one in told)
 
-    wait_until(is_told, what="the event on the node")
+    wait_until(is_reported, what="the event on the node")
     [event] = [one for one in told if one["reason"] == "MigConfigInvalid"]
     assert event["regarding"]["kind"] == "Node"
     assert event["note"] == (

@@ -143,12 +143,12 @@ async def test_dead_leader_fails_fast_and_logs_once(standby: Standby) -> None:
 async def test_silent_leader_times_out_within_the_budget(
     settings: LeaderProxySettings, standby: Standby
 ) -> None:
-    async def never(_: bytes) -> Reply:
+    async def impossible(_: bytes) -> Reply:
         await asyncio.sleep(3600)
         return Reply(200, b"")
 
     clock = asyncio.get_running_loop().time
-    async with leading(settings, never):
+    async with leading(settings, impossible):
         started = clock()
         reply = await standby.ask()
 

@@ -178,7 +178,11 @@ async def test_owner_chain_is_read_although_the_pod_is_gone(api: FakeApi, client
 
     assert isinstance(told, ev.OwnerRead)
     assert told.facts is not None
-    assert (told.migration_id, told.facts.told.name, told.facts.replicas) == (TICKET.id, "web", 2)
+    assert (told.migration_id, told.facts.event_target.name, told.facts.replicas) == (
+        TICKET.id,
+        "web",
+        2,
+    )
     assert not told.facts.is_owner_gone
 
 

@@ -101,11 +101,11 @@ async def test_past_rejections_have_node_and_age(
 ) -> None:
     told = await reading(refused("a", 60), refused("b", 3)).to_the_end()
 
-    assert [(one.pod.name, one.node_name, one.age_s) for one in told.refusals] == [
+    assert [(one.pod.name, one.node_name, one.age_s) for one in told.rejections] == [
         ("a", "n1", 60),
         ("b", "n1", 3),
     ]
-    assert {one.reason for one in told.refusals} == {UNEXPECTED}
+    assert {one.reason for one in told.rejections} == {UNEXPECTED}
 
 
 NO_REFUSAL = [
@@ -121,7 +121,7 @@ NO_REFUSAL = [
 async def test_rejections_caused_by_the_pod_are_skipped(
     reading: Callable[..., Reading], item: Json
 ) -> None:
-    assert (await reading(item).to_the_end()).refusals == ()
+    assert (await reading(item).to_the_end()).rejections == ()
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ async def test_rejections_caused_by_the_pod_are_skipped(
 async def test_without_managed_fields_the_node_clock_is_used(
     reading: Callable[..., Reading], status: Json, age_s: float
 ) -> None:
-    [one] = (await reading(refused("a", 60, clocked=False, **status)).to_the_end()).refusals
+    [one] = (await reading(refused("a", 60, clocked=False, **status)).to_the_end()).rejections
 
     assert one.age_s == age_s
 
@@ -154,7 +154,7 @@ async def test_events_explain_deleted_pods(api: FakeApi, reading: Callable[..., 
     told = await reading(refused("a"), events=(*others, event("gone", 30), newer)).to_the_end()
 
     words = (UNEXPECTED, f"no healthy devices present for {GPU}")
-    assert told.hearsay == (
+    assert told.deleted_pod_events == (
         DeletedPodEvent("team-gone", "team", "gone", "n1", *words, 30),
         DeletedPodEvent("team-new", "team", "new", "n2", *words, 60),
     )
@@ -173,7 +173,7 @@ async def test_forbidden_events_leave_the_failed_pods(
 
     told = await begun.to_the_end()
 
-    assert (len(told.refusals), told.hearsay) == (1, ())
+    assert (len(told.rejections), told.deleted_pod_events) == (1, ())
 
 
 async def test_pod_list_is_limited(api: FakeApi, reading: Callable[..., Reading]) -> None:

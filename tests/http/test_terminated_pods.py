@@ -14,7 +14,7 @@ from scheduler.model import well_known
 from scheduler.state.event import PodRejected, PodUpdated
 from scheduler.watch import terminated_pods
 from scheduler.watch.client import Client
-from scheduler.watch.terminated_pods import WAITING_MAX, News, TerminatedPodLookup
+from scheduler.watch.terminated_pods import WAITING_MAX, Result, TerminatedPodLookup
 from tests.builders import Json, pod, pod_json
 from tests.http.fakeapi import FakeApi, failure, name_of, reply, reset, text
 from tests.http.shells import Heard
@@ -63,8 +63,8 @@ class LookupWorld:
         self.heard = Heard()
         self.lookup = TerminatedPodLookup(client, "gpu-scheduler", self.heard, lambda: NOW)
 
-    async def next(self) -> News:
-        event: News = await self.heard.next()
+    async def next(self) -> Result:
+        event: Result = await self.heard.next()
         return event
 
 
@@ -220,7 +220,7 @@ async def test_deleted_pod_is_explained_by_the_kubelet_event(
     told = await world.next()
 
     text = "no healthy devices present"
-    assert told == PodRejected("team-a", "UnexpectedAdmissionError", text, is_hearsay=True)
+    assert told == PodRejected("team-a", "UnexpectedAdmissionError", text, is_unconfirmed=True)
     assert [seen.query["fieldSelector"] for seen in api.seen if name_of(seen) == EVENTS] == [
         "regarding.uid=team-a"
     ] * 2

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.decide.batch import together
+from scheduler.decide.batch import joint_placements
 from scheduler.decide.mig.packing_bound import Best, best
 from scheduler.model.gpu.device import MigPlacement
 from scheduler.model.mig import layout as mig_layout
@@ -84,7 +84,7 @@ def test_fitting_batches_of_up_to_seven_are_placed_completely(gpus: int) -> None
     fitting = possible((0,) * gpus)
     for size in range(1, 8):
         for batch in combinations_with_replacement(PROFILES, size):
-            mig_placements = together(empty, batch)
+            mig_placements = joint_placements(empty, batch)
             assert (mig_placements is not None) == (counted(batch) in fitting), batch
             if mig_placements is not None:
                 check_spots(empty, batch, mig_placements)
@@ -105,7 +105,7 @@ def test_batch_beside_held_devices_is_complete_or_provably_best(
     gpus, asked = pool(*held), tuple(batch)
     fitting = possible(tuple(mig_layout.occupancy(BOARD, layout) for layout in held))
 
-    mig_placements = together(gpus, asked)
+    mig_placements = joint_placements(gpus, asked)
 
     assert (mig_placements is not None) == (counted(asked) in fitting)
     if mig_placements is not None:

@@ -54,7 +54,7 @@ def ask_twice(view: View, pod: Pod) -> None:
             total=diagnosis.total,
             nodes=dict(diagnosis.nodes),
             general=diagnosis.general,
-            never=diagnosis.never,
+            impossible=diagnosis.impossible,
             behind=diagnosis.behind,
         )
         assert diagnosis.summary == again.summary

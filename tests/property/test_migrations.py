@@ -127,9 +127,9 @@ def judge(world: World) -> None:
     per_workload: dict[str, list[float]] = {}
     for at, action in world.sent(EvictPod):
         assert isinstance(action, EvictPod)
-        ticket, result = world.ended[action.migration.id]
+        migration, result = world.ended[action.migration.id]
         assert result in {MigrationResult.SUCCEEDED, *EXCUSES}
-        per_workload.setdefault(ticket.workload, []).append(at)
+        per_workload.setdefault(migration.workload, []).append(at)
     for times in per_workload.values():
         for first in times:
             within = sum(1 for at in times if 0 <= at - first < HOUR_S)
@@ -137,9 +137,11 @@ def judge(world: World) -> None:
     reasons = sum(1 for _, reason, _ in world.notes if reason == "MigrationFailed")
     assert reasons >= sum(1 for _, result in world.ended.values() if result in EXCUSES)
     done = [
-        ticket for ticket, result in world.ended.values() if result is MigrationResult.SUCCEEDED
+        migration
+        for migration, result in world.ended.values()
+        if result is MigrationResult.SUCCEEDED
     ]
-    assert all(ticket.target != ticket.source for ticket in done)
+    assert all(migration.target != migration.source for migration in done)
     assert not any(SMALL in one.target for one in done if one.move is MigrationKind.RESTORE)
 
 

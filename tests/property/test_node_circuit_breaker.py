@@ -14,7 +14,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from scheduler.model.pods.pod import Pod
-from scheduler.state.breakers.circuit import REFUSALS_MAX, Timings
+from scheduler.state.breakers.circuit import REJECTIONS_MAX, Timings
 from scheduler.state.breakers.kubelet_rejection import about, covers
 from scheduler.state.breakers.node_circuit_breaker import NodeCircuitBreaker
 from tests.builders import GPU, pod
@@ -92,14 +92,14 @@ class Trial:
 
     def _send(self, template: Pod) -> None:
         # As many as that may be refused together where nothing was refused before.
-        if len(self._sent) < REFUSALS_MAX and self.is_open_to(template):
+        if len(self._sent) < REJECTIONS_MAX and self.is_open_to(template):
             self._count += 1
             one = msgspec.structs.replace(template, uid=f"{template.uid}-{self._count}")
             self.breaker.record_binding(one, "n1", self.now)
             self._sent.append(one)
 
     def _verdict(self, one: Pod, reason: str, message: str) -> None:
-        if not self.breaker.under_way.get(one.uid):
+        if not self.breaker.in_flight.get(one.uid):
             return  # its node was silent for too long
         what = about(one, reason, message) if reason else None
         if what is None:
@@ -131,8 +131,8 @@ def test_each_scope_fails_at_most_four_pods_in_ten_minutes(drawn: list[Step]) ->
                 *Counter(one.workload for one in pods).values(),
             )
             event(f"{len(pods)} of a scope")
-            assert of_one <= REFUSALS_MAX, window
-            assert len(pods) <= REFUSALS_MAX + (of_one == REFUSALS_MAX), window
+            assert of_one <= REJECTIONS_MAX, window
+            assert len(pods) <= REJECTIONS_MAX + (of_one == REJECTIONS_MAX), window
 
 
 @given(steps(st.sampled_from((STATED, ADMITTED))))

@@ -17,9 +17,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.decide.admission.admit import Rules, admit, echo, keep
-from scheduler.decide.admission.fallback_policy import TermsError, terms_of
-from scheduler.decide.batch import as_a_whole
+from scheduler.decide.admission.admit import Rules, admit, reserve, reserve_dry_run
+from scheduler.decide.admission.fallback_policy import PolicyError, policy_of
+from scheduler.decide.batch import plan_batch
 from scheduler.decide.explain import explain
 from scheduler.decide.migration import rescue, restore
 from scheduler.decide.requeue_check import condition_at_node
@@ -30,7 +30,7 @@ from scheduler.model.admission import AdmissionDecision, NodeAssignment, Scope
 from scheduler.model.crd.migration import match_of
 from scheduler.model.gpu import cuda_env
 from scheduler.model.mig.fallback_ladder import parse_ladder
-from scheduler.model.pods.original_request import as_asked
+from scheduler.model.pods.original_request import with_original_request
 from scheduler.model.pods.pod import Pod
 from scheduler.plugins.dynamic_mig import instance_search
 from scheduler.state import event as ev
@@ -155,7 +155,7 @@ class Home:
 
     def __init__(self, said: Json | None = None, offered: Json | None = None) -> None:
         self.cluster = Cluster()
-        self.promises = Reservations()
+        self.reservations = Reservations()
         self.history = MigrationHistory(Timings())
         self.tickets = OpenMigrations()
         for kind in KINDS:
@@ -169,7 +169,7 @@ class Home:
         """A pod's whole life: decoded, watched, decided, bound, admitted, migrated, recorded."""
         pod = objects.read_pod(msgspec.json.encode(body))
         self.cluster.upsert_pod(pod)
-        self.promises.handle(ev.PodUpdated(pod), 1.0)
+        self.reservations.handle(ev.PodUpdated(pod), 1.0)
         instances = len(instance_search.wanted(pod))
         assert instances <= 2 * limits.POD_DEVICES_MAX
         self._decided(pod)
@@ -181,7 +181,7 @@ class Home:
             over_committed(self.cluster.nodes.node_info[name])
         self.cluster.indexes_held(pod)
         self.cluster.delete_pod(pod.uid)
-        self.promises.handle(ev.PodDeleted(pod.uid), 1.0)
+        self.reservations.handle(ev.PodDeleted(pod.uid), 1.0)
         return pod
 
     def admit(self, body: Json) -> None:
@@ -195,31 +195,33 @@ class Home:
         explain(decision)
         if isinstance(decision, Placement):
             cuda_env.environment(pod, decision.devices)
-        as_a_whole(self.cluster, [pod, pod], ANYBODY)
+        plan_batch(self.cluster, [pod, pod], ANYBODY)
         condition_at_node(self.cluster, ANYBODY, pod, "dynamic")
 
     def _moved(self, pod: Pod) -> None:
         self.history.recall(pod)
         self.history.note_crashes(pod)
-        self.history.hindrance(pod, 1.0)
+        self.history.blocker(pod, 1.0)
         self.tickets.upsert_pod(pod)
         match_of(pod)
-        as_asked(pod)
+        with_original_request(pod)
         restore.group_key(pod)
-        restore.restorable(self.cluster, self.promises, (), pod, ANYBODY)
+        restore.restorable(self.cluster, self.reservations, (), pod, ANYBODY)
         try:
-            terms, _ = terms_of(self.cluster, rescue.asked(pod), RULES.ladders, (), frozenset())
-        except TermsError:
+            terms, _ = policy_of(
+                self.cluster, rescue.as_recreated(pod), RULES.ladders, (), frozenset()
+            )
+        except PolicyError:
             return
-        rescue.rescuable(self.cluster, self.promises, (), pod, terms, ANYBODY)
+        rescue.rescuable(self.cluster, self.reservations, (), pod, terms, ANYBODY)
 
     def _admitted(self, body: Json, pod: Pod, scope: Scope) -> None:
-        admission = admit(self.cluster, self.promises, (), pod, scope, RULES)
-        if admission.is_promised:
-            echo(self.promises, admission, "r-0", 1.0)
-            keep(self.promises, admission, "r-1", 1.0)
-            self.promises.end(pod.uid)
-            self.promises.expire(100.0)
+        admission = admit(self.cluster, self.reservations, (), pod, scope, RULES)
+        if admission.is_reserved:
+            reserve_dry_run(self.reservations, admission, "r-0", 1.0)
+            reserve(self.reservations, admission, "r-1", 1.0)
+            self.reservations.end(pod.uid)
+            self.reservations.expire(100.0)
         kinds = {"numbered": NodeAssignment("numbered", "numbered")}
         for answer in (AdmissionDecision(node_kinds=kinds), admission.answer):
             case = PodMutation(body, Request(namespace="team", scope=scope), Config())

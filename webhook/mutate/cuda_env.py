@@ -39,7 +39,7 @@ def inject(draft: PodDraft, mapped: MappedPod, answer: AdmissionDecision | None)
                 f" the value from {well_known.MAP}"
             )
     if draft.pod is not before:
-        _tell(draft, mapped)
+        _warn_unreadable(draft, mapped)
 
 
 def _check_size(entries: Sequence[tuple[ContainerRef, EnvEntry]]) -> None:
@@ -133,7 +133,7 @@ def _may_be_read_later(draft: PodDraft, mapped: MappedPod) -> bool:
     return False
 
 
-def _tell(draft: PodDraft, mapped: MappedPod) -> None:
+def _warn_unreadable(draft: PodDraft, mapped: MappedPod) -> None:
     """The log lines of seed 002, and one for a pod whose devices are assigned later."""
     if not raw_pod.metadata(draft.pod).get("name"):
         draft.log.append(f"Pod name not set, using generateName: {draft.name}")

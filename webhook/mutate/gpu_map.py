@@ -94,7 +94,7 @@ def _mode(text: str | None) -> CudaMode:
 
 
 def _gpus(slot: ContainerRef) -> int:
-    written = raw_pod.asked(slot.container, well_known.GPU)
+    written = raw_pod.requested(slot.container, well_known.GPU)
     return raw_pod.count(written) or 0
 
 

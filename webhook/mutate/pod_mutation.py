@@ -129,7 +129,7 @@ def _decide(
     _strip(draft, request, answer)
     if pod_map:
         _check_node(draft, pod_map, answer)
-        if _may_be_told(draft, answer):
+        if _may_warn(draft, answer):
             cuda_env.inject(draft, pod_map, answer)
     # Nearly every pod gets what it requests, wherever that is.
     if (answer and answer.rewrites) or well_known.ORIGINAL in raw_pod.annotations_of(draft.pod):
@@ -176,7 +176,7 @@ def _check_node(
         raise Refused(f'{named}, spec.nodeName is "{shown(node_name)}"')
 
 
-def _may_be_told(draft: PodDraft, answer: AdmissionDecision | None) -> bool:
+def _may_warn(draft: PodDraft, answer: AdmissionDecision | None) -> bool:
     """Whether the map's devices are written into the pod.
 
     A pod with a node is not scheduled, so its namespace must be allowed to use maps. A pod without

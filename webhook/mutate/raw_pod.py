@@ -123,7 +123,7 @@ def resources(container: RawContainer, side: str) -> dict[str, Any]:
     return mapping(mapping(container.get("resources")).get(side))
 
 
-def asked(container: RawContainer, resource: str) -> str | int | None:
+def requested(container: RawContainer, resource: str) -> str | int | None:
     """The quantity of a device resource as written, if the API accepts it.
 
     Extended resources need a limit; a request, if given, must be equal. Any other combination, and
@@ -148,7 +148,7 @@ def count(written: object) -> int | None:
 def mig_resources(container: RawContainer) -> list[str]:
     """The requested MIG resources of a container, sorted."""
     limits = resources(container, "limits")
-    return sorted(r for r in limits if well_known.is_mig(r) and asked(container, r) is not None)
+    return sorted(r for r in limits if well_known.is_mig(r) and requested(container, r) is not None)
 
 
 def names_mig(container: RawContainer) -> bool:

@@ -79,9 +79,9 @@ def _is_possible(slot: ContainerRef, rewrite: ResourceRewrite) -> bool:
     """Amounts that the API server rejects are not changed."""
     container, target = slot.container, rewrite.target
     own = [raw_pod.resources(container, side).get(target, 0) for side in _SIDES]
-    return raw_pod.asked(container, rewrite.source) is not None and (
+    return raw_pod.requested(container, rewrite.source) is not None and (
         all(raw_pod.count(amount) == 0 for amount in own)
-        or raw_pod.asked(container, target) is not None
+        or raw_pod.requested(container, target) is not None
     )
 
 
@@ -90,9 +90,9 @@ def _moved(container: RawContainer, rewrites: Sequence[ResourceRewrite]) -> RawC
     sources = {rewrite.source for rewrite in rewrites}
     parts: dict[str, list[Any]] = {}
     for rewrite in rewrites:
-        parts.setdefault(rewrite.target, []).append(raw_pod.asked(container, rewrite.source))
+        parts.setdefault(rewrite.target, []).append(raw_pod.requested(container, rewrite.source))
     for target, amounts in parts.items():
-        own = raw_pod.asked(container, target)
+        own = raw_pod.requested(container, target)
         if own is not None and target not in sources:
             amounts.append(own)
     targets = {target: _total(amounts) for target, amounts in parts.items()}
@@ -157,7 +157,7 @@ def _drop_readded(draft: PodDraft, rewrites: Sequence[ResourceRewrite]) -> None:
             continue
         moves = [(r.source, r.target) for r in _of(slot, rewrites)] or [first]
         targets = {to for _, to in moves}
-        if any(raw_pod.asked(slot.container, to) is not None for to in targets):
+        if any(raw_pod.requested(slot.container, to) is not None for to in targets):
             gone = {source for source, _ in moves} - targets
             draft.pod = raw_pod.with_container(draft.pod, slot, _without(slot.container, gone))
 

@@ -20,7 +20,7 @@ import structlog
 
 from scheduler.controllers.migration.finished import REPEAT_AFTER_S, FinishedMigrations
 from scheduler.decide.migration import preconditions
-from scheduler.decide.migration.restore import MigrationCandidate, ticket_of
+from scheduler.decide.migration.restore import MigrationCandidate, migration_of
 from scheduler.model.crd.migration import Migration, MigrationKind, holder, profiles
 from scheduler.model.crd.migration_actions import (
     CreateMigration,
@@ -77,7 +77,7 @@ class MigrationExecutor:
         """Create the object of a migration that is safe."""
         pod = candidate.pod
         attempt = self._history.attempt(pod.workload, pod.revision)
-        migration = ticket_of(candidate, facts, attempt, self._new_id(), now)
+        migration = migration_of(candidate, facts, attempt, self._new_id(), now)
         self.open.assume(migration)
         self._progress[migration.id] = MigrationProgress(facts=facts, sent_at=now)
         self._cluster.nominations.hold(holder(migration))
@@ -130,13 +130,13 @@ class MigrationExecutor:
             return NOTHING
         phase = self.open.phase(migration, self._cluster.pods)
         if phase in (MigrationPhase.LEAVING, MigrationPhase.AWAITED):
-            problem = preconditions.not_made_again(migration, event.facts)
+            problem = preconditions.replacement_blocker(migration, event.facts)
             if problem is None:
                 return NOTHING
             return self._end(migration, MigrationResult.BLOCKED, problem.text, now)
         pod = self._cluster.pods.get(migration.pod_uid)
         if phase is MigrationPhase.WRITTEN and pod is not None:
-            problem = preconditions.verdict(pod, migration.move, event.facts)
+            problem = preconditions.owner_blocker(pod, migration.move, event.facts)
             if problem is not None:
                 return self._end(migration, MigrationResult.BLOCKED, problem.text, now)
             self._progress_of(migration).facts = event.facts

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from scheduler.decide.admission.admit import Rules
-from scheduler.decide.admission.fallback_policy import TermsError, terms_of
+from scheduler.decide.admission.fallback_policy import PolicyError, policy_of
 from scheduler.decide.admission.tier_selection import is_degradable
 from scheduler.decide.migration import preconditions, rescue, restore
 from scheduler.decide.migration.restore import MigrationCandidate
@@ -134,7 +134,7 @@ class MigrationPlanner:
             self._back_off(pod, now)
             return None, NOTHING
         kind, change = candidate.move, candidate.change
-        problem = preconditions.verdict(pod, kind, event.facts)
+        problem = preconditions.owner_blocker(pod, kind, event.facts)
         if problem is not None:
             self._back_off(pod, now)
             return None, self._events.blocked(pod, kind, change, problem)
@@ -185,7 +185,7 @@ class MigrationPlanner:
         return 1, NOTHING
 
     def _is_silent(self, pod: Pod, problem: BlockedBy) -> bool:
-        return not problem.obstacle.is_told or self._events.is_reported(pod, problem.obstacle)
+        return not problem.blocker.is_reported or self._events.is_reported(pod, problem.blocker)
 
     def _is_reported(self, pod: Pod) -> bool:
         return self._settings.mode == "report" and self._events.is_reported(pod, None)
@@ -201,7 +201,7 @@ class MigrationPlanner:
                 "a migration of another pod of the workload is in progress",
             )
         timings = self._settings.timings
-        return preconditions.hindrance(pod, kind, now, timings) or self._history.hindrance(pod, now)
+        return preconditions.pod_blocker(pod, kind, now, timings) or self._history.blocker(pod, now)
 
     def _look(self, kind: MigrationKind, pod: Pod) -> MigrationCandidate | None:
         cluster, reservations = self._state.cluster, self._state.reservations
@@ -210,11 +210,11 @@ class MigrationPlanner:
             return restore.restorable(cluster, reservations, waiting, pod, pipeline)
         avoided, ladders = self._history.crashed_on(pod), self._settings.rules.ladders
         try:
-            asked = rescue.asked(pod)
-            terms, _ = terms_of(cluster, asked, ladders, reservations.pending(), avoided)
-        except TermsError:
+            asked = rescue.as_recreated(pod)
+            policy, _ = policy_of(cluster, asked, ladders, reservations.pending(), avoided)
+        except PolicyError:
             return None
-        return rescue.rescuable(cluster, reservations, waiting, pod, terms, pipeline)
+        return rescue.rescuable(cluster, reservations, waiting, pod, policy, pipeline)
 
     def _is_steady(self, candidate: MigrationCandidate, now: float) -> bool:
         """Whether the migration has been possible without interruption long enough."""

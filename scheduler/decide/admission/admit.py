@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import msgspec
 
 from scheduler.decide.admission.fallback_candidates import Candidate, options
-from scheduler.decide.admission.fallback_policy import FallbackPolicy, TermsError, terms_of
+from scheduler.decide.admission.fallback_policy import FallbackPolicy, PolicyError, policy_of
 from scheduler.decide.admission.tier_selection import (
     NoTier,
     TierAttempt,
@@ -49,20 +49,20 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 class Admission(msgspec.Struct, frozen=True, kw_only=True):
     """An answer, the free tier, the metric result, and the tiers that were not granted.
 
-    ``is_promised``: the tier is reserved for the pod. Otherwise the tier is only written into the
+    ``is_reserved``: the tier is reserved for the pod. Otherwise the tier is only written into the
     pod, without a reservation.
     """
 
     answer: AdmissionDecision
     granted: TierGranted | None = None
-    is_promised: bool = False
+    is_reserved: bool = False
     result: str = "untouched"
     tried: tuple[TierAttempt, ...] = ()
 
 
 def admit(
     cluster: Cluster,
-    promises: Reservations,
+    reservations: Reservations,
     waiting: Iterable[Iterable[Pod]],
     pod: Pod,
     scope: Scope,
@@ -70,28 +70,30 @@ def admit(
     *,
     now: float = 0.0,
     move: str | None = None,
-    shunned: frozenset[str] = frozenset(),
+    avoided_tiers: frozenset[str] = frozenset(),
 ) -> Admission:
     """Answer one query; ``waiting`` are unschedulable pods that lack one resource, grouped by
     request.
 
     ``now`` is the clock of the reservations; ``move`` the migration that the pod belongs to;
-    ``shunned`` are tiers on which similar pods crashed.
+    ``avoided_tiers`` are tiers on which similar pods crashed.
     """
-    untouched = as_requested(cluster, promises, pod, scope, rules)
+    untouched = as_requested(cluster, reservations, pod, scope, rules)
     if untouched is not None:
         return untouched
-    return with_tier(cluster, promises, waiting, pod, rules, now=now, move=move, shunned=shunned)
+    return with_tier(
+        cluster, reservations, waiting, pod, rules, now=now, move=move, avoided_tiers=avoided_tiers
+    )
 
 
 def as_requested(
-    cluster: Cluster, promises: Reservations, pod: Pod, scope: Scope, rules: Rules
+    cluster: Cluster, reservations: Reservations, pod: Pod, scope: Scope, rules: Rules
 ) -> Admission | None:
     """The answer to a pod that needs no search for a tier; None for any other pod."""
     tag = pod.annotations.get(well_known.RESERVATION)
-    known = promises.known(pod.namespace, tag) if tag else None
+    known = reservations.known(pod.namespace, tag) if tag else None
     if known is not None:
-        return _again(known, node_kinds(cluster, pod))
+        return _repeated(known, node_kinds(cluster, pod))
     if _is_concerned(cluster, pod, scope, rules):
         return None
     may_map = cluster.namespace(pod.namespace).may_map(rules.pipeline.maps_allow)
@@ -101,54 +103,54 @@ def as_requested(
 
 def with_tier(
     cluster: Cluster,
-    promises: Reservations,
+    reservations: Reservations,
     waiting: Iterable[Iterable[Pod]],
     pod: Pod,
     rules: Rules,
     *,
     now: float = 0.0,
     move: str | None = None,
-    shunned: frozenset[str] = frozenset(),
+    avoided_tiers: frozenset[str] = frozenset(),
 ) -> Admission:
     """The first tier that is free for a pod, as ``admit`` answers."""
-    pod = _counted(pod)
-    retried = promises.retried(pod, now)
-    unmet = [one for one in promises.pending() if one is not retried]
+    pod = _with_effective_priority(pod)
+    retried = reservations.retried(pod, now)
+    pending = [one for one in reservations.pending() if one is not retried]
     try:
-        terms, warnings = terms_of(cluster, pod, rules.ladders, unmet, shunned)
-    except TermsError as error:
+        policy, warnings = policy_of(cluster, pod, rules.ladders, pending, avoided_tiers)
+    except PolicyError as error:
         return Admission(answer=AdmissionDecision(denied=str(error)), result="denied")
     ours = pod.scheduler_name == rules.pipeline.scheduler_name
-    asked, admitted = _moved(pod, move, ours=ours), [one.pod for one in unmet]
+    asked, admitted = _with_migration(pod, move, ours=ours), [one.pod for one in pending]
     # The API server rejects the pod with a better message.
     if problem := cluster.quotas.refusal(asked, admitted):
         return _over_quota(asked, problem, node_kinds(cluster, pod))
-    tries, held = options(cluster, asked, terms, admitted), promises.others(pod, now)
-    found = choose_tier(cluster, asked, tries, held, waiting, rules.pipeline)
+    candidates, held = options(cluster, asked, policy, admitted), reservations.others(pod, now)
+    found = choose_tier(cluster, asked, candidates, held, waiting, rules.pipeline)
     answer = AdmissionDecision(warnings=warnings, move=move)
     if isinstance(found, TierGranted):
         return _granted(pod, found, answer, ours=ours)
-    return _refused(pod, found, terms, answer)
+    return _refused(pod, found, policy, answer)
 
 
-def _counted(pod: Pod) -> Pod:
+def _with_effective_priority(pod: Pod) -> Pod:
     """The pod with its effective priority, as the API server computes it."""
     priority = counted_priority(pod)
     return pod if priority == pod.priority else msgspec.structs.replace(pod, priority=priority)
 
 
 def _granted(pod: Pod, found: TierGranted, answer: AdmissionDecision, *, ours: bool) -> Admission:
-    option = found.option
+    candidate = found.candidate
     return Admission(
         answer=msgspec.structs.replace(
             answer,
-            rewrites=_rewrites(pod, option),
-            where=option.where,
-            annotate=ours or bool(option.changes),
+            rewrites=_rewrites(pod, candidate),
+            where=candidate.where,
+            annotate=ours or bool(candidate.changes),
         ),
         granted=found,
-        is_promised=is_changeable(pod),
-        result="degraded" if option.changes else "kept",
+        is_reserved=is_changeable(pod),
+        result="degraded" if candidate.changes else "kept",
         tried=found.tried,
     )
 
@@ -173,7 +175,7 @@ def _is_concerned(cluster: Cluster, pod: Pod, scope: Scope, rules: Rules) -> boo
     return is_degradable(pod)
 
 
-def _again(known: Reservation, kinds: dict[str, NodeAssignment]) -> Admission:
+def _repeated(known: Reservation, kinds: dict[str, NodeAssignment]) -> Admission:
     """The second call of one admission gets the answer of the first."""
     answer = AdmissionDecision(
         rewrites=known.rewrites,
@@ -185,25 +187,25 @@ def _again(known: Reservation, kinds: dict[str, NodeAssignment]) -> Admission:
     return Admission(answer=answer)
 
 
-def keep(
-    promises: Reservations, admission: Admission, promise_id: str, now: float
+def reserve(
+    reservations: Reservations, admission: Admission, reservation_id: str, now: float
 ) -> AdmissionDecision:
     """Store the reservation of an admission; the answer then has its id."""
     granted, answer = admission.granted, admission.answer
-    assert granted is not None, "nothing is free, so nothing can be promised"
-    promises.create(
-        promise_id,
+    assert granted is not None, "no tier is free, so none can be reserved"
+    reservations.create(
+        reservation_id,
         granted.pod,
         granted.placement.node_name,
         now,
         is_annotated=answer.annotate,
         rewrites=tuple(answer.rewrites),
     )
-    return msgspec.structs.replace(answer, reservation=promise_id)
+    return msgspec.structs.replace(answer, reservation=reservation_id)
 
 
-def echo(
-    promises: Reservations, admission: Admission, promise_id: str, now: float
+def reserve_dry_run(
+    reservations: Reservations, admission: Admission, reservation_id: str, now: float
 ) -> AdmissionDecision:
     """The answer to a dry run: no reservation, and the rewrite is recognizable in the second call.
 
@@ -213,8 +215,8 @@ def echo(
     granted, answer = admission.granted, admission.answer
     if granted is None or not answer.rewrites:
         return answer
-    promises.dry_run(promise_id, granted.pod, now, tuple(answer.rewrites))
-    return msgspec.structs.replace(answer, reservation=promise_id)
+    reservations.dry_run(reservation_id, granted.pod, now, tuple(answer.rewrites))
+    return msgspec.structs.replace(answer, reservation=reservation_id)
 
 
 def node_kinds(cluster: Cluster, pod: Pod) -> dict[str, NodeAssignment]:
@@ -246,7 +248,7 @@ def _in_scope(cluster: Cluster, pod: Pod, scope: Scope, rules: Rules) -> bool:
     return scope == "any" and (rules.scope == "all" or enabled)
 
 
-def _moved(pod: Pod, move: str | None, *, ours: bool) -> Pod:
+def _with_migration(pod: Pod, move: str | None, *, ours: bool) -> Pod:
     """The pod with its recorded migration, whatever its annotation says.
 
     Only devices matter here, so features that gpu-scheduler does not implement are ignored.
@@ -261,24 +263,24 @@ def _moved(pod: Pod, move: str | None, *, ours: bool) -> Pod:
 
 
 def _refused(
-    pod: Pod, found: NoTier, terms: FallbackPolicy, answer: AdmissionDecision
+    pod: Pod, found: NoTier, policy: FallbackPolicy, answer: AdmissionDecision
 ) -> Admission:
     if found.is_unknown:
         text = f"no other tier was tried: {found.tried[-1].message}"
         answer = msgspec.structs.replace(answer, warnings=(*answer.warnings, text))
-    elif terms.is_strict(pod):
+    elif policy.is_strict(pod):
         denied = f"none of {', '.join(found.tiers)} is free and the ladder ends in fail"
         return Admission(
             answer=AdmissionDecision(denied=denied), result="denied", tried=found.tried
         )
-    if terms.memory and found.option is not None:  # without a request nothing would be reserved
-        rewrites, where = _rewrites(pod, found.option), found.option.where
+    if policy.memory and found.candidate is not None:  # without a request nothing would be reserved
+        rewrites, where = _rewrites(pod, found.candidate), found.candidate.where
         answer = msgspec.structs.replace(answer, rewrites=rewrites, where=where)
     return Admission(answer=answer, result="pending", tried=found.tried)
 
 
-def _rewrites(pod: Pod, option: Candidate) -> tuple[ResourceRewrite, ...]:
-    added = dict(option.added)
+def _rewrites(pod: Pod, candidate: Candidate) -> tuple[ResourceRewrite, ...]:
+    added = dict(candidate.added)
     return tuple(
         ResourceRewrite(
             container=container.name,
@@ -287,6 +289,6 @@ def _rewrites(pod: Pod, option: Candidate) -> tuple[ResourceRewrite, ...]:
             init=container.role is not Role.APP,
         )
         for container in pod.containers
-        for old, new in (*option.changes, (NOTHING, added.get(container.name, "")))
+        for old, new in (*candidate.changes, (NOTHING, added.get(container.name, "")))
         if new and (container.devices.get(old, 0) > 0 or old == NOTHING)
     )

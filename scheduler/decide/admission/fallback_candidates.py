@@ -55,129 +55,131 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 class SkippedTier(msgspec.Struct, frozen=True, kw_only=True):
     """A tier that is not tried: ``result`` is the metric result, ``text`` the message.
 
-    ``option`` is the candidate, if the pod must wait for a tier.
+    ``candidate`` is the candidate, if the pod must wait for a tier.
     """
 
     tiers: tuple[str, ...]
     result: str
     text: str
-    option: Candidate | None = None
+    candidate: Candidate | None = None
 
 
 Step = tuple[str, Tier] | SkippedTier
 
 
 def options(
-    cluster: Cluster, pod: Pod, terms: FallbackPolicy, admitted: Iterable[Pod]
+    cluster: Cluster, pod: Pod, policy: FallbackPolicy, admitted: Iterable[Pod]
 ) -> Iterator[Candidate | SkippedTier]:
     """All candidates of a pod; ``admitted`` are pods that no quota status contains yet."""
-    choices = _memory_choices(cluster, terms) or _ladder_choices(cluster, pod, terms)
+    choices = _memory_choices(cluster, policy) or _ladder_choices(cluster, pod, policy)
     others = tuple(admitted)
-    told: set[SkippedTier] = set()
+    reported: set[SkippedTier] = set()
     count = 0
     for steps in itertools.islice(itertools.product(*choices), _SCANNED_MAX):
-        passed = [step for step in steps if isinstance(step, SkippedTier)]
-        for one in passed:
-            if one not in told:
-                told.add(one)
+        skipped = [step for step in steps if isinstance(step, SkippedTier)]
+        for one in skipped:
+            if one not in reported:
+                reported.add(one)
                 yield one
-        if passed:
+        if skipped:
             continue
         count += 1
         if count > COMBINATIONS_MAX:
             return
         chosen = tuple(step for step in steps if not isinstance(step, SkippedTier))
-        yield _combined(cluster, pod, terms, chosen, others)
+        yield _combined(cluster, pod, policy, chosen, others)
 
 
-def _ladder_choices(cluster: Cluster, pod: Pod, terms: FallbackPolicy) -> list[list[Step]]:
+def _ladder_choices(cluster: Cluster, pod: Pod, policy: FallbackPolicy) -> list[list[Step]]:
     asked = (resource for resource in pod.gpu_requests if well_known.is_mig(resource))
-    return [_rungs(cluster, resource, terms) for resource in asked]
+    return [_ladder_tiers(cluster, resource, policy) for resource in asked]
 
 
-def _rungs(cluster: Cluster, resource: str, terms: FallbackPolicy) -> list[Step]:
-    ladder = terms.ladder(resource)
+def _ladder_tiers(cluster: Cluster, resource: str, policy: FallbackPolicy) -> list[Step]:
+    ladder = policy.ladder(resource)
     tiers = (Tier(resource), *(ladder.below(resource) if ladder else ()))
-    return [_judged(cluster, resource, tier, terms) for tier in tiers]
+    return [_checked_tier(cluster, resource, tier, policy) for tier in tiers]
 
 
-def _judged(cluster: Cluster, asked: str, tier: Tier, terms: FallbackPolicy) -> Step:
+def _checked_tier(cluster: Cluster, asked: str, tier: Tier, policy: FallbackPolicy) -> Step:
     """Whether a tier may be tried."""
     resource = tier.resource
-    settled = terms.settled.get(asked)
-    if settled is not None and resource not in settled:
-        having = " or ".join(well_known.mig_profile(one) for one in sorted(settled))
-        return _passed(tier, "group", f"the pod's group has {having}")
+    group_tiers = policy.group_tiers.get(asked)
+    if group_tiers is not None and resource not in group_tiers:
+        names = " or ".join(well_known.mig_profile(one) for one in sorted(group_tiers))
+        return _skipped(tier, "group", f"the pod's group has {names}")
     if resource == asked:
         return asked, tier
-    if resource in terms.shunned:
-        return _passed(tier, "crashed", "pods like this one crashed on it")
+    if resource in policy.avoided_tiers:
+        return _skipped(tier, "crashed", "pods like this one crashed on it")
     if not cluster.nodes.offers.has(resource):
-        return _passed(tier, "absent", "no node offers it")
-    if terms.floor and well_known.is_mig(resource) and not gpu_memory.has(resource, terms.floor):
-        return _passed(tier, "floor", f"it is below the pod's {well_known.MEMORY_FLOOR}")
+        return _skipped(tier, "absent", "no node offers it")
+    if policy.floor and well_known.is_mig(resource) and not gpu_memory.has(resource, policy.floor):
+        return _skipped(tier, "floor", f"it is below the pod's {well_known.MEMORY_FLOOR}")
     return asked, tier
 
 
-def _passed(tier: Tier, result: str, text: str) -> SkippedTier:
+def _skipped(tier: Tier, result: str, text: str) -> SkippedTier:
     return SkippedTier(tiers=(tier.text,), result=result, text=f"not tried: {text}")
 
 
-def _memory_choices(cluster: Cluster, terms: FallbackPolicy) -> list[list[Step]]:
+def _memory_choices(cluster: Cluster, policy: FallbackPolicy) -> list[list[Step]]:
     return [
-        [(container, tier) for tier in _with_memory(cluster, max(amount, terms.floor), terms)]
-        for container, amount in terms.memory.items()
+        [(container, tier) for tier in _with_memory(cluster, max(amount, policy.floor), policy)]
+        for container, amount in policy.memory.items()
     ]
 
 
-def _with_memory(cluster: Cluster, amount: int, terms: FallbackPolicy) -> Iterator[Tier]:
+def _with_memory(cluster: Cluster, amount: int, policy: FallbackPolicy) -> Iterator[Tier]:
     """The tiers with enough memory. A compute instance shares its memory, so it is never one."""
-    has_it = [
+    sufficient = [
         resource
         for resource in cluster.nodes.offers.resources()
         if gpu_memory.has(resource, amount) and compute_instances(resource) is None
     ]
-    every = (*sorted(has_it, key=size_key), well_known.GPU)
-    settled = terms.settled.get(MEMORY, frozenset())
-    return map(Tier, [resource for resource in every if resource in settled] or every)
+    every = (*sorted(sufficient, key=size_key), well_known.GPU)
+    group_tiers = policy.group_tiers.get(MEMORY, frozenset())
+    return map(Tier, [resource for resource in every if resource in group_tiers] or every)
 
 
 def _combined(
     cluster: Cluster,
     pod: Pod,
-    terms: FallbackPolicy,
+    policy: FallbackPolicy,
     chosen: tuple[tuple[str, Tier], ...],
     admitted: tuple[Pod, ...],
 ) -> Candidate | SkippedTier:
     where: TierNodes | None = ANYWHERE
     for asked, tier in chosen:
-        wanted = TierNodes(tier.labels, _least_mib(asked, tier, terms))
+        wanted = TierNodes(tier.labels, _least_mib(asked, tier, policy))
         where = where.beside(wanted) if where is not None else None
-    swapped = _swapped(pod, terms, chosen)
-    bound = None if where is None else where.on(swapped.pod)
+    rewritten = _rewritten(pod, policy, chosen)
+    bound = None if where is None else where.on(rewritten.pod)
     if where is None or bound is None:
         text = "not tried: the pod's nodeSelector selects other nodes"
         return SkippedTier(tiers=tuple(t.text for _, t in chosen), result="labels", text=text)
-    option = msgspec.structs.replace(swapped, pod=bound, where=where)
-    problem = cluster.quotas.refusal(option.pod, admitted) if option.pod is not pod else None
+    candidate = msgspec.structs.replace(rewritten, pod=bound, where=where)
+    problem = cluster.quotas.refusal(candidate.pod, admitted) if candidate.pod is not pod else None
     if problem is not None:
         text = f"not tried: {problem}"
-        return SkippedTier(tiers=option.tiers, result="quota_exceeded", text=text, option=option)
-    return option
+        return SkippedTier(
+            tiers=candidate.tiers, result="quota_exceeded", text=text, candidate=candidate
+        )
+    return candidate
 
 
-def _least_mib(asked: str, tier: Tier, terms: FallbackPolicy) -> int:
+def _least_mib(asked: str, tier: Tier, policy: FallbackPolicy) -> int:
     """The memory that a whole GPU must have; only the node's label has the actual amount."""
     if tier.resource != well_known.GPU or tier.resource == asked:
         return 0
-    amount = max(terms.memory.get(asked, 0), terms.floor)
+    amount = max(policy.memory.get(asked, 0), policy.floor)
     return gpu_memory.least_mib(amount) if amount else 0
 
 
-def _swapped(pod: Pod, terms: FallbackPolicy, chosen: tuple[tuple[str, Tier], ...]) -> Candidate:
-    if terms.memory:
+def _rewritten(pod: Pod, policy: FallbackPolicy, chosen: tuple[tuple[str, Tier], ...]) -> Candidate:
+    if policy.memory:
         added = tuple((container, tier.resource) for container, tier in chosen)
         return Candidate(pod=with_added(pod, dict(added)), added=added)
     changes = tuple((old, tier.resource) for old, tier in chosen if old != tier.resource)
-    swapped = with_resources(pod, dict(changes)) if changes else pod
-    return Candidate(pod=swapped, changes=changes)
+    rewritten = with_resources(pod, dict(changes)) if changes else pod
+    return Candidate(pod=rewritten, changes=changes)

@@ -17,8 +17,8 @@ from scheduler.model import well_known
 from scheduler.model.gpu import gpu_memory
 from scheduler.model.gpu.gpu_memory import GpuMemoryError
 from scheduler.model.mig.fallback_ladder import Ladder, LadderError, parse_ladder
-from scheduler.model.pods.injected_containers import IntendedContainer, meant
-from scheduler.model.pods.original_request import as_asked, memory_given
+from scheduler.model.pods.injected_containers import IntendedContainer, intended_container
+from scheduler.model.pods.original_request import memory_given, with_original_request
 from scheduler.model.pods.pod import Pod, Role
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.reservations import Reservation
@@ -33,20 +33,21 @@ _NAMES_SHOWN_MAX: Final = 4
 class FallbackPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """The fallback settings of a pod: from the pod, its namespace and the configuration.
 
-    ``floor`` and ``memory`` (by container) are bytes; ``shunned`` are resources on which similar
-    pods crashed; ``settled`` are the tiers of the pod's group by request ("" for a memory request).
+    ``floor`` and ``memory`` (by container) are bytes; ``avoided_tiers`` are resources on which
+    similar pods crashed; ``group_tiers`` are the tiers of the pod's group by request ("" for a
+    memory request).
     """
 
     ladders: Sequence[Ladder] = ()
     floor: int = 0
     memory: dict[str, int] = {}
-    shunned: frozenset[str] = frozenset()
-    settled: dict[str, frozenset[str]] = {}
+    avoided_tiers: frozenset[str] = frozenset()
+    group_tiers: dict[str, frozenset[str]] = {}
 
     def ladder(self, resource: str) -> Ladder | None:
         """The first ladder that contains a resource."""
-        speaking = (one for one in self.ladders if one.mentions(resource))
-        return next((one for one in speaking if one.below(resource) or one.is_strict), None)
+        matching = (one for one in self.ladders if one.mentions(resource))
+        return next((one for one in matching if one.below(resource) or one.is_strict), None)
 
     def is_strict(self, pod: Pod) -> bool:
         """Whether the pod is rejected rather than left pending."""
@@ -54,39 +55,39 @@ class FallbackPolicy(msgspec.Struct, frozen=True, kw_only=True):
         return any(ladder is not None and ladder.is_strict for ladder in found)
 
 
-class TermsError(ValueError):
+class PolicyError(ValueError):
     """An annotation about the pod's tier is invalid; the message is one line for the pod's
     author.
     """
 
 
-def terms_of(
+def policy_of(
     cluster: Cluster,
     pod: Pod,
     configured: Sequence[Ladder],
-    promises: Iterable[Reservation],
-    shunned: frozenset[str],
+    reservations: Iterable[Reservation],
+    avoided_tiers: frozenset[str],
 ) -> tuple[FallbackPolicy, tuple[str, ...]]:
     """The settings for a pod as created, and warnings; TermsError if the pod must be rejected."""
     try:
         ladders, warnings = _ladders(cluster, pod, configured)
         has_floor = well_known.MEMORY_FLOOR in pod.annotations
         floor = gpu_memory.floor_of(pod.annotations) if has_floor else 0
-        memory, guess = _memory(pod)
+        memory, warning = _memory(pod)
     except LadderError as error:
-        raise TermsError(f"{well_known.MIG_FALLBACK}: {error}") from error
+        raise PolicyError(f"{well_known.MIG_FALLBACK}: {error}") from error
     except GpuMemoryError as error:
-        raise TermsError(str(error)) from error
+        raise PolicyError(str(error)) from error
     if has_floor:
         _check_floor(pod, floor)
-    terms = FallbackPolicy(
+    policy = FallbackPolicy(
         ladders=ladders,
         floor=floor,
         memory=memory,
-        shunned=shunned,
-        settled=_settled(cluster, pod, promises) if pod.group else {},
+        avoided_tiers=avoided_tiers,
+        group_tiers=_group_tiers(cluster, pod, reservations) if pod.group else {},
     )
-    return terms, warnings + guess
+    return policy, warnings + warning
 
 
 def _ladders(
@@ -115,17 +116,17 @@ def _memory(pod: Pod) -> tuple[dict[str, int], tuple[str, ...]]:
         return {}, ()
     regular = [one.name for one in pod.containers if one.role is Role.APP]
     others = [one.name for one in pod.containers if one.role is not Role.APP]
-    found = meant(regular, pod.annotations, others)
+    found = intended_container(regular, pod.annotations, others)
     rest = [name for name in regular + others if name != found.container]
     wanted = gpu_memory.wanted_of(pod.annotations, [found.container, *rest])
-    problem = _against_memory(pod)
+    problem = _memory_conflict(pod)
     if problem is not None:
-        raise TermsError(f"{well_known.WANTED_MEMORY}: {problem}")
+        raise PolicyError(f"{well_known.WANTED_MEMORY}: {problem}")
     is_guessed = found.guessed_from and not gpu_memory.names_all(pod.annotations)
-    return wanted, (_guess(pod, found),) if is_guessed else ()
+    return wanted, (_default_container_warning(pod, found),) if is_guessed else ()
 
 
-def _guess(pod: Pod, found: IntendedContainer) -> str:
+def _default_container_warning(pod: Pod, found: IntendedContainer) -> str:
     shown = [name[:_NAME_SHOWN_MAX] for name in found.guessed_from[:_NAMES_SHOWN_MAX]]
     more = len(found.guessed_from) - len(shown)
     among = ", ".join([*shown, f"{more} more"] if more else shown)
@@ -136,7 +137,7 @@ def _guess(pod: Pod, found: IntendedContainer) -> str:
     )
 
 
-def _against_memory(pod: Pod) -> str | None:
+def _memory_conflict(pod: Pod) -> str | None:
     requested = sorted({device for one in pod.containers for device in one.devices})
     if requested:
         return f"the pod also requests {' and '.join(requested)}; keep one of the two"
@@ -154,39 +155,39 @@ def _check_floor(pod: Pod, floor: int) -> None:
     for resource in pod.gpu_requests:
         if well_known.is_mig(resource) and not gpu_memory.has(resource, floor):
             text = pod.annotations[well_known.MEMORY_FLOOR].strip()
-            raise TermsError(
+            raise PolicyError(
                 f"{well_known.MEMORY_FLOOR}: {text} is more than the"
                 f" {well_known.mig_profile(resource)} that the pod requests; request more, or"
                 " lower the floor"
             )
 
 
-def _settled(
-    cluster: Cluster, pod: Pod, promises: Iterable[Reservation]
+def _group_tiers(
+    cluster: Cluster, pod: Pod, reservations: Iterable[Reservation]
 ) -> dict[str, frozenset[str]]:
     """The tiers of the members that were admitted before the pod, by request."""
     found: dict[str, set[str]] = {}
     for member in cluster.groups.members(pod):
-        for asked, given in _chosen(member):
+        for asked, given in _tiers_of_member(member):
             found.setdefault(asked, set()).add(given)
-    for promise in promises:
-        member = promise.pod
-        if promise.is_matched or (member.namespace, member.group) != (pod.namespace, pod.group):
+    for reservation in reservations:
+        member = reservation.pod
+        if reservation.is_matched or (member.namespace, member.group) != (pod.namespace, pod.group):
             continue
-        for asked, given in _promised(promise):
+        for asked, given in _tiers_of_reservation(reservation):
             found.setdefault(asked, set()).add(given)
     return {asked: frozenset(given) for asked, given in found.items()}
 
 
-def _promised(promise: Reservation) -> Iterator[tuple[str, str]]:
-    yield from ((one.source, one.target) for one in promise.rewrites)
-    changed = {one.target for one in promise.rewrites}
-    yield from ((resource, resource) for resource in promise.pod.gpu_requests.keys() - changed)
+def _tiers_of_reservation(reservation: Reservation) -> Iterator[tuple[str, str]]:
+    yield from ((one.source, one.target) for one in reservation.rewrites)
+    changed = {one.target for one in reservation.rewrites}
+    yield from ((resource, resource) for resource in reservation.pod.gpu_requests.keys() - changed)
 
 
-def _chosen(member: Pod) -> Iterator[tuple[str, str]]:
+def _tiers_of_member(member: Pod) -> Iterator[tuple[str, str]]:
     yield from ((MEMORY, device) for device in memory_given(member).values())
-    before = (as_asked(member) or member).gpu_requests
+    before = (with_original_request(member) or member).gpu_requests
     now = member.gpu_requests
     for asked in before:
         if asked in now:

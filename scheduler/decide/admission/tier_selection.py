@@ -47,26 +47,26 @@ class TierAttempt(msgspec.Struct, frozen=True):
 
 
 class TierGranted(msgspec.Struct, frozen=True):
-    """A tier for the new pod; ``option`` is the rewrite of its pod."""
+    """A tier for the new pod; ``candidate`` is the rewrite of its pod."""
 
-    option: Candidate
+    candidate: Candidate
     placement: Placement
     tried: tuple[TierAttempt, ...] = ()
 
     @property
     def pod(self) -> Pod:
         """The pod as rewritten."""
-        return self.option.pod
+        return self.candidate.pod
 
 
 class NoTier(msgspec.Struct, frozen=True):
-    """No tier is free; ``option`` is the first tier that the pod could wait for.
+    """No tier is free; ``candidate`` is the first tier that the pod could wait for.
 
     ``is_unknown``: the check would have exceeded the budget, so the result is unknown.
     """
 
     tried: tuple[TierAttempt, ...]
-    option: Candidate | None = None
+    candidate: Candidate | None = None
     is_unknown: bool = False
 
     @property
@@ -100,7 +100,7 @@ def choose_tier(
     cluster: Cluster,
     pod: Pod,
     options: Iterable[Candidate | SkippedTier],
-    promises: Iterable[Reservation],
+    reservations: Iterable[Reservation],
     waiting: Iterable[Iterable[Pod]],
     pipeline: Pipeline,
     work: Budget | None = None,
@@ -110,26 +110,26 @@ def choose_tier(
     ``waiting`` are unschedulable pods that lack exactly one resource, grouped by request.
     """
     work = work or Budget(pipeline.decision_steps_max)
-    held = _ReservedCapacity(WhatIfView(cluster), pipeline, work)
-    held.overlay.hold(stronger(cluster.nominated, pod))
+    reserved = _ReservedCapacity(WhatIfView(cluster), pipeline, work)
+    reserved.overlay.hold(stronger(cluster.nominated, pod))
     own = [one for one in cluster.nominated.values() if is_for(one, pod)]
-    held.overlay.hold(own)
-    promised: set[str] = set()
-    for promise in promises:
-        promised.add(promise.pod.uid)
-        if is_light(promise.pod) and not _holds_already(cluster, promise.pod):
-            held.keep(promise)
-    held.place_groups(
+    reserved.overlay.hold(own)
+    reserved_uids: set[str] = set()
+    for reservation in reservations:
+        reserved_uids.add(reservation.pod.uid)
+        if is_light(reservation.pod) and not _holds_already(cluster, reservation.pod):
+            reserved.hold(reservation)
+    reserved.place_groups(
         (
             one
             for one in group
-            if one.uid not in promised and one.priority >= pod.priority and is_light(one)
+            if one.uid not in reserved_uids and one.priority >= pod.priority and is_light(one)
         )
         for group in waiting
     )
     for one in own:  # the tier is free for the new pod, and for no pending pod
-        held.overlay.lift(one)
-    return _first_fit(cluster, held.overlay, options, pipeline, work)
+        reserved.overlay.lift(one)
+    return _first_fit(cluster, reserved.overlay, options, pipeline, work)
 
 
 def _first_fit(
@@ -140,22 +140,23 @@ def _first_fit(
     work: Budget,
 ) -> TierGranted | NoTier:
     tried: list[TierAttempt] = []
-    waitable: list[Candidate] = []
-    barred: list[Candidate] = []
-    for option in options:
-        if isinstance(option, SkippedTier):
-            tried.append(TierAttempt(option.tiers, option.result, text=option.text))
-            barred += [option.option] if option.option is not None else []
+    pending_candidates: list[Candidate] = []
+    blocked_candidates: list[Candidate] = []
+    for candidate in options:
+        if isinstance(candidate, SkippedTier):
+            tried.append(TierAttempt(candidate.tiers, candidate.result, text=candidate.text))
+            blocked_candidates += [candidate.candidate] if candidate.candidate is not None else []
             continue
-        cluster.track_label_keys(option.pod)  # a tier may name labels that no earlier pod has named
-        decision = schedule_one(view, option.pod, pipeline, work)
+        # A tier may name labels that no earlier pod has named.
+        cluster.track_label_keys(candidate.pod)
+        decision = schedule_one(view, candidate.pod, pipeline, work)
         if isinstance(decision, Placement):
-            return TierGranted(option, decision, tuple(tried))
-        tried.append(TierAttempt(option.tiers, diagnosis=decision.diagnosis))
-        waitable.append(option)
+            return TierGranted(candidate, decision, tuple(tried))
+        tried.append(TierAttempt(candidate.tiers, diagnosis=decision.diagnosis))
+        pending_candidates.append(candidate)
         if TOO_COMPLEX in decision.diagnosis.codes():
-            return NoTier(tuple(tried), waitable[0], is_unknown=True)
-    return NoTier(tuple(tried), next(iter(waitable + barred), None))
+            return NoTier(tuple(tried), pending_candidates[0], is_unknown=True)
+    return NoTier(tuple(tried), next(iter(pending_candidates + blocked_candidates), None))
 
 
 def _holds_already(cluster: Cluster, pod: Pod) -> bool:
@@ -178,26 +179,26 @@ class _ReservedCapacity:
         self._work = work
         self._infeasible: set[object] = set()
 
-    def keep(self, promise: Reservation) -> None:
+    def hold(self, reservation: Reservation) -> None:
         """Place a pod with a reservation on its reserved node, or else wherever it fits."""
-        self._work.spend(promise.pod.label_steps + promise.pod.node_steps)
-        node_info = self.overlay.at(promise.node_name)
+        self._work.spend(reservation.pod.label_steps + reservation.pod.node_steps)
+        node_info = self.overlay.at(reservation.node_name)
         if node_info is not None and not first_rejection(
-            promise.pod, node_info, self._pipeline.every_filter
+            reservation.pod, node_info, self._pipeline.every_filter
         ):
-            devices = best_fit.devices(promise.pod, node_info)
-            self.overlay.place(promise.pod, promise.node_name, devices)
+            devices = best_fit.devices(reservation.pod, node_info)
+            self.overlay.place(reservation.pod, reservation.node_name, devices)
             return
-        promise.node_name = self.place(promise.pod) or promise.node_name
+        reservation.node_name = self.place(reservation.pod) or reservation.node_name
 
     def place(self, pod: Pod) -> str | None:
         """Place a pod wherever it fits; the node's name, or None."""
-        kind = _kind(pod)
-        if kind in self._infeasible:
+        class_key = _class_key(pod)
+        if class_key in self._infeasible:
             return None
         placement = place(self.overlay, _schedulable(pod), self._pipeline, self._work)
         if placement is None:
-            self._infeasible.add(kind)
+            self._infeasible.add(class_key)
             return None
         self.overlay.place(pod, placement.node_name, placement.devices)
         return placement.node_name
@@ -226,7 +227,7 @@ def _schedulable(pod: Pod) -> Pod:
     return msgspec.structs.replace(pod, unsupported=()) if pod.unsupported else pod
 
 
-def _kind(pod: Pod) -> object:
+def _class_key(pod: Pod) -> object:
     return (
         pod.priority,
         tuple(sorted(pod.requests.items())),

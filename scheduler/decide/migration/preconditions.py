@@ -22,14 +22,14 @@ KINDS: Final = frozenset(("ReplicaSet", "StatefulSet", "Job"))
 KUEUE: Final = "kueue.x-k8s.io/"
 
 
-def hindrance(pod: Pod, move: MigrationKind, now: float, timings: Timings) -> BlockedBy | None:
+def pod_blocker(pod: Pod, move: MigrationKind, now: float, timings: Timings) -> BlockedBy | None:
     """The precondition on the pod itself that does not hold."""
     return _of_owner(pod) or _of_state(pod) or _of_age(pod, move, now, timings)
 
 
 def _of_owner(pod: Pod) -> BlockedBy | None:
-    wish = pod.annotations.get(well_known.RESTORE)
-    if wish == "never":
+    setting = pod.annotations.get(well_known.RESTORE)
+    if setting == "never":
         return BlockedBy(Blocker.OPTED_OUT, f"annotation {well_known.RESTORE} is never")
     if pod.owner is None:
         return BlockedBy(
@@ -40,7 +40,7 @@ def _of_owner(pod: Pod) -> BlockedBy | None:
             Blocker.UNKNOWN_CONTROLLER,
             f"its controller is a {pod.owner.word}, whose pods are not migrated",
         )
-    if pod.owner.kind == "Job" and wish != "auto":
+    if pod.owner.kind == "Job" and setting != "auto":
         return BlockedBy(
             Blocker.JOB_NOT_OPTED_IN,
             f"pods of Jobs are migrated only with the annotation {well_known.RESTORE}: auto",
@@ -71,46 +71,50 @@ def _of_age(pod: Pod, move: MigrationKind, now: float, timings: Timings) -> Bloc
     return None
 
 
-def verdict(pod: Pod, move: MigrationKind, facts: OwnerFacts) -> BlockedBy | None:
+def owner_blocker(pod: Pod, move: MigrationKind, facts: OwnerFacts) -> BlockedBy | None:
     """The precondition on the owner that does not hold."""
     return (
-        gone_wrong(facts)
+        recreation_blocker(facts)
         or _of_lifecycle(pod, facts)
         or (_of_service(pod, facts) if move is MigrationKind.RESTORE else None)
     )
 
 
-def gone_wrong(facts: OwnerFacts) -> BlockedBy | None:
+def recreation_blocker(facts: OwnerFacts) -> BlockedBy | None:
     """Why the owner would not recreate the pod unchanged; also checked while the replacement is
     awaited.
     """
-    who = f"{facts.told.kind} {facts.told.name}"
+    owner_name = f"{facts.event_target.kind} {facts.event_target.name}"
     if facts.is_owner_gone:
-        return BlockedBy(Blocker.OWNER_DELETED, f"{who} is gone")
+        return BlockedBy(Blocker.OWNER_DELETED, f"{owner_name} is gone")
     if facts.is_outdated:
-        return BlockedBy(Blocker.OLD_REVISION, f"the template of {who} changed")
+        return BlockedBy(Blocker.OLD_REVISION, f"the template of {owner_name} changed")
     if facts.is_over_count:
-        return BlockedBy(Blocker.SCALED_DOWN, f"{who} was scaled down to {facts.replicas}")
+        return BlockedBy(Blocker.SCALED_DOWN, f"{owner_name} was scaled down to {facts.replicas}")
     return None
 
 
-def not_made_again(ticket: Migration, facts: OwnerFacts) -> BlockedBy | None:
+def replacement_blocker(migration: Migration, facts: OwnerFacts) -> BlockedBy | None:
     """Why the pod of an open migration is not recreated; after a scale-down any pod may be
     missing.
     """
-    if ticket.index is None and facts.replicas < ticket.replicas:
+    if migration.index is None and facts.replicas < migration.replicas:
         facts = msgspec.structs.replace(facts, is_over_count=True)
-    return gone_wrong(facts)
+    return recreation_blocker(facts)
 
 
 def _of_lifecycle(pod: Pod, facts: OwnerFacts) -> BlockedBy | None:
-    who = f"{facts.told.kind} {facts.told.name}"
+    owner_name = f"{facts.event_target.kind} {facts.event_target.name}"
     if facts.is_suspended:
-        return BlockedBy(Blocker.OWNER_SUSPENDED, f"{who} is suspended")
+        return BlockedBy(Blocker.OWNER_SUSPENDED, f"{owner_name} is suspended")
     if facts.manager:
-        return BlockedBy(Blocker.MANAGED_BY_ANOTHER_QUEUE, f"{who} is managed by {facts.manager}")
+        return BlockedBy(
+            Blocker.MANAGED_BY_ANOTHER_QUEUE, f"{owner_name} is managed by {facts.manager}"
+        )
     if facts.is_rolling_out:
-        return BlockedBy(Blocker.ROLLOUT_IN_PROGRESS, f"the rollout of {who} is not finished")
+        return BlockedBy(
+            Blocker.ROLLOUT_IN_PROGRESS, f"the rollout of {owner_name} is not finished"
+        )
     if facts.grace_s > GRACE_MAX_S:
         return BlockedBy(
             Blocker.GRACE_PERIOD_TOO_LONG,
@@ -119,7 +123,7 @@ def _of_lifecycle(pod: Pod, facts: OwnerFacts) -> BlockedBy | None:
     if not facts.ignores_disruptions:
         return BlockedBy(
             Blocker.COUNTS_AS_JOB_FAILURE,
-            f"{who} would count it as a failure: add a podFailurePolicy whose first rule for"
+            f"{owner_name} would count it as a failure: add a podFailurePolicy whose first rule for"
             " DisruptionTarget is Ignore",
         )
     return None
@@ -127,7 +131,7 @@ def _of_lifecycle(pod: Pod, facts: OwnerFacts) -> BlockedBy | None:
 
 def _of_service(pod: Pod, facts: OwnerFacts) -> BlockedBy | None:
     """The availability rules; they hold for running pods only."""
-    who = f"{facts.told.kind} {facts.told.name}"
+    owner_name = f"{facts.event_target.kind} {facts.event_target.name}"
     assert pod.owner is not None, "only owned pods come this far"
     if facts.has_budget and facts.disruptions_allowed < 1:
         return BlockedBy(
@@ -138,13 +142,14 @@ def _of_service(pod: Pod, facts: OwnerFacts) -> BlockedBy | None:
         return None
     if facts.others_down:
         return BlockedBy(
-            Blocker.REPLICAS_NOT_READY, f"{facts.others_down} other pods of {who} are not ready"
+            Blocker.REPLICAS_NOT_READY,
+            f"{facts.others_down} other pods of {owner_name} are not ready",
         )
     is_asked = pod.annotations.get(well_known.RESTORE) == "auto"
     if facts.replicas <= 1 and not facts.has_budget and not is_asked:
         return BlockedBy(
             Blocker.SINGLE_REPLICA,
-            f"it is the only replica of {who}; annotation {well_known.RESTORE}: auto on the pods"
-            " allows the interruption",
+            f"it is the only replica of {owner_name}; annotation {well_known.RESTORE}: auto on the"
+            " pods allows the interruption",
         )
     return None

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from scheduler.decide.admission.fallback_candidates import options
 from scheduler.decide.admission.fallback_policy import FallbackPolicy
 from scheduler.decide.admission.tier_selection import TierGranted, choose_tier, is_degradable
-from scheduler.decide.migration.restore import MigrationCandidate, Waiting, let_in
+from scheduler.decide.migration.restore import MigrationCandidate, Waiting, admitted_pods
 from scheduler.framework.pipeline import Pipeline
 from scheduler.model.crd.migration import MigrationKind
-from scheduler.model.pods.original_request import as_asked, unplaced
+from scheduler.model.pods.original_request import unplaced, with_original_request
 from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.reservations import Reservations
@@ -22,31 +22,31 @@ from scheduler.state.reservations import Reservations
 
 def rescuable(
     cluster: Cluster,
-    promises: Reservations,
+    reservations: Reservations,
     waiting: Waiting,
     pod: Pod,
-    terms: FallbackPolicy,
+    policy: FallbackPolicy,
     pipeline: Pipeline,
 ) -> MigrationCandidate | None:
-    """The possible rescue of a pending pod; ``terms`` are those of ``asked(pod)``."""
+    """The possible rescue of a pending pod; ``policy`` are those of ``as_recreated(pod)``."""
     if not is_degradable(pod):
         return None
-    wanted = asked(pod)
-    held = [one for one in promises.holders(pod.priority) if one.pod.uid != pod.uid]
+    wanted = as_recreated(pod)
+    held = [one for one in reservations.holders(pod.priority) if one.pod.uid != pod.uid]
     others = ((one for one in group if one.uid != pod.uid) for group in waiting)
-    admitted = let_in(promises, pod)
+    admitted = admitted_pods(reservations, pod)
     if cluster.quotas.refusal(wanted, admitted) is not None:
         return None  # a quota would reject the replacement
-    tries = options(cluster, wanted, terms, admitted)
+    tries = options(cluster, wanted, policy, admitted)
     found = choose_tier(cluster, wanted, tries, held, others, pipeline)
     if not isinstance(found, TierGranted) or _is_same(found.pod, pod):
         return None
     return MigrationCandidate(MigrationKind.RESCUE, pod, found.pod, found.placement.node_name)
 
 
-def asked(pod: Pod) -> Pod:
+def as_recreated(pod: Pod) -> Pod:
     """The pod as its owner would recreate it, and as its next admission would see it."""
-    return as_asked(pod) or unplaced(pod)
+    return with_original_request(pod) or unplaced(pod)
 
 
 def _is_same(wanted: Pod, pod: Pod) -> bool:

@@ -17,7 +17,7 @@ from scheduler.framework.pipeline import Pipeline
 from scheduler.model import well_known
 from scheduler.model.crd.migration import Migration, MigrationKind, match_of, name_of, profiles
 from scheduler.model.crd.migration_blockers import OwnerFacts
-from scheduler.model.pods.original_request import as_asked
+from scheduler.model.pods.original_request import with_original_request
 from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.cluster import Cluster
 from scheduler.state.reservations import Reservations
@@ -26,7 +26,7 @@ Waiting = Iterable[Iterable[Pod]]
 #: How long the capacity is held for a replacement, after the grace period of its pod.
 HELD_S: Final = 60.0
 #: Annotations that change the tier of a recreated pod.
-_SAID: Final = (
+_TIER_ANNOTATIONS: Final = (
     *(well_known.ORIGINAL, well_known.TIER_NODES, well_known.MEMORY_GIVEN),
     *(well_known.MIG_FALLBACK, well_known.MEMORY_FLOOR, well_known.WANTED_MEMORY),
 )
@@ -52,50 +52,50 @@ class MigrationCandidate(msgspec.Struct, frozen=True):
 
 
 def restorable(
-    cluster: Cluster, promises: Reservations, waiting: Waiting, pod: Pod, pipeline: Pipeline
+    cluster: Cluster, reservations: Reservations, waiting: Waiting, pod: Pod, pipeline: Pipeline
 ) -> MigrationCandidate | None:
     """The possible restore of a degraded pod."""
-    wanted = as_asked(pod)
+    wanted = with_original_request(pod)
     if wanted is None or wanted.gpu_requests == pod.gpu_requests:
         return None
-    if cluster.quotas.refusal(wanted, let_in(promises, pod)) is not None:
+    if cluster.quotas.refusal(wanted, admitted_pods(reservations, pod)) is not None:
         return None  # a quota would reject the replacement
-    held = promises.holders(pod.priority)
+    held = reservations.holders(pod.priority)
     found = choose_tier(cluster, wanted, [Candidate(pod=wanted)], held, waiting, pipeline)
     if not isinstance(found, TierGranted):
         return None
     return MigrationCandidate(MigrationKind.RESTORE, pod, wanted, found.placement.node_name)
 
 
-def let_in(promises: Reservations, pod: Pod) -> list[Pod]:
+def admitted_pods(reservations: Reservations, pod: Pod) -> list[Pod]:
     """Pods that no quota status contains yet, and the pod to be replaced, which will be gone."""
     less = {resource: -amount for resource, amount in pod.requests.items()}
     gone = msgspec.structs.replace(pod, requests=less)
-    return [*(one.pod for one in promises.pending()), gone]
+    return [*(one.pod for one in reservations.pending()), gone]
 
 
-def ticket_of(
-    wish: MigrationCandidate, facts: OwnerFacts, attempt: int, digest: str, now: float
+def migration_of(
+    candidate: MigrationCandidate, facts: OwnerFacts, attempt: int, digest: str, now: float
 ) -> Migration:
     """The PodMigration with which a safe migration begins."""
-    pod, match = wish.pod, match_of(wish.pod)
+    pod, match = candidate.pod, match_of(candidate.pod)
     assert pod.owner is not None, "only owned pods are migrated"
     assert match is not None, "what is owned can be matched"
     return Migration(
-        id=name_of(wish.move, attempt, digest),
-        move=wish.move,
+        id=name_of(candidate.move, attempt, digest),
+        move=candidate.move,
         namespace=pod.namespace,
         owner=pod.owner,
-        told=facts.told,
+        event_target=facts.event_target,
         workload=pod.workload,
         revision=match.revision,
         index=match.index,
         pod_name=pod.name,
         pod_uid=pod.uid,
         source=dict(pod.gpu_requests),
-        target=dict(wish.wanted.gpu_requests),
-        node_name=wish.node_name,
-        requests=dict(wish.wanted.requests),
+        target=dict(candidate.wanted.gpu_requests),
+        node_name=candidate.node_name,
+        requests=dict(candidate.wanted.requests),
         priority=pod.priority,
         attempt=attempt,
         replicas=facts.replicas,
@@ -116,12 +116,12 @@ def candidates(pods: Iterable[Pod], scheduler_name: str) -> list[Pod]:
 
 def group_key(pod: Pod) -> object:
     """The kind of a pod: pods of one kind get the same answer."""
-    said = tuple(map(pod.annotations.get, _SAID))
+    annotations = tuple(map(pod.annotations.get, _TIER_ANNOTATIONS))
     return (
         pod.priority,
         pod.equivalence_class,
         pod.namespace,
         pod.group,
         pod.map_text is None,
-        *said,
+        *annotations,
     )

@@ -47,18 +47,19 @@ class WorkloadMatch(msgspec.Struct, frozen=True, cache_hash=True):
 class Migration(msgspec.Struct, frozen=True, kw_only=True):
     """One migration. Times are seconds since 1970.
 
-    ``owner`` controls the pod, and ``told`` is the object that gets the event about the result (the
-    Deployment above a ReplicaSet); ``workload`` is ``Pod.workload``. ``source`` and ``target`` are
-    resources with counts, before and after; ``requests`` are all requests of the replacement on
-    ``node_name``. ``attempt`` counts the attempts of this workload including the failed ones
-    before. A migration with an ``end`` is finished: the object is kept, so that a restart knows it.
+    ``owner`` controls the pod, and ``event_target`` is the object that gets the event about the
+    result (the Deployment above a ReplicaSet); ``workload`` is ``Pod.workload``. ``source`` and
+    ``target`` are resources with counts, before and after; ``requests`` are all requests of the
+    replacement on ``node_name``. ``attempt`` counts the attempts of this workload including the
+    failed ones before. A migration with an ``end`` is finished: the object is kept, so that a
+    restart knows it.
     """
 
     id: str
     move: MigrationKind
     namespace: str
     owner: Owner
-    told: Owner
+    event_target: Owner
     workload: str
     revision: str
     index: int | None = None
@@ -96,16 +97,16 @@ def match_of(pod: Pod) -> WorkloadMatch | None:
     return WorkloadMatch(pod.namespace, pod.owner.uid, pod.revision, known)
 
 
-def holder(ticket: Migration) -> Pod:
+def holder(migration: Migration) -> Pod:
     """A pod that holds the capacity of the replacement until it is created."""
     return Pod(
-        uid=ticket.id,
-        name=ticket.id,
-        namespace=ticket.namespace,
-        owner=ticket.owner,
-        nominated_node=ticket.node_name,
-        priority=ticket.priority,
-        requests=dict(ticket.requests),
+        uid=migration.id,
+        name=migration.id,
+        namespace=migration.namespace,
+        owner=migration.owner,
+        nominated_node=migration.node_name,
+        priority=migration.priority,
+        requests=dict(migration.requests),
     )
 
 

@@ -56,28 +56,28 @@ class Blocker(enum.Enum):
         return meaning
 
     @property
-    def is_told(self) -> bool:
+    def is_reported(self) -> bool:
         """Whether the pod gets an event."""
-        told: bool = self.value[1]
-        return told
+        is_reported: bool = self.value[1]
+        return is_reported
 
 
 class BlockedBy(msgspec.Struct, frozen=True):
     """One blocker with its message."""
 
-    obstacle: Blocker
+    blocker: Blocker
     text: str
 
 
 class OwnerFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A pod and its owner as read from the API server at one moment.
 
-    ``told`` is the object that gets the event about the result; ``replicas`` the number of pods
-    that the controlling owner wants; ``others_down`` the number of other pods that are not ready;
-    ``version`` the resource version of the pod.
+    ``event_target`` is the object that gets the event about the result; ``replicas`` the number of
+    pods that the controlling owner wants; ``others_down`` the number of other pods that are not
+    ready; ``version`` the resource version of the pod.
     """
 
-    told: Owner
+    event_target: Owner
     grace_s: float = 30.0
     version: str = ""
     replicas: int = 1

@@ -83,30 +83,30 @@ def path(namespace: str, name: str = "") -> str:
     return f"{base}/{name}" if name else base
 
 
-def encode(ticket: Migration, namespace: str) -> bytes:
+def encode(migration: Migration, namespace: str) -> bytes:
     """The object to create in the scheduler's namespace."""
     spec = _Spec(
-        move=ticket.move,
-        pod=_PodRef(ticket.namespace, ticket.pod_name, ticket.pod_uid),
-        owner=ticket.owner,
-        workload=ticket.told,
-        workload_key=ticket.workload,
-        revision=ticket.revision,
-        index=ticket.index,
-        change=ticket.change,
-        source=ticket.source,
-        target=ticket.target,
-        node=ticket.node_name,
-        requests=ticket.requests,
-        priority=ticket.priority,
-        attempt=ticket.attempt,
-        replicas=ticket.replicas,
-        deadline=rfc3339(ticket.deadline),
+        move=migration.move,
+        pod=_PodRef(migration.namespace, migration.pod_name, migration.pod_uid),
+        owner=migration.owner,
+        workload=migration.event_target,
+        workload_key=migration.workload,
+        revision=migration.revision,
+        index=migration.index,
+        change=migration.change,
+        source=migration.source,
+        target=migration.target,
+        node=migration.node_name,
+        requests=migration.requests,
+        priority=migration.priority,
+        attempt=migration.attempt,
+        replicas=migration.replicas,
+        deadline=rfc3339(migration.deadline),
     )
     body: dict[str, Any] = {
         "apiVersion": f"{GROUP}/{VERSION}",
         "kind": KIND,
-        "metadata": {"name": ticket.id, "namespace": namespace},
+        "metadata": {"name": migration.id, "namespace": namespace},
         "spec": spec,
     }
     return msgspec.json.encode(body)
@@ -134,7 +134,7 @@ def decode(content: bytes) -> Migration:
         pod_name=spec.pod.name,
         pod_uid=spec.pod.uid,
         owner=spec.owner,
-        told=spec.workload,
+        event_target=spec.workload,
         workload=spec.workload_key,
         revision=spec.revision,
         index=spec.index,

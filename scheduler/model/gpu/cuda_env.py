@@ -133,7 +133,7 @@ def keys_offered(pod: Pod) -> frozenset[str]:
     return frozenset({well_known.CUDA_VISIBLE_DEVICES} | shares)
 
 
-def is_untold(pod: Pod, value: str | None) -> bool:
+def lacks_environment(pod: Pod, value: str | None) -> bool:
     """Whether the pod needs this value of CUDA_VISIBLE_DEVICES and does not have it.
 
     A value from its author counts as set.

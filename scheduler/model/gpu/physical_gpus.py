@@ -83,9 +83,9 @@ def physical(labels: Mapping[str, str], offered: OfferedGpus, failed: int) -> in
     """
     if _is_sliced(labels):
         return None  # MIG instances are counted there
-    said = whole(labels.get(well_known.GPU_COUNT, ""), NODE_GPUS_MAX)
-    if said:
-        return said
+    labelled = whole(labels.get(well_known.GPU_COUNT, ""), NODE_GPUS_MAX)
+    if labelled:
+        return labelled
     if offered.whole is None or offered.slices:
         return None  # GPUs with MIG are not in the count
     return -(-offered.whole // replicas(labels, well_known.GPU)) + failed

@@ -97,11 +97,11 @@ def geometry(
         }
     text = annotations.get(well_known.MIG_CONFIG, "")
     entries, flaw = _entries(text)
-    said = [
+    profiles = [
         *advertised,
         *(mig_device.profile for entry in entries for mig_device in entry.mig_devices),
     ]
-    gpu_model = mig_layout.gpu_model_of(product, memory_mib(labels), said)
+    gpu_model = mig_layout.gpu_model_of(product, memory_mib(labels), profiles)
     instances = tuple(sorted((name, count) for name, count in advertised.items() if count > 0))
     total_gpus = _total_gpus(labels, bool(single))
     gpus, flaws = _gpus(

@@ -67,7 +67,7 @@ def is_injected(container: str) -> bool:
     return container in INJECTED or container.startswith(_PREFIXES)
 
 
-def meant(
+def intended_container(
     containers: Sequence[str], annotations: Mapping[str, str], init: Sequence[str] = ()
 ) -> IntendedContainer:
     """The default container; ``init`` are the pod's init containers, which kubectl accepts too.

@@ -28,7 +28,7 @@ Sides = dict[str, dict[str, str | int | float]]
 _SIDES_OF: Final = msgspec.json.Decoder(dict[str, Sides])
 
 
-def as_asked(pod: Pod) -> Pod | None:
+def with_original_request(pod: Pod) -> Pod | None:
     """The pod with its original request, without a node; None without the annotation.
 
     The annotation has the devices of each container whose tier was changed.
@@ -38,19 +38,21 @@ def as_asked(pod: Pod) -> Pod | None:
     record = _record(pod.annotations[well_known.ORIGINAL])
     if not record or record.keys().isdisjoint(c.name for c in pod.containers):
         return None
-    containers = tuple(_asked(container, record) for container in pod.containers)
+    containers = tuple(_with_record(container, record) for container in pod.containers)
     return with_containers(unplaced(pod), containers)
 
 
 def unplaced(pod: Pod) -> Pod:
     """The pod as its owner would recreate it: without a node and without our annotations.
 
-    Its tier is kept: ``as_asked`` restores that as well.
+    Its tier is kept: ``with_original_request`` restores that as well.
     """
     given = memory_given(pod)
     bare = parse_where(pod.annotations.get(well_known.TIER_NODES, "")).off(pod)
     if given:
-        bare = with_containers(bare, tuple(_ungiven(one, given) for one in bare.containers))
+        bare = with_containers(
+            bare, tuple(_without_memory_device(one, given) for one in bare.containers)
+        )
     kept = {
         key: value
         for key, value in pod.annotations.items()
@@ -70,11 +72,11 @@ def memory_given(pod: Pod) -> dict[str, str]:
     return {name: device for name, device in given.items() if by_name.get(name) == {device: 1}}
 
 
-def _ungiven(container: Container, given: dict[str, str]) -> Container:
+def _without_memory_device(container: Container, given: dict[str, str]) -> Container:
     return msgspec.structs.replace(container, devices={}) if container.name in given else container
 
 
-def _asked(container: Container, record: dict[str, dict[str, int]]) -> Container:
+def _with_record(container: Container, record: dict[str, dict[str, int]]) -> Container:
     devices = record.get(container.name)
     return container if devices is None else msgspec.structs.replace(container, devices=devices)
 

@@ -17,7 +17,7 @@ from scheduler.framework.plugin import FITS, NamedNodes, Plugin, Reasons, Refuse
 from scheduler.framework.settings import Settings
 from scheduler.framework.view import View
 from scheduler.model import well_known
-from scheduler.model.gpu.cuda_env import CudaMode, cuda_mode, is_untold
+from scheduler.model.gpu.cuda_env import CudaMode, cuda_mode, lacks_environment
 from scheduler.model.gpu.device import join_numbers
 from scheduler.model.pods.pod import Pod
 from scheduler.model.pods.pod_index import IndexRule
@@ -74,7 +74,7 @@ def _notes(context: ReserveContext, placement: Placement) -> Notes:
             " and no GPU where the device plugin uses CDI"
         )
         notes = (("MapWithoutRequest", text),)
-    if is_untold(pod, value):
+    if lacks_environment(pod, value):
         text = f"CUDA_VISIBLE_DEVICES={value} was not set: the pod did not pass the webhook"
         notes += (("EnvironmentNotSet", text),)
     return notes

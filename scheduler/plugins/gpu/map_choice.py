@@ -17,7 +17,7 @@ import msgspec
 
 from scheduler.framework.budget import Budget
 from scheduler.framework.plugin import (
-    AskNode,
+    CheckNode,
     Choice,
     ChosenNode,
     Reasons,
@@ -72,22 +72,22 @@ class NodesOfMap(msgspec.Struct, frozen=True):
         """The reason of every node outside the map."""
         return (NOT_NAMED,)
 
-    def choose(self, ask: AskNode, work: Budget) -> Choice | None:
+    def choose(self, check: CheckNode, work: Budget) -> Choice | None:
         """The pod's own line, or the lowest available one; None if one line takes too many
         steps.
         """
         if self.lines.is_own:
-            return self._try(self.lines.entries[0], ask, work)
-        return self._lowest(ask, work)
+            return self._try(self.lines.entries[0], check, work)
+        return self._lowest(check, work)
 
-    def _lowest(self, ask: AskNode, work: Budget) -> Choice:
+    def _lowest(self, check: CheckNode, work: Budget) -> Choice:
         """A line that shares a device with another map is used only if no other line is
         available.
         """
         refusals: list[tuple[MapEntry, _RefusedLine]] = []
         crowded: ChosenNode | None = None
         for entry in self.lines.entries:
-            tried = self._try(entry, ask, work)
+            tried = self._try(entry, check, work)
             if tried is None:
                 return crowded or Refuse(_too_many(self.lines, work))
             if not isinstance(tried, ChosenNode):
@@ -103,7 +103,7 @@ class NodesOfMap(msgspec.Struct, frozen=True):
         kinds = {(one.code, one.resource): one for _, each in refusals for one in _every(each)}
         return crowded or Refuse(_no_line(self.lines, refusals), tuple(kinds.values()))
 
-    def _try(self, entry: MapEntry, ask: AskNode, work: Budget) -> Choice | None:
+    def _try(self, entry: MapEntry, check: CheckNode, work: Budget) -> Choice | None:
         """The result for one line; None if the budget is spent."""
         if not work.spend(1):
             return None
@@ -115,19 +115,19 @@ class NodesOfMap(msgspec.Struct, frozen=True):
         changed = map_devices.literal_problem(self.pod, entry, node_info)
         if changed is not None:
             return Refuse(changed)
-        reasons = ask(node_info)
+        reasons = check(node_info)
         if reasons is None:
             return None
         if not reasons:
-            problem = map_devices.device_problem(self.pod, entry, node_info) or self._untold(
-                entry, node_info
-            )
+            problem = map_devices.device_problem(
+                self.pod, entry, node_info
+            ) or self._missing_environment(entry, node_info)
             reasons = () if problem is None else (problem,)
         if reasons:
             return RefusedNode(found.node_name, reasons)
         return ChosenNode(node_info, entry)
 
-    def _untold(self, entry: MapEntry, node_info: NodeInfo) -> Reason | None:
+    def _missing_environment(self, entry: MapEntry, node_info: NodeInfo) -> Reason | None:
         """A container reads its devices from an annotation that has no value on this node."""
         pod = self.pod
         if not pod.reads_devices:

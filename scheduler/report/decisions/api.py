@@ -46,13 +46,13 @@ class DecisionsHandler:
 
     def __init__(
         self,
-        world: DecisionContext,
+        context: DecisionContext,
         journal: Journal,
         capture: StateCapture,
         renderer: DecisionRenderer,
         leader: Callable[[], Leader],
     ) -> None:
-        self._world = world
+        self._context = context
         self._journal = journal
         self._capture = capture
         self._renderer = renderer
@@ -64,7 +64,7 @@ class DecisionsHandler:
         app.router.add_get("/decisions", self._latest)
         app.router.add_get("/decisions/{namespace}/{pod}", self._about)
         app.router.add_get("/snapshot", self._snapshot)
-        app.router.add_get("/leader", self._who)
+        app.router.add_get("/leader", self._leadership)
         return app
 
     async def _latest(self, request: web.Request) -> web.Response:
@@ -89,7 +89,7 @@ class DecisionsHandler:
         if not found and entry is None:
             raise _refused(web.HTTPNotFound, self._nothing(f"{namespace}/{name}"))
         decisions = tuple(self._renderer.decided(record) for record in found[:limit])
-        now = None if entry is None else self._decided_now(entry)
+        now = None if entry is None else self._decide_now(entry)
         admission = self._journal.admission_of(entry.pod if entry is not None else found[0])
         return _json(
             PodAnswer(
@@ -120,21 +120,21 @@ class DecisionsHandler:
             raise _refused(web.HTTPNotFound, text) from None
         return _json(self._capture.of(caught))
 
-    async def _who(self, _: web.Request) -> web.Response:
+    async def _leadership(self, _: web.Request) -> web.Response:
         return _json(self._leader())
 
     def _entry(self, namespace: str, name: str) -> QueuedPodInfo | None:
         """The waiting pod of that name; the younger one if an old one is still terminating."""
         found = [
             entry
-            for entry in self._world.queue.entries()
+            for entry in self._context.queue.entries()
             if entry.pod.name == name and entry.pod.namespace == namespace
         ]
         return found[-1] if found else None
 
-    def _decided_now(self, entry: QueuedPodInfo) -> Outcome | None:
+    def _decide_now(self, entry: QueuedPodInfo) -> Outcome | None:
         try:
-            return explain(schedule_one(self._world.cluster, entry.pod, self._world.pipeline))
+            return explain(schedule_one(self._context.cluster, entry.pod, self._context.pipeline))
         except Exception:  # noqa: BLE001 - the loop reports the same error for this pod
             return None
 

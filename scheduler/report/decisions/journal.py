@@ -124,7 +124,7 @@ class Journal:
         return len(self._ring)
 
     def record(
-        self, entry: QueuedPodInfo, decision: Decision, world: DecisionContext, now: float
+        self, entry: QueuedPodInfo, decision: Decision, context: DecisionContext, now: float
     ) -> Record:
         """Store a decision before the state contains it; ``add_ranking`` completes it later."""
         pod = entry.pod
@@ -138,7 +138,7 @@ class Journal:
             uid=pod.uid,
             workload=pod.workload,
             attempt=entry.attempts + 1,
-            generation=world.generation,
+            generation=context.generation,
             reservation=pod.annotations.get(well_known.RESERVATION, "")[:TEXT_MAX],
             fallback=pod.annotations.get(well_known.FALLBACK, "")[:TEXT_MAX],
         )
@@ -151,7 +151,7 @@ class Journal:
             self._drop_detail()
         self._ring.append(record)
         if self.awaited.by_pod:
-            self.awaited.catch(pod, decision, record.id, world.state)
+            self.awaited.catch(pod, decision, record.id, context.state)
         return record
 
     def may_rank(self) -> bool:
@@ -159,7 +159,7 @@ class Journal:
         return self._clock() >= self._rank_at
 
     def add_ranking(
-        self, record: Record, world: DecisionContext, placement: Placement, won: NodeInfo
+        self, record: Record, context: DecisionContext, placement: Placement, won: NodeInfo
     ) -> None:
         """Add the runner-up, after the Binding was sent.
 
@@ -167,7 +167,7 @@ class Journal:
         """
         started = self._clock()
         try:
-            record.ranking = rank(world.cluster, placement, world.pipeline, won)
+            record.ranking = rank(context.cluster, placement, context.pipeline, won)
         except Exception:  # the runner-up is informational; the decision is unaffected
             log.error("runner-up search failed", pod=placement.pod.key, exc_info=True)
         ended = self._clock()

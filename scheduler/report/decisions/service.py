@@ -42,7 +42,7 @@ log = structlog.get_logger("decisions")
 def decision_tasks(
     config: Config,
     identity: str,
-    world: DecisionContext,
+    context: DecisionContext,
     journal: Journal,
     term: LeaderTerm,
     metrics: Metrics,
@@ -53,9 +53,9 @@ def decision_tasks(
     renderer = DecisionRenderer(clock, wall)
     if config.decisions_address:
         handler = DecisionsHandler(
-            world,
+            context,
             journal,
-            StateCapture(world, journal, config, program(), clock, wall),
+            StateCapture(context, journal, config, program(), clock, wall),
             renderer,
             lambda: Leader(
                 api_version=API_VERSION, identity=identity, leads=term.leads(), epoch=term.epoch

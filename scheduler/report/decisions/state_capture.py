@@ -37,14 +37,14 @@ class StateCapture:
 
     def __init__(
         self,
-        world: DecisionContext,
+        context: DecisionContext,
         journal: Journal,
         config: Config,
         program: str,
         clock: Callable[[], float],
         wall: Callable[[], datetime],
     ) -> None:
-        self._world = world
+        self._context = context
         self._journal = journal
         self._configuration = msgspec.Raw(msgspec.json.encode(config))
         self._program = program
@@ -54,13 +54,13 @@ class StateCapture:
 
     def take(self) -> Snapshot:
         """The current state, with a decision about every waiting pod if time allows."""
-        state = self._world.state()
+        state = self._context.state()
         deadline = self._clock() + DECIDING_MAX_S
         pending: list[Pending] = []
         for one in state.queue:
             if pending and self._clock() > deadline:
                 break
-            outcome = explain(schedule_one(self._world.cluster, one.pod, self._world.pipeline))
+            outcome = explain(schedule_one(self._context.cluster, one.pod, self._context.pipeline))
             pending.append(_pending(one.pod, outcome))
         left_out = len(state.queue) - len(pending)
         return self._snapshot(state, tuple(pending), left_out=left_out)
@@ -85,7 +85,7 @@ class StateCapture:
             version=SNAPSHOT_VERSION,
             program=self._program,
             time=micro_time(self._wall()),
-            settings=self._world.pipeline.settings,
+            settings=self._context.pipeline.settings,
             configuration=self._configuration,
             state=state,
             pending=pending,

@@ -65,19 +65,19 @@ class DeviceEvents:
         """Note the nodes and pods in an event; ``tick`` checks them."""
         match event:
             case ev.PodUpdated(pod):
-                self._see(pod)
+                self._upsert_pod(pod)
             case ev.PodsReplaced(pods):
-                self._list(pods)
+                self._replace_pods(pods)
             case ev.PodDeleted(uid):
                 self._unhealthy.pop(uid, None)
                 self._unreported.pop(uid, None)
             case ev.NodeUpdated(node):
-                self._see_node(node)
+                self._upsert_node(node)
             case ev.NodesReplaced(nodes):
                 for name in self._numbered.keys() - {node.name for node in nodes}:
                     del self._numbered[name]
                 for node in nodes:
-                    self._see_node(node)
+                    self._upsert_node(node)
             case ev.NodeDeleted(name):
                 self._numbered.pop(name, None)
                 self._twice.pop(name, None)
@@ -88,7 +88,7 @@ class DeviceEvents:
         for name in sorted(self._changed):
             node_info = self._nodes.at(name)
             if node_info is not None and node_info.node is not None:
-                self._look(node_info.node, node_info, now)
+                self._check_node(node_info.node, node_info, now)
             else:
                 self._twice.pop(name, None)
         # A node on which two pods have one GPU is checked until that ends.
@@ -97,7 +97,7 @@ class DeviceEvents:
 
     # --- events ------------------------------------------------------------------------------
 
-    def _see(self, pod: Pod) -> None:
+    def _upsert_pod(self, pod: Pod) -> None:
         if not pod.allocated and pod.uid not in self._unhealthy:
             return
         if pod.node_name:
@@ -111,15 +111,15 @@ class DeviceEvents:
             self._unhealthy[pod.uid] = ill
             self._unreported[pod.uid] = pod
 
-    def _list(self, pods: Iterable[Pod]) -> None:
+    def _replace_pods(self, pods: Iterable[Pod]) -> None:
         listed = {pod.uid: pod for pod in pods}
         for known in (self._unhealthy, self._unreported):
             for uid in known.keys() - listed.keys():
                 del known[uid]
         for pod in listed.values():
-            self._see(pod)
+            self._upsert_pod(pod)
 
-    def _see_node(self, node: Node) -> None:
+    def _upsert_node(self, node: Node) -> None:
         known = self._numbered.get(node.name)
         if not node.honours_indexes:
             self._numbered.pop(node.name, None)
@@ -132,7 +132,7 @@ class DeviceEvents:
 
     # --- reports -----------------------------------------------------------------------------
 
-    def _look(self, node: Node, node_info: NodeInfo, now: float) -> None:
+    def _check_node(self, node: Node, node_info: NodeInfo, now: float) -> None:
         twice = held_twice(pod for pod, _ in node_info.pods.values())
         before = self._twice.pop(node.name, {})
         if twice:

@@ -40,10 +40,10 @@ class MigrationEvents:
 
     def blocked(self, pod: Pod, kind: MigrationKind, change: str, problem: BlockedBy) -> Records:
         """A better tier is free, and a blocker prevents the migration of the pod."""
-        if not problem.obstacle.is_told or self.is_reported(pod, problem.obstacle):
+        if not problem.blocker.is_reported or self.is_reported(pod, problem.blocker):
             return ()
-        self._reported.setdefault(pod.uid, set()).add(problem.obstacle)
-        self._count(kind, problem.obstacle.name.lower())
+        self._reported.setdefault(pod.uid, set()).add(problem.blocker)
+        self._count(kind, problem.blocker.name.lower())
         log.info("migration blocked", pod=pod.key, change=change, reason=problem.text)
         text = f"{change} is possible now, but the pod is not migrated: {problem.text}"
         return (RecordPodEvent(pod, "MigrationBlocked", text, "Normal"),)
@@ -88,7 +88,7 @@ class MigrationEvents:
         log.info("migration ended", migration=migration.id, result=result.label, reason=text)
         if result is MigrationResult.SUCCEEDED:
             return ()
-        namespace, owner = migration.namespace, migration.told
+        namespace, owner = migration.namespace, migration.event_target
         about = f"{migration.move.value} of pod {migration.pod_name} ({migration.change})"
         failed = f"{about} failed: {text}"
         events = [RecordOwnerEvent(namespace, owner, "MigrationFailed", failed)]

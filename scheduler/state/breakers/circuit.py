@@ -16,10 +16,10 @@ from typing import Annotated
 import msgspec
 
 from scheduler.model.pods.pod import Pod
-from scheduler.state.breakers.kubelet_rejection import AT_LEAST, RejectionScope, asked
+from scheduler.state.breakers.kubelet_rejection import AT_LEAST, RejectionScope, largest_request
 
 #: Maximum number of failed pods in a window; the first rejection starts the window.
-REFUSALS_MAX = 4
+REJECTIONS_MAX = 4
 #: Rejections after which the circuit opens. One is enough if the node states what it rejects.
 TRIP_AFTER = 3
 ADMISSIONS_MAX = 16
@@ -39,7 +39,7 @@ class Timings(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     calm_s: Annotated[float, msgspec.Meta(ge=1.0)] = 3600.0
 
 
-class Refused(msgspec.Struct, frozen=True):
+class RejectedPod(msgspec.Struct, frozen=True):
     """A rejected pod; ``at`` is in monotonic seconds."""
 
     at: float
@@ -48,7 +48,7 @@ class Refused(msgspec.Struct, frozen=True):
     amount: int
 
 
-class Admitted(msgspec.Struct, frozen=True):
+class AdmittedPod(msgspec.Struct, frozen=True):
     """The last admitted pod of its equivalence class."""
 
     at: float
@@ -68,25 +68,25 @@ class Circuit:
         self._is_trying = False
         self._timings = timings
         self._trip_after = 1 if is_stated else TRIP_AFTER
-        self._refused: deque[Refused] = deque(maxlen=REFUSALS_MAX)
-        self._admitted: dict[str, Admitted] = {}
+        self._rejected: deque[RejectedPod] = deque(maxlen=REJECTIONS_MAX)
+        self._admitted: dict[str, AdmittedPod] = {}
 
     def counted(self, now: float) -> int:
-        """Number of counted rejections, at most ``REFUSALS_MAX``."""
-        return sum(1 for one in self._refused if now - one.at < self._timings.window_s)
+        """Number of counted rejections, at most ``REJECTIONS_MAX``."""
+        return sum(1 for one in self._rejected if now - one.at < self._timings.window_s)
 
     def last(self) -> float:
         """The time of the last rejection or admission."""
-        return max((self.until, *(one.at for one in self._refused)))
+        return max((self.until, *(one.at for one in self._rejected)))
 
-    def of_class(self, class_id: str) -> list[Refused]:
+    def of_class(self, class_id: str) -> list[RejectedPod]:
         """The rejections of one equivalence class."""
-        return [one for one in self._refused if one.class_id == class_id]
+        return [one for one in self._rejected if one.class_id == class_id]
 
-    def refuse(self, one: Refused, now: float) -> float | None:
+    def record_rejection(self, one: RejectedPod, now: float) -> float | None:
         """Count a rejection; returns the backoff if it opens the circuit."""
-        at = max(one.at, self._refused[-1].at) if self._refused else one.at
-        self._refused.append(msgspec.structs.replace(one, at=at))
+        at = max(one.at, self._rejected[-1].at) if self._rejected else one.at
+        self._rejected.append(msgspec.structs.replace(one, at=at))
         if self.is_open:
             self.until = max(self.until, self._room_at(now))
             return None
@@ -98,15 +98,15 @@ class Circuit:
         self.trips, self.is_open, self._is_trying = self.trips + 1, True, False
         return self.until - now
 
-    def copy(self, refused: list[Refused]) -> None:
+    def copy(self, rejected_pod: list[RejectedPod]) -> None:
         """Start with the rejections of another circuit."""
-        self._refused.extend(refused)
+        self._rejected.extend(rejected_pod)
 
-    def admit(self, pod: Pod, now: float) -> None:
+    def record_admission(self, pod: Pod, now: float) -> None:
         """The kubelet admitted a pod of the scope."""
         self._admitted.pop(pod.class_id, None)
-        self._admitted[pod.class_id] = Admitted(
-            now, pod.class_id, pod.workload, asked(pod, self.scope) or 1
+        self._admitted[pod.class_id] = AdmittedPod(
+            now, pod.class_id, pod.workload, largest_request(pod, self.scope) or 1
         )
         if len(self._admitted) > ADMISSIONS_MAX:
             del self._admitted[next(iter(self._admitted))]
@@ -135,16 +135,16 @@ class Circuit:
         if classes:
             return classes
         least = self._least()
-        if least > 1 and (self.counted(now) < REFUSALS_MAX or self._smaller(least)):
+        if least > 1 and (self.counted(now) < REJECTIONS_MAX or self._smaller(least)):
             return frozenset((f"{self.scope}{AT_LEAST}{least}",))
         return frozenset((self.scope,))
 
-    def is_full(self, under_way: int, now: float) -> bool:
+    def is_full(self, in_flight: int, now: float) -> bool:
         """Whether the pods in flight reach the limit of remaining rejections."""
-        room = REFUSALS_MAX - self.counted(now)
+        room = REJECTIONS_MAX - self.counted(now)
         if self._spares_some(now):
             room = max(1, room)
-        return under_way >= (min(1, room) if self._is_trying else room)
+        return in_flight >= (min(1, room) if self._is_trying else room)
 
     # --- evidence ----------------------------------------------------------------------------
 
@@ -154,8 +154,8 @@ class Circuit:
 
     def _blamed(self) -> frozenset[str]:
         """The classes that are rejected while other pods of the scope are admitted."""
-        classes = {one.class_id for one in self._refused}
-        workloads = {one.workload for one in self._refused}
+        classes = {one.class_id for one in self._rejected}
+        workloads = {one.workload for one in self._rejected}
         admitted, least = self._admitted_since(), self._least()
         if len(classes) > 1 and len(workloads) > 1:
             return frozenset()
@@ -168,28 +168,28 @@ class Circuit:
         """Whether smaller requests were admitted after the rejections."""
         return any(one.amount < least for one in self._admitted_since())
 
-    def _admitted_since(self) -> list[Admitted]:
+    def _admitted_since(self) -> list[AdmittedPod]:
         """The admissions after the first counted rejection."""
-        first = self._refused[0].at if self._refused else 0.0
+        first = self._rejected[0].at if self._rejected else 0.0
         return [one for one in self._admitted.values() if one.at >= first]
 
     def _least(self) -> int:
-        return min((one.amount for one in self._refused), default=0)
+        return min((one.amount for one in self._rejected), default=0)
 
     def _amount(self, pod: Pod) -> int:
-        return asked(pod, self.scope) if self._is_of_resource else self._least()
+        return largest_request(pod, self.scope) if self._is_of_resource else self._least()
 
     def _spares_some(self, now: float) -> bool:
         return self._is_of_resource and self.closes(now) != {self.scope}
 
     def _room_at(self, now: float) -> float:
         """When another pod may be rejected; one rejection is left for other classes."""
-        most = REFUSALS_MAX - 1 if self._spares_some(now) else REFUSALS_MAX
+        most = REJECTIONS_MAX - 1 if self._spares_some(now) else REJECTIONS_MAX
         if self.counted(now) < most:
             return now
-        return self._refused[-most].at + self._timings.window_s
+        return self._rejected[-most].at + self._timings.window_s
 
 
-def refused(pod: Pod, what: RejectionScope, at: float) -> Refused:
+def rejected_pod(pod: Pod, what: RejectionScope, at: float) -> RejectedPod:
     """The record of a rejection."""
-    return Refused(at, pod.class_id, pod.workload, what.amount)
+    return RejectedPod(at, pod.class_id, pod.workload, what.amount)

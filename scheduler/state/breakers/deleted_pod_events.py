@@ -12,8 +12,8 @@ from scheduler.model.pods.pod import Pod
 from scheduler.state.event import DeletedPodEvent, PastRejection
 
 #: Maximum number of stored events, and the time until an event expires.
-RUMOURS_MAX = 1024
-KEPT_S = 600.0
+EVENTS_MAX = 1024
+EXPIRES_AFTER_S = 600.0
 
 Place = tuple[str, str]
 
@@ -23,21 +23,21 @@ class DeletedPodEvents:
 
     def __init__(self) -> None:
         #: By place: the time, and the events.
-        self.heard: dict[Place, list[tuple[float, DeletedPodEvent]]] = {}
+        self.events: dict[Place, list[tuple[float, DeletedPodEvent]]] = {}
 
     def __len__(self) -> int:
-        return sum(map(len, self.heard.values()))
+        return sum(map(len, self.events.values()))
 
-    def record(self, told: Iterable[DeletedPodEvent], now: float) -> None:
+    def record(self, read: Iterable[DeletedPodEvent], now: float) -> None:
         """Store events."""
-        newest = sorted(told, key=lambda one: one.age_s)[:RUMOURS_MAX]
+        newest = sorted(read, key=lambda one: one.age_s)[:EVENTS_MAX]
         for one in newest:
             place = _place(one.namespace, one.pod_name)
-            self.heard.setdefault(place, []).append((now - one.age_s, one))
+            self.events.setdefault(place, []).append((now - one.age_s, one))
 
     def matching(self, pod: Pod, now: float) -> list[PastRejection]:
         """The rejections of the pods that this pod replaces; each is returned once."""
-        found = self.heard.pop(_place(pod.namespace, pod.name), ())
+        found = self.events.pop(_place(pod.namespace, pod.name), ())
         return [
             PastRejection(pod, one.node_name, one.reason, one.message, now - at)
             for at, one in found
@@ -46,9 +46,9 @@ class DeletedPodEvents:
 
     def pass_time(self, now: float) -> None:
         """Delete expired events."""
-        for place, heard in list(self.heard.items()):
-            if all(now - at >= KEPT_S for at, _ in heard):
-                del self.heard[place]
+        for place, events in list(self.events.items()):
+            if all(now - at >= EXPIRES_AFTER_S for at, _ in events):
+                del self.events[place]
 
 
 def _place(namespace: str, pod_name: str) -> Place:

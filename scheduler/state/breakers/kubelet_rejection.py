@@ -50,7 +50,7 @@ class RejectionScope(msgspec.Struct, frozen=True):
     is_stated: bool = False
 
 
-def is_refusal(reason: str) -> bool:
+def is_rejection(reason: str) -> bool:
     """Whether a pod failed because the kubelet rejected it; other failures are caused by the
     pod.
     """
@@ -75,12 +75,12 @@ def _of_device(pod: Pod, named: str, message: str) -> RejectionScope:
     if stated is None:
         return _of_resource(pod, named)
     most = int(stated[1])
-    if asked(pod, named) <= most:
+    if largest_request(pod, named) <= most:
         return RejectionScope(pod.class_id)
     return RejectionScope(f"{named}{AT_MOST}{most}", is_stated=True)
 
 
-def asked(pod: Pod, resource: str) -> int:
+def largest_request(pod: Pod, resource: str) -> int:
     """The largest request of one container of the pod for a resource."""
     return pod.largest.get(resource, pod.requests.get(resource, 0))
 
@@ -92,7 +92,7 @@ def covers(scope: str, pod: Pod) -> bool:
     for word, extra in ((AT_LEAST, 0), (AT_MOST, 1)):
         resource, separator, number = scope.partition(word)
         if separator:
-            return asked(pod, resource) >= int(number) + extra
+            return largest_request(pod, resource) >= int(number) + extra
     return pod.requests.get(scope, 0) > 0
 
 
@@ -121,7 +121,7 @@ def _described(scope: str) -> str:
 
 def _of_resource(pod: Pod, resource: str) -> RejectionScope:
     # Only the amount of devices matters; CPU and memory have no device.
-    return RejectionScope(resource, asked(pod, resource) if "/" in resource else 1)
+    return RejectionScope(resource, largest_request(pod, resource) if "/" in resource else 1)
 
 
 def _device(pod: Pod, message: str) -> str | None:

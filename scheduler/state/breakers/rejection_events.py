@@ -12,13 +12,13 @@ from scheduler.model.pods.pod import Pod
 class PodRejected(msgspec.Struct, frozen=True):
     """The kubelet rejected a bound pod; reason and message are those of the pod's status.
 
-    ``is_hearsay`` if the pod was deleted already, and the message is that of an event about it.
+    ``is_unconfirmed`` if the pod was deleted already, and the message is that of an event about it.
     """
 
     uid: str
     reason: str
     message: str = ""
-    is_hearsay: bool = False
+    is_unconfirmed: bool = False
 
 
 class PastRejection(msgspec.Struct, frozen=True):
@@ -46,5 +46,5 @@ class DeletedPodEvent(msgspec.Struct, frozen=True):
 class PastRejectionsRead(msgspec.Struct, frozen=True):
     """The rejections before the start of the process that can still be read."""
 
-    refusals: tuple[PastRejection, ...] = ()
-    hearsay: tuple[DeletedPodEvent, ...] = ()
+    rejections: tuple[PastRejection, ...] = ()
+    deleted_pod_events: tuple[DeletedPodEvent, ...] = ()

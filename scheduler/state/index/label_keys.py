@@ -31,7 +31,7 @@ class LabelKeys:
         self._there: Counter[str] = Counter()
         self._missing: dict[str, None] = {}
         #: Pods that asked for keys which the index lacks, since it was built.
-        self.asked = 0
+        self.uses = 0
 
     def is_named(self, key: str) -> bool:
         """Whether a live pod names the key."""
@@ -55,7 +55,7 @@ class LabelKeys:
         for key in labels:
             if key not in self._there and key in self._counted:
                 self._missing[key] = None
-                self.asked = PATIENCE  # its pods have waited for nothing else
+                self.uses = PATIENCE  # its pods have waited for nothing else
             self._there[key] += 1
 
     def remove_labels(self, labels: Mapping[str, str]) -> None:
@@ -69,18 +69,18 @@ class LabelKeys:
         missing = [key for key in keys if key in self._there and key not in known]
         if missing:
             self._missing.update(dict.fromkeys(missing))
-            self.asked += 1
+            self.uses += 1
 
     def due(self, known: Collection[str]) -> tuple[str, ...]:
         """All keys of the next index; empty if it stays unchanged.
 
         Keys in ``known`` that no pod names are dropped only if the limit requires it.
         """
-        if self.asked < PATIENCE:
+        if self.uses < PATIENCE:
             return ()
         missing = [key for key in self._missing if key in self._there and key not in known]
         self._missing.clear()
-        self.asked = 0
+        self.uses = 0
         kept = tuple(known)
         if len(kept) + len(missing) > KEYS_MAX:
             kept = tuple(key for key in known if key in self._counted)

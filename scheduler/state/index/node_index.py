@@ -126,7 +126,7 @@ class NodeIndex:
         """A pod names these label keys: distinguish nodes by them too, if that pays."""
         if keys:
             self.labels.ask(keys, self._tracked_keys)
-        if self.labels.asked:
+        if self.labels.uses:
             self._grow(node_info)
 
     def _grow(self, node_info: AllNodeInfos) -> None:

@@ -56,27 +56,27 @@ class MigrationHistory:
 
     # --- folding -----------------------------------------------------------------------------
 
-    def began(self, ticket: Migration, now: float) -> None:
+    def began(self, migration: Migration, now: float) -> None:
         """A migration object was created."""
-        past = self._of(ticket.workload, ticket.revision)
+        past = self._of(migration.workload, migration.revision)
         past.moves = {name: at for name, at in past.moves.items() if now - at < HOUR_S}
-        past.moves[ticket.id] = now
+        past.moves[migration.id] = now
 
-    def ended(self, ticket: Migration, now: float, *, is_failure: bool | None) -> None:
+    def ended(self, migration: Migration, now: float, *, is_failure: bool | None) -> None:
         """A migration ended; ``is_failure`` is None if no pod was evicted for it."""
-        past = self._of(ticket.workload, ticket.revision)
+        past = self._of(migration.workload, migration.revision)
         past.ended_at = max(past.ended_at, now)
-        if ticket.id in past.moves:
-            past.moves[ticket.id] = now
+        if migration.id in past.moves:
+            past.moves[migration.id] = now
         # The object contains the number of earlier failures, which this process may not have seen.
-        before = max(past.failures, ticket.attempt - 1)
-        past.failures = before if is_failure is None else ticket.attempt if is_failure else 0
+        before = max(past.failures, migration.attempt - 1)
+        past.failures = before if is_failure is None else migration.attempt if is_failure else 0
 
-    def remember(self, ticket: Migration, end: MigrationEnd) -> None:
+    def remember(self, migration: Migration, end: MigrationEnd) -> None:
         """Fold an ended migration that this process may not have seen while it was open."""
-        past = self._of(ticket.workload, ticket.revision)
-        past.moves[ticket.id] = end.at
-        self.ended(ticket, end.at, is_failure=end.result.is_failure)
+        past = self._of(migration.workload, migration.revision)
+        past.moves[migration.id] = end.at
+        self.ended(migration, end.at, is_failure=end.result.is_failure)
 
     def recall(self, pod: Pod) -> None:
         """Restore a deleted migration from the pod that it created.
@@ -127,7 +127,7 @@ class MigrationHistory:
         """Resources on which migrated pods of this revision crashed."""
         return self._crashed.get((pod.workload, pod.revision), frozenset())
 
-    def hindrance(self, pod: Pod, now: float) -> BlockedBy | None:
+    def blocker(self, pod: Pod, now: float) -> BlockedBy | None:
         """The reason why this pod's workload is not migrated now."""
         past = self._past.get(pod.workload)
         if past is None:

@@ -7,7 +7,7 @@ import msgspec
 from scheduler.model import well_known
 from scheduler.model.pods.pod import Pod
 from scheduler.model.timestamps import epoch
-from scheduler.state.breakers.kubelet_rejection import is_refusal
+from scheduler.state.breakers.kubelet_rejection import is_rejection
 from scheduler.watch.decode.api_types import ConditionWire, ContainerState
 
 
@@ -59,9 +59,9 @@ class EndedPod(msgspec.Struct, frozen=True):
         return any(end is not None and end.exit_code != 0 for end in ends)
 
     @property
-    def is_refused(self) -> bool:
+    def is_rejected(self) -> bool:
         """Whether its node's kubelet rejected it."""
-        return self.status.phase == "Failed" and is_refusal(self.status.reason)
+        return self.status.phase == "Failed" and is_rejection(self.status.reason)
 
     @property
     def was_bound(self) -> bool:

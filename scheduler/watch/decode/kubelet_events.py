@@ -13,7 +13,7 @@ import msgspec
 
 from scheduler.model import well_known
 from scheduler.model.timestamps import epoch
-from scheduler.state.breakers.kubelet_rejection import OUT_OF, UNEXPECTED, is_refusal
+from scheduler.state.breakers.kubelet_rejection import OUT_OF, UNEXPECTED, is_rejection
 from scheduler.watch.client import Client
 from scheduler.watch.decode.api_types import ListMeta
 
@@ -65,9 +65,9 @@ class KubeletEvent(msgspec.Struct, frozen=True, rename="camel"):
         return source.host or self.reporting_instance
 
     @property
-    def is_refusal(self) -> bool:
+    def is_rejection(self) -> bool:
         """Whether a kubelet reports the rejection of a pod."""
-        return self.regarding.kind == "Pod" and bool(self.node_name) and is_refusal(self.reason)
+        return self.regarding.kind == "Pod" and bool(self.node_name) and is_rejection(self.reason)
 
     def at(self) -> float | None:
         """The time of the event, in seconds since 1970."""
@@ -89,7 +89,7 @@ async def about_pod(client: Client, namespace: str, uid: str) -> KubeletEvent | 
     params = {"fieldSelector": f"regarding.uid={uid}", "limit": str(OF_ONE_POD)}
     path = f"{EVENTS}namespaces/{namespace}/events"
     page = _PAGE.decode(await client.request("GET", path, params=params))
-    return next((one for one in page.items or () if one.is_refusal), None)
+    return next((one for one in page.items or () if one.is_rejection), None)
 
 
 async def of_all(client: Client) -> list[KubeletEvent]:
@@ -99,7 +99,7 @@ async def of_all(client: Client) -> list[KubeletEvent]:
         params = {"fieldSelector": f"reason={reason},regarding.kind=Pod", "limit": str(PAGE)}
         for _ in range(PAGES_MAX):
             page = _PAGE.decode(await client.request("GET", f"{EVENTS}events", params=params))
-            found += [one for one in page.items or () if one.is_refusal]
+            found += [one for one in page.items or () if one.is_rejection]
             if not page.metadata.token:
                 break
             params["continue"] = page.metadata.token

@@ -14,7 +14,7 @@ from scheduler.model.crd import mig_partition_codec
 from scheduler.model.crd.mig_partition import NodePartitions
 from scheduler.model.json_bounds import UNREADABLE
 from scheduler.state import event as ev
-from scheduler.watch.decode.unreadable import said
+from scheduler.watch.decode.unreadable import problem_text
 
 
 def partitions_event(content: bytes, is_gone: bool) -> ev.Event:
@@ -35,4 +35,4 @@ def _read(content: bytes) -> NodePartitions:
     try:
         return mig_partition_codec.decode(content)
     except UNREADABLE as error:
-        return NodePartitions(mig_partition_codec.name_in(content), unread=said(error))
+        return NodePartitions(mig_partition_codec.name_in(content), unread=problem_text(error))

@@ -10,7 +10,7 @@ from scheduler.model.crd import migration_codec
 from scheduler.model.crd.migration import Migration
 from scheduler.model.json_bounds import UNREADABLE
 from scheduler.state import event as ev
-from scheduler.watch.decode.unreadable import said
+from scheduler.watch.decode.unreadable import problem_text
 
 
 def migration_event(content: bytes, is_gone: bool) -> ev.Event:
@@ -37,5 +37,5 @@ def _read(content: bytes) -> Migration | ev.ObjectUnreadable:
         return migration_codec.decode(content)
     except UNREADABLE as error:
         return ev.ObjectUnreadable(
-            migration_codec.PLURAL, migration_codec.name_in(content), said(error)
+            migration_codec.PLURAL, migration_codec.name_in(content), problem_text(error)
         )

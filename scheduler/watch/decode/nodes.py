@@ -19,8 +19,8 @@ def to_node(wire: NodeWire) -> Node:
     """A Node of the model."""
     meta = wire.metadata
     labels = meta.labels or {}
-    said = meta.annotations or {}
-    annotations = {key: said[key] for key in well_known.NODE_ANNOTATIONS if said.get(key)}
+    written = meta.annotations or {}
+    annotations = {key: written[key] for key in well_known.NODE_ANNOTATIONS if written.get(key)}
     offered = resources.amounts(wire.status.allocatable)
     amounts = {resource: max(0, amount) for resource, amount in offered.items()}
     amounts = node_geometry.sound(labels, annotations, amounts)

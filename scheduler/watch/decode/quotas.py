@@ -12,7 +12,7 @@ from scheduler.model.quota import REQUESTS, Quota
 from scheduler.model.selector import Requirement
 from scheduler.state import event as ev
 from scheduler.watch.decode.api_types import Amounts, Meta
-from scheduler.watch.decode.unreadable import identity, said
+from scheduler.watch.decode.unreadable import identity, problem_text
 
 
 class _Scope(msgspec.Struct, frozen=True, rename="camel"):
@@ -89,7 +89,7 @@ def _read(content: bytes | msgspec.Raw) -> Quota:
         return to_quota(QUOTA.decode(content))
     except UNREADABLE as problem:
         namespace, name, _ = identity(bytes(content))
-        return Quota(namespace=namespace, name=name, unread=said(problem))
+        return Quota(namespace=namespace, name=name, unread=problem_text(problem))
 
 
 def _gpus(amounts: Amounts | None) -> dict[str, int]:

@@ -35,22 +35,22 @@ class _Parts(msgspec.Struct, frozen=True):
     status: msgspec.Raw = _RAW
 
 
-class _Who(msgspec.Struct, frozen=True):
+class _Identity(msgspec.Struct, frozen=True):
     name: str
     namespace: str = ""
     uid: str = ""
 
 
-class _Where(msgspec.Struct, frozen=True, rename="camel"):
+class _PlacementFields(msgspec.Struct, frozen=True, rename="camel"):
     node_name: str = ""
     scheduler_name: str = "default-scheduler"
 
 
-class _How(msgspec.Struct, frozen=True):
+class _PhaseField(msgspec.Struct, frozen=True):
     phase: str = "Pending"
 
 
-def said(problem: BaseException) -> str:
+def problem_text(problem: BaseException) -> str:
     """The problem in one short line."""
     return shown(" ".join(str(problem).split()), TEXT_MAX)
 
@@ -61,19 +61,19 @@ def pod(content: bytes, problem: BaseException) -> Pod:
     whole = _read(msgspec.Raw(content), PodWire) if isinstance(problem, RecursionError) else None
     if whole is not None:  # only an ignored field was nested too deeply
         return to_pod(whole)
-    parts, who = _parts(content)
-    meta = _read(parts.metadata, Meta) or _meta(parts.metadata, who)
+    parts, known = _parts(content)
+    meta = _read(parts.metadata, Meta) or _meta(parts.metadata, known)
     spec, status = _read(parts.spec, PodSpec), _read(parts.status, PodStatus)
-    where = _read(parts.spec, _Where) or _Where()
-    how = _read(parts.status, _How) or _How()
+    where = _read(parts.spec, _PlacementFields) or _PlacementFields()
+    how = _read(parts.status, _PhaseField) or _PhaseField()
     bare_status = PodStatus(phase=how.phase)
     bare_spec = PodSpec(node_name=where.node_name, scheduler_name=where.scheduler_name)
-    text = said(problem)
+    text = problem_text(problem)
     if spec is not None and status is not None:
         try:
             found = to_pod(PodWire(meta, spec, status))
         except QuantityError as wrong:
-            text = said(wrong)
+            text = problem_text(wrong)
         else:
             return msgspec.structs.replace(found, unread=Unread(rest=text))
     found = to_pod(PodWire(meta, _without_amounts(spec or bare_spec), bare_status))
@@ -82,28 +82,28 @@ def pod(content: bytes, problem: BaseException) -> Pod:
 
 def node(content: bytes, problem: BaseException) -> Node:
     """An invalid node, which accepts no pods; or NoObject."""
-    who = _parts(content)[1]
-    return Node(name=who.name, uid=who.uid, unschedulable=True, unread=said(problem))
+    known = _parts(content)[1]
+    return Node(name=known.name, uid=known.uid, unschedulable=True, unread=problem_text(problem))
 
 
 def namespace(content: bytes, problem: BaseException) -> Namespace:
     """An invalid namespace, which allows nothing; or NoObject."""
-    return Namespace(name=_parts(content)[1].name, unread=said(problem))
+    return Namespace(name=_parts(content)[1].name, unread=problem_text(problem))
 
 
 def identity(content: bytes) -> tuple[str, str, str]:
     """Namespace, name and uid of an object; or NoObject."""
-    who = _parts(content)[1]
-    return who.namespace, who.name, who.uid
+    known = _parts(content)[1]
+    return known.namespace, known.name, known.uid
 
 
-def _parts(content: bytes) -> tuple[_Parts, _Who]:
+def _parts(content: bytes) -> tuple[_Parts, _Identity]:
     try:
         parts = msgspec.json.decode(shallow(content), type=_Parts)
-        who = msgspec.json.decode(parts.metadata, type=_Who)
+        known = msgspec.json.decode(parts.metadata, type=_Identity)
     except UNREADABLE as problem:
-        raise NotAnObject(f"no object of the API: {said(problem)}") from None
-    return parts, who
+        raise NotAnObject(f"no object of the API: {problem_text(problem)}") from None
+    return parts, known
 
 
 def _read(content: msgspec.Raw, kind: type[S]) -> S | None:
@@ -113,7 +113,7 @@ def _read(content: msgspec.Raw, kind: type[S]) -> S | None:
         return None
 
 
-def _meta(content: msgspec.Raw, who: _Who) -> Meta:
+def _meta(content: msgspec.Raw, known: _Identity) -> Meta:
     """The decodable part of the metadata.
 
     An annotation that is no text is read as empty, which is never a valid value: a pod that may
@@ -123,9 +123,9 @@ def _meta(content: msgspec.Raw, who: _Who) -> Meta:
     references = _read(fields.get("ownerReferences", _NONE), list[msgspec.Raw]) or []
     owners = (_read(one, OwnerReference) for one in references)
     return Meta(
-        name=who.name,
-        namespace=who.namespace,
-        uid=who.uid,
+        name=known.name,
+        namespace=known.namespace,
+        uid=known.uid,
         creation_timestamp=_read(fields.get("creationTimestamp", _NONE), str),
         deletion_timestamp=_read(fields.get("deletionTimestamp", _NONE), str),
         labels=_texts(fields.get("labels", _NONE)),

@@ -59,9 +59,9 @@ def test_restore_budget_per_hour_survives_a_scheduler_restart(
     free_the_slice(here)
     moved = restored(here, "web")
     no_ticket(here)
-    ticket = here.client.get(f"{TICKETS}/{annotation(moved, well_known.MIGRATION)}")
-    assert ticket["status"]["result"] == "Succeeded"
-    shown = cp.kubectl("-n", NAMESPACE, "get", "podmigrations", ticket["metadata"]["name"])
+    migration = here.client.get(f"{TICKETS}/{annotation(moved, well_known.MIGRATION)}")
+    assert migration["status"]["result"] == "Succeeded"
+    shown = cp.kubectl("-n", NAMESPACE, "get", "podmigrations", migration["metadata"]["name"])
     assert dict(zip(*map(str.split, shown.splitlines()), strict=True))["RESULT"] == "Succeeded"
 
     with away(product, "scheduler", crash=True):

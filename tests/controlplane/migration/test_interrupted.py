@@ -49,9 +49,9 @@ def shut(here: Watcher) -> Callable[[bool], None]:
 def evicted(here: Watcher, before: list[Json]) -> Json:
     """Wait until one of the pods was evicted for an open migration; returns the migration."""
     wait_until(lambda: len(here.pods()) < len(before), what="a pod to be evicted")
-    (ticket,) = open_tickets(here)
-    assert ticket["spec"]["pod"]["uid"] in uids(before)
-    return dict(ticket)
+    (migration,) = open_tickets(here)
+    assert migration["spec"]["pod"]["uid"] in uids(before)
+    return dict(migration)
 
 
 def scale_down(here: Watcher) -> None:
@@ -122,8 +122,8 @@ def test_new_pod_does_not_take_the_slice_of_a_migration(
         before = degraded(here, deployment(here, "web"), 2)
         shut(True)
         free_the_slice(here)
-        ticket = evicted(here, before)
-        assert ticket["spec"]["change"] == "1g.10gb->2g.20gb"
+        migration = evicted(here, before)
+        assert migration["spec"]["change"] == "1g.10gb->2g.20gb"
 
         thief.create(wants(thief, "thief", annotations={well_known.MIG_FALLBACK: "off"}))
         thief.wait_explained(
@@ -204,13 +204,13 @@ def test_migration_resumes_after_a_kill_between_ticket_and_eviction(
     wait_until(is_refused, what="evictions to be refused")
     free_the_slice(here)
     wait_until(lambda: bool(open_tickets(here)), what="a ticket")
-    (ticket,) = open_tickets(here)
+    (migration,) = open_tickets(here)
 
     with away(product, "scheduler", crash=True):
         no_evictions()
         assert uids(here.pods()) == uids(before)
 
     found = restored(here, "web")
-    assert annotation(found, well_known.MIGRATION) == ticket["metadata"]["name"]
+    assert annotation(found, well_known.MIGRATION) == migration["metadata"]["name"]
     no_ticket(here)
     assert len(of(here.pods(), "web")) == 2

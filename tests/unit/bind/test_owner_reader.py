@@ -96,7 +96,7 @@ def read(
 
 def test_idle_deployment() -> None:
     assert read(replica_set(), deployment()) == OwnerFacts(
-        told=Owner("Deployment", "web", "u-d"), grace_s=12, version="99", replicas=3
+        event_target=Owner("Deployment", "web", "u-d"), grace_s=12, version="99", replicas=3
     )
 
 

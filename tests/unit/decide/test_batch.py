@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scheduler.decide.batch import as_a_whole
+from scheduler.decide.batch import plan_batch
 from scheduler.decide.schedule_one import schedule_one
 from scheduler.framework.decision import PendingPlacement, Placement
 from scheduler.model.gpu.device import Devices, MigPlacement
@@ -35,7 +35,7 @@ def test_a_batch_that_only_fits_as_a_whole_is_placed_as_a_whole() -> None:
     pods = batch("2g.20gb", "2g.20gb", "3g.40gb")
     assert one_by_one(cluster(dynamic()), pods) == [True, True, False]
 
-    placements = as_a_whole(cluster(dynamic()), pods, ANYBODY)
+    placements = plan_batch(cluster(dynamic()), pods, ANYBODY)
 
     assert [
         str(one.devices.mig_placements[0])
@@ -58,7 +58,7 @@ def test_joint_placements_are_found_among_full_nodes() -> None:
             Assumption(name, Devices(mig_placements=mig_placements)),
         )
 
-    placements = as_a_whole(state, batch("2g.20gb", "2g.20gb", "3g.40gb"), ANYBODY)
+    placements = plan_batch(state, batch("2g.20gb", "2g.20gb", "3g.40gb"), ANYBODY)
 
     assert [one.node_name for one in placements or ()] == ["left"] * 3
 
@@ -90,11 +90,11 @@ def test_joint_placements_are_found_among_full_nodes() -> None:
     ],
 )
 def test_otherwise_pods_are_placed_in_queue_order(pods: list[Pod], state: Cluster) -> None:
-    assert as_a_whole(state, pods, ANYBODY) is None
+    assert plan_batch(state, pods, ANYBODY) is None
 
 
 def test_joint_search_changes_no_state() -> None:
     state = cluster(dynamic())
-    as_a_whole(state, batch("2g.20gb", "2g.20gb", "3g.40gb"), ANYBODY)
+    plan_batch(state, batch("2g.20gb", "2g.20gb", "3g.40gb"), ANYBODY)
 
     assert state.nodes.node_info["n1"].pods == {}

@@ -112,15 +112,15 @@ def test_a_change_of_a_node_is_compared_with_no_complex_pod() -> None:
 def test_an_admission_looks_for_no_room_for_complex_pods() -> None:
     """Sixty of them once took every admission's whole second."""
     state = cluster(*(node(f"n{n}", mig={"2g.20gb": 1}) for n in range(NODES)))
-    promises = Reservations()
+    reservations = Reservations()
     for number in range(60):
         one = complex_pod(number, 3000, gpus=0, mig={"2g.20gb": 1})
-        promises.create(f"r-{number}", one, "n0", 0.0, is_annotated=True)
+        reservations.create(f"r-{number}", one, "n0", 0.0, is_annotated=True)
     work = Budget(DECISION_STEPS_MAX)
 
     newcomer = wants_2g()
     options = [Candidate(pod=newcomer)]
-    found = choose_tier(state, newcomer, options, promises.holders(0), [], ANYBODY, work)
+    found = choose_tier(state, newcomer, options, reservations.holders(0), [], ANYBODY, work)
 
     assert isinstance(found, TierGranted)
     assert work.spent < 1000

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scheduler.decide.rejection_message import parts
-from scheduler.model.reason import NEVER, sentence
+from scheduler.model.reason import IMPOSSIBLE, sentence
 from tests.builders import ANYBODY, GPU, cluster, dynamic, node, pod, refused
 
 A100 = {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB", "nvidia.com/gpu.count": "1"}
@@ -56,14 +56,14 @@ NEVERS = [
 ]
 
 
-@pytest.mark.parametrize(("objects", "fields", "never", "reason"), NEVERS)
+@pytest.mark.parametrize(("objects", "fields", "impossible", "reason"), NEVERS)
 def test_impossible_request_is_reported_with_numbers(
-    objects: list[Any], fields: Any, never: str, reason: str
+    objects: list[Any], fields: Any, impossible: str, reason: str
 ) -> None:
     diagnosis = refused(cluster(*objects), pod(**fields)).diagnosis
 
-    head, _, tail = sentence(diagnosis).partition(f" {NEVER}")
-    assert tail == f"{never}."
+    head, _, tail = sentence(diagnosis).partition(f" {IMPOSSIBLE}")
+    assert tail == f"{impossible}."
     assert head.startswith(f"0/{len(objects)} nodes are available: ")
     assert all(part.code is not None for part in parts(sentence(diagnosis)))
     assert diagnosis.condition_reason(is_mapped=False) == reason
@@ -94,7 +94,7 @@ PERHAPS = [
 def test_possible_request_is_not_reported_as_impossible(objects: list[Any], fields: Any) -> None:
     diagnosis = refused(cluster(*objects), pod("w", **fields)).diagnosis
 
-    assert diagnosis.never is None
+    assert diagnosis.impossible is None
     assert diagnosis.condition_reason(is_mapped=False) == "Unschedulable"
 
 
@@ -102,13 +102,13 @@ def test_a_map_names_the_only_node_that_counts() -> None:
     world = cluster(node("n1", cpu="8"), node("n2", cpu="64"))
     found = refused(world, pod("w-0", map="0=n1:0", requests={"cpu": "16"}), ANYBODY)
 
-    assert sentence(found.diagnosis).endswith(f"{NEVER}requests 16 cpu and node n1 has 8.")
+    assert sentence(found.diagnosis).endswith(f"{IMPOSSIBLE}requests 16 cpu and node n1 has 8.")
     assert found.diagnosis.condition_reason(is_mapped=True) == "WaitingForMappedNode"
 
 
 def test_deleted_node_no_longer_counts_as_largest() -> None:
     world = cluster(EIGHT, TWO)
-    assert refused(world, pod(gpus=3)).diagnosis.never is None
+    assert refused(world, pod(gpus=3)).diagnosis.impossible is None
 
     world.delete_node("big")
 

@@ -98,7 +98,7 @@ def test_new_pod_degrades_beside_a_preemptor_of_the_higher_tier() -> None:
     found = choose_tier(cluster, new, options(cluster, new, terms, []), [], [], default_pipeline())
 
     assert isinstance(found, TierGranted)
-    assert found.option.changes == ((BIG, SMALL),)
+    assert found.candidate.changes == ((BIG, SMALL),)
 
 
 def test_preemptor_with_a_failed_binding_keeps_its_nomination() -> None:
@@ -114,18 +114,18 @@ def test_preemptor_with_a_failed_binding_keeps_its_nomination() -> None:
 
 def test_room_held_by_a_migration_counts_once_with_its_pod() -> None:
     cluster = world(**{GPU: 2})
-    ticket = restoring("restore-1-aa", node_name="n1", requests={GPU: 1})
-    cluster.nominations.hold(holder(ticket))
+    migration = restoring("restore-1-aa", node_name="n1", requests={GPU: 1})
+    cluster.nominations.hold(holder(migration))
     moved = built(
         "web-1",
         owner="Deployment/web@r1",
         gpus=1,
         nominated="n1",
-        annotations={"gpu-scheduler.io/migration": ticket.id},
+        annotations={"gpu-scheduler.io/migration": migration.id},
     )
     cluster.upsert_pod(moved)
 
-    assert set(cluster.nominated) == {ticket.id, moved.uid}
+    assert set(cluster.nominated) == {migration.id, moved.uid}
     assert isinstance(schedule_one(cluster, pod("ours"), default_pipeline()), Placement)
     assert cluster.nominations.awaited(moved) == "n1"
     assert cluster.nominations.awaited(pod("ours")) == ""

@@ -97,15 +97,15 @@ async def test_autoscaler_buys_nothing_while_partitioning() -> None:
 
 
 async def test_autoscaler_buys_nothing_for_a_migrating_pod() -> None:
-    ticket = restoring("restore-1-aa")
+    migration = restoring("restore-1-aa")
     async with playing(Stage()) as stage:
-        stage.loop.cluster.nominations.hold(holder(ticket))
+        stage.loop.cluster.nominations.hold(holder(migration))
         moved = {
             "owner": "Deployment/web@r1",
             "mig": {"2g.20gb": 1},
-            "annotations": {"gpu-scheduler.io/migration": ticket.id},
+            "annotations": {"gpu-scheduler.io/migration": migration.id},
         }
         said = await refusal(stage, node("n1", mig={"1g.10gb": 1}), fields=moved, name="web-1")
 
         assert said == ("WaitingForCapacity", False)
-        assert stage.recorder.nominated["web-1"] == ticket.node_name
+        assert stage.recorder.nominated["web-1"] == migration.node_name

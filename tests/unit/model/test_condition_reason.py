@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduler.model.condition_reason import ConditionReason
-from scheduler.model.reason import Diagnosis, Never, Reason, condition_reason_of
+from scheduler.model.reason import Diagnosis, ImpossibleRequest, Reason, condition_reason_of
 from scheduler.model.reason_code import ReasonCode, RequeueCause
 from scheduler.plugins import REASON_CODES
 from tests.builders import pod_json
@@ -118,7 +118,10 @@ def test_a_larger_node_may_exist_elsewhere_and_a_profile_may_not() -> None:
     )
     full = Diagnosis(total=1, nodes={"n": (no,)})
 
-    larger, absent = full.with_never(Never("asks for 9")), full.with_never(Never("no GPU", True))
+    larger, absent = (
+        full.with_impossible(ImpossibleRequest("asks for 9")),
+        full.with_impossible(ImpossibleRequest("no GPU", True)),
+    )
 
     assert full.condition_reason(is_mapped=False) == "Unschedulable"
     assert larger.condition_reason(is_mapped=False) == "Unschedulable"

@@ -18,7 +18,7 @@ from scheduler.model.limits import TABLE
 from scheduler.model.mig.config import MigConfigError, parse_config
 from scheduler.model.mig.fallback_ladder import LadderError, parse_ladder
 from scheduler.model.mig.tier_nodes import ANYWHERE, parse_where
-from scheduler.model.pods.original_request import as_asked
+from scheduler.model.pods.original_request import with_original_request
 from scheduler.model.quantity import QuantityError, value
 from tests.builders import ANYBODY, cluster, dynamic, node, placed, pod, refused
 from tools.limits import PAGE, render
@@ -101,7 +101,7 @@ def test_record_beyond_its_bounds_is_ignored(record: str) -> None:
         "gpu-webhook.k8s.io/fallback": "2g.20gb->1g.10gb",
     }
 
-    assert as_asked(pod("p", mig={"1g.10gb": 1}, annotations=annotations)) is None
+    assert with_original_request(pod("p", mig={"1g.10gb": 1}, annotations=annotations)) is None
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.model import well_known
 from scheduler.model.quota import Quota
-from scheduler.report.admission_metrics import tell_tiers
+from scheduler.report.admission_metrics import count_tier_attempts
 from scheduler.report.metrics import Metrics
 from tests.builders import MIG_2G, node
 from tests.unit.decide.admission.admission_world import World, wants_2g
@@ -19,7 +19,7 @@ def counted(asked: Any, *objects: Any, quota: Quota | None = None) -> dict[tuple
     world, metrics = World(*objects), Metrics("gpu-scheduler")
     if quota is not None:
         world.cluster.quotas.upsert(quota)
-    tell_tiers(metrics.tier_tries, world.ask(asked))
+    count_tier_attempts(metrics.tier_tries, world.ask(asked))
     return {
         (sample.labels["tier"], sample.labels["result"]): sample.value
         for family in metrics.tier_tries.collect()

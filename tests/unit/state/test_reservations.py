@@ -11,7 +11,7 @@ from scheduler.model.limits import RESERVED_MAX, RESERVED_PER_NAMESPACE_MAX
 from scheduler.model.node import Namespace
 from scheduler.model.pods.pod import Pod
 from scheduler.state.cache.namespaces import NamespaceStore
-from scheduler.state.reservations import SILENT_MAX_S, Reservation, Reservations
+from scheduler.state.reservations import CONDITION_WAIT_MAX_S, Reservation, Reservations
 from scheduler.state.webhook_scope import WebhookScope
 from tests.builders import namespace, pod
 
@@ -37,28 +37,28 @@ def tagged(name: str = "web-x", tag: str = "r-1", **fields: Any) -> Pod:
 
 
 def promised(*pods: Pod, is_annotated: bool = True, at: float = NOW) -> Reservations:
-    promises = Reservations()
+    reservations = Reservations()
     for number, one in enumerate(pods, start=1):
-        promises.create(f"r-{number}", one, "n1", at, is_annotated=is_annotated)
-    return promises
+        reservations.create(f"r-{number}", one, "n1", at, is_annotated=is_annotated)
+    return reservations
 
 
-def met(promises: Reservations) -> list[str]:
+def met(reservations: Reservations) -> list[str]:
     """Ids of the matched reservations, in order."""
-    return sorted(one.id for one in promises.holders(-(2**31)) if one.is_matched)
+    return sorted(one.id for one in reservations.holders(-(2**31)) if one.is_matched)
 
 
-def only(promises: Reservations) -> Reservation:
-    [promise] = promises.holders(-(2**31))
-    return promise
+def only(reservations: Reservations) -> Reservation:
+    [reservation] = reservations.holders(-(2**31))
+    return reservation
 
 
 def test_reservation_matches_its_pod_by_annotation() -> None:
-    promises = promised(reviewed(), reviewed())
-    promises.upsert_pod(tagged(tag="r-2"))
+    reservations = promised(reviewed(), reviewed())
+    reservations.upsert_pod(tagged(tag="r-2"))
 
-    assert met(promises) == ["r-2"]
-    assert [one.id for one in promises.pending()] == ["r-1"]
+    assert met(reservations) == ["r-2"]
+    assert [one.id for one in reservations.pending()] == ["r-1"]
 
 
 @pytest.mark.parametrize(
@@ -73,43 +73,43 @@ def test_reservation_matches_its_pod_by_annotation() -> None:
     ],
 )
 def test_unpatched_pod_is_matched_by_its_content(review: Pod, appears: Pod, is_met: bool) -> None:
-    promises = promised(review, is_annotated=False)
-    promises.upsert_pod(appears)
+    reservations = promised(review, is_annotated=False)
+    reservations.upsert_pod(appears)
 
-    assert bool(met(promises)) is is_met
+    assert bool(met(reservations)) is is_met
 
 
 def test_unpatched_pods_match_the_oldest_reservation_first() -> None:
-    promises = promised(reviewed(), reviewed(), is_annotated=False)
-    promises.upsert_pod(created("web-b"))
+    reservations = promised(reviewed(), reviewed(), is_annotated=False)
+    reservations.upsert_pod(created("web-b"))
 
-    assert met(promises) == ["r-1"]
-    promises.upsert_pod(created("web-b"))
-    assert met(promises) == ["r-1"]
-    promises.upsert_pod(created("web-a"))
-    assert met(promises) == ["r-1", "r-2"]
+    assert met(reservations) == ["r-1"]
+    reservations.upsert_pod(created("web-b"))
+    assert met(reservations) == ["r-1"]
+    reservations.upsert_pod(created("web-a"))
+    assert met(reservations) == ["r-1", "r-2"]
 
 
 def test_annotated_reservation_ignores_a_look_alike_pod() -> None:
-    promises = promised(reviewed(), is_annotated=True)
-    promises.upsert_pod(created())
+    reservations = promised(reviewed(), is_annotated=True)
+    reservations.upsert_pod(created())
 
-    assert met(promises) == []
+    assert met(reservations) == []
 
 
 def test_tag_matches_one_pod_only() -> None:
-    promises = promised(reviewed())
-    promises.upsert_pod(tagged("web-x"))
-    promises.upsert_pod(tagged("web-y"))
+    reservations = promised(reviewed())
+    reservations.upsert_pod(tagged("web-x"))
+    reservations.upsert_pod(tagged("web-y"))
 
-    assert only(promises).pod.name == "web-x"
+    assert only(reservations).pod.name == "web-x"
 
 
 def test_tag_of_another_namespace_matches_no_pod() -> None:
-    promises = promised(reviewed())
-    promises.upsert_pod(tagged(namespace="other"))
+    reservations = promised(reviewed())
+    reservations.upsert_pod(tagged(namespace="other"))
 
-    assert met(promises) == []
+    assert met(reservations) == []
 
 
 OVER = [
@@ -121,49 +121,49 @@ OVER = [
 
 @pytest.mark.parametrize("after", OVER)
 def test_reservation_ends_when_its_pod_no_longer_needs_it(after: Pod) -> None:
-    promises = promised(reviewed())
-    promises.upsert_pod(tagged())
-    promises.upsert_pod(after)
+    reservations = promised(reviewed())
+    reservations.upsert_pod(tagged())
+    reservations.upsert_pod(after)
 
-    assert len(promises) == 0
+    assert len(reservations) == 0
 
 
 def test_reservation_ends_when_its_pod_is_deleted() -> None:
-    promises = promised(reviewed())
-    promises.upsert_pod(tagged())
-    promises.end(tagged().uid)
-    promises.end("absent")
+    reservations = promised(reviewed())
+    reservations.upsert_pod(tagged())
+    reservations.end(tagged().uid)
+    reservations.end("absent")
 
-    assert len(promises) == 0
+    assert len(reservations) == 0
 
 
 def test_relist_ends_only_reservations_of_deleted_pods() -> None:
-    promises = promised(reviewed(), reviewed(), reviewed())
-    promises.upsert_pod(tagged("web-x", "r-1"))
-    promises.upsert_pod(tagged("web-y", "r-2"))
-    promises.replace([tagged("web-y").uid])
+    reservations = promised(reviewed(), reviewed(), reviewed())
+    reservations.upsert_pod(tagged("web-x", "r-1"))
+    reservations.upsert_pod(tagged("web-y", "r-2"))
+    reservations.replace([tagged("web-y").uid])
 
-    assert (met(promises), [one.id for one in promises.pending()]) == (["r-2"], ["r-3"])
+    assert (met(reservations), [one.id for one in reservations.pending()]) == (["r-2"], ["r-3"])
 
 
 def test_unmatched_reservation_expires_after_10s_and_matched_stays() -> None:
-    promises = promised(reviewed(), reviewed())
-    promises.upsert_pod(tagged(tag="r-1"))
+    reservations = promised(reviewed(), reviewed())
+    reservations.upsert_pod(tagged(tag="r-1"))
 
-    assert promises.expire(NOW + 9.9) == 0
-    assert promises.expire(NOW + 10) == 1
-    assert promises.expire(NOW + 999) == 0
-    assert met(promises) == ["r-1"]
+    assert reservations.expire(NOW + 9.9) == 0
+    assert reservations.expire(NOW + 10) == 1
+    assert reservations.expire(NOW + 999) == 0
+    assert met(reservations) == ["r-1"]
 
 
 @pytest.mark.contract("S0-B3")
 def test_restart_restores_reservations_of_pending_pods() -> None:
     """After a crash nothing is reserved twice."""
-    promises = Reservations()
-    promises.upsert_pod(tagged("web-x", FORMER, priority=5))
-    promises.upsert_pod(tagged("web-y", "r-" + 16 * "8", node="n1"))
+    reservations = Reservations()
+    reservations.upsert_pod(tagged("web-x", FORMER, priority=5))
+    reservations.upsert_pod(tagged("web-y", "r-" + 16 * "8", node="n1"))
 
-    assert [(one.id, one.pod.name) for one in promises.holders(5)] == [(FORMER, "web-x")]
+    assert [(one.id, one.pod.name) for one in reservations.holders(5)] == [(FORMER, "web-x")]
 
 
 SAID = {"status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "X"}]}}
@@ -207,92 +207,92 @@ def after_restart(space: Namespace, scope: str) -> Reservations:
 def test_forged_reservation_annotation_reserves_nothing(
     tag: str, fields: Any, space: Namespace, scope: str
 ) -> None:
-    promises = after_restart(space, scope)
-    promises.upsert_pod(tagged("squat", tag, **fields))
+    reservations = after_restart(space, scope)
+    reservations.upsert_pod(tagged("squat", tag, **fields))
 
-    assert len(promises) == 0
+    assert len(reservations) == 0
 
 
 @pytest.mark.parametrize(("fields", "space", "scope"), BELIEVED)
 def test_plausible_reservation_is_restored(fields: Any, space: Namespace, scope: str) -> None:
-    promises = after_restart(space, scope)
-    promises.upsert_pod(tagged("web-x", FORMER, **fields))
+    reservations = after_restart(space, scope)
+    reservations.upsert_pod(tagged("web-x", FORMER, **fields))
 
-    assert len(promises) == 1
+    assert len(reservations) == 1
 
 
 def test_restored_reservations_are_limited() -> None:
     """Without the webhook a user can write the annotation in any shape."""
-    promises = Reservations()
+    reservations = Reservations()
     for number in range(400):
         space = f"ns-{number // 100}"
-        promises.upsert_pod(tagged(f"p-{number}", f"r-{number:016x}", namespace=space))
-    assert len(promises) == 4 * RESERVED_PER_NAMESPACE_MAX
+        reservations.upsert_pod(tagged(f"p-{number}", f"r-{number:016x}", namespace=space))
+    assert len(reservations) == 4 * RESERVED_PER_NAMESPACE_MAX
 
-    promises.upsert_pod(tagged("p", FORMER, namespace="one-more"))
-    assert len(promises) == RESERVED_MAX
+    reservations.upsert_pod(tagged("p", FORMER, namespace="one-more"))
+    assert len(reservations) == RESERVED_MAX
 
-    promises.end(tagged("p-0", namespace="ns-0").uid)
-    promises.upsert_pod(tagged("p", FORMER, namespace="one-more"))
-    assert len(promises) == RESERVED_MAX
+    reservations.end(tagged("p-0", namespace="ns-0").uid)
+    reservations.upsert_pod(tagged("p", FORMER, namespace="one-more"))
+    assert len(reservations) == RESERVED_MAX
 
 
 def test_foreign_reservation_expires_after_a_silent_minute() -> None:
     """Perhaps there is no scheduler of that name."""
-    promises = promised(reviewed(scheduler="other"), reviewed())
-    promises.upsert_pod(tagged("squat", "r-1", scheduler="other"))
-    promises.upsert_pod(tagged("web-x", "r-2"))
+    reservations = promised(reviewed(scheduler="other"), reviewed())
+    reservations.upsert_pod(tagged("squat", "r-1", scheduler="other"))
+    reservations.upsert_pod(tagged("web-x", "r-2"))
 
-    assert promises.expire(NOW) == 0
-    assert promises.expire(NOW + SILENT_MAX_S - 0.1) == 0
-    assert promises.expire(NOW + SILENT_MAX_S) == 1
-    assert met(promises) == ["r-2"], "our own scheduler needs no limit: it is this process"
+    assert reservations.expire(NOW) == 0
+    assert reservations.expire(NOW + CONDITION_WAIT_MAX_S - 0.1) == 0
+    assert reservations.expire(NOW + CONDITION_WAIT_MAX_S) == 1
+    assert met(reservations) == ["r-2"], "our own scheduler needs no limit: it is this process"
 
-    promises.upsert_pod(tagged("squat", "r-1", scheduler="other"))
-    assert met(promises) == ["r-2"]
+    reservations.upsert_pod(tagged("squat", "r-1", scheduler="other"))
+    assert met(reservations) == ["r-2"]
 
 
 def test_foreign_reservation_lasts_while_its_scheduler_reports() -> None:
-    promises = promised(reviewed(scheduler="other"))
-    promises.upsert_pod(tagged("web-x", "r-1", scheduler="other"))
-    promises.expire(NOW)
-    promises.upsert_pod(tagged("web-x", "r-1", **OTHER))
+    reservations = promised(reviewed(scheduler="other"))
+    reservations.upsert_pod(tagged("web-x", "r-1", scheduler="other"))
+    reservations.expire(NOW)
+    reservations.upsert_pod(tagged("web-x", "r-1", **OTHER))
 
-    assert promises.expire(NOW + 999) == 0
-    assert met(promises) == ["r-1"]
+    assert reservations.expire(NOW + 999) == 0
+    assert met(reservations) == ["r-1"]
 
 
 def test_reservation_follows_the_current_pod() -> None:
-    promises = promised(reviewed())
-    promises.upsert_pod(tagged())
+    reservations = promised(reviewed())
+    reservations.upsert_pod(tagged())
     changed = tagged(labels={"app": "x"})
-    promises.upsert_pod(changed)
+    reservations.upsert_pod(changed)
 
-    assert only(promises).pod == changed
+    assert only(reservations).pod == changed
 
 
 def test_reservations_to_respect_by_priority_and_age() -> None:
-    promises = Reservations()
+    reservations = Reservations()
     for number, priority, at in ((1, 0, NOW), (2, 9, NOW), (3, 5, NOW), (4, 9, NOW - 1)):
-        promises.create(f"r-{number}", reviewed(priority=priority), "n1", at, is_annotated=True)
+        reservations.create(f"r-{number}", reviewed(priority=priority), "n1", at, is_annotated=True)
 
-    assert [one.id for one in promises.holders(5)] == ["r-4", "r-2", "r-3"]
-    assert len(promises.holders(0)) == 4
+    assert [one.id for one in reservations.holders(5)] == ["r-4", "r-2", "r-3"]
+    assert len(reservations.holders(0)) == 4
 
 
 def test_owner_retry_releases_its_oldest_unmatched_reservation() -> None:
     """A full quota makes a controller create the same pod over and over."""
-    promises = promised(reviewed())
+    reservations = promised(reviewed())
     for number in range(2, 6):
-        promises.create(f"r-{number}", reviewed(), "n1", NOW + 2 * number, is_annotated=True)
+        reservations.create(f"r-{number}", reviewed(), "n1", NOW + 2 * number, is_annotated=True)
 
-    assert [one.id for one in promises.pending()] == ["r-5"]
+    assert [one.id for one in reservations.pending()] == ["r-5"]
 
 
 def test_released_reservation_is_ignored_when_the_retry_is_decided() -> None:
     """Or the retry would be degraded by its own earlier attempt."""
-    promises = promised(reviewed())
-    retried = promises.retried(reviewed(), NOW + 1.1)
+    reservations = promised(reviewed())
+    retried = reservations.retried(reviewed(), NOW + 1.1)
 
     assert retried is not None
     assert retried.id == "r-1"
@@ -300,22 +300,22 @@ def test_released_reservation_is_ignored_when_the_retry_is_decided() -> None:
 
 def test_slow_pod_creation_makes_no_sibling_a_retry() -> None:
     """A slow API server: the pod of the first reservation is created after the third query."""
-    promises = promised(reviewed(), reviewed())
-    promises.upsert_pod(tagged("web-a", "r-1"), NOW + 0.9)
-    promises.create("r-3", reviewed(), "n1", NOW + 1.5, is_annotated=True)
-    promises.upsert_pod(tagged("web-b", "r-2"), NOW + 1.6)
+    reservations = promised(reviewed(), reviewed())
+    reservations.upsert_pod(tagged("web-a", "r-1"), NOW + 0.9)
+    reservations.create("r-3", reviewed(), "n1", NOW + 1.5, is_annotated=True)
+    reservations.upsert_pod(tagged("web-b", "r-2"), NOW + 1.6)
 
-    assert met(promises) == ["r-1", "r-2"]
-    assert len(promises) == 3
+    assert met(reservations) == ["r-1", "r-2"]
+    assert len(reservations) == 3
 
 
 def test_allowance_for_a_slow_api_server_decays() -> None:
-    promises = promised(reviewed())
-    promises.upsert_pod(tagged("web-a", "r-1"), NOW + 2)
-    promises.create("r-2", reviewed(), "n1", NOW + 60, is_annotated=True)
+    reservations = promised(reviewed())
+    reservations.upsert_pod(tagged("web-a", "r-1"), NOW + 2)
+    reservations.create("r-2", reviewed(), "n1", NOW + 60, is_annotated=True)
 
-    assert promises.retried(reviewed(), NOW + 61) is None
-    assert promises.retried(reviewed(), NOW + 61.1) is not None
+    assert reservations.retried(reviewed(), NOW + 61) is None
+    assert reservations.retried(reviewed(), NOW + 61.1) is not None
 
 
 @pytest.mark.parametrize(
@@ -327,23 +327,23 @@ def test_allowance_for_a_slow_api_server_decays() -> None:
     ],
 )
 def test_unrelated_pods_release_nothing(newcomer: Pod, at: float) -> None:
-    promises = promised(reviewed())
-    assert promises.retried(newcomer, at) is None
+    reservations = promised(reviewed())
+    assert reservations.retried(newcomer, at) is None
 
-    promises.create("r-2", newcomer, "n1", at, is_annotated=True)
-    assert len(promises) == 2
+    reservations.create("r-2", newcomer, "n1", at, is_annotated=True)
+    assert len(reservations) == 2
 
 
 def test_matched_reservation_is_not_released() -> None:
-    promises = promised(reviewed())
-    promises.upsert_pod(tagged())
+    reservations = promised(reviewed())
+    reservations.upsert_pod(tagged())
 
-    assert promises.retried(reviewed(), NOW + 5) is None
+    assert reservations.retried(reviewed(), NOW + 5) is None
 
 
 @pytest.mark.parametrize("each", [1, 4], ids=["one-device-a-pod", "four-devices-a-pod"])
 def test_unmatched_devices_are_limited_per_namespace_and_in_total(each: int) -> None:
-    promises = Reservations()
+    reservations = Reservations()
 
     def asks(namespace: str, count: int = each) -> Pod:
         return reviewed(namespace=namespace, owner="", mig={"1g.10gb": count})
@@ -351,21 +351,21 @@ def test_unmatched_devices_are_limited_per_namespace_and_in_total(each: int) -> 
     def fill(namespace: str, count: int) -> None:
         for number in range(count // each):
             name = f"{namespace}-{number}"
-            promises.create(name, asks(namespace), "n1", NOW, is_annotated=True)
+            reservations.create(name, asks(namespace), "n1", NOW, is_annotated=True)
 
     fill("a", RESERVED_PER_NAMESPACE_MAX - each)
-    assert promises.has_room(asks("a"))
-    assert not promises.has_room(asks("a", each + 1))
+    assert reservations.has_room(asks("a"))
+    assert not reservations.has_room(asks("a", each + 1))
     fill("b", RESERVED_PER_NAMESPACE_MAX)
-    assert (promises.has_room(asks("a")), promises.has_room(asks("b"))) == (True, False)
+    assert (reservations.has_room(asks("a")), reservations.has_room(asks("b"))) == (True, False)
     fill("c", RESERVED_PER_NAMESPACE_MAX)
     fill("d", RESERVED_PER_NAMESPACE_MAX)
-    assert promises.has_room(asks("fresh"))
+    assert reservations.has_room(asks("fresh"))
     fill("e", RESERVED_MAX - 4 * RESERVED_PER_NAMESPACE_MAX + each)
-    assert not promises.has_room(asks("fresh"))
+    assert not reservations.has_room(asks("fresh"))
 
-    promises.expire(NOW + 10)
-    assert promises.has_room(asks("fresh"))
+    reservations.expire(NOW + 10)
+    assert reservations.has_room(asks("fresh"))
 
 
 @pytest.mark.parametrize(
@@ -383,7 +383,7 @@ def test_a_second_call_of_one_admission_is_recognised(
 
 
 def test_matched_reservation_is_no_second_call() -> None:
-    promises = promised(reviewed())
-    promises.upsert_pod(tagged())
+    reservations = promised(reviewed())
+    reservations.upsert_pod(tagged())
 
-    assert promises.known("team", "r-1") is None
+    assert reservations.known("team", "r-1") is None

@@ -16,9 +16,9 @@ from tests.builders import cluster, container, namespace, node, pod, refused, se
 
 
 def snapshot(
-    state: Any, queue: SchedulingQueue | None = None, promises: Reservations | None = None
+    state: Any, queue: SchedulingQueue | None = None, reservations: Reservations | None = None
 ) -> ClusterSnapshot:
-    return take(state, queue or SchedulingQueue(), promises or Reservations(), 3, 100.0)
+    return take(state, queue or SchedulingQueue(), reservations or Reservations(), 3, 100.0)
 
 
 def test_assumed_pod_keeps_its_assignment_in_the_snapshot() -> None:
@@ -62,13 +62,15 @@ def test_waiting_pod_has_queue_position_and_causes(step: str, place: str) -> Non
 
 
 def test_every_reservation_is_in_the_snapshot() -> None:
-    promises = Reservations()
-    promises.create("r-1", pod("a", mig={"2g.20gb": 1}, priority=-5), "n1", 99.0, is_annotated=True)
+    reservations = Reservations()
+    reservations.create(
+        "r-1", pod("a", mig={"2g.20gb": 1}, priority=-5), "n1", 99.0, is_annotated=True
+    )
 
-    [promised] = snapshot(cluster(), promises=promises).promises
+    [promised] = snapshot(cluster(), reservations=reservations).reservations
 
     assert (promised.id, promised.node_name, promised.made_at) == ("r-1", "n1", 99.0)
-    assert not promised.is_met
+    assert not promised.is_matched
 
 
 def test_snapshot_has_no_env_and_only_our_annotations() -> None:

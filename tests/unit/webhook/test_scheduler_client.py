@@ -88,7 +88,7 @@ def test_query_and_decision_round_trip() -> None:
     assert msgspec.json.decode(msgspec.json.encode(answer), type=AdmissionDecision) == answer
 
 
-async def never(_question: Any) -> web.Response:
+async def impossible(_question: Any) -> web.Response:
     """Accepts the query and sends nothing."""
     await asyncio.Event().wait()
     raise AssertionError("unreachable")
@@ -114,7 +114,7 @@ async def endless(_question: Any) -> web.Response:
 @pytest.mark.parametrize(
     ("reply", "problem"),
     [
-        pytest.param(never, "no answer within 0.05 s", id="silent"),
+        pytest.param(impossible, "no answer within 0.05 s", id="silent"),
         pytest.param(status_500, "status 500: boom", id="error"),
         pytest.param(not_json, "invalid answer", id="not-json"),
         pytest.param(wrong_type, "invalid answer", id="wrong-type"),
@@ -123,7 +123,7 @@ async def endless(_question: Any) -> web.Response:
 )
 async def test_scheduler_error_is_no_answer(reply: Any, problem: str, socket: Path) -> None:
     """The pod is admitted without a fallback, and the log has the reason."""
-    link = SchedulerClient(socket, budget_s=0.05 if reply is never else 5.0)
+    link = SchedulerClient(socket, budget_s=0.05 if reply is impossible else 5.0)
     async with SchedulerEnd(socket, reply):
         with capture_logs() as lines:
             answer = await ask(link)

@@ -270,9 +270,9 @@ def failed_move(number: int) -> list[ev.Event]:
         node="cut",
         annotations={well_known.MIGRATION: name},
     )
-    ticket = restoring(name, pod_name="web-1", pod_uid="gone", attempt=number)
+    migration = restoring(name, pod_name="web-1", pod_uid="gone", attempt=number)
     return [
-        ev.MigrationUpdated(ticket),
+        ev.MigrationUpdated(migration),
         ev.PodUpdated(taker),
         ev.MigrationDeleted(name),
         ev.PodDeleted(taker.uid),

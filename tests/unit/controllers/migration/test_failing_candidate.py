@@ -18,10 +18,10 @@ MINUTE_S = 60.0
 def failing_at(monkeypatch: pytest.MonkeyPatch, prefix: str) -> None:
     look = restore.restorable
 
-    def restorable(cluster: Any, promises: Any, waiting: Any, one: Pod, profile: Any) -> Any:
+    def restorable(cluster: Any, reservations: Any, waiting: Any, one: Pod, profile: Any) -> Any:
         if one.name.startswith(prefix):
             raise ValueError("ours")
-        return look(cluster, promises, waiting, one, profile)
+        return look(cluster, reservations, waiting, one, profile)
 
     monkeypatch.setattr(restore, "restorable", restorable)
 
@@ -94,5 +94,5 @@ def test_only_our_pods_restore_a_ticket(scheduler: str, move: str, is_learned: b
     world.pods[one.uid] = one
     world.restart()
 
-    found = world.moves._history.hindrance(one, world.now + 1)
+    found = world.moves._history.blocker(one, world.now + 1)
     assert (found is not None) is is_learned

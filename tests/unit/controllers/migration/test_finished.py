@@ -80,8 +80,8 @@ def test_consecutive_failures_are_read_from_the_last_hour_of_tickets() -> None:
     """Also without a pod that names the migration, because no replacement was admitted."""
     history = MigrationHistory(Timings())
     for attempt in (1, 2):
-        ticket = restoring(f"restore-{attempt}-x", attempt=attempt)
-        history.remember(ticket, MigrationEnd(MigrationResult.DEADLINE_EXCEEDED, 60.0 * attempt))
+        migration = restoring(f"restore-{attempt}-x", attempt=attempt)
+        history.remember(migration, MigrationEnd(MigrationResult.DEADLINE_EXCEEDED, 60.0 * attempt))
 
     assert history.attempt("team/Deployment/web", "r1") == 3
     history.remember(
@@ -104,21 +104,21 @@ def test_pod_with_a_known_ticket_adds_nothing_to_the_history() -> None:
 
     history.recall(taker)
 
-    assert history.hindrance(taker, now) is None
+    assert history.blocker(taker, now) is None
     assert history.attempt("team/Deployment/web", "r1") == 1
 
 
 def test_completion_is_resent_until_the_watch_shows_it() -> None:
     finished = FinishedMigrations(MigrationHistory(Timings()))
-    ticket, end = restoring("restore-1-x"), MigrationEnd(MigrationResult.SUCCEEDED, 100.0)
-    complete = CompleteMigration(ticket, end)
+    migration, end = restoring("restore-1-x"), MigrationEnd(MigrationResult.SUCCEEDED, 100.0)
+    complete = CompleteMigration(migration, end)
 
-    assert finished.complete(ticket, end) == complete
-    assert finished.repeat(ticket, 105.0) == ()
-    assert finished.repeat(ticket, 110.0) == (complete,)
-    finished.upsert(msgspec.structs.replace(ticket, end=end))
+    assert finished.complete(migration, end) == complete
+    assert finished.repeat(migration, 105.0) == ()
+    assert finished.repeat(migration, 110.0) == (complete,)
+    finished.upsert(msgspec.structs.replace(migration, end=end))
 
-    assert finished.result_of(ticket.id) is None
+    assert finished.result_of(migration.id) is None
 
 
 def test_of_too_many_ended_tickets_the_oldest_are_deleted_early() -> None:
@@ -141,14 +141,14 @@ def test_migration_ended_by_another_replica_releases_its_room() -> None:
     world, holder = after_one_move(per_hour=20)
     world.leader.is_leading = False
     world.remove(holder.uid)
-    ticket = restoring("restore-1-y", pod_uid="gone", requests={"nvidia.com/mig-2g.20gb": 1})
-    world.deliver(ev.MigrationUpdated(ticket))
-    assert ticket.id in world.cluster.nominated
+    migration = restoring("restore-1-y", pod_uid="gone", requests={"nvidia.com/mig-2g.20gb": 1})
+    world.deliver(ev.MigrationUpdated(migration))
+    assert migration.id in world.cluster.nominated
 
     world.deliver(
         ev.MigrationUpdated(
             msgspec.structs.replace(
-                ticket, end=MigrationEnd(MigrationResult.DEADLINE_EXCEEDED, world.now)
+                migration, end=MigrationEnd(MigrationResult.DEADLINE_EXCEEDED, world.now)
             )
         )
     )
@@ -175,4 +175,4 @@ def test_only_plausible_tickets_are_restored(name: str, fields: Any, recalled: b
 
     history.recall(taker)
 
-    assert (history.hindrance(taker, (epoch(taker.created) or 0.0) + 1) is not None) is recalled
+    assert (history.blocker(taker, (epoch(taker.created) or 0.0) + 1) is not None) is recalled

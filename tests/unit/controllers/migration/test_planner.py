@@ -13,7 +13,7 @@ from scheduler.model import well_known
 from scheduler.model.crd.migration_actions import EvictPod
 from scheduler.model.mig.fallback_ladder import parse_ladder
 from scheduler.model.node import Node
-from scheduler.model.pods.original_request import as_asked
+from scheduler.model.pods.original_request import with_original_request
 from scheduler.model.pods.pod import Pod
 from scheduler.model.quota import Quota
 from scheduler.plugins import REASON_CODES
@@ -113,7 +113,7 @@ def test_every_container_counts_and_non_mig_ones_are_ignored() -> None:
         },
     )
 
-    asked = as_asked(degraded)
+    asked = with_original_request(degraded)
 
     assert asked is not None
     assert asked.gpu_requests == {"nvidia.com/mig-2g.20gb": 1, "nvidia.com/mig-1g.10gb": 1}
@@ -154,7 +154,7 @@ def test_restore_prefers_higher_priority_and_then_the_older_pod(
 def test_unreadable_record_migrates_no_pod(text: str) -> None:
     marked = {well_known.FALLBACK: "2g.20gb->1g.10gb", well_known.ORIGINAL: text}
 
-    assert as_asked(pod(mig={"1g.10gb": 1}, annotations=marked)) is None
+    assert with_original_request(pod(mig={"1g.10gb": 1}, annotations=marked)) is None
 
 
 @pytest.mark.contract("S3-B4")
@@ -289,12 +289,12 @@ def without_newcomers() -> tuple[World, Workload]:
 @pytest.mark.contract("S3-B14")
 def test_dry_run_and_label_patch_do_not_consume_a_ticket() -> None:
     world, workload = without_newcomers()
-    [ticket] = world.open.values()
+    [migration] = world.open.values()
     asked = pod("web-x", uid="", owner="Deployment/web@r1", mig={"2g.20gb": 1})
     [sibling] = world.of("web")
 
     for number in range(5):
-        assert world.moves.migration_for(asked) == ticket  # as a dry run asks
+        assert world.moves.migration_for(asked) == migration  # as a dry run asks
         labels = {**sibling.labels, "touched": str(number)}
         world.show(msgspec.structs.replace(sibling, labels=labels))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from scheduler.decide.admission.admit import Admission, Rules, admit, keep
+from scheduler.decide.admission.admit import Admission, Rules, admit, reserve
 from scheduler.model import well_known
 from scheduler.model.admission import Scope
 from scheduler.model.mig.fallback_ladder import parse_ladder
@@ -56,7 +56,7 @@ class World(SchedulerWorld):
             return admission.result
         self._asked += 1
         self.last_id = f"r-{self._asked}"
-        keep(self.reservations, admission, self.last_id, now)
+        reserve(self.reservations, admission, self.last_id, now)
         [resource] = admission.granted.pod.gpu_requests
         return TIERS.get(resource, well_known.mig_profile(resource))
 

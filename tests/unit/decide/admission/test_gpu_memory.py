@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from scheduler.decide.admission.admit import Admission
-from scheduler.decide.admission.fallback_policy import terms_of
-from scheduler.decide.migration.rescue import asked, rescuable
+from scheduler.decide.admission.fallback_policy import policy_of
+from scheduler.decide.migration.rescue import as_recreated, rescuable
 from scheduler.model import well_known
 from scheduler.model.admission import NOTHING, ResourceRewrite
 from scheduler.model.crd.migration import MigrationKind
@@ -66,7 +66,7 @@ def test_profile_for_a_memory_amount(amount: str, profile: str) -> None:
     assert admission.answer.rewrites[0] == ResourceRewrite(
         container="app", source=NOTHING, target=well_known.mig_resource(profile)
     )
-    assert admission.is_promised
+    assert admission.is_reserved
 
 
 def test_only_large_enough_gpus_count_and_bind_the_pod_to_such_nodes() -> None:
@@ -95,7 +95,7 @@ def test_where_nothing_is_free_the_pod_waits_for_the_smallest() -> None:
     admission = world.ask(wants("16Gi"))
 
     assert (admission.result, given(admission)) == ("pending", ["2g.20gb"])
-    assert not admission.is_promised
+    assert not admission.is_reserved
 
 
 def test_without_enough_memory_anywhere_pod_waits_for_a_whole_gpu() -> None:
@@ -182,7 +182,7 @@ def test_pod_without_reservation_still_gets_its_request(fields: dict[str, Any]) 
     admission = World(EVERYTHING).ask(wants("16Gi", **fields))
 
     assert given(admission) == ["1g.20gb"]
-    assert not admission.is_promised
+    assert not admission.is_reserved
 
 
 def test_second_call_changes_nothing() -> None:
@@ -217,9 +217,9 @@ def test_pod_waiting_for_a_full_profile_is_rescued_to_a_free_one() -> None:
     stuck = pod("w-1", mig={"1g.20gb": 1}, owner="Deployment/w", annotations=record)
     world.cluster.upsert_pod(stuck)
 
-    assert asked(stuck).gpu_requests == {}
-    terms, _ = terms_of(world.cluster, asked(stuck), (), (), frozenset())
-    wish = rescuable(world.cluster, world.reservations, (), stuck, terms, ANYBODY)
+    assert as_recreated(stuck).gpu_requests == {}
+    policy, _ = policy_of(world.cluster, as_recreated(stuck), (), (), frozenset())
+    wish = rescuable(world.cluster, world.reservations, (), stuck, policy, ANYBODY)
 
     assert wish is not None
     assert (wish.move, wish.wanted.gpu_requests) == (MigrationKind.RESCUE, {GPU: 1})

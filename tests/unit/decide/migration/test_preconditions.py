@@ -23,7 +23,7 @@ AUTO = {well_known.RESTORE: "auto"}
 
 @pytest.mark.contract("S3-B11")
 @pytest.mark.parametrize(
-    ("fields", "obstacle"),
+    ("fields", "blocker"),
     [
         pytest.param({"node": "n1"}, Blocker.NO_CONTROLLER, id="bare"),
         pytest.param({"owner": "DaemonSet/d"}, Blocker.UNKNOWN_CONTROLLER, id="daemon-set"),
@@ -48,13 +48,13 @@ AUTO = {well_known.RESTORE: "auto"}
     ],
 )
 def test_blockers_on_the_pod(fields: dict[str, Any], obstacle: Blocker | None) -> None:
-    found = preconditions.hindrance(pod("p", **fields), MigrationKind.RESTORE, NOW, Timings())
+    found = preconditions.pod_blocker(pod("p", **fields), MigrationKind.RESTORE, NOW, Timings())
 
-    assert (found.obstacle if found else None) is obstacle
+    assert (found.blocker if found else None) is obstacle
 
 
 @pytest.mark.parametrize(
-    ("facts", "obstacle"),
+    ("facts", "blocker"),
     [
         pytest.param({"is_owner_gone": True}, Blocker.OWNER_DELETED, id="owner-gone"),
         pytest.param({"is_outdated": True}, Blocker.OLD_REVISION, id="older-revision"),
@@ -79,18 +79,20 @@ def test_blockers_on_the_pod(fields: dict[str, Any], obstacle: Blocker | None) -
     ],
 )
 def test_blockers_on_the_owner(facts: dict[str, Any], obstacle: Blocker | None) -> None:
-    told = OwnerFacts(**{"told": TOLD, "replicas": 2, **facts})
+    event_target = OwnerFacts(**{"event_target": TOLD, "replicas": 2, **facts})
 
-    found = preconditions.verdict(pod("p", **WEB), MigrationKind.RESTORE, told)
+    found = preconditions.owner_blocker(pod("p", **WEB), MigrationKind.RESTORE, event_target)
 
-    assert (found.obstacle if found else None) is obstacle
+    assert (found.blocker if found else None) is obstacle
 
 
 def test_single_replica_migrates_with_permission() -> None:
     asked = pod("p", **WEB, annotations=AUTO)
 
     assert (
-        preconditions.verdict(asked, MigrationKind.RESTORE, OwnerFacts(told=TOLD, replicas=1))
+        preconditions.owner_blocker(
+            asked, MigrationKind.RESTORE, OwnerFacts(event_target=TOLD, replicas=1)
+        )
         is None
     )
 
@@ -108,7 +110,9 @@ def test_single_replica_rule_does_not_apply_to_pending_pods(facts: dict[str, Any
     waiting = pod("p", owner="Deployment/web")
 
     assert (
-        preconditions.verdict(waiting, MigrationKind.RESCUE, OwnerFacts(**{"told": TOLD, **facts}))
+        preconditions.owner_blocker(
+            waiting, MigrationKind.RESCUE, OwnerFacts(**{"event_target": TOLD, **facts})
+        )
         is None
     )
 

@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from scheduler.model import well_known
-from scheduler.model.pods.injected_containers import INJECTED, IntendedContainer, is_injected, meant
+from scheduler.model.pods.injected_containers import (
+    INJECTED,
+    IntendedContainer,
+    intended_container,
+    is_injected,
+)
 
 PAGE = Path(__file__).parents[4] / "docs" / "tiers.md"
 TRAIN = {well_known.DEFAULT_CONTAINER: "train"}
@@ -53,7 +58,7 @@ TRAIN = {well_known.DEFAULT_CONTAINER: "train"}
 def test_target_container(
     containers: list[str], annotations: dict[str, str], found: IntendedContainer
 ) -> None:
-    assert meant(containers, annotations, ["prep"]) == found
+    assert intended_container(containers, annotations, ["prep"]) == found
 
 
 def test_container_name_with_an_injected_prefix_belongs_to_the_author() -> None:

@@ -141,7 +141,7 @@ def test_pod_without_device_env_binds_with_a_note() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "at", "is_told"),
+    ("mode", "at", "is_reported"),
     [
         pytest.param("index", COUNTED, True, id="index-where-the-kubelet-picks"),
         pytest.param("local", COUNTED, False, id="local-where-the-kubelet-picks"),
@@ -149,11 +149,13 @@ def test_pod_without_device_env_binds_with_a_note() -> None:
         pytest.param("index", node(gpus=4, with_gpu_indexes=True), False, id="index-where-we-pick"),
     ],
 )
-def test_pod_whose_env_may_hide_its_gpus_gets_a_note(mode: str, at: Node, is_told: bool) -> None:
+def test_pod_whose_env_may_hide_its_gpus_gets_a_note(
+    mode: str, at: Node, is_reported: bool
+) -> None:
     annotations = {"gpu-scheduler.io/cuda-mode": mode}
     notes = placed(cluster(at), pod("w-0", gpus=1, map="0=n1:2", annotations=annotations)).notes
     told = [text for reason, text in notes if reason == "EnvironmentMayHideGpus"]
-    assert bool(told) is is_told
+    assert bool(told) is is_reported
     assert not told or told[0].startswith(
         "gpu-scheduler.io/cuda-mode: index sets CUDA_VISIBLE_DEVICES=2 although"
     )

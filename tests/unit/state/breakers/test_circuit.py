@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import pytest
 
 from scheduler.model.pods.pod import Pod
-from scheduler.state.breakers.circuit import REFUSALS_MAX
+from scheduler.state.breakers.circuit import REJECTIONS_MAX
 from scheduler.state.breakers.node_circuit_breaker import NodeCircuitBreaker
 from tests.builders import GPU, container, pod
 from tests.unit.state.breakers.rejecting_node import (
@@ -64,7 +64,7 @@ def test_deployment_rejected_by_size_fails_four_pods_in_ten_minutes() -> None:
             refused += 1
         assert not closed_to(breaker, SINGLE, NOW + second)
 
-    assert refused == REFUSALS_MAX
+    assert refused == REJECTIONS_MAX
 
 
 def test_large_request_rejections_leave_the_node_to_smaller_ones() -> None:

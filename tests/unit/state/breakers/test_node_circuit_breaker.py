@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.state.breakers.circuit import REFUSALS_MAX
+from scheduler.state.breakers.circuit import REJECTIONS_MAX
 from scheduler.state.breakers.kubelet_rejection import WHOLE_NODE
 from scheduler.state.breakers.node_circuit_breaker import (
-    SILENCE_MAX_S,
-    VERDICT_MAX_S,
+    ADMISSION_WAIT_MAX_S,
+    DELETION_WAIT_MAX_S,
     NodeCircuitBreaker,
     TripEvent,
 )
@@ -167,7 +167,7 @@ def test_further_rejection_doubles_the_pause_up_to_half_an_hour() -> None:
 def test_pods_in_flight_are_limited_by_allowed_rejections() -> None:
     breaker = NodeCircuitBreaker()
     bounce(breaker)
-    for number in range(REFUSALS_MAX - 1):
+    for number in range(REJECTIONS_MAX - 1):
         assert not closed_to(breaker, ONE)
         breaker.record_binding(pod(f"p{number}", gpus=1), "n1", NOW)
 
@@ -252,12 +252,12 @@ def test_vanished_pod_counts_in_flight_until_explained() -> None:
     breaker.tick(NOW + 2 * TIMINGS.window_s)
     later = NOW + 2 * TIMINGS.window_s
     breaker.record_binding(ONE, "n1", later)
-    assert breaker.under_way.mark_deleted(ONE.uid, later)
-    assert not breaker.under_way.mark_deleted(ONE.uid, later), "it is looked up once"
+    assert breaker.in_flight.mark_deleted(ONE.uid, later)
+    assert not breaker.in_flight.mark_deleted(ONE.uid, later), "it is looked up once"
     assert closed_to(breaker, ONE, later)
 
-    breaker.tick(later + VERDICT_MAX_S)
-    assert not closed_to(breaker, ONE, later + VERDICT_MAX_S)
+    breaker.tick(later + DELETION_WAIT_MAX_S)
+    assert not closed_to(breaker, ONE, later + DELETION_WAIT_MAX_S)
 
 
 def test_an_event_counts_for_pods_of_that_kind_only() -> None:
@@ -265,16 +265,16 @@ def test_an_event_counts_for_pods_of_that_kind_only() -> None:
     breaker = NodeCircuitBreaker()
     for _ in range(4):
         breaker.record_binding(ONE, "n1", NOW)
-        breaker.record_rejection(ONE.uid, OUT_OF_GPU, "", NOW, is_hearsay=True)
+        breaker.record_rejection(ONE.uid, OUT_OF_GPU, "", NOW, is_unconfirmed=True)
 
     assert breaker.avoided("n1", NOW) == {ONE.class_id}
 
 
 def test_own_and_reported_rejections_add_up() -> None:
     breaker = NodeCircuitBreaker()
-    for is_hearsay in (False, True, False):
+    for is_unconfirmed in (False, True, False):
         breaker.record_binding(ONE, "n1", NOW)
-        breaker.record_rejection(ONE.uid, OUT_OF_GPU, "", NOW, is_hearsay=is_hearsay)
+        breaker.record_rejection(ONE.uid, OUT_OF_GPU, "", NOW, is_unconfirmed=is_unconfirmed)
 
     assert breaker.avoided("n1", NOW) == {ONE.class_id}
 
@@ -321,6 +321,6 @@ def test_breaker_state_expires() -> None:
     for _ in range(3):
         bounce(breaker)
     breaker.tick(NOW + TIMINGS.window_s)
-    breaker.tick(NOW + max(SILENCE_MAX_S, TIMINGS.window_s + TIMINGS.calm_s))
+    breaker.tick(NOW + max(ADMISSION_WAIT_MAX_S, TIMINGS.window_s + TIMINGS.calm_s))
 
-    assert (len(breaker.under_way), breaker.suspects()) == (0, [])
+    assert (len(breaker.in_flight), breaker.suspects()) == (0, [])

@@ -10,7 +10,7 @@ import pytest
 from scheduler.model import well_known
 from scheduler.model.admission import NOTHING, AdmissionDecision, ResourceRewrite
 from scheduler.model.mig.tier_nodes import TierNodes
-from scheduler.model.pods.original_request import as_asked, unplaced
+from scheduler.model.pods.original_request import unplaced, with_original_request
 from scheduler.model.pods.pod import Pod
 from scheduler.watch.decode.pods import POD, to_pod
 from tests.unit.webhook.pods import (
@@ -118,7 +118,7 @@ def test_written_tier_nodes_match_the_decision_and_can_be_removed(where: TierNod
         decided.node_selector,
         decided.required_terms,
     )
-    again = as_asked(written)
+    again = with_original_request(written)
     assert again is not None
     assert (again.node_selector, again.required_terms) == ({"zone": "a"}, None)
     assert again.gpu_requests == {MIG_2G: 1}
